@@ -1,0 +1,45 @@
+# Every target creates what it needs: a virtual environment in .venv, then the package in it.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: help env demo test check lint types layers test-slow bench clean
+
+help: ## show this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+env: $(READY) ## create .venv and install zerodelta with its development tools
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@
+
+demo: env ## the main job, end to end
+	$(BIN)/python examples/private_histogram.py
+
+test: env ## all tests but the long statistical ones
+	$(BIN)/python -m pytest -n auto -m 'not slow'
+
+check: lint types layers test ## exactly what CI runs
+
+lint: env
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: env
+	$(BIN)/mypy
+
+layers: env
+	$(BIN)/lint-imports
+
+test-slow: env ## the long statistical runs (1e8 draws a sampler)
+	$(BIN)/python -m pytest -n auto -m slow
+
+bench: env ## speed and accuracy, beside our peers
+	$(BIN)/python bench/samplers.py
+
+clean: ## remove what the targets above made
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage*

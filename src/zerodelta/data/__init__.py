@@ -1,0 +1,1 @@
+"""Rows in, exact integer sums and counts out; nothing else may touch rows."""

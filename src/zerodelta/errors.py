@@ -1,0 +1,72 @@
+"""Every exception zerodelta raises, in one tree.
+
+::
+
+    ZeroDeltaError
+    ├── ParameterError (also a ValueError)   a public parameter is malformed
+    ├── GuaranteeError                       the claim cannot reach the promised ε
+    ├── CertificateError                     a certificate does not prove what it says
+    ├── BudgetError                          the privacy budget is spent
+    └── EntropyError                         the operating system gave no randomness
+
+Nothing here is ever raised because of a *value* in the data: an exception is an output
+(theory A14), so values are mapped and only public parameters are refused.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BudgetError",
+    "CertificateError",
+    "EntropyError",
+    "GuaranteeError",
+    "ParameterError",
+    "ZeroDeltaError",
+]
+
+
+class ZeroDeltaError(Exception):
+    """Base of everything zerodelta raises on purpose."""
+
+
+class ParameterError(ZeroDeltaError, ValueError):
+    """A public parameter is malformed; the message names it and says what to do.
+
+    >>> raise ParameterError("scale", -1, expected="a positive number", remedy="pass scale=1")
+    Traceback (most recent call last):
+    ...
+    zerodelta.errors.ParameterError: scale = -1: expected a positive number; pass scale=1.
+    """
+
+    def __init__(self, name: str, value: object, *, expected: str, remedy: str) -> None:
+        shown = repr(value)
+        if len(shown) > 80:
+            shown = shown[:77] + "..."
+        super().__init__(f"{name} = {shown}: expected {expected}; {remedy}.")
+        self.name = name
+        self.expected = expected
+        self.remedy = remedy
+        self._value = value
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (self.name, self._value, self.expected, self.remedy)
+
+
+def _rebuild(name: str, value: object, expected: str, remedy: str) -> ParameterError:
+    return ParameterError(name, value, expected=expected, remedy=remedy)
+
+
+class GuaranteeError(ZeroDeltaError):
+    """The privacy claim that was given cannot reach the ε that was asked for."""
+
+
+class CertificateError(ZeroDeltaError):
+    """A certificate is malformed, was changed, or does not prove its claim."""
+
+
+class BudgetError(ZeroDeltaError):
+    """Less privacy budget is left than the release needs."""
+
+
+class EntropyError(ZeroDeltaError):
+    """The operating system's random source failed; nothing was released."""

@@ -1,0 +1,77 @@
+"""Arb balls in and out: exact rationals to balls, balls to floats, always outwards.
+
+`float(ball.upper())` rounds to nearest and so falls *below* the bound half of the time. Here a
+ball is turned into a float through its mantissa and exponent, rounding away from its interior.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from flint import arb, ctx, fmpq
+
+__all__ = ["ball", "lower", "to_float_down", "to_float_up", "upper"]
+
+_START_BITS = 128
+_MOST_BITS = 1 << 16
+_WANTED_BITS = 60
+"""A ball this accurate relative to its size loses nothing visible when it becomes a float."""
+
+
+def ball(value: int | float | Fraction) -> arb:
+    """Return a ball around `value`, exact for integers and floats, else at working precision."""
+    if isinstance(value, Fraction):
+        return arb(fmpq(value.numerator, value.denominator))
+    return arb(value)
+
+
+def upper(evaluate: Callable[[], arb]) -> float:
+    """Evaluate at rising precision; return the smallest float known to be at least the value."""
+    return to_float_up(_accurate(evaluate))
+
+
+def lower(evaluate: Callable[[], arb]) -> float:
+    """Evaluate at rising precision; return the largest float known to be at most the value."""
+    return -to_float_up(-_accurate(evaluate))
+
+
+def _accurate(evaluate: Callable[[], arb]) -> arb:
+    bits = _START_BITS
+    while True:
+        with ctx.workprec(bits):
+            value = evaluate()
+            if value.is_exact() or value.rel_accuracy_bits() >= _WANTED_BITS:
+                return value
+        if bits >= _MOST_BITS:
+            return value
+        bits *= 2
+
+
+def to_float_up(value: arb) -> float:
+    """Return the smallest float that is certainly at least `value` (``inf`` if none is known)."""
+    if value.is_nan():
+        return math.inf
+    top = value.upper()  # at least the true upper end, whatever the working precision
+    if not top.is_finite():
+        return math.inf if top > 0 else -math.inf
+    mantissa, exponent = (int(part) for part in top.man_exp())
+    return _float_up(mantissa, exponent)
+
+
+def to_float_down(value: arb) -> float:
+    """Return the largest float that is certainly at most `value` (``-inf`` if none is known)."""
+    return -to_float_up(-value)
+
+
+def _float_up(mantissa: int, exponent: int) -> float:
+    """Round ``mantissa · 2^exponent`` up to a float, through integers only."""
+    excess = max(mantissa.bit_length() - 53, -1074 - exponent)
+    if excess > 0:
+        mantissa = -((-mantissa) >> excess)
+        exponent += excess
+    try:
+        return math.ldexp(mantissa, exponent)
+    except OverflowError:
+        return math.inf if mantissa > 0 else -math.nextafter(math.inf, 0)

@@ -1,0 +1,367 @@
+"""Rows of floats to rows of integers on a public lattice, with the norm verified in integers.
+
+What follows (sums, noise, sensitivity) sees integers only, so a sensitivity proved for them is
+true on a real computer (theory C0, R). Each row is mapped by itself, whatever the other rows are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.errors import ParameterError
+from zerodelta.exact.exact_sums import IntegerArray, arithmetic
+from zerodelta.exact.rational import Rational, as_count, as_rational
+
+__all__ = ["FixedPoint"]
+
+_Floats: TypeAlias = npt.NDArray[np.float64]
+_Integers: TypeAlias = npt.NDArray[np.int64]
+_Given: TypeAlias = Rational | Sequence[Rational] | npt.NDArray[np.generic]
+_Exact: TypeAlias = Fraction | tuple[Fraction, ...]
+
+_BLOCK_ENTRIES = 1 << 14
+"""Entries worked on at a time: a few buffers of 128 KiB stay in the second-level cache."""
+
+_MOST_STEPS = 1 << 53
+"""A float64 has no finer resolution; up to here ``float(steps)`` is exact, so a clamp is too."""
+
+_LARGEST = Fraction(2**1000)
+"""Centres and quanta stay this far from where floats overflow or lose bits to underflow."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FixedPoint:
+    """A public lattice and a public norm bound that every quantised row satisfies.
+
+    A row x becomes the integers ``k ≈ (x - center) / quantum``, with ``quantum = bound / steps``.
+
+    **Guarantee** (theory C0). Every row that `quantize` returns satisfies, in integers, ``sum |k|
+    <= steps`` (norm 1), ``sum k^2 <= steps^2`` (norm 2) or ``max |k| <= steps`` (norm inf), and is
+    a function of that row alone. So the integer sum of the rows moves by at most ``2 * steps`` in
+    that norm when one row is replaced, and ``steps`` when one is added or removed.
+
+    **Public**: everything stored here. With ``norm=inf``, `bound` may hold one number per
+    coordinate; `center` always may.
+
+    >>> lattice = FixedPoint.ball(dimension=2, bound=1, steps=1000)
+    >>> lattice.quantize(np.array([[0.25, -0.5], [3.0, 4.0], [math.nan, 1.0]]))
+    array([[ 250, -500],
+           [ 600,  800],
+           [   0,    0]])
+    """
+
+    dimension: int
+    norm: float
+    bound: _Exact
+    steps: int
+    center: _Exact = Fraction(0)
+
+    def __post_init__(self) -> None:
+        dimension = as_count(self.dimension, "dimension", minimum=1)
+        steps = _as_steps(self.steps)
+        if isinstance(self.norm, bool) or self.norm not in (1, 2, math.inf):
+            raise ParameterError(
+                "norm", self.norm, expected="1, 2 or math.inf", remedy="pass one of the three"
+            )
+        bound = _as_exact(self.bound, "bound", dimension)
+        center = _as_exact(self.center, "center", dimension)
+        if isinstance(bound, tuple) and self.norm != math.inf:
+            raise ParameterError(
+                "bound",
+                self.bound,
+                expected="one number for this norm",
+                remedy="rescale the columns, or use norm=math.inf for one bound per coordinate",
+            )
+        for value in _each(bound):
+            if not 1 / _LARGEST <= value / steps <= _LARGEST:
+                raise ParameterError(
+                    "bound",
+                    self.bound,
+                    expected="above 0, with bound/steps between 2^-1000 and 2^1000",
+                    remedy="rescale the columns",
+                )
+        if any(abs(value) > _LARGEST for value in _each(center)):
+            raise ParameterError(
+                "center", self.center, expected="at most 2^1000", remedy="rescale the columns"
+            )
+        normalised = (dimension, float(self.norm), bound, steps, center)
+        for field, stored in zip(self.__slots__, normalised, strict=True):
+            object.__setattr__(self, field, stored)
+
+    @classmethod
+    def ball(
+        cls,
+        *,
+        dimension: int,
+        bound: Rational,
+        norm: float = 2,
+        steps: int | None = None,
+        quantum: Rational | None = None,
+        center: _Given = 0,
+    ) -> FixedPoint:
+        """Return the lattice for rows within `bound` of `center` in a norm.
+
+        Give `steps` (the bound in quanta), or `quantum`; then the bound is lowered to the largest
+        whole number of quanta in it.
+
+        >>> FixedPoint.ball(dimension=3, bound=1, quantum="0.3", norm=1).bound
+        Fraction(9, 10)
+        """
+        dimension = as_count(dimension, "dimension", minimum=1)
+        exact = as_rational(bound, "bound")
+        if steps is not None and quantum is None:
+            count = _as_steps(steps)
+        elif quantum is not None and steps is None:
+            spacing = as_rational(quantum, "quantum")
+            if not 0 < spacing <= exact:
+                raise ParameterError(
+                    "quantum",
+                    quantum,
+                    expected=f"above 0 and at most the bound {bound}",
+                    remedy="pass a finer quantum, a thousandth of the bound say",
+                )
+            count = _as_steps(exact // spacing)
+            exact = count * spacing
+        else:
+            raise ParameterError(
+                "steps, quantum", (steps, quantum), expected="exactly one", remedy="give one"
+            )
+        return cls(
+            dimension=dimension,
+            norm=norm,
+            bound=exact,
+            steps=count,
+            center=_as_exact(center, "center", dimension),
+        )
+
+    @classmethod
+    def box(cls, *, dimension: int, lower: _Given, upper: _Given, steps: int) -> FixedPoint:
+        """Return the lattice for columns between `lower` and `upper`, centred in the middle.
+
+        >>> lattice = FixedPoint.box(dimension=2, lower=[0, -5], upper=[1, 15], steps=100)
+        >>> lattice.quantize(np.array([[0.0, 5.0], [1.0, 99.0], [math.inf, 5.0]]))
+        array([[-100,    0],
+               [ 100,  100],
+               [   0,    0]])
+        """
+        dimension = as_count(dimension, "dimension", minimum=1)
+        lows = _each(_as_exact(lower, "lower", dimension))
+        highs = _each(_as_exact(upper, "upper", dimension))
+        length = max(len(lows), len(highs))  # 1 if both ends serve all columns
+        ends = zip(lows * (length // len(lows)), highs * (length // len(highs)), strict=True)
+        centers, bounds = zip(*(_middle(*pair) for pair in ends), strict=True)
+        return cls(dimension=dimension, norm=math.inf, bound=bounds, steps=steps, center=centers)
+
+    @property
+    def quantum(self) -> Fraction | tuple[Fraction, ...]:
+        """The lattice spacing, ``bound / steps``; one per coordinate where the bound is."""
+        if isinstance(self.bound, tuple):
+            return tuple(bound / self.steps for bound in self.bound)
+        return self.bound / self.steps
+
+    def quantize(self, rows: npt.NDArray[np.generic]) -> npt.NDArray[np.int64]:
+        """Return the (n, dimension) integers of an (n, dimension) array of real numbers.
+
+        A row inside the bound is rounded to the nearest lattice point. A row outside is first
+        scaled down to the bound (norms 1 and 2), or cut coordinate by coordinate (norm inf: the
+        columns of a box have nothing to do with each other, and cutting moves a row least). A row
+        with a NaN or an infinity becomes the zero row, which is the centre. No value in `rows`
+        raises or warns; a shape or dtype that does not match does.
+
+        Rows are read as float64, which rounds only integers above 2^53 and extended floats.
+        """
+        self._check_rows(rows)
+        integers = np.empty(rows.shape, dtype=np.int64)
+        center, quantum = _as_column(self.center), _as_column(self.quantum)
+        block = max(1, _BLOCK_ENTRIES // self.dimension)
+        with np.errstate(all="ignore"):
+            for start in range(0, len(rows), block):
+                part = rows[start : start + block]
+                integers[start : start + block] = self._quantize(part.T, center, quantum).T
+        return integers
+
+    def dequantize(self, sums: IntegerArray, *, rows: int = 1) -> npt.NDArray[np.float64]:
+        """Return ``rows * center + quantum * sums``: the sum of `rows` rows, off the lattice.
+
+        Exact up to one rounding to float64 (to infinity if too large). For what has been noised
+        already: this is post-processing.
+
+        >>> lattice = FixedPoint.box(dimension=1, lower=0, upper=1, steps=100)
+        >>> lattice.dequantize(np.array([50]), rows=4)
+        array([2.25])
+        """
+        count = as_count(rows, "rows")
+        if sums.shape[-1:] != (self.dimension,):
+            raise ParameterError(
+                "shape of sums",
+                sums.shape,
+                expected=f"a last axis of length {self.dimension}",
+                remedy="pass the column sums of quantised rows",
+            )
+        offsets = np.array(_each(self.center), dtype=np.object_) * count
+        exact = np.array(_each(self.quantum), dtype=np.object_) * sums.astype(np.object_) + offsets
+        return np.array([_as_float(value) for value in exact.flat]).reshape(sums.shape)
+
+    def _check_rows(self, rows: npt.NDArray[np.generic]) -> None:
+        """Look at type, shape and dtype only; the message shows no entry and no row count."""
+        if not isinstance(rows, np.ndarray) or rows.dtype.kind not in "biuf":
+            raise ParameterError(
+                "dtype of rows",
+                rows.dtype if isinstance(rows, np.ndarray) else type(rows),
+                expected="a NumPy array of floats, integers or booleans",
+                remedy="convert the columns first, missing values to NaN",
+            )
+        if rows.ndim != 2 or rows.shape[1] != self.dimension:
+            raise ParameterError(
+                "shape of rows",
+                ("n", *rows.shape[1:]),
+                expected=f"(n, {self.dimension})",
+                remedy="pass one line per row and one column per dimension",
+            )
+
+    # Below, a block lies on its side, (dimension, rows): long inner loops whatever the dimension.
+    # Only correctly rounded elementwise operations touch floats (+ - * / sqrt rint trunc), and
+    # sums over coordinates add in an order fixed by the dimension; np.sum, einsum and BLAS choose
+    # theirs by the shape and layout of the whole batch, so that one row would move others (C0).
+
+    def _quantize(
+        self, rows: npt.NDArray[np.generic], center: _Floats, quantum: _Floats
+    ) -> _Integers:
+        scaled = np.empty(rows.shape)
+        np.copyto(scaled, rows)
+        scaled -= center
+        scaled /= quantum
+        outside = ~self._within(scaled)  # not "exceeds": NaN must land here
+        if outside.any():
+            far = rows[:, outside].astype(np.float64)
+            scaled[:, outside] = np.where(
+                np.isfinite(far).all(axis=0), self._pulled_in(far, center, quantum), 0.0
+            )
+        # Exact, and it makes the cast safe: no coordinate of a bounded row exceeds its norm.
+        np.clip(scaled, -float(self.steps), float(self.steps), out=scaled)
+        integers = np.rint(scaled).astype(np.int64)
+        if self.norm != math.inf:
+            excess = self._exceeds(integers)
+            if excess.any():
+                integers[:, excess] = self._truncated(scaled[:, excess])
+        return integers
+
+    def _within(self, scaled: _Floats) -> npt.NDArray[np.bool_]:
+        """Say roughly which rows lie inside the bound; only accuracy depends on the answer."""
+        if self.norm == 1:
+            return _halving_sum(np.abs(scaled)) <= self.steps
+        if self.norm == 2:
+            return _halving_sum(scaled * scaled) <= float(self.steps) ** 2
+        return _largest(scaled) <= self.steps
+
+    def _pulled_in(self, rows: _Floats, center: _Floats, quantum: _Floats) -> _Floats:
+        """Move finite rows to the bound, in quanta."""
+        if self.norm == math.inf:
+            return np.clip((rows - center) / quantum, -float(self.steps), float(self.steps))
+        # A quarter cannot overflow, and a largest coordinate of 1 lets the norm neither overflow
+        # nor underflow, so that 1e308 keeps its direction.
+        direction = rows * 0.25 - center * 0.25
+        direction /= _largest(direction)
+        if self.norm == 1:
+            length = _halving_sum(np.abs(direction))
+        else:
+            length = np.sqrt(_halving_sum(direction * direction))
+        return direction * (self.steps / length)
+
+    def _exceeds(self, integers: _Integers) -> npt.NDArray[np.bool_]:
+        """Say exactly which rows of integers, each at most `steps`, exceed the norm bound."""
+        power = int(self.norm)
+        fits = arithmetic(self.dimension, self.steps**power) != "python"
+        exact = integers if fits else integers.astype(np.object_)
+        terms = np.abs(exact) if power == 1 else exact * exact
+        return np.asarray(np.add.reduce(terms, axis=0) > self.steps**power, dtype=np.bool_)
+
+    def _truncated(self, scaled: _Floats) -> _Integers:
+        """Round toward 0, then step toward 0 while rounding errors still leave a row outside.
+
+        Each step takes 1 from every nonzero coordinate, so at least 1 from the norm: as many
+        steps as quanta of float error, and 0 satisfies every bound.
+        """
+        integers = np.trunc(scaled).astype(np.int64)
+        while (excess := self._exceeds(integers)).any():
+            integers[:, excess] -= np.sign(integers[:, excess])
+        return integers
+
+
+def _halving_sum(terms: _Floats) -> _Floats:
+    """Add the lines of `terms` (overwritten), second half onto first until one is left."""
+    while len(terms) > 1:
+        half, odd = divmod(len(terms), 2)
+        if odd:
+            terms[0] += terms[-1]
+        terms[:half] += terms[half : 2 * half]
+        terms = terms[:half]
+    total: _Floats = terms[0]
+    return total
+
+
+def _largest(values: _Floats) -> _Floats:
+    """Return the largest magnitude of each column: a maximum is exact in any order."""
+    largest: _Floats = np.maximum.reduce(np.abs(values), axis=0)
+    return largest
+
+
+def _middle(lower: Fraction, upper: Fraction) -> tuple[Fraction, Fraction]:
+    if not lower < upper:
+        raise ParameterError(
+            "lower, upper",
+            (str(lower), str(upper)),
+            expected="lower < upper in every coordinate",
+            remedy="drop constant columns and do not swap the ends",
+        )
+    return (lower + upper) / 2, (upper - lower) / 2
+
+
+def _as_steps(steps: int) -> int:
+    count = as_count(steps, "steps", minimum=1)
+    if count > _MOST_STEPS:
+        raise ParameterError(
+            "steps", count, expected="at most 2^53", remedy="use a coarser quantum, or fewer steps"
+        )
+    return count
+
+
+def _as_exact(value: _Given, name: str, dimension: int) -> _Exact:
+    """Return one exact number, or one per coordinate if several are given."""
+    # tolist: a Fraction built on numpy integers would compute in int64, and wrap.
+    plain = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+    if isinstance(plain, str) or not isinstance(plain, Sequence):
+        return as_rational(plain, name)
+    if len(plain) not in (1, dimension):
+        raise ParameterError(
+            name,
+            plain,
+            expected=f"one number, or {dimension} of them as dimension says",
+            remedy="give one per coordinate",
+        )
+    items = (item.item() if isinstance(item, np.generic) else item for item in plain)
+    exact = tuple(as_rational(item, name) for item in items)
+    return exact[0] if len(exact) == 1 else exact
+
+
+def _each(exact: _Exact) -> tuple[Fraction, ...]:
+    return exact if isinstance(exact, tuple) else (exact,)
+
+
+def _as_column(exact: _Exact) -> _Floats:
+    return np.array([[float(value)] for value in _each(exact)])
+
+
+def _as_float(exact: Fraction) -> float:
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.copysign(math.inf, exact)

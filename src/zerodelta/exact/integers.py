@@ -1,0 +1,306 @@
+"""Integer samplers: uniform, permutation, Bernoulli, geometric, lattice points, multisets.
+
+All are exact: rejection on whole words, or comparison of a random binary expansion with the
+expansion of a probability, one word at a time until they differ.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from flint import ctx
+
+from zerodelta.errors import ParameterError
+from zerodelta.exact.arb import ball
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.lazy import Draw, Integers, Reals, constant, rounded
+from zerodelta.exact.rational import Rational, as_count, as_rational
+
+__all__ = [
+    "bernoulli",
+    "bernoulli_exp",
+    "categorical",
+    "geometric",
+    "permutation",
+    "uniform_below",
+    "uniform_below_each",
+    "uniform_in_box",
+    "uniform_multiset",
+]
+
+Flags: TypeAlias = npt.NDArray[np.bool_]
+
+_WORD = 1 << 64
+_LARGEST_WORD_LIMIT = 1 << 63
+_BLOCK = 1 << 16
+
+
+def uniform_below(limit: int, *, size: int, bits: BitSource) -> Integers:
+    """Draw `size` integers uniform on 0..limit-1, for any limit >= 1, however large.
+
+    >>> from zerodelta.exact.bits import SystemBits
+    >>> uniform_below(1, size=3, bits=SystemBits()).tolist()
+    [0, 0, 0]
+    """
+    limit, size = as_count(limit, "limit", minimum=1), as_count(size, "size")
+    if limit <= _LARGEST_WORD_LIMIT:
+        return _words_below(np.broadcast_to(np.uint64(limit), size), bits)
+    return _objects([_big_below(limit, bits) for _ in range(size)])
+
+
+def uniform_below_each(limits: Sequence[int] | Integers, *, bits: BitSource) -> Integers:
+    """Draw for each limit an independent integer uniform on 0..limit-1.
+
+    >>> from zerodelta.exact.bits import SystemBits
+    >>> uniform_below_each([1, 1], bits=SystemBits()).tolist()
+    [0, 0]
+    """
+    exact = _integers(limits, "limits", minimum=1)
+    if exact.dtype == object:
+        return _objects([_big_below(limit, bits) for limit in exact])
+    return _words_below(exact.astype(np.uint64), bits)
+
+
+def _words_below(limits: npt.NDArray[np.uint64], bits: BitSource) -> npt.NDArray[np.int64]:
+    """Reduce whole words modulo the limits, rejecting the incomplete last cycle."""
+    drawn = np.empty(len(limits), dtype=np.int64)
+    for start in range(0, len(limits), _BLOCK):
+        block = limits[start : start + _BLOCK]
+        pending = np.arange(len(block))
+        while len(pending):
+            limit, words = block[pending], bits.words(len(pending))
+            surplus = (~limit + np.uint64(1)) % limit  # 2^64 mod limit
+            whole = words <= ~surplus
+            drawn[start + pending[whole]] = (words % limit)[whole]
+            pending = pending[~whole]
+    return drawn
+
+
+def _big_below(limit: int, bits: BitSource) -> int:
+    width = (limit - 1).bit_length()
+    while True:
+        candidate = bits.integer(width)
+        if candidate < limit:
+            return candidate
+
+
+def permutation(length: int, *, bits: BitSource) -> npt.NDArray[np.int64]:
+    """Draw a uniformly random order of 0..length-1.
+
+    Items are sorted by independent infinite bit strings; those whose first word ties are ordered
+    among themselves by the rest of their strings, that is, by a fresh random order.
+    """
+    length = as_count(length, "length")
+    keys = bits.words(length)
+    order = np.argsort(keys, kind="stable")
+    ranked = keys[order]
+    borders = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True)) + 1
+    ends = borders[np.diff(borders, prepend=0) > 1]
+    for end in ends:
+        start = int(np.searchsorted(ranked, ranked[end - 1]))
+        order[start:end] = order[start:end][permutation(int(end) - start, bits=bits)]
+    return order
+
+
+def bernoulli(probability: Rational, *, size: int, bits: BitSource) -> Flags:
+    """Draw `size` coins that are True with a rational probability in [0, 1]."""
+    exact = as_rational(probability, "probability")
+    if not 0 <= exact <= 1:
+        raise ParameterError(
+            "probability",
+            probability,
+            expected="a number from 0 to 1",
+            remedy="pass p/q as a Fraction with 0 <= p <= q",
+        )
+    if exact == 1:
+        return np.ones(as_count(size, "size"), dtype=np.bool_)
+    return _less_than(lambda width: (exact.numerator << width) // exact.denominator, size, bits)
+
+
+def bernoulli_exp(exponent: Rational, *, size: int, bits: BitSource) -> Flags:
+    """Draw `size` coins that are True with probability e^-exponent, for a rational exponent >= 0.
+
+    >>> from zerodelta.exact.bits import SystemBits
+    >>> bernoulli_exp(0, size=2, bits=SystemBits()).tolist()
+    [True, True]
+    """
+    exact = as_rational(exponent, "exponent")
+    if exact < 0:
+        raise ParameterError(
+            "exponent", exponent, expected="a number >= 0", remedy="e^-exponent must not exceed 1"
+        )
+    if exact == 0:
+        return np.ones(as_count(size, "size"), dtype=np.bool_)
+    return _less_than(lambda width: _floor_exp(exact, width), size, bits)
+
+
+def _floor_exp(exponent: Fraction, width: int) -> int:
+    """Return floor(e^-exponent · 2^width); irrational, so some precision decides it."""
+    precision = width + 64
+    while True:
+        with ctx.workprec(precision):
+            scaled = (-ball(exponent)).exp() * ball(1 << width)
+            digits = scaled.floor().unique_fmpz()
+        if digits is not None:
+            return int(digits)
+        precision *= 2
+
+
+def _less_than(expansion: Callable[[int], int], size: int, bits: BitSource) -> Flags:
+    """Tell whether fresh uniforms are below p, of which expansion(w) = floor(p · 2^w).
+
+    A word that equals p's word decides nothing, and the next word is compared.
+    """
+    flags = np.empty(as_count(size, "size"), dtype=np.bool_)
+    pending, width = np.arange(size), 0
+    while len(pending):
+        width += 64
+        threshold = np.uint64(expansion(width) % _WORD)
+        words = bits.words(len(pending))
+        flags[pending] = words < threshold
+        pending = pending[words == threshold]
+    return flags
+
+
+def geometric(success: Rational, *, size: int, bits: BitSource) -> Integers:
+    """Draw `size` numbers of failures before the first success: P(k) = (1 - p)^k p.
+
+    The number is floor(E / -ln(1 - p)) of a standard exponential E, decided lazily.
+    """
+    exact = as_rational(success, "success")
+    if not 0 < exact <= 1:
+        raise ParameterError(
+            "success",
+            success,
+            expected="a number above 0 and at most 1",
+            remedy="pass the probability of success of one trial",
+        )
+    if exact == 1:
+        return np.zeros(as_count(size, "size"), dtype=np.int64)
+    draw = Draw(
+        uniforms=1,
+        outputs=1,
+        formula=_floor_exponential,
+        constants=(lambda: -1 / ball(1 - exact).log(), constant(Fraction(1, 2))),
+    )
+    return rounded(draw, as_count(size, "size"), bits).reshape(-1)
+
+
+def _floor_exponential(uniforms: Reals, *constants: Reals) -> Reals:
+    mean, half = constants
+    return -uniforms.log() * mean - half  # floor(x) = round(x - 1/2)
+
+
+def uniform_in_box(
+    lower: Sequence[int] | Integers, upper: Sequence[int] | Integers, *, bits: BitSource
+) -> Integers:
+    """Draw one lattice point with lower <= point <= upper in every coordinate.
+
+    >>> from zerodelta.exact.bits import SystemBits
+    >>> uniform_in_box([3, -2], [3, -2], bits=SystemBits()).tolist()
+    [3, -2]
+    """
+    low, high = _integers(lower, "lower"), _integers(upper, "upper")
+    if len(low) != len(high):
+        raise ParameterError(
+            "upper",
+            upper,
+            expected=f"as many coordinates as lower ({len(low)})",
+            remedy="pass both corners of the same box",
+        )
+    if bool(np.any(low > high)):
+        raise ParameterError(
+            "upper", upper, expected="lower <= upper everywhere", remedy="swap the corners"
+        )
+    narrow = object not in (low.dtype, high.dtype) and bool(np.all(high // 2 - low // 2 < 2**61))
+    if not narrow:
+        low, high = low.astype(object), high.astype(object)
+    corner: Integers = low + uniform_below_each(high - low + 1, bits=bits)
+    return corner
+
+
+def uniform_multiset(universe: int, *, size: int, bits: BitSource) -> Integers:
+    """Draw a multiset of `size` items from 0..universe-1, all multisets alike; sorted.
+
+    Stars and bars: multisets correspond to subsets of `size` of universe + size - 1 places.
+    """
+    universe = as_count(universe, "universe", minimum=1)
+    size = as_count(size, "size")
+    stars = _subset(universe + size - 1, size, bits)
+    items = [star - rank for rank, star in enumerate(stars)]
+    return np.array(items, dtype=np.int64) if universe <= 2**63 else _objects(items)
+
+
+def _subset(places: int, size: int, bits: BitSource) -> list[int]:
+    """Draw a uniform subset (R. Floyd's method), sorted."""
+    chosen: set[int] = set()
+    last = range(places - size, places)
+    for top, pick in zip(last, uniform_below_each([j + 1 for j in last], bits=bits), strict=True):
+        chosen.add(top if int(pick) in chosen else int(pick))
+    return sorted(chosen)
+
+
+def categorical(
+    weights: Sequence[int] | Integers, *, size: int, bits: BitSource
+) -> npt.NDArray[np.int64]:
+    """Draw `size` indices with probabilities exactly proportional to integer weights.
+
+    >>> from zerodelta.exact.bits import SystemBits
+    >>> categorical([0, 7, 0], size=2, bits=SystemBits()).tolist()
+    [1, 1]
+    """
+    exact = _integers(weights, "weights", minimum=0)
+    ends = np.cumsum(exact.astype(object))
+    if not len(ends) or ends[-1] == 0:
+        raise ParameterError(
+            "weights",
+            weights,
+            expected="at least one positive weight",
+            remedy="give some item a weight above 0",
+        )
+    picks = uniform_below(int(ends[-1]), size=size, bits=bits)
+    if picks.dtype != object:
+        ends = ends.astype(np.int64)
+    return np.searchsorted(ends, picks, side="right")
+
+
+def _integers(values: Sequence[int] | Integers, name: str, minimum: int | None = None) -> Integers:
+    """Return values as int64 where they fit, else as Python integers; refuse anything else."""
+    array = np.asarray(values) if len(values) else np.zeros(0, dtype=np.int64)
+    if array.ndim != 1 or not _all_integers(array):
+        raise ParameterError(
+            name,
+            values,
+            expected="a one-dimensional sequence of integers",
+            remedy="pass a list of ints or an integer array",
+        )
+    if minimum is not None and len(array) and array.min() < minimum:
+        raise ParameterError(
+            name,
+            values,
+            expected=f"integers of at least {minimum}",
+            remedy="remove or correct the smaller ones",
+        )
+    if array.dtype.kind == "i":
+        return array.astype(np.int64, copy=False)
+    whole = [int(value) for value in array]
+    if all(-(2**63) <= value < 2**63 for value in whole):
+        return np.array(whole, dtype=np.int64)
+    return _objects(whole)
+
+
+def _all_integers(array: npt.NDArray[Any]) -> bool:
+    if array.dtype == object:
+        return all(isinstance(v, numbers.Integral) and not isinstance(v, bool) for v in array)
+    return array.dtype.kind in "iu"
+
+
+def _objects(values: list[int]) -> npt.NDArray[np.object_]:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array

@@ -1,0 +1,129 @@
+"""Lazy reals: the one technique behind all continuous noise (theory R).
+
+A draw is a fixed function of an infinite string of fair bits, cut into uniforms. The first 64 bits
+of each uniform are read and the function is evaluated in float64 with a proven radius
+(`float_balls`). Where the whole ball rounds to one integer, that integer is final. Where it does
+not, the *same* uniforms are extended by fresh bits and the function is evaluated again with Arb
+until it does. A boundary has probability 0, so this ends; and because floats only ever confirm
+what every extension of the string would give, the result is exactly the rounding of the continuous
+draw, to any depth in the tails.
+
+One string per draw: all outputs of a unit (both Box-Muller partners, all coordinates of a vector)
+are re-evaluated from one extension; extending twice with different bits would leave the marginal
+laws right and the joint law wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias, TypeVar, final
+
+import numpy as np
+import numpy.typing as npt
+from flint import arb, ctx
+
+from zerodelta.exact.arb import ball
+from zerodelta.exact.arb_balls import ArbBalls
+from zerodelta.exact.bits import BitSource, Words
+from zerodelta.exact.float_balls import FloatBalls
+
+__all__ = ["Draw", "Formula", "Integers", "Reals", "Strings", "constant", "enclosed", "rounded"]
+
+Integers: TypeAlias = npt.NDArray[Any]
+"""int64 where every draw fits, else Python integers: noise is never wrapped, clipped or redrawn."""
+
+Reals = TypeVar("Reals", FloatBalls, ArbBalls)
+
+_BLOCK = 1 << 13
+_CONSTANT_BITS = 128
+_GUARD_BITS = 64
+
+
+Formula: TypeAlias = Callable[..., Any]
+"""(uniforms: Reals, *constants: Reals) -> Reals: a unit's outputs, along the first axis."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Draw:
+    """A unit of noise: `outputs` real numbers made of `uniforms` uniforms by `formula`.
+
+    Constants are functions, so that each precision evaluates them anew.
+    """
+
+    uniforms: int
+    outputs: int
+    formula: Formula
+    constants: tuple[Callable[[], arb], ...] = ()
+
+
+def constant(value: Fraction) -> Callable[[], arb]:
+    """Return a rational constant of a draw."""
+    return lambda: ball(value)
+
+
+@final
+class Strings:
+    """The bit strings of one unit: the words read first, extended on demand."""
+
+    def __init__(self, words: Words) -> None:
+        self._prefixes = [int(word) for word in words]
+        self.width = 64
+
+    def extend(self, bits: BitSource) -> None:
+        """Append 64 fresh bits to every uniform."""
+        fresh = bits.words(len(self._prefixes))
+        pairs = zip(self._prefixes, fresh.tolist(), strict=True)
+        self._prefixes = [(prefix << 64) | word for prefix, word in pairs]
+        self.width += 64
+
+    def evaluate(self, draw: Draw) -> ArbBalls:
+        """Evaluate the draw on what is known of its strings."""
+        with ctx.workprec(self.width + _GUARD_BITS):
+            constants = [ArbBalls.of([constant()]) for constant in draw.constants]
+            uniforms = ArbBalls.uniform(self._prefixes, self.width)
+            values: ArbBalls = draw.formula(uniforms, *constants)
+            return values
+
+
+def rounded(draw: Draw, units: int, bits: BitSource) -> Integers:
+    """Return round(x) = floor(x + 1/2) of every output, exactly; shape (outputs, units)."""
+    result: Integers = np.empty((draw.outputs, units), dtype=np.int64)
+    constants = enclosed(draw)
+    block = max(1, _BLOCK // max(draw.uniforms, draw.outputs))
+    for start in range(0, units, block):
+        width = min(block, units - start)
+        words = bits.words(draw.uniforms * width).reshape(draw.uniforms, width)
+        with np.errstate(all="ignore"):  # an infinite or NaN radius reads "undecided"
+            values: FloatBalls = draw.formula(FloatBalls.uniform(words), *constants)
+            integers, decided = values.nearest()
+            result[:, start : start + width] = np.where(decided, integers, 0.0)
+        for unit in np.flatnonzero(~decided.all(axis=0)):
+            result = _store(result, start + int(unit), _resolve(draw, words[:, unit], bits))
+    return result
+
+
+def enclosed(draw: Draw) -> list[FloatBalls]:
+    """Return the constants of a draw as float balls."""
+    with ctx.workprec(_CONSTANT_BITS):
+        return [FloatBalls.enclose(constant()) for constant in draw.constants]
+
+
+def _resolve(draw: Draw, words: Words, bits: BitSource) -> list[int]:
+    strings = Strings(words)
+    while True:
+        values = strings.evaluate(draw)
+        with ctx.workprec(strings.width + _GUARD_BITS):
+            integers = values.nearest()
+        if integers is not None:
+            return integers
+        strings.extend(bits)
+
+
+def _store(result: Integers, unit: int, integers: list[int]) -> Integers:
+    if any(not -(2**63) <= integer < 2**63 for integer in integers):
+        result = result.astype(object)
+    result[:, unit] = integers
+    return result

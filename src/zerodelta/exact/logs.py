@@ -1,0 +1,392 @@
+"""Natural logarithms with a direction: `..._upper` is certainly ≥ the real value, `..._lower` ≤.
+
+Each formula (theory B6) is written once, as a function of Arb balls; the two directions evaluate it
+at rising precision and round outwards. A log-valued argument is a float and means the exact dyadic
+it is, with ``-inf`` for the logarithm of zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from fractions import Fraction
+from typing import TypeAlias
+
+from flint import arb
+
+from zerodelta.errors import ParameterError
+from zerodelta.exact.arb import ball, lower, upper
+from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
+
+__all__ = [
+    "gaussian_log_delta_lower",
+    "gaussian_log_delta_mills_upper",
+    "gaussian_log_delta_upper",
+    "log1p_exp_lower",
+    "log1p_exp_upper",
+    "log_binomial_lower",
+    "log_binomial_upper",
+    "log_difference_lower",
+    "log_difference_upper",
+    "log_erfc_lower",
+    "log_erfc_upper",
+    "log_expm1_lower",
+    "log_expm1_upper",
+    "log_factorial_lower",
+    "log_factorial_upper",
+    "log_lower",
+    "log_normal_cdf_lower",
+    "log_normal_cdf_upper",
+    "log_odds_lower",
+    "log_odds_upper",
+    "log_sum_lower",
+    "log_sum_upper",
+    "log_upper",
+]
+
+_Evaluate: TypeAlias = Callable[[], arb]
+"""A formula on balls, evaluated at whatever the working precision is at that moment."""
+
+
+def log_upper(value: Rational) -> float:
+    """Return a float at least ln `value`, for any positive rational or big integer.
+
+    >>> log_upper(10**400), log_upper(1)
+    (921.0340371976183, 0.0)
+    """
+    return upper(_log(value, "value"))
+
+
+def log_lower(value: Rational) -> float:
+    """Return a float at most ln `value`, for any positive rational or big integer.
+
+    >>> log_lower(10**400), log_lower("1e-400")
+    (921.0340371976182, -921.0340371976183)
+    """
+    return lower(_log(value, "value"))
+
+
+def _log(value: Rational, name: str) -> _Evaluate:
+    exact = as_positive(value, name)
+    if Fraction(1, 2) < exact < 2:  # near 1 the logarithm is as small as value - 1
+        return lambda: ball(exact - 1).log1p()
+    return lambda: ball(exact).log()
+
+
+def log_odds_upper(weight: Rational) -> float:
+    """Return a float at least ln(w/(1-w)) for a mixing weight w strictly between 0 and 1.
+
+    >>> log_odds_upper("1/2"), log_odds_upper("1/101")
+    (0.0, -4.605170185988091)
+    """
+    return upper(_log_odds(weight))
+
+
+def log_odds_lower(weight: Rational) -> float:
+    """Return a float at most ln(w/(1-w)) for a mixing weight w strictly between 0 and 1.
+
+    >>> log_odds_lower("1/101")
+    -4.605170185988092
+    """
+    return lower(_log_odds(weight))
+
+
+def _log_odds(weight: Rational) -> _Evaluate:
+    exact = as_rational(weight, "weight")
+    if not 0 < exact < 1:
+        raise ParameterError(
+            "weight",
+            weight,
+            expected="a number strictly between 0 and 1",
+            remedy='pass a mixing weight such as "1/100"',
+        )
+    return _log(exact / (1 - exact), "odds")  # from the integers of w: no rounding before the log
+
+
+def log_sum_upper(logs: Iterable[float]) -> float:
+    """Return a float at least ln Σ exp(x) over `logs`; ``-inf`` counts as a zero term.
+
+    >>> log_sum_upper([-1e6, -1e6, -math.inf]), log_sum_upper([])
+    (-999999.306852819, -inf)
+    """
+    return upper(_log_sum(logs))
+
+
+def log_sum_lower(logs: Iterable[float]) -> float:
+    """Return a float at most ln Σ exp(x) over `logs`; ``-inf`` counts as a zero term.
+
+    >>> log_sum_lower([-1e6, -1e6, -math.inf])
+    -999999.3068528195
+    """
+    return lower(_log_sum(logs))
+
+
+def _log_sum(logs: Iterable[float]) -> _Evaluate:
+    exact = [_dyadic(value, f"logs[{index}]") for index, value in enumerate(logs)]
+    terms = sorted(term for term in exact if term is not None)
+    if not terms:
+        return arb.neg_inf
+    top = terms.pop()
+    offsets = [term - top for term in terms]
+    return lambda: ball(top) + sum((ball(gap).exp() for gap in offsets), arb(0)).log1p()
+
+
+def log_difference_upper(larger: float, smaller: float) -> float:
+    """Return a float at least ln(e^larger - e^smaller); equal arguments give ``-inf``.
+
+    >>> log_difference_upper(-1e6, -1e6 - 1), log_difference_upper(0.0, -math.inf)
+    (-1000000.4586751453, 0.0)
+    """
+    return upper(_log_difference(larger, smaller))
+
+
+def log_difference_lower(larger: float, smaller: float) -> float:
+    """Return a float at most ln(e^larger - e^smaller); equal arguments give ``-inf``.
+
+    >>> log_difference_lower(-3.0, -3.0)
+    -inf
+    """
+    return lower(_log_difference(larger, smaller))
+
+
+def _log_difference(larger: float, smaller: float) -> _Evaluate:
+    top, bottom = _dyadic(larger, "larger"), _dyadic(smaller, "smaller")
+    if bottom is None or top == bottom:
+        return arb.neg_inf if top is None or top == bottom else lambda: ball(top)
+    if top is None or top < bottom:
+        raise ParameterError(
+            "larger",
+            larger,
+            expected=f"a logarithm of at least smaller = {smaller!r}",
+            remedy="swap the two arguments",
+        )
+    gap = top - bottom
+    return lambda: ball(top) + _log1m_exp(gap)
+
+
+def log_expm1_upper(exponent: Rational) -> float:
+    """Return a float at least ln(e^t - 1) for t = `exponent` above 0.
+
+    >>> log_expm1_upper(1), log_expm1_upper(10**6), log_expm1_upper("1e-30")
+    (0.5413248546129182, 1000000.0, -69.07755278982136)
+    """
+    return upper(_log_expm1(exponent))
+
+
+def log_expm1_lower(exponent: Rational) -> float:
+    """Return a float at most ln(e^t - 1) for t = `exponent` above 0.
+
+    >>> log_expm1_lower(1)
+    0.5413248546129181
+    """
+    return lower(_log_expm1(exponent))
+
+
+def _log_expm1(exponent: Rational) -> _Evaluate:
+    exact = as_positive(exponent, "exponent")
+    return lambda: ball(exact) + _log1m_exp(exact)
+
+
+def _log1m_exp(gap: Fraction) -> arb:
+    """Return ln(1 - e^-gap), gap > 0, accurate however small or large the gap is."""
+    if gap < 1:
+        return (-(-ball(gap)).expm1()).log()
+    return (-(-ball(gap)).exp()).log1p()
+
+
+def log1p_exp_upper(log: float) -> float:
+    """Return a float at least ln(1 + e^x) for x = `log`.
+
+    >>> log1p_exp_upper(0.0), log1p_exp_upper(-100.0), log1p_exp_upper(-math.inf)
+    (0.6931471805599454, 3.720075976020836e-44, 0.0)
+    """
+    return upper(_log_sum((0.0, log)))
+
+
+def log1p_exp_lower(log: float) -> float:
+    """Return a float at most ln(1 + e^x) for x = `log`.
+
+    >>> log1p_exp_lower(1e6)
+    999999.9999999999
+    """
+    return lower(_log_sum((0.0, log)))
+
+
+def log_factorial_upper(number: int) -> float:
+    """Return a float at least ln n! for an integer n = `number` of any size.
+
+    >>> log_factorial_upper(10), log_factorial_upper(10**12)
+    (15.104412573075518, 26631021115942.48)
+    """
+    return upper(_log_factorial(number))
+
+
+def log_factorial_lower(number: int) -> float:
+    """Return a float at most ln n! for an integer n = `number` of any size.
+
+    >>> log_factorial_lower(10), log_factorial_lower(1)
+    (15.104412573075516, 0.0)
+    """
+    return lower(_log_factorial(number))
+
+
+def _log_factorial(number: int) -> _Evaluate:
+    exact = as_count(number, "number")
+    return lambda: ball(exact + 1).lgamma()
+
+
+def log_binomial_upper(total: int, chosen: int) -> float:
+    """Return a float at least ln C(n, k) for integers 0 ≤ k = `chosen` ≤ n = `total` of any size.
+
+    >>> log_binomial_upper(100, 5), log_binomial_upper(10**12, 10**6)
+    (18.136775203726046, 14815502.222142056)
+    """
+    return upper(_log_binomial(total, chosen))
+
+
+def log_binomial_lower(total: int, chosen: int) -> float:
+    """Return a float at most ln C(n, k) for integers 0 ≤ k = `chosen` ≤ n = `total` of any size.
+
+    >>> log_binomial_lower(100, 5)
+    18.136775203726042
+    """
+    return lower(_log_binomial(total, chosen))
+
+
+def _log_binomial(total: int, chosen: int) -> _Evaluate:
+    n = as_count(total, "total")
+    k = as_count(chosen, "chosen")
+    if k > n:
+        raise ParameterError(
+            "chosen", chosen, expected=f"at most total = {n}", remedy="swap the two arguments"
+        )
+    if k in (0, n):  # the terms would cancel to a ball around 0 that is never accurate
+        return lambda: arb(0)
+    return lambda: ball(n + 1).lgamma() - ball(k + 1).lgamma() - ball(n - k + 1).lgamma()
+
+
+def log_erfc_upper(point: Rational) -> float:
+    """Return a float at least ln erfc(x) for x = `point`, however far in the tail.
+
+    >>> log_erfc_upper(0), log_erfc_upper(1000)
+    (0.0, -1000007.4801207217)
+    """
+    return upper(_log_erfc(point))
+
+
+def log_erfc_lower(point: Rational) -> float:
+    """Return a float at most ln erfc(x) for x = `point`, however far in the tail.
+
+    >>> log_erfc_lower(1000)
+    -1000007.4801207219
+    """
+    return lower(_log_erfc(point))
+
+
+def _log_erfc(point: Rational) -> _Evaluate:
+    exact = as_rational(point, "point")
+    if abs(exact) < Fraction(1, 2):
+        return lambda: (-ball(exact).erf()).log1p()
+    return lambda: ball(exact).erfc().log()
+
+
+def log_normal_cdf_upper(point: Rational) -> float:
+    """Return a float at least ln Φ(x) for x = `point`, Φ the standard normal distribution function.
+
+    >>> log_normal_cdf_upper(0), log_normal_cdf_upper(-1500)
+    (-0.6931471805599453, -1125008.232159333)
+    """
+    return upper(_log_normal_cdf(point))
+
+
+def log_normal_cdf_lower(point: Rational) -> float:
+    """Return a float at most ln Φ(x) for x = `point`, Φ the standard normal distribution function.
+
+    >>> log_normal_cdf_lower(-1500), log_normal_cdf_lower(30)
+    (-1125008.2321593333, -4.906713927148188e-198)
+    """
+    return lower(_log_normal_cdf(point))
+
+
+def _log_normal_cdf(point: Rational) -> _Evaluate:
+    exact = as_rational(point, "point")
+    if exact < 0:
+        return lambda: (_tail(-exact, Fraction(1)) / 2).log()
+    return lambda: (-_tail(exact, Fraction(1)) / 2).log1p()
+
+
+def _tail(numerator: Fraction, squared: Fraction) -> arb:
+    """Return erfc(x/√2) = 2Φ(-x) at x = numerator/√squared."""
+    return (ball(numerator) / ball(2 * squared).sqrt()).erfc()
+
+
+def gaussian_log_delta_upper(mu_squared: Rational, epsilon: Rational) -> float:
+    """Return a float at least ln δ(t) of a μ-GDP mechanism at t = `epsilon` (theory B6), tightly.
+
+    δ(t) = Φ(-a) - e^t Φ(-b), a = t/μ - μ/2, b = t/μ + μ/2. `mu_squared` is μ², the sum of the
+    squared (sensitivity / σ) of all steps, so that it is an exact rational; 0 gives ``-inf``.
+
+    >>> gaussian_log_delta_upper("1/100", 1), gaussian_log_delta_upper("5e-7", 1)
+    (-56.38246903942424, -1000020.860545132)
+    """
+    return upper(_gaussian_log_delta(mu_squared, epsilon))
+
+
+def gaussian_log_delta_lower(mu_squared: Rational, epsilon: Rational) -> float:
+    """Return a float at most ln δ(t) of a μ-GDP mechanism (see `gaussian_log_delta_upper`).
+
+    >>> gaussian_log_delta_lower("1/100", 1)
+    -56.38246903942425
+    """
+    return lower(_gaussian_log_delta(mu_squared, epsilon))
+
+
+def _gaussian_log_delta(mu_squared: Rational, epsilon: Rational) -> _Evaluate:
+    square, t = _gaussian_parameters(mu_squared, epsilon)
+    if square == 0:
+        return arb.neg_inf
+    near, far = t - square / 2, t + square / 2
+    if near < 0:  # δ can be close to 1, so its logarithm is taken through the sum 1 - δ
+        return lambda: (
+            -(_tail(-near, square) + ball(t).exp() * _tail(far, square)) / 2
+        ).log1p()
+    return lambda: ((_tail(near, square) - ball(t).exp() * _tail(far, square)) / 2).log()
+
+
+def gaussian_log_delta_mills_upper(mu_squared: Rational, epsilon: Rational) -> float:
+    """Return the closed-form bound on ln δ(t) of a μ-GDP mechanism (theory B6, Mills ratio).
+
+    -a²/2 - ln(2π)/2 + ln μ - ln(1 + a²) with a = t/μ - μ/2, which must be above 0. It is above
+    `gaussian_log_delta_upper` by less than 3/a² + t/a² (0.04 nats at ln δ = -100 and t ≤ 1).
+
+    >>> gaussian_log_delta_mills_upper("1/100", 1)
+    -56.34364331598474
+    """
+    square, t = _gaussian_parameters(mu_squared, epsilon)
+    if square == 0:
+        return -math.inf
+    if 2 * t <= square:
+        raise ParameterError(
+            "epsilon",
+            epsilon,
+            expected="more than mu_squared / 2 (a > 0)",
+            remedy="use gaussian_log_delta_upper",
+        )
+    a_squared = (t - square / 2) ** 2 / square
+    head = square / (1 + a_squared) ** 2
+    return upper(lambda: ((ball(head) / (2 * arb.pi())).log() - ball(a_squared)) / 2)
+
+
+def _gaussian_parameters(mu_squared: Rational, epsilon: Rational) -> tuple[Fraction, Fraction]:
+    square, t = as_rational(mu_squared, "mu_squared"), as_rational(epsilon, "epsilon")
+    for name, value, exact in (("mu_squared", mu_squared, square), ("epsilon", epsilon, t)):
+        if exact < 0:
+            raise ParameterError(
+                name, value, expected="a number of at least 0", remedy="pass 0 or more"
+            )
+    return square, t
+
+
+def _dyadic(log: float, name: str) -> Fraction | None:
+    """Return a log-valued argument as the exact number it is, None for ``-inf``."""
+    return None if log == -math.inf else as_rational(log, name)

@@ -1,0 +1,140 @@
+"""Rounded continuous noise: Gaussian, Laplace, exponential, Gumbel, Gamma, Student-t.
+
+Each function returns round(X) for independent X of the named law, drawn exactly (`lazy`), so a
+theorem about continuous noise on integers holds verbatim for the integer output (theory R). The
+noise is rounded to nearest, never truncated, clipped or redrawn.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from zerodelta.errors import ParameterError
+from zerodelta.exact.arb import ball
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.lazy import Draw, Formula, Integers, Reals, constant, rounded
+from zerodelta.exact.rational import Rational, as_count, as_positive
+
+__all__ = [
+    "box_muller",
+    "rounded_exponential",
+    "rounded_gamma",
+    "rounded_gaussian",
+    "rounded_gumbel",
+    "rounded_laplace",
+    "rounded_student_t",
+]
+
+
+def rounded_gaussian(*, variance: Rational, size: int, bits: BitSource) -> Integers:
+    """Draw `size` times round(N(0, variance)).
+
+    >>> from zerodelta.exact.bits import SystemBits
+    >>> rounded_gaussian(variance="1/1000000", size=3, bits=SystemBits()).tolist()
+    [0, 0, 0]
+    """
+    variance, size = as_positive(variance, "variance"), as_count(size, "size")
+    deviation = (lambda: ball(variance).sqrt(),)
+    pairs = Draw(uniforms=2, outputs=2, formula=_gaussian, constants=deviation)
+    return rounded(pairs, -(-size // 2), bits).reshape(-1)[:size]
+
+
+def rounded_exponential(*, scale: Rational, size: int, bits: BitSource) -> Integers:
+    """Draw `size` times round(X), X exponential with mean `scale`."""
+    return _scaled(_exponential, scale, size, bits)
+
+
+def rounded_laplace(*, scale: Rational, size: int, bits: BitSource) -> Integers:
+    """Draw `size` times round(X), X with density exp(-|x|/scale) / (2 scale).
+
+    A fair sign on a rounded exponential: rounding to nearest is odd but for ties, which have
+    probability 0, so P(0) = 1 - e^(-1/(2 scale)) (theory R(vi)).
+    """
+    size = as_count(size, "size")
+    return rounded_exponential(scale=scale, size=size, bits=bits) * bits.signs(size)
+
+
+def rounded_gumbel(*, scale: Rational, size: int, bits: BitSource) -> Integers:
+    """Draw `size` times round(X), X = -scale · ln(-ln U)."""
+    return _scaled(_gumbel, scale, size, bits)
+
+
+def rounded_gamma(*, shape: Rational, scale: Rational, size: int, bits: BitSource) -> Integers:
+    """Draw `size` times round(X), X Gamma of that shape (a multiple of 1/2) and scale.
+
+    The work is proportional to the shape: one logarithm for each unit of it.
+    """
+    halves = as_positive(shape, "shape") * 2
+    if halves.denominator != 1:
+        raise ParameterError(
+            "shape",
+            shape,
+            expected="a positive multiple of 1/2",
+            remedy="round the shape to a multiple of 1/2; no other shape is drawn exactly here",
+        )
+    whole, half = divmod(halves.numerator, 2)
+    return _scaled(partial(_gamma, whole), scale, size, bits, uniforms=whole + 2 * half)
+
+
+def rounded_student_t(
+    *, degrees: Rational, scale: Rational, size: int, bits: BitSource
+) -> Integers:
+    """Draw `size` times round(scale · T), T Student-t with that many degrees of freedom.
+
+    Bailey's formula. Its sine partner is *not* independent of the cosine and is not used.
+    """
+    degrees, scale = as_positive(degrees, "degrees"), as_positive(scale, "scale")
+    draw = Draw(
+        uniforms=2,
+        outputs=1,
+        formula=_student_t,
+        constants=(constant(scale), constant(degrees), constant(2 / degrees)),
+    )
+    return rounded(draw, as_count(size, "size"), bits).reshape(-1)
+
+
+def box_muller(first: Reals, second: Reals) -> Reals:
+    """Return standard normals: all cosine partners, then all sine partners."""
+    length = (first.log() * -2).sqrt()
+    cosine, sine = (second * 2).cos_sin_pi()
+    return first.stack([length * cosine, length * sine])
+
+
+def _gaussian(uniforms: Reals, *constants: Reals) -> Reals:
+    (deviation,) = constants
+    return box_muller(uniforms[:1], uniforms[1:]) * deviation
+
+
+def _exponential(uniforms: Reals, *constants: Reals) -> Reals:
+    (scale,) = constants
+    return -uniforms.log() * scale
+
+
+def _gumbel(uniforms: Reals, *constants: Reals) -> Reals:
+    (scale,) = constants
+    return -(-uniforms.log()).log() * scale
+
+
+def _gamma(whole: int, uniforms: Reals, *constants: Reals) -> Reals:
+    """Sum `whole` exponentials; half a unit of shape is half a squared normal, E · cos²(2πV)."""
+    (scale,) = constants
+    exponentials = -uniforms[: whole + 1].log()
+    cosine, _ = (uniforms[whole + 1 :] * 2).cos_sin_pi()
+    half = exponentials[whole:] * cosine * cosine
+    return uniforms.stack([exponentials[:whole], half]).total() * scale
+
+
+def _student_t(uniforms: Reals, *constants: Reals) -> Reals:
+    scale, degrees, exponent = constants
+    spread = ((-uniforms[:1].log() * exponent).exp() - 1) * degrees
+    cosine, _ = (uniforms[1:] * 2).cos_sin_pi()
+    return spread.sqrt() * cosine * scale
+
+
+def _scaled(
+    formula: Formula, scale: Rational, size: int, bits: BitSource, *, uniforms: int = 1
+) -> Integers:
+    """Draw one output a unit from a formula whose only constant is the scale."""
+    constants = (constant(as_positive(scale, "scale")),)
+    draw = Draw(uniforms=uniforms, outputs=1, formula=formula, constants=constants)
+    return rounded(draw, as_count(size, "size"), bits).reshape(-1)

@@ -1,0 +1,62 @@
+"""Privacy parameters and noise scales as exact rationals.
+
+A float is a rational number: ``0.1`` means the double nearest to one tenth, exactly. Write
+``"0.1"`` or ``Fraction(1, 10)`` for one tenth itself.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from decimal import Decimal
+from fractions import Fraction
+from typing import TypeAlias
+
+from zerodelta.errors import ParameterError
+
+__all__ = ["Rational", "as_count", "as_positive", "as_rational"]
+
+Rational: TypeAlias = int | float | Fraction | Decimal | str
+"""What a caller may write for a real parameter."""
+
+_REMEDY = 'pass an int, a finite float, a Fraction, or a string such as "0.1" or "1/50"'
+
+
+def as_rational(value: Rational, name: str) -> Fraction:
+    """Return `value` as the rational number it denotes, exactly.
+
+    >>> as_rational("1/50", "epsilon"), as_rational(0.5, "epsilon"), as_rational("1e-3", "rho")
+    (Fraction(1, 50), Fraction(1, 2), Fraction(1, 1000))
+    """
+    refused = isinstance(value, bool) or not isinstance(
+        value, (numbers.Rational, numbers.Real, Decimal, str)
+    )
+    if not refused and isinstance(value, numbers.Real) and not isinstance(value, numbers.Rational):
+        refused = not math.isfinite(value)
+        value = float(value)
+    if not refused:
+        try:
+            return Fraction(value)
+        except (ValueError, OverflowError, ZeroDivisionError):
+            pass
+    raise ParameterError(name, value, expected="a finite number", remedy=_REMEDY)
+
+
+def as_positive(value: Rational, name: str) -> Fraction:
+    """Return `value` as an exact rational, refusing anything that is not above 0."""
+    exact = as_rational(value, name)
+    if exact <= 0:
+        raise ParameterError(name, value, expected="a number above 0", remedy=_REMEDY)
+    return exact
+
+
+def as_count(value: int, name: str, *, minimum: int = 0) -> int:
+    """Return `value` as a Python int, refusing non-integers and anything below `minimum`."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < minimum:
+        raise ParameterError(
+            name,
+            value,
+            expected=f"an integer of at least {minimum}",
+            remedy="pass a plain int in that range",
+        )
+    return int(value)

@@ -1,0 +1,1 @@
+"""Noise on exact sums, and selection: the blocks everything is built from."""

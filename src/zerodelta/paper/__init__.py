@@ -1,0 +1,1 @@
+"""The paper's algorithms by number, corrected, for reproduction and comparison."""

@@ -1,0 +1,1 @@
+"""Privacy claims, their composition, and the certificate that proves a release."""

@@ -1,0 +1,1 @@
+"""Channels that remove delta, and the plans that choose among them."""

@@ -1,0 +1,1 @@
+"""What may be published: finite sets, boxes, balls, multisets, and their lattices."""

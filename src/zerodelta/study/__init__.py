@@ -1,0 +1,1 @@
+"""Many hidden noisy questions, one small pure release."""

@@ -1,0 +1,1 @@
+"""One function for each thing a user wants to publish; picks the best method."""
