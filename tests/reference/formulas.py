@@ -2,7 +2,7 @@
 
 A uniform is known by a prefix of its bits: the word m stands for 64 bits, U in [m, m+1]/2^64; the
 pair (m, nbits) for a prefix of another length. Functions named ``*_interval`` enclose the real
-value (and raise :class:`UndefinedOnInterval` where it is unbounded on the prefix); the others
+value (and raise :class:`UndefinedOnIntervalError` where it is unbounded on the prefix); the others
 return round(x) = floor(x + 1/2), or None when the prefix does not decide it.
 """
 
@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Union
 
 from reference.intervals import (
     Interval,
     Rational,
-    UndefinedOnInterval,
+    UndefinedOnIntervalError,
     cos_pi,
     exp,
     ln,
@@ -23,7 +22,7 @@ from reference.intervals import (
     sqrt,
 )
 
-Word = Union[int, tuple[int, int]]
+Word = int | tuple[int, int]
 
 WORD_BITS = 64
 EXTRA_BITS = 96  # working bits beyond the longest prefix
@@ -143,14 +142,14 @@ def knorm_l2_interval(
 def _rounded(enclose: Callable[[], Interval]) -> int | None:
     try:
         return enclose().rounded()
-    except UndefinedOnInterval:
+    except UndefinedOnIntervalError:
         return None
 
 
 def _all_rounded(enclose: Callable[[], Sequence[Interval]], size: int) -> list[int | None]:
     try:
         return [x.rounded() for x in enclose()]
-    except UndefinedOnInterval:
+    except UndefinedOnIntervalError:
         return [None] * size
 
 

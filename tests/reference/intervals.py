@@ -12,17 +12,17 @@ upper one rounds every step up and adds a bound for the dropped terms.
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache
 from math import isqrt
-from typing import NoReturn, Union
+from typing import NoReturn, TypeAlias
 
-Rational = Union[int, Fraction]
-Number = Union["Interval", int, Fraction]
+Rational = int | Fraction
+Number: TypeAlias = "Interval | int | Fraction"
 
 GUARD = 16  # extra bits inside a kernel
 
 
-class UndefinedOnInterval(ArithmeticError):
+class UndefinedOnIntervalError(ArithmeticError):
     """The function is not defined (or not bounded) on the whole interval."""
 
 
@@ -178,7 +178,7 @@ class Interval:
             return self * (Fraction(1) / other)
         a, b = self._aligned(other)
         if b.low <= 0 <= b.high:
-            raise UndefinedOnInterval("division by an interval that contains 0")
+            raise UndefinedOnIntervalError("division by an interval that contains 0")
         quotients = [(x << a.bits, y) for x in (a.low, a.high) for y in (b.low, b.high)]
         low = min(x // y for x, y in quotients)
         high = max(_ceil_div(x, y) for x, y in quotients)
@@ -210,7 +210,7 @@ def _atanh(num: int, den: int, w: int) -> tuple[int, int]:
     return low, high + 2 * t  # the rest is at most t/(1 - 1/16)
 
 
-@lru_cache(maxsize=None)
+@cache
 def _ln2(w: int) -> tuple[int, int]:
     """Enclose ln 2 = 18 atanh(1/26) - 2 atanh(1/4801) + 8 atanh(1/8749)."""
     inner = w + GUARD
@@ -240,7 +240,7 @@ def _ln(a: int, bits: int) -> tuple[int, int]:
 def ln(x: Interval) -> Interval:
     """Return the natural logarithm of an interval of positive numbers."""
     if x.low <= 0:
-        raise UndefinedOnInterval("logarithm of an interval that touches 0")
+        raise UndefinedOnIntervalError("logarithm of an interval that touches 0")
     low, high = _ln(x.low, x.bits)
     if x.high != x.low:
         high = _ln(x.high, x.bits)[1]
@@ -289,7 +289,7 @@ def exp(x: Interval) -> Interval:
 def sqrt(x: Interval) -> Interval:
     """Return the square root of an interval of numbers >= 0."""
     if x.low < 0:
-        raise UndefinedOnInterval("square root of an interval that reaches below 0")
+        raise UndefinedOnIntervalError("square root of an interval that reaches below 0")
     high = isqrt(x.high << x.bits)
     if high * high < x.high << x.bits:
         high += 1
@@ -313,7 +313,7 @@ def _atan_inverse(q: int, w: int) -> tuple[int, int]:
     return low - 1, high + 1  # alternating: the rest is at most its first term, under one unit
 
 
-@lru_cache(maxsize=None)
+@cache
 def _pi(w: int) -> tuple[int, int]:
     """Enclose π = 16 atan(1/5) - 4 atan(1/239) (Machin)."""
     inner = w + GUARD

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache
 from math import factorial
 
 from reference.intervals import Interval, Number, Rational, atan, exp, pi, sqrt
@@ -50,7 +50,7 @@ class RoundedLaw(Law):
     """The law of round(X), from the distribution function of X, which has a density."""
 
     def __init__(self, cdf: Cdf) -> None:
-        self._cdf = lru_cache(maxsize=None)(cdf)
+        self._cdf = cache(cdf)
 
     def pmf(self, k: int) -> Interval:
         """Return P(k - 1/2 <= X < k + 1/2)."""

@@ -34,7 +34,7 @@ def upper(evaluate: Callable[[], arb]) -> float:
 
 def lower(evaluate: Callable[[], arb]) -> float:
     """Evaluate at rising precision; return the largest float known to be at most the value."""
-    return -to_float_up(-_accurate(evaluate))
+    return to_float_down(_accurate(evaluate))
 
 
 def _accurate(evaluate: Callable[[], arb]) -> arb:
@@ -51,18 +51,22 @@ def _accurate(evaluate: Callable[[], arb]) -> arb:
 
 def to_float_up(value: arb) -> float:
     """Return the smallest float that is certainly at least `value` (``inf`` if none is known)."""
-    if value.is_nan():
-        return math.inf
-    top = value.upper()  # at least the true upper end, whatever the working precision
-    if not top.is_finite():
-        return math.inf if top > 0 else -math.inf
-    mantissa, exponent = (int(part) for part in top.man_exp())
-    return _float_up(mantissa, exponent)
+    # upper() is at least the true upper end, whatever the working precision
+    return math.inf if value.is_nan() else _end_up(value.upper(), 1)
 
 
 def to_float_down(value: arb) -> float:
     """Return the largest float that is certainly at most `value` (``-inf`` if none is known)."""
-    return -to_float_up(-value)
+    # not -to_float_up(-value): negating a ball rounds it to the working precision first
+    return -math.inf if value.is_nan() else 0.0 - _end_up(value.lower(), -1)  # never -0.0
+
+
+def _end_up(end: arb, sign: int) -> float:
+    """Round the exact number ``sign · end`` up to a float."""
+    if not end.is_finite():
+        return sign * math.inf if end > 0 else -sign * math.inf
+    mantissa, exponent = (int(part) for part in end.man_exp())
+    return _float_up(sign * mantissa, exponent)
 
 
 def _float_up(mantissa: int, exponent: int) -> float:

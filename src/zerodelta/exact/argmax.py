@@ -22,28 +22,30 @@ from zerodelta.exact.arb import ball
 from zerodelta.exact.bits import BitSource, Words
 from zerodelta.exact.float_balls import FloatBalls
 from zerodelta.exact.lazy import Draw, Integers, Reals, Strings
-from zerodelta.exact.rational import Rational, as_positive
+from zerodelta.exact.rational import Rational, as_count, as_positive
 
-__all__ = ["Scores", "exponential_argmax", "gumbel_argmax"]
+__all__ = ["Indices", "Scores", "exponential_argmax", "gumbel_argmax"]
 
 Scores: TypeAlias = npt.NDArray[np.integer] | Sequence[int] | Sequence[Fraction]
+
+Indices: TypeAlias = npt.NDArray[np.int64]
 
 _BLOCK = 1 << 13
 
 
-def gumbel_argmax(scores: Scores, *, scale: Rational, bits: BitSource) -> int:
-    """Return argmax of score + scale · Gumbel: P(i) ∝ e^(score_i / scale), exactly.
+def gumbel_argmax(scores: Scores, *, scale: Rational, size: int, bits: BitSource) -> Indices:
+    """Draw `size` times argmax of score + scale · Gumbel: P(i) ∝ e^(score_i / scale), exactly.
 
     >>> from zerodelta.exact.bits import SystemBits
-    >>> gumbel_argmax([0, 10_000, 0], scale=1, bits=SystemBits())
-    1
+    >>> gumbel_argmax([0, 10_000, 0], scale=1, size=2, bits=SystemBits()).tolist()
+    [1, 1]
     """
-    return _argmax(scores, scale, Draw(uniforms=1, outputs=1, formula=_gumbel), bits)
+    return _argmax(scores, scale, Draw(uniforms=1, outputs=1, formula=_gumbel), size, bits)
 
 
-def exponential_argmax(scores: Scores, *, scale: Rational, bits: BitSource) -> int:
-    """Return argmax of score + scale · Exponential (permute-and-flip), exactly."""
-    return _argmax(scores, scale, Draw(uniforms=1, outputs=1, formula=_exponential), bits)
+def exponential_argmax(scores: Scores, *, scale: Rational, size: int, bits: BitSource) -> Indices:
+    """Draw `size` times argmax of score + scale · Exponential: permute-and-flip, exactly."""
+    return _argmax(scores, scale, Draw(uniforms=1, outputs=1, formula=_exponential), size, bits)
 
 
 def _gumbel(uniforms: Reals) -> Reals:
@@ -54,14 +56,14 @@ def _exponential(uniforms: Reals) -> Reals:
     return -uniforms.log()
 
 
-def _argmax(scores: Scores, scale: Rational, draw: Draw, bits: BitSource) -> int:
+def _argmax(scores: Scores, scale: Rational, draw: Draw, size: int, bits: BitSource) -> Indices:
     integers, unit = _common_integers(scores)
-    step = 1 / (as_positive(scale, "scale") * unit)
-    gaps = _gaps(integers)
-    survivors = _survivors(gaps, step, draw, bits)
-    while len(survivors) > 1:
-        survivors = _refine(survivors, step, draw, bits)
-    return survivors[0].index
+    contest = _Contest(_gaps(integers), 1 / (as_positive(scale, "scale") * unit), draw)
+    winners = np.empty(as_count(size, "size"), dtype=np.int64)
+    rounds = max(1, _BLOCK // len(integers))
+    for start in range(0, len(winners), rounds):
+        winners[start : start + rounds] = contest.play(min(rounds, size - start), bits)
+    return winners
 
 
 class _Survivor:
@@ -73,45 +75,66 @@ class _Survivor:
         self.string = Strings(word)
 
 
-def _survivors(gaps: Integers, step: Fraction, draw: Draw, bits: BitSource) -> list[_Survivor]:
-    """Return the items whose upper end reaches the largest lower end."""
-    with ctx.workprec(128):
-        slope = FloatBalls.enclose(ball(-step))
-    floor = -math.inf
-    found: list[tuple[float, _Survivor]] = []
-    for start in range(0, len(gaps), _BLOCK):
-        block = gaps[start : start + _BLOCK]
-        words = bits.words(len(block))
-        behind = block.astype(np.float64)
-        with np.errstate(all="ignore"):
-            distance = FloatBalls(behind, behind * 2.0**-53)
-            noise: FloatBalls = draw.formula(FloatBalls.uniform(words))
-            values = distance * slope + noise
-            floor = float(np.fmax.reduce(values.lower(), initial=floor))
-            upper = values.upper()
-            # "not below" keeps what is unknown (NaN)
-            kept = np.flatnonzero(~(upper < floor))
-        for i in kept:
-            item = _Survivor(start + int(i), int(block[i]), words[i : i + 1])
-            found.append((float(upper[i]), item))
-    return [item for upper_end, item in found if not upper_end < floor]
+class _Contest:
+    """Scores, by their exact distance `gap · step` behind the best, and the noise added to them."""
 
+    def __init__(self, gaps: Integers, step: Fraction, draw: Draw) -> None:
+        self._gaps = gaps
+        self._step = step
+        self._draw = draw
+        with ctx.workprec(128):
+            self._slope = FloatBalls.enclose(ball(-step))
 
-def _refine(
-    survivors: list[_Survivor], step: Fraction, draw: Draw, bits: BitSource
-) -> list[_Survivor]:
-    """Drop all that are certainly below the leader; lengthen the strings of the rest."""
-    values: list[arb] = []
-    for item in survivors:
-        with ctx.workprec(item.string.width + item.gap.bit_length() + 64):
-            values.append(item.string.evaluate(draw).values[0] - ball(step) * item.gap)
-    leader = max(values, key=lambda value: value.mid())
-    pairs = zip(survivors, values, strict=True)
-    left = [item for item, value in pairs if not value < leader]
-    if len(left) > 1:
-        for item in left:
-            item.string.extend(bits)
-    return left
+    def play(self, rounds: int, bits: BitSource) -> list[int]:
+        """Return the winners of independent rounds; many rounds only if the scores are few."""
+        floor = np.full((rounds, 1), -math.inf)
+        found: list[tuple[int, float, _Survivor]] = []
+        for start in range(0, len(self._gaps), _BLOCK):
+            block = self._gaps[start : start + _BLOCK]
+            words = bits.words(rounds * len(block)).reshape(rounds, len(block))
+            with np.errstate(all="ignore"):
+                values = self._values(block, words)
+                best = np.fmax.reduce(values.lower(), axis=1, keepdims=True)
+                floor = np.fmax(floor, best)
+                upper = values.upper()
+                kept = ~(upper < floor)  # "not below" keeps what is unknown (NaN)
+            if len(block) == len(self._gaps) and bool((kept.sum(axis=1) == 1).all()):
+                return [int(winner) for winner in kept.argmax(axis=1)]
+            for row, i in zip(*np.nonzero(kept), strict=True):
+                item = _Survivor(start + int(i), int(block[i]), words[row, i : i + 1])
+                found.append((int(row), float(upper[row, i]), item))
+        alive: list[list[_Survivor]] = [[] for _ in range(rounds)]
+        for row, upper_end, item in found:
+            if not upper_end < floor[row, 0]:
+                alive[row].append(item)
+        return [self._settle(survivors, bits) for survivors in alive]
+
+    def _values(self, block: Integers, words: Words) -> FloatBalls:
+        if block.dtype == object:  # beyond the range of floats: unknown, so left to Arb
+            block = np.array([float(gap) if gap < 2**1000 else math.nan for gap in block])
+        behind = block.astype(np.float64)  # errs by at most 2^-53 of itself
+        noise: FloatBalls = self._draw.formula(FloatBalls.uniform(words))
+        return FloatBalls(behind, behind * 2.0**-53) * self._slope + noise
+
+    def _settle(self, survivors: list[_Survivor], bits: BitSource) -> int:
+        while len(survivors) > 1:
+            survivors = self._refine(survivors, bits)
+        return survivors[0].index
+
+    def _refine(self, survivors: list[_Survivor], bits: BitSource) -> list[_Survivor]:
+        """Drop all that are certainly below the leader; lengthen the strings of the rest."""
+        values: list[arb] = []
+        for item in survivors:
+            with ctx.workprec(item.string.width + item.gap.bit_length() + 64):
+                noise = item.string.evaluate(self._draw).values[0]
+                values.append(noise - ball(self._step) * item.gap)
+        leader = max(values, key=lambda value: value.mid())
+        pairs = zip(survivors, values, strict=True)
+        left = [item for item, value in pairs if not value < leader]
+        if len(left) > 1:
+            for item in left:
+                item.string.extend(bits)
+        return left
 
 
 def _common_integers(scores: Scores) -> tuple[Integers, int]:
@@ -122,7 +145,7 @@ def _common_integers(scores: Scores) -> tuple[Integers, int]:
         numerators, unit = _from_rationals(scores)
     if len(numerators) == 0:
         raise ParameterError(
-            "scores", scores, expected="at least one score", remedy="pass a non-empty sequence"
+            "scores", "empty", expected="at least one score", remedy="pass a non-empty sequence"
         )
     if numerators.dtype == np.uint64 and int(numerators.max()) >= 2**63:
         return numerators.astype(object), unit
@@ -132,7 +155,7 @@ def _common_integers(scores: Scores) -> tuple[Integers, int]:
 def _from_rationals(scores: Scores) -> tuple[Integers, int]:
     refusal = ParameterError(
         "scores",
-        scores,
+        type(scores),  # never the scores themselves: they may be computed from data
         expected="a one-dimensional sequence of integers or Fractions",
         remedy="turn float scores into integers on a public quantum first",
     )

@@ -104,10 +104,14 @@ def exact_product(
     rows = left.shape[0]
     if right.shape[0] != rows:
         raise ParameterError(
-            "right",
-            right.shape,
-            expected=f"as many rows as left has ({rows})",
+            "rows of right",
+            "not as many as left",  # the numbers themselves may be private
+            expected="as many rows as left has",
             remedy="pass two arrays with one line per row of the data",
+        )
+    if not isinstance(bounds, tuple) or len(bounds) != 2:
+        raise ParameterError(
+            "bounds", bounds, expected="two integers", remedy="pass (bound of left, of right)"
         )
     left_bound = _check_bound(bounds[0], "bounds[0]")
     right_bound = _check_bound(bounds[1], "bounds[1]")
@@ -115,7 +119,7 @@ def exact_product(
     columns = left.shape[1], right.shape[1]
     fits = arithmetic(rows, left_bound * right_bound) != "python"
     total: npt.NDArray[Any] = np.zeros(columns, dtype=np.int64 if fits else np.object_)
-    whole = arithmetic(min(rows, _FEWEST_ROWS), left_bound * right_bound) == "float64"
+    whole = arithmetic(min(max(1, rows), _FEWEST_ROWS), left_bound * right_bound) == "float64"
     largest = left_bound * right_bound if whole else 1 << (2 * _LIMB_BITS)
     block = min(max(1, _BLOCK_ENTRIES // max(1, sum(columns))), _FLOAT64_EXACT // largest)
     with np.errstate(all="ignore"):  # some BLAS raise floating-point flags for no reason

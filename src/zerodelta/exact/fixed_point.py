@@ -116,11 +116,11 @@ class FixedPoint:
         Fraction(9, 10)
         """
         dimension = as_count(dimension, "dimension", minimum=1)
-        exact = as_rational(bound, "bound")
+        exact = _as_fraction(bound, "bound")
         if steps is not None and quantum is None:
             count = _as_steps(steps)
         elif quantum is not None and steps is None:
-            spacing = as_rational(quantum, "quantum")
+            spacing = _as_fraction(quantum, "quantum")
             if not 0 < spacing <= exact:
                 raise ParameterError(
                     "quantum",
@@ -158,7 +158,13 @@ class FixedPoint:
         length = max(len(lows), len(highs))  # 1 if both ends serve all columns
         ends = zip(lows * (length // len(lows)), highs * (length // len(highs)), strict=True)
         centers, bounds = zip(*(_middle(*pair) for pair in ends), strict=True)
-        return cls(dimension=dimension, norm=math.inf, bound=bounds, steps=steps, center=centers)
+        return cls(
+            dimension=dimension,
+            norm=math.inf,
+            bound=bounds if length > 1 else bounds[0],
+            steps=steps,
+            center=centers if length > 1 else centers[0],
+        )
 
     @property
     def quantum(self) -> Fraction | tuple[Fraction, ...]:
@@ -179,6 +185,7 @@ class FixedPoint:
         Rows are read as float64, which rounds only integers above 2^53 and extended floats.
         """
         self._check_rows(rows)
+        rows = np.asarray(rows)  # a subclass may index and add in its own way
         integers = np.empty(rows.shape, dtype=np.int64)
         center, quantum = _as_column(self.center), _as_column(self.quantum)
         block = max(1, _BLOCK_ENTRIES // self.dimension)
@@ -241,11 +248,12 @@ class FixedPoint:
         scaled /= quantum
         outside = ~self._within(scaled)  # not "exceeds": NaN must land here
         if outside.any():
-            far = rows[:, outside].astype(np.float64)
+            far = np.ascontiguousarray(rows[:, outside], dtype=np.float64)
             scaled[:, outside] = np.where(
                 np.isfinite(far).all(axis=0), self._pulled_in(far, center, quantum), 0.0
             )
-        # Exact, and it makes the cast safe: no coordinate of a bounded row exceeds its norm.
+        # Exact; no coordinate of a bounded row exceeds its norm. It is the whole clip of norm inf,
+        # it makes the cast safe, and `_exceeds` chooses its arithmetic on the strength of it.
         np.clip(scaled, -float(self.steps), float(self.steps), out=scaled)
         integers = np.rint(scaled).astype(np.int64)
         if self.norm != math.inf:
@@ -263,9 +271,9 @@ class FixedPoint:
         return _largest(scaled) <= self.steps
 
     def _pulled_in(self, rows: _Floats, center: _Floats, quantum: _Floats) -> _Floats:
-        """Move finite rows to the bound, in quanta."""
+        """Scale finite rows down to the bound, in quanta; a box needs no scaling."""
         if self.norm == math.inf:
-            return np.clip((rows - center) / quantum, -float(self.steps), float(self.steps))
+            return (rows - center) / quantum  # the caller cuts every coordinate anyway
         # A quarter cannot overflow, and a largest coordinate of 1 lets the norm neither overflow
         # nor underflow, so that 1e308 keeps its direction.
         direction = rows * 0.25 - center * 0.25
@@ -285,14 +293,17 @@ class FixedPoint:
         return np.asarray(np.add.reduce(terms, axis=0) > self.steps**power, dtype=np.bool_)
 
     def _truncated(self, scaled: _Floats) -> _Integers:
-        """Round toward 0, then step toward 0 while rounding errors still leave a row outside.
+        """Round toward 0, then step toward 0 while float error still leaves a row outside.
 
-        Each step takes 1 from every nonzero coordinate, so at least 1 from the norm: as many
-        steps as quanta of float error, and 0 satisfies every bound.
+        A step of 1 in every nonzero coordinate takes at least 1 from the norm, and the excess is
+        a few quanta. Steps double, so the loop is short (and ends at 0) whatever the floats did.
         """
         integers = np.trunc(scaled).astype(np.int64)
+        step = 1
         while (excess := self._exceeds(integers)).any():
-            integers[:, excess] -= np.sign(integers[:, excess])
+            row = integers[:, excess]
+            integers[:, excess] = row - np.sign(row) * np.minimum(np.abs(row), step)
+            step *= 2
         return integers
 
 
@@ -336,20 +347,23 @@ def _as_steps(steps: int) -> int:
 
 def _as_exact(value: _Given, name: str, dimension: int) -> _Exact:
     """Return one exact number, or one per coordinate if several are given."""
-    # tolist: a Fraction built on numpy integers would compute in int64, and wrap.
-    plain = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+    plain = value.tolist() if isinstance(value, np.ndarray) else value
     if isinstance(plain, str) or not isinstance(plain, Sequence):
-        return as_rational(plain, name)
-    if len(plain) not in (1, dimension):
+        return _as_fraction(plain, name)
+    if len(plain) != dimension:
         raise ParameterError(
             name,
             plain,
             expected=f"one number, or {dimension} of them as dimension says",
             remedy="give one per coordinate",
         )
-    items = (item.item() if isinstance(item, np.generic) else item for item in plain)
-    exact = tuple(as_rational(item, name) for item in items)
-    return exact[0] if len(exact) == 1 else exact
+    exact = tuple(_as_fraction(item, name) for item in plain)
+    return exact[0] if dimension == 1 else exact
+
+
+def _as_fraction(value: Rational, name: str) -> Fraction:
+    # A Fraction built on numpy integers would go on computing in int64, and wrap around.
+    return as_rational(value.item() if isinstance(value, np.generic) else value, name)
 
 
 def _each(exact: _Exact) -> tuple[Fraction, ...]:
@@ -364,4 +378,4 @@ def _as_float(exact: Fraction) -> float:
     try:
         return float(exact)
     except OverflowError:
-        return math.copysign(math.inf, exact)
+        return math.inf if exact > 0 else -math.inf

@@ -6,7 +6,6 @@ A float is a rational number: ``0.1`` means the double nearest to one tenth, exa
 
 from __future__ import annotations
 
-import math
 import numbers
 from decimal import Decimal
 from fractions import Fraction
@@ -28,15 +27,14 @@ def as_rational(value: Rational, name: str) -> Fraction:
     >>> as_rational("1/50", "epsilon"), as_rational(0.5, "epsilon"), as_rational("1e-3", "rho")
     (Fraction(1, 50), Fraction(1, 2), Fraction(1, 1000))
     """
-    refused = isinstance(value, bool) or not isinstance(
-        value, (numbers.Rational, numbers.Real, Decimal, str)
-    )
-    if not refused and isinstance(value, numbers.Real) and not isinstance(value, numbers.Rational):
-        refused = not math.isfinite(value)
-        value = float(value)
-    if not refused:
+    if not isinstance(value, bool):
+        if isinstance(value, numbers.Rational):  # through int(): NumPy integers would wrap later
+            return Fraction(int(value.numerator), int(value.denominator))
         try:
-            return Fraction(value)
+            if isinstance(value, str):
+                return Fraction(value)
+            if isinstance(value, (numbers.Real, Decimal)):
+                return Fraction(*value.as_integer_ratio())
         except (ValueError, OverflowError, ZeroDivisionError):
             pass
     raise ParameterError(name, value, expected="a finite number", remedy=_REMEDY)

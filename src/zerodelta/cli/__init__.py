@@ -1,0 +1,5 @@
+"""The `zerodelta` command."""
+
+from zerodelta.cli.main import app
+
+__all__ = ["app"]

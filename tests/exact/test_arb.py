@@ -1,0 +1,152 @@
+"""Balls become floats outwards: against exact integers, and against a mutant that rounds."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import random
+from collections.abc import Callable
+from fractions import Fraction
+
+import pytest
+from flint import arb, ctx
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import mp, mpf
+
+from zerodelta.exact.arb import ball, lower, to_float_down, to_float_up, upper
+
+derandomized = settings(derandomize=True, deadline=None)
+LARGEST = math.nextafter(math.inf, 0)
+
+
+def dyadic(mantissa: int, exponent: int) -> arb:
+    """Return an exact ball, whatever the working precision."""
+    return arb((mantissa, exponent))
+
+
+def exact_value(mantissa: int, exponent: int) -> Fraction:
+    return mantissa * Fraction(2) ** exponent
+
+
+def random_dyadics(seed: int, count: int) -> list[tuple[int, int]]:
+    rng = random.Random(seed)
+    pairs = []
+    for _ in range(count):
+        mantissa = rng.getrandbits(rng.choice([1, 20, 52, 53, 54, 55, 80, 300])) * rng.choice(
+            [1, -1]
+        )
+        pairs.append((mantissa, rng.choice([0, -60, 900, -1000, -1074, -1090, -1200, 960])))
+    return pairs
+
+
+def test_up_is_the_smallest_float_above_and_down_the_largest_below() -> None:
+    for mantissa, exponent in random_dyadics(2, 5000):
+        value, truth = dyadic(mantissa, exponent), exact_value(mantissa, exponent)
+        up, down = to_float_up(value), to_float_down(value)
+        if math.isfinite(up):
+            assert Fraction(up) >= truth
+            below = math.nextafter(up, -math.inf)
+            assert not math.isfinite(below) or Fraction(below) < truth
+        else:
+            assert truth > Fraction(LARGEST)
+        if math.isfinite(down):
+            assert Fraction(down) <= truth
+            above = math.nextafter(down, math.inf)
+            assert not math.isfinite(above) or Fraction(above) > truth
+        else:
+            assert truth < -Fraction(LARGEST)
+
+
+@derandomized
+@given(st.floats(allow_nan=False))
+def test_a_float_survives_both_directions_unchanged(value: float) -> None:
+    assert to_float_up(arb(value)) == value == to_float_down(arb(value))
+
+
+@derandomized
+@given(st.integers(-(2**70), 2**70), st.integers(0, 2**20), st.integers(-1100, 900))
+def test_the_whole_ball_is_enclosed(mantissa: int, radius: int, exponent: int) -> None:
+    value = arb((mantissa, exponent), (radius, exponent))
+    assert Fraction(to_float_up(value)) >= exact_value(mantissa + radius, exponent)
+    assert Fraction(to_float_down(value)) <= exact_value(mantissa - radius, exponent)
+
+
+@pytest.mark.parametrize("exponent", [2000, 10**7, 10**40])
+def test_overflow_and_underflow_go_outwards(exponent: int) -> None:
+    huge, tiny = dyadic(3, exponent), dyadic(3, -exponent)
+    assert (to_float_down(huge), to_float_up(huge)) == (LARGEST, math.inf)
+    assert (to_float_down(-huge), to_float_up(-huge)) == (-math.inf, -LARGEST)
+    assert (to_float_down(tiny), to_float_up(tiny)) == (0.0, 5e-324)
+    assert (to_float_down(-tiny), to_float_up(-tiny)) == (-5e-324, 0.0)
+
+
+def test_what_is_not_known_is_infinite_in_the_safe_direction() -> None:
+    for unknown in (arb.nan(), arb(0, math.inf)):
+        assert (to_float_down(unknown), to_float_up(unknown)) == (-math.inf, math.inf)
+    assert to_float_up(arb.neg_inf()) == to_float_down(arb.neg_inf()) == -math.inf
+    assert to_float_up(arb.pos_inf()) == to_float_down(arb.pos_inf()) == math.inf
+
+
+def test_zero_has_no_sign() -> None:
+    assert math.copysign(1, to_float_down(arb(0))) == math.copysign(1, to_float_up(arb(0))) == 1
+
+
+def test_ball_is_exact_for_integers_and_floats_and_encloses_fractions() -> None:
+    assert ball(10**400).is_exact()
+    assert ball(5e-324).is_exact()
+    third = ball(Fraction(1, 3))
+    assert Fraction(to_float_down(third)) < Fraction(1, 3) < Fraction(to_float_up(third))
+
+
+def test_the_two_directions_are_neighbouring_floats() -> None:
+    rng = random.Random(3)
+    for _ in range(1000):
+        point = Fraction(rng.getrandbits(60) + 2, rng.getrandbits(40) + 1)
+        low, high = (f(lambda p=point: ball(p).log()) for f in (lower, upper))  # type: ignore[misc]
+        assert high == math.nextafter(low, math.inf)
+
+
+def test_precision_rises_until_cancellation_is_overcome_and_is_then_restored() -> None:
+    before = ctx.prec
+    tiny = Fraction(1, 10**300)
+
+    def cancelling() -> arb:
+        return ball(1 + tiny).log()
+
+    assert math.isclose(upper(cancelling), 1e-300, rel_tol=1e-15)
+    assert math.isclose(lower(cancelling), 1e-300, rel_tol=1e-15)
+    assert ctx.prec == before
+
+
+def test_a_value_that_never_becomes_accurate_is_still_enclosed() -> None:
+    def zero() -> arb:
+        return arb(2).sqrt() ** 2 - 2
+
+    assert lower(zero) <= 0 <= upper(zero) < 1e-300
+
+
+def nearest(value: arb) -> float:
+    """Convert as ``float(ball.upper())`` does: to the nearest float, the mutant to be caught."""
+    with ctx.workprec(256):
+        mantissa, exponent = (int(part) for part in value.upper().man_exp())
+    return float(exact_value(mantissa, exponent))
+
+
+def violations(evaluate_upper: Callable[[Callable[[], arb]], float]) -> int:
+    rng = random.Random(4)
+    count = 0
+    with mp.workdps(200):
+        for _ in range(1000):
+            number = rng.getrandbits(100) + 2
+            bound = evaluate_upper(lambda n=number: ball(n).log())  # type: ignore[misc]
+            count += mpf(bound) < mp.log(number)
+    return count
+
+
+def test_rounding_to_nearest_is_caught_and_rounding_up_is_never_below(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert violations(upper) == 0
+    monkeypatch.setattr(importlib.import_module("zerodelta.exact.arb"), "to_float_up", nearest)
+    assert violations(upper) > 300

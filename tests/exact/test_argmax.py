@@ -1,0 +1,155 @@
+"""Noisy argmax has exactly the law of the exponential mechanism and of permute-and-flip."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from reference import probabilities, samplers
+from reference.chi_square import goodness_of_fit, two_sample
+from zerodelta.errors import ParameterError
+from zerodelta.exact import float_balls
+from zerodelta.exact.argmax import exponential_argmax, gumbel_argmax
+from zerodelta.exact.bits import BitSource, ReplayBits, SystemBits
+
+Sampler = Callable[..., Any]
+Probabilities = Callable[..., Sequence[Any]]
+
+LAWS: list[tuple[Sampler, Probabilities]] = [
+    (gumbel_argmax, probabilities.exponential_mechanism),
+    (exponential_argmax, probabilities.permute_and_flip),
+]
+EACH = pytest.mark.parametrize(("sampler", "law"), LAWS, ids=["exponential", "permute-and-flip"])
+SCORES = [3, 1, 4, 1, -5, 4]
+
+
+def p_value(
+    sampler: Sampler, law: Probabilities, scale: Fraction, size: int, bits: BitSource
+) -> float:
+    """Fit at scale 2 of draws made at `scale`."""
+    drawn = sampler(SCORES, scale=scale, size=size, bits=bits)
+    counts = np.bincount(drawn, minlength=len(SCORES)).tolist()
+    return goodness_of_fit(counts, [float(p) for p in law(SCORES, 2)])
+
+
+@EACH
+def test_a_million_choices_follow_the_exact_law(sampler: Sampler, law: Probabilities) -> None:
+    assert p_value(sampler, law, Fraction(2), 1_000_000, ReplayBits("choice")) > 1e-3
+
+
+@EACH
+@pytest.mark.parametrize("factor", [Fraction(98, 100), Fraction(102, 100)])
+def test_a_scale_two_percent_off_is_rejected(
+    sampler: Sampler, law: Probabilities, factor: Fraction
+) -> None:
+    assert p_value(sampler, law, 2 * factor, 1_000_000, ReplayBits("choice")) < 1e-9
+
+
+@pytest.mark.slow
+@EACH
+def test_a_hundred_million_choices_follow_the_exact_law(
+    sampler: Sampler, law: Probabilities
+) -> None:
+    assert p_value(sampler, law, Fraction(2), 10**8, SystemBits()) > 1e-6
+
+
+def test_permute_and_flip_agrees_with_its_original_definition() -> None:
+    slow = random.Random(9).randrange
+    reference = [samplers.permute_and_flip(SCORES, 2, slow) for _ in range(20_000)]
+    ours = exponential_argmax(SCORES, scale=2, size=200_000, bits=ReplayBits("flip"))
+    assert two_sample(reference, ours.tolist()) > 1e-3
+
+
+def test_the_two_mechanisms_are_told_apart() -> None:
+    ours = exponential_argmax(SCORES, scale=2, size=200_000, bits=ReplayBits("flip"))
+    other = gumbel_argmax(SCORES, scale=2, size=200_000, bits=ReplayBits("flip"))
+    assert two_sample(ours.tolist(), other.tolist()) < 1e-9
+
+
+@EACH
+def test_the_slow_path_alone_chooses_the_same(
+    sampler: Sampler, law: Probabilities, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fast = sampler(SCORES, scale=2, size=300, bits=ReplayBits("slow"))
+    monkeypatch.setattr(float_balls, "KERNEL_ERROR", 1e300)
+    slow = sampler(SCORES, scale=2, size=300, bits=ReplayBits("slow"))
+    assert fast.tolist() == slow.tolist()
+
+
+@EACH
+def test_ties_of_the_first_words_are_broken_by_later_ones(
+    sampler: Sampler, law: Probabilities
+) -> None:
+    """Equal scores with equal first words: the extension decides, each item its own string."""
+    same = (12345678901234567890).to_bytes(8, "little")
+    wins = []
+    for i in range(200):
+        wins.append(
+            int(sampler([7, 7], scale=1, size=1, bits=ReplayBits(str(i), tape=2 * same))[0])
+        )
+    assert 60 < sum(wins) < 140
+
+
+@EACH
+def test_scores_longer_than_a_block_follow_the_law_too(
+    sampler: Sampler, law: Probabilities
+) -> None:
+    """20 000 equal scores: the winner is uniform, also across blocks."""
+    scores = np.zeros(20_000, dtype=np.int64)
+    drawn = sampler(scores, scale=3, size=2000, bits=ReplayBits("long"))
+    counts = np.bincount(drawn // 1000, minlength=20).tolist()
+    assert goodness_of_fit(counts, [1 / 20] * 20) > 1e-3
+
+
+@EACH
+def test_a_far_better_score_always_wins(sampler: Sampler, law: Probabilities) -> None:
+    scores = np.zeros(10_000, dtype=np.int64)
+    scores[9_876] = 10**6
+    assert sampler(scores, scale=1, size=1, bits=SystemBits()).tolist() == [9_876]
+
+
+@EACH
+def test_extreme_scores_do_not_wrap_around(sampler: Sampler, law: Probabilities) -> None:
+    for scores in (
+        np.array([-(2**63), 2**63 - 1]),
+        np.array([0, 2**64 - 1], dtype=np.uint64),
+        [-(10**400), 10**400],
+        [Fraction(1, 3), Fraction(10**50, 7)],
+    ):
+        assert sampler(scores, scale=10**9, size=3, bits=SystemBits()).tolist() == [1, 1, 1]
+
+
+def test_rational_scores_are_exact() -> None:
+    halves = [Fraction(score, 2) for score in SCORES]
+    ours = gumbel_argmax(halves, scale=1, size=500, bits=ReplayBits("half"))
+    doubled = gumbel_argmax(SCORES, scale=2, size=500, bits=ReplayBits("half"))
+    assert ours.tolist() == doubled.tolist()
+
+
+@EACH
+def test_one_score_is_always_chosen(sampler: Sampler, law: Probabilities) -> None:
+    assert sampler([5], scale=1, size=4, bits=SystemBits()).tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "scores", "scale"),
+    [
+        ("scores", [], 1),
+        ("scores", [0.5, 1.0], 1),
+        ("scores", np.array([0.5, 1.0]), 1),
+        ("scores", np.zeros((2, 2), dtype=np.int64), 1),
+        ("scores", "abc", 1),
+        ("scores", [True, False], 1),
+        ("scores", 7, 1),
+        ("scale", [1, 2], 0),
+        ("scale", [1, 2], -3),
+    ],
+)
+def test_bad_parameters_are_named(name: str, scores: Any, scale: Any) -> None:
+    with pytest.raises(ParameterError, match=f"^{name} = "):
+        gumbel_argmax(scores, scale=scale, size=1, bits=SystemBits())

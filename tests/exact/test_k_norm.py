@@ -1,0 +1,103 @@
+"""K-norm noise as a vector: joint law, high dimension, and the crossed pair that must be seen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.integrate import dblquad
+from scipy.stats import gamma, kstest
+
+from reference.chi_square import goodness_of_fit
+from zerodelta.exact import float_balls, k_norm
+from zerodelta.exact.bits import ReplayBits, SystemBits
+from zerodelta.exact.k_norm import rounded_k_norm
+from zerodelta.exact.noise import box_muller
+
+HALF_WIDTH = 4
+
+
+def plane_counts(norm: float, scale: int, size: int) -> list[int]:
+    """Counts of the 9 x 9 cells around the origin in Z², then of everything else."""
+    points = rounded_k_norm(
+        norm=norm, dimension=2, scale=scale, size=size, bits=ReplayBits(f"plane {norm}")
+    )
+    inside = (np.abs(points) <= HALF_WIDTH).all(axis=1)
+    width = 2 * HALF_WIDTH + 1
+    cell = (points[inside] + HALF_WIDTH) @ np.array([width, 1])
+    counts = np.bincount(cell, minlength=width**2).tolist()
+    return [*counts, size - sum(counts)]
+
+
+def plane_probabilities(norm: float, scale: int) -> list[float]:
+    lengths: dict[float, Callable[[float, float], float]] = {
+        1: lambda x, y: abs(x) + abs(y),
+        2: math.hypot,
+        math.inf: lambda x, y: max(abs(x), abs(y)),
+    }
+    volume = {1: 4, 2: 2 * math.pi, math.inf: 8}[norm] * scale**2
+    length = lengths[norm]
+    cells = []
+    for x in range(-HALF_WIDTH, HALF_WIDTH + 1):
+        for y in range(-HALF_WIDTH, HALF_WIDTH + 1):
+            # the density has kinks at 0 and on diagonals: integrate each quarter of the cell
+            mass = sum(
+                dblquad(lambda b, a: math.exp(-length(a, b) / scale), u, u + 0.5, v, v + 0.5)[0]
+                for u in (x - 0.5, x)
+                for v in (y - 0.5, y)
+            )
+            cells.append(mass / volume)
+    return [*cells, 1 - sum(cells)]
+
+
+@pytest.mark.parametrize("norm", [1, 2, math.inf])
+def test_the_joint_law_in_the_plane_is_that_of_the_norm(norm: float) -> None:
+    expected = plane_probabilities(norm, 2)
+    assert goodness_of_fit(plane_counts(norm, 2, 400_000), expected) > 1e-3
+
+
+def test_the_joint_test_tells_the_norms_apart() -> None:
+    expected = plane_probabilities(2, 2)
+    assert goodness_of_fit(plane_counts(math.inf, 2, 400_000), expected) < 1e-9
+
+
+def test_gamma_of_d_plus_1_on_the_sphere_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The crossed pair of theory R(ii): no mass at the origin, infinite privacy loss."""
+
+    def on_the_sphere(dimension: int, pairs: int, uniforms: Any, *constants: Any) -> Any:
+        normals = box_muller(uniforms[:pairs], uniforms[pairs : 2 * pairs])[:dimension]
+        length = (normals * normals).total().sqrt()
+        return normals * (k_norm._gamma(uniforms[2 * pairs + 1 :]) * constants[0] / length)
+
+    monkeypatch.setattr(k_norm, "_euclidean", on_the_sphere)
+    assert goodness_of_fit(plane_counts(2, 2, 400_000), plane_probabilities(2, 2)) < 1e-9
+
+
+@pytest.mark.parametrize("dimension", [7, 1000])
+def test_the_norm_is_gamma_in_high_dimension(dimension: int) -> None:
+    vectors = rounded_k_norm(
+        norm=2, dimension=dimension, scale=10**6, size=2000, bits=ReplayBits("high")
+    )
+    lengths = np.sqrt((vectors.astype(float) ** 2).sum(axis=1)) / 1e6
+    assert kstest(lengths, gamma(dimension).cdf).pvalue > 1e-3
+    assert kstest(lengths * 1.02, gamma(dimension).cdf).pvalue < 1e-3 or dimension < 100
+
+
+@pytest.mark.parametrize("norm", [1, 2, math.inf])
+def test_ten_thousand_dimensions(norm: float) -> None:
+    vector = rounded_k_norm(norm=norm, dimension=10_000, scale=3, size=2, bits=SystemBits())
+    assert vector.shape == (2, 10_000)
+    assert vector.any(axis=1).all()
+
+
+@pytest.mark.parametrize("norm", [2, math.inf])
+def test_all_coordinates_of_a_slow_vector_come_from_one_string(
+    norm: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fast = rounded_k_norm(norm=norm, dimension=30, scale=50, size=3, bits=ReplayBits("one"))
+    monkeypatch.setattr(float_balls, "KERNEL_ERROR", 1e300)
+    slow = rounded_k_norm(norm=norm, dimension=30, scale=50, size=3, bits=ReplayBits("one"))
+    assert fast.tolist() == slow.tolist()

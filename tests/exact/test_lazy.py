@@ -1,0 +1,270 @@
+"""A draw is the exact function of its bit string, however deep in the tail it lies."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest, norm
+
+from reference import formulas, samplers
+from reference.chi_square import two_sample
+from zerodelta.errors import ParameterError
+from zerodelta.exact import lazy
+from zerodelta.exact.bits import BitSource, ReplayBits, SystemBits
+from zerodelta.exact.k_norm import rounded_k_norm
+from zerodelta.exact.noise import (
+    rounded_exponential,
+    rounded_gamma,
+    rounded_gaussian,
+    rounded_gumbel,
+    rounded_laplace,
+    rounded_student_t,
+)
+
+NOT_AN_INT: Any = 1.5
+NOTHING: Any = None
+SCALES = [Fraction(1, 1000), Fraction(7, 3), Fraction(10**6), Fraction(10**9) / 7, Fraction(10**15)]
+
+
+def columns(label: str, uniforms: int, units: int) -> list[list[int]]:
+    """The words that a draw of so many units reads first: one list a uniform."""
+    words = ReplayBits(label).words(uniforms * units).reshape(uniforms, units)
+    return [[int(word) for word in row] for row in words]
+
+
+def check_against(reference: Sequence[int | None], drawn: Sequence[int]) -> None:
+    """Where 64 bits decide (nearly always), the integers agree."""
+    compared = [(a, b) for a, b in zip(reference, drawn, strict=True) if a is not None]
+    assert len(compared) >= 0.99 * len(drawn)
+    assert [a for a, _ in compared] == [b for _, b in compared]
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_exponential_and_gumbel_agree_with_the_fraction_reference(scale: Fraction) -> None:
+    (words,) = columns("e", 1, 500)
+    drawn = rounded_exponential(scale=scale, size=500, bits=ReplayBits("e"))
+    check_against([formulas.exponential(w, scale) for w in words], drawn.tolist())
+    drawn = rounded_gumbel(scale=scale, size=500, bits=ReplayBits("e"))
+    check_against([formulas.gumbel(w, scale) for w in words], drawn.tolist())
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_laplace_is_a_signed_exponential(scale: Fraction) -> None:
+    (words,) = columns("l", 1, 300)
+    drawn = rounded_laplace(scale=scale, size=300, bits=ReplayBits("l"))
+    check_against([formulas.exponential(w, scale) for w in words], np.abs(drawn).tolist())
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_gaussian_agrees_with_the_fraction_reference(scale: Fraction) -> None:
+    first, second = columns("g", 2, 200)
+    drawn = rounded_gaussian(variance=scale**2, size=400, bits=ReplayBits("g")).reshape(2, 200)
+    pairs = [formulas.gaussian(u, v, scale**2) for u, v in zip(first, second, strict=True)]
+    check_against([c for c, _ in pairs], drawn[0].tolist())
+    check_against([s for _, s in pairs], drawn[1].tolist())
+
+
+@pytest.mark.parametrize("degrees", [1, Fraction(5, 2), 3, 30])
+@pytest.mark.parametrize("scale", SCALES[1:4])
+def test_student_t_agrees_with_the_fraction_reference(
+    degrees: int | Fraction, scale: Fraction
+) -> None:
+    first, second = columns("t", 2, 100)
+    drawn = rounded_student_t(degrees=degrees, scale=scale, size=100, bits=ReplayBits("t"))
+    truth = [
+        formulas.student_t(u, v, Fraction(degrees), scale)
+        for u, v in zip(first, second, strict=True)
+    ]
+    check_against(truth, drawn.tolist())
+
+
+@pytest.mark.parametrize("shape", [1, 4, Fraction(1, 2), Fraction(7, 2)])
+def test_gamma_agrees_with_the_fraction_reference(shape: int | Fraction) -> None:
+    whole, half = divmod(int(2 * Fraction(shape)), 2)
+    words = columns("G", whole + 2 * half, 100)
+    scale = Fraction(12345, 7)
+    drawn = rounded_gamma(shape=shape, scale=scale, size=100, bits=ReplayBits("G"))
+    units = list(zip(*words, strict=True))
+    if half:
+        truth = [formulas.gamma_half(u[:whole], u[whole], u[whole + 1], scale) for u in units]
+    else:
+        truth = [formulas.gamma(u, scale) for u in units]
+    check_against(truth, drawn.tolist())
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 5])
+@pytest.mark.parametrize("scale", SCALES[1:4])
+def test_k_norm_agrees_with_the_fraction_reference(dimension: int, scale: Fraction) -> None:
+    words = columns("c", 2 * dimension + 1, 20)
+    drawn = rounded_k_norm(
+        norm=math.inf, dimension=dimension, scale=scale, size=20, bits=ReplayBits("c")
+    )
+    for unit, vector in zip(zip(*words, strict=True), drawn.tolist(), strict=True):
+        check_against(formulas.knorm_linf(unit[dimension:], unit[:dimension], scale), vector)
+
+    pairs = -(-dimension // 2)
+    words = columns("2", 2 * pairs + dimension + 2, 20)
+    drawn = rounded_k_norm(norm=2, dimension=dimension, scale=scale, size=20, bits=ReplayBits("2"))
+    for unit, vector in zip(zip(*words, strict=True), drawn.tolist(), strict=True):
+        normals = list(zip(unit[:pairs], unit[pairs : 2 * pairs], strict=True))
+        exponential, radius = unit[2 * pairs], unit[2 * pairs + 1 :]
+        truth = formulas.knorm_l2(radius, normals, exponential, scale)
+        # the reference interleaves cosines and sines, the sampler puts all cosines first
+        order = [*range(0, 2 * pairs, 2), *range(1, 2 * pairs, 2)][:dimension]
+        check_against([truth[i] for i in order], vector)
+
+
+def tape(*words: int) -> bytes:
+    return b"".join(word.to_bytes(8, "little") for word in words)
+
+
+def test_a_gaussian_pair_beyond_20_sigma_is_the_exact_function_of_its_bits() -> None:
+    """U starts with 300 zero bits, so R = √(-2 ln U) > 20; both partners see one extension."""
+    rng = random.Random(1)
+    angle = [rng.getrandbits(64) for _ in range(6)]
+    length = [0, 0, 0, 0, rng.getrandbits(20), rng.getrandbits(64)]
+    woven = [word for pair in zip(length, angle, strict=True) for word in pair]
+    bits = ReplayBits("deep", tape=tape(*woven))
+    variance = Fraction(10**12)
+    drawn = rounded_gaussian(variance=variance, size=2, bits=bits).tolist()
+    u = sum(word << (64 * (5 - i)) for i, word in enumerate(length))
+    v = sum(word << (64 * (5 - i)) for i, word in enumerate(angle))
+    assert drawn == list(formulas.gaussian((u, 384), (v, 384), variance))
+    assert math.hypot(*drawn) > 20 * 10**6
+
+
+@pytest.mark.parametrize("zeros", [1, 2, 5, 40])
+def test_an_exponential_deep_in_the_tail_is_the_exact_function_of_its_bits(zeros: int) -> None:
+    words = [0] * zeros + [random.Random(zeros).getrandbits(64) | 1 << 40, 77]
+    drawn = rounded_exponential(scale=10**7, size=1, bits=ReplayBits("x", tape=tape(*words)))
+    prefix = sum(word << (64 * (zeros + 1 - i)) for i, word in enumerate(words))
+    assert drawn.tolist() == [formulas.exponential((prefix, 64 * (zeros + 2)), 10**7)]
+    assert drawn[0] > 44 * zeros * 10**7
+
+
+def test_an_undecided_draw_reads_on_in_the_same_string() -> None:
+    """Find a word whose cell straddles a rounding boundary; the next word must decide it."""
+    scale = Fraction(10**18)
+    word = next(w for w in range(2**62, 2**62 + 99) if formulas.exponential(w, scale) is None)
+    outcomes = set()
+    for following in (0, 2**62, 2**63, 2**64 - 1):
+        bits = ReplayBits("edge", tape=tape(word, following))
+        drawn = rounded_exponential(scale=scale, size=1, bits=bits).tolist()
+        truth = formulas.exponential(((word << 64) | following, 128), scale)
+        assert truth is None or drawn == [truth]
+        outcomes.add(drawn[0])
+    assert len(outcomes) > 1
+
+
+def test_a_draw_that_does_not_fit_64_bits_is_a_python_integer() -> None:
+    bits = ReplayBits("big", tape=tape(0, 0, 5))
+    drawn = rounded_exponential(scale=10**18, size=2, bits=bits)
+    assert drawn.dtype == object
+    assert max(drawn.tolist()) > 2**63
+    assert all(isinstance(value, int) for value in drawn.tolist())
+
+
+def test_scale_one_e_15_is_still_exact() -> None:
+    (words,) = columns("1e15", 1, 200)
+    drawn = rounded_exponential(scale=10**15, size=200, bits=ReplayBits("1e15"))
+    check_against([formulas.exponential(w, 10**15) for w in words], drawn.tolist())
+
+
+def test_tiny_scales_give_zeros() -> None:
+    bits = SystemBits()
+    assert not rounded_gaussian(variance=Fraction(1, 10**6), size=1000, bits=bits).any()
+    assert not rounded_laplace(scale=Fraction(1, 1000), size=1000, bits=bits).any()
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 8191, 8192, 8193, 20_001])
+def test_any_size_is_drawn_in_full(size: int) -> None:
+    assert rounded_gaussian(variance=10**6, size=size, bits=SystemBits()).shape == (size,)
+    assert rounded_laplace(scale=10**3, size=size, bits=SystemBits()).shape == (size,)
+    if size > 100:
+        assert len(set(rounded_gaussian(variance=10**20, size=size, bits=SystemBits()))) > size / 2
+
+
+def tail_count(draws: int, sigmas: int, bits: BitSource) -> int:
+    sample = rounded_gaussian(variance=10**6, size=draws, bits=bits)
+    return int(np.count_nonzero(np.abs(sample) > sigmas * 1000))
+
+
+def test_the_gaussian_has_its_tail_beyond_4_sigma() -> None:
+    share = 2 * norm.sf(4.0005)
+    count = tail_count(5_000_000, 4, ReplayBits("tail"))
+    assert binomtest(count, 5_000_000, share).pvalue > 1e-3
+
+
+@pytest.mark.slow
+def test_the_gaussian_has_its_tail_beyond_5_sigma() -> None:
+    share = 2 * norm.sf(5.0005)
+    count = sum(tail_count(10_000_000, 5, SystemBits()) for _ in range(20))
+    assert binomtest(count, 200_000_000, share).pvalue > 1e-6
+
+
+def test_laplace_agrees_with_an_integer_only_sampler() -> None:
+    slow = random.Random(3).randrange
+    reference = [samplers.rounded_laplace(Fraction(5, 2), slow) for _ in range(30_000)]
+    ours = rounded_laplace(scale=Fraction(5, 2), size=300_000, bits=ReplayBits("two"))
+    assert two_sample(reference, ours.tolist()) > 1e-3
+
+
+def test_gaussian_agrees_with_karneys_exact_sampler() -> None:
+    slow = random.Random(4).randrange
+    reference = [samplers.rounded_gaussian(Fraction(3, 2), slow) for _ in range(20_000)]
+    ours = rounded_gaussian(variance=Fraction(9, 4), size=300_000, bits=ReplayBits("two"))
+    assert two_sample(reference, ours.tolist()) > 1e-3
+
+
+def test_rounded_laplace_is_not_the_discrete_laplace() -> None:
+    """Thresholds differ between the two (theory R(vi)), so the test must tell them apart."""
+    slow = random.Random(5).randrange
+    discrete = [samplers.discrete_laplace(Fraction(1, 2), slow) for _ in range(30_000)]
+    ours = rounded_laplace(scale=Fraction(1, 2), size=30_000, bits=ReplayBits("two"))
+    assert two_sample(discrete, ours.tolist()) < 1e-6
+
+
+def test_slow_path_is_rare_up_to_scale_one_e_6(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = 0
+    resolve = lazy._resolve
+
+    def counting(*args: Any) -> list[int]:
+        nonlocal calls
+        calls += 1
+        return resolve(*args)
+
+    monkeypatch.setattr(lazy, "_resolve", counting)
+    rounded_gaussian(variance=10**12, size=1_000_000, bits=ReplayBits("rare"))
+    rounded_laplace(scale=10**6, size=1_000_000, bits=ReplayBits("rare"))
+    assert calls <= 20
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("variance", lambda b: rounded_gaussian(variance=-1, size=1, bits=b)),
+        ("variance", lambda b: rounded_gaussian(variance=0, size=1, bits=b)),
+        ("variance", lambda b: rounded_gaussian(variance=math.nan, size=1, bits=b)),
+        ("variance", lambda b: rounded_gaussian(variance="1/0", size=1, bits=b)),
+        ("variance", lambda b: rounded_gaussian(variance=True, size=1, bits=b)),
+        ("size", lambda b: rounded_gaussian(variance=1, size=-1, bits=b)),
+        ("size", lambda b: rounded_gaussian(variance=1, size=NOT_AN_INT, bits=b)),
+        ("scale", lambda b: rounded_laplace(scale=math.inf, size=1, bits=b)),
+        ("scale", lambda b: rounded_exponential(scale="fast", size=1, bits=b)),
+        ("scale", lambda b: rounded_gumbel(scale=NOTHING, size=1, bits=b)),
+        ("shape", lambda b: rounded_gamma(shape=Fraction(1, 3), scale=1, size=1, bits=b)),
+        ("shape", lambda b: rounded_gamma(shape=0, scale=1, size=1, bits=b)),
+        ("degrees", lambda b: rounded_student_t(degrees=-2, scale=1, size=1, bits=b)),
+        ("dimension", lambda b: rounded_k_norm(norm=2, dimension=0, scale=1, size=1, bits=b)),
+        ("norm", lambda b: rounded_k_norm(norm=3, dimension=2, scale=1, size=1, bits=b)),
+    ],
+)
+def test_bad_parameters_are_named(name: str, call: Callable[[BitSource], object]) -> None:
+    with pytest.raises(ParameterError, match=rf"^{name} = .*: expected .*; .*\.$"):
+        call(SystemBits())

@@ -1,0 +1,106 @@
+"""The package as a user meets it: public surface, import time, command line, examples."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import pkgutil
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from typer.testing import CliRunner
+
+import zerodelta
+from zerodelta.cli import app
+from zerodelta.errors import ParameterError, ZeroDeltaError
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def modules() -> list[ModuleType]:
+    walked = pkgutil.walk_packages(zerodelta.__path__, "zerodelta.")
+    return [import_module(info.name) for info in walked if info.name != "zerodelta.__main__"]
+
+
+def test_all_is_the_public_surface() -> None:
+    public = {name for name in vars(zerodelta) if not name.startswith("_")}
+    submodules = {info.name for info in pkgutil.iter_modules(zerodelta.__path__)}
+    allowed = set(zerodelta.__all__) | submodules | {"annotations"}
+    assert public <= allowed
+    assert all(hasattr(zerodelta, name) for name in zerodelta.__all__)
+
+
+def test_every_module_lists_what_exists() -> None:
+    for module in modules():
+        for name in getattr(module, "__all__", []):
+            assert hasattr(module, name), f"{module.__name__}.{name}"
+
+
+def test_no_public_function_takes_a_seed() -> None:
+    for module in modules():
+        for name in getattr(module, "__all__", []):
+            thing = getattr(module, name)
+            own_init = inspect.isclass(thing) and not issubclass(thing, Exception)
+            if inspect.isfunction(thing) or own_init:
+                parameters = set(inspect.signature(thing).parameters)
+                assert not parameters & {"seed", "random_state", "rng", "generator"}, name
+
+
+def test_import_takes_less_than_three_tenths_of_a_second() -> None:
+    code = (
+        "import time; start = time.perf_counter(); import zerodelta; "
+        "print(time.perf_counter() - start)"
+    )
+    seconds = [
+        float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
+        for _ in range(5)
+    ]
+    assert min(seconds) < 0.3
+
+
+def test_version_command_prints_the_version() -> None:
+    result = CliRunner().invoke(app, ["version"])
+    assert result.exit_code == 0
+    assert result.output == f"zerodelta {zerodelta.__version__}\n"
+
+
+def test_errors_survive_pickling() -> None:
+    error = ParameterError("scale", -1, expected="a positive number", remedy="pass scale=1")
+    copy = pickle.loads(pickle.dumps(error))
+    assert isinstance(copy, ParameterError)
+    assert str(copy) == str(error)
+
+
+def test_every_error_is_a_zerodelta_error() -> None:
+    for name in zerodelta.errors.__all__:
+        assert issubclass(getattr(zerodelta, name), ZeroDeltaError)
+    assert issubclass(ParameterError, ValueError)
+
+
+def test_long_values_are_shortened_in_messages() -> None:
+    error = ParameterError("rows", list(range(1000)), expected="less", remedy="pass less")
+    assert len(str(error)) < 200
+
+
+def test_the_readme_snippet_prints_what_the_readme_shows() -> None:
+    _, code, shown, *_ = (
+        block.split("\n", 1)[1] for block in (ROOT / "README.md").read_text().split("```")[1::2]
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == shown
+
+
+@pytest.mark.parametrize("script", sorted(path.name for path in (ROOT / "examples").glob("*.py")))
+def test_examples_run(script: str) -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / script)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout
+    assert done.stderr == ""
