@@ -274,6 +274,15 @@ def test_mutant_truncating_in_floats_only_breaks_the_bound_at_fine_quanta(
     assert all(steps - length(row, norm) <= 60 for row in found)
 
 
+@pytest.mark.parametrize("dimension", [2, 3, 5])
+def test_shrinking_in_integers_never_moves_a_coordinate_past_zero(dimension: int) -> None:
+    rows = np.random.default_rng(0).normal(size=(2000, dimension))
+    rows[:, -1] *= 2.0**-52  # one or two quanta, less than a row may have to shrink
+    integers = ball(dimension, 2, 2**53).quantize(rows * 100)
+    assert (integers * np.sign(rows) >= 0).all()
+    assert (integers[:, -1] != 0).any()
+
+
 def test_mutant_int64_square_wraps_around_where_the_bound_is_verified() -> None:
     steps, dimension = 2**53, 4
     row = np.full((1, dimension), steps, dtype=np.int64)

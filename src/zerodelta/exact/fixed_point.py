@@ -116,11 +116,11 @@ class FixedPoint:
         Fraction(9, 10)
         """
         dimension = as_count(dimension, "dimension", minimum=1)
-        exact = _as_fraction(bound, "bound")
+        exact = as_rational(bound, "bound")
         if steps is not None and quantum is None:
             count = _as_steps(steps)
         elif quantum is not None and steps is None:
-            spacing = _as_fraction(quantum, "quantum")
+            spacing = as_rational(quantum, "quantum")
             if not 0 < spacing <= exact:
                 raise ParameterError(
                     "quantum",
@@ -349,7 +349,7 @@ def _as_exact(value: _Given, name: str, dimension: int) -> _Exact:
     """Return one exact number, or one per coordinate if several are given."""
     plain = value.tolist() if isinstance(value, np.ndarray) else value
     if isinstance(plain, str) or not isinstance(plain, Sequence):
-        return _as_fraction(plain, name)
+        return as_rational(plain, name)
     if len(plain) != dimension:
         raise ParameterError(
             name,
@@ -357,13 +357,8 @@ def _as_exact(value: _Given, name: str, dimension: int) -> _Exact:
             expected=f"one number, or {dimension} of them as dimension says",
             remedy="give one per coordinate",
         )
-    exact = tuple(_as_fraction(item, name) for item in plain)
+    exact = tuple(as_rational(item, name) for item in plain)
     return exact[0] if dimension == 1 else exact
-
-
-def _as_fraction(value: Rational, name: str) -> Fraction:
-    # A Fraction built on numpy integers would go on computing in int64, and wrap around.
-    return as_rational(value.item() if isinstance(value, np.generic) else value, name)
 
 
 def _each(exact: _Exact) -> tuple[Fraction, ...]:

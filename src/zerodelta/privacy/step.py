@@ -1,0 +1,65 @@
+"""One step of a proof: a theorem's label, its public numbers, and on whose word it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any, TypeAlias, final
+
+__all__ = ["Number", "Status", "Step", "weakest"]
+
+Number: TypeAlias = int | str | list[Any]
+"""What a step may carry: integers, rationals "p/q", floats as decimal strings, lists of these."""
+
+
+class Status(Enum):
+    """On what a step rests, from strongest to weakest."""
+
+    PROVEN = "proven"
+    """our exact mechanism, proven on the computer"""
+    ASSERTED = "asserted"
+    """the caller's word, such as a float mechanism that ran elsewhere"""
+    IDEALISED = "idealised"
+    """proven for real arithmetic only"""
+
+
+_ORDER = (Status.PROVEN, Status.ASSERTED, Status.IDEALISED)
+
+
+def weakest(statuses: list[Status]) -> Status:
+    """Return the weakest of the statuses: a chain is as strong as that."""
+    return max(statuses, key=_ORDER.index)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """A theorem applied to public numbers.
+
+    >>> Step(theorem="R-gaussian", numbers={"variance": Fraction(9, 4)}).numbers["variance"]
+    '9/4'
+    """
+
+    theorem: str
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    status: Status = Status.PROVEN
+
+    def __post_init__(self) -> None:
+        plain = {name: _plain(value) for name, value in self.numbers.items()}
+        object.__setattr__(self, "numbers", MappingProxyType(plain))
+
+
+def _plain(value: Any) -> Number:
+    """Turn exact numbers into JSON without loss."""
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, Fraction):
+        return int(value) if value.denominator == 1 else str(value)
+    if isinstance(value, float):
+        return repr(value)
+    if isinstance(value, (int, str)):
+        return value
+    raise TypeError(f"a step cannot carry {type(value).__name__}")
