@@ -39,10 +39,7 @@ class ParameterError(ZeroDeltaError, ValueError):
     """
 
     def __init__(self, name: str, value: object, *, expected: str, remedy: str) -> None:
-        shown = repr(value)
-        if len(shown) > 80:
-            shown = shown[:77] + "..."
-        super().__init__(f"{name} = {shown}: expected {expected}; {remedy}.")
+        super().__init__(f"{name} = {_shown(value)}: expected {expected}; {remedy}.")
         self.name = name
         self.expected = expected
         self.remedy = remedy
@@ -50,6 +47,15 @@ class ParameterError(ZeroDeltaError, ValueError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (self.name, self._value, self.expected, self.remedy)
+
+
+def _shown(value: object) -> str:
+    """Return a short repr; whatever cannot be shown is named by its type."""
+    try:
+        shown = repr(value)
+    except Exception:
+        return f"<{type(value).__name__}>"
+    return shown if len(shown) <= 80 else shown[:77] + "..."
 
 
 def _rebuild(name: str, value: object, expected: str, remedy: str) -> ParameterError:

@@ -70,12 +70,13 @@ def test_replay_plays_its_tape_first() -> None:
 
 def test_only_the_system_source_counts_as_private() -> None:
     class Pretender(BitSource):
-        private = True
-
         def read(self, count: int) -> bytes:
             return bytes(count)
 
-    assert is_private(SystemBits())
+    source = SystemBits()
+    with pytest.raises(AttributeError):
+        source.read = ReplayBits("a").read  # type: ignore[method-assign]
+    assert is_private(source)
     assert not is_private(ReplayBits("a"))
     assert not is_private(Pretender())
 

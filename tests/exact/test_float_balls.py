@@ -160,9 +160,10 @@ def test_uniform_contains_every_extension_of_its_word() -> None:
 def test_enclose_contains_its_constant() -> None:
     with ctx.workprec(300):
         for constant in (arb(2).sqrt(), arb.pi() * 10**30, 1 / arb(3), arb(0), arb(2**60 + 1)):
-            ball = FloatBalls.enclose(constant)
-            assert abs(arb(float(ball.middle)) - constant) <= arb(float(ball.radius))
-            assert float(ball.radius) <= abs(float(ball.middle)) * 2.0**-52
+            ball = FloatBalls.enclose([constant])
+            middle, radius = ball.middle.item(), ball.radius.item()
+            assert abs(arb(middle) - constant) <= arb(radius)
+            assert radius <= abs(middle) * 2.0**-52
 
 
 def test_lower_and_upper_bracket_the_ball() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
@@ -16,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from reference.chi_square import goodness_of_fit
+from reference import samplers
+from reference.chi_square import goodness_of_fit, two_sample
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource, ReplayBits, SystemBits
 from zerodelta.exact.integers import (
@@ -93,6 +95,49 @@ def test_a_hundred_million_draws_follow_the_exact_law(name: str) -> None:
     counts, law = LAWS[name]
     total = sum((counts(4 * MILLION, SystemBits()) for _ in range(25)), np.zeros(len(law), int))
     assert goodness_of_fit(total.tolist(), law) > 1e-6
+
+
+def biased(weights: list[int]) -> Callable[[int, BitSource], Counts]:
+    """A mutant: the cells of a uniform law with one of them 2 % too likely."""
+
+    def counts(size: int, bits: BitSource) -> Counts:
+        return np.bincount(categorical(weights, size=size, bits=bits), minlength=len(weights))
+
+    return counts
+
+
+@pytest.mark.parametrize("cells", [5, 6, 7, 24])
+@pytest.mark.parametrize("bias", [98, 102])
+def test_a_cell_two_percent_off_is_rejected(cells: int, bias: int) -> None:
+    counts = biased([bias, *[100] * (cells - 1)])(4 * MILLION, ReplayBits("bias"))
+    assert goodness_of_fit(counts.tolist(), [1 / cells] * cells) < 1e-4
+
+
+def test_a_weight_two_percent_off_is_rejected() -> None:
+    _, law = LAWS["categorical"]
+    for weights in ([102, 0, 200, 500, 800], [98, 0, 200, 500, 800]):
+        counts = biased(weights)(4 * MILLION, ReplayBits("bias"))
+        assert goodness_of_fit(counts.tolist(), law) < 1e-6
+
+
+def test_bernoulli_exp_agrees_with_an_integer_only_sampler() -> None:
+    slow = random.Random(8).randrange
+    exponent = Fraction(3, 7)
+    reference = [int(samplers.bernoulli_exp(exponent, slow)) for _ in range(50_000)]
+    ours = bernoulli_exp(exponent, size=500_000, bits=ReplayBits("slow")).astype(int).tolist()
+    assert two_sample(reference, ours) > 1e-3
+
+
+@pytest.mark.parametrize("limit", [2**63, 2**63 + 1, 10**30])
+def test_limits_on_both_sides_of_a_word_are_exact(limit: int) -> None:
+    drawn = uniform_below_each([limit, 1, limit], bits=SystemBits()).tolist()
+    assert drawn[1] == 0
+    assert all(0 <= value < limit for value in drawn[::2])
+
+
+def test_weights_that_sum_to_a_whole_word_are_exact() -> None:
+    drawn = categorical([2**62, 2**62], size=20_000, bits=ReplayBits("word"))
+    assert goodness_of_fit(np.bincount(drawn, minlength=2).tolist(), [0.5, 0.5]) > 1e-3
 
 
 def coin_p_value(true: Fraction, drawn: Fraction) -> float:
@@ -228,8 +273,8 @@ def multiset_p_value(draws: int, bits: BitSource) -> float:
     return goodness_of_fit([counts[cell] for cell in cells], [1 / len(cells)] * len(cells))
 
 
-def test_multisets_are_all_alike() -> None:
-    assert multiset_p_value(200_000, ReplayBits("multiset")) > 1e-3
+def test_a_million_multisets_are_all_alike() -> None:
+    assert multiset_p_value(MILLION, ReplayBits("multiset")) > 1e-3
 
 
 @pytest.mark.slow
@@ -301,6 +346,8 @@ BITS = SystemBits()
         ("weights", lambda: categorical([0, 0], size=1, bits=BITS)),
         ("weights", lambda: categorical([], size=1, bits=BITS)),
         ("weights", lambda: categorical([1, -1], size=1, bits=BITS)),
+        ("weights", lambda: categorical([True, 2], size=1, bits=BITS)),
+        ("limits", lambda: uniform_below_each(ANY, bits=BITS)),
     ],
 )
 def test_bad_parameters_are_named(name: str, call: Callable[[], object]) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from typing import Any
 
@@ -15,9 +17,10 @@ from scipy.stats import binomtest, norm
 from reference import formulas, samplers
 from reference.chi_square import two_sample
 from zerodelta.errors import ParameterError
-from zerodelta.exact import lazy
+from zerodelta.exact import float_balls, lazy
 from zerodelta.exact.bits import BitSource, ReplayBits, SystemBits
 from zerodelta.exact.k_norm import rounded_k_norm
+from zerodelta.exact.logs import log_binomial_upper
 from zerodelta.exact.noise import (
     rounded_exponential,
     rounded_gamma,
@@ -124,28 +127,107 @@ def tape(*words: int) -> bytes:
     return b"".join(word.to_bytes(8, "little") for word in words)
 
 
+def string(rng: random.Random, words: int, zeros: int) -> list[int]:
+    """Words of a bit string, first word first, that begins with so many zero words."""
+    return [0] * zeros + [rng.getrandbits(64) | 1 << 40 for _ in range(words - zeros)]
+
+
+def prefix(words: list[int]) -> tuple[int, int]:
+    """The same string as the reference reads it: an integer and its length in bits."""
+    return sum(word << (64 * i) for i, word in enumerate(reversed(words))), 64 * len(words)
+
+
+def doubling_tape(*strings: list[int]) -> bytes:
+    """What a unit reads: one word of each string, then each string doubled, and so on."""
+    read, rounds = 1, [b"".join(words[0].to_bytes(8, "little") for words in strings)]
+    while read < len(strings[0]):
+        for words in strings:
+            fresh, _ = prefix(words[read : 2 * read])
+            rounds.append(fresh.to_bytes(8 * read, "little"))
+        read *= 2
+    return b"".join(rounds)
+
+
 def test_a_gaussian_pair_beyond_20_sigma_is_the_exact_function_of_its_bits() -> None:
-    """U starts with 300 zero bits, so R = √(-2 ln U) > 20; both partners see one extension."""
+    """U starts with 320 zero bits, so R = √(-2 ln U) > 20; both partners see one extension."""
     rng = random.Random(1)
-    angle = [rng.getrandbits(64) for _ in range(6)]
-    length = [0, 0, 0, 0, rng.getrandbits(20), rng.getrandbits(64)]
-    woven = [word for pair in zip(length, angle, strict=True) for word in pair]
-    bits = ReplayBits("deep", tape=tape(*woven))
+    length, angle = string(rng, 8, 5), string(rng, 8, 0)
+    bits = ReplayBits("deep", tape=doubling_tape(length, angle))
     variance = Fraction(10**12)
     drawn = rounded_gaussian(variance=variance, size=2, bits=bits).tolist()
-    u = sum(word << (64 * (5 - i)) for i, word in enumerate(length))
-    v = sum(word << (64 * (5 - i)) for i, word in enumerate(angle))
-    assert drawn == list(formulas.gaussian((u, 384), (v, 384), variance))
+    assert drawn == list(formulas.gaussian(prefix(length), prefix(angle), variance))
     assert math.hypot(*drawn) > 20 * 10**6
 
 
 @pytest.mark.parametrize("zeros", [1, 2, 5, 40])
 def test_an_exponential_deep_in_the_tail_is_the_exact_function_of_its_bits(zeros: int) -> None:
-    words = [0] * zeros + [random.Random(zeros).getrandbits(64) | 1 << 40, 77]
-    drawn = rounded_exponential(scale=10**7, size=1, bits=ReplayBits("x", tape=tape(*words)))
-    prefix = sum(word << (64 * (zeros + 1 - i)) for i, word in enumerate(words))
-    assert drawn.tolist() == [formulas.exponential((prefix, 64 * (zeros + 2)), 10**7)]
+    words = string(random.Random(zeros), 64, zeros)
+    bits = ReplayBits("x", tape=doubling_tape(words))
+    drawn = rounded_exponential(scale=10**7, size=1, bits=bits)
+    assert drawn.tolist() == [formulas.exponential(prefix(words), 10**7)]
     assert drawn[0] > 44 * zeros * 10**7
+
+
+def special_words() -> list[int]:
+    near_one = [2**64 - 1, 2**64 - 1023, 2**64 - 1024, 2**64 - 1025, 2**64 - 2048]
+    return [0, 1, 2**53 - 1, 2**53 + 1, 2**62, 2**63 - 1, 2**63, 3 * 2**62, *near_one]
+
+
+@pytest.mark.parametrize("scale", [Fraction(1), Fraction(10**9), Fraction(10**15)])
+def test_boundary_words_give_the_draws_of_the_slow_path(
+    scale: Fraction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Uniforms next to 0, 1 and the quarter turns, where middles are 0.0, -0.0 or 1.0 exactly."""
+    samplers_of_two: list[Callable[[BitSource], Any]] = [
+        lambda bits: rounded_gaussian(variance=scale**2, size=2, bits=bits),
+        lambda bits: rounded_student_t(degrees=3, scale=scale, size=1, bits=bits),
+        lambda bits: rounded_gamma(shape=2, scale=scale, size=1, bits=bits),
+        lambda bits: rounded_gamma(shape=Fraction(1, 2), scale=scale, size=1, bits=bits),
+        lambda bits: rounded_gumbel(scale=scale, size=2, bits=bits),
+        lambda bits: rounded_exponential(scale=scale, size=2, bits=bits),
+        lambda bits: rounded_k_norm(norm=math.inf, dimension=1, scale=scale, size=1, bits=bits),
+    ]
+
+    def draws() -> list[Any]:
+        pairs = itertools.product(special_words(), repeat=2)
+        tapes = [tape(first, second) for first, second in pairs]
+        return [
+            draw(ReplayBits("s", tape=words)).tolist()
+            for words in tapes
+            for draw in samplers_of_two
+        ]
+
+    fast = draws()
+    monkeypatch.setattr(float_balls, "KERNEL_ERROR", 1e300)
+    assert fast == draws()
+
+
+def test_a_gaussian_whose_first_word_rounds_to_one_is_not_zero() -> None:
+    """√(-2 ln U) with U = 1 in floats: the middle is √-0.0, and the draw must stay undecided."""
+    length, angle = [2**64 - 1024, 5], [1234567890123456789, 77]
+    bits = ReplayBits("x", tape=doubling_tape(length, angle))
+    drawn = rounded_gaussian(variance=10**30, size=2, bits=bits)
+    assert drawn.tolist() == list(formulas.gaussian(prefix(length), prefix(angle), 10**30))
+    assert all(drawn)
+
+
+def test_blocks_after_an_overflow_hold_python_integers_only() -> None:
+    drawn = rounded_student_t(
+        degrees=Fraction(1, 8), scale=1, size=60_000, bits=ReplayBits("heavy")
+    )
+    assert drawn.dtype == object
+    assert {type(value) for value in drawn.tolist()} == {int}
+
+
+def test_threads_do_not_disturb_each_others_precision() -> None:
+    def work(i: int) -> tuple[float, list[int]]:
+        noise = rounded_gaussian(variance=10**30, size=60, bits=ReplayBits(f"thread {i}"))
+        return log_binomial_upper(10**40 + i, 3), noise.tolist()
+
+    alone = [work(i) for i in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(work, range(40)))
+    assert together == alone
 
 
 def test_an_undecided_draw_reads_on_in_the_same_string() -> None:
@@ -163,7 +245,7 @@ def test_an_undecided_draw_reads_on_in_the_same_string() -> None:
 
 
 def test_a_draw_that_does_not_fit_64_bits_is_a_python_integer() -> None:
-    bits = ReplayBits("big", tape=tape(0, 0, 5))
+    bits = ReplayBits("big", tape=tape(0, 2**63, 0, 5))
     drawn = rounded_exponential(scale=10**18, size=2, bits=bits)
     assert drawn.dtype == object
     assert max(drawn.tolist()) > 2**63

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
 from exact.sampler_cases import CASES, Case, p_value, p_value_of_counts, tally
-from zerodelta.exact import float_balls
+from zerodelta.exact import float_balls, lazy
 from zerodelta.exact.bits import ReplayBits, SystemBits
 
 EACH = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -34,8 +35,17 @@ def test_the_slow_path_alone_gives_bit_for_bit_the_same_draws(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fast = case.draw(Fraction(1), 400, ReplayBits(case.name))
+    resolve, calls = lazy._resolve, 0
+
+    def counting(*args: Any) -> list[int]:
+        nonlocal calls
+        calls += 1
+        return resolve(*args)
+
     monkeypatch.setattr(float_balls, "KERNEL_ERROR", 1e300)
+    monkeypatch.setattr(lazy, "_resolve", counting)
     slow = case.draw(Fraction(1), 400, ReplayBits(case.name))
+    assert calls >= 200  # every unit; a Gaussian unit makes two draws
     assert fast.tolist() == slow.tolist()
 
 

@@ -7,17 +7,31 @@ ball is turned into a float through its mantissa and exponent, rounding away fro
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 
 from flint import arb, ctx, fmpq
 
-__all__ = ["ball", "lower", "to_float_down", "to_float_up", "upper"]
+__all__ = ["ball", "lower", "precision", "to_float_down", "to_float_up", "upper"]
 
+_LOCK = threading.RLock()
 _START_BITS = 128
 _MOST_BITS = 1 << 16
 _WANTED_BITS = 60
 """A ball this accurate relative to its size loses nothing visible when it becomes a float."""
+
+
+@contextmanager
+def precision(bits: int) -> Iterator[None]:
+    """Work at this many bits; one thread at a time, because Arb's precision is process-wide.
+
+    Balls are right at any precision; without the lock another thread could make them needlessly
+    wide, and bounds would differ from run to run.
+    """
+    with _LOCK, ctx.workprec(bits):
+        yield
 
 
 def ball(value: int | float | Fraction) -> arb:
@@ -40,7 +54,7 @@ def lower(evaluate: Callable[[], arb]) -> float:
 def _accurate(evaluate: Callable[[], arb]) -> arb:
     bits = _START_BITS
     while True:
-        with ctx.workprec(bits):
+        with precision(bits):
             value = evaluate()
             if value.is_exact() or value.rel_accuracy_bits() >= _WANTED_BITS:
                 return value

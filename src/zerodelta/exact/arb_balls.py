@@ -55,6 +55,9 @@ class ArbBalls:
     def __getitem__(self, rows: slice) -> ArbBalls:
         return ArbBalls(self.values[rows])
 
+    def __abs__(self) -> ArbBalls:
+        return ArbBalls(abs(self.values))
+
     def __neg__(self) -> ArbBalls:
         return ArbBalls(-self.values)
 

@@ -15,10 +15,10 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from flint import arb, ctx
+from flint import arb
 
 from zerodelta.errors import ParameterError
-from zerodelta.exact.arb import ball
+from zerodelta.exact.arb import ball, precision
 from zerodelta.exact.bits import BitSource, Words
 from zerodelta.exact.float_balls import FloatBalls
 from zerodelta.exact.lazy import Draw, Integers, Reals, Strings
@@ -82,8 +82,8 @@ class _Contest:
         self._gaps = gaps
         self._step = step
         self._draw = draw
-        with ctx.workprec(128):
-            self._slope = FloatBalls.enclose(ball(-step))
+        with precision(128):
+            self._slope = FloatBalls.enclose([ball(-step)])
 
     def play(self, rounds: int, bits: BitSource) -> list[int]:
         """Return the winners of independent rounds; many rounds only if the scores are few."""
@@ -125,7 +125,7 @@ class _Contest:
         """Drop all that are certainly below the leader; lengthen the strings of the rest."""
         values: list[arb] = []
         for item in survivors:
-            with ctx.workprec(item.string.width + item.gap.bit_length() + 64):
+            with precision(item.string.width + item.gap.bit_length() + 64):
                 noise = item.string.evaluate(self._draw).values[0]
                 values.append(noise - ball(self._step) * item.gap)
         leader = max(values, key=lambda value: value.mid())

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from abc import ABC, abstractmethod
-from typing import ClassVar, final
+from typing import final
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +28,7 @@ _LARGEST_READ = 1 << 24
 class BitSource(ABC):
     """A stream of independent fair bits."""
 
-    private: ClassVar[bool]
-    """Whether a release drawn from this source may call itself private."""
+    __slots__ = ()
 
     @abstractmethod
     def read(self, count: int) -> bytes:
@@ -58,10 +57,11 @@ class SystemBits(BitSource):
     (3,)
     """
 
-    private = True
+    __slots__ = ()
 
     def read(self, count: int) -> bytes:
         """Return `count` fresh bytes; a failure or a short read raises `EntropyError`."""
+        count = as_count(count, "count")
         parts = [
             _system_bytes(min(_LARGEST_READ, count - start))
             for start in range(0, count, _LARGEST_READ)
@@ -97,7 +97,7 @@ class ReplayBits(BitSource):
     [72057594037927936]
     """
 
-    private = False
+    __slots__ = ("_calls", "_label", "_tape")
 
     def __init__(self, label: str, *, tape: bytes = b"") -> None:
         self._label = label.encode()
@@ -118,6 +118,6 @@ class ReplayBits(BitSource):
 def is_private(source: BitSource) -> bool:
     """Tell whether a certificate may call a release drawn from `source` private.
 
-    Only the operating system's own source counts: a subclass that claims to be private does not.
+    Only the operating system's own source counts, whatever another class says of itself.
     """
     return type(source) is SystemBits

@@ -2,7 +2,8 @@
 
 A `FloatBalls` holds midpoints and radii; the real number lies within the radius of the midpoint.
 Every operation below bounds its own rounding error from one premise only: +, -, ×, ÷ and sqrt of
-float64 are correctly rounded (IEEE 754), which NumPy's loops are on every platform it supports.
+float64 are correctly rounded (IEEE 754), as NumPy's loops are wherever doubles are computed in
+double precision (SSE2, AVX, NEON; not the x87 unit).
 No library logarithm, exponential or cosine is trusted: ours are polynomials with the error
 analysis beside them. u = 2^-53 is the unit roundoff.
 
@@ -20,9 +21,9 @@ from typing import final
 
 import numpy as np
 import numpy.typing as npt
-from flint import arb, ctx
+from flint import arb
 
-from zerodelta.exact.arb import to_float_up
+from zerodelta.exact.arb import precision, to_float_up
 
 __all__ = ["FloatBalls", "Floats"]
 
@@ -54,12 +55,13 @@ class FloatBalls:
         return FloatBalls(middle, (middle * _U + WORD) * _GROW)
 
     @staticmethod
-    def enclose(constant: arb) -> FloatBalls:
-        """Return one ball that contains the Arb ball `constant`."""
-        with ctx.workprec(256):
-            middle = float(constant.mid())
-            radius = to_float_up(abs(constant - arb(middle)))
-        return FloatBalls(np.float64(middle), np.float64(radius))
+    def enclose(constants: list[arb]) -> FloatBalls:
+        """Return a column of balls that contain the given Arb balls."""
+        with precision(256):
+            middles = [float(constant.mid()) for constant in constants]
+            pairs = zip(constants, middles, strict=True)
+            radii = [to_float_up(abs(constant - arb(middle))) for constant, middle in pairs]
+        return FloatBalls(np.array(middles).reshape(-1, 1), np.array(radii).reshape(-1, 1))
 
     @staticmethod
     def stack(parts: list[FloatBalls]) -> FloatBalls:
@@ -71,6 +73,9 @@ class FloatBalls:
 
     def __getitem__(self, rows: slice) -> FloatBalls:
         return FloatBalls(self.middle[rows], self.radius[rows])
+
+    def __abs__(self) -> FloatBalls:
+        return FloatBalls(np.abs(self.middle), self.radius)
 
     def __neg__(self) -> FloatBalls:
         return FloatBalls(-self.middle, self.radius)
@@ -96,19 +101,19 @@ class FloatBalls:
     def __truediv__(self, other: FloatBalls) -> FloatBalls:
         """Divide; |x/y - m/n| <= (r + |m/n| s) / (|n| - s) for |x-m| <= r, |y-n| <= s < |n|."""
         quotient = self.middle / other.middle
-        room = np.maximum(np.abs(other.middle) * (1 - 2 * _U) - other.radius, 0.0)
+        room = _room(np.abs(other.middle) * (1 - 2 * _U) - other.radius)
         size = np.abs(quotient) * (1 + 2 * _U) + _TINY
         spread = (self.radius + size * other.radius) / room
         return FloatBalls(quotient, (spread + np.abs(quotient) * _U + _TINY) * _GROW)
 
     def sqrt(self) -> FloatBalls:
         """Square root of numbers that are not negative: |√x - √m| <= |x - m| / √m."""
-        root = np.sqrt(self.middle)
+        root = np.abs(np.sqrt(self.middle))  # abs: √-0.0 is -0.0, and a radius of -inf would "fit"
         return FloatBalls(root, (self.radius / root + root * _U) * _GROW)
 
     def log(self) -> FloatBalls:
         """Natural logarithm: |ln x - ln m| <= r / (m - r)."""
-        room = np.maximum(self.middle * (1 - 2 * _U) - self.radius, 0.0)
+        room = _room(self.middle * (1 - 2 * _U) - self.radius)
         value = _log(self.middle)
         return FloatBalls(value, (self.radius / room + np.abs(value) * KERNEL_ERROR) * _GROW)
 
@@ -151,13 +156,18 @@ class FloatBalls:
         """
         integer = np.rint(self.middle)
         inside = np.abs(self.middle - integer) + self.radius * _GROW < 0.5 - 2 * _U
-        return integer, inside & (np.abs(integer) < 2.0**51)
+        return integer, inside & (self.radius >= 0) & (np.abs(integer) < 2.0**51)
 
 
 def _parts(other: FloatBalls | int) -> tuple[Floats | float, Floats | float]:
     if isinstance(other, FloatBalls):
         return other.middle, other.radius
     return float(other), 0.0  # small integers only: exact
+
+
+def _room(distance: Floats) -> Floats:
+    """Return the distance from zero, +0.0 (never -0.0) where there is none."""
+    return np.maximum(distance, 0.0) + 0.0
 
 
 def _halve(terms: Floats) -> Floats:
@@ -195,7 +205,8 @@ def _log(x: Floats) -> Floats:
     return value
 
 
-_LN2 = math.log(2)
+with precision(128):
+    _LN2 = float(arb(2).log().mid())
 _ARTANH = tuple(1.0 / (2 * k + 1) for k in range(11))
 
 
@@ -215,7 +226,7 @@ def _exp(x: Floats) -> Floats:
 
 
 _LN2_HIGH = math.floor(_LN2 * 2**32) / 2**32
-with ctx.workprec(128):
+with precision(128):
     _LN2_LOW = float((arb(2).log() - arb(_LN2_HIGH)).mid())
 _EXPONENTIAL = tuple(1.0 / math.factorial(k) for k in range(15))
 
@@ -243,7 +254,7 @@ def _cos_sin_pi(x: Floats) -> tuple[Floats, Floats]:
 
 def _pi_series(first: int) -> tuple[float, ...]:
     """Return (-1)^k π^(2k+first)/(2k+first)! for k = 0..8, each correctly rounded or one u off."""
-    with ctx.workprec(128):
+    with precision(128):
         terms = [arb.pi() ** (2 * k + first) / arb.fac_ui(2 * k + first) for k in range(9)]
         return tuple((-1) ** k * float(term.mid()) for k, term in enumerate(terms))
 

@@ -13,7 +13,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from flint import ctx
 
 from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball
@@ -141,14 +140,14 @@ def bernoulli_exp(exponent: Rational, *, size: int, bits: BitSource) -> Flags:
 
 def _floor_exp(exponent: Fraction, width: int) -> int:
     """Return floor(e^-exponent · 2^width); irrational, so some precision decides it."""
-    precision = width + 64
+    working = width + 64
     while True:
-        with ctx.workprec(precision):
+        with precision(working):
             scaled = (-ball(exponent)).exp() * ball(1 << width)
             digits = scaled.floor().unique_fmpz()
         if digits is not None:
             return int(digits)
-        precision *= 2
+        working *= 2
 
 
 def _less_than(expansion: Callable[[int], int], size: int, bits: BitSource) -> Flags:
@@ -186,7 +185,7 @@ def geometric(success: Rational, *, size: int, bits: BitSource) -> Integers:
         uniforms=1,
         outputs=1,
         formula=_floor_exponential,
-        constants=(lambda: -1 / ball(1 - exact).log(), constant(Fraction(1, 2))),
+        constants=(lambda: [-1 / ball(1 - exact).log()], constant(Fraction(1, 2))),
     )
     return rounded(draw, as_count(size, "size"), bits).reshape(-1)
 
@@ -217,7 +216,9 @@ def uniform_in_box(
         raise ParameterError(
             "upper", upper, expected="lower <= upper everywhere", remedy="swap the corners"
         )
-    narrow = object not in (low.dtype, high.dtype) and bool(np.all(high // 2 - low // 2 < 2**61))
+    narrow = object not in (low.dtype, high.dtype) and bool(
+        np.all(high // 2 - low // 2 < 2**62 - 1)
+    )
     if not narrow:
         low, high = low.astype(object), high.astype(object)
     corner: Integers = low + uniform_below_each(high - low + 1, bits=bits)
@@ -259,19 +260,22 @@ def categorical(
     if not len(ends) or ends[-1] == 0:
         raise ParameterError(
             "weights",
-            weights,
+            type(weights),  # never the weights themselves: they may be computed from data
             expected="at least one positive weight",
             remedy="give some item a weight above 0",
         )
     picks = uniform_below(int(ends[-1]), size=size, bits=bits)
-    if picks.dtype != object:
+    if ends[-1] < 2**63:
         ends = ends.astype(np.int64)
-    return np.searchsorted(ends, picks, side="right")
+    return np.searchsorted(ends, picks.astype(ends.dtype), side="right")
 
 
 def _integers(values: Sequence[int] | Integers, name: str, minimum: int | None = None) -> Integers:
     """Return values as int64 where they fit, else as Python integers; refuse anything else."""
-    array = np.asarray(values) if len(values) else np.zeros(0, dtype=np.int64)
+    if isinstance(values, np.ndarray):
+        array = values
+    else:  # through object: NumPy would turn integers on both sides of 2^63 into floats
+        array = _objects(list(values)) if isinstance(values, Sequence) else np.zeros((0, 0))
     if array.ndim != 1 or not _all_integers(array):
         raise ParameterError(
             name,
@@ -300,7 +304,7 @@ def _all_integers(array: npt.NDArray[Any]) -> bool:
     return array.dtype.kind in "iu"
 
 
-def _objects(values: list[int]) -> npt.NDArray[np.object_]:
+def _objects(values: list[Any]) -> npt.NDArray[np.object_]:
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array

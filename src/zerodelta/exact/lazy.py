@@ -22,14 +22,24 @@ from typing import Any, TypeAlias, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
-from flint import arb, ctx
+from flint import arb
 
-from zerodelta.exact.arb import ball
+from zerodelta.exact.arb import ball, precision
 from zerodelta.exact.arb_balls import ArbBalls
 from zerodelta.exact.bits import BitSource, Words
 from zerodelta.exact.float_balls import FloatBalls
 
-__all__ = ["Draw", "Formula", "Integers", "Reals", "Strings", "constant", "enclosed", "rounded"]
+__all__ = [
+    "Constant",
+    "Draw",
+    "Formula",
+    "Integers",
+    "Reals",
+    "Strings",
+    "constant",
+    "enclosed",
+    "rounded",
+]
 
 Integers: TypeAlias = npt.NDArray[Any]
 """int64 where every draw fits, else Python integers: noise is never wrapped, clipped or redrawn."""
@@ -41,6 +51,8 @@ _CONSTANT_BITS = 128
 _GUARD_BITS = 64
 
 
+Constant: TypeAlias = Callable[[], list[arb]]
+
 Formula: TypeAlias = Callable[..., Any]
 """(uniforms: Reals, *constants: Reals) -> Reals: a unit's outputs, along the first axis."""
 
@@ -50,18 +62,19 @@ Formula: TypeAlias = Callable[..., Any]
 class Draw:
     """A unit of noise: `outputs` real numbers made of `uniforms` uniforms by `formula`.
 
-    Constants are functions, so that each precision evaluates them anew.
+    Constants are functions, so that each precision evaluates them anew; each gives a vector, of
+    length 1 or one entry an output.
     """
 
     uniforms: int
     outputs: int
     formula: Formula
-    constants: tuple[Callable[[], arb], ...] = ()
+    constants: tuple[Constant, ...] = ()
 
 
-def constant(value: Fraction) -> Callable[[], arb]:
-    """Return a rational constant of a draw."""
-    return lambda: ball(value)
+def constant(*values: Fraction) -> Constant:
+    """Return a rational constant of a draw: a number, or a vector with one entry an output."""
+    return lambda: [ball(value) for value in values]
 
 
 @final
@@ -73,16 +86,15 @@ class Strings:
         self.width = 64
 
     def extend(self, bits: BitSource) -> None:
-        """Append 64 fresh bits to every uniform."""
-        fresh = bits.words(len(self._prefixes))
-        pairs = zip(self._prefixes, fresh.tolist(), strict=True)
-        self._prefixes = [(prefix << 64) | word for prefix, word in pairs]
-        self.width += 64
+        """Double every string with fresh bits."""
+        width = self.width
+        self._prefixes = [(prefix << width) | bits.integer(width) for prefix in self._prefixes]
+        self.width += width
 
     def evaluate(self, draw: Draw) -> ArbBalls:
         """Evaluate the draw on what is known of its strings."""
-        with ctx.workprec(self.width + _GUARD_BITS):
-            constants = [ArbBalls.of([constant()]) for constant in draw.constants]
+        with precision(self.width + _GUARD_BITS):
+            constants = [ArbBalls.of(constant()) for constant in draw.constants]
             uniforms = ArbBalls.uniform(self._prefixes, self.width)
             values: ArbBalls = draw.formula(uniforms, *constants)
             return values
@@ -99,7 +111,9 @@ def rounded(draw: Draw, units: int, bits: BitSource) -> Integers:
         with np.errstate(all="ignore"):  # an infinite or NaN radius reads "undecided"
             values: FloatBalls = draw.formula(FloatBalls.uniform(words), *constants)
             integers, decided = values.nearest()
-            result[:, start : start + width] = np.where(decided, integers, 0.0)
+            # int64 first: an object array must receive Python integers, never floats
+            block_integers = np.where(decided, integers, 0.0).astype(np.int64)
+        result[:, start : start + width] = block_integers
         for unit in np.flatnonzero(~decided.all(axis=0)):
             result = _store(result, start + int(unit), _resolve(draw, words[:, unit], bits))
     return result
@@ -107,7 +121,7 @@ def rounded(draw: Draw, units: int, bits: BitSource) -> Integers:
 
 def enclosed(draw: Draw) -> list[FloatBalls]:
     """Return the constants of a draw as float balls."""
-    with ctx.workprec(_CONSTANT_BITS):
+    with precision(_CONSTANT_BITS):
         return [FloatBalls.enclose(constant()) for constant in draw.constants]
 
 
@@ -115,7 +129,7 @@ def _resolve(draw: Draw, words: Words, bits: BitSource) -> list[int]:
     strings = Strings(words)
     while True:
         values = strings.evaluate(draw)
-        with ctx.workprec(strings.width + _GUARD_BITS):
+        with precision(strings.width + _GUARD_BITS):
             integers = values.nearest()
         if integers is not None:
             return integers

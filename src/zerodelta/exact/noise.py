@@ -34,7 +34,7 @@ def rounded_gaussian(*, variance: Rational, size: int, bits: BitSource) -> Integ
     [0, 0, 0]
     """
     variance, size = as_positive(variance, "variance"), as_count(size, "size")
-    deviation = (lambda: ball(variance).sqrt(),)
+    deviation = (lambda: [ball(variance).sqrt()],)
     pairs = Draw(uniforms=2, outputs=2, formula=_gaussian, constants=deviation)
     return rounded(pairs, -(-size // 2), bits).reshape(-1)[:size]
 

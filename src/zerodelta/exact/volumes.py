@@ -155,6 +155,8 @@ def _log_count(norm: float, dimension: int, bound: int) -> arb:
 
 def _log_theta_bound(dimension: int, bound: int) -> float:
     """Bound ln N from above: N e^{-sB} ≤ (Σ_k e^{-s k²})^d for every s > 0, so any s will do."""
+    if bound > dimension << 100:  # the covering volume is sharp there, and floats end
+        return math.inf
     tilt = _tilt(dimension, bound)
 
     def evaluate() -> arb:
@@ -227,11 +229,13 @@ def _moment(tilt: float, power: int) -> float:
 
 def _is_cheap(norm: float, dimension: int, bound: int) -> bool:
     """Tell whether the exact count fits `WORK_LIMIT`."""
+    terms = {1: min(dimension, bound) + 1, 2: bound + 1, math.inf: 1}[norm]
+    if terms > WORK_LIMIT:
+        return False
     if norm == 2:
-        nats, terms = _log_theta_bound(dimension, bound), bound + 1
+        nats = _log_theta_bound(dimension, bound)
     else:
         nats = upper(lambda: _log_count(norm, dimension, bound))
-        terms = 1 if norm == math.inf else min(dimension, bound) + 1
     return nats / math.log(2) * terms <= WORK_LIMIT
 
 
@@ -240,6 +244,10 @@ def _simplified(norm: float, dimension: int, bound: int) -> tuple[float, int, in
     _check_norm(norm)
     dimension = as_count(dimension, "dimension", minimum=1)
     bound = as_count(bound, "bound")
+    if dimension > 2**53:
+        raise ParameterError(
+            "dimension", dimension, expected="at most 2^53", remedy="use fewer dimensions"
+        )
     if norm == 2 and (dimension == 1 or bound == 0):
         return math.inf, dimension, math.isqrt(bound)
     if norm == 1 and min(dimension, bound) > WORK_LIMIT:

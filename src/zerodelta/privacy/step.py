@@ -9,6 +9,8 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, TypeAlias, final
 
+from zerodelta.privacy.neighbors import Neighbors
+
 __all__ = ["Number", "Status", "Step", "weakest"]
 
 Number: TypeAlias = int | str | list[Any]
@@ -37,7 +39,7 @@ def weakest(statuses: list[Status]) -> Status:
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """A theorem applied to public numbers.
+    """A theorem applied to public numbers that hold for one neighbouring relation.
 
     >>> Step(theorem="R-gaussian", numbers={"variance": Fraction(9, 4)}).numbers["variance"]
     '9/4'
@@ -46,6 +48,7 @@ class Step:
     theorem: str
     numbers: Mapping[str, Any] = field(default_factory=dict)
     status: Status = Status.PROVEN
+    neighbors: Neighbors = Neighbors.REPLACE
 
     def __post_init__(self) -> None:
         plain = {name: _plain(value) for name, value in self.numbers.items()}

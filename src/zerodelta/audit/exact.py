@@ -1,0 +1,229 @@
+"""Privacy of exact output laws on small inputs, decided without tolerance.
+
+A law is a mapping from outcomes to probabilities: Fractions, `ExpRational` (both compared exactly,
+also where the loss equals its bound) or Arb balls (compared with certainty or not at all). An
+outcome that is missing has probability 0. Every check runs in both directions, as a neighbouring
+relation does.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias, TypeVar, final
+
+from flint import arb, ctx
+
+from zerodelta.audit.exponentials import ExpRational
+from zerodelta.audit.extreme_pairs import extreme_pairs
+from zerodelta.audit.laws import (
+    exponential_mechanism_law,
+    permute_and_flip_law,
+    rounded_gaussian_pmf,
+    rounded_gaussian_tail,
+    rounded_laplace_pmf,
+    rounded_laplace_tail,
+    shifted,
+)
+from zerodelta.errors import ParameterError
+from zerodelta.exact.arb import ball
+from zerodelta.exact.rational import Rational, as_rational
+
+__all__ = [
+    "ExpRational",
+    "Law",
+    "Probability",
+    "WorstRatio",
+    "certainly_impure",
+    "certainly_pure",
+    "datasets",
+    "exponential_mechanism_law",
+    "extreme_pairs",
+    "hockey_stick",
+    "max_log_ratio",
+    "neighbors",
+    "permute_and_flip_law",
+    "rounded_gaussian_pmf",
+    "rounded_gaussian_tail",
+    "rounded_laplace_pmf",
+    "rounded_laplace_tail",
+    "shifted",
+    "worst_ratio",
+]
+
+Probability: TypeAlias = int | Fraction | ExpRational | arb
+Law: TypeAlias = Mapping[Any, Probability]
+_Row = TypeVar("_Row", bound=Hashable)
+
+_BITS = 512
+"""Balls are combined at this precision; those from `laws` have it too."""
+
+
+def certainly_pure(
+    p: Law, q: Law, epsilon: Rational | None = None, *, epsilon_exp: Rational | None = None
+) -> bool:
+    """Tell whether certainly p <= e^ε q and q <= e^ε p at every outcome.
+
+    Give ε, or e^ε itself as a rational. For Fractions and `ExpRational` the answer is exact.
+
+    >>> law = {"yes": Fraction(3, 4), "no": Fraction(1, 4)}
+    >>> flipped = {"yes": Fraction(1, 4), "no": Fraction(3, 4)}
+    >>> certainly_pure(law, flipped, epsilon_exp=3), certainly_pure(law, flipped, "1.0986")
+    (True, False)
+    """
+    factor = _factor(epsilon, epsilon_exp)
+    return all(_certainly_at_most(a, factor, b) for _, a, b in _both_ways(p, q))
+
+
+def certainly_impure(
+    p: Law, q: Law, epsilon: Rational | None = None, *, epsilon_exp: Rational | None = None
+) -> bool:
+    """Tell whether certainly p > e^ε q or q > e^ε p at some outcome: a violation is found.
+
+    >>> certainly_impure({0: Fraction(1)}, {0: Fraction(9, 10), 1: Fraction(1, 10)}, 5)
+    True
+    """
+    factor = _factor(epsilon, epsilon_exp)
+    return any(_certainly_above(a, factor, b) for _, a, b in _both_ways(p, q))
+
+
+def max_log_ratio(p: Law, q: Law) -> arb:
+    """Return a ball around the largest |ln p/q|: the loss of this pair, infinite if unbounded.
+
+    >>> float(max_log_ratio({0: Fraction(1, 3), 1: Fraction(2, 3)}, {0: Fraction(1)}))
+    inf
+    """
+    with ctx.workprec(_BITS):
+        return _largest_ratio(p, q)[0]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorstRatio:
+    """Where the privacy loss is largest: its ball, the two datasets, and the outcome."""
+
+    log_ratio: arb
+    pair: tuple[Any, Any]
+    outcome: Any
+
+
+def worst_ratio(laws: Mapping[Any, Law], pairs: Iterable[tuple[Any, Any]]) -> WorstRatio:
+    """Return the largest privacy loss over pairs of datasets, each with its output law.
+
+    >>> coin = {rows: {0: Fraction(1 + sum(rows), 4), 1: Fraction(3 - sum(rows), 4)}
+    ...         for rows in datasets([0, 1], 2)}
+    >>> worst = worst_ratio(coin, neighbors(coin))
+    >>> worst.pair, worst.outcome, round(float(worst.log_ratio), 6)
+    (((0, 0), (0, 1)), 0, 0.693147)
+    """
+    with ctx.workprec(_BITS):
+        found = [(*_largest_ratio(laws[a], laws[b]), (a, b)) for a, b in pairs]
+        if not found:
+            raise ParameterError("pairs", [], expected="at least one pair", remedy="pass some")
+        log_ratio, outcome, pair = max(found, key=lambda item: _middle(item[0]))
+        for other, *_ in found:  # balls may overlap: enclose the largest, whichever it is
+            log_ratio = log_ratio.max(other)
+        return WorstRatio(log_ratio=log_ratio, pair=pair, outcome=outcome)
+
+
+def hockey_stick(
+    p: Law, q: Law, epsilon: Rational | None = None, *, epsilon_exp: Rational | None = None
+) -> ExpRational | arb:
+    """Return sum (p - e^ε q)^+, the δ of this pair in this direction; exact if the laws are.
+
+    >>> hockey_stick({0: Fraction(1, 2), 1: Fraction(1, 2)}, {0: Fraction(1)}, epsilon_exp=2)
+    ExpRational(0.5)
+    """
+    factor = _factor(epsilon, epsilon_exp)
+    total: Any = ExpRational.of(0)
+    with ctx.workprec(_BITS):
+        for _, a, b in _one_way(p, q):
+            if isinstance(a, arb) or isinstance(b, arb):
+                total += (_ball(a) - factor.ball() * _ball(b)).max(arb(0))
+            elif (excess := a - factor * b) > 0:
+                total += excess
+    return total  # type: ignore[no-any-return]
+
+
+def datasets(universe: Sequence[_Row], rows: int) -> Iterator[tuple[_Row, ...]]:
+    """Yield every dataset of `rows` rows, each row any element of a small universe."""
+    return itertools.product(universe, repeat=rows)
+
+
+def neighbors(
+    tables: Iterable[tuple[_Row, ...]],
+) -> Iterator[tuple[tuple[_Row, ...], tuple[_Row, ...]]]:
+    """Yield each unordered pair of datasets of one size that differ in exactly one row.
+
+    >>> list(neighbors(datasets([0, 1], 1)))
+    [((0,), (1,))]
+    """
+    for a, b in itertools.combinations(tables, 2):
+        if len(a) == len(b) and sum(x != y for x, y in zip(a, b, strict=True)) == 1:
+            yield a, b
+
+
+def _factor(epsilon: Rational | None, epsilon_exp: Rational | None) -> ExpRational:
+    if epsilon is not None and epsilon_exp is None:
+        return ExpRational.exp(as_rational(epsilon, "epsilon"))
+    if epsilon_exp is not None and epsilon is None:
+        return ExpRational.of(as_rational(epsilon_exp, "epsilon_exp"))
+    raise ParameterError(
+        "epsilon, epsilon_exp", (epsilon, epsilon_exp), expected="exactly one", remedy="give one"
+    )
+
+
+def _one_way(p: Law, q: Law) -> Iterator[tuple[Any, Probability, Probability]]:
+    for outcome in dict.fromkeys((*p, *q)):
+        yield outcome, p.get(outcome, 0), q.get(outcome, 0)
+
+
+def _both_ways(p: Law, q: Law) -> Iterator[tuple[Any, Probability, Probability]]:
+    return itertools.chain(_one_way(p, q), _one_way(q, p))
+
+
+def _certainly_at_most(a: Probability, factor: ExpRational, b: Probability) -> bool:
+    """Tell whether certainly a <= factor · b."""
+    if isinstance(a, arb) or isinstance(b, arb):
+        with ctx.workprec(_BITS):
+            return bool(_ball(a) <= factor.ball() * _ball(b))
+    return bool(factor * b >= a)
+
+
+def _certainly_above(a: Probability, factor: ExpRational, b: Probability) -> bool:
+    if isinstance(a, arb) or isinstance(b, arb):
+        with ctx.workprec(_BITS):
+            return bool(_ball(a) > factor.ball() * _ball(b))
+    return bool(factor * b < a)
+
+
+def _largest_ratio(p: Law, q: Law) -> tuple[arb, Any]:
+    largest, where = arb(0), None
+    for outcome, a, b in _both_ways(p, q):
+        ratio = _log_ratio(a, b)
+        if where is None or _middle(ratio) > _middle(largest):
+            where = outcome
+        largest = largest.max(ratio)
+    return largest, where
+
+
+def _log_ratio(a: Probability, b: Probability) -> arb:
+    if _is_zero(a):
+        return arb.neg_inf()
+    return arb.pos_inf() if _is_zero(b) else (_ball(a) / _ball(b)).log()
+
+
+def _is_zero(value: Probability) -> bool:
+    return bool(value.is_zero() if isinstance(value, arb) else value == 0)
+
+
+def _ball(value: Probability) -> arb:
+    if isinstance(value, arb):
+        return value
+    return value.ball() if isinstance(value, ExpRational) else ball(value)
+
+
+def _middle(value: arb) -> float:
+    return float(value.mid())

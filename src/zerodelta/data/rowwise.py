@@ -1,0 +1,156 @@
+"""A function of rows, evaluated so that no row can raise, warn, or speak for another (C0, A14.4).
+
+A block of rows is evaluated at once. If that raises or returns something of another shape, the
+rows that do so by themselves are found; they become NaN, which the lattice maps to the zero row.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.errors import ParameterError
+from zerodelta.privacy.step import Status
+
+__all__ = ["Block", "Column", "RowFunction", "evaluate", "row_function", "row_status"]
+
+Block: TypeAlias = npt.NDArray[np.float64]
+"""Rows as an (n, columns) array."""
+
+Column: TypeAlias = int | str
+
+RowFunction: TypeAlias = Callable[[Block], Any] | Column | Sequence[Column]
+"""A function of a block of rows, one column, or several columns."""
+
+
+def row_status(function: RowFunction, *, rowwise: bool = False) -> Status:
+    """Tell on whose word each row is treated by itself: ours, or for a batch function the caller's.
+
+    A batch function is asserted to make of row i something that depends on that row, on i and on
+    the number of rows only, to the last bit: ``rows - rows.mean(axis=0)`` is not such a function.
+    ``rows @ weights`` is, but BLAS rounds by the layout of the batch, so its last bits, unlike
+    those of elementwise functions, change with the batch size and the order of the rows.
+
+    >>> row_status("age"), row_status(lambda rows: rows[:, 0])
+    (<Status.PROVEN: 'proven'>, <Status.ASSERTED: 'asserted'>)
+    """
+    return Status.ASSERTED if callable(function) and not rowwise else Status.PROVEN
+
+
+def row_function(
+    function: RowFunction, columns: Sequence[str], *, width: int
+) -> Callable[[Block], Any]:
+    """Return a function of blocks, refusing one that certainly does not give `width` numbers a row.
+
+    Columns are checked by their public names. A callable is tried on one row of zeros, which is
+    public too; if it raises there, nothing is known and it is accepted.
+    """
+    if callable(function):
+        _try_on_zeros(function, len(columns), width)
+        return function
+    chosen = _positions(function, columns)
+    if len(chosen) != width:
+        raise ParameterError(
+            "columns",
+            function,
+            expected=f"{width} of them, the dimension of the result",
+            remedy="name as many columns as the lattice has dimensions (one for keys)",
+        )
+    return lambda rows: rows[:, chosen]
+
+
+def evaluate(function: Callable[[Block], Any], rows: Block, *, width: int, rowwise: bool) -> Block:
+    """Return an (n, width) array of what `function` makes of each row; NaN where it fails.
+
+    The function always receives a two-dimensional block that it may overwrite.
+
+    >>> evaluate(lambda rows: 1 / rows, np.array([[4.0], [0.0]]), width=1, rowwise=False)
+    array([[0.25],
+           [ inf]])
+    """
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # a warning is an output too
+        whole = None if rowwise else _attempt(function, rows, width)
+        return _one_by_one(function, rows, width, rowwise) if whole is None else whole
+
+
+def _one_by_one(function: Callable[[Block], Any], rows: Block, width: int, rowwise: bool) -> Block:
+    result = np.full((len(rows), width), np.nan)
+    failed = np.zeros(len(rows), dtype=np.bool_)
+    for i in range(len(rows)):
+        single = _attempt(function, rows[i : i + 1], width)
+        if single is None:
+            failed[i] = True
+        else:
+            result[i] = single[0]
+    if rowwise or failed.all():
+        return result
+    # A single row may round differently from the same row inside a block (BLAS), so that one row
+    # that raises would move all others. So the block is run again in its own layout, with a row
+    # that works in the place of each that does not.
+    repaired = rows.copy()
+    repaired[failed] = rows[np.argmin(failed)]
+    whole = _attempt(function, repaired, width)
+    if whole is None:
+        return result
+    whole[failed] = np.nan
+    return whole
+
+
+def _attempt(function: Callable[[Block], Any], rows: Block, width: int) -> Block | None:
+    """Return the function's values as (n, width) floats, or None if they are anything else."""
+    try:
+        values = np.asarray(function(rows.copy()))
+    except (Exception, SystemExit):  # whatever it was, it must not become an output
+        return None
+    return _in_shape(values, len(rows), width)
+
+
+def _in_shape(values: npt.NDArray[Any], rows: int, width: int) -> Block | None:
+    # Objects and texts are not read: NumPy picks such a type for a whole block because of one row.
+    if values.dtype.kind not in "biuf":
+        return None
+    one_number_each = width == 1 and values.shape == (rows,)
+    one_row = rows == 1 and values.ndim < 2 and values.size == width
+    if values.shape == (rows, width) or one_number_each or one_row:
+        return values.astype(np.float64).reshape(rows, width)
+    return None
+
+
+def _try_on_zeros(function: Callable[[Block], Any], columns: int, width: int) -> None:
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            values = np.asarray(function(np.zeros((1, columns))))
+        except (Exception, SystemExit):
+            return
+    if _in_shape(values, 1, width) is None:
+        raise ParameterError(
+            "function",
+            f"returns {values.dtype} of shape {values.shape} for one row",
+            expected=f"real numbers of shape (n, {width}) for a block of n rows",
+            remedy=f"return {width} number(s) for each row, and pass a lattice of that dimension",
+        )
+
+
+def _positions(chosen: Column | Sequence[Column], columns: Sequence[str]) -> list[int]:
+    if isinstance(chosen, (int, str)):
+        return [_position(chosen, columns)]
+    return [_position(column, columns) for column in chosen]
+
+
+def _position(column: Column, columns: Sequence[str]) -> int:
+    if isinstance(column, str) and column in columns:
+        return list(columns).index(column)
+    if isinstance(column, int) and not isinstance(column, bool) and 0 <= column < len(columns):
+        return column
+    raise ParameterError(
+        "column",
+        column,
+        expected=f"one of {list(columns)[:10]}, or its position",
+        remedy="name a column of the source",
+    )

@@ -1,0 +1,152 @@
+"""Choosing the best of several options: exponential mechanism, permute-and-flip (theory C10.1).
+
+Both add noise to exact scores and release only *which* noisy score is largest.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, TypeVar, final
+
+from zerodelta.exact.argmax import Scores, exponential_argmax, gumbel_argmax
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.step import Step
+from zerodelta.privacy.theorems.mechanisms import selection_epsilon
+
+__all__ = ["ExponentialMechanism", "PermuteAndFlip", "Selection"]
+
+_S = TypeVar("_S", bound="Selection")
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Selection(ABC):
+    """Public configuration of a noisy argmax; the two ways to add the noise are its subclasses."""
+
+    theorem: ClassVar[str]
+
+    sensitivity: Fraction
+    scale: Fraction
+    monotone: bool
+    neighbors: Neighbors
+
+    def __init__(
+        self,
+        *,
+        sensitivity: Rational,
+        scale: Rational,
+        monotone: bool = False,
+        neighbors: Neighbors = Neighbors.REPLACE,
+    ) -> None:
+        selection_epsilon(sensitivity, scale, monotone)  # refuses what is malformed
+        object.__setattr__(self, "sensitivity", as_positive(sensitivity, "sensitivity"))
+        object.__setattr__(self, "scale", as_positive(scale, "scale"))
+        object.__setattr__(self, "monotone", monotone)
+        object.__setattr__(self, "neighbors", neighbors)
+
+    @classmethod
+    def for_epsilon(
+        cls: type[_S],
+        *,
+        epsilon: Rational,
+        sensitivity: Rational,
+        monotone: bool = False,
+        neighbors: Neighbors = Neighbors.REPLACE,
+    ) -> _S:
+        """Return the mechanism with exactly this ε."""
+        target = as_positive(epsilon, "epsilon")
+        scale = selection_epsilon(sensitivity, target, monotone)  # ε = c/b, so b = c/ε
+        return cls(sensitivity=sensitivity, scale=scale, monotone=monotone, neighbors=neighbors)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The ε of one choice, exactly."""
+        return selection_epsilon(self.sensitivity, self.scale, self.monotone)
+
+    @property
+    @abstractmethod
+    def claim(self) -> PureDP:
+        """What one choice costs."""
+
+    @abstractmethod
+    def select(self, scores: Scores, bits: BitSource) -> int:
+        """Return the index of the chosen option; scores are integers or Fractions."""
+
+    def step(self) -> Step:
+        """Return the proof step of one choice."""
+        numbers = {
+            "sensitivity": self.sensitivity,
+            "scale": self.scale,
+            "monotone": self.monotone,
+        }
+        return Step(theorem=self.theorem, numbers=numbers, neighbors=self.neighbors)
+
+    def error(self, options: int) -> float:
+        """Return scale · ln(options), at least the expected gap between best and chosen score."""
+        return float(self.scale) * math.log(as_count(options, "options", minimum=1))
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False)
+class ExponentialMechanism(Selection):
+    """Releases the index of the largest score + scale · Gumbel: P(i) ∝ e^(score_i / scale).
+
+    **Neighbors**: those for which `sensitivity` holds; replace-one unless said otherwise.
+    **Guarantee**: pure DP with ε = 2 sensitivity / scale, if each score moves by at most
+    `sensitivity`; ε = sensitivity / scale if `monotone` (all scores always move in the same
+    direction). The loss has range ε, so inside a composition it costs ε²/8 of zCDP (C10.1, R2).
+    **Public**: everything stored here, and the number of options.
+    **Error**: the chosen score is below the best by at most scale · ln(options) on average.
+
+    >>> from zerodelta.exact.bits import SystemBits
+    >>> mechanism = ExponentialMechanism.for_epsilon(epsilon=1, sensitivity=1)
+    >>> mechanism.scale, mechanism.select([0, 10_000, 3], SystemBits())
+    (Fraction(2, 1), 1)
+    """
+
+    theorem: ClassVar[str] = "EM"
+
+    @property
+    def claim(self) -> PureDP:
+        """What one choice costs; its loss has bounded range."""
+        return PureDP(self.epsilon, bounded_range=True, neighbors=self.neighbors)
+
+    def select(self, scores: Scores, bits: BitSource) -> int:
+        """Return the index of the chosen option; scores are integers or Fractions."""
+        return int(gumbel_argmax(scores, scale=self.scale, size=1, bits=bits)[0])
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False)
+class PermuteAndFlip(Selection):
+    """Releases the index of the largest score + scale · Exponential: never worse than the above.
+
+    **Neighbors**: those for which `sensitivity` holds; replace-one unless said otherwise.
+    **Guarantee**: pure DP with ε = 2 sensitivity / scale (sensitivity / scale if `monotone`), as
+    for the exponential mechanism (C10.1). Its loss is *not* of range ε: inside a composition it
+    costs what any pure step does.
+    **Public**: everything stored here, and the number of options.
+    **Error**: at equal ε the gap to the best score is stochastically smaller than the exponential
+    mechanism's, at most scale · ln(options) on average.
+
+    >>> from zerodelta.exact.bits import SystemBits
+    >>> mechanism = PermuteAndFlip.for_epsilon(epsilon="1/2", sensitivity=1, monotone=True)
+    >>> mechanism.scale, mechanism.select([0, 10_000, 3], SystemBits())
+    (Fraction(2, 1), 1)
+    """
+
+    theorem: ClassVar[str] = "PF"
+
+    @property
+    def claim(self) -> PureDP:
+        """What one choice costs, as a plain pure step."""
+        return PureDP(self.epsilon, neighbors=self.neighbors)
+
+    def select(self, scores: Scores, bits: BitSource) -> int:
+        """Return the index of the chosen option; scores are integers or Fractions."""
+        return int(exponential_argmax(scores, scale=self.scale, size=1, bits=bits)[0])

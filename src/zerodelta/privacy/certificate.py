@@ -1,0 +1,151 @@
+"""The certificate of a release: what is claimed, and the steps from which anyone can re-derive it.
+
+It is plain JSON and a function of the public plan only: never of data, draws or the mixing coin.
+`verify` (in `privacy/verify.py`) judges it from its numbers alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+from zerodelta.errors import CertificateError, ZeroDeltaError
+from zerodelta.privacy.claims import Claim, claim_from_numbers
+from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.step import Status, Step, weakest
+from zerodelta.privacy.wording import explain_claim, explain_step
+
+__all__ = ["OS_ENTROPY", "REPLAYED", "Certificate"]
+
+SCHEMA = "zerodelta/certificate/1"
+OS_ENTROPY = "operating system"
+REPLAYED = "replayed test bits: NOT PRIVATE"
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Certificate:
+    """A claim, the steps that prove it, and what was taken as public."""
+
+    claim: Claim
+    steps: tuple[Step, ...]
+    row: str = "one row of the data"
+    public: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+    randomness: str = OS_ENTROPY
+    digest: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.digest:
+            object.__setattr__(self, "digest", self.fingerprint())
+
+    @property
+    def status(self) -> Status:
+        """The status of the weakest step."""
+        return weakest([step.status for step in self.steps])
+
+    @property
+    def summary(self) -> str:
+        """One line: what is promised, and on what it rests."""
+        if self.randomness != OS_ENTROPY:
+            return f"NOT PRIVATE (drawn from replayed test bits): {explain_claim(self.claim)}"
+        rests = {
+            Status.PROVEN: "proven, every step exact on this computer",
+            Status.ASSERTED: "conditional on what the caller asserted",
+            Status.IDEALISED: "proven for real arithmetic only",
+        }[self.status]
+        return f"{explain_claim(self.claim)}: {rests}"
+
+    def explain(self) -> str:
+        """Return a short text a privacy officer can follow: each step, its theorem, its numbers."""
+        lines = [self.summary, f"  protects: {self.row} ({self.claim.neighbors.value} neighbours)"]
+        for number, step in enumerate(self.steps, 1):
+            lines.append(f"  {number}. [{step.status.value}] {explain_step(step)}")
+        for title, items in (("public", self.public), ("assumed", self.assumed)):
+            if items:
+                lines.append(f"  taken as {title}: {'; '.join(items)}")
+        lines.append(f"  randomness: {self.randomness}")
+        return "\n".join(lines)
+
+    def fingerprint(self) -> str:
+        """Return the SHA-256 of the canonical JSON of everything but the digest itself."""
+        canonical = json.dumps(self._body(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    def to_json(self) -> str:
+        """Return the certificate as JSON."""
+        return json.dumps({**self._body(), "digest": self.digest}, indent=2, ensure_ascii=False)
+
+    @staticmethod
+    def from_json(text: str) -> Certificate:
+        """Read a certificate; malformed ones raise `CertificateError`. It is not verified here."""
+        try:
+            data = json.loads(text)
+            return _from_data(data)
+        except CertificateError:
+            raise
+        except (ZeroDeltaError, ValueError, TypeError, KeyError, AttributeError) as error:
+            raise CertificateError(
+                f"this is not a certificate of schema {SCHEMA}: {type(error).__name__}: {error}."
+            ) from error
+
+    def _body(self) -> dict[str, Any]:
+        claim = Step(theorem="claim", numbers=self.claim.numbers())
+        return {
+            "schema": SCHEMA,
+            "claim": {**claim.numbers, "neighbors": self.claim.neighbors.value, "row": self.row},
+            "steps": [
+                {
+                    "step": f"{number} of {len(self.steps)}",
+                    "theorem": step.theorem,
+                    "status": step.status.value,
+                    "neighbors": step.neighbors.value,
+                    "numbers": dict(step.numbers),
+                }
+                for number, step in enumerate(self.steps, 1)
+            ],
+            "public": list(self.public),
+            "assumed": list(self.assumed),
+            "randomness": self.randomness,
+        }
+
+    def __str__(self) -> str:
+        return self.summary
+
+
+def _from_data(data: Mapping[str, Any]) -> Certificate:
+    if data["schema"] != SCHEMA:
+        raise CertificateError(
+            f"unknown schema {data['schema']!r}: this version reads {SCHEMA}; "
+            "verify it with the version of zerodelta that wrote it."
+        )
+    stated = dict(data["claim"])
+    neighbors, row = Neighbors(stated.pop("neighbors")), str(stated.pop("row"))
+    return Certificate(
+        claim=claim_from_numbers(stated, neighbors),
+        steps=tuple(
+            _step(entry, number, len(data["steps"]))
+            for number, entry in enumerate(data["steps"], 1)
+        ),
+        row=row,
+        public=tuple(data["public"]),
+        assumed=tuple(data["assumed"]),
+        randomness=str(data["randomness"]),
+        digest=str(data["digest"]),
+    )
+
+
+def _step(entry: Mapping[str, Any], number: int, total: int) -> Step:
+    if entry["step"] != f"{number} of {total}":
+        raise CertificateError(
+            f"a step is missing: found step {entry['step']!r} in place {number} of {total}."
+        )
+    return Step(
+        theorem=str(entry["theorem"]),
+        status=Status(entry["status"]),
+        neighbors=Neighbors(entry["neighbors"]),
+        numbers=dict(entry["numbers"]),
+    )

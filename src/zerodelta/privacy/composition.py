@@ -1,0 +1,270 @@
+"""Several mechanisms on the same data: what their claims prove together (theory R2, B6).
+
+Everything is first sorted into one `Composed` claim, which keeps each family in the form that loses
+nothing, and then named by the simplest claim that says the same. All rules hold for adaptively
+chosen mechanisms.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias, final
+
+from zerodelta.errors import GuaranteeError, ParameterError
+from zerodelta.exact.logs import gaussian_log_delta_upper, log_sum_upper, log_upper
+from zerodelta.exact.rational import Rational, as_count
+from zerodelta.privacy.claims import RDP, ZCDP, ApproxDP, Claim, GaussianDP, PureDP
+from zerodelta.privacy.neighbors import Neighbors, common_neighbors
+from zerodelta.privacy.parameters import (
+    as_at_least_zero,
+    as_epsilon,
+    as_flag,
+    as_log_delta,
+    sum_upper,
+)
+from zerodelta.privacy.renyi import (
+    Curve,
+    LinearCurve,
+    PureCurve,
+    SumCurve,
+    best_order,
+    log_delta_at_order,
+    pure_rho,
+    table_of,
+)
+
+__all__ = ["Composed", "compose", "zcdp_cost"]
+
+PureSteps: TypeAlias = tuple[tuple[Fraction, bool, int], ...]
+"""Pure steps as (ε, bounded range, how many), each pair (ε, bounded range) once, in order."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class Composed(Claim):
+    """Gaussian, zCDP, pure and Rényi steps together, and a probability of total failure.
+
+    An (ε, δ)-DP step is a pure step that fails with probability δ: every such pair is
+    post-processing of "reveal with probability δ, else randomised response with ε".
+    """
+
+    mu_squared: Fraction = Fraction(0)
+    rho: Fraction = Fraction(0)
+    pure: PureSteps = ()
+    rdp: RDP | None = None
+    log_failure: float = -math.inf
+    neighbors: Neighbors = Neighbors.REPLACE
+
+    def log_delta(self, epsilon: Rational) -> float:
+        """Return the smallest of the bounds that hold, plus the failures.
+
+        One is the sum of the Rényi curves. Without zCDP and Rényi steps, another is the exact
+        Gaussian profile at ε less all of the pure steps' ε (end of Lemma R2).
+        """
+        t = as_epsilon(epsilon)
+        bound = self._renyi_log_delta(t)
+        rest = t - self.pure_epsilon
+        if self.rdp is None and self.rho == 0 and rest >= 0:
+            bound = min(bound, gaussian_log_delta_upper(self.mu_squared, rest))
+        return min(log_sum_upper((bound, self.log_failure)), 0.0)
+
+    @property
+    def pure_epsilon(self) -> Fraction:
+        """The ε of all pure steps together, by basic composition."""
+        return sum((epsilon * count for epsilon, _, count in self.pure), Fraction(0))
+
+    @property
+    def zcdp_rho(self) -> Fraction:
+        """The ρ of the Gaussian, zCDP and pure steps: μ²/2 + ρ + Σ ε·tanh(ε/2) (or ε²/8)."""
+        pure = (count * pure_rho(epsilon, ranged) for epsilon, ranged, count in self.pure)
+        return self.mu_squared / 2 + self.rho + sum(pure, Fraction(0))
+
+    def curve(self) -> Curve:
+        """Return the Rényi curve of everything but the failures."""
+        parts: list[Curve] = [PureCurve(*steps) for steps in self.pure]
+        if self.mu_squared or self.rho:
+            parts.append(LinearCurve(self.mu_squared / 2 + self.rho))
+        if self.rdp is not None:
+            parts.append(self.rdp.curve)
+        return SumCurve(tuple(parts or [LinearCurve(Fraction(0))]))
+
+    def _renyi_log_delta(self, epsilon: Fraction) -> float:
+        curve = self.curve()
+        order = best_order(curve, epsilon)
+        divergence = curve.value(order)
+        if divergence is None:
+            return 0.0
+        if self.rdp is not None:
+            self.rdp.at(order)  # so that numbers() tabulates what this answer rests on
+        return log_delta_at_order(order, divergence, epsilon)
+
+    def numbers(self) -> dict[str, Any]:
+        """Return kind "composed" and all parts; "rdp" is empty or [orders, values]."""
+        table = [] if self.rdp is None else list(self.rdp.table().values())
+        return {
+            "kind": "composed",
+            "mu_squared": self.mu_squared,
+            "rho": self.rho,
+            "pure": [[epsilon, int(ranged), count] for epsilon, ranged, count in self.pure],
+            "rdp": table,
+            "log_delta": self.log_failure,
+        }
+
+    @staticmethod
+    def restore(
+        *, mu_squared: Any, rho: Any, pure: Any, rdp: Any, log_delta: Any, neighbors: Neighbors
+    ) -> Composed:
+        """Return the claim with these `numbers`."""
+        no_failure = log_delta in (-math.inf, "-inf")
+        return Composed(
+            mu_squared=as_at_least_zero(mu_squared, "mu_squared"),
+            rho=as_at_least_zero(rho, "rho"),
+            pure=_merged(_triples(pure)),
+            rdp=RDP(table_of(*_list_of(rdp, 2)), neighbors=neighbors) if rdp else None,
+            log_failure=-math.inf if no_failure else as_log_delta(log_delta),
+            neighbors=neighbors,
+        )
+
+
+def compose(*claims: Claim, count: int = 1) -> Claim:
+    """Return what `count` repetitions of all the claims prove together.
+
+    Pure claims add up to a PureDP, Gaussian ones in quadrature to a GaussianDP, zCDP and Gaussian
+    to a ZCDP, Rényi with any of these to an RDP; (ε, δ) with (ε, δ) or pure adds both numbers. Any
+    other mix is a `Composed`. The steps may be chosen adaptively. A GaussianDP of the *planned*
+    total also holds when the shares themselves are chosen on the way (Lemma R2): state the plan's
+    total instead of composing what was used.
+
+    Compose all steps in one call: pure claims that were already added up count as one large step.
+
+    >>> compose(GaussianDP(3), GaussianDP(4)) == GaussianDP(5)
+    True
+    >>> compose(PureDP("1/10"), count=5).exact_epsilon
+    Fraction(1, 2)
+    """
+    times = as_count(count, "count", minimum=1)
+    if not claims:
+        raise ParameterError(
+            "claims", claims, expected="at least one claim", remedy="pass the claims to compose"
+        )
+    relation = common_neighbors(claim.neighbors for claim in claims)
+    if len(claims) == 1 and times == 1:
+        return claims[0]
+    return _simplest(_repeated(_together([_parts(claim) for claim in claims], relation), times))
+
+
+def zcdp_cost(claim: Claim) -> Fraction:
+    """Return the smallest ρ known for which the claim implies ρ-zCDP.
+
+    >>> zcdp_cost(GaussianDP(1)), zcdp_cost(PureDP(1, bounded_range=True))
+    (Fraction(1, 2), Fraction(1, 8))
+    """
+    parts = _parts(claim)
+    if parts.rdp is not None or parts.log_failure > -math.inf:
+        raise GuaranteeError(
+            f"{claim!r} implies no zCDP: it has a δ or is known at some Rényi orders only; state "
+            "the mechanism as PureDP, GaussianDP or ZCDP."
+        )
+    return parts.zcdp_rho
+
+
+def _parts(claim: Claim) -> Composed:
+    relation = claim.neighbors
+    if isinstance(claim, Composed):
+        return claim
+    if isinstance(claim, PureDP):
+        steps = _merged([(claim.exact_epsilon, claim.bounded_range, 1)])
+        return Composed(pure=steps, neighbors=relation)
+    if isinstance(claim, ApproxDP):
+        return Composed(
+            pure=_merged([(claim.exact_epsilon, False, 1)]),
+            log_failure=claim.exact_log_delta,
+            neighbors=relation,
+        )
+    if isinstance(claim, GaussianDP):
+        return Composed(mu_squared=claim.mu_squared, neighbors=relation)
+    if isinstance(claim, ZCDP):
+        return Composed(rho=claim.rho, neighbors=relation)
+    if isinstance(claim, RDP):
+        return Composed(rdp=claim, neighbors=relation)
+    raise ParameterError(
+        "claim",
+        claim,
+        expected="PureDP, ApproxDP, ZCDP, RDP, GaussianDP or a composition of them",
+        remedy="state the mechanism's guarantee as one of these",
+    )
+
+
+def _together(all_parts: list[Composed], neighbors: Neighbors) -> Composed:
+    curves = tuple(parts.rdp.curve for parts in all_parts if parts.rdp is not None)
+    return Composed(
+        mu_squared=sum((parts.mu_squared for parts in all_parts), Fraction(0)),
+        rho=sum((parts.rho for parts in all_parts), Fraction(0)),
+        pure=_merged([steps for parts in all_parts for steps in parts.pure]),
+        rdp=RDP(SumCurve(curves), neighbors=neighbors) if curves else None,
+        log_failure=log_sum_upper(parts.log_failure for parts in all_parts),
+        neighbors=neighbors,
+    )
+
+
+def _repeated(parts: Composed, count: int) -> Composed:
+    """Multiply by the count: the only place where that happens."""
+    rdp = parts.rdp and RDP(SumCurve((parts.rdp.curve,), count), neighbors=parts.neighbors)
+    failure = parts.log_failure
+    return Composed(
+        mu_squared=count * parts.mu_squared,
+        rho=count * parts.rho,
+        pure=tuple((epsilon, ranged, count * steps) for epsilon, ranged, steps in parts.pure),
+        rdp=rdp,
+        log_failure=sum_upper(failure, log_upper(count)) if failure > -math.inf else failure,
+        neighbors=parts.neighbors,
+    )
+
+
+def _simplest(parts: Composed) -> Claim:
+    """Return the plainest claim that proves what the parts prove."""
+    relation, failure = parts.neighbors, min(parts.log_failure, 0.0)
+    if not (parts.mu_squared or parts.rho or parts.rdp):
+        if failure > -math.inf:
+            return ApproxDP(parts.pure_epsilon, failure, neighbors=relation)
+        return PureDP(parts.pure_epsilon, neighbors=relation)
+    if failure > -math.inf:
+        return parts
+    if parts.rdp is not None:
+        return RDP(parts.curve(), neighbors=relation)
+    if parts.pure:
+        return parts
+    if parts.rho == 0:
+        return GaussianDP(mu_squared=parts.mu_squared, neighbors=relation)
+    return ZCDP(parts.zcdp_rho, neighbors=relation)
+
+
+def _merged(steps: list[tuple[Fraction, bool, int]]) -> PureSteps:
+    """Count equal steps together; steps that reveal nothing are left out."""
+    totals: Counter[tuple[Fraction, bool]] = Counter()
+    for epsilon, ranged, count in steps:
+        if epsilon > 0:
+            totals[epsilon, ranged] += count
+    return tuple((epsilon, ranged, count) for (epsilon, ranged), count in sorted(totals.items()))
+
+
+def _list_of(value: Any, length: int) -> list[Any]:
+    if isinstance(value, list) and len(value) == length:
+        return list(value)
+    raise ParameterError(
+        "numbers",
+        value,
+        expected=f"a list of {length}",
+        remedy="pass what claim.numbers() returned",
+    )
+
+
+def _triples(value: Any) -> list[tuple[Fraction, bool, int]]:
+    triples = [_list_of(row, 3) for row in (value if isinstance(value, list) else [value])]
+    return [
+        (as_epsilon(epsilon), as_flag(ranged, "bounded_range"), as_count(count, "count", minimum=1))
+        for epsilon, ranged, count in triples
+    ]

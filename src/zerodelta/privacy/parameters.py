@@ -1,0 +1,112 @@
+"""Checks of the public numbers that claims are made of; each says what to pass instead."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+from zerodelta.errors import ParameterError
+from zerodelta.exact.arb import ball, upper
+from zerodelta.exact.logs import log_upper
+from zerodelta.exact.rational import Rational, as_rational
+from zerodelta.privacy.neighbors import Neighbors
+
+__all__ = [
+    "as_at_least_zero",
+    "as_epsilon",
+    "as_flag",
+    "as_log_delta",
+    "as_relation",
+    "log_of_delta",
+    "sum_upper",
+]
+
+
+def as_at_least_zero(value: Rational, name: str) -> Fraction:
+    """Return `value` as an exact rational, refusing anything below 0."""
+    exact = as_rational(value, name)
+    if exact < 0:
+        raise ParameterError(
+            name, value, expected="a number of at least 0", remedy="pass 0 or more"
+        )
+    return exact
+
+
+def as_epsilon(value: Rational) -> Fraction:
+    """Return an ε as an exact rational of at least 0."""
+    return as_at_least_zero(value, "epsilon")
+
+
+def as_flag(value: Any, name: str) -> bool:
+    """Return True or False, from a bool or from the 0 or 1 of a certificate."""
+    if isinstance(value, (bool, int)) and value in (0, 1):
+        return bool(value)
+    raise ParameterError(name, value, expected="True or False", remedy="pass a bool")
+
+
+def as_relation(value: Any) -> Neighbors:
+    """Return the neighbouring relation, refusing anything else."""
+    if not isinstance(value, Neighbors):
+        raise ParameterError(
+            "neighbors",
+            value,
+            expected="a neighbouring relation",
+            remedy="pass Neighbors.REPLACE or Neighbors.ADD_REMOVE",
+        )
+    return value
+
+
+def as_log_delta(value: Any) -> float:
+    """Return a finite ln δ ≤ 0 as a float, rounded up."""
+    if value in (-math.inf, "-inf"):
+        raise ParameterError(
+            "log_delta",
+            value,
+            expected="a finite logarithm (ln δ = -inf means pure)",
+            remedy="say PureDP(epsilon) if delta really is 0",
+        )
+    # a certificate writes a float as the shortest decimal that reads back as the same float
+    exact = as_rational(_float_if_text(value), "log_delta")
+    if exact > 0:
+        raise ParameterError(
+            "log_delta",
+            value,
+            expected="a logarithm of a probability, at most 0",
+            remedy="pass ln δ, such as -30.0; for δ itself write delta=",
+        )
+    return sum_upper(exact)
+
+
+def _float_if_text(value: Any) -> Any:
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def log_of_delta(delta: Rational) -> float:
+    """Return ln δ, rounded up, refusing the 0.0 that a tiny δ underflows to."""
+    exact = as_rational(delta, "delta")
+    if exact == 0:
+        raise ParameterError(
+            "delta",
+            delta,
+            expected="a number above 0 (a tiny delta underflows to 0.0 and would read as pure)",
+            remedy="pass log_delta=..., or PureDP(epsilon) if delta really is 0",
+        )
+    if not 0 < exact <= 1:
+        raise ParameterError(
+            "delta", delta, expected="a number in (0, 1]", remedy="pass delta=1e-12 or log_delta="
+        )
+    return log_upper(exact)
+
+
+def sum_upper(*terms: float | Fraction) -> float:
+    """Return the smallest float that is at least the sum of finite terms.
+
+    >>> sum_upper(-1.0, 2.0**-80)
+    -0.9999999999999999
+    """
+    total = sum((Fraction(term) for term in terms), Fraction(0))
+    return upper(lambda: ball(total))

@@ -1,0 +1,278 @@
+"""Gaussian noise on a sum over a random batch: amplification by subsampling (theory A6, Lemma WOR).
+
+A batch of fixed size b out of n rows, without replacement, neighbours by replacement. At an integer
+order a the step has R(a) = ln(1 + 2S)/(a-1), S = Σ_k C(a,k) (1-γ)^(a-k) γ^k (e^(k(k-1)μ²/2) - 1)
+over k ≥ 2, and never more than the a μ²/2 of the step without sampling. Not for Poisson sampling.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, final
+
+import numpy as np
+from flint import arb
+from scipy.special import gammaln, logsumexp
+
+from zerodelta.errors import ParameterError
+from zerodelta.exact.arb import ball, upper
+from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.privacy.claims import RDP
+from zerodelta.privacy.parameters import as_at_least_zero
+from zerodelta.privacy.renyi import Curve, SumCurve, saturated
+
+__all__ = ["SubsampledGaussianCurve", "subsampled_gaussian"]
+
+_LARGEST_ORDER = 1_000_000
+_TINY = Fraction(1, 1 << 400)
+_DEPTH = 60.0
+"""Terms this many nats below the sum (and below its 1/a) are bounded, not added."""
+
+
+def subsampled_gaussian(
+    *,
+    rows: int,
+    batch: int,
+    sensitivity_squared: Rational,
+    variance: Rational,
+    steps: int = 1,
+) -> RDP:
+    """Return the claim of `steps` Gaussian steps, each on a fresh random batch of the rows.
+
+    Releases: at each step, the sum of a bounded function over `batch` of the `rows` rows, drawn
+    without replacement, plus N(0, variance) on every coordinate; steps may be adaptive.
+    Neighbors: replace-one (the number of rows is public).
+    Guarantee: Rényi differential privacy at integer orders, Lemma WOR; orders are evaluated when
+    they are asked for, up to 10^6. `sensitivity_squared` bounds the squared l2 change of the sum
+    when one row of the *batch* is replaced: (2L)² for rows of norm at most L.
+    Public: all parameters.
+
+    >>> claim = subsampled_gaussian(
+    ...     rows=1000, batch=10, sensitivity_squared=4, variance=100, steps=100
+    ... )
+    >>> claim.log_delta(1)
+    -212.02727981828488
+    """
+    curve = SubsampledGaussianCurve(
+        rows=as_count(rows, "rows", minimum=1),
+        batch=as_count(batch, "batch", minimum=1),
+        mu_squared=as_at_least_zero(sensitivity_squared, "sensitivity_squared")
+        / as_positive(variance, "variance"),
+    )
+    if curve.batch > curve.rows:
+        raise ParameterError(
+            "batch", batch, expected=f"at most rows = {rows}", remedy="draw a smaller batch"
+        )
+    return RDP(SumCurve((curve,), as_count(steps, "steps", minimum=1)))
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SubsampledGaussianCurve(Curve):
+    """R(a) of one step, for integer orders a."""
+
+    rows: int
+    batch: int
+    mu_squared: Fraction
+
+    @property
+    def integer(self) -> bool:  # type: ignore[override]
+        """Lemma WOR is for integer orders."""
+        return True
+
+    @property
+    def largest(self) -> float:  # type: ignore[override]
+        """Orders beyond a million are not worth their time."""
+        return _LARGEST_ORDER
+
+    def value(self, order: Fraction) -> Fraction:
+        """Return a certified bound on R(order), at the order rounded up to an integer."""
+        whole = max(math.ceil(order), 2)
+        plain = order * self.mu_squared / 2
+        if not self._amplified or whole > _LARGEST_ORDER:
+            return plain
+        return min(plain, Fraction(_certified(self, whole)))
+
+    def estimate(self, order: float) -> float:
+        """Return R(order) in floats."""
+        plain = order * saturated(self.mu_squared) / 2
+        return min(plain, _estimated(self, round(order))) if self._amplified else plain
+
+    @property
+    def _amplified(self) -> bool:
+        """Whether sampling is worth counting: not if μ² is so extreme that floats cannot follow."""
+        return self.batch < self.rows and _TINY < self.mu_squared < 1 / _TINY
+
+
+@lru_cache(maxsize=1 << 16)
+def _estimated(curve: SubsampledGaussianCurve, order: int) -> float:
+    return _Terms.of(curve, order).estimate() / (order - 1)
+
+
+@lru_cache(maxsize=1 << 12)
+def _certified(curve: SubsampledGaussianCurve, order: int) -> float:
+    terms = _Terms.of(curve, order)
+    return upper(lambda: (2 * terms.total()).log1p() / (order - 1))
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Terms:
+    """The terms k = 2 … a of S at one order, each at most e^f(k).
+
+    f(k) = ln C(a,k) + (a-k) ln(1-γ) + k ln γ + k(k-1)μ²/2 is concave up to `convex[0]`, convex
+    within `convex` and concave from there on, because its slope f(k+1) - f(k) has the derivative
+    μ² - (a+1)/((a-k)(k+1)). So it has at most two peaks: only `windows` around them are added
+    up, and in between f is at most its larger value at the two ends.
+    """
+
+    order: int
+    rate: Fraction
+    mu_squared: Fraction
+    convex: tuple[int, int]
+    windows: tuple[tuple[int, int], ...]
+
+    @staticmethod
+    def of(curve: SubsampledGaussianCurve, order: int) -> _Terms:
+        """Return the terms of one order, with windows found in floats."""
+        rate = Fraction(curve.batch, curve.rows)
+        convex = _convex_part(order, curve.mu_squared)
+        log = _FloatLog(order, rate, curve.mu_squared)
+        windows = _find_windows(log, convex)
+        return _Terms(
+            order=order,
+            rate=rate,
+            mu_squared=curve.mu_squared,
+            convex=convex,
+            windows=windows,
+        )
+
+    def estimate(self) -> float:
+        """Return ln(1 + 2S) in floats."""
+        log = _FloatLog(self.order, self.rate, self.mu_squared)
+        k = np.concatenate([np.arange(first, last + 1.0) for first, last in self.windows])
+        return float(np.logaddexp(0.0, math.log(2) + logsumexp(log.term(k))))
+
+    def total(self) -> arb:
+        """Return a ball whose upper end is at least S; nearly tight."""
+        total, next_ = arb(0), 2
+        for first, last in self.windows:
+            total += self._remainder(next_, first - 1) + self._added(first, last)
+            next_ = last + 1
+        return total + self._remainder(next_, self.order)
+
+    def _added(self, first: int, last: int) -> arb:
+        """Return the sum of the terms first … last, each from the one before."""
+        odds, growth = ball(self.rate / (1 - self.rate)), ball(self.mu_squared).exp()
+        chance = self._log_chance(first).exp()
+        spread = ball(self.mu_squared * first * (first - 1) / 2).exp()
+        power = ball(self.mu_squared * first).exp()
+        total = arb(0)
+        for k in range(first, last + 1):
+            total += chance * (spread - 1)
+            chance = chance * odds * (self.order - k) / (k + 1)
+            spread = spread * power
+            power = power * growth
+        return total
+
+    def _remainder(self, first: int, last: int) -> arb:
+        """Return at least the sum of the terms first … last, from the shape of f."""
+        low, high = self.convex
+        total = arb(0)
+        for start, end, bent in ((2, low - 1, False), (low, high, True), (high + 1, last, False)):
+            start, end = max(start, first), min(end, last)
+            if start <= end:
+                total += (end - start + 1) * self._largest(start, end, bent).exp()
+        return total
+
+    def _largest(self, first: int, last: int, convex: bool) -> arb:
+        """Return at least the largest f on first … last, where f is concave or convex."""
+        if convex or last - first < 2:
+            return self._log_bound(first).max(self._log_bound(last))
+        if self._slope(first) <= 0:
+            return self._log_bound(first)
+        if self._slope(last - 1) >= 0:
+            return self._log_bound(last)
+        return arb.pos_inf()
+
+    def _log_chance(self, k: int) -> arb:
+        """Return ln of the binomial probability of k."""
+        a = self.order
+        choose = ball(a + 1).lgamma() - ball(k + 1).lgamma() - ball(a - k + 1).lgamma()
+        return choose + (a - k) * ball(-self.rate).log1p() + k * ball(self.rate).log()
+
+    def _log_bound(self, k: int) -> arb:
+        return self._log_chance(k) + ball(self.mu_squared * k * (k - 1) / 2)
+
+    def _slope(self, k: int) -> arb:
+        """Return f(k+1) - f(k)."""
+        odds = self.rate / (1 - self.rate)
+        return ball(odds * (self.order - k) / (k + 1)).log() + ball(self.mu_squared * k)
+
+
+def _convex_part(order: int, mu_squared: Fraction) -> tuple[int, int]:
+    """Return the first and last integer k with μ²(a-k)(k+1) ≥ a+1; a middle one if there is none.
+
+    The left side is symmetric about (a-1)/2, where it is largest.
+    """
+
+    def bent(k: int) -> bool:
+        return mu_squared * (order - k) * (k + 1) >= order + 1
+
+    middle = (order - 1) // 2
+    if not bent(middle):
+        return middle, middle
+    first = bisect_left(range(middle), True, key=bent)
+    return first, order - 1 - first
+
+
+class _FloatLog:
+    """f and the logarithm of a term, in floats."""
+
+    def __init__(self, order: int, rate: Fraction, mu_squared: Fraction) -> None:
+        self.order = order
+        self.log_rate, self.log_rest = math.log(rate), math.log1p(-rate)
+        self.half = float(mu_squared) / 2
+
+    def bound(self, k: Any) -> Any:
+        """Return f(k)."""
+        a = self.order
+        choose = gammaln(a + 1) - gammaln(k + 1) - gammaln(a - k + 1)
+        return choose + (a - k) * self.log_rest + k * self.log_rate + k * (k - 1) * self.half
+
+    def term(self, k: Any) -> Any:
+        """Return the logarithm of term k."""
+        return self.bound(k) + np.log(-np.expm1(-k * (k - 1) * self.half))
+
+    def slope(self, k: int) -> float:
+        """Return f(k+1) - f(k)."""
+        odds = self.log_rate - self.log_rest
+        return math.log((self.order - k) / (k + 1)) + odds + 2 * k * self.half
+
+
+def _find_windows(log: _FloatLog, convex: tuple[int, int]) -> tuple[tuple[int, int], ...]:
+    """Return the stretches around the peaks of f in which it matters, by bisection."""
+    a = log.order
+    low, high = (min(max(k, 2), a) for k in convex)
+    first = _first(range(2, low), lambda k: log.slope(k) <= 0)
+    valley = _first(range(low, high), lambda k: log.slope(k) >= 0)
+    second = _first(range(high, a), lambda k: log.slope(k) <= 0)
+    floor = max(log.term(first), log.term(second)) - _DEPTH - math.log(a)
+    windows = []
+    for peak, start, end in ((first, 2, valley), (second, valley, a)):
+        # a peak that does not matter is a window of its own, so that no gap has a peak inside
+        left = _first(range(start, peak), lambda k: log.bound(k) >= floor)
+        right = _first(range(peak, end), lambda k: log.bound(k) < floor)
+        windows.append((left, right))
+    (left, right), (next_left, next_right) = windows
+    return ((left, next_right),) if right + 1 >= next_left else tuple(windows)
+
+
+def _first(stretch: range, holds: Callable[[int], bool]) -> int:
+    """Return the first k of the stretch from which on the condition holds, else its end."""
+    return stretch.start + bisect_left(stretch, True, key=holds)

@@ -1,0 +1,123 @@
+"""Theorem S: the last Gaussian step is its own smoothing; no grid, no extra ε (theory S, R(iv)).
+
+A history of RDP a·ρ ends in Z = g + N(0, σ²I) with ‖g‖ <= r, where g moves by at most Δ between
+neighbours. Mixing with N(0, τ²I), τ > σ, is t-DP (Corollary S2) if for some order a > 1
+
+    ln κ_a + (a-1)(aρ - t) + (d/2) ln(τ²/σ²) + (r + (a-1)Δ)²/(2(τ²-σ²))
+        <= ln(w/(1-w)) + ln(e^t - 1),
+
+κ_a = (a-1)^(a-1)/a^a. Rounding both branches to one lattice is post-processing of the mixture.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from flint import arb
+
+from zerodelta.errors import ParameterError
+from zerodelta.exact.arb import ball, lower
+from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.privacy.theorems.mixing import as_weight
+
+__all__ = ["GaussianStep", "best_mixing_variance", "best_order", "smoothing_slack"]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GaussianStep:
+    """The last step, in lattice units: Z = g + N(0, variance·I), ‖g‖ <= radius, ‖g - g'‖ <= Δ."""
+
+    dimension: int
+    variance: Fraction
+    radius: Fraction
+    sensitivity: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dimension", as_count(self.dimension, "dimension", minimum=1))
+        for name in ("variance", "radius", "sensitivity"):
+            object.__setattr__(self, name, as_positive(getattr(self, name), name))
+
+    def reach(self, order: Fraction) -> Fraction:
+        """Return r_a = r + (a-1)Δ."""
+        return self.radius + (order - 1) * self.sensitivity
+
+
+def smoothing_slack(
+    step: GaussianStep,
+    *,
+    rho: Rational,
+    order: Rational,
+    mixing_variance: Rational,
+    weight: Rational,
+    epsilon: Rational,
+) -> float:
+    """Return a float at most (right side - left side) of S2's condition; S2 holds if it is >= 0.
+
+    ρ is that of the whole history *with* the last step.
+    """
+    a, w = as_positive(order, "order"), as_weight(weight)
+    tau = as_positive(mixing_variance, "mixing_variance")
+    t, whole = as_positive(epsilon, "epsilon"), as_positive(rho, "rho")
+    if a <= 1:
+        raise ParameterError("order", order, expected="a number above 1", remedy="pass order=2")
+    if tau <= step.variance:
+        raise ParameterError(
+            "mixing_variance",
+            mixing_variance,
+            expected=f"more than the step's variance {step.variance}",
+            remedy="use best_mixing_variance(step, order)",
+        )
+    exact = (a - 1) * (a * whole - t) + step.reach(a) ** 2 / (2 * (tau - step.variance))
+    growth, half = tau / step.variance, Fraction(step.dimension, 2)
+
+    def slack() -> arb:
+        log_kappa = ball(a - 1) * ball(a - 1).log() - ball(a) * ball(a).log()
+        right = ball(w / (1 - w)).log() + ball(t).expm1().log()
+        return right - log_kappa - ball(exact) - ball(growth).log() * ball(half)
+
+    return lower(slack)
+
+
+def best_mixing_variance(step: GaussianStep, order: Rational) -> Fraction:
+    """Return τ² = σ² + v with v = (r_a² + √(r_a⁴ + 4 d r_a² σ²))/(2d), rounded to a rational."""
+    reach = float(step.reach(as_positive(order, "order")))
+    d, variance = step.dimension, float(step.variance)
+    extra = (reach**2 + reach * math.sqrt(reach**2 + 4 * d * variance)) / (2 * d)
+    return step.variance + Fraction(extra).limit_denominator(10**6) + Fraction(1, 10**6)
+
+
+def best_order(step: GaussianStep, *, rho: Rational, epsilon: Rational) -> Fraction:
+    """Return a nearly optimal order, found in floats; any order above 1 is valid."""
+    t, whole = float(as_positive(epsilon, "epsilon")), float(as_positive(rho, "rho"))
+    d, variance = step.dimension, float(step.variance)
+    radius, sensitivity = float(step.radius), float(step.sensitivity)
+
+    def cost(log_excess: float) -> float:
+        excess = math.exp(log_excess)
+        order = 1 + excess
+        reach = radius + excess * sensitivity
+        extra = (reach**2 + reach * math.sqrt(reach**2 + 4 * d * variance)) / (2 * d)
+        log_kappa = excess * math.log(excess) - order * math.log(order)
+        spread = d / 2 * math.log1p(extra / variance) + reach**2 / (2 * extra)
+        return log_kappa + excess * (order * whole - t) + spread
+
+    start = math.log(max(t / (2 * whole), 1e-6))
+    return 1 + Fraction(math.exp(_minimise(cost, start - 6, start + 6))).limit_denominator(10**9)
+
+
+def _minimise(function: Callable[[float], float], low: float, high: float) -> float:
+    """Golden-section search for the minimum of a function with one valley."""
+    ratio = (math.sqrt(5) - 1) / 2
+    for _ in range(60):
+        third = (high - low) * ratio
+        a, b = high - third, low + third
+        if function(a) < function(b):
+            high = b
+        else:
+            low = a
+    return (low + high) / 2

@@ -1,0 +1,90 @@
+"""Re-derive a certificate's claim from its steps, with outward rounding and no sampler."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from zerodelta.errors import CertificateError, ZeroDeltaError
+from zerodelta.privacy.certificate import OS_ENTROPY, Certificate
+from zerodelta.privacy.chain import base_claim, is_channel, proves_epsilon
+from zerodelta.privacy.claims import ZCDP, ApproxDP, Claim, GaussianDP, PureDP
+from zerodelta.privacy.composition import zcdp_cost
+from zerodelta.privacy.step import Step
+
+__all__ = ["verify"]
+
+
+def verify(certificate: Certificate | str) -> bool:
+    """Return True if the certificate proves its claim; raise `CertificateError` if it does not.
+
+    Accepts a `Certificate` or its JSON text. Rejected are: an understated ε, a changed number, a
+    missing step, an unknown theorem, mixed neighbouring relations, and replayed test bits.
+    """
+    if isinstance(certificate, str):
+        certificate = Certificate.from_json(certificate)
+    if certificate.digest != certificate.fingerprint():
+        raise CertificateError(
+            "the digest does not match: the certificate was changed after it was issued."
+        )
+    if certificate.randomness != OS_ENTROPY:
+        raise CertificateError(
+            f"drawn from {certificate.randomness!r}: only a release drawn from the operating "
+            "system's entropy is private; run it again without test bits."
+        )
+    for step in certificate.steps:
+        if step.neighbors is not certificate.claim.neighbors:
+            raise CertificateError(
+                "mixed neighbouring relations: the claim is for "
+                f"{certificate.claim.neighbors.value}, step {step.theorem!r} for "
+                f"{step.neighbors.value}."
+            )
+    try:
+        _check(certificate)
+    except CertificateError:
+        raise
+    except (ZeroDeltaError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise CertificateError(
+            f"a step's numbers cannot be used: {type(error).__name__}: {error}."
+        ) from error
+    return True
+
+
+def _check(certificate: Certificate) -> None:
+    *before, last = certificate.steps or (None,)
+    if last is None:
+        raise CertificateError("a step is missing: the certificate has no steps.")
+    claim = certificate.claim
+    if is_channel(last):
+        _check_channel(tuple(before), last, claim)
+    elif not _implies(base_claim(certificate.steps), claim):
+        raise CertificateError(
+            f"the steps do not prove the claim: they give {_show(base_claim(certificate.steps))}."
+        )
+
+
+def _check_channel(before: tuple[Step, ...], channel: Step, claim: Claim) -> None:
+    if not isinstance(claim, PureDP):
+        raise CertificateError("a purified release claims pure DP; this one claims something else.")
+    base = base_claim(before) if before or channel.theorem != "B1-profile" else None
+    if not proves_epsilon(channel, base, claim.exact_epsilon):
+        raise CertificateError(
+            f"the steps do not prove ε = {claim.exact_epsilon}: the condition of theorem "
+            f"{channel.theorem!r} fails there, so ε is understated."
+        )
+
+
+def _implies(proven: Claim, claimed: Claim) -> bool:
+    """Tell whether the proven claim certainly gives the claimed one."""
+    if isinstance(claimed, PureDP):
+        return isinstance(proven, PureDP) and proven.exact_epsilon <= claimed.exact_epsilon
+    if isinstance(claimed, GaussianDP):
+        return isinstance(proven, GaussianDP) and proven.mu_squared <= claimed.mu_squared
+    if isinstance(claimed, ZCDP):
+        return zcdp_cost(proven) <= claimed.rho
+    if isinstance(claimed, ApproxDP):
+        return proven.log_delta(claimed.exact_epsilon) <= claimed.exact_log_delta
+    return bool(proven.numbers() == claimed.numbers())
+
+
+def _show(claim: Any) -> str:
+    return f"{claim!r}"

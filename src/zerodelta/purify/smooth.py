@@ -1,0 +1,130 @@
+"""Theorem S2: publish the last Gaussian vector itself, mixed with a wider Gaussian; no grid."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.lazy import Integers
+from zerodelta.exact.noise import rounded_gaussian
+from zerodelta.exact.rational import Rational, as_positive
+from zerodelta.privacy.claims import Claim
+from zerodelta.privacy.composition import zcdp_cost
+from zerodelta.privacy.step import Step
+from zerodelta.privacy.theorems.mixing import as_weight
+from zerodelta.privacy.theorems.smoothing import (
+    GaussianStep,
+    best_mixing_variance,
+    best_order,
+    smoothing_slack,
+)
+from zerodelta.purify.channel import Purifier, mix
+from zerodelta.spaces import EuclideanSpace
+
+__all__ = ["SmoothMix"]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SmoothMix(Purifier):
+    """The raw last Gaussian vector, or with probability w a wider Gaussian on the same lattice.
+
+    `step` describes the last step in lattice units; `spacing` turns lattice units into the units of
+    `space`, onto which the published point is projected (post-processing).
+
+    Guarantee: pure t-DP by Corollary S2 with rounded continuous noise (R(iv)); the base's zCDP cost
+    ρ must include the last step. The value handed in must be that step's *unprojected* output.
+    Error: w times the width of the mixing Gaussian.
+    """
+
+    space: EuclideanSpace
+    step_taken: GaussianStep
+    spacing: Fraction
+    mixing_weight: Fraction
+    order: Fraction
+    mixing_variance: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mixing_weight", as_weight(self.mixing_weight))
+        object.__setattr__(self, "spacing", as_positive(self.spacing, "spacing"))
+
+    @staticmethod
+    def best(
+        space: EuclideanSpace,
+        step: GaussianStep,
+        *,
+        rho: Rational,
+        epsilon: Rational,
+        weight: Rational,
+        spacing: Rational,
+    ) -> SmoothMix:
+        """Return the channel with the nearly optimal order and mixing variance."""
+        order = best_order(step, rho=rho, epsilon=epsilon)
+        return SmoothMix(
+            space=space,
+            step_taken=step,
+            spacing=as_positive(spacing, "spacing"),
+            mixing_weight=as_weight(weight),
+            order=order,
+            mixing_variance=best_mixing_variance(step, order),
+        )
+
+    def proves(self, epsilon: Rational, claim: Claim) -> bool:
+        """Tell whether S2's condition certainly holds for the claim's zCDP cost."""
+        rho = zcdp_cost(claim)
+        return rho > 0 and self.slack(epsilon, rho) >= 0
+
+    def slack(self, epsilon: Rational, rho: Rational) -> float:
+        """Return by how many nats the condition holds, rounded down."""
+        return smoothing_slack(
+            self.step_taken,
+            rho=rho,
+            order=self.order,
+            mixing_variance=self.mixing_variance,
+            weight=self.mixing_weight,
+            epsilon=epsilon,
+        )
+
+    def apply(self, value: Any, bits: BitSource) -> npt.NDArray[np.float64]:
+        """Return the point of the space that belongs to the vector, or to a mixing draw."""
+        dimension = self.step_taken.dimension
+        kept = _integer_vector(value, dimension)
+        drawn = rounded_gaussian(variance=self.mixing_variance, size=dimension, bits=bits)
+        chosen = mix(kept, drawn, self.mixing_weight, bits)
+        return np.asarray(self.space.project(chosen.astype(np.float64) * float(self.spacing)))
+
+    def expected_error(self) -> float:
+        """Return w · √(d (τ² + σ²)), in the units of the space."""
+        spread = self.step_taken.dimension * (self.mixing_variance + self.step_taken.variance)
+        return float(self.mixing_weight * self.spacing) * math.sqrt(spread)
+
+    def step(self) -> Step:
+        """Return S2 with its numbers."""
+        return Step(
+            theorem="S2",
+            numbers={
+                "dimension": self.step_taken.dimension,
+                "variance": self.step_taken.variance,
+                "radius": self.step_taken.radius,
+                "sensitivity": self.step_taken.sensitivity,
+                "order": self.order,
+                "mixing_variance": self.mixing_variance,
+                "weight": self.mixing_weight,
+            },
+        )
+
+
+def _integer_vector(value: Any, dimension: int) -> Integers:
+    """Return the integer vector, or zeros for anything that is not one (values never raise)."""
+    array = np.asarray(value) if isinstance(value, (np.ndarray, list, tuple)) else np.zeros(0)
+    if array.shape != (dimension,) or array.dtype.kind not in "iuO":
+        return np.zeros(dimension, dtype=np.int64)
+    if array.dtype == object and not all(isinstance(entry, int) for entry in array):
+        return np.zeros(dimension, dtype=np.int64)
+    return array

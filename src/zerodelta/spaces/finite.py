@@ -1,0 +1,197 @@
+"""A finite set of public options, or the indices 0..size-1 (theory B1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Set
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from zerodelta.errors import ParameterError
+from zerodelta.exact.rational import as_count
+from zerodelta.spaces.reading import read_integer
+from zerodelta.spaces.space import FiniteSpace, named_numbers
+
+__all__ = ["Finite", "Option", "checked_index"]
+
+Option: TypeAlias = str | int | float | bool | tuple[Any, ...] | None
+"""What can be written into a certificate and read back; tuples hold options again."""
+
+
+@final
+@dataclass(frozen=True, slots=True, init=False, repr=False)
+class Finite(FiniteSpace):
+    """The indices 0..size-1, or a list of distinct options.
+
+    A value that is no element (NaN, None, an index out of range, an unknown option) counts as
+    element 0.
+
+    **Public**: the size and the options; they must not be read off the data.
+
+    >>> space = Finite(16)
+    >>> space.project(3.0), space.project(99), space.project("3"), space.size
+    (3, 0, 0, 16)
+    >>> Finite(["ridge", "lasso"]).index("lasso")
+    1
+    """
+
+    _size: int
+    options: tuple[Option, ...] | None
+    _indices: dict[Option, int] = field(compare=False)
+
+    def __init__(self, size_or_options: int | Iterable[Option]) -> None:
+        options = None
+        if isinstance(size_or_options, (int, np.integer)):
+            size = as_count(size_or_options, "size", minimum=1)
+        else:
+            options = _checked_options(size_or_options)
+            size = len(options)
+        object.__setattr__(self, "_size", size)
+        object.__setattr__(self, "options", options)
+        indices = {option: index for index, option in enumerate(options or ())}
+        object.__setattr__(self, "_indices", indices)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self._size
+
+    def find(self, value: object) -> int | None:
+        """Return the number of the element that `value` is, or None if it is none."""
+        if self.options is None:
+            number = read_integer(value)
+            return number if number is not None and 0 <= number < self._size else None
+        try:
+            option: Any = value[()] if isinstance(value, np.ndarray) else value
+            return self._indices.get(option)
+        except BaseException:  # an unhashable object, or one that raises when compared
+            return None
+
+    def index(self, value: object) -> int:
+        """Return the number of the element that `value` is, 0 if it is none."""
+        return self.find(value) or 0
+
+    def element(self, index: int) -> Option:
+        """Return the option, or the index itself, of a number 0..size-1."""
+        index = checked_index(index, self._size)
+        return index if self.options is None else self.options[index]
+
+    def project(self, value: object) -> Option:
+        """Return the element that `value` is, element 0 if it is none."""
+        return self.element(self.index(value))
+
+    def contains(self, value: object) -> bool:
+        """Tell whether `value` is an element."""
+        return self.find(value) is not None
+
+    def describe(self) -> dict[str, Any]:
+        """Return the size, or the options.
+
+        >>> Finite(["a", 2, (True, None)]).describe()
+        {'kind': 'finite', 'of': ['a', 2, ['tuple', ['bool', 1], ['none']]]}
+        """
+        return {"kind": "finite", "of": self.described_options()}
+
+    def described_options(self) -> int | list[Any]:
+        """Return the size, or the options as integers, strings and tagged lists."""
+        return self._size if self.options is None else [_plain(item) for item in self.options]
+
+    @classmethod
+    def from_numbers(cls, numbers: Mapping[str, Any]) -> Finite:
+        """Return the space of a description."""
+        (given,) = named_numbers(numbers, "finite", ("of",))
+        return cls.from_described_options(given)
+
+    @classmethod
+    def from_described_options(cls, given: int | list[Any]) -> Finite:
+        """Invert `described_options`."""
+        return cls(map(_unplain, given) if isinstance(given, list) else given)
+
+    def __repr__(self) -> str:
+        if self.options is None:
+            return f"Finite({self._size})"
+        shown = ", ".join(map(repr, self.options[:5]))
+        return f"Finite([{shown}{', ...' if self._size > 5 else ''}])"
+
+
+def checked_index(index: int, size: int) -> int:
+    """Return `index` as an int, refusing what is not in 0..size-1."""
+    if as_count(index, "index") >= size:
+        raise ParameterError(
+            "index", index, expected="a number below the size", remedy="number elements from 0"
+        )
+    return int(index)
+
+
+def _checked_options(given: Iterable[Option]) -> tuple[Option, ...]:
+    if not isinstance(given, Iterable) or isinstance(given, (str, bytes, Mapping, Set)):
+        raise ParameterError(
+            "options",
+            given,
+            expected="a size, or a list of options in a fixed order",
+            remedy="pass Finite(16) or Finite(['a', 'b'])",
+        )
+    options = tuple(_checked_option(option) for option in given)
+    if not options:
+        raise ParameterError("options", given, expected="at least one", remedy="list the options")
+    if len(set(options)) < len(options):
+        raise ParameterError(
+            "options",
+            given,
+            expected="distinct options (1, 1.0 and True are equal)",
+            remedy="remove the duplicates",
+        )
+    return options
+
+
+def _checked_option(option: Any) -> Option:
+    if isinstance(option, np.generic):
+        option = option.item()
+    if type(option) is tuple:
+        return tuple(_checked_option(part) for part in option)
+    if type(option) not in (str, int, float, bool, type(None)) or option != option:
+        raise ParameterError(
+            "option",
+            option,
+            expected="a string, a number, a boolean, None, or a tuple of these",
+            remedy="publish the position instead: Finite(len(options))",
+        )
+    return option  # type: ignore[no-any-return]
+
+
+def _plain(option: Option) -> int | str | list[Any]:
+    """Write an option so that its type survives JSON and a proof step."""
+    if isinstance(option, bool):
+        return ["bool", int(option)]
+    if isinstance(option, float):
+        return ["float", option.hex() if math.isfinite(option) else str(option)]
+    if option is None:
+        return ["none"]
+    if isinstance(option, tuple):
+        return ["tuple", *map(_plain, option)]
+    return option
+
+
+def _unplain(given: Any) -> Option:
+    """Read what `_plain` wrote."""
+    match given:
+        case bool():
+            pass
+        case int() | str():
+            return given
+        case ["bool", 0 | 1 as flag]:
+            return bool(flag)
+        case ["float", str(text)]:
+            try:
+                return float.fromhex(text)
+            except (ValueError, OverflowError):
+                pass
+        case ["none"]:
+            return None
+        case ["tuple", *parts]:
+            return tuple(map(_unplain, parts))
+    raise ParameterError(
+        "option", given, expected="an option as describe() writes it", remedy="use describe()"
+    )

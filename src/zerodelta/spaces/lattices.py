@@ -1,0 +1,254 @@
+"""The finite nets that boxes and balls are published on: membership is decided in integers.
+
+Theory B2. Privacy rests on how many integer points there are (or on the smallest probability of a
+mixing draw), never on how well a value is rounded; floats only choose the integers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, final
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.errors import ParameterError
+from zerodelta.exact.arb import ball as arb_ball
+from zerodelta.exact.arb import lower, upper
+from zerodelta.exact.exact_sums import IntegerArray, arithmetic
+from zerodelta.exact.rational import as_count
+from zerodelta.exact.volumes import log_lattice_count_lower, log_lattice_count_upper
+from zerodelta.spaces.coordinates import plain
+
+if TYPE_CHECKING:
+    from zerodelta.spaces.ball import Ball
+    from zerodelta.spaces.box import Box
+
+__all__ = ["BallLattice", "GridLattice"]
+
+_Floats: TypeAlias = npt.NDArray[np.float64]
+_Integers: TypeAlias = npt.NDArray[np.int64]
+
+_MOST = 1 << 53
+"""Floats have no finer resolution; below it every integer is a float64, so clamps are exact."""
+
+_FARTHEST = 1 << 400
+"""A draw this far out is clamped there before it becomes a float; it lands on the edge anyway."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GridLattice:
+    """A box cut into `cells` equal cells per coordinate, numbered 0..cells-1.
+
+    **Guarantee**: `quantize` returns one of exactly ``cells ** dimension`` integer vectors for any
+    object whatsoever.
+
+    >>> from zerodelta.spaces import Box
+    >>> grid = GridLattice(box=Box(0, 10), cells=5)
+    >>> grid.quantize([3.0]), grid.quantize([99.0]), grid.points(np.array([1]))
+    (array([1]), array([4]), array([3.]))
+    """
+
+    box: Box
+    cells: int
+
+    def __post_init__(self) -> None:
+        cells = as_count(self.cells, "cells", minimum=1)
+        if cells > _MOST:
+            raise ParameterError(
+                "cells", cells, expected="at most 2^53", remedy="use fewer cells per coordinate"
+            )
+        object.__setattr__(self, "cells", cells)
+
+    @property
+    def dimension(self) -> int:
+        """The number of coordinates."""
+        return self.box.dimension
+
+    def quantize(self, value: object) -> _Integers:
+        """Return the cell of the projection of `value`."""
+        point = self.box.project(value)
+        with np.errstate(all="ignore"):
+            scaled = (point - self.box.lower.floats()) * (self.cells / self.box.widths())
+            integers = np.floor(scaled).astype(np.int64)
+        return np.clip(integers, 0, self.cells - 1)
+
+    def points(self, integers: IntegerArray) -> _Floats:
+        """Return the centre of the cell; integers outside 0..cells-1 count as the nearest."""
+        checked = _checked_integers(integers, self.dimension)
+        inside = np.clip(checked, 0, self.cells - 1).astype(np.float64)
+        return self.box.project(
+            self.box.lower.floats() + (inside + 0.5) * (self.box.widths() / self.cells)
+        )
+
+    def contains(self, integers: object) -> bool:
+        """Tell whether this is an integer array in the lattice."""
+        if not _is_integers(integers, self.dimension):
+            return False
+        return bool(np.all((integers >= 0) & (integers < self.cells)))
+
+    def log_count_upper(self) -> float:
+        """Return a float at least ln of the number of points, d ln(cells)."""
+        return upper(lambda: self.dimension * arb_ball(self.cells).log())
+
+    def log_count_lower(self) -> float:
+        """Return a float at most ln of the number of points."""
+        return lower(lambda: self.dimension * arb_ball(self.cells).log())
+
+    def describe(self) -> dict[str, Any]:
+        """Return the numbers of the box, and `cells`."""
+        return {**self.box.describe(), "kind": "grid", "cells": self.cells}
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BallLattice:
+    """The integer points k with ``‖k‖₂² <= bound`` (l2) or ``‖k‖₁ <= bound`` (l1).
+
+    k stands for the point ``center + spacing · k``. For l2 the bound is ⌊(r/s + √d/2)²⌋: nearest
+    rounding of a point of the ball never leaves it. For l1 the bound is ⌊r/s⌋: rounding toward 0
+    never leaves it, so nearest rounding is undone in as few coordinates as needed.
+
+    **Guarantee**: `quantize` returns a point of the lattice for any object whatsoever, verified
+    in integers.
+
+    >>> from zerodelta.spaces import Ball
+    >>> lattice = BallLattice(ball=Ball(2, 1), spacing=Fraction(1, 10))
+    >>> lattice.bound, lattice.quantize([0.6, 0.77]), lattice.quantize([math.nan, 1.0])
+    (114, array([6, 8]), array([0, 0]))
+    """
+
+    ball: Ball
+    spacing: Fraction
+
+    def __post_init__(self) -> None:
+        if self.ball.norm == math.inf:
+            raise ParameterError(
+                "norm",
+                self.ball.norm,
+                expected="1 or 2 for a ball lattice",
+                remedy="use grid(cells) for norm inf",
+            )
+        if self._most > _MOST:
+            raise ParameterError(
+                "spacing",
+                str(self.spacing),
+                expected="a radius of at most about 2^53 spacings",
+                remedy="use a coarser spacing",
+            )
+
+    @property
+    def dimension(self) -> int:
+        """The number of coordinates."""
+        return self.ball.dimension
+
+    @property
+    def norm(self) -> float:
+        """1.0 or 2.0."""
+        return self.ball.norm
+
+    @property
+    def bound(self) -> int:
+        """The largest l1 norm, or the largest **squared** l2 norm, of a point."""
+        steps = self.ball.radius / self.spacing
+        if self.norm == 1:
+            return math.floor(steps)
+        # (a/b + √d/2)² = (4a² + d b² + √(16 a² b² d)) / 4b², whose floor needs only ⌊√·⌋
+        a, b, d = steps.numerator, steps.denominator, self.dimension
+        return (4 * a * a + d * b * b + math.isqrt(16 * a * a * b * b * d)) // (4 * b * b)
+
+    @property
+    def _most(self) -> int:
+        """The largest coordinate of a point."""
+        return self.bound if self.norm == 1 else math.isqrt(self.bound)
+
+    def quantize(self, value: object) -> _Integers:
+        """Return the integers of the lattice point that `value` is rounded to."""
+        with np.errstate(all="ignore"):
+            most = float(self._most)
+            scaled = np.clip(self.ball.centered(value) / float(self.spacing), -most, most)
+            integers = np.clip(np.rint(scaled).astype(np.int64), -self._most, self._most)
+        return self._shrunk(integers, scaled)
+
+    def _shrunk(self, integers: _Integers, scaled: _Floats) -> _Integers:
+        """Step toward 0 where rounding went outwards most, until the integers are inside.
+
+        Floats choose how many coordinates step; integers decide when to stop. Steps double, so
+        this ends soon (at 0 at the latest) whatever the floats did.
+        """
+        step = 1
+        while (excess := self._norm_of(integers) - self.bound) > 0:
+            sizes = np.abs(integers)
+            order = np.argsort(np.abs(scaled) - sizes, kind="stable")
+            order = order[sizes[order] > 0]
+            cuts = np.minimum(sizes[order], step)
+            gains = cuts.astype(np.float64)
+            if self.norm == 2:  # k² - (k - c)²
+                gains *= 2.0 * sizes[order] - gains
+            count = 1 + int(np.searchsorted(np.cumsum(gains), float(excess)))
+            chosen = order[:count]
+            integers[chosen] -= np.sign(integers[chosen]) * cuts[:count]
+            step *= 2
+        return integers
+
+    def _norm_of(self, integers: IntegerArray) -> int:
+        """Return ‖k‖₁ or ‖k‖₂² of coordinates of at most `_most`, exactly."""
+        if integers.dtype != object and arithmetic(self.dimension, self.bound) == "python":
+            integers = integers.astype(np.object_)
+        return int(np.sum(np.abs(integers) if self.norm == 1 else integers * integers))
+
+    def points(self, integers: IntegerArray) -> _Floats:
+        """Return ``center + spacing · k`` projected onto the ball, for any integers k.
+
+        A mixing draw may lie outside the lattice: projecting it is post-processing.
+        """
+        checked = _checked_integers(integers, self.dimension)
+        if checked.dtype == object:
+            checked = np.clip(checked, -_FARTHEST, _FARTHEST)
+        scaled = checked.astype(np.float64) * float(self.spacing)
+        return self.ball.project(self.ball.center.floats() + scaled)
+
+    def contains(self, integers: object) -> bool:
+        """Tell whether this is an integer array in the lattice, in exact arithmetic."""
+        if not _is_integers(integers, self.dimension):
+            return False
+        return self._norm_of(integers.astype(np.object_)) <= self.bound
+
+    def log_count_upper(self) -> float:
+        """Return a float at least ln of the number of points (`exact.volumes`)."""
+        return log_lattice_count_upper(self.norm, self.dimension, self.bound)
+
+    def log_count_lower(self) -> float:
+        """Return a float at most ln of the number of points."""
+        return log_lattice_count_lower(self.norm, self.dimension, self.bound)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the numbers of the ball, the spacing and the bound that follows from them."""
+        return {
+            **self.ball.describe(),
+            "kind": "ball-lattice",
+            "spacing": plain(self.spacing),
+            "bound": self.bound,
+        }
+
+
+def _is_integers(integers: object, dimension: int) -> TypeGuard[IntegerArray]:
+    if not isinstance(integers, np.ndarray) or integers.shape != (dimension,):
+        return False
+    if integers.dtype == object:
+        return all(type(value) is int for value in integers)
+    return integers.dtype.kind in "iu"
+
+
+def _checked_integers(integers: IntegerArray, dimension: int) -> npt.NDArray[Any]:
+    if not _is_integers(integers, dimension):
+        raise ParameterError(
+            "integers",
+            type(integers),
+            expected=f"an integer array of shape ({dimension},)",
+            remedy="pass what quantize returned, or a draw on the same lattice",
+        )
+    return integers

@@ -1,0 +1,185 @@
+"""The enumerator decides privacy exactly: equality passes, a hair beyond it fails."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import partial
+
+import pytest
+from flint import arb, ctx
+
+from reference import probabilities
+from zerodelta.audit.exact import (
+    ExpRational,
+    certainly_impure,
+    certainly_pure,
+    datasets,
+    exponential_mechanism_law,
+    hockey_stick,
+    max_log_ratio,
+    neighbors,
+    permute_and_flip_law,
+    rounded_gaussian_pmf,
+    rounded_gaussian_tail,
+    rounded_laplace_pmf,
+    rounded_laplace_tail,
+    shifted,
+    worst_ratio,
+)
+from zerodelta.errors import ParameterError
+
+HAIR = Fraction(1, 10**40)
+
+
+def response(yes: Fraction) -> tuple[dict[int, Fraction], dict[int, Fraction]]:
+    return {1: yes, 0: 1 - yes}, {1: 1 - yes, 0: yes}
+
+
+def test_equality_passes_and_a_hair_beyond_fails() -> None:
+    p, q = response(Fraction(3, 4))
+    assert certainly_pure(p, q, epsilon_exp=3)
+    assert not certainly_impure(p, q, epsilon_exp=3)
+    assert not certainly_pure(p, q, epsilon_exp=3 - HAIR)
+    assert certainly_impure(p, q, epsilon_exp=3 - HAIR)
+
+
+def test_a_rational_ratio_is_compared_with_e_to_the_epsilon() -> None:
+    below_e = sum((Fraction(1, math.factorial(k)) for k in range(16)), Fraction(0))  # by 5e-14
+    p, q = response(below_e / (1 + below_e))
+    assert certainly_pure(p, q, 1)
+    assert certainly_impure(p, q, 1 - Fraction(1, 10**11))
+    same = {0: Fraction(1)}
+    assert certainly_pure(same, same, 0)
+
+
+def test_exact_exponential_equality_is_decided() -> None:
+    e = ExpRational.exp(1)
+    p, q = {0: e / (1 + e), 1: 1 / (1 + e)}, {0: 1 / (1 + e), 1: e / (1 + e)}
+    assert certainly_pure(p, q, 1)
+    assert certainly_impure(p, q, 1 - HAIR)
+
+
+def test_both_directions_are_checked_whichever_law_comes_first() -> None:
+    p = {0: Fraction(1, 2), 1: Fraction(1, 2)}
+    q = {0: Fraction(1, 10), 1: Fraction(9, 10)}
+    for a, b in ((p, q), (q, p)):
+        assert certainly_pure(a, b, epsilon_exp=5)
+        assert not certainly_pure(a, b, epsilon_exp=4)
+        assert certainly_impure(a, b, epsilon_exp=4)
+
+
+def test_an_outcome_possible_on_one_side_only_is_never_pure() -> None:
+    p, q = {0: Fraction(1)}, {0: 1 - HAIR, 1: HAIR}
+    assert certainly_impure(p, q, 10**6)
+    assert certainly_impure(q, p, 10**6)
+    assert float(max_log_ratio(p, q)) == math.inf
+
+
+def test_balls_decide_only_what_is_certain() -> None:
+    with ctx.workprec(200):
+        third = arb(1) / 3
+    p, q = {0: third, 1: 1 - third}, {0: Fraction(1, 3), 1: Fraction(2, 3)}
+    assert not certainly_pure(p, q, 0)  # true, and not provable from a ball
+    assert not certainly_impure(p, q, 0)
+    assert certainly_pure(p, q, Fraction(1, 10**9))
+    assert not certainly_pure({0: arb(0, 1)}, {0: arb(0, 1)}, 1)
+    assert certainly_pure({0: arb(0)}, {0: Fraction(0)}, 0)
+
+
+def test_max_log_ratio_encloses_the_loss() -> None:
+    p, q = response(Fraction(3, 4))
+    with ctx.workprec(256):
+        assert max_log_ratio(p, q).overlaps(arb(3).log())
+        assert max_log_ratio(p, q).rel_accuracy_bits() > 200
+
+
+def test_worst_ratio_names_where_it_is() -> None:
+    laws = {(n,): {0: Fraction(1, 2 + n), 1: 1 - Fraction(1, 2 + n)} for n in range(4)}
+    worst = worst_ratio(laws, list(neighbors(laws)))
+    assert worst.pair == ((0,), (3,))
+    assert worst.outcome == 0
+    assert float(worst.log_ratio) == pytest.approx(math.log(5 / 2))
+    with pytest.raises(ParameterError, match=r"^pairs = "):
+        worst_ratio(laws, neighbors([(0,)]))
+
+
+def test_hockey_stick_is_exact() -> None:
+    p, q = response(Fraction(3, 4))
+    assert hockey_stick(p, q, epsilon_exp=1) == Fraction(1, 2)
+    assert hockey_stick(p, q, epsilon_exp=2) == Fraction(1, 4)
+    assert hockey_stick(p, q, epsilon_exp=3) == 0
+    balls = {k: arb(v.numerator) / v.denominator for k, v in p.items()}
+    quarter = hockey_stick(balls, q, epsilon_exp=2)
+    assert isinstance(quarter, arb)
+    assert quarter.contains(arb("0.25"))
+    assert hockey_stick({0: Fraction(1)}, {1: Fraction(1)}, 5) == 1
+
+
+def test_neighbors_are_all_replacements_of_one_row() -> None:
+    tables = list(datasets("abc", 3))
+    pairs = list(neighbors(tables))
+    assert len(tables) == 27
+    assert len(pairs) == 27 * 3 * 2 // 2
+    assert (("a", "a", "a"), ("a", "b", "a")) in pairs
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(7, 3), Fraction(40)])
+def test_the_laplace_law_agrees_with_rational_arithmetic(scale: Fraction) -> None:
+    reference = probabilities.rounded_laplace(scale)
+    for k in range(-6, 7):
+        assert float(rounded_laplace_pmf(k, scale=scale)) == pytest.approx(
+            float(reference.pmf(k)), rel=1e-15
+        )
+        assert float(rounded_laplace_tail(k, scale=scale)) == pytest.approx(
+            1 - float(reference.below(k)), rel=1e-14
+        )
+
+
+@pytest.mark.parametrize("variance", [Fraction(1, 2), Fraction(50)])
+def test_the_gaussian_law_agrees_with_rational_arithmetic(variance: Fraction) -> None:
+    reference = probabilities.rounded_gaussian(variance)
+    for k in range(-6, 7):
+        assert float(rounded_gaussian_pmf(k, variance=variance)) == pytest.approx(
+            float(reference.pmf(k)), rel=1e-15
+        )
+        assert float(rounded_gaussian_tail(k, variance=variance)) == pytest.approx(
+            1 - float(reference.below(k)), rel=1e-14
+        )
+
+
+@pytest.mark.parametrize(
+    ("law", "reference"),
+    [
+        (exponential_mechanism_law, probabilities.exponential_mechanism),
+        (permute_and_flip_law, probabilities.permute_and_flip),
+    ],
+)
+def test_selection_laws_agree_with_rational_arithmetic(law, reference) -> None:  # type: ignore[no-untyped-def]
+    scores = [3, 1, 4, 1, -5, 4]
+    exact = law(scores, scale=Fraction(3, 2))
+    assert sum(exact.values(), ExpRational.of(0)) == 1
+    for i, value in enumerate(reference(scores, Fraction(3, 2))):
+        assert float(exact[i]) == pytest.approx(float(value), rel=1e-14)
+
+
+def test_a_truncated_law_loses_no_mass() -> None:
+    laplace = (partial(rounded_laplace_pmf, scale=3), partial(rounded_laplace_tail, scale=3))
+    for center in (-4, 0, 7):
+        law = shifted(*laplace, center=center, low=-2, high=3)
+        assert sum(law.values(), ExpRational.of(0)) == 1
+        gaussian = (
+            partial(rounded_gaussian_pmf, variance=3),
+            partial(rounded_gaussian_tail, variance=3),
+        )
+        with ctx.workprec(512):
+            total = sum(shifted(*gaussian, center=center, low=-2, high=3).values(), arb(0))
+            assert total.overlaps(arb(1))
+            assert total.rel_accuracy_bits() > 400
+
+
+def test_exactly_one_form_of_epsilon_is_wanted() -> None:
+    with pytest.raises(ParameterError, match=r"^epsilon, epsilon_exp = "):
+        certainly_pure({}, {})
+    with pytest.raises(ParameterError, match=r"^epsilon, epsilon_exp = "):
+        certainly_pure({}, {}, 1, epsilon_exp=3)

@@ -1,0 +1,277 @@
+"""Sums and counts are exact integers of each row by itself, whatever the rows and the batches."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from zerodelta.data.arrays import ArraySource
+from zerodelta.data.rowwise import evaluate, row_status
+from zerodelta.errors import ParameterError
+from zerodelta.exact.fixed_point import FixedPoint
+from zerodelta.privacy.step import Status
+
+UNIT = FixedPoint.box(dimension=1, lower=-1, upper=1, steps=1000)
+DISC = FixedPoint.ball(dimension=2, bound=1, steps=1000)
+
+TABLES = hnp.arrays(np.float64, st.tuples(st.integers(1, 30), st.just(2)))
+
+
+def fragile(rows: Any) -> Any:
+    """Works on the whole block, but raises as soon as some row has a large first entry."""
+    if (np.abs(rows[:, 0]) > 0.5).any():
+        raise ValueError("a secret")
+    return rows[:, :1] * 0.5
+
+
+def exact(table: Any, function: Callable[[Any], Any], lattice: FixedPoint) -> list[int]:
+    """The sum by its definition: each row alone, Python integers."""
+    total = [0] * lattice.dimension
+    for row in table:
+        try:
+            value = np.asarray(function(row.reshape(1, -1)), dtype=np.float64)
+        except ValueError:
+            continue
+        quantised = lattice.quantize(value.reshape(1, -1))[0].tolist()
+        total = [a + b for a, b in zip(total, quantised, strict=True)]
+    return total
+
+
+@given(TABLES, st.integers(1, 31), st.randoms(use_true_random=False))
+@pytest.mark.parametrize(
+    ("function", "lattice"),
+    [
+        (lambda rows: rows, DISC),
+        (lambda rows: rows[:, 0] * rows[:, 1], UNIT),
+        (fragile, UNIT),
+    ],
+    ids=["identity", "product", "fragile"],
+)
+def test_the_sum_is_that_of_single_rows_for_every_batch_and_order(
+    function: Callable[[Any], Any], lattice: FixedPoint, table: Any, batch: int, random: Any
+) -> None:
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = exact(table, function, lattice)
+    order = list(range(len(table)))
+    random.shuffle(order)
+    for rows, size in ((table, None), (table, batch), (table[order], batch)):
+        source = ArraySource(rows, batch=size)
+        assert source.sum(function, lattice).tolist() == expected
+        assert source.sum(function, lattice, rowwise=True).tolist() == expected
+
+
+@given(TABLES, st.lists(st.floats(), min_size=2, max_size=2))
+def test_one_row_moves_the_sum_by_at_most_two_bounds(table: Any, row: list[float]) -> None:
+    other = table.copy()
+    other[0] = row
+    for function in (fragile, lambda rows: rows[:, :1]):
+        moved = ArraySource(table).sum(function, UNIT) - ArraySource(other).sum(function, UNIT)
+        assert abs(int(moved[0])) <= 2 * UNIT.steps
+
+
+def test_a_row_that_raises_counts_as_zero_and_hides_no_other() -> None:
+    source = ArraySource(np.array([[0.5], [9.0], [-0.25]]))
+
+    def fails(rows: Any) -> Any:
+        if rows.max() > 1:
+            sys.exit("a secret")
+        return rows
+
+    assert source.sum(fails, UNIT).tolist() == [250]
+    assert source.sum(fails, UNIT, rowwise=True).tolist() == [250]
+
+
+def test_a_row_that_raises_does_not_change_how_others_round() -> None:
+    """BLAS rounds a row of a block and the same row alone differently."""
+    random = np.random.default_rng(0)
+    table, weights = random.normal(size=(200, 50)), random.normal(size=50)
+    table[17] = 0
+
+    def score(rows: Any) -> Any:
+        if np.isnan(rows).any():
+            raise ValueError("a secret")
+        return rows @ weights
+
+    bad = table.copy()
+    bad[17] = np.nan
+    expected = evaluate(score, table, width=1, rowwise=False)
+    found = evaluate(score, bad, width=1, rowwise=False)
+    assert np.isnan(found[17, 0])
+    assert np.delete(found, 17).tolist() == np.delete(expected, 17).tolist()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda rows: [[1, 2, 3] if row[0] > 1 else [0.25] for row in rows],  # ragged
+        lambda rows: [["text"] if row[0] > 1 else [0.25] for row in rows],  # NumPy reads texts
+        lambda rows: [[1j] if row[0] > 1 else [0.25] for row in rows],
+        lambda rows: [[10**400] if row[0] > 1 else [0.25] for row in rows],
+        lambda rows: [[None] if row[0] > 1 else [0.25] for row in rows],
+        lambda rows: [math.nan if row[0] > 1 else 0.25 for row in rows],
+        lambda rows: np.where(rows > 1, np.inf, 0.25),
+        lambda rows: 1 / 0 if (rows > 1).any() else np.full(len(rows), 0.25),
+        lambda rows: np.zeros((3, 3)) if (rows > 1).any() else np.full((len(rows), 1), 0.25),
+    ],
+)
+def test_a_row_of_another_shape_or_type_counts_as_zero(function: Callable[[Any], Any]) -> None:
+    for batch in (None, 1, 2):
+        source = ArraySource(np.array([0.5, 9.0, -0.25]), batch=batch)
+        assert source.sum(function, UNIT).tolist() == [500]
+
+
+def test_a_function_cannot_change_the_rows_and_never_warns() -> None:
+    table = np.array([[0.5], [0.0]])
+
+    def selfish(rows: Any) -> Any:
+        warnings.warn("a secret", stacklevel=1)
+        rows /= 0
+        return rows
+
+    ArraySource(table).sum(selfish, UNIT)
+    assert table.tolist() == [[0.5], [0.0]]
+
+
+def test_columns_are_summed_by_position_and_name() -> None:
+    source = ArraySource(np.array([[0.5, 0.1], [0.25, 0.1]]))
+    assert source.columns == ("0", "1")
+    assert source.sum(0, UNIT).tolist() == [750]
+    assert source.sum("1", UNIT).tolist() == [200]
+    assert source.sum([1, 0], DISC).tolist() == [200, 750]
+
+
+def test_sums_beyond_64_bits_are_exact() -> None:
+    fine = FixedPoint.box(dimension=1, lower=-1, upper=1, steps=2**53)
+    ones = np.ones(2**11)
+    for batch in (None, 100):
+        total = ArraySource(ones, batch=batch).sum(0, fine)
+        assert total.tolist() == [2**64]
+    assert ArraySource(np.ones(2**10 - 1)).sum(0, fine).dtype == np.int64
+
+
+def test_no_rows_give_zero() -> None:
+    source = ArraySource(np.zeros((0, 2)))
+    assert source.rows == 0
+    assert source.sum(lambda rows: rows, DISC).tolist() == [0, 0]
+    assert source.counts(0, 3).tolist() == [0, 0, 0]
+
+
+KEYS = np.array([0.0, 2.0, 2.0, 3.0, -1.0, 1.5, math.nan, math.inf, 1e300])
+
+
+def test_counts_are_exact_and_say_where_invalid_keys_go() -> None:
+    for batch in (None, 1, 4):
+        source = ArraySource(KEYS, batch=batch)
+        assert source.counts(0, 3).tolist() == [1, 0, 2]
+        assert source.counts(0, 3, invalid=1).tolist() == [1, 6, 2]
+        assert source.counts(lambda rows: rows[:, 0] + 1, 3).tolist() == [1, 1, 0]
+
+
+@given(hnp.arrays(np.float64, st.integers(1, 20)), st.floats(), st.sampled_from([None, 0, 2]))
+def test_one_row_moves_two_counts_by_one(keys: Any, key: float, invalid: int | None) -> None:
+    other = keys.copy()
+    other[-1] = key
+    before = ArraySource(keys).counts(0, 3, invalid=invalid)
+    after = ArraySource(other).counts(0, 3, invalid=invalid)
+    assert int(np.abs(before - after).sum()) <= 2
+    if invalid is not None:
+        assert int(before.sum()) == len(keys)
+
+
+def test_keys_that_raise_are_invalid() -> None:
+    def key(rows: Any) -> Any:
+        return np.array([{0.0: 0, 2.0: 1}[value] for value in rows[:, 0]])
+
+    assert ArraySource(KEYS).counts(key, 2).tolist() == [1, 2]
+    assert ArraySource(KEYS).counts(key, 2, invalid=0, rowwise=True).tolist() == [7, 2]
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.array([1, 0, 1], dtype=np.uint8),
+        np.array([True, False, True]),
+        np.array([1.0, 0.0, 1.0], dtype=np.float16),
+        np.array([1.0, 0.0, 1.0], dtype=np.longdouble),
+        np.array([1, Fraction(0), "1.0"], dtype=object),
+        np.array(["1", "0", "1e0"]),
+        np.array([b"1", b"0", b"1"]),
+        np.array([[1.0, 7], [0.0, 7], [1.0, 7]], order="F"),
+        np.ma.MaskedArray([1, 0, 1]),
+    ],
+)
+def test_arrays_of_every_kind_of_number_agree(array: Any) -> None:
+    assert ArraySource(array).counts(0, 2).tolist() == [1, 2]
+
+
+def test_what_is_no_number_is_nan() -> None:
+    class Hostile:
+        def __float__(self) -> float:
+            raise RuntimeError("a secret")
+
+    objects = np.empty(6, dtype=object)
+    objects[:] = [1, "x", None, Hostile(), [1, 2], 10**400]
+    assert ArraySource(objects).counts(0, 2).tolist() == [0, 1]
+    assert ArraySource(objects).sum(0, UNIT).tolist() == [1000]
+    masked = np.ma.MaskedArray([1, 1], mask=[False, True])
+    assert ArraySource(masked).counts(0, 2).tolist() == [0, 1]
+    huge = np.array([np.longdouble("1e400"), 1])
+    assert ArraySource(huge).counts(0, 2).tolist() == [0, 1]
+
+
+def test_one_stray_text_changes_no_other_row() -> None:
+    clean, stray = np.array([0.1, 0.2, 0.3]), np.array([0.1, 0.2, "n/a"])
+    moved = ArraySource(clean).sum(0, UNIT) - ArraySource(stray).sum(0, UNIT)
+    assert moved.tolist() == [300]
+
+
+@pytest.mark.parametrize(
+    ("name", "ask"),
+    [
+        ("data", lambda: ArraySource(np.zeros((2, 2, 2)))),
+        ("data", lambda: ArraySource(np.zeros(3, dtype=complex))),
+        ("data", lambda: ArraySource(np.zeros(3, dtype="datetime64[s]"))),
+        ("data", lambda: ArraySource([1.0, 2.0])),
+        ("columns", lambda: ArraySource(np.zeros(3), columns=["a"])),
+        ("batch", lambda: ArraySource(np.zeros(3), batch=0)),
+        ("column", lambda: ArraySource(np.zeros(3)).sum("age", UNIT)),
+        ("column", lambda: ArraySource(np.zeros(3)).sum(1, UNIT)),
+        ("column", lambda: ArraySource(np.zeros(3)).sum(-1, UNIT)),
+        ("columns", lambda: ArraySource(np.zeros((3, 2))).sum([0, 1], UNIT)),
+        ("columns", lambda: ArraySource(np.zeros((3, 2))).counts([0, 1], 2)),
+        ("function", lambda: ArraySource(np.zeros((3, 2))).sum(lambda rows: rows, UNIT)),
+        ("function", lambda: ArraySource(np.zeros(3)).sum(lambda rows: "text", UNIT)),
+        ("function", lambda: ArraySource(np.zeros(3)).sum(lambda rows: None, UNIT)),
+        ("size", lambda: ArraySource(np.zeros(3)).counts(0, 0)),
+        ("invalid", lambda: ArraySource(np.zeros(3)).counts(0, 2, invalid=2)),
+    ],
+)
+def test_bad_parameters_are_named(name: str, ask: Callable[[], object]) -> None:
+    with pytest.raises(ParameterError, match=rf"^{name} = "):
+        ask()
+
+
+def test_batch_functions_are_asserted_and_columns_are_proven() -> None:
+    assert row_status(fragile) is Status.ASSERTED
+    assert row_status(fragile, rowwise=True) is Status.PROVEN
+    assert row_status(0) is row_status(["a", "b"]) is Status.PROVEN
+
+
+def test_a_million_rows_of_ten_columns_take_less_than_two_seconds() -> None:
+    table = np.random.default_rng(0).normal(size=(10**6, 10))
+    lattice = FixedPoint.ball(dimension=10, bound=1, steps=10**6)
+    start = time.perf_counter()
+    ArraySource(table).sum(lambda rows: rows * 0.1, lattice)
+    assert time.perf_counter() - start < 4

@@ -1,0 +1,211 @@
+"""Mechanisms as objects: exact claims and steps, noise of the stated law, sums that never wrap."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from reference import probabilities
+from reference.chi_square import goodness_of_fit
+from zerodelta.errors import ParameterError
+from zerodelta.exact.bits import ReplayBits, SystemBits
+from zerodelta.mechanisms.gaussian import RoundedGaussian
+from zerodelta.mechanisms.integer_sums import add_exactly
+from zerodelta.mechanisms.k_norm import KNorm
+from zerodelta.mechanisms.laplace import RoundedLaplace
+from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
+from zerodelta.privacy.claims import GaussianDP, PureDP
+from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.theorems import mechanisms as theorems
+
+LAPLACE = RoundedLaplace(sensitivity=2, scale=3)
+GAUSSIAN = RoundedGaussian(sensitivity_squared=2, variance=9)
+DISC = KNorm(norm=2, dimension=2, sensitivity="1/2", scale=3)
+CUBE = KNorm(norm=math.inf, dimension=2, sensitivity=1, scale=3)
+DIAMOND = KNorm(norm=1, dimension=2, sensitivity=1, scale=3)
+GUMBEL = ExponentialMechanism(sensitivity=1, scale=3)
+FLIP = PermuteAndFlip(sensitivity=1, scale=3, monotone=True)
+NOISES = [LAPLACE, GAUSSIAN, DISC, CUBE, DIAMOND]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "label", "theorem", "claim"),
+    [
+        (LAPLACE, "R-laplace", theorems.laplace_epsilon, PureDP("2/3")),
+        (DISC, "K-norm", theorems.k_norm_epsilon, PureDP("1/6")),
+        (GUMBEL, "EM", theorems.selection_epsilon, PureDP("2/3", bounded_range=True)),
+        (FLIP, "PF", theorems.selection_epsilon, PureDP("1/3")),
+        (GAUSSIAN, "R-gaussian", theorems.gaussian_mu_squared, GaussianDP(mu_squared="2/9")),
+    ],
+)
+def test_a_step_carries_the_arguments_of_its_theorem(
+    mechanism: Any, label: str, theorem: Callable[..., Fraction], claim: Any
+) -> None:
+    step = mechanism.step()
+    assert step.theorem == label
+    numbers = json.loads(json.dumps(dict(step.numbers)))
+    assert mechanism.claim == claim
+    stated = claim.numbers()["mu_squared" if label == "R-gaussian" else "epsilon"]
+    assert theorem(**numbers) == Fraction(stated)
+
+
+@pytest.mark.parametrize("mechanism", [*NOISES, GUMBEL, FLIP])
+def test_mechanisms_are_frozen_values(mechanism: Any) -> None:
+    assert mechanism == mechanism
+    assert hash(mechanism) == hash(mechanism)
+    with pytest.raises(AttributeError):
+        mechanism.neighbors = Neighbors.ADD_REMOVE
+
+
+def test_the_relation_reaches_claim_and_step() -> None:
+    mechanism = RoundedLaplace(sensitivity=1, scale=1, neighbors=Neighbors.ADD_REMOVE)
+    assert mechanism.claim.neighbors is Neighbors.ADD_REMOVE
+    assert mechanism.step().neighbors is Neighbors.ADD_REMOVE
+
+
+def test_the_scale_for_an_epsilon_is_exact() -> None:
+    third = Fraction(1, 3)
+    assert RoundedLaplace.for_epsilon(epsilon=third, sensitivity=2).scale == 6
+    assert KNorm.for_epsilon(epsilon=third, norm=2, dimension=5, sensitivity=2).scale == 6
+    assert ExponentialMechanism.for_epsilon(epsilon=third, sensitivity=2).scale == 12
+    assert PermuteAndFlip.for_epsilon(epsilon=third, sensitivity=2, monotone=True).scale == 6
+    exact = RoundedGaussian.for_mu_squared(mu_squared=third, sensitivity_squared=2)
+    assert exact.variance == 6
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "law"),
+    [
+        (LAPLACE, probabilities.rounded_laplace(Fraction(3))),
+        (GAUSSIAN, probabilities.rounded_gaussian(Fraction(9))),
+    ],
+)
+def test_the_noise_added_has_the_stated_law(mechanism: Any, law: Any) -> None:
+    sums = np.arange(50_000) - 25_000
+    noise = mechanism.apply(sums, ReplayBits("noise")) - sums
+    counts = np.bincount(np.clip(noise, -11, 11) + 11, minlength=23).tolist()
+    assert goodness_of_fit(counts, law.cells(-10, 10)) > 1e-3
+
+
+@pytest.mark.parametrize("mechanism", [LAPLACE, GAUSSIAN])
+def test_the_error_is_the_mean_magnitude_of_the_noise(mechanism: Any) -> None:
+    noise = np.abs(mechanism.apply(np.zeros(200_000, dtype=np.int64), ReplayBits("error")))
+    assert mechanism.error() == pytest.approx(noise.mean(), rel=0.01)
+
+
+@pytest.mark.parametrize("norm", [1, 2, math.inf])
+def test_the_error_of_k_norm_noise_is_its_mean_magnitude(norm: float) -> None:
+    mechanism = KNorm(norm=norm, dimension=5, sensitivity=1, scale=100)
+    bits, zeros = ReplayBits("error"), np.zeros(5, dtype=np.int64)
+    noise = np.abs([mechanism.apply(zeros, bits) for _ in range(1500)])
+    assert mechanism.error() == pytest.approx(noise.mean(), rel=0.06)
+
+
+def test_the_error_formulas_meet_their_limits() -> None:
+    deviations = [Fraction(49999, 1000), Fraction(50001, 1000)]
+    low, high = (RoundedGaussian(sensitivity_squared=1, variance=s**2).error() for s in deviations)
+    assert high - low == pytest.approx(0.002 * math.sqrt(2 / math.pi), rel=1e-3)
+    assert RoundedGaussian(sensitivity_squared=1, variance="1e-9").error() == 0
+    assert RoundedLaplace(sensitivity=1, scale="1e-9").error() == 0
+    assert RoundedLaplace(sensitivity=1, scale=10**6).error() == pytest.approx(10**6)
+    assert KNorm(norm=2, dimension=1, sensitivity=1, scale=7).error() == pytest.approx(7)
+    assert KNorm(norm=2, dimension=10**6, sensitivity=1, scale=1).error() == pytest.approx(
+        math.sqrt(2e6 / math.pi), rel=1e-5
+    )
+
+
+@pytest.mark.parametrize("mechanism", NOISES)
+def test_sums_never_wrap_around(mechanism: Any) -> None:
+    top = 2**63 - 1
+    for _ in range(20):
+        noisy = mechanism.apply(np.array([top, -top - 1]), SystemBits())
+        assert int(noisy[0]) > 2**62
+        assert int(noisy[1]) < -(2**62)
+
+
+def test_addition_is_exact_and_its_type_follows_from_the_result() -> None:
+    top = 2**63 - 1
+    cases = [
+        ([top, 0], [1, 0], np.object_),
+        ([top, 0], [-1, 1], np.int64),
+        ([-top - 1, 0], [0, -1], np.int64),
+        ([-top - 1, 0], [-1, 0], np.object_),
+        ([10**30, 0], [5, 5], np.object_),
+        ([10**30, 0], [-(10**30), 5], np.int64),
+        ([], [], np.int64),
+    ]
+    for sums, noise, dtype in cases:
+        wide = np.array(sums, dtype=object), np.array(noise, dtype=object)
+        total = add_exactly(*wide)
+        assert total.tolist() == [a + b for a, b in zip(sums, noise, strict=True)]
+        assert total.dtype == dtype
+        if all(-top - 1 <= v <= top for v in sums + noise):
+            narrow = add_exactly(*(part.astype(np.int64) for part in wide))
+            assert narrow.tolist() == total.tolist()
+            assert narrow.dtype == dtype
+    unsigned = add_exactly(np.array([2**64 - 1], dtype=np.uint64), np.array([-(2**63)]))
+    assert unsigned.tolist() == [2**63 - 1]
+
+
+def test_huge_noise_is_added_exactly() -> None:
+    mechanism = RoundedLaplace(sensitivity=1, scale=2**100)
+    noisy = mechanism.apply(np.array([5, 7, 9]), ReplayBits("huge"))
+    again = mechanism.apply(np.zeros(3, dtype=np.int64), ReplayBits("huge"))
+    assert (noisy - again).tolist() == [5, 7, 9]
+    assert max(abs(int(value)) for value in noisy) > 2**90
+
+
+@pytest.mark.parametrize("mechanism", [GUMBEL, FLIP])
+def test_selection_finds_the_clear_winner(mechanism: Any) -> None:
+    scores = [0] * 100
+    scores[42] = 10**6
+    assert mechanism.select(scores, SystemBits()) == 42
+    assert mechanism.select(np.array(scores), SystemBits()) == 42
+    assert mechanism.select([Fraction(1, 3)], SystemBits()) == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "build"),
+    [
+        ("scale", lambda: RoundedLaplace(sensitivity=1, scale=0)),
+        ("sensitivity", lambda: RoundedLaplace(sensitivity=-1, scale=1)),
+        ("epsilon", lambda: RoundedLaplace.for_epsilon(epsilon=0, sensitivity=1)),
+        ("variance", lambda: RoundedGaussian(sensitivity_squared=1, variance=math.nan)),
+        ("norm", lambda: KNorm(norm=3, dimension=1, sensitivity=1, scale=1)),
+        ("norm", lambda: KNorm(norm=True, dimension=1, sensitivity=1, scale=1)),
+        ("dimension", lambda: KNorm(norm=1, dimension=0, sensitivity=1, scale=1)),
+        ("monotone", lambda: PermuteAndFlip(sensitivity=1, scale=1, monotone="no")),  # type: ignore[arg-type]
+        ("epsilon", lambda: PermuteAndFlip.for_epsilon(epsilon=-1, sensitivity=1)),
+        ("options", lambda: GUMBEL.error(0)),
+        ("type of sums", lambda: LAPLACE.apply(np.array([0.5]), SystemBits())),
+        ("type of sums", lambda: LAPLACE.apply(np.array([True]), SystemBits())),
+        ("type of sums", lambda: LAPLACE.apply(np.array([1.5], dtype=object), SystemBits())),
+        ("type of sums", lambda: LAPLACE.apply(np.zeros((2, 2), dtype=int), SystemBits())),
+        ("type of sums", lambda: LAPLACE.apply([1, 2], SystemBits())),  # type: ignore[arg-type]
+        ("length of sums", lambda: DISC.apply(np.array([1, 2, 3]), SystemBits())),
+    ],
+)
+def test_bad_parameters_are_named(name: str, build: Callable[[], object]) -> None:
+    with pytest.raises(ParameterError, match=rf"^{name} = "):
+        build()
+
+
+def test_no_message_shows_an_entry_of_the_sums() -> None:
+    with pytest.raises(ParameterError) as caught:
+        LAPLACE.apply(np.array([12345.5]), SystemBits())
+    assert "12345" not in str(caught.value)
+
+
+def test_a_million_coordinates_take_less_than_two_seconds() -> None:
+    sums = np.zeros(10**6, dtype=np.int64)
+    start = time.perf_counter()
+    GAUSSIAN.apply(sums, SystemBits())
+    LAPLACE.apply(sums, SystemBits())
+    assert time.perf_counter() - start < 4

@@ -1,0 +1,167 @@
+"""Noise on sums: the exact output law on all tiny neighbours costs what is claimed, no more.
+
+Laplace and cube noise are compared exactly (equality included), Gaussian and disc noise by
+certified balls. In each case half the noise is caught.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from functools import partial
+
+import pytest
+from flint import arb, ctx
+
+from mechanisms.k_norm_laws import cube_pmf, disc_pmf
+from zerodelta.audit.exact import (
+    ExpRational,
+    Law,
+    certainly_impure,
+    certainly_pure,
+    datasets,
+    hockey_stick,
+    neighbors,
+    rounded_gaussian_pmf,
+    rounded_gaussian_tail,
+    rounded_laplace_pmf,
+    rounded_laplace_tail,
+    shifted,
+    worst_ratio,
+)
+from zerodelta.mechanisms.gaussian import RoundedGaussian
+from zerodelta.mechanisms.k_norm import KNorm
+from zerodelta.mechanisms.laplace import RoundedLaplace
+
+HAIR = Fraction(1, 10**30)
+EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(5, 2)]
+
+
+def laplace_law(center: int, scale: Fraction, low: int, high: int) -> dict[float, ExpRational]:
+    pmf = partial(rounded_laplace_pmf, scale=scale)
+    tail = partial(rounded_laplace_tail, scale=scale)
+    return shifted(pmf, tail, center=center, low=low, high=high)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_laplace_on_a_sum_is_exactly_epsilon(epsilon: Fraction) -> None:
+    """Rows in {0, 1, 2}: replacing one moves the sum by 2 at most, and some pair by 2."""
+    mechanism = RoundedLaplace.for_epsilon(epsilon=epsilon, sensitivity=2)
+    laws = {rows: laplace_law(sum(rows), mechanism.scale, -1, 5) for rows in datasets(range(3), 2)}
+    pairs = list(neighbors(laws))
+    assert len(pairs) == 18
+    assert all(certainly_pure(laws[a], laws[b], epsilon) for a, b in pairs)
+    assert any(certainly_impure(laws[a], laws[b], epsilon - HAIR) for a, b in pairs)
+    worst = worst_ratio(laws, pairs)
+    assert abs(sum(worst.pair[0]) - sum(worst.pair[1])) == 2
+    assert float(worst.log_ratio) == pytest.approx(float(epsilon), rel=1e-12)
+
+
+@pytest.mark.parametrize("factor", [Fraction(1, 2), Fraction(999, 1000)])
+def test_too_little_laplace_noise_is_caught(factor: Fraction) -> None:
+    scale = RoundedLaplace.for_epsilon(epsilon=1, sensitivity=2).scale * factor
+    assert certainly_impure(laplace_law(0, scale, -1, 5), laplace_law(2, scale, -1, 5), 1)
+
+
+def test_laplace_on_counts_is_exactly_epsilon() -> None:
+    """One replaced row moves two counts by 1: l1 sensitivity 2; the joint law, both counts."""
+    epsilon = Fraction(3, 4)
+    mechanism = RoundedLaplace.for_epsilon(epsilon=epsilon, sensitivity=2)
+
+    def law(rows: tuple[int, ...], scale: Fraction) -> Law:
+        counts = [rows.count(key) for key in (0, 1)]
+        each = [laplace_law(count, scale, -1, 3) for count in counts]
+        return {(a, b): each[0][a] * each[1][b] for a, b in itertools.product(each[0], each[1])}
+
+    laws = {rows: law(rows, mechanism.scale) for rows in datasets(range(3), 2)}
+    pairs = list(neighbors(laws))
+    assert all(certainly_pure(laws[a], laws[b], epsilon) for a, b in pairs)
+    assert any(certainly_impure(laws[a], laws[b], epsilon - HAIR) for a, b in pairs)
+    half = {rows: law(rows, mechanism.scale / 2) for rows in laws}
+    assert any(certainly_impure(half[a], half[b], epsilon) for a, b in pairs)
+
+
+def test_truncating_instead_of_rounding_is_caught() -> None:
+    """q + trunc(noise) doubles the mass at 0: the loss is ε + ln 2 (theory R)."""
+    scale = RoundedLaplace.for_epsilon(epsilon=1, sensitivity=1).scale
+
+    def truncated(k: int) -> ExpRational:
+        below = ExpRational.exp(-abs(k) / scale)
+        beyond = ExpRational.exp(-(abs(k) + 1) / scale)
+        mass: ExpRational = (below - beyond) * (1 if k == 0 else Fraction(1, 2))
+        return mass
+
+    p = {k: truncated(k) for k in range(-3, 5)}
+    q = {k: truncated(k - 1) for k in range(-3, 5)}
+    assert certainly_impure(p, q, Fraction(3, 2))
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(3)])
+def test_the_cube_law_is_a_law(scale: Fraction) -> None:
+    """max|round(z)| <= m with the probability that Gamma(2) <= m + 1/2."""
+    for most in range(4):
+        reach = range(-most, most + 1)
+        cells = (cube_pmf(i, j, scale) for i in reach for j in reach)
+        x = (most + Fraction(1, 2)) / scale
+        assert sum(cells, ExpRational.of(0)) == 1 - (1 + x) * ExpRational.exp(-x)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_cube_noise_is_exactly_epsilon(epsilon: Fraction) -> None:
+    """Rows in {0, 1}²: one replacement moves both coordinates, linf sensitivity 1."""
+    mechanism = KNorm.for_epsilon(epsilon=epsilon, norm=math.inf, dimension=2, sensitivity=1)
+    window = list(itertools.product(range(-3, 5), repeat=2))
+
+    def law(center: tuple[int, ...], scale: Fraction) -> Law:
+        return {(i, j): cube_pmf(i - center[0], j - center[1], scale) for i, j in window}
+
+    rows = list(itertools.product((0, 1), repeat=2))
+    laws = {row: law(row, mechanism.scale) for row in rows}
+    for a, b in itertools.combinations(rows, 2):
+        assert certainly_pure(laws[a], laws[b], epsilon)
+        assert certainly_impure(laws[a], laws[b], epsilon - HAIR)
+        half = law(a, mechanism.scale / 2), law(b, mechanism.scale / 2)
+        assert certainly_impure(*half, epsilon)
+
+
+def test_disc_noise_is_epsilon_and_nearly_tight() -> None:
+    """l2 sensitivity 1, scale 3: certified integrals over cells, shifted along an axis."""
+    mechanism = KNorm.for_epsilon(epsilon="1/3", norm=2, dimension=2, sensitivity=1)
+    assert mechanism.scale == 3
+    cells = [(8, 0), (2, 1), (-2, 2)]
+    p = {cell: disc_pmf(*cell, 3) for cell in cells}
+    q = {cell: disc_pmf(cell[0] + 1, cell[1], 3) for cell in cells}
+    assert certainly_pure(p, q, "1/3")
+    assert certainly_impure(p, q, "0.333")
+
+
+def gaussian_law(center: int, variance: Fraction, reach: int) -> dict[float, arb]:
+    pmf = partial(rounded_gaussian_pmf, variance=variance)
+    tail = partial(rounded_gaussian_tail, variance=variance)
+    return shifted(pmf, tail, center=center, low=-reach, high=reach)
+
+
+def log_delta(variance: Fraction, shift: int, epsilon: Fraction, reach: int) -> arb:
+    """ln of the exact δ; joining the tails loses nothing, as the ratio is monotone."""
+    law, other = gaussian_law(shift, variance, reach), gaussian_law(0, variance, reach)
+    with ctx.workprec(256):
+        total = hockey_stick(law, other, epsilon)
+        assert isinstance(total, arb)
+        return total.log()
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(0), Fraction(1, 4), Fraction(1), Fraction(3)])
+@pytest.mark.parametrize(
+    ("variance", "shift"),
+    [(Fraction(1, 2), 1), (Fraction(4), 1), (Fraction(4), 3), (Fraction(90), 10)],
+)
+def test_gaussian_delta_is_at_most_what_is_claimed(
+    epsilon: Fraction, variance: Fraction, shift: int
+) -> None:
+    mechanism = RoundedGaussian(sensitivity_squared=shift**2, variance=variance)
+    exact = log_delta(variance, shift, epsilon, reach=60)
+    assert exact <= mechanism.claim.log_delta(epsilon)
+    if variance > 50:
+        assert float(exact) == pytest.approx(mechanism.claim.log_delta(epsilon), abs=0.02)
+    assert log_delta(variance / 2, shift, epsilon, reach=60) > mechanism.claim.log_delta(epsilon)

@@ -1,0 +1,101 @@
+"""Calibration ends on the safe side, next to the optimum, and in time."""
+
+from __future__ import annotations
+
+import math
+import time
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from zerodelta.errors import ParameterError
+from zerodelta.privacy.calibration import calibrate
+from zerodelta.privacy.claims import ZCDP, GaussianDP
+from zerodelta.privacy.threshold import safe_end
+
+GRID = [(e, ell) for e in ("1/1000", "1/10", 1, 50) for ell in (-1.0, -10.0, -1e3, -1e6)]
+BEYOND = 1 + Fraction(1, 10**9)
+
+
+def check(epsilon: Any, log_delta: float) -> None:
+    found = calibrate(epsilon=epsilon, log_delta=log_delta, sensitivity="3/2")
+    assert found.epsilon == Fraction(epsilon)
+    assert ZCDP(found.rho).log_delta(epsilon) <= log_delta
+    assert ZCDP(found.rho * BEYOND).log_delta(epsilon) > log_delta
+    assert GaussianDP(mu_squared=found.mu_squared).log_delta(epsilon) <= log_delta
+    assert GaussianDP(mu_squared=found.mu_squared * BEYOND).log_delta(epsilon) > log_delta
+    assert found.variance is not None
+    used = Fraction(9, 4) / found.variance
+    assert GaussianDP(mu_squared=used).log_delta(epsilon) <= log_delta
+    assert used <= found.mu_squared <= used * BEYOND
+    assert found.rho <= found.mu_squared / 2  # μ-GDP says more than μ²/2-zCDP
+
+
+@pytest.mark.parametrize(("epsilon", "log_delta"), GRID)
+def test_results_are_safe_and_next_to_the_optimum(epsilon: Any, log_delta: float) -> None:
+    check(epsilon, log_delta)
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(
+    st.floats(min_value=math.log(1e-3), max_value=math.log(50)),
+    st.floats(min_value=0, max_value=math.log(1e6)),
+)
+def test_results_are_safe_anywhere(log_epsilon: float, log_ell: float) -> None:
+    check(math.exp(log_epsilon), -math.exp(log_ell))
+
+
+def test_each_takes_less_than_20_ms() -> None:
+    start = time.perf_counter()
+    for epsilon, log_delta in GRID:
+        calibrate(epsilon=epsilon, log_delta=log_delta, sensitivity=1)
+    assert (time.perf_counter() - start) / len(GRID) < 0.02
+
+
+def test_variance_is_only_for_a_sensitivity() -> None:
+    assert calibrate(epsilon=1, log_delta=-9.0).variance is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"epsilon": 0},
+        {"log_delta": 0.0},
+        {"log_delta": 0.1},
+        {"log_delta": -math.inf},
+        {"sensitivity": 0},
+    ],
+)
+def test_malformed_parameters_are_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError):
+        calibrate(**{"epsilon": 1, "log_delta": -9.0, **change})
+
+
+@pytest.mark.parametrize("at", [0.0, 5e-324, 1e-30, 0.1, 1.0, 12345.678, 1e300])
+def test_a_crossing_is_found_to_the_float_from_either_side(at: float) -> None:
+    for steep in (lambda x: x - at, lambda x: -1.0 if x <= at else math.inf):
+        assert safe_end(steep, safe=0.0, unsafe=1.7e308) == at
+    found = safe_end(lambda x: -1.0 if x > at else 1.0, safe=1.7e308, unsafe=0.0)
+    assert found == math.nextafter(at, math.inf)
+
+
+def test_no_search_takes_more_than_a_few_hundred_steps() -> None:
+    for power in (1, 3, 9, 33):
+        calls = 0
+
+        def excess(x: float, power: int = power) -> float:
+            nonlocal calls
+            calls += 1
+            return math.copysign(abs(x - 0.7) ** power, x - 0.7)
+
+        found = safe_end(excess, safe=0.0, unsafe=1e9)
+        assert excess(found) <= 0
+        assert calls < 300
+
+
+def test_a_start_that_is_not_safe_is_refused() -> None:
+    with pytest.raises(ValueError, match="safe side"):
+        safe_end(lambda x: 1.0, safe=0.0, unsafe=1.0)

@@ -1,0 +1,311 @@
+"""Claims against 120-digit mpmath, and the laws that every claim obeys."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import mp, mpf
+
+from privacy.profiles import gaussian_delta, real, zcdp_log_delta
+from zerodelta.errors import ParameterError
+from zerodelta.privacy.claims import (
+    RDP,
+    ZCDP,
+    ApproxDP,
+    Claim,
+    GaussianDP,
+    PureDP,
+    claim_from_numbers,
+)
+from zerodelta.privacy.composition import Composed, compose
+from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.step import Step
+from zerodelta.privacy.subsampling import subsampled_gaussian
+
+EXAMPLES: dict[str, Claim] = {
+    "pure": PureDP("3/10"),
+    "bounded range": PureDP("3/10", bounded_range=True),
+    "approximate": ApproxDP("1/2", -40.0),
+    "zcdp": ZCDP("1/300"),
+    "gaussian": GaussianDP("1/20", neighbors=Neighbors.ADD_REMOVE),
+    "rdp table": RDP({2: "1/300", 30: "1/20", "100.5": "1/5"}),
+    "rdp function": RDP(lambda order: order / 300),
+    "subsampled": subsampled_gaussian(
+        rows=500, batch=5, sensitivity_squared=4, variance=64, steps=50
+    ),
+    "composed": compose(GaussianDP("1/20"), PureDP("1/9", bounded_range=True), PureDP("1/50")),
+    "composed failing": compose(ZCDP("1/300"), ApproxDP("1/50", -70.0), RDP({8: "1/9"})),
+}
+every_claim = pytest.mark.parametrize("claim", EXAMPLES.values(), ids=EXAMPLES.keys())
+
+
+@pytest.fixture(autouse=True)
+def _many_digits() -> Iterator[None]:
+    with mp.workdps(120):
+        yield
+
+
+def assert_just_above(found: float, truth: mpf, relative: float = 1e-12) -> None:
+    assert mpf(found) >= truth
+    assert mpf(found) - truth <= relative * (abs(truth) + mpf("1e-300"))
+
+
+@pytest.mark.parametrize("target", [-1.0, -30.0, -1e3, -1e5, -1e6])
+@pytest.mark.parametrize("epsilon", ["1/1000", "1/10", 1, 50])
+def test_gaussian_and_zcdp_profiles_are_the_real_ones_rounded_up(
+    epsilon: Any, target: float
+) -> None:
+    t, ell = float(Fraction(epsilon)), -target
+    rho = Fraction((math.sqrt(ell + t) - math.sqrt(ell)) ** 2)
+    with mp.workdps(60):
+        truth = zcdp_log_delta(rho, epsilon)
+        assert_just_above(ZCDP(rho).log_delta(epsilon), truth)
+    delta = mp.log(gaussian_delta(2 * rho, real(epsilon)))
+    assert_just_above(GaussianDP(mu_squared=2 * rho).log_delta(epsilon), delta)
+
+
+def test_a_table_and_a_function_prove_what_zcdp_proves() -> None:
+    rng = random.Random(3)
+    for _ in range(50):
+        rho, t = Fraction(10 ** rng.uniform(-8, 1)), Fraction(10 ** rng.uniform(-2, 1))
+        exact = ZCDP(rho).log_delta(t)
+        function = RDP(lambda order, rho=rho: Fraction(order) * rho)
+        assert function.log_delta(t) == pytest.approx(exact, rel=1e-12, abs=1e-12)
+        integers = RDP(lambda order, rho=rho: order * rho, integer_orders=True).log_delta(t)
+        assert exact * (1 + 1e-12) <= integers <= 0
+        table = RDP({order: rho * order for order in (Fraction(3, 2), 2, 3, 50, 10**4, 10**6)})
+        assert exact * (1 + 1e-12) <= table.log_delta(t) <= 0
+
+
+def test_a_function_of_integers_is_asked_for_integers_and_one_of_reals_for_floats() -> None:
+    seen: list[Any] = []
+    RDP(lambda order: seen.append(order) or order / 9, integer_orders=True).log_delta(1)
+    assert {type(order) for order in seen} == {int}
+    seen.clear()
+    RDP(lambda order: seen.append(order) or order / 9).log_delta(1)
+    assert {type(order) for order in seen} == {float}
+    assert all(order > 1 for order in seen)
+
+
+def test_orders_that_overflow_or_are_infinite_are_passed_over() -> None:
+    def curve(order: float) -> float:
+        return order / 300 if order < 20 else math.inf if order < 50 else math.exp(order**2)
+
+    found = RDP(curve).log_delta(1)
+    best = min(
+        (a - 1) * (a / 300 - 1) + (a - 1) * math.log1p(-1 / a) - math.log(a) for a in (19.9999, 20)
+    )
+    assert found == pytest.approx(best, rel=1e-3)
+    assert RDP(lambda order: math.nan).log_delta(1) == 0.0
+
+
+def test_pure_below_its_epsilon_is_randomised_response() -> None:
+    for epsilon in ("1/1000", 1, 30):
+        for fraction in (0, Fraction(1, 3), 1 - Fraction(1, 10**12)):
+            t = Fraction(epsilon) * fraction
+            e, s = mp.exp(real(epsilon)), mp.exp(real(t))
+            truth = mp.log(e / (1 + e) - s / (1 + e))
+            assert_just_above(PureDP(epsilon).log_delta(t), truth)
+
+
+def test_bounded_range_is_the_worst_two_point_loss() -> None:
+    for epsilon, t in ((1.0, 0.0), (1.0, 0.7), (5.0, 2.0)):
+        best = 0.0
+        for step in range(1, 20000):
+            top = epsilon * step / 20000  # the loss is top or top - ε; e^loss has mean 1
+            chance = (1 - math.exp(top - epsilon)) / (math.exp(top) - math.exp(top - epsilon))
+            best = max(best, chance * (math.exp(top) - math.exp(t)))
+        found = PureDP(epsilon, bounded_range=True).log_delta(t)
+        assert math.log(best) <= found <= math.log(best) + 1e-6
+        assert found < PureDP(epsilon).log_delta(t)
+
+
+def test_approximate_below_its_epsilon_is_reveal_or_respond() -> None:
+    for log_delta in (-1.0, -40.0, -1e6):
+        for t in (0, Fraction(1, 2), 1 - Fraction(1, 10**30)):
+            d, e, s = mp.exp(mpf(log_delta)), mp.e, mp.exp(real(t))
+            truth = mp.log(d + (1 - d) * (e - s) / (1 + e))
+            assert_just_above(ApproxDP(1, log_delta).log_delta(t), truth)
+    assert ApproxDP(1, -1e6).log_delta(1) == ApproxDP(1, -1e6).log_delta(9) == -1e6
+
+
+def test_delta_is_converted_upwards() -> None:
+    for delta in (1e-12, "1e-400", Fraction(1, 3), 5e-324, 1):
+        found = ApproxDP(1, delta=delta).log_delta(1)
+        assert_just_above(found, mp.log(real(delta)))
+
+
+@pytest.mark.parametrize("delta", [0, 0.0, -0.0, "0", Fraction(0)])
+def test_a_delta_of_zero_is_refused_with_the_reason(delta: Any) -> None:
+    with pytest.raises(ParameterError, match=r"underflows to 0\.0.*log_delta=.*PureDP"):
+        ApproxDP(1, delta=delta)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: ApproxDP(1),
+        lambda: ApproxDP(1, -3.0, delta=0.1),
+        lambda: ApproxDP(1, -math.inf),
+        lambda: ApproxDP(1, 0.5),
+        lambda: ApproxDP(1, math.nan),
+        lambda: ApproxDP(1, delta=1.5),
+        lambda: ApproxDP(1, delta=-1e-9),
+        lambda: PureDP(-1),
+        lambda: PureDP(math.inf),
+        lambda: PureDP(1, bounded_range=2),
+        lambda: PureDP(1, neighbors="replace"),
+        lambda: ZCDP("-1/2"),
+        lambda: GaussianDP(),
+        lambda: GaussianDP(1, mu_squared=1),
+        lambda: GaussianDP(-1),
+        lambda: RDP({}),
+        lambda: RDP({1: 0.5}),
+        lambda: RDP({2: -0.5}),
+        lambda: RDP({2: 0.5, "2": 1}),
+        lambda: RDP(3),
+        lambda: RDP(lambda order: -1.0).log_delta(1),
+        lambda: PureDP(1).log_delta(-1),
+        lambda: PureDP(1).epsilon(0.5),
+        lambda: PureDP(1).epsilon(math.nan),
+    ],
+)
+def test_malformed_parameters_are_refused(make: Any) -> None:
+    with pytest.raises(ParameterError):
+        make()
+
+
+@every_claim
+def test_log_delta_never_grows_with_epsilon(claim: Claim) -> None:
+    values = [claim.log_delta(Fraction(step, 16)) for step in range(64)]
+    assert all(next_ <= value <= 0 for value, next_ in zip(values, values[1:], strict=False))
+    assert values[-1] < values[0]
+
+
+@every_claim
+@pytest.mark.parametrize("target", [-0.5, -3.0, -20.0, -60.0])
+def test_epsilon_inverts_log_delta_from_the_safe_side(claim: Claim, target: float) -> None:
+    epsilon = claim.epsilon(target)
+    if math.isinf(epsilon):
+        assert claim.log_delta(10**9) > target
+        return
+    assert claim.log_delta(epsilon) <= target
+    if epsilon > 0:
+        assert claim.log_delta(epsilon * (1 - 1e-9)) > target
+
+
+def test_epsilon_where_there_is_none_or_nothing_to_protect() -> None:
+    assert ApproxDP(1, -5.0).epsilon(-5.1) == math.inf
+    assert ApproxDP("1/3", -5.0).epsilon(-5.0) == math.nextafter(1 / 3, 1)
+    assert PureDP("1/3").epsilon(-math.inf) == math.nextafter(1 / 3, 1)
+    assert ZCDP(1).epsilon(-math.inf) == math.inf
+    for nothing in (PureDP(0), ZCDP(0), GaussianDP(0)):
+        assert nothing.log_delta(0) == -math.inf
+        assert nothing.epsilon(-math.inf) == 0.0
+
+
+@settings(derandomize=True, deadline=None, max_examples=60)
+@given(
+    st.fractions(min_value="1/100000", max_value=4, max_denominator=10**6),
+    st.floats(min_value=-1e6, max_value=-1e-3),
+)
+def test_epsilon_of_gaussian_and_zcdp_is_safe_at_any_target(size: Fraction, target: float) -> None:
+    for claim in (GaussianDP(mu_squared=size), ZCDP(size)):
+        assert claim.log_delta(claim.epsilon(target)) <= target
+
+
+@every_claim
+def test_numbers_survive_a_certificate(claim: Claim) -> None:
+    epsilons = [Fraction(1, 3), Fraction(2)]
+    before = [claim.log_delta(epsilon) for epsilon in epsilons]
+    for numbers in (claim.numbers(), dict(Step(theorem="given", numbers=claim.numbers()).numbers)):
+        again = claim_from_numbers(numbers, claim.neighbors)
+        assert type(again) is type(claim)
+        assert again.neighbors is claim.neighbors
+        assert again.numbers() == claim.numbers()
+        # a table may contain, for one of the two, an order that serves the other still better
+        for epsilon, value in zip(epsilons, before, strict=True):
+            assert again.log_delta(epsilon) == pytest.approx(value, rel=1e-9)
+            assert again.log_delta(epsilon) <= value * (1 - 1e-9)
+    written = json.dumps(dict(Step(theorem="given", numbers=claim.numbers()).numbers))
+    restored = claim_from_numbers(json.loads(written), claim.neighbors)
+    assert restored.numbers() == claim.numbers()
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        {},
+        {"kind": "pure"},
+        {"kind": "secret", "epsilon": 1},
+        {"kind": ["pure"], "epsilon": 1, "bounded_range": 0},
+        {"kind": "pure", "epsilon": 1, "bounded_range": 2},
+        {"kind": "pure", "epsilon": 1, "bounded_range": "0"},
+        {"kind": "pure", "epsilon": 1, "bounded_range": 0, "delta": 0},
+        {"kind": "pure", "epsilon": [1], "bounded_range": 0},
+        {"kind": "approximate", "epsilon": 1, "log_delta": "-inf"},
+        {"kind": "approximate", "epsilon": 1, "log_delta": "nan"},
+        {"kind": "approximate", "epsilon": 1, "log_delta": "small"},
+        {"kind": "approximate", "epsilon": 1, "log_delta": None},
+        {"kind": "approximate", "epsilon": 1, "log_delta": [-3]},
+        {"kind": "gaussian", "mu_squared": -1},
+        {"kind": "gaussian", "mu_squared": None},
+        {"kind": "zcdp", "rho": "x"},
+        {"kind": "rdp", "orders": [2], "values": []},
+        {"kind": "rdp", "orders": [], "values": []},
+        {"kind": "rdp", "orders": [2, "2"], "values": [1, 1]},
+        {"kind": "rdp", "orders": "23", "values": "11"},
+        {"kind": "rdp", "orders": [1], "values": [1]},
+    ],
+)
+def test_malformed_numbers_are_refused(numbers: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError):
+        claim_from_numbers(numbers, Neighbors.REPLACE)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("mu_squared", "-1"),
+        ("rho", None),
+        ("pure", [["1", 0]]),
+        ("pure", [["1", 0, 0]]),
+        ("pure", [["1", 0, -5]]),
+        ("pure", [["-1", 0, 1]]),
+        ("pure", 7),
+        ("rdp", [[2]]),
+        ("rdp", [[2], [-1]]),
+        ("rdp", 5),
+        ("log_delta", "0.5"),
+        ("log_delta", "nan"),
+    ],
+)
+def test_malformed_compositions_are_refused(name: str, value: Any) -> None:
+    claim = EXAMPLES["composed failing"]
+    assert isinstance(claim, Composed)
+    numbers = {**claim.numbers(), name: value}
+    with pytest.raises(ParameterError):
+        claim_from_numbers(numbers, Neighbors.REPLACE)
+
+
+def test_a_function_curve_tabulates_the_orders_its_answers_rest_on() -> None:
+    claim = RDP(lambda order: order / 300)
+    values = {epsilon: claim.log_delta(epsilon) for epsilon in (1, 2, 5)}
+    restored = claim_from_numbers(claim.numbers(), Neighbors.REPLACE)
+    assert {epsilon: restored.log_delta(epsilon) for epsilon in values} == values
+
+
+def test_claims_are_values() -> None:
+    assert PureDP(0.5) == PureDP("1/2") != PureDP("1/2", bounded_range=True)
+    assert hash(GaussianDP(2)) == hash(GaussianDP(mu_squared=4))
+    assert repr(ZCDP("1/3")) == "ZCDP(rho=1/3, neighbors=replace)"
+    with pytest.raises(AttributeError):
+        PureDP(1).exact_epsilon = Fraction(0)  # type: ignore[misc]
