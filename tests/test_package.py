@@ -27,11 +27,23 @@ def modules() -> list[ModuleType]:
 
 
 def test_all_is_the_public_surface() -> None:
-    public = {name for name in vars(zerodelta) if not name.startswith("_")}
-    submodules = {info.name for info in pkgutil.iter_modules(zerodelta.__path__)}
-    allowed = set(zerodelta.__all__) | submodules | {"annotations"}
-    assert public <= allowed
+    assert set(dir(zerodelta)) == set(zerodelta.__all__)
     assert all(hasattr(zerodelta, name) for name in zerodelta.__all__)
+    assert set(zerodelta._HOME) <= set(zerodelta.__all__)
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = zerodelta.no_such_name
+
+
+def test_purify_is_callable_before_and_after_its_package_is_loaded() -> None:
+    code = (
+        "import zerodelta as zd\n"
+        "options = dict(space=zd.Finite(4), claim=zd.GaussianDP('0.1'), epsilon=1)\n"
+        "zd.purify(1, **options)\n"
+        "import zerodelta.purify.mix\n"
+        "assert zd.verify(zd.purify(1, **options).certificate)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_every_module_lists_what_exists() -> None:

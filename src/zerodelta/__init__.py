@@ -1,6 +1,15 @@
-"""zerodelta publishes results under pure differential privacy (δ = 0), exactly."""
+"""zerodelta publishes results under pure differential privacy (δ = 0), exactly.
+
+>>> import zerodelta as zd
+>>> release = zd.purify(3, space=zd.Finite(16), claim=zd.GaussianDP("0.2"), epsilon=1)
+>>> zd.verify(release.certificate)
+True
+"""
 
 from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from zerodelta.errors import (
     BudgetError,
@@ -11,14 +20,80 @@ from zerodelta.errors import (
     ZeroDeltaError,
 )
 
+if TYPE_CHECKING:
+    from zerodelta.privacy.calibration import calibrate
+    from zerodelta.privacy.certificate import Certificate
+    from zerodelta.privacy.claims import RDP, ZCDP, ApproxDP, GaussianDP, PureDP
+    from zerodelta.privacy.composition import compose
+    from zerodelta.privacy.neighbors import Neighbors
+    from zerodelta.privacy.release import Release
+    from zerodelta.privacy.verify import verify
+    from zerodelta.purify.channel import is_purifier
+    from zerodelta.purify.plan import Plan, plan, purify
+    from zerodelta.spaces import Ball, Box, Finite, Multiset, Subsets
+
 __version__ = "0.1.0"
 
+_HOME = {
+    "ApproxDP": "privacy.claims",
+    "Ball": "spaces",
+    "Box": "spaces",
+    "Certificate": "privacy.certificate",
+    "Finite": "spaces",
+    "GaussianDP": "privacy.claims",
+    "Multiset": "spaces",
+    "Neighbors": "privacy.neighbors",
+    "Plan": "purify.plan",
+    "PureDP": "privacy.claims",
+    "RDP": "privacy.claims",
+    "Release": "privacy.release",
+    "Subsets": "spaces",
+    "ZCDP": "privacy.claims",
+    "calibrate": "privacy.calibration",
+    "compose": "privacy.composition",
+    "is_purifier": "purify.channel",
+    "plan": "purify.plan",
+    "purify": "purify.plan",
+    "verify": "privacy.verify",
+}
+"""Where each public name lives; it is imported on first use, so that `import zerodelta` is fast."""
+
 __all__ = [
+    "RDP",
+    "ZCDP",
+    "ApproxDP",
+    "Ball",
+    "Box",
     "BudgetError",
+    "Certificate",
     "CertificateError",
     "EntropyError",
+    "Finite",
+    "GaussianDP",
     "GuaranteeError",
+    "Multiset",
+    "Neighbors",
     "ParameterError",
+    "Plan",
+    "PureDP",
+    "Release",
+    "Subsets",
     "ZeroDeltaError",
     "__version__",
+    "calibrate",
+    "compose",
+    "is_purifier",
+    "plan",
+    "purify",
+    "verify",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'zerodelta' has no attribute {name!r}")
+    return getattr(import_module(f"zerodelta.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -82,13 +82,18 @@ def test_a_table_answers_with_the_next_larger_order() -> None:
     both = SumCurve((table, integers, LinearCurve(Fraction(1, 2))), 2)
     assert both.value(Fraction(3)) == 2 * (3 + 30 + Fraction(3, 2))
     assert both.value(Fraction(9, 2)) is None
-    assert both.candidates() == (2, 4)
+    assert both.candidates() == (Fraction(2), Fraction(4))
     assert both.integer
 
 
 def test_a_function_of_floats_is_asked_for_an_order_that_is_not_smaller() -> None:
     asked: list[float] = []
-    FunctionCurve(lambda order: asked.append(order) or 1.0).value(Fraction(7, 3))
+
+    def curve(order: float) -> float:
+        asked.append(order)
+        return 1.0
+
+    FunctionCurve(curve).value(Fraction(7, 3))
     assert Fraction(asked[0]) >= Fraction(7, 3)
     assert math.nextafter(asked[0], 0) < Fraction(7, 3)
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.errors import ParameterError
-from zerodelta.exact.arb import ball
+from zerodelta.exact.arb import ball, precision
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.lazy import Draw, Integers, Reals, constant, rounded
 from zerodelta.exact.rational import Rational, as_count, as_rational

@@ -36,6 +36,11 @@ class Family(ABC):
 
     name: str
 
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """The number of coordinates that are rounded (0 on finite spaces)."""
+
     @abstractmethod
     def rounding(self, budget: float) -> float:
         """Return the l2 error (0-1 error on finite spaces) at a mass ratio of `budget` nats."""
@@ -64,6 +69,10 @@ class FiniteFamily(Family):
 
     space: FiniteSpace
     name = "mixing on a finite space (B1)"
+
+    @property
+    def dimension(self) -> int:
+        return 0
 
     def rounding(self, budget: float) -> float:
         return 0.0
@@ -94,10 +103,10 @@ class GridFamily(Family):
         return self.box.dimension
 
     def rounding(self, budget: float) -> float:
-        return self._sides() / math.sqrt(12) * math.exp(-budget / self.dimension)
+        return self.box.diameter() / math.sqrt(12) * math.exp(-budget / self.dimension)
 
     def displacement(self) -> float:
-        return self._sides() / math.sqrt(6)
+        return self.box.diameter() / math.sqrt(6)
 
     def least_budget(self) -> float:
         return self.dimension * math.log(2)
@@ -114,9 +123,6 @@ class GridFamily(Family):
             Fraction(cells),
             lambda k: k - 1,
         )
-
-    def _sides(self) -> float:
-        return math.sqrt(float(np.sum(self.box.widths() ** 2)))
 
 
 @final

@@ -240,7 +240,7 @@ def _check_norm(lattice: BallLattice, norm: int) -> None:
 
 def _grid_error(lattice: GridLattice, weight: float, *, window: int) -> float:
     """Return √(Σ side²/12)·window/K + w √(Σ side²/6): all sides, two independent uniform points."""
-    sides = math.sqrt(float(np.sum(lattice.box.widths() ** 2)))
+    sides = lattice.box.diameter()
     rounding = sides * window / lattice.cells / math.sqrt(12)
     return rounding + weight * sides / math.sqrt(6)
 

@@ -12,20 +12,19 @@ from fractions import Fraction
 from typing import Any, final
 
 from zerodelta.errors import GuaranteeError, ParameterError
-from zerodelta.exact.arb import lower
 from zerodelta.exact.bits import BitSource, SystemBits, is_private
-from zerodelta.exact.rational import Rational, as_positive, as_rational
+from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.privacy.calibration import Calibration, calibrate
-from zerodelta.privacy.certificate import OS_ENTROPY, REPLAYED, Certificate
+from zerodelta.privacy.certificate import REPLAYED, Certificate
 from zerodelta.privacy.claims import Claim, PureDP
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status, Step
-from zerodelta.privacy.theorems.mixing import as_weight
+from zerodelta.privacy.theorems.mixing import as_weight, largest_log_delta, smallest_weight
 from zerodelta.privacy.verify import verify
 from zerodelta.purify.channel import Mixing
 from zerodelta.purify.families import Family, families_for
-from zerodelta.purify.search import Candidate, best_candidate, predicted_noise
-from zerodelta.spaces import Space
+from zerodelta.purify.search import Candidate, Target, best_candidate
+from zerodelta.spaces import FiniteSpace, Space
 
 __all__ = ["Plan", "plan", "purify"]
 
@@ -136,9 +135,11 @@ class Plan:
             f"Plan for {self.space!r}: pure ε = {self.epsilon}, δ = 0",
             f"  base must satisfy  ln δ(ε) <= {self.log_delta:.6g},  or ρ <= {float(self.rho):.6g}",
         ]
-        if self.sigma is not None:
-            rows.append(f"  or Gaussian noise  σ >= {self.sigma:.6g} for l2 sensitivity "
-                        f"{float(self.sensitivity or 0):g}")
+        if self.sigma is not None and self.sensitivity is not None:
+            rows.append(
+                f"  or Gaussian noise  σ >= {self.sigma:.6g} "
+                f"for l2 sensitivity {float(self.sensitivity):g}"
+            )
         rows.append("  channel                                    weight     nats      error")
         for candidate in self.candidates:
             mark = "->" if candidate is self.candidates[0] else "  "
@@ -147,3 +148,125 @@ class Plan:
                 f"{candidate.budget:9.5g} {candidate.error:10.4g}"
             )
         return "\n".join(rows)
+
+
+def plan(
+    space: Space,
+    *,
+    epsilon: Rational,
+    failure: Rational = DEFAULT_FAILURE,
+    resolution: Rational | None = None,
+    sensitivity: Rational | None = None,
+    base: Claim | None = None,
+) -> Plan:
+    """Choose channel, mixing weight and resolution for a space, from public numbers only.
+
+    `failure` is the largest mixing weight allowed. With `base` (what the hidden mechanism
+    satisfies) the plan publishes as finely as that allows; with `sensitivity` (the l2 sensitivity
+    of the hidden vector) it trades resolution against the Gaussian noise the base will need;
+    otherwise `resolution` sets the spacing, or B2's optimal split for the given `failure` does.
+
+    >>> from zerodelta.spaces import Finite
+    >>> round(plan(Finite(37), epsilon="0.83", failure="0.01").log_delta, 4)
+    -7.9488
+    """
+    exact_sensitivity = None if sensitivity is None else as_positive(sensitivity, "sensitivity")
+    target = Target(
+        epsilon=as_positive(epsilon, "epsilon"),
+        failure=as_weight(failure),
+        log_delta=None if base is None else base.log_delta(epsilon),
+        resolution=None if resolution is None else float(as_positive(resolution, "resolution")),
+        sensitivity=None if exact_sensitivity is None else float(exact_sensitivity),
+    )
+    if not isinstance(space, Space):
+        raise ParameterError(
+            "space",
+            space,
+            expected="a space: Finite, Subsets, Multiset, Box or Ball",
+            remedy="say what may be published, such as zd.Finite(16) or zd.Ball(10, 1.0)",
+        )
+    families = families_for(space)
+    found = [best for family in families if (best := best_candidate(family, target)) is not None]
+    if not found:
+        raise GuaranteeError(_out_of_reach(families[0], target))
+    ranked = sorted(found, key=lambda candidate: candidate.error)
+    purifier = _built(ranked[0], target)
+    log_delta = purifier.log_delta_required(target.epsilon)
+    return Plan(
+        space=space,
+        epsilon=target.epsilon,
+        purifier=purifier,
+        log_delta=log_delta,
+        base=base,
+        calibration=calibrate(
+            epsilon=target.epsilon, log_delta=min(log_delta, 0.0), sensitivity=exact_sensitivity
+        ),
+        sensitivity=exact_sensitivity,
+        candidates=tuple(ranked),
+    )
+
+
+def purify(
+    value: Any,
+    *,
+    space: Space,
+    claim: Claim,
+    epsilon: Rational,
+    failure: Rational = DEFAULT_FAILURE,
+    resolution: Rational | None = None,
+) -> Release:
+    """Publish a value of a mechanism with `claim` on `space`, pure ε-DP, in one call.
+
+    Raises `GuaranteeError`, with the number of nats missing, if the claim cannot reach ε.
+
+    Neighbors: those of the claim. Guarantee: B1/B2/R(v), whichever the plan chose; the claim itself
+    is the caller's word, so the certificate is `asserted`. Public: everything but the value.
+
+    >>> from zerodelta.privacy.claims import GaussianDP
+    >>> from zerodelta.spaces import Finite
+    >>> release = purify(3, space=Finite(16), claim=GaussianDP("1/10"), epsilon=1)
+    >>> release.certificate.claim.exact_epsilon
+    Fraction(1, 1)
+    """
+    made = plan(space, epsilon=epsilon, failure=failure, resolution=resolution, base=claim)
+    return made.purify(value)
+
+
+def _built(candidate: Candidate, target: Target) -> Mixing:
+    """Build the channel within the certified budget; on a finite space, at the smallest weight."""
+    weight = candidate.weight
+    if target.log_delta is None:
+        return candidate.family.build(candidate.budget, weight)
+    if isinstance(getattr(candidate.family, "space", None), FiniteSpace):
+        weight = min(
+            target.failure,
+            smallest_weight(
+                epsilon=target.epsilon, log_delta=target.log_delta, log_mass=candidate.budget
+            ),
+        )
+    # what is certainly left for the mass ratio at this weight
+    allowed = largest_log_delta(epsilon=target.epsilon, weight=weight, log_mass=0.0)
+    budget = math.nextafter(allowed - target.log_delta, -math.inf)
+    if target.resolution is not None:
+        budget = min(budget, candidate.budget)
+    return candidate.family.build(budget, weight)
+
+
+def _shortfall(made: Plan, claim: Claim) -> str:
+    actual = claim.log_delta(made.epsilon)
+    return (
+        f"the base mechanism does not reach ε = {made.epsilon}: ln δ(ε) is {actual:.6g}, the plan "
+        f"needs {made.log_delta:.6g}, {actual - made.log_delta:.3g} nats less. "
+        f"Add noise until ρ <= {float(made.rho):.4g}, or plan with a larger ε, a larger failure "
+        "probability or a coarser resolution."
+    )
+
+
+def _out_of_reach(family: Family, target: Target) -> str:
+    actual = 0.0 if target.log_delta is None else target.log_delta
+    needed = target.nats(float(target.failure)) - family.least_budget()
+    return (
+        f"the claim cannot reach ε = {target.epsilon} on this space: ln δ(ε) is {actual:.6g} and "
+        f"would have to be {needed:.6g}; it misses by {actual - needed:.4g} nats. Add noise to the "
+        "base mechanism, publish something smaller, or allow a larger ε or failure probability."
+    )

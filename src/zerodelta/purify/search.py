@@ -38,7 +38,7 @@ class Candidate:
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Target:
-    """What is fixed in advance: ε, the largest weight, and a base, a resolution or a sensitivity."""
+    """What is fixed in advance: ε, the largest weight; a base, a resolution, a sensitivity."""
 
     epsilon: Fraction
     failure: Fraction
@@ -104,9 +104,7 @@ def _at_weight(family: Family, target: Target, weight: float) -> Candidate | Non
     return Candidate(family=family, weight=_tidy(weight), budget=budget, error=error)
 
 
-def _balanced(
-    family: Family, target: Target, weight: float, least: float
-) -> tuple[float, float]:
+def _balanced(family: Family, target: Target, weight: float, least: float) -> tuple[float, float]:
     """Trade rounding against the base's own noise, which grows with the nats it must hide."""
 
     def error(budget: float) -> float:
