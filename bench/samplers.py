@@ -91,6 +91,7 @@ def opendp_speeds(make: str, norm: str) -> dict[int, float]:
     try:
         if not python.exists():
             subprocess.run([sys.executable, "-m", "venv", OPENDP], check=True)
+        if subprocess.run([python, "-c", "import opendp"], capture_output=True).returncode:
             subprocess.run(
                 [python, "-m", "pip", "install", "--quiet", "opendp"], check=True, timeout=600
             )

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, final
+from typing import final
 
 import numpy as np
+import numpy.typing as npt
 from flint import arb
-from scipy.special import gammaln, logsumexp
 
 from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball, upper
@@ -155,8 +155,10 @@ class _Terms:
     def estimate(self) -> float:
         """Return ln(1 + 2S) in floats."""
         log = _FloatLog(self.order, self.rate, self.mu_squared)
-        k = np.concatenate([np.arange(first, last + 1.0) for first, last in self.windows])
-        return float(np.logaddexp(0.0, math.log(2) + logsumexp(log.term(k))))
+        logs = np.concatenate([log.terms(first, last) for first, last in self.windows])
+        top = float(logs.max())
+        log_twice = math.log(2) + top + math.log(np.exp(logs - top).sum())
+        return float(np.logaddexp(0.0, log_twice))
 
     def total(self) -> arb:
         """Return a ball whose upper end is at least S; nearly tight."""
@@ -239,15 +241,24 @@ class _FloatLog:
         self.log_rate, self.log_rest = math.log(rate), math.log1p(-rate)
         self.half = float(mu_squared) / 2
 
-    def bound(self, k: Any) -> Any:
+    def bound(self, k: int) -> float:
         """Return f(k)."""
         a = self.order
-        choose = gammaln(a + 1) - gammaln(k + 1) - gammaln(a - k + 1)
+        choose = math.lgamma(a + 1) - math.lgamma(k + 1) - math.lgamma(a - k + 1)
         return choose + (a - k) * self.log_rest + k * self.log_rate + k * (k - 1) * self.half
 
-    def term(self, k: Any) -> Any:
+    def term(self, k: int) -> float:
         """Return the logarithm of term k."""
-        return self.bound(k) + np.log(-np.expm1(-k * (k - 1) * self.half))
+        return float(self.terms(k, k)[0])
+
+    def terms(self, first: int, last: int) -> npt.NDArray[np.float64]:
+        """Return the logarithms of the terms first … last."""
+        k = np.arange(first, last + 1.0)
+        odds = self.log_rate - self.log_rest
+        slopes = np.log((self.order - k[:-1]) / (k[:-1] + 1)) + odds + 2 * self.half * k[:-1]
+        bounds = self.bound(first) + np.concatenate([[0.0], np.cumsum(slopes)])
+        logs: npt.NDArray[np.float64] = bounds + np.log(-np.expm1(-k * (k - 1) * self.half))
+        return logs
 
     def slope(self, k: int) -> float:
         """Return f(k+1) - f(k)."""

@@ -26,7 +26,9 @@ __all__ = ["Family", "families_for"]
 
 Channel = TypeVar("Channel", bound=Mixing)
 
-_MOST_CELLS = 1 << 52
+_MOST_NATS = 34.0
+"""Nats per coordinate beyond which no channel gets finer: 2^-49 of the space, a float's limit."""
+
 _KERNEL_CELLS = 8
 """Lattice points per noise scale in the kernel family: its rounding is then negligible."""
 
@@ -103,7 +105,7 @@ class GridFamily(Family):
         return self.box.dimension
 
     def rounding(self, budget: float) -> float:
-        return self.box.diameter() / math.sqrt(12) * math.exp(-budget / self.dimension)
+        return self.box.diameter() / math.sqrt(12) / self._cells(budget)
 
     def displacement(self) -> float:
         return self.box.diameter() / math.sqrt(6)
@@ -116,13 +118,15 @@ class GridFamily(Family):
         return self.dimension * math.log(max(2, math.ceil(width / resolution)))
 
     def build(self, budget: float, weight: Fraction) -> GridMix:
-        cells = min(int(math.exp(min(budget / self.dimension, 36.0)) * (1 + 1e-9)), _MOST_CELLS)
         return _within(
             budget,
             lambda k: GridMix(lattice=self.box.grid(int(k)), mixing_weight=weight),
-            Fraction(cells),
+            Fraction(int(self._cells(budget) * (1 + 1e-9))),
             lambda k: k - 1,
         )
+
+    def _cells(self, budget: float) -> float:
+        return math.exp(min(budget / self.dimension, _MOST_NATS))
 
 
 @final
@@ -161,10 +165,9 @@ class GaussianFamily(Family):
 
     def _spacing(self, budget: float) -> float:
         d = self.dimension
-        variance = math.exp(min(2 * budget / d - 1, 80.0)) / (2 * math.pi)
+        variance = math.exp(2 * min(budget / d, _MOST_NATS) - 1) / (2 * math.pi)
         steps = math.sqrt(max(d * (variance - 1 / 12), 0.0)) - math.sqrt(d) / 2
-        least = float(self.ball.radius) * 2.0**-50
-        return max(float(self.ball.radius) / steps, least) if steps > 0 else math.inf
+        return max(1 / steps, 2.0**-49) * float(self.ball.radius) if steps > 0 else math.inf
 
 
 @final
@@ -206,7 +209,7 @@ class LaplaceFamily(Family):
     def _spacing(self, budget: float) -> float:
         if self._mass(1.0) > budget:
             return math.inf
-        low, high = 0.0, 35.0
+        low, high = 0.0, _MOST_NATS
         for _ in range(60):
             middle = (low + high) / 2
             low, high = (middle, high) if self._mass(math.exp(middle)) <= budget else (low, middle)
@@ -241,9 +244,8 @@ class KernelFamily(Family):
     def build(self, budget: float, weight: Fraction) -> KernelMix:
         spacing = _decimal_up(self._scale(budget) / _KERNEL_CELLS)
         body = Body(lattice=self.ball.lattice(spacing))
-        start = _decimal_up(
-            2 * body.radius / self.dimension * math.exp(1 - budget / self.dimension)
-        )
+        nats = min(budget / self.dimension, _MOST_NATS - 6)
+        start = _decimal_up(2 * body.radius / self.dimension * math.exp(1 - nats))
         return _within(
             budget,
             lambda b: KernelMix(
@@ -255,7 +257,7 @@ class KernelFamily(Family):
 
     def _scale(self, budget: float) -> float:
         d = self.dimension
-        return 2 * float(self.ball.radius) / d * math.exp(1 - budget / d)
+        return 2 * float(self.ball.radius) / d * math.exp(1 - min(budget / d, _MOST_NATS - 6))
 
 
 def families_for(space: Space) -> list[Family]:

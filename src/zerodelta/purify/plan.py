@@ -7,7 +7,7 @@ satisfy, and issues the certificate; the data only ever meets `Plan.purify`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, final
 
@@ -191,6 +191,12 @@ def plan(
         raise GuaranteeError(_out_of_reach(families[0], target))
     ranked = sorted(found, key=lambda candidate: candidate.error)
     purifier = _built(ranked[0], target)
+    chosen = replace(
+        ranked[0],
+        weight=purifier.mixing_weight,
+        budget=purifier.log_mass,
+        error=ranked[0].error if sensitivity is not None else purifier.expected_error(),
+    )
     log_delta = purifier.log_delta_required(target.epsilon)
     return Plan(
         space=space,
@@ -202,7 +208,7 @@ def plan(
             epsilon=target.epsilon, log_delta=min(log_delta, 0.0), sensitivity=exact_sensitivity
         ),
         sensitivity=exact_sensitivity,
-        candidates=tuple(ranked),
+        candidates=(chosen, *ranked[1:]),
     )
 
 
@@ -241,7 +247,9 @@ def _built(candidate: Candidate, target: Target) -> Mixing:
         weight = min(
             target.failure,
             smallest_weight(
-                epsilon=target.epsilon, log_delta=target.log_delta, log_mass=candidate.budget
+                epsilon=target.epsilon,
+                log_delta=target.log_delta,
+                log_mass=candidate.family.least_budget(),
             ),
         )
     # what is certainly left for the mass ratio at this weight

@@ -15,8 +15,8 @@ from zerodelta.purify.families import Family
 
 __all__ = ["Candidate", "Target", "best_candidate"]
 
-_WEIGHTS = [10 ** (-step / 8) for step in range(65)]
-"""Fractions of the largest weight that are tried: eight a decade, eight decades."""
+_WEIGHTS = [10 ** (-step / 4) for step in range(33)]
+"""Fractions of the largest weight that are tried: four a decade, eight decades."""
 
 
 @final
@@ -116,7 +116,7 @@ def _balanced(family: Family, target: Target, weight: float, least: float) -> tu
         return budget, error(budget)
     low, high = least, least + 40.0 * max(family.dimension, 1)
     ratio = (math.sqrt(5) - 1) / 2
-    for _ in range(40):
+    for _ in range(30):
         reach = (high - low) * ratio
         left, right = high - reach, low + reach
         low, high = (low, right) if error(left) < error(right) else (left, high)
