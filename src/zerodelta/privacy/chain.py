@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 
 from zerodelta.errors import CertificateError, GuaranteeError
 from zerodelta.exact.arb import ball, lower
-from zerodelta.exact.rational import as_rational
+from zerodelta.exact.rational import as_count, as_rational
 from zerodelta.privacy.claims import Claim, GaussianDP, PureDP, claim_from_numbers
-from zerodelta.privacy.composition import compose, zcdp_cost
+from zerodelta.privacy.composition import Composed, history, simplest, zcdp_cost
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.subsampling import subsampled_gaussian
@@ -49,19 +49,20 @@ __all__ = ["base_claim", "is_channel", "proves_epsilon"]
 Numbers: TypeAlias = Mapping[str, Any]
 
 
-def base_claim(steps: tuple[Step, ...]) -> Claim:
+def base_claim(steps: tuple[Step, ...]) -> Composed:
     """Return what the base steps prove together."""
     if not steps:
         raise CertificateError("a step is missing: no base mechanism is stated; add its step.")
-    return compose(*(_single(step) for step in steps))
+    return history(_single(step) for step in steps)
 
 
-def _single(step: Step) -> Claim:
+def _single(step: Step) -> tuple[Claim, int]:
+    """Return the claim of one base step, and how often it was taken."""
     if step.theorem not in _BASE:
         raise CertificateError(f"unknown theorem {step.theorem!r}: no base step has that label.")
     numbers = dict(step.numbers)
-    count = int(numbers.pop("count", 1))
-    return compose(_BASE[step.theorem](numbers, step.neighbors), count=count)
+    count = as_count(numbers.pop("count", 1), "count", minimum=1)
+    return _BASE[step.theorem](numbers, step.neighbors), count
 
 
 def is_channel(step: Step) -> bool:
@@ -69,7 +70,7 @@ def is_channel(step: Step) -> bool:
     return step.theorem in _MASS or step.theorem in _OTHER
 
 
-def proves_epsilon(step: Step, claim: Claim | None, epsilon: Fraction) -> bool:
+def proves_epsilon(step: Step, claim: Composed | None, epsilon: Fraction) -> bool:
     """Tell whether the channel step, on a base with `claim`, certainly proves pure ε-DP."""
     if step.theorem == "B1-profile":
         return _profile(step.numbers, epsilon)
@@ -149,7 +150,7 @@ def _profile(numbers: Numbers, epsilon: Fraction) -> bool:
     return epsilon >= stated and lower(lambda: ball(epsilon).expm1() - ball(ratio)) >= 0
 
 
-def _smooth(numbers: Numbers, claim: Claim, epsilon: Fraction) -> bool:
+def _smooth(numbers: Numbers, claim: Composed, epsilon: Fraction) -> bool:
     step = GaussianStep(
         dimension=numbers["dimension"],
         variance=as_rational(numbers["variance"], "variance"),
@@ -167,14 +168,15 @@ def _smooth(numbers: Numbers, claim: Claim, epsilon: Fraction) -> bool:
     return slack >= 0
 
 
-def _numerical(numbers: Numbers, claim: Claim, epsilon: Fraction) -> bool:
-    if not isinstance(claim, PureDP):
+def _numerical(numbers: Numbers, claim: Composed, epsilon: Fraction) -> bool:
+    ideal = simplest(claim)
+    if not isinstance(ideal, PureDP):
         raise CertificateError("Theorem N needs a pure ideal mechanism before it.")
     extra = numerical_error_epsilon(error=numbers["error"], scale=numbers["scale"])
-    return claim.exact_epsilon + extra <= epsilon
+    return ideal.exact_epsilon + extra <= epsilon
 
 
-def _wasserstein(numbers: Numbers, claim: Claim, epsilon: Fraction) -> bool:
+def _wasserstein(numbers: Numbers, claim: Composed, epsilon: Fraction) -> bool:
     """Algorithm 1: with δ at the base ε, noise of scale b costs ε' = 2Δ_1/b more."""
     norm = math.inf if numbers["norm"] == "inf" else float(numbers["norm"])
     base = as_rational(numbers["base_epsilon"], "base_epsilon")
@@ -192,7 +194,7 @@ def _wasserstein(numbers: Numbers, claim: Claim, epsilon: Fraction) -> bool:
     return lower(lambda: ball(epsilon - base) - 2 * ball(log_one).exp() / ball(scale)) >= 0
 
 
-_OTHER: dict[str, Callable[[Numbers, Claim, Fraction], bool]] = {
+_OTHER: dict[str, Callable[[Numbers, Composed, Fraction], bool]] = {
     "B1-profile": lambda numbers, _, epsilon: _profile(numbers, epsilon),
     "S2": _smooth,
     "N": _numerical,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias, final
@@ -36,7 +37,7 @@ from zerodelta.privacy.renyi import (
     table_of,
 )
 
-__all__ = ["Composed", "compose", "zcdp_cost"]
+__all__ = ["Composed", "compose", "history", "simplest", "zcdp_cost"]
 
 PureSteps: TypeAlias = tuple[tuple[Fraction, bool, int], ...]
 """Pure steps as (ε, bounded range, how many), each pair (ε, bounded range) once, in order."""
@@ -150,10 +151,23 @@ def compose(*claims: Claim, count: int = 1) -> Claim:
         raise ParameterError(
             "claims", claims, expected="at least one claim", remedy="pass the claims to compose"
         )
-    relation = common_neighbors(claim.neighbors for claim in claims)
     if len(claims) == 1 and times == 1:
         return claims[0]
-    return _simplest(_repeated(_together([_parts(claim) for claim in claims], relation), times))
+    return simplest(history((claim, times) for claim in claims))
+
+
+def history(counted: Iterable[tuple[Claim, int]]) -> Composed:
+    """Return everything that was done, each claim so many times, in the form that loses nothing.
+
+    Many hidden pure steps keep their √k profile here, which one `PureDP` of their sum forgets.
+
+    >>> many = history([(PureDP("1/100", bounded_range=True), 1000)])
+    >>> many.log_delta(1) < compose(PureDP("1/100"), count=1000).log_delta(1)
+    True
+    """
+    steps = list(counted)
+    relation = common_neighbors(claim.neighbors for claim, _ in steps)
+    return _together([_repeated(_parts(claim), count) for claim, count in steps], relation)
 
 
 def zcdp_cost(claim: Claim) -> Fraction:
@@ -224,13 +238,14 @@ def _repeated(parts: Composed, count: int) -> Composed:
     )
 
 
-def _simplest(parts: Composed) -> Claim:
+def simplest(parts: Composed) -> Claim:
     """Return the plainest claim that proves what the parts prove."""
     relation, failure = parts.neighbors, min(parts.log_failure, 0.0)
     if not (parts.mu_squared or parts.rho or parts.rdp):
         if failure > -math.inf:
             return ApproxDP(parts.pure_epsilon, failure, neighbors=relation)
-        return PureDP(parts.pure_epsilon, neighbors=relation)
+        single = len(parts.pure) == 1 and parts.pure[0][1:] == (True, 1)
+        return PureDP(parts.pure_epsilon, bounded_range=single, neighbors=relation)
     if failure > -math.inf:
         return parts
     if parts.rdp is not None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from zerodelta.errors import CertificateError, ZeroDeltaError
 from zerodelta.privacy.certificate import OS_ENTROPY, Certificate
 from zerodelta.privacy.chain import base_claim, is_channel, proves_epsilon
 from zerodelta.privacy.claims import ZCDP, ApproxDP, Claim, GaussianDP, PureDP
-from zerodelta.privacy.composition import zcdp_cost
+from zerodelta.privacy.composition import simplest, zcdp_cost
 from zerodelta.privacy.step import Step
 
 __all__ = ["verify"]
@@ -56,10 +54,15 @@ def _check(certificate: Certificate) -> None:
     claim = certificate.claim
     if is_channel(last):
         _check_channel(tuple(before), last, claim)
-    elif not _implies(base_claim(certificate.steps), claim):
-        raise CertificateError(
-            f"the steps do not prove the claim: they give {_show(base_claim(certificate.steps))}."
-        )
+        return
+    proven = _proven(certificate.steps)
+    if not _implies(proven, claim):
+        raise CertificateError(f"the steps do not prove the claim: they give {proven!r}.")
+
+
+def _proven(steps: tuple[Step, ...]) -> Claim:
+    """Return the simplest claim of the base steps; one step taken once keeps its own."""
+    return simplest(base_claim(steps))
 
 
 def _check_channel(before: tuple[Step, ...], channel: Step, claim: Claim) -> None:
@@ -76,7 +79,11 @@ def _check_channel(before: tuple[Step, ...], channel: Step, claim: Claim) -> Non
 def _implies(proven: Claim, claimed: Claim) -> bool:
     """Tell whether the proven claim certainly gives the claimed one."""
     if isinstance(claimed, PureDP):
-        return isinstance(proven, PureDP) and proven.exact_epsilon <= claimed.exact_epsilon
+        return (
+            isinstance(proven, PureDP)
+            and proven.exact_epsilon <= claimed.exact_epsilon
+            and (proven.bounded_range or not claimed.bounded_range)
+        )
     if isinstance(claimed, GaussianDP):
         return isinstance(proven, GaussianDP) and proven.mu_squared <= claimed.mu_squared
     if isinstance(claimed, ZCDP):
@@ -84,7 +91,3 @@ def _implies(proven: Claim, claimed: Claim) -> bool:
     if isinstance(claimed, ApproxDP):
         return proven.log_delta(claimed.exact_epsilon) <= claimed.exact_log_delta
     return bool(proven.numbers() == claimed.numbers())
-
-
-def _show(claim: Any) -> str:
-    return f"{claim!r}"
