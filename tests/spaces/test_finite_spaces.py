@@ -34,7 +34,9 @@ def enumerated() -> Iterable[tuple[FiniteSpace, set[Any]]]:
 
 
 @pytest.mark.parametrize(
-    ("space", "elements"), list(enumerated()), ids=lambda case: repr(case)[:40]
+    ("space", "elements"),
+    list(enumerated()),
+    ids=lambda case: "elements" if isinstance(case, set) else repr(case)[:40],
 )
 def test_numbering_is_a_bijection_onto_the_enumerated_elements(
     space: FiniteSpace, elements: set[Any]
@@ -152,7 +154,7 @@ def test_endless_values_end() -> None:
     "options",
     [0, -1, True, 2.0, None, "ab", {"a", "b"}, {"a": 1}, [], ["a", "a"], [1, True], [math.nan],
      [object()], [["a"]], [(1, math.nan)], [len]],
-    ids=repr,
+    ids=lambda options: type(options).__name__,
 )  # fmt: skip
 def test_malformed_options_are_refused(options: Any) -> None:
     with pytest.raises(ParameterError):

@@ -141,12 +141,11 @@ def test_lattice_description_survives_json(lattice: GridLattice | BallLattice) -
 
 
 def test_option_types_survive_json() -> None:
-    options: list[Any] = ["1", 2, 3.0, None, (0.1, (False,)), -math.inf, "tuple"]
+    options: list[Any] = ["1", 2, 3.0, True, None, (0.1, (False,)), -math.inf, "tuple"]
     space = Finite(options)
     again = space_from_numbers(json.loads(json.dumps(space.describe())))
     assert isinstance(again, Finite)
-    assert again.options == tuple(options)
-    assert list(map(type, again.options)) == list(map(type, options))
+    assert repr(again.options) == repr(tuple(options))
 
 
 @pytest.mark.parametrize(

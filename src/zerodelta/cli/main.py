@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+from typing import Annotated
+
 import typer
 from rich.console import Console
 
@@ -25,3 +29,26 @@ def _root() -> None:
 def version() -> None:
     """Print the version of zerodelta."""
     Console().print(f"zerodelta {zerodelta.__version__}", highlight=False)
+
+
+@app.command()
+def verify(
+    files: Annotated[list[Path], typer.Argument(help="Certificates, or releases, as JSON.")],
+    explain: Annotated[bool, typer.Option("--explain", help="Print every step.")] = False,
+) -> None:
+    """Re-derive the claim of each certificate; exit with 1 if one does not prove what it says."""
+    from zerodelta.cli.verify import report  # here, so that other commands start faster
+
+    proven = True
+    for path in files:
+        good, text = report(path, explain=explain)
+        _print(f"{path}: {text}" if good else f"{path}: NOT VERIFIED: {text}", to_errors=not good)
+        proven = proven and good
+    if not proven:
+        raise typer.Exit(1)
+
+
+def _print(text: str, *, to_errors: bool) -> None:
+    """Print as it is, without Rich's markup; what the terminal cannot show becomes "?"."""
+    encoding = (sys.stderr if to_errors else sys.stdout).encoding or "utf-8"
+    typer.echo(text.encode(encoding, "replace").decode(encoding), err=to_errors)

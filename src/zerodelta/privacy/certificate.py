@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
-from zerodelta.errors import CertificateError, ZeroDeltaError
+from zerodelta.errors import CertificateError
 from zerodelta.privacy.claims import Claim, claim_from_numbers
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Status, Step, weakest
@@ -72,8 +72,7 @@ class Certificate:
 
     def fingerprint(self) -> str:
         """Return the SHA-256 of the canonical JSON of everything but the digest itself."""
-        canonical = json.dumps(self._body(), sort_keys=True, separators=(",", ":"))
-        return hashlib.sha256(canonical.encode()).hexdigest()
+        return hashlib.sha256(_canonical(self._body()).encode()).hexdigest()
 
     def to_json(self) -> str:
         """Return the certificate as JSON."""
@@ -81,13 +80,24 @@ class Certificate:
 
     @staticmethod
     def from_json(text: str) -> Certificate:
-        """Read a certificate; malformed ones raise `CertificateError`. It is not verified here."""
+        """Read a certificate; malformed ones raise `CertificateError`. It is not verified here.
+
+        What was read must say the same when written again, so nothing in the text goes unread.
+        """
         try:
-            data = json.loads(text)
-            return _from_data(data)
+            data = json.loads(text, object_pairs_hook=_without_repetition)
+            certificate = _from_data(data)
+            if _canonical({**certificate._body(), "digest": certificate.digest}) != _canonical(
+                data
+            ):
+                raise CertificateError(
+                    f"this is not how schema {SCHEMA} writes a certificate: something was added "
+                    "or written differently."
+                )
+            return certificate
         except CertificateError:
             raise
-        except (ZeroDeltaError, ValueError, TypeError, KeyError, AttributeError) as error:
+        except Exception as error:  # whatever someone wrote into a file
             raise CertificateError(
                 f"this is not a certificate of schema {SCHEMA}: {type(error).__name__}: {error}."
             ) from error
@@ -116,6 +126,23 @@ class Certificate:
         return self.summary
 
 
+def _canonical(data: Any) -> str:
+    return json.dumps(data, sort_keys=True, separators=(",", ":"))
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    data = dict(pairs)
+    if len(data) < len(pairs):
+        raise CertificateError("a name occurs twice in this certificate.")
+    return data
+
+
+def _sentences(items: Any) -> tuple[str, ...]:
+    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+        raise CertificateError("what is public and what is assumed are lists of sentences.")
+    return tuple(items)
+
+
 def _from_data(data: Mapping[str, Any]) -> Certificate:
     if data["schema"] != SCHEMA:
         raise CertificateError(
@@ -131,8 +158,8 @@ def _from_data(data: Mapping[str, Any]) -> Certificate:
             for number, entry in enumerate(data["steps"], 1)
         ),
         row=row,
-        public=tuple(data["public"]),
-        assumed=tuple(data["assumed"]),
+        public=_sentences(data["public"]),
+        assumed=_sentences(data["assumed"]),
         randomness=str(data["randomness"]),
         digest=str(data["digest"]),
     )

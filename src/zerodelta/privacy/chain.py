@@ -17,7 +17,7 @@ from zerodelta.exact.rational import as_count, as_rational
 from zerodelta.privacy.claims import Claim, GaussianDP, PureDP, claim_from_numbers
 from zerodelta.privacy.composition import Composed, history, simplest, zcdp_cost
 from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.step import Step
+from zerodelta.privacy.step import Status, Step, whole
 from zerodelta.privacy.subsampling import subsampled_gaussian
 from zerodelta.privacy.theorems.mechanisms import (
     gaussian_mu_squared,
@@ -38,6 +38,14 @@ from zerodelta.privacy.theorems.mixing import (
     window_mass,
 )
 from zerodelta.privacy.theorems.smoothing import GaussianStep, smoothing_slack
+from zerodelta.privacy.theorems.sufficient_statistics import statistics_mu_squared
+from zerodelta.privacy.theorems.testing import (
+    bounded_release_claim,
+    bounded_release_epsilon,
+    free_mode_epsilon,
+    free_test_epsilon,
+    proposed_release_claim,
+)
 from zerodelta.privacy.theorems.transport import (
     log_transport_radius,
     numerical_error_epsilon,
@@ -60,6 +68,7 @@ def _single(step: Step) -> tuple[Claim, int]:
     """Return the claim of one base step, and how often it was taken."""
     if step.theorem not in _BASE:
         raise CertificateError(f"unknown theorem {step.theorem!r}: no base step has that label.")
+    _check_form(step)
     numbers = dict(step.numbers)
     count = as_count(numbers.pop("count", 1), "count", minimum=1)
     return _BASE[step.theorem](numbers, step.neighbors), count
@@ -72,6 +81,7 @@ def is_channel(step: Step) -> bool:
 
 def proves_epsilon(step: Step, claim: Composed | None, epsilon: Fraction) -> bool:
     """Tell whether the channel step, on a base with `claim`, certainly proves pure ε-DP."""
+    _check_form(step)
     if step.theorem == "B1-profile":
         return _profile(step.numbers, epsilon)
     if claim is None:
@@ -82,10 +92,63 @@ def proves_epsilon(step: Step, claim: Composed | None, epsilon: Fraction) -> boo
             weight=step.numbers["weight"],
             log_mass=_MASS[step.theorem](step.numbers),
         )
-        return claim.log_delta(epsilon) <= allowed
+        return _log_delta(claim, epsilon) <= allowed
     if step.theorem in _OTHER:
         return _OTHER[step.theorem](step.numbers, claim, epsilon)
     raise CertificateError(f"unknown theorem {step.theorem!r}: no channel has that label.")
+
+
+_NAMES = {
+    "R-laplace": {"sensitivity", "scale"},
+    "K-norm": {"sensitivity", "scale"},
+    "R-gaussian": {"sensitivity_squared", "variance"},
+    "EM": {"sensitivity", "scale", "monotone"},
+    "PF": {"sensitivity", "scale", "monotone"},
+    "WOR": {"rows", "batch", "sensitivity_squared", "variance", "steps"},
+    "PTR": {"test_epsilon", "release_epsilon", "threshold", "noise"},
+    "LS": {"bound_epsilon", "release_epsilon", "local_change", "threshold", "noise"},
+    "C3": {
+        *("points", "dimension", "sensitivity", "test_epsilon", "release_epsilon"),
+        *("threshold", "noise"),
+    },
+    "C4": {
+        *("points", "dimension", "bound_epsilon", "release_epsilon", "local_change"),
+        *("smallest_bound", "threshold", "weight", "noise"),
+    },
+    "C5": {"points", "epsilon", "threshold", "noise"},
+    "C6": {"row_bound_squared", "multiplier_squared", "eigenvalue"},
+    "B1": {"size", "weight"},
+    "B1-prior": {"smallest_probability", "weight"},
+    "B1-profile": {"epsilon", "ratio", "weight"},
+    "B2": {"cells", "dimension", "weight"},
+    "R-v": {"dimension", "bound", "variance", "weight"},
+    "R-vi": {"dimension", "bound", "scale", "weight"},
+    "K": {"dimension", "diameter", "scale", "weight"},
+    "B4-cube": {"dimension", "side", "scale", "weight"},
+    "B4-window": {"cells", "window", "dimension", "weight"},
+    "S2": {
+        *("dimension", "variance", "radius", "sensitivity", "order", "mixing_variance", "weight")
+    },
+    "N": {"error", "scale"},
+    "W": {"norm", "dimension", "diameter", "scale", "weight", "base_epsilon"},
+}
+"""The numbers of each theorem; a base step may also have a "count", a "given" one is a claim's."""
+
+_ON_SOMEONES_WORD = ("given", "B1-profile")
+
+
+def _check_form(step: Step) -> None:
+    """Refuse numbers that no theorem reads, and a caller's word that calls itself proven."""
+    if step.theorem in _ON_SOMEONES_WORD and step.status is Status.PROVEN:
+        raise CertificateError(
+            f"step {step.theorem!r} rests on the caller's word and cannot be marked as proven."
+        )
+    names = set(step.numbers) - ({"count"} if step.theorem in _BASE else set())
+    if step.theorem in _NAMES and names != _NAMES[step.theorem]:
+        raise CertificateError(
+            f"theorem {step.theorem!r} has exactly the numbers {sorted(_NAMES[step.theorem])}, "
+            f"not {sorted(names)}."
+        )
 
 
 _BASE: dict[str, Callable[[Numbers, Neighbors], Claim]] = {
@@ -108,10 +171,18 @@ _BASE: dict[str, Callable[[Numbers, Neighbors], Claim]] = {
         selection_epsilon(n["sensitivity"], n["scale"], n["monotone"]), neighbors=relation
     ),
     "WOR": lambda n, relation: _subsampled(n, relation),
+    "PTR": lambda n, relation: proposed_release_claim(**n, neighbors=relation),
+    "LS": lambda n, relation: bounded_release_claim(**n, neighbors=relation),
+    "C3": lambda n, relation: PureDP(free_test_epsilon(**_points(n)), neighbors=relation),
+    "C4": lambda n, relation: PureDP(bounded_release_epsilon(**_points(n)), neighbors=relation),
+    "C5": lambda n, relation: PureDP(free_mode_epsilon(**_points(n)), neighbors=relation),
+    "C6": lambda n, relation: GaussianDP(
+        mu_squared=statistics_mu_squared(**n, neighbors=relation), neighbors=relation
+    ),
 }
 
 _MASS: dict[str, Callable[[Numbers], float]] = {
-    "B1": lambda n: uniform_mass(n["size"]),
+    "B1": lambda n: uniform_mass(whole(n["size"])),
     "B1-prior": lambda n: prior_mass(n["smallest_probability"]),
     "B2": lambda n: grid_mass(cells=n["cells"], dimension=n["dimension"]),
     "R-v": lambda n: gaussian_net_mass(
@@ -128,6 +199,18 @@ _MASS: dict[str, Callable[[Numbers], float]] = {
         cells=n["cells"], window=n["window"], dimension=n["dimension"]
     ),
 }
+
+
+def _points(numbers: Numbers) -> dict[str, Any]:
+    return {**numbers, "points": whole(numbers["points"])}
+
+
+def _log_delta(claim: Composed, epsilon: Fraction) -> float:
+    """Return the smaller bound of the parts and of the simplest claim that says the same.
+
+    They differ in the last digits, and a plan may have been made with either.
+    """
+    return min(claim.log_delta(epsilon), simplest(claim).log_delta(epsilon))
 
 
 def _subsampled(numbers: Numbers, neighbors: Neighbors) -> Claim:
@@ -185,7 +268,7 @@ def _wasserstein(numbers: Numbers, claim: Composed, epsilon: Fraction) -> bool:
         diameter=numbers["diameter"],
         weight=numbers["weight"],
         epsilon=base,
-        log_delta=claim.log_delta(base),
+        log_delta=_log_delta(claim, base),
     )
     log_one = product_laplace_radius(
         dimension=numbers["dimension"], norm=norm, log_radius=log_radius

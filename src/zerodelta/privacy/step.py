@@ -11,10 +11,16 @@ from typing import Any, TypeAlias, final
 
 from zerodelta.privacy.neighbors import Neighbors
 
-__all__ = ["Number", "Status", "Step", "weakest"]
+__all__ = ["Number", "Status", "Step", "weakest", "whole"]
 
 Number: TypeAlias = int | str | list[Any]
-"""What a step may carry: integers, rationals "p/q", floats as decimal strings, lists of these."""
+"""What a step may carry: integers, rationals "p/q", floats as decimal strings, lists of these.
+
+Integers beyond what Python writes in decimal are hexadecimal strings "0x…".
+"""
+
+_LONG = 13_000
+"""Bits; Python refuses to write or read integers of more than 4300 decimal digits."""
 
 
 class Status(Enum):
@@ -63,6 +69,17 @@ def _plain(value: Any) -> Number:
         return int(value) if value.denominator == 1 else str(value)
     if isinstance(value, float):
         return repr(value)
+    if isinstance(value, int) and value.bit_length() > _LONG:
+        return hex(value)
     if isinstance(value, (int, str)):
         return value
     raise TypeError(f"a step cannot carry {type(value).__name__}")
+
+
+def whole(number: Any) -> Any:
+    """Return the integer that a hexadecimal string stands for; anything else as it is.
+
+    >>> whole("0x10"), whole(16)
+    (16, 16)
+    """
+    return int(number, 16) if isinstance(number, str) and number.startswith("0x") else number

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import decimal
+import re
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 from zerodelta.privacy.claims import Claim
-from zerodelta.privacy.step import Step
+from zerodelta.privacy.step import Step, whole
 
-__all__ = ["explain_claim", "explain_numbers", "explain_step"]
+__all__ = ["equals", "explain_claim", "explain_numbers", "explain_step", "shown"]
+
+_LONGEST = 12
+"""A number of more characters than this is rounded for people; the certificate keeps it exact."""
 
 _CLAIMS = {
     "pure": "pure differential privacy, ε = {epsilon}, δ = 0",
@@ -32,6 +38,25 @@ _STEPS = {
     "(C10.1): pure DP.",
     "WOR": "{steps} Gaussian steps of variance {variance} on batches of {batch} of {rows} rows "
     "drawn without replacement (lemma WOR).",
+    "PTR": "the answer is released, at a cost of {release_epsilon}, only if a test with {noise} "
+    "Laplace noise of rate {test_epsilon} exceeds {threshold} (propose-test-release): approximate "
+    "DP.",
+    "LS": "the answer is released, at a cost of {release_epsilon}, with noise for its local "
+    "sensitivity, itself released with {noise} Laplace noise at a cost of {bound_epsilon}, moving "
+    "by at most {local_change}, plus {threshold} (theory A8): approximate DP.",
+    "C3": "the answer, one of {points} points in {dimension} dimensions and moving by at most "
+    "{sensitivity} where it is stable, is released at a cost of {release_epsilon} if a test with "
+    "{noise} Laplace noise of rate {test_epsilon} exceeds {threshold}, else a uniform point "
+    "(theorem C3): pure DP.",
+    "C4": "the answer, one of {points} points in {dimension} dimensions, is released at a cost of "
+    "{release_epsilon} with noise for a bound of at least {smallest_bound} on its local "
+    "sensitivity, which moves by at most {local_change} and is released with {noise} Laplace noise "
+    "at a cost of {bound_epsilon} plus {threshold}; replaced by a uniform point with probability "
+    "{weight} (theorem C4): pure DP.",
+    "C5": "the most frequent of {points} items is released if a test with {noise} Laplace noise of "
+    "rate {epsilon} exceeds {threshold}, else a uniform item (theorem C5): pure DP.",
+    "C6": "Gaussian noise of squared multiplier {multiplier_squared}, exactly rounded, on XᵀX and "
+    "Xᵀy of integer rows of squared norm at most {row_bound_squared} (theorem C6): Gaussian DP.",
     "B1": "the answer is replaced by a uniform one of {size} with probability {weight} (theorem "
     "B1): δ is gone at no extra ε.",
     "B1-prior": "the answer is replaced by a draw from a public prior, whose smallest probability "
@@ -63,7 +88,10 @@ _STEPS = {
 
 def explain_numbers(numbers: Mapping[str, Any]) -> str:
     """Say in words what a claim with these numbers means."""
-    return _CLAIMS[str(numbers["kind"])].format_map(numbers)
+    told = {name: value for name, value in numbers.items() if name != "kind"}
+    if not told.get("bounded_range"):
+        told.pop("bounded_range", None)
+    return _filled(_CLAIMS[str(numbers["kind"])], told)
 
 
 def explain_claim(claim: Claim) -> str:
@@ -72,10 +100,74 @@ def explain_claim(claim: Claim) -> str:
 
 
 def explain_step(step: Step) -> str:
-    """Say in words what the step did, with its theorem and its numbers."""
+    """Say in words what the step did, with its theorem and all of its numbers."""
+    numbers = {name: value for name, value in step.numbers.items() if name != "count"}
     if step.theorem == "given":
-        return f"the base mechanism is stated to satisfy {explain_numbers(step.numbers)}."
-    template = _STEPS.get(step.theorem)
-    text = template.format_map(step.numbers) if template else f"theorem {step.theorem}."
+        text = f"the base mechanism is stated to satisfy {explain_numbers(numbers)}."
+    else:
+        text = _filled(_STEPS.get(step.theorem, f"theorem {step.theorem}."), numbers)
     count = step.numbers.get("count", 1)
-    return text if count == 1 else f"{count} times: {text}"
+    return text if count == 1 else f"{shown(count)} times: {text}"
+
+
+def shown(value: Any) -> str:
+    """Return a number as people read it: exact if that is short, else rounded and marked so.
+
+    >>> shown(Fraction(1, 3)), shown("83/100"), shown(Fraction(0.83)), shown([1, "2/3"])
+    ('1/3', '0.83', '≈ 0.83', '[1, 2/3]')
+    """
+    if isinstance(value, list):
+        items = [shown(item) for item in value]
+        return f"[{', '.join(items if len(items) <= 6 else [*items[:3], '…', items[-1]])}]"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (int, Fraction)):
+        return _short(Fraction(value))
+    if isinstance(value, str) and re.fullmatch(r"-?\d+/\d*[1-9]\d*", value):
+        return _short(Fraction(value))
+    if isinstance(value, str) and value.startswith("0x"):
+        return _short(Fraction(whole(value)))
+    return str(value)
+
+
+def equals(value: Any) -> str:
+    """Return "= x" if the number is shown exactly, "≈ x" if it had to be rounded.
+
+    >>> equals(Fraction(83, 100)), equals(Fraction(0.83)), equals(Fraction(2, 3))
+    ('= 0.83', '≈ 0.83', '= 2/3')
+    """
+    text = shown(value)
+    return text if text.startswith("≈") else f"= {text}"
+
+
+def _short(exact: Fraction) -> str:
+    if exact.denominator == 1 and abs(exact) < 10**_LONGEST:
+        return str(exact.numerator)
+    near = _rounded(exact, _LONGEST)
+    if Fraction(near) == exact:
+        return f"{near:f}" if -5 < near.adjusted() < _LONGEST else f"{near:e}"
+    if max(exact.denominator, abs(exact.numerator)) < 10**6:
+        return str(exact)
+    return f"≈ {_rounded(exact, 6):g}"
+
+
+def _rounded(exact: Fraction, digits: int) -> decimal.Decimal:
+    context = decimal.Context(prec=digits, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+    # through Decimal(int), which no limit on the length of a number's text applies to
+    above, below = decimal.Decimal(exact.numerator), decimal.Decimal(exact.denominator)
+    return context.divide(above, below).normalize(context)
+
+
+def _filled(template: str, numbers: Mapping[str, Any]) -> str:
+    """Put the numbers into the sentence, and those it does not mention behind it."""
+    mentioned = set(re.findall(r"\{(\w+)\}", template))
+
+    def number(match: re.Match[str]) -> str:
+        value = numbers.get(match["name"], f"({match['name']} not stated)")
+        return equals(value) if match["equals"] else shown(value)
+
+    text = re.sub(r"(?P<equals>= )?\{(?P<name>\w+)\}", number, template)
+    rest = [f"{name} {equals(v)}" for name, v in numbers.items() if name not in mentioned]
+    if not rest:
+        return text
+    return f"{text[:-1]}; {', '.join(rest)}." if text[-1] == "." else f"{text} ({', '.join(rest)})"

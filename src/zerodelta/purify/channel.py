@@ -18,7 +18,15 @@ from zerodelta.privacy.claims import Claim
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mixing import largest_log_delta
 
-__all__ = ["Mixing", "Purifier", "PurifierCheck", "is_purifier", "mix", "smallest_epsilon"]
+__all__ = [
+    "Mixing",
+    "Purifier",
+    "PurifierCheck",
+    "as_claim",
+    "is_purifier",
+    "mix",
+    "smallest_epsilon",
+]
 
 Value = TypeVar("Value")
 
@@ -69,6 +77,18 @@ class Mixing(Purifier):
     def log_delta_required(self, epsilon: Rational) -> float:
         """Return what the base's ln δ(ε) may be: ln(w/(1-w)) + ln(e^ε - 1) - ln(mass ratio)."""
         return largest_log_delta(epsilon=epsilon, weight=self.mixing_weight, log_mass=self.log_mass)
+
+
+def as_claim(claim: Any, name: str) -> Claim:
+    """Return what the base mechanism satisfies, refusing anything that is no claim."""
+    if not isinstance(claim, Claim):
+        raise ParameterError(
+            name,
+            claim,
+            expected="what the base mechanism satisfies",
+            remedy=f"pass {name}=zd.GaussianDP(...), zd.ZCDP(...), zd.ApproxDP(...), …",
+        )
+    return claim
 
 
 def mix(kept: Value, drawn: Value, weight: Fraction, bits: BitSource) -> Value:
@@ -129,7 +149,7 @@ def is_purifier(
     True
     """
     rows = _stochastic(channel_matrix)
-    target = as_positive(epsilon, "epsilon")
+    target, claim = as_positive(epsilon, "epsilon"), as_claim(claim, "claim")
     ratio = _ratio(rows)
 
     def holds(t: Fraction) -> bool:
@@ -137,11 +157,15 @@ def is_purifier(
             return claim.log_delta(t) == -math.inf
         if ratio == 1:
             return True
-        log_delta, excess = claim.log_delta(t), ball(ratio - 1)
-        return lower(lambda: ball(t).expm1().log() - excess.log() - ball(log_delta)) >= 0
+        log_delta, excess = claim.log_delta(t), ratio - 1
+        if log_delta == -math.inf:
+            return True
+        return lower(lambda: ball(t).expm1().log() - ball(excess).log() - ball(log_delta)) >= 0
 
     return PurifierCheck(
-        purifies=holds(target), ratio=ratio, smallest_epsilon=smallest_epsilon(holds)
+        purifies=holds(target),
+        ratio=ratio,
+        smallest_epsilon=0.0 if ratio == 1 else smallest_epsilon(holds),
     )
 
 
@@ -158,7 +182,11 @@ def _ratio(rows: list[list[Fraction]]) -> Fraction | None:
 
 
 def _stochastic(matrix: Sequence[Sequence[Rational]]) -> list[list[Fraction]]:
-    rows = [[as_rational(entry, "channel_matrix") for entry in row] for row in matrix]
+    try:
+        entries = [list(row) for row in matrix]
+    except TypeError:  # nothing to iterate over
+        entries = []
+    rows = [[as_rational(entry, "channel_matrix") for entry in row] for row in entries]
     good = bool(rows) and all(len(row) == len(rows[0]) > 0 for row in rows)
     if not good or any(min(row) < 0 or sum(row) != 1 for row in rows):
         raise ParameterError(

@@ -10,12 +10,13 @@ import decimal
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TypeVar, final
 
 import numpy as np
 
+from zerodelta.privacy.theorems.mixing import grid_mass
 from zerodelta.purify.channel import Mixing
 from zerodelta.purify.kernel import Body, KernelMix
 from zerodelta.purify.lattice_mix import GaussianMix, GridMix, LaplaceMix
@@ -99,31 +100,38 @@ class GridFamily(Family):
 
     box: Box
     name = "grid (B2)"
+    _diameter: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_diameter", self.box.diameter())
 
     @property
     def dimension(self) -> int:
         return self.box.dimension
 
     def rounding(self, budget: float) -> float:
-        return self.box.diameter() / math.sqrt(12) / self._cells(budget)
+        return self._diameter / math.sqrt(12) / self._cells(budget)
 
     def displacement(self) -> float:
-        return self.box.diameter() / math.sqrt(6)
+        return self._diameter / math.sqrt(6)
 
     def least_budget(self) -> float:
-        return self.dimension * math.log(2)
+        return self._mass(2)
 
     def budget_for(self, resolution: float) -> float:
         width = float(np.max(self.box.widths()))
-        return self.dimension * math.log(max(2, math.ceil(width / resolution)))
+        cells = math.ceil(min(width / resolution, math.exp(_MOST_NATS)))
+        return self._mass(max(2, cells))
 
     def build(self, budget: float, weight: Fraction) -> GridMix:
-        return _within(
-            budget,
-            lambda k: GridMix(lattice=self.box.grid(int(k)), mixing_weight=weight),
-            Fraction(int(self._cells(budget) * (1 + 1e-9))),
-            lambda k: k - 1,
-        )
+        fits, beyond = 1, 2 + int(self._cells(budget) * (1 + 1e-9))
+        while beyond - fits > 1:
+            middle = (fits + beyond) // 2
+            fits, beyond = (middle, beyond) if self._mass(middle) <= budget else (fits, middle)
+        return GridMix(lattice=self.box.grid(fits), mixing_weight=weight)
+
+    def _mass(self, cells: int) -> float:
+        return grid_mass(cells=cells, dimension=self.dimension)
 
     def _cells(self, budget: float) -> float:
         return math.exp(min(budget / self.dimension, _MOST_NATS))
@@ -151,7 +159,7 @@ class GaussianFamily(Family):
         return self.budget_for(2 * float(self.ball.radius) / math.sqrt(self.dimension))
 
     def budget_for(self, resolution: float) -> float:
-        d, steps = self.dimension, float(self.ball.radius) / resolution
+        d, steps = self.dimension, min(float(self.ball.radius) / resolution, 2.0**49)
         variance = (steps + math.sqrt(d) / 2) ** 2 / d + 1 / 12
         return d / 2 * (math.log(2 * math.pi * variance) + 1)
 

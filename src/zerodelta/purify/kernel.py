@@ -73,6 +73,11 @@ class Body:
             return self.lattice.points(centered + self.lattice.cells // 2)
         return self.lattice.points(centered)
 
+    def displacement(self) -> float:
+        """Return about the l2 distance of two random points of the body, in lattice units."""
+        d = self.lattice.dimension
+        return self.radius * (2 * math.sqrt(d / 6) if self.norm == math.inf else math.sqrt(2))
+
     @property
     def unit(self) -> float:
         """The l2 length of the diagonal of one lattice cell, divided by √d."""
@@ -132,7 +137,7 @@ class KernelMix(Mixing):
             2.0: d * scale,
             math.inf: scale * math.sqrt(d * (d + 1) * (d + 2) / 3),
         }[float(self.noise_norm)]
-        width = float(self.mixing_weight) * self.body.radius * math.sqrt(2)
+        width = float(self.mixing_weight) * self.body.displacement()
         return self.body.unit * (math.hypot(length, math.sqrt(d / 12)) + width)
 
     def step(self) -> Step:

@@ -21,7 +21,8 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems.mixing import as_weight, largest_log_delta, smallest_weight
 from zerodelta.privacy.verify import verify
-from zerodelta.purify.channel import Mixing
+from zerodelta.privacy.wording import equals
+from zerodelta.purify.channel import Mixing, as_claim
 from zerodelta.purify.families import Family, families_for
 from zerodelta.purify.search import Candidate, Target, best_candidate
 from zerodelta.spaces import FiniteSpace, Space
@@ -29,6 +30,9 @@ from zerodelta.spaces import FiniteSpace, Space
 __all__ = ["Plan", "plan", "purify"]
 
 DEFAULT_FAILURE = Fraction(1, 100)
+_LARGEST_EPSILON = 10**6
+_NEARLY_ONE = -(2.0**-20)
+"""The ln δ to calibrate for where a plan would allow any base (ln δ >= 0)."""
 
 
 @final
@@ -82,6 +86,7 @@ class Plan:
 
         Without them the claim is the caller's word, and the certificate says `asserted`.
         """
+        as_claim(claim, "claim").log_delta(self.epsilon)  # so that a curve tabulates its order
         given = Step(
             theorem="given",
             numbers=claim.numbers(),
@@ -113,26 +118,22 @@ class Plan:
         Any object whatever is mapped into the space; nothing is raised because of the value.
         """
         base = claim if claim is not None else self.base
-        if base is None:
-            raise ParameterError(
-                "claim",
-                None,
-                expected="what the base mechanism satisfies",
-                remedy="pass claim=zd.GaussianDP(...), zd.ZCDP(...), zd.ApproxDP(...), …",
-            )
+        base = as_claim(base, "claim")
         if not self.purifier.proves(self.epsilon, base):
             raise GuaranteeError(_shortfall(self, base))
         source = SystemBits() if bits is None else bits
         certificate = self.certificate(base, bits=source)
+        # a channel may cover more than the space, such as the box around a ball
+        published = self.purifier.apply(self.space.project(value), source)
         return Release(
-            value=self.purifier.apply(value, source),
+            value=self.space.project(published),
             certificate=certificate,
             error=self.purifier.expected_error(),
         )
 
     def __repr__(self) -> str:
         rows = [
-            f"Plan for {self.space!r}: pure ε = {self.epsilon}, δ = 0",
+            f"Plan for {self.space!r}: pure ε {equals(self.epsilon)}, δ = 0",
             f"  base must satisfy  ln δ(ε) <= {self.log_delta:.6g},  or ρ <= {float(self.rho):.6g}",
         ]
         if self.sigma is not None and self.sensitivity is not None:
@@ -170,12 +171,13 @@ def plan(
     >>> round(plan(Finite(37), epsilon="0.83", failure="0.01").log_delta, 4)
     -7.9488
     """
-    exact_sensitivity = None if sensitivity is None else as_positive(sensitivity, "sensitivity")
+    exact_epsilon = _in_range(epsilon, "epsilon", most=_LARGEST_EPSILON)
+    exact_sensitivity = None if sensitivity is None else _in_range(sensitivity, "sensitivity")
     target = Target(
-        epsilon=as_positive(epsilon, "epsilon"),
-        failure=as_weight(failure),
-        log_delta=None if base is None else base.log_delta(epsilon),
-        resolution=None if resolution is None else float(as_positive(resolution, "resolution")),
+        epsilon=exact_epsilon,
+        failure=_in_range(as_weight(failure, "failure"), "failure"),
+        log_delta=None if base is None else as_claim(base, "base").log_delta(exact_epsilon),
+        resolution=None if resolution is None else float(_in_range(resolution, "resolution")),
         sensitivity=None if exact_sensitivity is None else float(exact_sensitivity),
     )
     if not isinstance(space, Space):
@@ -188,8 +190,8 @@ def plan(
     families = families_for(space)
     found = [best for family in families if (best := best_candidate(family, target)) is not None]
     if not found:
-        raise GuaranteeError(_out_of_reach(families[0], target))
-    ranked = sorted(found, key=lambda candidate: candidate.error)
+        raise GuaranteeError(_out_of_reach(families, target))
+    ranked = _ranked(found)
     purifier = _built(ranked[0], target)
     chosen = replace(
         ranked[0],
@@ -205,7 +207,9 @@ def plan(
         log_delta=log_delta,
         base=base,
         calibration=calibrate(
-            epsilon=target.epsilon, log_delta=min(log_delta, 0.0), sensitivity=exact_sensitivity
+            epsilon=target.epsilon,
+            log_delta=min(log_delta, _NEARLY_ONE),
+            sensitivity=exact_sensitivity,
         ),
         sensitivity=exact_sensitivity,
         candidates=(chosen, *ranked[1:]),
@@ -238,12 +242,35 @@ def purify(
     return made.purify(value)
 
 
+def _ranked(found: list[Candidate]) -> list[Candidate]:
+    """Return the least error first; among errors within a hundredth, what asks least of the base.
+
+    Without a base or a sensitivity every family is built for the same error.
+    """
+    least = min(candidate.error for candidate in found) * 1.01
+    return sorted(found, key=lambda candidate: (max(candidate.error, least), candidate.budget))
+
+
+def _in_range(value: Rational, name: str, *, most: int = 10**100) -> Fraction:
+    """Return a positive number that neither vanishes nor overflows where plans use floats."""
+    exact = as_positive(value, name)
+    if not Fraction(1, 10**100) <= exact <= most:
+        raise ParameterError(
+            name,
+            value,
+            expected=f"a number between 1e-100 and {float(most):g}",
+            remedy="state it in other units, or plan for something realistic",
+        )
+    return exact
+
+
 def _built(candidate: Candidate, target: Target) -> Mixing:
     """Build the channel within the certified budget; on a finite space, at the smallest weight."""
     weight = candidate.weight
     if target.log_delta is None:
         return candidate.family.build(candidate.budget, weight)
-    if isinstance(getattr(candidate.family, "space", None), FiniteSpace):
+    finite = isinstance(getattr(candidate.family, "space", None), FiniteSpace)
+    if finite and target.log_delta > -math.inf:
         weight = min(
             target.failure,
             smallest_weight(
@@ -263,18 +290,19 @@ def _built(candidate: Candidate, target: Target) -> Mixing:
 def _shortfall(made: Plan, claim: Claim) -> str:
     actual = claim.log_delta(made.epsilon)
     return (
-        f"the base mechanism does not reach ε = {made.epsilon}: ln δ(ε) is {actual:.6g}, the plan "
-        f"needs {made.log_delta:.6g}, {actual - made.log_delta:.3g} nats less. "
+        f"the base mechanism does not reach ε {equals(made.epsilon)}: ln δ(ε) is {actual:.6g}, the "
+        f"plan needs {made.log_delta:.6g}, {actual - made.log_delta:.4g} nats less. "
         f"Add noise until ρ <= {float(made.rho):.4g}, or plan with a larger ε, a larger failure "
         "probability or a coarser resolution."
     )
 
 
-def _out_of_reach(family: Family, target: Target) -> str:
+def _out_of_reach(families: list[Family], target: Target) -> str:
     actual = 0.0 if target.log_delta is None else target.log_delta
-    needed = target.nats(float(target.failure)) - family.least_budget()
+    least = min(family.least_budget() for family in families)
+    needed = target.nats(float(target.failure)) - least
     return (
-        f"the claim cannot reach ε = {target.epsilon} on this space: ln δ(ε) is {actual:.6g} and "
-        f"would have to be {needed:.6g}; it misses by {actual - needed:.4g} nats. Add noise to the "
-        "base mechanism, publish something smaller, or allow a larger ε or failure probability."
+        f"the claim cannot reach ε {equals(target.epsilon)} on this space: ln δ(ε) is {actual:.6g} "
+        f"and would have to be {needed:.6g}; it misses by {actual - needed:.4g} nats. Add noise to "
+        "the base mechanism, publish something smaller, or allow a larger ε or failure probability."
     )

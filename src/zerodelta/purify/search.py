@@ -57,18 +57,18 @@ class Target:
         if self.sensitivity is None:
             return 0.0
         t, nats = float(self.epsilon), max(budget - self.nats(weight), 1e-9)
-        mu = math.sqrt(2 * nats + 2 * t) - math.sqrt(2 * nats)
+        mu = 2 * t / (math.sqrt(2 * nats + 2 * t) + math.sqrt(2 * nats))
         return self.sensitivity / mu * math.sqrt(dimension)
 
 
 def best_candidate(family: Family, target: Target) -> Candidate | None:
     """Return the family's best channel, or None if the base cannot reach even the coarsest."""
-    if target.log_delta is None and target.sensitivity is None:
+    if target.log_delta is None and (target.sensitivity is None or family.dimension == 0):
         return _at_largest_weight(family, target)
     options = [
         candidate
         for share in _WEIGHTS
-        if (candidate := _at_weight(family, target, float(target.failure) * share)) is not None
+        if (candidate := _at_weight(family, target, _tidy(target.failure, share))) is not None
     ]
     return min(options, key=lambda candidate: candidate.error, default=None)
 
@@ -88,20 +88,22 @@ def _at_largest_weight(family: Family, target: Target) -> Candidate:
     return Candidate(family=family, weight=target.failure, budget=budget, error=error)
 
 
-def _at_weight(family: Family, target: Target, weight: float) -> Candidate | None:
+def _at_weight(family: Family, target: Target, exact: Fraction) -> Candidate | None:
+    weight = float(exact)
     mixing = weight * family.displacement()
     least = family.least_budget()
     if target.log_delta is not None:
         budget = target.nats(weight) - target.log_delta
         if target.resolution is not None:
-            budget = min(budget, family.budget_for(target.resolution))
+            wanted = family.budget_for(target.resolution)
+            budget, least = min(budget, wanted), min(least, wanted)
         if budget < least:
             return None
         error = family.rounding(budget) + mixing
     else:
         budget, error = _balanced(family, target, weight, least)
         error += mixing
-    return Candidate(family=family, weight=_tidy(weight), budget=budget, error=error)
+    return Candidate(family=family, weight=exact, budget=budget, error=error)
 
 
 def _balanced(family: Family, target: Target, weight: float, least: float) -> tuple[float, float]:
@@ -135,6 +137,6 @@ def _budget_of(family: Family, rounding: float) -> float:
     return high
 
 
-def _tidy(weight: float) -> Fraction:
-    """Round to three digits, so that certificates are readable."""
-    return Fraction(f"{weight:.3g}")
+def _tidy(failure: Fraction, share: float) -> Fraction:
+    """Return a share of the largest weight, never above it, rounded to three digits to be read."""
+    return min(Fraction(f"{float(failure) * share:.3g}"), failure)

@@ -14,7 +14,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.k_norm import rounded_k_norm
 from zerodelta.exact.rational import Rational, as_positive, as_rational
 from zerodelta.privacy.claims import Claim, PureDP
-from zerodelta.privacy.step import Step
+from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems.transport import numerical_error_epsilon
 from zerodelta.purify.channel import Purifier
 from zerodelta.spaces import Ball
@@ -37,6 +37,8 @@ class NumericalError(Purifier):
     error: Fraction
     scale: Fraction
     spacing: Fraction
+    status: Status = Status.ASSERTED
+    """Proven only where the error bound itself is: a certified solver, not a caller's word."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "error", as_rational(self.error, "error"))
@@ -84,4 +86,5 @@ class NumericalError(Purifier):
 
     def step(self) -> Step:
         """Return Theorem N with its numbers."""
-        return Step(theorem="N", numbers={"error": self.error, "scale": self.scale})
+        numbers = {"error": self.error, "scale": self.scale}
+        return Step(theorem="N", numbers=numbers, status=self.status)

@@ -112,7 +112,7 @@ class AlgorithmOne(Purifier):
         """Return the rms of the noise and the rounding, plus w times the width."""
         d = self.body.lattice.dimension
         noise = math.sqrt(2 * d) * float(self.scale)
-        width = float(self.mixing_weight) * self.body.radius * math.sqrt(2)
+        width = float(self.mixing_weight) * self.body.displacement()
         return self.body.unit * (math.hypot(noise, math.sqrt(d / 12)) + width)
 
     def step(self) -> Step:

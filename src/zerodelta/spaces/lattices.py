@@ -236,7 +236,7 @@ class BallLattice:
 
 
 def _is_integers(integers: object, dimension: int) -> TypeGuard[IntegerArray]:
-    if not isinstance(integers, np.ndarray) or integers.shape != (dimension,):
+    if type(integers) is not np.ndarray or integers.shape != (dimension,):
         return False
     if integers.dtype == object:
         return all(type(value) is int for value in integers)

@@ -9,6 +9,7 @@ sup_z T(z|y)/Q(z), the *mass ratio*. With it they are t-DP as soon as
 from __future__ import annotations
 
 import decimal
+import math
 from fractions import Fraction
 
 from flint import arb
@@ -32,12 +33,15 @@ __all__ = [
 ]
 
 
-def as_weight(weight: Rational) -> Fraction:
+_LARGEST = 1e300
+
+
+def as_weight(weight: Rational, name: str = "mixing_weight") -> Fraction:
     """Return a mixing weight as an exact rational strictly between 0 and 1."""
-    exact = as_rational(weight, "mixing_weight")
+    exact = as_rational(weight, name)
     if not 0 < exact < 1:
         raise ParameterError(
-            "mixing_weight",
+            name,
             weight,
             expected="a number strictly between 0 and 1",
             remedy="pass the probability with which the answer is replaced, such as 0.01",
@@ -52,6 +56,7 @@ def largest_log_delta(*, epsilon: Rational, weight: Rational, log_mass: float) -
     -6.8264
     """
     t, w = as_positive(epsilon, "epsilon"), as_weight(weight)
+    _check_logarithm(log_mass, "log_mass", most=math.inf)
     return lower(lambda: ball(w / (1 - w)).log() + ball(t).expm1().log() - arb(log_mass))
 
 
@@ -61,12 +66,21 @@ def smallest_weight(*, epsilon: Rational, log_delta: float, log_mass: float) -> 
     B1 solved for w/(1-w) = δ(ε) M/(e^ε - 1), rounded up to ten decimal digits; 1 if no weight does.
     """
     t = as_positive(epsilon, "epsilon")
+    for value, name in ((log_delta, "log_delta"), (log_mass, "log_mass")):
+        _check_logarithm(value, name, most=_LARGEST)
     # The condition is evaluated on floats: pay for their rounding once more.
     margin = 1e-12 + 2.0**-50 * (abs(log_delta) + abs(log_mass))
     log_odds = upper(lambda: arb(log_delta) + arb(log_mass) - ball(t).expm1().log() + arb(margin))
     weight = upper(lambda: 1 / (1 + (-arb(log_odds)).exp()))
     context = decimal.Context(prec=10, rounding=decimal.ROUND_CEILING)
     return Fraction(context.create_decimal_from_float(weight))
+
+
+def _check_logarithm(value: float, name: str, *, most: float) -> None:
+    if not isinstance(value, (int, float)) or not -_LARGEST <= value <= most:  # also NaN
+        raise ParameterError(
+            name, value, expected="a finite logarithm", remedy="a pure base needs no mixing at all"
+        )
 
 
 def uniform_mass(size: int) -> float:

@@ -42,6 +42,11 @@ class GaussianStep:
         for name in ("variance", "radius", "sensitivity"):
             object.__setattr__(self, name, as_positive(getattr(self, name), name))
 
+    @property
+    def rho(self) -> Fraction:
+        """The zCDP cost Δ²/(2σ²) of the step itself."""
+        return self.sensitivity**2 / (2 * self.variance)
+
     def reach(self, order: Fraction) -> Fraction:
         """Return r_a = r + (a-1)Δ."""
         return self.radius + (order - 1) * self.sensitivity
@@ -63,6 +68,13 @@ def smoothing_slack(
     a, w = as_positive(order, "order"), as_weight(weight)
     tau = as_positive(mixing_variance, "mixing_variance")
     t, whole = as_positive(epsilon, "epsilon"), as_positive(rho, "rho")
+    if whole < step.rho:
+        raise ParameterError(
+            "rho",
+            rho,
+            expected=f"at least the last step's own cost Δ²/(2σ²) = {step.rho}",
+            remedy="count the last step among the base steps",
+        )
     if a <= 1:
         raise ParameterError("order", order, expected="a number above 1", remedy="pass order=2")
     if tau <= step.variance:

@@ -38,6 +38,8 @@ def log_transport_radius(
     """
     d, w = as_count(dimension, "dimension", minimum=1), as_weight(weight)
     width, t = as_positive(diameter, "diameter"), as_rational(epsilon, "epsilon")
+    if t < 0:
+        raise ParameterError("epsilon", epsilon, expected="at least 0", remedy="pass 0 or more")
 
     def radius(shrink: bool) -> float:
         def log() -> arb:
@@ -52,5 +54,9 @@ def log_transport_radius(
 def product_laplace_radius(*, dimension: int, norm: float, log_radius: float) -> float:
     """Return ln Δ_1 = ln Δ_q + (1 - 1/q) ln d rounded up: l_q to l_1, for product Laplace noise."""
     d = as_count(dimension, "dimension", minimum=1)
+    if not isinstance(norm, (int, float)) or not norm >= 1:  # also NaN
+        raise ParameterError(
+            "norm", norm, expected="a number of at least 1, or math.inf", remedy="pass norm=2"
+        )
     power = 1 - (Fraction(0) if norm == math.inf else 1 / Fraction(norm))
     return upper(lambda: ball(log_radius) + ball(d).log() * ball(power))

@@ -1,0 +1,137 @@
+"""Algorithm 2 (`alg:discrete`) and Theorem 3 (`thm:index_embed`): purification of a finite choice.
+
+The choice is written in binary, Algorithm 1 runs in the unit cube, and every coordinate is rounded
+back to a bit. For comparison: B1 (`appendix_c`) needs no embedding and no extra ε.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+from flint import arb
+
+from zerodelta.exact.arb import ball, lower
+from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.paper.algorithm_01 import proving_steps
+from zerodelta.privacy.claims import ApproxDP, PureDP
+from zerodelta.privacy.issue import issue
+from zerodelta.privacy.release import Release
+from zerodelta.privacy.step import Step
+from zerodelta.purify.wasserstein import AlgorithmTwo, laplace_scale
+from zerodelta.spaces import FiniteSpace
+
+__all__ = [
+    "channel_for",
+    "code_length",
+    "printed_theorem_3",
+    "purify_choice",
+    "theorem_3",
+    "theorem_3_log_delta",
+]
+
+_LEAST_SCALE = Fraction(1, 1 << 12)
+"""Noise of this scale flips a bit with probability e^-2048; a larger scale is private too."""
+
+
+def purify_choice(
+    value: Any,
+    *,
+    space: FiniteSpace,
+    epsilon: Rational,
+    log_delta: float,
+    extra_epsilon: Rational | None = None,
+    base_steps: tuple[Step, ...] = (),
+    bits: BitSource | None = None,
+) -> Release:
+    """Publish the choice of an (ε, δ)-DP mechanism under pure (ε + ε')-DP; ε' = ε as in the paper.
+
+    Releases: an element of the space, of any size; any object whatever is mapped into it first.
+    **Neighbors**: replace-one.
+    **Guarantee**: pure DP with ε + ε' for every δ (Theorem 3 by Theorem W on the cube, A4).
+    `base_steps` prove (ε, δ); without them it is the caller's word: `asserted`.
+    **Public**: everything but the value.
+    **Error**: the probability of another element, at most 1 - `theorem_3` if ln δ is below
+    `theorem_3_log_delta`.
+
+    >>> from zerodelta.spaces import Finite
+    >>> log_delta = theorem_3_log_delta(code_length=4, epsilon=1)
+    >>> release = purify_choice(5, space=Finite(16), epsilon=1, log_delta=log_delta)
+    >>> release.certificate.claim.exact_epsilon, 0 <= release.value < 16
+    (Fraction(2, 1), True)
+    """
+    source = SystemBits() if bits is None else bits
+    base = as_positive(epsilon, "epsilon")
+    extra = base if extra_epsilon is None else as_positive(extra_epsilon, "extra_epsilon")
+    steps = proving_steps(epsilon=base, log_delta=log_delta, base_steps=base_steps)
+    channel = channel_for(space=space, epsilon=base, log_delta=log_delta, extra_epsilon=extra)
+    certificate = issue(
+        claim=PureDP(base + extra),
+        steps=(*steps, channel.step()),
+        bits=source,
+        public=(f"the space {space!r}", "every number in the steps"),
+    )
+    return Release(
+        value=channel.apply(value, source),
+        certificate=certificate,
+        error=channel.expected_error(),
+    )
+
+
+def channel_for(
+    *, space: FiniteSpace, epsilon: Rational, log_delta: float, extra_epsilon: Rational
+) -> AlgorithmTwo:
+    """Return Algorithm 2 with the smallest proven noise."""
+    base = as_positive(epsilon, "epsilon")
+    length = code_length(space.size)
+    scale = laplace_scale(
+        # theory A4: the cube is an linf ball of diameter 1, not an l_1 ball of radius d/2.
+        norm=math.inf,
+        dimension=length,
+        diameter=1,
+        weight=Fraction(1, 1 << length),
+        claim=ApproxDP(base, log_delta),
+        epsilon=base,
+        extra_epsilon=extra_epsilon,
+    )
+    return AlgorithmTwo(space=space, scale=max(scale, _LEAST_SCALE), base_epsilon=base)
+
+
+def code_length(size: int) -> int:
+    """Return d = ⌈log2 |Y|⌉, at least 1.
+
+    >>> [code_length(size) for size in (1, 2, 3, 16, 17)]
+    [1, 1, 2, 4, 5]
+    """
+    # theory A4: |Y| need not be a power of two; codes beyond it are decoded by a fixed public rule.
+    return max(1, (as_count(size, "size", minimum=1) - 1).bit_length())
+
+
+def theorem_3_log_delta(*, code_length: int, epsilon: Rational) -> float:
+    """Return the largest float below ln(ε^d/(2d)^(3d)), the δ of Theorem 3.
+
+    >>> round(theorem_3_log_delta(code_length=4, epsilon=1), 4)
+    -24.9533
+    """
+    d = as_count(code_length, "code_length", minimum=1)
+    exact = as_positive(epsilon, "epsilon")
+
+    def log() -> arb:
+        return d * (ball(exact).log() - 3 * ball(2 * d).log())
+
+    return math.nextafter(lower(log), -math.inf)
+
+
+def theorem_3(code_length: int) -> float:
+    """Return (1 - 2^-d)(1 - (d/2)e^-d), a bound on P[u_pure = u_apx] that holds for every d."""
+    d = as_count(code_length, "code_length", minimum=1)
+    # theory A4: the uniform branch must *not* be taken, and the noise stays below 1/2 everywhere.
+    return (1 - 2.0**-d) * (1 - d / 2 * math.exp(-d))
+
+
+def printed_theorem_3(code_length: int) -> float:
+    """Return 1 - 2^-d - (d/2)e^-d, the bound as printed (weaker by the product of the two)."""
+    d = as_count(code_length, "code_length", minimum=1)
+    return 1 - 2.0**-d - d / 2 * math.exp(-d)

@@ -1,0 +1,338 @@
+"""Algorithm 3 (`alg:dp_sgd`): DP-SGD, approximate DP, with exact integer gradients and noise.
+
+Batches of fixed size without replacement, per-example clipping, rounded Gaussian noise, averages
+for convex and strongly convex losses. Parameters: `lem: dp-sgd-cvx-lip`, `lem: dp-sgd-scvx-lip-sm`,
+with privacy recomputed from the rounded values by Lemma WOR (theory A6.3) or, for a full batch, as
+Gaussian DP; `lem: RDP_sampled_gau` and `cor: RDP_DP_SGD` are not used.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.errors import ParameterError
+from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.exact.exact_sums import IntegerArray
+from zerodelta.exact.integers import uniform_below
+from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.mechanisms.gaussian import RoundedGaussian
+from zerodelta.paper.gradients import GradientFunction, Gradients, gradients_of
+from zerodelta.paper.losses import Floats, Loss
+from zerodelta.privacy.calibration import calibrate
+from zerodelta.privacy.claims import ApproxDP, Claim, GaussianDP
+from zerodelta.privacy.issue import issue
+from zerodelta.privacy.parameters import as_at_least_zero, as_log_delta
+from zerodelta.privacy.release import Release
+from zerodelta.privacy.step import Step
+from zerodelta.privacy.subsampling import subsampled_gaussian
+from zerodelta.privacy.threshold import safe_end
+from zerodelta.spaces import Ball
+
+__all__ = [
+    "Descent",
+    "PrintedParameters",
+    "descend",
+    "dp_sgd",
+    "plan_descent",
+    "printed_parameters",
+    "random_batch",
+]
+
+Rates: TypeAlias = Callable[[int], float]
+
+
+def dp_sgd(
+    features: Any,
+    labels: Any = None,
+    *,
+    loss: Loss | GradientFunction,
+    epsilon: Rational,
+    log_delta: float,
+    radius: Rational,
+    data_norm: Rational | None = None,
+    clip: Rational | None = None,
+    dimension: int | None = None,
+    regularization: Rational = 0,
+    steps: int | None = None,
+    batch: int | None = None,
+    bits: BitSource | None = None,
+) -> Release:
+    """Minimise (1/n) Σ loss(θ; x_i, y_i) + (λ/2)‖θ‖² over the l2 ball, under (ε, δ)-DP.
+
+    Releases: the averaged iterate: all with equal weights, or for λ = `regularization` > 0 (strong
+    convexity) weights growing like t. Nothing else of the run.
+    **Neighbors**: replace-one (n is public).
+    **Guarantee**: (ε, δ)-DP: T Gaussian steps of squared sensitivity (2L)², by Lemma WOR for
+    `batch` < n, as Gaussian DP for `batch` = n (R2). `proven` for a built-in loss with rows clipped
+    to `data_norm`; for a function gradient(theta, rows), clipped to `clip`, `asserted`.
+    **Public**: everything but rows and labels. `steps` and `batch` default to the paper's T and γn;
+    its T grows like n², so pass smaller ones for large n.
+    **Error**: `Descent.error`, the convergence bound on the excess empirical risk for convex losses
+    that really are L-Lipschitz.
+
+    >>> from zerodelta.paper.losses import Squared
+    >>> x = np.linspace(-1, 1, 200).reshape(-1, 1)
+    >>> release = dp_sgd(
+    ...     x, x[:, 0] / 2, loss=Squared(label_bound=1), data_norm=1, radius=1,
+    ...     epsilon=1, log_delta=-20.0, steps=20, batch=200,
+    ... )
+    >>> release.certificate.claim.exact_log_delta, release.certificate.status.value
+    (-20.0, 'proven')
+    """
+    source = SystemBits() if bits is None else bits
+    gradients = gradients_of(
+        features,
+        labels,
+        loss=loss,
+        radius=radius,
+        data_norm=data_norm,
+        clip=clip,
+        dimension=dimension,
+    )
+    plan = plan_descent(
+        gradients,
+        epsilon=epsilon,
+        log_delta=log_delta,
+        radius=radius,
+        regularization=regularization,
+        steps=steps,
+        batch=batch,
+    )
+    certificate = issue(
+        claim=ApproxDP(epsilon, log_delta),
+        steps=(plan.proof_step(),),
+        bits=source,
+        public=(f"the ball {plan.ball!r}", "the number of rows", "every number in the steps"),
+    )
+    # theory A6.7: the average is all that is released; no iterate, loss or stopping decision.
+    return Release(value=plan.run(source), certificate=certificate, error=plan.error())
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PrintedParameters:
+    """γn and T of the convergence lemmas as integers, and the σ² they print."""
+
+    batch: int
+    steps: int
+    variance: float
+
+
+def printed_parameters(
+    *, rows: int, dimension: int, epsilon: Rational, log_delta: float, lipschitz: float
+) -> PrintedParameters:
+    """Return γ = 2√(dℓ)/(n√ε), T = n²ε²/(dℓ), σ² = 416 L²ℓ/ε (ℓ = ln 1/δ), γn and T as integers.
+
+    >>> p = printed_parameters(rows=1000, dimension=5, epsilon=1, log_delta=-50.0, lipschitz=1)
+    >>> p.batch, p.steps, p.variance
+    (32, 4000, 20800.0)
+    """
+    n, d = as_count(rows, "rows", minimum=1), as_count(dimension, "dimension", minimum=1)
+    budget = float(as_positive(epsilon, "epsilon"))
+    nats = max(-as_log_delta(log_delta), 1e-9)
+    # theory A6.4: γ <= 1, γn and T integers of at least 1; privacy is recomputed from these.
+    batch = min(n, max(1, math.ceil(2 * math.sqrt(d * nats / budget))))
+    steps = max(1, math.ceil((n * budget) ** 2 / (d * nats)))
+    return PrintedParameters(batch=batch, steps=steps, variance=416 * lipschitz**2 * nats / budget)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Descent:
+    """A planned run: everything but the gradients' data is public."""
+
+    gradients: Gradients
+    ball: Ball
+    steps: int
+    batch: int
+    variance: Fraction
+    regularization: Fraction
+
+    def proof_step(self) -> Step:
+        """Return the certificate's step for the whole run."""
+        # theory A6.1: replacing a row moves the sum by 2L, not L.
+        squared = (2 * self.gradients.bound) ** 2
+        rows, status = self.gradients.rows, self.gradients.status
+        numbers = {"sensitivity_squared": squared, "variance": self.variance}
+        if self.batch == rows:
+            return Step(
+                theorem="R-gaussian", numbers={**numbers, "count": self.steps}, status=status
+            )
+        sampled = {**numbers, "rows": rows, "batch": self.batch, "steps": self.steps}
+        return Step(theorem="WOR", numbers=sampled, status=status)
+
+    def run(self, bits: BitSource) -> Floats:
+        """Return the averaged iterate: a hidden value, (ε, δ)-DP by `proof_step`."""
+        noise = RoundedGaussian(
+            sensitivity_squared=(2 * self.gradients.bound) ** 2, variance=self.variance
+        )
+        return descend(
+            self.gradients,
+            ball=self.ball,
+            steps=self.steps,
+            batch=self.batch,
+            noise=noise,
+            rates=self.rates(),
+            regularization=float(self.regularization),
+            bits=bits,
+        )
+
+    def rates(self) -> Rates:
+        """Return η_t for the sum F: 2/(nλ(t+1)) if λ > 0, else C/√(T·E‖ĝ‖²)."""
+        strong = self.gradients.rows * float(self.regularization)
+        if strong > 0:
+            return lambda t: 2 / (strong * (t + 1))
+        rate = 2 * float(self.ball.radius) / math.sqrt(self.steps * self._second_moment())
+        return lambda _: rate
+
+    def error(self) -> float:
+        """Return the bound on E L(θ) - min L of the convergence lemmas, with its constants."""
+        n = self.gradients.rows
+        strong = n * float(self.regularization)
+        if strong > 0:
+            # theory A6.8: the printed ρ has T² where T is meant; σ is recomputed here anyway.
+            return 2 * self._second_moment() / (strong * (self.steps + 1)) / n
+        width = 2 * float(self.ball.radius)
+        return 2 * width * math.sqrt(self._second_moment() / self.steps) / n
+
+    def _second_moment(self) -> float:
+        """Return n²L² + dσ²/γ² + nL²/γ, a bound on E‖ĝ‖²."""
+        n, d = self.gradients.rows, self.gradients.dimension
+        gamma = self.batch / n
+        slope = float(self.gradients.lipschitz + self.regularization * self.ball.radius)
+        sigma = float(self.gradients.quantum) * math.sqrt(self.variance)
+        sampling = n * slope**2 / gamma if self.batch < n else 0.0
+        return (n * slope) ** 2 + d * (sigma / gamma) ** 2 + sampling
+
+
+def plan_descent(
+    gradients: Gradients,
+    *,
+    epsilon: Rational,
+    log_delta: float,
+    radius: Rational,
+    regularization: Rational = 0,
+    steps: int | None = None,
+    batch: int | None = None,
+) -> Descent:
+    """Return the run with the smallest noise that meets (ε, δ), from public numbers only."""
+    printed = printed_parameters(
+        rows=gradients.rows,
+        dimension=gradients.dimension,
+        epsilon=epsilon,
+        log_delta=log_delta,
+        lipschitz=float(gradients.lipschitz),
+    )
+    count = printed.steps if steps is None else as_count(steps, "steps", minimum=1)
+    drawn = printed.batch if batch is None else as_count(batch, "batch", minimum=1)
+    if drawn > gradients.rows:
+        raise ParameterError(
+            "batch",
+            drawn,
+            expected=f"at most the {gradients.rows} rows",
+            remedy="pass batch= of at most n",
+        )
+    ratio = _noise_ratio(
+        rows=gradients.rows, batch=drawn, steps=count, epsilon=epsilon, log_delta=log_delta
+    )
+    return Descent(
+        gradients=gradients,
+        ball=Ball(gradients.dimension, radius),
+        steps=count,
+        batch=drawn,
+        variance=(2 * gradients.bound) ** 2 * ratio,
+        regularization=as_at_least_zero(regularization, "regularization"),
+    )
+
+
+def _noise_ratio(
+    *, rows: int, batch: int, steps: int, epsilon: Rational, log_delta: float
+) -> Fraction:
+    """Return nearly the smallest σ²/(2L)² with which T steps are certainly (ε, δ)-DP."""
+    t, target = as_positive(epsilon, "epsilon"), as_log_delta(log_delta)
+    allowed = calibrate(epsilon=t, log_delta=target)
+
+    def claim(ratio: float) -> Claim:
+        if batch == rows:
+            return GaussianDP(mu_squared=steps / Fraction(ratio))
+        return subsampled_gaussian(
+            rows=rows,
+            batch=batch,
+            sensitivity_squared=1,
+            variance=Fraction(ratio),
+            steps=steps,
+        )
+
+    def excess(ratio: float) -> float:
+        return claim(ratio).log_delta(t) - target
+
+    safe = float(steps / (allowed.mu_squared if batch == rows else 2 * allowed.rho))
+    while excess(safe) > 0:  # orders are integers: a little more than without sampling
+        safe *= 1.0 + 2.0**-20 if batch == rows else 1.01
+    if batch == rows:
+        return Fraction(safe)
+    unsafe = safe / 2
+    while excess(unsafe) <= 0:
+        safe, unsafe = unsafe, unsafe / 2
+    return Fraction(safe_end(excess, safe=safe, unsafe=unsafe, relative=1e-6))
+
+
+class Noise(Protocol):
+    """Adds exact noise to an integer vector."""
+
+    def apply(self, sums: npt.NDArray[np.generic], bits: BitSource) -> IntegerArray:
+        """Return the noisy vector."""
+
+
+def descend(
+    gradients: Gradients,
+    *,
+    ball: Ball,
+    steps: int,
+    batch: int,
+    noise: Noise,
+    rates: Rates,
+    regularization: float,
+    bits: BitSource,
+) -> Floats:
+    """Return the average of T projected noisy gradient steps: a function of the noisy sums alone.
+
+    The gradient estimate ĝ = (n/b)(Σ_batch g + noise) + nλθ is for F = Σ f + (nλ/2)‖θ‖².
+    """
+    rows, unit = gradients.rows, float(gradients.quantum)
+    # theory A6.6: θ_1 is a public constant, and the T iterates θ_2 … θ_{T+1} are averaged; if λ > 0
+    # θ_t has weight t, which keeps the lemma's bound 2E‖ĝ‖²/(nλ(T+1)) (printed: weight t of θ_1 …).
+    theta, average, mass = ball.middle(), np.zeros(ball.dimension), 0.0
+    for t in range(1, steps + 1):
+        chosen = None if batch == rows else random_batch(rows, batch, bits)
+        noisy = noise.apply(gradients.total(theta, chosen), bits)
+        estimate = noisy.astype(np.float64) * (unit * rows / batch)
+        theta = ball.project(theta - rates(t) * (estimate + rows * regularization * theta))
+        weight = t + 1.0 if regularization > 0 else 1.0
+        mass += weight
+        average += (theta - average) * (weight / mass)
+    return ball.project(average)
+
+
+def random_batch(rows: int, batch: int, bits: BitSource) -> npt.NDArray[np.int64]:
+    """Return a uniformly random subset of `batch` of `rows` indices, sorted, drawn exactly.
+
+    As many uniform indices as are still missing are added until there are enough: no label is
+    treated differently from another, so all subsets of that size are equally likely.
+
+    >>> random_batch(5, 5, SystemBits()).tolist()
+    [0, 1, 2, 3, 4]
+    """
+    fewer = min(batch, rows - batch)
+    marked, count = np.zeros(rows, dtype=np.bool_), 0
+    while count < fewer:
+        marked[uniform_below(rows, size=fewer - count, bits=bits).astype(np.int64)] = True
+        count = int(np.count_nonzero(marked))
+    return np.flatnonzero(marked if fewer == batch else ~marked)

@@ -1,0 +1,137 @@
+"""Appendix C (`sec:discrete`): folklore mixing on a finite space, its cited bound and B1.
+
+B1 is exact and never worse than the cited lemma; on continuous spaces mixing alone fails.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from flint import arb
+
+from zerodelta.exact.arb import ball, upper
+from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.paper.algorithm_01 import proving_steps
+from zerodelta.privacy.claims import ApproxDP, PureDP
+from zerodelta.privacy.issue import issue
+from zerodelta.privacy.parameters import as_log_delta
+from zerodelta.privacy.release import Release
+from zerodelta.privacy.step import Step
+from zerodelta.privacy.theorems.mixing import as_weight
+from zerodelta.purify.mix import FiniteMix
+from zerodelta.spaces import Finite, FiniteSpace
+
+__all__ = ["continuous_example", "mix_choice", "mixed_epsilon", "printed_epsilon", "worst_epsilon"]
+
+
+def mix_choice(
+    value: Any,
+    *,
+    space: FiniteSpace,
+    epsilon: Rational,
+    log_delta: float,
+    mixing_weight: Rational,
+    base_steps: tuple[Step, ...] = (),
+    bits: BitSource | None = None,
+) -> Release:
+    """Publish the choice of an (ε, δ)-DP mechanism, or with probability ω a uniform one.
+
+    Releases: an element of the space; any object whatever is mapped into it first.
+    **Neighbors**: replace-one.
+    **Guarantee**: pure DP with `mixed_epsilon` = max(ε, ln(1 + (1-ω)δ|Y|/ω)) (theory B1).
+    `base_steps` prove (ε, δ); without them it is the caller's word: `asserted`.
+    **Public**: everything but the value.
+    **Error**: another element with probability ω(1 - 1/|Y|).
+
+    >>> from zerodelta.spaces import Finite
+    >>> release = mix_choice(
+    ...     2, space=Finite(10), epsilon=1, log_delta=-20.0, mixing_weight="1/100"
+    ... )
+    >>> release.certificate.claim.exact_epsilon, release.error
+    (Fraction(1, 1), 0.009)
+    """
+    source = SystemBits() if bits is None else bits
+    steps = proving_steps(epsilon=epsilon, log_delta=log_delta, base_steps=base_steps)
+    channel = FiniteMix(space=space, mixing_weight=as_weight(mixing_weight, "mixing_weight"))
+    total = mixed_epsilon(
+        size=space.size, epsilon=epsilon, log_delta=log_delta, mixing_weight=mixing_weight
+    )
+    certificate = issue(
+        claim=PureDP(total),
+        steps=(*steps, channel.step()),
+        bits=source,
+        public=(f"the space {space!r}", "every number in the steps"),
+    )
+    return Release(
+        value=channel.apply(value, source),
+        certificate=certificate,
+        error=channel.expected_error(),
+    )
+
+
+def mixed_epsilon(
+    *, size: int, epsilon: Rational, log_delta: float, mixing_weight: Rational
+) -> Fraction:
+    """Return what B1 proves, max(ε, ln(1 + (1-ω)δ|Y|/ω)), rounded up; at most the cited bound.
+
+    >>> mixed_epsilon(size=10, epsilon="1/10", log_delta=-20.0, mixing_weight="1/100")
+    Fraction(1, 10)
+    """
+    base, count = as_positive(epsilon, "epsilon"), as_count(size, "size", minimum=1)
+    claim = ApproxDP(base, log_delta)
+    # theory A12: the cited bound is valid but weak; B1 is exact above the zero-cost threshold.
+    weight = as_weight(mixing_weight, "mixing_weight")
+    channel = FiniteMix(space=Finite(count), mixing_weight=weight)
+    return base if channel.proves(base, claim) else Fraction(channel.epsilon(claim))
+
+
+def printed_epsilon(
+    *, size: int, epsilon: Rational, log_delta: float, mixing_weight: Rational
+) -> float:
+    """Return ε + ln(1 + δ|Y|e^-ε/ω), the bound the paper cites, rounded up."""
+    base, weight = as_positive(epsilon, "epsilon"), as_weight(mixing_weight, "mixing_weight")
+    log_of, count = as_log_delta(log_delta), as_count(size, "size", minimum=1)
+
+    def cited() -> arb:
+        return ball(base) + (ball(count / weight) * (ball(log_of) - ball(base)).exp()).log1p()
+
+    return upper(cited)
+
+
+def worst_epsilon(
+    *, size: int, epsilon: Rational, log_delta: float, mixing_weight: Rational
+) -> float:
+    """Return the exact worst loss of mixing over all (ε, δ)-DP bases (B1, "Tightness"), rounded up.
+
+    This is ln max{1 + (1-ω)δN/ω, ((1-ω)(e^ε+δ) + ω(1+e^ε)/N)/((1-ω)(1-δ) + ω(1+e^ε)/N)}, N >= 2.
+
+    >>> round(worst_epsilon(size=2, epsilon=1, log_delta=-1.0, mixing_weight="1/2"), 6)
+    0.685649
+    """
+    base, w = as_positive(epsilon, "epsilon"), as_weight(mixing_weight, "mixing_weight")
+    log_of, count = as_log_delta(log_delta), as_count(size, "size", minimum=2)
+
+    def worst() -> arb:
+        delta, factor = ball(log_of).exp(), ball(base).exp()
+        floor = ball(w / count) * (1 + factor)
+        kept = ball(1 - w)
+        alone = 1 + ball((1 - w) / w * count) * delta
+        both = (kept * (factor + delta) + floor) / (kept * (1 - delta) + floor)
+        return alone.max(both).log()
+
+    return upper(worst)
+
+
+def continuous_example(*, delta: Rational, mixing_weight: Rational) -> tuple[Fraction, Fraction]:
+    """Return the masses at f(D) and of the uniform part after mixing δ·Dirac + (1-δ)·Uniform.
+
+    The first is what a neighbour's law does not have there: δ stays, whatever ω < 1.
+
+    >>> continuous_example(delta="1/10", mixing_weight="1/2")
+    (Fraction(1, 20), Fraction(19, 20))
+    """
+    d, w = as_positive(delta, "delta"), as_weight(mixing_weight, "mixing_weight")
+    # theory A12: the uniform part is 1 - δ + δω (printed: 1 - δ - δω, which does not add up to 1).
+    return (1 - w) * d, 1 - d + d * w

@@ -1,0 +1,134 @@
+"""Appendix D (`sec:baseline`): a net of small cubes plus mixing, done right (theory B2).
+
+The printed parameters do not give 2ε-DP in low dimension (A12); they are here to show by how much.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, final
+
+from zerodelta.errors import GuaranteeError, ParameterError
+from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.paper.algorithm_01 import proving_steps
+from zerodelta.paper.appendix_c import worst_epsilon
+from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.issue import issue
+from zerodelta.privacy.parameters import as_log_delta
+from zerodelta.privacy.release import Release
+from zerodelta.privacy.step import Step
+from zerodelta.privacy.theorems.mixing import as_weight, largest_log_delta
+from zerodelta.purify.families import GridFamily
+from zerodelta.purify.lattice_mix import GridMix
+from zerodelta.spaces import Box
+
+__all__ = ["PrintedNet", "channel_for", "mix_on_grid", "printed_net"]
+
+
+def mix_on_grid(
+    value: Any,
+    *,
+    box: Box,
+    epsilon: Rational,
+    log_delta: float,
+    mixing_weight: Rational,
+    base_steps: tuple[Step, ...] = (),
+    bits: BitSource | None = None,
+) -> Release:
+    """Publish the cell of an (ε, δ)-DP mechanism's vector, or with probability ω a uniform cell.
+
+    Releases: the centre of one of K^d cells of the box, K as large as δ allows; any object whatever
+    is projected onto the box first.
+    **Neighbors**: replace-one.
+    **Guarantee**: pure DP with the base's own ε, if ln δ + d ln K <= ln(ω/(1-ω)) + ln(e^ε - 1)
+    (theory B2). `base_steps` prove (ε, δ); without them it is the caller's word: `asserted`.
+    **Public**: everything but the value.
+    **Error**: rms rounding plus ω times the rms width of the box.
+
+    >>> release = mix_on_grid(
+    ...     0.3, box=Box(0, 1), epsilon=1, log_delta=-20.0, mixing_weight="1/100"
+    ... )
+    >>> release.certificate.claim.exact_epsilon, release.error < 0.005
+    (Fraction(1, 1), True)
+    """
+    source = SystemBits() if bits is None else bits
+    steps = proving_steps(epsilon=epsilon, log_delta=log_delta, base_steps=base_steps)
+    channel = channel_for(
+        box=box, epsilon=epsilon, log_delta=log_delta, mixing_weight=mixing_weight
+    )
+    certificate = issue(
+        claim=PureDP(epsilon),
+        steps=(*steps, channel.step()),
+        bits=source,
+        public=(f"the box {box!r}", "every number in the steps"),
+    )
+    return Release(
+        value=channel.apply(value, source),
+        certificate=certificate,
+        error=channel.expected_error(),
+    )
+
+
+def channel_for(
+    *, box: Box, epsilon: Rational, log_delta: float, mixing_weight: Rational
+) -> GridMix:
+    """Return the finest grid that (ε, δ) allows with this mixing weight."""
+    weight = as_weight(mixing_weight, "mixing_weight")
+    # theory A12: K from B2's condition at the base's own ε, instead of 2⌊R/Δ⌋ and "2ε".
+    allowed = largest_log_delta(epsilon=epsilon, weight=weight, log_mass=0.0)
+    budget = math.nextafter(allowed - as_log_delta(log_delta), -math.inf)
+    family = GridFamily(box)
+    if budget < 0:
+        raise GuaranteeError(
+            f"ln δ = {float(log_delta):.6g} exceeds {allowed:.6g}, what even one cell needs at "
+            f"this ε and weight: add noise to the base, or allow a larger mixing_weight."
+        )
+    return family.build(budget, weight)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PrintedNet:
+    """Δ and K as printed, with the loss that is claimed and the one that mixing really has."""
+
+    spacing: float
+    cells: int
+    claimed_epsilon: float
+    worst_epsilon: float
+
+
+def printed_net(
+    *, side: Rational, dimension: int, epsilon: Rational, log_delta: float, mixing_weight: Rational
+) -> PrintedNet:
+    """Return the printed net on [0, R]^d: Δ = 2R(δ/2ω)^(1/d) log d, K = 2⌊R/Δ⌋, "2ε"-DP.
+
+    >>> net = printed_net(
+    ...     side=1, dimension=2, epsilon="0.1", log_delta=-30.0, mixing_weight="0.01"
+    ... )
+    >>> net.claimed_epsilon, round(net.worst_epsilon, 2)
+    (0.2, 1.63)
+    """
+    width, d = float(as_positive(side, "side")), as_count(dimension, "dimension", minimum=1)
+    weight = as_weight(mixing_weight, "mixing_weight")
+    # theory A12: log d is 0 for d = 1, and for small d the net is far too fine for 2ε.
+    if d == 1:
+        raise ParameterError(
+            "dimension", d, expected="at least 2: the printed Δ is 0 for d = 1", remedy="use B2"
+        )
+    log_power = (as_log_delta(log_delta) - math.log(2 * weight)) / d
+    spacing = 2 * width * math.exp(log_power) * math.log(d)
+    cells = 2 * math.floor(width / spacing)
+    if cells < 2:
+        raise ParameterError(
+            "log_delta", log_delta, expected="so small that Δ <= R", remedy="pass a smaller one"
+        )
+    return PrintedNet(
+        spacing=spacing,
+        cells=cells,
+        claimed_epsilon=2 * float(as_positive(epsilon, "epsilon")),
+        worst_epsilon=worst_epsilon(
+            size=cells**d, epsilon=epsilon, log_delta=log_delta, mixing_weight=weight
+        ),
+    )

@@ -1,0 +1,207 @@
+"""T noisy Frank-Wolfe steps on exact integer scores: what Algorithms 6 and 7 have in common.
+
+Rows leave only as one integer sum a step, and of that only which vertex is best (theory C2, A11).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from zerodelta.data.arrays import ArraySource
+from zerodelta.data.rowwise import Block
+from zerodelta.data.source import Source
+from zerodelta.errors import ParameterError
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, Selection
+from zerodelta.paper.algorithm_05 import curvature, optimisation_error
+from zerodelta.paper.losses import Hinge, Huber, Logistic, Loss, Squared
+from zerodelta.paper.polytopes import Domain, Floats, Polytope, as_polytope
+from zerodelta.privacy.step import Status, Step
+
+__all__ = ["Descent", "GradientFunction"]
+
+GradientFunction: TypeAlias = Callable[[Floats, Block], Any]
+"""gradient(theta, rows): the (n, d) gradients of n rows; the last column is the label, if any."""
+
+_ROW_BY_ROW = (Hinge, Huber, Logistic, Squared)
+"""Our own losses are elementwise, so they treat rows one by one; a subclass of `Loss` may not."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Descent:
+    """The public plan of T steps; rows are read by `run` alone.
+
+    Every example's gradient is clipped and quantised to integers of size at most `steps`, so a
+    score moves by at most 2 · steps when one row is replaced, whatever the gradient does.
+    """
+
+    source: Source
+    gradient: GradientFunction
+    status: Status
+    polytope: Polytope
+    lipschitz: Fraction
+    iterations: int
+    steps: int
+    rowwise: bool
+
+    @staticmethod
+    def plan(
+        features: Any,
+        labels: Any,
+        *,
+        loss: Loss | GradientFunction,
+        domain: Domain,
+        lipschitz: Rational,
+        iterations: int,
+        steps: int,
+        rowwise: bool,
+    ) -> Descent:
+        """Check the public parameters; no row is read."""
+        source, polytope = _source(features, labels), as_polytope(domain)
+        polytope.lattice(lipschitz, steps)  # refuses what is malformed
+        gradient = _gradient(loss, polytope, len(source.columns))
+        proven = rowwise or type(loss) in _ROW_BY_ROW
+        return Descent(
+            source=source,
+            gradient=gradient,
+            status=Status.PROVEN if proven else Status.ASSERTED,
+            polytope=polytope,
+            lipschitz=as_positive(lipschitz, "lipschitz"),
+            iterations=as_count(iterations, "iterations", minimum=1),
+            steps=steps,
+            rowwise=bool(rowwise),
+        )
+
+    @property
+    def sensitivity(self) -> int:
+        """2 · steps, in units of the integer score (theory A11, C2)."""
+        return 2 * self.steps
+
+    def exponential(self, epsilon: Rational) -> ExponentialMechanism:
+        """Return the exponential mechanism of one step; needed wherever steps add up as zCDP."""
+        return ExponentialMechanism.for_epsilon(epsilon=epsilon, sensitivity=self.sensitivity)
+
+    def flip(self, epsilon: Rational) -> PermuteAndFlip:
+        """Return permute-and-flip for one step; better, but only for basic composition (R2)."""
+        return PermuteAndFlip.for_epsilon(epsilon=epsilon, sensitivity=self.sensitivity)
+
+    def step(self, mechanism: Selection) -> Step:
+        """Return the proof step of all T choices."""
+        single = mechanism.step()
+        return replace(
+            single,
+            numbers={**single.numbers, "count": self.iterations},
+            status=self.status,
+        )
+
+    def run(self, mechanism: Selection, bits: BitSource) -> list[int]:
+        """Return the vertices chosen in turn: the whole transcript, and all that touches rows."""
+        lattice = self.polytope.lattice(self.lipschitz, self.steps)
+        chosen: list[int] = []
+        theta = np.zeros(self.polytope.dimension)
+        for step in range(self.iterations):
+            sums = self.source.sum(self._at(theta), lattice, rowwise=self.rowwise)
+            chosen.append(mechanism.select(self.polytope.scores(sums), bits))
+            theta = self.polytope.towards(theta, step, chosen[-1])
+        return chosen
+
+    def _at(self, theta: Floats) -> Callable[[Block], Floats]:
+        """Return the function of a block of rows that is summed at the iterate θ.
+
+        A gradient of another shape or type counts as an exception of that row: θ is hidden, so it
+        must not be refused aloud.
+        """
+
+        def rows(block: Block) -> Floats:
+            values = np.asarray(self.gradient(theta.copy(), block))
+            if not _fits(values, len(block), self.polytope.dimension):
+                raise ValueError("not one gradient a row")  # becomes the zero row
+            return self.polytope.row(values.astype(np.float64))
+
+        return rows
+
+    def error(self, mechanism: Selection, smoothness: Rational | None) -> float | str:
+        """Return 2Γ/(T + 2) plus the expected gap of one noisy choice (theory C10.7)."""
+        unit = self.lipschitz * self.polytope.length / (self.steps * self.source.rows)
+        gap = float(unit) * mechanism.error(self.polytope.size)
+        if smoothness is None:
+            return f"at most {gap:.4g} above Frank-Wolfe's own 2Γ/(T + 2); pass smoothness for both"
+        bend = curvature(smoothness=smoothness, length=self.polytope.length)
+        return optimisation_error(curvature=bend, iterations=self.iterations) + gap
+
+    def public(self) -> tuple[str, ...]:
+        """Return what the certificate lists as public."""
+        return (
+            f"n = {self.source.rows}",
+            f"{self.polytope.size} vertices in {self.polytope.dimension} dimensions, l1 radius "
+            f"{self.polytope.length}",
+            f"gradients clipped to {self.lipschitz} in linf, {self.steps} steps",
+            f"T = {self.iterations}",
+        )
+
+    def assumed(self) -> tuple[str, ...]:
+        """Return what rests on the caller's word."""
+        if self.status is Status.PROVEN:
+            return ()
+        return ("gradient(theta, rows) makes of each row something that depends on that row only",)
+
+
+def _source(features: Any, labels: Any) -> Source:
+    """Return the rows, with the labels as their last column if there are any."""
+    source = features if isinstance(features, Source) else ArraySource(features)
+    as_count(source.rows, "number of rows", minimum=1)  # public under replace-one
+    if labels is None:
+        return source
+    answers = ArraySource(labels)
+    if answers.rows != source.rows or len(answers.columns) != 1:
+        raise ParameterError(
+            "labels",
+            f"{answers.rows} rows of {len(answers.columns)}",
+            expected=f"one label for each of the {source.rows} rows",
+            remedy="pass a one-dimensional array as long as features",
+        )
+    parts = (np.concatenate([*part.blocks()]) for part in (source, answers))
+    return ArraySource(np.hstack([*parts]))
+
+
+def _gradient(loss: Loss | GradientFunction, polytope: Polytope, columns: int) -> GradientFunction:
+    """Return gradient(theta, rows), refusing what certainly does not fit the domain."""
+    if isinstance(loss, Loss):
+        if columns != polytope.dimension + 1:
+            raise ParameterError(
+                "columns",
+                columns,
+                expected=f"{polytope.dimension} features and, last, the label",
+                remedy="pass labels=, or append them to the rows",
+            )
+        return lambda theta, rows: loss.gradients(theta, rows[:, :-1], rows[:, -1])
+    if not callable(loss):
+        raise ParameterError(
+            "loss",
+            loss,
+            expected="a loss, or a function gradient(theta, rows)",
+            remedy="pass Logistic(), Squared(label_bound=1), … or a function",
+        )
+    try:  # at θ = 0 on one row of zeros: both are public
+        values = np.asarray(loss(np.zeros(polytope.dimension), np.zeros((1, columns))))
+    except (Exception, SystemExit):
+        return loss  # nothing is known then
+    if not _fits(values, 1, polytope.dimension):
+        raise ParameterError(
+            "loss",
+            f"returns {values.dtype} of shape {values.shape} for one row",
+            expected=f"real numbers of shape (n, {polytope.dimension}) for a block of n rows",
+            remedy="return one gradient for each row: gradient(theta, rows)",
+        )
+    return loss
+
+
+def _fits(values: Any, rows: int, dimension: int) -> bool:
+    return bool(values.dtype.kind in "biuf" and values.shape == (rows, dimension))

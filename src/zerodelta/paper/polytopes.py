@@ -1,0 +1,219 @@
+"""Domains of Frank-Wolfe, conv(S): the l1 ball around 0, or the hull of a few public vertices.
+
+A polytope turns per-example gradients into rows of bounded integers, their sum into one integer
+score for each vertex, and a list of chosen vertices into the iterate (paper, Algorithms 5 to 7).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.errors import ParameterError
+from zerodelta.exact.fixed_point import FixedPoint
+from zerodelta.exact.rational import Rational, as_positive
+from zerodelta.spaces import Ball
+
+__all__ = [
+    "Domain",
+    "Floats",
+    "Hull",
+    "L1Ball",
+    "Polytope",
+    "as_polytope",
+    "step_size",
+]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+Domain: TypeAlias = Ball | Sequence[Sequence[float]] | Floats
+"""`Ball(dimension, radius, norm=1)`, or the vertices, one line each."""
+
+
+def step_size(step: int) -> Fraction:
+    """Return η_t = 2/(t + 2), t = 0, 1, …: the first iterate is a vertex."""
+    return Fraction(2, step + 2)
+
+
+class Polytope(ABC):
+    """conv(S) with its vertices numbered 0..size-1; all of it is public."""
+
+    dimension: int
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """The number of vertices |S|."""
+
+    @property
+    @abstractmethod
+    def length(self) -> Fraction:
+        """‖C‖₁, the largest l1 norm of a vertex."""
+
+    @abstractmethod
+    def vertex(self, index: int) -> Floats:
+        """Return the coordinates of a vertex."""
+
+    @abstractmethod
+    def lattice(self, lipschitz: Rational, steps: int) -> FixedPoint:
+        """Return the lattice of one example's rows: every integer is at most `steps` in size."""
+
+    @abstractmethod
+    def row(self, gradients: Floats) -> Floats:
+        """Return what is summed over examples, given (n, dimension) per-example gradients."""
+
+    @abstractmethod
+    def scores(self, sums: Any) -> Any:
+        """Return the score of each vertex, largest where ⟨s, gradient⟩ is smallest.
+
+        Integers for integer sums, floats for a row of floats.
+        """
+
+    def iterate(self, chosen: Sequence[int]) -> Floats:
+        """Return θ_T: θ ← (1 - η_t) θ + η_t s_t from θ_0 = 0, a function of the choices alone.
+
+        >>> L1Ball(dimension=2, radius=Fraction(1)).iterate([2, 0, 1])
+        array([-0.16666667, -0.5       ])
+        """
+        theta = np.zeros(self.dimension)
+        for step, index in enumerate(chosen):
+            theta = self.towards(theta, step, index)
+        return theta
+
+    def towards(self, theta: Floats, step: int, index: int) -> Floats:
+        """Return (1 - η_t) θ + η_t s for step t and the vertex s of that number."""
+        eta = float(step_size(step))
+        moved: Floats = (1 - eta) * theta + eta * self.vertex(index)
+        return moved
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class L1Ball(Polytope):
+    """{‖θ‖₁ <= radius}: vertex j < d is -radius · e_j, vertex d + j is +radius · e_j.
+
+    All 2d scores are ±(sum of gradients), so only d integers are summed (theory C2).
+    """
+
+    dimension: int
+    radius: Fraction
+
+    @property
+    def size(self) -> int:
+        """Twice the dimension."""
+        return 2 * self.dimension
+
+    @property
+    def length(self) -> Fraction:
+        """The radius."""
+        return self.radius
+
+    def vertex(self, index: int) -> Floats:
+        """Return ±radius · e_j."""
+        sign, coordinate = divmod(index, self.dimension)
+        vertex = np.zeros(self.dimension)
+        vertex[coordinate] = float(self.radius) if sign else -float(self.radius)
+        return vertex
+
+    def lattice(self, lipschitz: Rational, steps: int) -> FixedPoint:
+        """Return the lattice of gradients clipped to `lipschitz` in linf (the dual of l1)."""
+        bound = as_positive(lipschitz, "lipschitz")
+        return FixedPoint.ball(dimension=self.dimension, bound=bound, norm=math.inf, steps=steps)
+
+    def row(self, gradients: Floats) -> Floats:
+        """Return the gradients themselves."""
+        return gradients
+
+    def scores(self, sums: Any) -> Any:
+        """Return K for the vertices -e_j, then -K for +e_j."""
+        return np.concatenate([sums, -sums])
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Hull(Polytope):
+    """The convex hull of public vertices, which must hold the origin (where the paper starts)."""
+
+    vertices: Floats
+
+    @property
+    def dimension(self) -> int:  # type: ignore[override]
+        """The number of coordinates."""
+        return int(self.vertices.shape[1])
+
+    @property
+    def size(self) -> int:
+        """The number of vertices."""
+        return len(self.vertices)
+
+    @property
+    def length(self) -> Fraction:
+        """The largest l1 norm, exactly."""
+        return max(sum((abs(Fraction(x)) for x in row), Fraction(0)) for row in self._exact)
+
+    @property
+    def _exact(self) -> list[list[float]]:
+        exact: list[list[float]] = self.vertices.tolist()
+        return exact
+
+    def vertex(self, index: int) -> Floats:
+        """Return a line of `vertices`."""
+        return np.array(self.vertices[index])
+
+    def lattice(self, lipschitz: Rational, steps: int) -> FixedPoint:
+        """Return the lattice of the |S| products ⟨s, gradient⟩, clipped to lipschitz · ‖C‖₁."""
+        bound = as_positive(lipschitz, "lipschitz") * self.length
+        return FixedPoint.ball(dimension=self.size, bound=bound, norm=math.inf, steps=steps)
+
+    def row(self, gradients: Floats) -> Floats:
+        """Return ⟨s, gradient⟩ for every vertex, added in a fixed order: one row moves no other."""
+        products = np.zeros((len(gradients), self.size))
+        for j in range(self.dimension):
+            products += gradients[:, j : j + 1] * self.vertices[:, j]
+        return products
+
+    def scores(self, sums: Any) -> Any:
+        """Return the negated sums."""
+        return -sums
+
+
+def as_polytope(domain: Domain) -> Polytope:
+    """Return the polytope a caller means by `domain`.
+
+    >>> as_polytope(Ball(3, 2, norm=1)).size, as_polytope([[1.0], [-1.0]]).size
+    (6, 2)
+    """
+    if isinstance(domain, Ball):
+        if domain.norm != 1 or any(domain.center.exact()):
+            raise ParameterError(
+                "domain",
+                domain,
+                expected="an l1 ball around 0",
+                remedy="pass Ball(dimension, radius, norm=1), or the vertices",
+            )
+        return L1Ball(dimension=domain.dimension, radius=domain.radius)
+    return Hull(_as_vertices(domain))
+
+
+def _as_vertices(given: Any) -> Floats:
+    try:
+        vertices = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        vertices = np.zeros((0, 0))
+    good = vertices.ndim == 2 and min(vertices.shape) > 0 and bool(np.isfinite(vertices).all())
+    if not good or not vertices.any():
+        raise ParameterError(
+            "domain",
+            given,
+            expected="Ball(dimension, radius, norm=1), or finite vertices, one line each",
+            remedy="pass the corners of the domain, not all of them 0",
+        )
+    vertices.setflags(write=False)
+    return vertices

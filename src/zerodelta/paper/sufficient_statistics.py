@@ -1,0 +1,155 @@
+"""The exact sufficient statistics of linear regression, their noise and a ridge solution (C6).
+
+Rows are integers, so XᵀX, Xᵀy and the integer below λ_min(XᵀX) are exact, and the noise is exactly
+rounded: the joint guarantee is Gaussian DP with the sensitivities of theory A9.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+from flint import fmpz_mat, fmpz_poly
+
+from zerodelta.data.arrays import ArraySource
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.exact_sums import exact_product
+from zerodelta.exact.fixed_point import FixedPoint
+from zerodelta.exact.noise import rounded_gaussian
+from zerodelta.mechanisms.integer_sums import add_exactly
+from zerodelta.privacy.claims import GaussianDP
+from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.step import Step
+from zerodelta.privacy.theorems.sufficient_statistics import statistics_mu_squared
+
+__all__ = ["STEPS", "Statistics", "below_smallest_eigenvalue"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Integers: TypeAlias = npt.NDArray[Any]
+
+STEPS = 1 << 16
+"""The public bounds of rows and targets in quanta."""
+
+
+def below_smallest_eigenvalue(gram: Integers) -> int:
+    """Return the largest integer strictly below λ_min of a positive semidefinite integer matrix.
+
+    Exact: all roots of the characteristic polynomial p exceed k iff the coefficients of p(x + k)
+    alternate in sign, none 0 (all its roots are real). Moves by at most |Δλ_min| + 1.
+
+    >>> below_smallest_eigenvalue(np.array([[2, 1], [1, 2]]))
+    0
+    """
+    polynomial = fmpz_mat([[int(entry) for entry in row] for row in gram]).charpoly()
+    degree = polynomial.degree()
+
+    def above(k: int) -> bool:
+        shifted = polynomial(fmpz_poly([k, 1]))
+        return all(int(shifted[i]) * (-1) ** (degree - i) > 0 for i in range(degree + 1))
+
+    low, step = -1, 1  # λ_min >= 0 > -1
+    while above(low + step):
+        low, step = low + step, 2 * step
+    high = low + step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if above(middle) else (low, middle)
+    return low
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Statistics:
+    """The exact integer sufficient statistics of bounded rows, and how they are noised.
+
+    ‖x‖² <= A = steps² and |y| <= steps, in integers (theory C6).
+    """
+
+    dimension: int
+    data_norm: Fraction
+    target_bound: Fraction
+    multiplier_squared: Fraction
+    eigenvalue: bool
+
+    def step(self) -> Step:
+        """Return C6 with its numbers."""
+        numbers = {
+            "row_bound_squared": STEPS**2,
+            "multiplier_squared": self.multiplier_squared,
+            "eigenvalue": int(self.eigenvalue),
+        }
+        return Step(theorem="C6", numbers=numbers)
+
+    def claim(self) -> GaussianDP:
+        """Return what the noisy statistics satisfy together."""
+        mu_squared = statistics_mu_squared(
+            row_bound_squared=STEPS**2,
+            multiplier_squared=self.multiplier_squared,
+            eigenvalue=self.eigenvalue,
+            neighbors=Neighbors.REPLACE,
+        )
+        return GaussianDP(mu_squared=mu_squared)
+
+    def solve(
+        self, features: Any, target: Any, *, ridge: float, caution: float, bits: BitSource
+    ) -> Floats:
+        """Return the ridge solution on noisy statistics, 0 where there is none. Hidden.
+
+        The penalty lifts the smallest eigenvalue to ridge·m·A: as seen by the noisy λ_min less
+        `caution`·m·A if it was queried, else by the noisy matrix itself (post-processing).
+        """
+        gram, moments = self._exact(features, target)
+        squared, d = self.multiplier_squared, self.dimension
+        bound = STEPS**2
+        upper_triangle = np.triu_indices(d, 1)
+        diagonal = _noised(np.diagonal(gram), squared * bound**2, bits)
+        beside = _noised(gram[upper_triangle], squared * bound**2 / 2, bits)
+        noisy_moments = _noised(moments, squared * bound * STEPS**2, bits)
+        unit = math.sqrt(squared) * bound
+        matrix = np.zeros((d, d))
+        matrix[upper_triangle] = beside.astype(np.float64)
+        matrix = matrix + matrix.T + np.diag(diagonal.astype(np.float64))
+        if self.eigenvalue:
+            smallest = np.array([below_smallest_eigenvalue(gram)])
+            seen = float(_noised(smallest, squared * bound**2, bits)[0]) - caution * unit
+        else:
+            seen = None
+        return self._ridge(matrix, noisy_moments.astype(np.float64), seen, ridge * unit)
+
+    def _ridge(
+        self, matrix: Floats, moments: Floats, smallest: float | None, wanted: float
+    ) -> Floats:
+        """Post-processing; what cannot be solved becomes 0 (theory A9)."""
+        try:
+            with np.errstate(all="ignore"):
+                if smallest is None:
+                    smallest = float(np.linalg.eigvalsh(matrix)[0])
+                else:
+                    smallest = max(0.0, smallest)
+                penalty = max(0.0, wanted - smallest)
+                theta = np.linalg.solve(matrix + penalty * np.eye(self.dimension), moments)
+        except Exception:  # singular: an exception would be an output
+            return np.zeros(self.dimension)
+        scale = float(self.target_bound / self.data_norm)
+        solved = np.asarray(theta * scale, dtype=np.float64)
+        return solved if np.isfinite(solved).all() else np.zeros(self.dimension)
+
+    def _exact(self, features: Any, target: Any) -> tuple[Integers, Integers]:
+        x_lattice = FixedPoint.ball(dimension=self.dimension, bound=self.data_norm, steps=STEPS)
+        y_lattice = FixedPoint.ball(
+            dimension=1, bound=self.target_bound, norm=math.inf, steps=STEPS
+        )
+        x = np.concatenate([x_lattice.quantize(b) for b in ArraySource(features).blocks()])
+        y = np.concatenate([y_lattice.quantize(b) for b in ArraySource(target).blocks()])
+        gram = exact_product(x, x, bounds=(STEPS, STEPS))
+        return gram, exact_product(x, y, bounds=(STEPS, STEPS))[:, 0]
+
+
+def _noised(sums: Integers, variance: Fraction, bits: BitSource) -> Integers:
+    return add_exactly(
+        np.ascontiguousarray(sums), rounded_gaussian(variance=variance, size=len(sums), bits=bits)
+    )

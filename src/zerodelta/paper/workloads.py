@@ -1,0 +1,286 @@
+"""Linear queries on a finite universe: marginals of {0,1}^d, or any table of values (`sec:query`).
+
+A query sums a bounded integer over the rows, so answers on data are exact integers; on a synthetic
+distribution the same code answers in floats.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.data.arrays import ArraySource
+from zerodelta.data.rowwise import Block
+from zerodelta.data.source import Source
+from zerodelta.errors import ParameterError
+from zerodelta.exact.rational import as_count
+
+__all__ = ["LinearQueries", "Marginals", "Workload", "histogram", "source_of"]
+
+Counts: TypeAlias = npt.NDArray[np.int64]
+Weights: TypeAlias = npt.NDArray[np.float64]
+
+_MOST_DIMENSIONS = 20
+"""The distribution over {0,1}^d is held in memory: 8 MB at d = 20."""
+
+_MOST_ENTRIES = 1 << 26
+
+
+class Workload(ABC):
+    """Public queries q_1..q_K; each maps an item of the universe to an integer in 0..bound."""
+
+    @property
+    @abstractmethod
+    def universe(self) -> int:
+        """The number of items |X|, at least 2."""
+
+    @property
+    @abstractmethod
+    def queries(self) -> int:
+        """The number of queries K."""
+
+    @property
+    @abstractmethod
+    def bound(self) -> int:
+        """The largest value B of a query on one row."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> int:
+        """How many columns a row has."""
+
+    @abstractmethod
+    def keys(self, rows: Block) -> Weights:
+        """Return the item of each row, NaN for a row that is none; row by row, elementwise."""
+
+    @abstractmethod
+    def rows_of(self, items: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return items as rows."""
+
+    @abstractmethod
+    def totals(self, weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the K sums Σ_x weight(x) q(x): exact for integer counts, else in floats."""
+
+    @abstractmethod
+    def reweight(self, weights: Weights, query: int, exponent: float) -> None:
+        """Multiply each weight(x) by exp(exponent · q(x) / bound), in place."""
+
+    def answers(self, rows: Any) -> Weights:
+        """Return the K averages q(rows)/n as floats; *not private*: for measuring errors.
+
+        >>> Marginals(dimension=2, order=1).answers(np.array([[0, 1], [1, 1]]))
+        array([0.5, 0.5, 0. , 1. ])
+        """
+        counts = histogram(rows, self)
+        return np.asarray(self.totals(counts) / counts.sum(), dtype=np.float64)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Marginals(Workload):
+    """All `order`-way marginals of {0,1}^d: every set of columns, every value of these columns.
+
+    Item Σ_i x_i 2^i stands for the row x. An entry other than 0 and 1 makes the row item 0.
+
+    >>> two_way = Marginals(dimension=16, order=2)
+    >>> two_way.queries, two_way.universe, two_way.describe(5)
+    (480, 65536, 'column 0 is 1 and column 2 is 0')
+    """
+
+    dimension: int
+    order: int = 2
+
+    def __post_init__(self) -> None:
+        as_count(self.order, "order", minimum=1)
+        if not self.order <= as_count(self.dimension, "dimension", minimum=1) <= _MOST_DIMENSIONS:
+            raise ParameterError(
+                "dimension",
+                self.dimension,
+                expected=f"at least the order {self.order} and at most {_MOST_DIMENSIONS}",
+                remedy="choose fewer columns: the universe has 2^dimension items in memory",
+            )
+
+    @property
+    def universe(self) -> int:
+        """2^d."""
+        return 1 << self.dimension
+
+    @property
+    def queries(self) -> int:
+        """C(d, order) sets of columns with 2^order values each."""
+        return math.comb(self.dimension, self.order) << self.order
+
+    @property
+    def bound(self) -> int:
+        """A row agrees with a query or not."""
+        return 1
+
+    @property
+    def columns(self) -> int:
+        """One column for each dimension."""
+        return self.dimension
+
+    def describe(self, query: int) -> str:
+        """Return what a query counts, in words."""
+        chosen, values = self._parts(query)
+        pairs = zip(chosen, values, strict=True)
+        return " and ".join(f"column {column} is {value}" for column, value in pairs)
+
+    def keys(self, rows: Block) -> Weights:
+        """Return Σ_i x_i 2^i, NaN where an entry is neither 0 nor 1."""
+        key = np.zeros(len(rows))
+        for i in range(self.dimension):  # column by column: no row can touch another
+            entry = rows[:, i]
+            key += np.where((entry == 0) | (entry == 1), entry * (1 << i), np.nan)
+        return key
+
+    def rows_of(self, items: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return an (n, d) array of bits."""
+        return np.asarray(items)[:, None] >> np.arange(self.dimension) & 1
+
+    def totals(self, weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return all marginals through the Walsh coefficients of their subsets of columns.
+
+        Marginal(S, a) = 2^-|S| Σ_{U⊆S} (-1)^{|a_U|} ŵ(U). For integers below 2^(63 - order) every
+        number here is an exact int64.
+        """
+        coefficients = _walsh(weights)
+        size = 1 << self.order
+        sets = np.array(list(itertools.combinations(range(self.dimension), self.order)))
+        inner = (np.arange(size)[:, None] >> np.arange(self.order)) & 1  # value bits, as numbers
+        masks = (inner[None, :, :] << sets[:, None, :]).sum(axis=2)  # (sets, subsets)
+        gathered = coefficients[masks]
+        sums = []
+        for value in range(size):
+            signs = [1 - 2 * ((value & subset).bit_count() & 1) for subset in range(size)]
+            sums.append((gathered * signs).sum(axis=1))
+        total = np.stack(sums, axis=1).reshape(-1)
+        return total / size if total.dtype.kind == "f" else total >> self.order
+
+    def reweight(self, weights: Weights, query: int, exponent: float) -> None:
+        """Multiply the subcube on which the query is 1."""
+        chosen, values = self._parts(query)
+        index: list[Any] = [slice(None)] * self.dimension
+        for column, value in zip(chosen, values, strict=True):
+            index[self.dimension - 1 - column] = value  # the last axis is column 0
+        weights.reshape((2,) * self.dimension)[tuple(index)] *= math.exp(exponent)
+
+    def _parts(self, query: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        sets, value = divmod(query, 1 << self.order)
+        combinations = itertools.combinations(range(self.dimension), self.order)
+        chosen = next(itertools.islice(combinations, sets, None))
+        return chosen, tuple(value >> place & 1 for place in range(self.order))
+
+
+@final
+class LinearQueries(Workload):
+    """Any queries with integer values in 0..bound, as a (K, |X|) table; a row is one item 0..|X|-1.
+
+    A row that is no item counts as item 0.
+
+    >>> LinearQueries([[0, 1, 2], [1, 0, 0]]).answers(np.array([2, 2, 0, 99]))
+    array([1. , 0.5])
+    """
+
+    def __init__(self, table: Sequence[Sequence[int]] | npt.NDArray[np.integer]) -> None:
+        values = np.asarray(table)
+        good = values.ndim == 2 and values.shape[0] >= 1 and values.shape[1] >= 2
+        if not good or values.dtype.kind not in "iu" or values.size > _MOST_ENTRIES:
+            raise ParameterError(
+                "table",
+                f"{values.dtype} of shape {values.shape}",
+                expected="integers, one row for each query and one column for each of >= 2 items",
+                remedy="scale the queries to integers, and list their values on every item",
+            )
+        if values.min() < 0 or not 1 <= values.max() < 1 << 31:
+            raise ParameterError(
+                "table",
+                (int(values.min()), int(values.max())),
+                expected="values from 0 to a bound of at least 1 and below 2^31",
+                remedy="shift and scale the queries",
+            )
+        self._table = values.astype(np.int64)
+        self._table.setflags(write=False)
+
+    @property
+    def universe(self) -> int:
+        """The number of columns of the table."""
+        return int(self._table.shape[1])
+
+    @property
+    def queries(self) -> int:
+        """The number of rows of the table."""
+        return int(self._table.shape[0])
+
+    @property
+    def bound(self) -> int:
+        """The largest entry."""
+        return int(self._table.max())
+
+    @property
+    def columns(self) -> int:
+        """A row is one number."""
+        return 1
+
+    def keys(self, rows: Block) -> Weights:
+        """Return the number itself."""
+        return rows[:, 0]
+
+    def rows_of(self, items: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the items."""
+        return np.asarray(items)
+
+    def totals(self, weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return table · weights."""
+        return np.asarray(self._table @ weights)
+
+    def reweight(self, weights: Weights, query: int, exponent: float) -> None:
+        """Multiply by the exponential of the query's row."""
+        weights *= np.exp(exponent / self.bound * self._table[query])
+
+
+def source_of(rows: Any, workload: Workload) -> Source:
+    """Return an array, a data frame or a `Source` as a source, refusing by its shape only."""
+    source = rows if isinstance(rows, Source) else ArraySource(rows)
+    if len(source.columns) != workload.columns or source.rows < 1:
+        raise ParameterError(
+            "rows",
+            f"{source.rows} rows of {len(source.columns)} columns",
+            expected=f"at least 1 row of {workload.columns} column(s)",
+            remedy="pass the columns of the workload, in its order",
+        )
+    return source
+
+
+def histogram(rows: Any, workload: Workload) -> Counts:
+    """Return how many rows are each item; a row that is no item counts as item 0.
+
+    Replacing a row moves one from one count to another, so every query's total moves by at most
+    `workload.bound`.
+    """
+    # n is public under replace-one, so no row may drop out: what is no item is item 0
+    return source_of(rows, workload).counts(workload.keys, workload.universe, invalid=0)
+
+
+def _walsh(weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return ŵ(U) = Σ_x (-1)^{|x & U|} w(x) for every U, by additions of pairs only.
+
+    No reduction whose order depends on the layout: the same weights give the same bits.
+    """
+    values: npt.NDArray[Any] = weights.copy()
+    half = 1
+    while half < len(values):
+        pairs = values.reshape(-1, 2, half)
+        first, second = pairs[:, 0, :], pairs[:, 1, :]
+        total = first + second
+        np.subtract(first, second, out=second)
+        first[...] = total
+        half *= 2
+    return values

@@ -1,0 +1,475 @@
+"""Algorithms 5, 6, 7 and pure Frank-Wolfe: parameters, certificates, utility, bad input."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from zerodelta.data.arrays import ArraySource
+from zerodelta.errors import CertificateError, ParameterError
+from zerodelta.exact.bits import ReplayBits
+from zerodelta.mechanisms.selection import PermuteAndFlip
+from zerodelta.paper import algorithm_05, algorithm_06, algorithm_07
+from zerodelta.paper.algorithm_06 import approximate_frank_wolfe, step_epsilon
+from zerodelta.paper.algorithm_07 import pure_frank_wolfe
+from zerodelta.paper.frank_wolfe_pure import (
+    best_iterations,
+    frank_wolfe_pure,
+    transcript_step_epsilon,
+)
+from zerodelta.paper.losses import Loss, Squared
+from zerodelta.paper.polytopes import Hull, L1Ball
+from zerodelta.privacy.claims import ApproxDP, PureDP
+from zerodelta.privacy.composition import history
+from zerodelta.privacy.step import Status
+from zerodelta.privacy.verify import verify
+from zerodelta.spaces import Ball
+
+PLANE = Ball(2, 1, norm=1)
+DATA = np.tile([0.5, -1.0], (3000, 1))
+
+
+def pulled(theta: Any, rows: Any) -> Any:
+    return theta - rows
+
+
+def approximate(data: Any = DATA, **changes: Any) -> Any:
+    options: dict[str, Any] = {
+        "loss": pulled,
+        "domain": PLANE,
+        "lipschitz": 2,
+        "epsilon": 1,
+        "log_delta": -20.0,
+        "iterations": 5,
+    }
+    return approximate_frank_wolfe(data, **{**options, **changes})
+
+
+def purified(data: Any = DATA, **changes: Any) -> Any:
+    options: dict[str, Any] = {
+        "loss": pulled,
+        "domain": PLANE,
+        "lipschitz": 2,
+        "epsilon": 1,
+        "iterations": 5,
+    }
+    return pure_frank_wolfe(data, **{**options, **changes})
+
+
+def modern(data: Any = DATA, **changes: Any) -> Any:
+    options: dict[str, Any] = {
+        "loss": pulled,
+        "domain": PLANE,
+        "lipschitz": 2,
+        "epsilon": 1,
+        "iterations": 5,
+    }
+    return frank_wolfe_pure(data, **{**options, **changes})
+
+
+RELEASES = [approximate, purified, modern]
+
+
+# Algorithm 5
+
+
+def test_frank_wolfe_meets_its_bound_at_every_length() -> None:
+    """2Γ/(T+2) with Γ = 4β‖C‖₁², on a random quadratic of l1-smoothness max |A_ij|."""
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        root = rng.normal(size=(6, 6))
+        matrix, shift = root @ root.T, rng.normal(size=6)
+
+        def loss(theta: Any, matrix: Any = matrix, shift: Any = shift) -> float:
+            return float(theta @ matrix @ theta / 2 - shift @ theta)
+
+        def slope(theta: Any, matrix: Any = matrix, shift: Any = shift) -> Any:
+            return matrix @ theta - shift
+
+        bend = algorithm_05.curvature(smoothness=float(np.abs(matrix).max()), length=1)
+        best = loss(algorithm_05.frank_wolfe(slope, domain=Ball(6, 1, norm=1), iterations=20000))
+        for length in (1, 3, 10, 100):
+            theta = algorithm_05.frank_wolfe(slope, domain=Ball(6, 1, norm=1), iterations=length)
+            bound = algorithm_05.optimisation_error(curvature=bend, iterations=length)
+            assert loss(theta) - best <= bound
+            assert np.abs(theta).sum() <= 1 + 1e-12
+
+
+def test_a_hull_with_the_corners_of_the_ball_gives_the_same_iterates() -> None:
+    corners = [[0, 1.0], [0, -1.0], [1.0, 0], [-1.0, 0]]
+    one = algorithm_05.frank_wolfe(lambda t: t - [0.3, 0.1], domain=PLANE, iterations=50)
+    other = algorithm_05.frank_wolfe(lambda t: t - [0.3, 0.1], domain=corners, iterations=50)
+    assert np.allclose(one, other)
+
+
+# parameters
+
+
+def test_the_certificate_proves_the_steps_that_are_taken() -> None:
+    for iterations, log_delta in ((10, -20.0), (1000, -50.0), (50, -5000.0)):
+        share = step_epsilon(
+            epsilon=1, log_delta=log_delta, iterations=iterations, composition="advanced"
+        )
+        taken = history([(PureDP(share, bounded_range=True), iterations)])
+        assert taken.log_delta(1) <= log_delta
+        if share > Fraction(1, iterations):  # else basic composition proves more
+            larger = PureDP(share * Fraction(105, 100), bounded_range=True)
+            assert history([(larger, iterations)]).log_delta(1) > log_delta
+        best = step_epsilon(epsilon=1, log_delta=log_delta, iterations=iterations)
+        assert best == max(share, Fraction(1, iterations))
+
+
+def test_purification_never_pays_with_the_delta_of_the_paper() -> None:
+    """Theory A11: per step, advanced composition at δ = 2ω/(nk)^k gives less than ε/T."""
+    for rows, dimension in ((10**3, 10**3), (10**5, 10**4), (10**7, 10**6)):
+        length = algorithm_07.printed_iterations(
+            rows=rows, epsilon=1, smoothness=1, length=1, lipschitz=1
+        )
+        k = algorithm_07.printed_measurements(iterations=length, dimension=dimension, rows=rows)
+        log_delta = algorithm_07.printed_log_delta(
+            measurements=k, rows=rows, mixing_weight=Fraction(1, rows)
+        )
+        hidden = step_epsilon(
+            epsilon=1, log_delta=log_delta, iterations=length, composition="advanced"
+        )
+        assert hidden < Fraction(1, length)
+
+
+def test_transcripts_beat_composition_for_few_vertices_only() -> None:
+    """Theory A11's ratios: 1.70 at 2, 1.2 at 4, 0.98 at 8, 0.51 at 2000 vertices."""
+    ratios = [
+        float(
+            4000
+            * transcript_step_epsilon(
+                epsilon=1, vertices=vertices, iterations=4000, mixing_weight="0.01"
+            )
+        )
+        for vertices in (2, 4, 8, 2000)
+    ]
+    assert ratios == pytest.approx([1.70, 1.2, 0.98, 0.51], abs=0.01)
+
+
+def test_auto_takes_the_larger_epsilon_per_step() -> None:
+    line = Ball(1, 1, norm=1)
+    few = modern(DATA[:, :1], domain=line, iterations=200)
+    many = modern(np.zeros((10, 50)), domain=Ball(50, 1, norm=1), iterations=20)
+    assert [step.theorem for step in few.certificate.steps] == ["EM", "B1"]
+    assert [step.theorem for step in many.certificate.steps] == ["PF"]
+    assert many.certificate.steps[0].numbers["count"] == 20
+
+
+def test_the_best_number_of_iterations_balances_the_error() -> None:
+    options: Any = {"smoothness": 1, "lipschitz": 1, "domain": Ball(50, 1, norm=1)}
+    best = best_iterations(rows=1000, epsilon=10, **options)
+
+    def error(iterations: int) -> float:
+        release = modern(
+            np.zeros((1000, 50)), epsilon=10, iterations=iterations, method="composition", **options
+        )
+        return float(release.error)
+
+    assert best == 66
+    assert error(best) <= min(error(best // 2), error(2 * best))
+    assert best_iterations(rows=1, epsilon="1e-9", **options) == 1
+
+
+def test_the_printed_parameters_are_whole_and_in_range() -> None:
+    assert algorithm_07.printed_mixing_weight(rows=1) == Fraction(1, 2)
+    assert algorithm_07.printed_log_delta(measurements=1, rows=1, mixing_weight="1/2") < 0
+    log_delta = algorithm_07.printed_log_delta(
+        measurements=2000, rows=10**6, mixing_weight="1/1000000"
+    )
+    assert log_delta == pytest.approx(math.log(2e-6) - 2000 * math.log(2e9))
+    assert algorithm_07.printed_measurements(iterations=500, dimension=40, rows=10) == 40
+
+
+def test_the_tolerance_exceeds_the_noise_but_with_probability_one_over_n() -> None:
+    rng, k, rows = np.random.default_rng(0), 20, 50
+    xi = algorithm_07.tolerance(noise_scale=1.0, measurements=k, rows=rows)
+    assert np.mean(np.abs(rng.laplace(size=(20_000, k))).sum(axis=1) > xi) <= 1 / rows
+
+
+# certificates
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_certificates_verify_and_depend_on_public_numbers_only(release: Any) -> None:
+    ours = release()
+    others = release(np.random.default_rng(0).normal(size=DATA.shape) * 1e9)
+    assert verify(ours.certificate)
+    assert verify(ours.certificate.to_json())
+    assert ours.certificate == others.certificate
+    assert ours.error == others.error
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_users_gradient_is_asserted_and_a_built_in_loss_is_proven(release: Any) -> None:
+    class Mine(Loss):  # a subclass may look at other rows
+        def read(self, labels: Any) -> Any:
+            return labels
+
+        def value(self, margins: Any, labels: Any) -> Any:
+            return margins
+
+        def slope(self, margins: Any, labels: Any) -> Any:
+            return margins - margins.mean()
+
+        def slope_bound(self, margin: Fraction) -> Fraction:
+            return Fraction(1)
+
+    def status(**options: Any) -> Status:
+        found: Status = release(DATA[:20], **options).certificate.steps[0].status
+        return found
+
+    line = Ball(1, 1, norm=1)
+    assert status() is Status.ASSERTED
+    assert status(rowwise=True) is Status.PROVEN
+    assert status(loss=Squared(label_bound=1), domain=line) is Status.PROVEN
+    assert status(loss=Mine(), domain=line) is Status.ASSERTED
+
+
+def test_an_understated_delta_is_refused() -> None:
+    certificate = approximate(iterations=200).certificate
+    assert certificate.claim.log_delta(1) == -20.0
+    for claim in (ApproxDP(1, -20.5), ApproxDP("99/100", -20.0), PureDP(1)):
+        with pytest.raises(CertificateError, match="do not prove"):
+            verify(replace(certificate, claim=claim, digest=""))
+
+
+def test_test_bits_brand_the_certificate() -> None:
+    with pytest.raises(CertificateError, match="operating system"):
+        verify(modern(bits=ReplayBits("test")).certificate)
+    first, second = (modern(bits=ReplayBits("test")).value for _ in range(2))
+    assert np.array_equal(first, second)
+
+
+def test_algorithm_7_chain_rederived_by_hand() -> None:
+    release = purified(
+        np.zeros((1000, 200)), domain=Ball(200, 1, norm=1), iterations=2, measurements=40
+    )
+    choice, channel = release.certificate.steps
+    assert choice.theorem == "EM"
+    sensitivity, count = choice.numbers["sensitivity"], choice.numbers["count"]
+    assert (sensitivity, count) == (2 << 20, 2)  # 2B: theory A11
+    share = 2 * sensitivity / Fraction(choice.numbers["scale"])
+    assert share == Fraction(1, 2)  # ε/T beats advanced composition here
+    assert channel.theorem == "W"
+    numbers = channel.numbers
+    delta = math.exp(
+        algorithm_07.printed_log_delta(measurements=40, rows=1000, mixing_weight="1/1000") / 40
+    )
+    weight = float(Fraction(numbers["weight"]))
+    assert weight == 1 / 1000
+    shrink = ((1 - weight) / ((1 + math.e) * weight)) ** (1 / 40) * delta
+    radius = math.sqrt(40) * float(Fraction(numbers["diameter"])) * shrink
+    assert float(Fraction(numbers["scale"])) == pytest.approx(2 * radius, rel=1e-9)  # ε' = 1
+    printed = 8 / (1000 * math.sqrt(40)) * 2  # 2Δ/ε' of the paper, in units of θ
+    spacing = 4 / float(Fraction(numbers["diameter"]))
+    assert float(Fraction(numbers["scale"])) * spacing < printed  # Theorem W
+    assert release.certificate.claim.exact_epsilon == 2
+
+
+# utility
+
+
+def test_all_three_find_the_minimum_with_enough_rows() -> None:
+    data = np.tile([0.5, -1.0], (200_000, 1))
+    for release in RELEASES:
+        options: dict[str, Any] = {"iterations": 40, "smoothness": 1}
+        if release is purified:
+            options["mixing_weight"] = "1e-9"
+        found = release(data, **options)
+        assert np.abs(found.value - [0.25, -0.75]).max() < 0.1
+        assert isinstance(found.error, float)
+
+
+def test_the_predicted_error_bounds_the_measured_one() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, size=(4000, 10))
+    y = np.clip(0.6 * x[:, 0] - 0.3 * x[:, 1], -1, 1)
+
+    def loss(theta: Any) -> float:
+        return float(np.mean((x @ theta - y) ** 2) / 2)
+
+    gaps = []
+    for _ in range(10):
+        found = frank_wolfe_pure(
+            x,
+            y,
+            loss=Squared(label_bound=1),
+            domain=Ball(10, 1, norm=1),
+            lipschitz=2,
+            smoothness=1,
+            epsilon=2,
+            method="composition",
+        )
+        gaps.append(loss(found.value))
+        assert np.abs(found.value).sum() <= 1 + 1e-12
+    assert np.mean(gaps) <= found.error
+
+
+def test_a_sketched_release_stays_in_the_ball() -> None:
+    rng = np.random.default_rng(0)
+    data = rng.normal(size=(5000, 120)) * 0.01
+    data[:, 7] += 0.9
+    for weight in (None, "99/100"):  # the second publishes a uniform point most of the time
+        found = purified(
+            data, domain=Ball(120, 1, norm=1), lipschitz=1, iterations=2, measurements=40,
+            mixing_weight=weight,
+        )  # fmt: skip
+        assert found.value.shape == (120,)
+        assert np.abs(found.value).sum() <= 1 + 1e-9
+        assert isinstance(found.error, str)
+
+
+# what data may do: nothing but move the value
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e308, 0.0])
+def test_no_value_raises_or_warns(release: Any, value: float) -> None:
+    data = DATA[:50].copy()
+    data[3] = value
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isfinite(release(data).value).all()
+        assert np.isfinite(release(np.full((1, 2), value)).value).all()
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_gradient_that_fails_on_rows_or_on_hidden_iterates_is_a_zero_gradient(
+    release: Any,
+) -> None:
+    def moody(theta: Any, rows: Any) -> Any:
+        if theta.any():
+            return "no" if theta[0] > 0 else np.ones((len(rows), 7))
+        if (rows > 2).any():
+            raise RuntimeError("secret")
+        return theta - rows
+
+    data = DATA[:50].copy()
+    data[3] = 100
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(5):
+            assert release(data, loss=moody).value.shape == (2,)
+
+
+def test_long_gradients_are_clipped_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One row of a million times the bound moves the choice no more than one at the bound."""
+    calm, wild = np.full((2, 1), 0.5), np.array([[0.5], [1e6]])
+    line = Ball(1, 1, norm=1)
+    seen: list[list[int]] = []
+
+    def first(self: PermuteAndFlip, scores: Any, bits: Any) -> int:
+        seen.append(scores.tolist())
+        return 0
+
+    monkeypatch.setattr(PermuteAndFlip, "select", first)
+    for data in (calm, wild):
+        modern(data, domain=line, lipschitz=1, steps=10, iterations=1, method="composition")
+    assert seen == [[-10, 10], [-15, 15]]
+
+
+def test_sources_and_frames_and_labels_are_read_alike() -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(-1, 1, size=(40, 2)), rng.uniform(-1, 1, size=40)
+    together = np.column_stack([x, y])
+    values = [
+        frank_wolfe_pure(
+            *data,
+            loss=Squared(label_bound=1),
+            domain=PLANE,
+            lipschitz=2,
+            epsilon=5,
+            iterations=4,
+            bits=ReplayBits("same"),
+        ).value.tolist()
+        for data in ((x, y), (together,), (ArraySource(together, batch=7),))
+    ]
+    assert values[0] == values[1] == values[2]
+
+
+# what a caller may get wrong
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"epsilon": 0},
+        {"epsilon": -1},
+        {"epsilon": float("nan")},
+        {"iterations": 0},
+        {"iterations": 2.5},
+        {"lipschitz": 0},
+        {"steps": 0},
+        {"domain": Ball(2, 1)},
+        {"domain": Ball(2, 1, norm=1, center=1)},
+        {"domain": [[np.nan, 1.0]]},
+        {"domain": "ball"},
+        {"loss": 3},
+        {"loss": lambda theta, rows: rows[:, 0]},
+        {"loss": Squared(label_bound=1)},
+        {"labels": np.zeros(7)},
+    ],
+)
+def test_bad_parameters_are_refused_with_a_remedy(release: Any, changes: Any) -> None:
+    with pytest.raises(ParameterError, match="expected"):
+        release(**changes)
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_no_rows_at_all_are_refused(release: Any) -> None:
+    with pytest.raises(ParameterError, match="rows"):
+        release(np.zeros((0, 2)))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"measurements": 0},
+        {"sketch": np.ones((1, 3))},
+        {"sketch": np.full((1, 2), np.inf)},
+        {"sketch": np.ones((1, 2)), "measurements": 4},
+        {"mixing_weight": 0},
+        {"mixing_weight": 1},
+        {"extra_epsilon": 0},
+        {"log_delta": 0.5},
+        {"composition": "none"},
+        {"domain": [[1.0, 0.0], [-1.0, 0.0]]},
+    ],
+)
+def test_bad_parameters_of_algorithm_7_are_refused(changes: Any) -> None:
+    with pytest.raises(ParameterError, match="expected"):
+        purified(**changes)
+
+
+def test_pure_frank_wolfe_says_what_it_needs() -> None:
+    with pytest.raises(ParameterError, match="smoothness"):
+        modern(iterations=None)
+    with pytest.raises(ParameterError, match="method"):
+        modern(method="magic")
+
+
+def test_vertices_are_numbered_as_the_scores_are() -> None:
+    ball, hull = L1Ball(dimension=2, radius=Fraction(3)), Hull(np.array([[1.0, 2.0], [-3.0, 0.5]]))
+    assert [ball.vertex(i).tolist() for i in range(4)] == [[-3, 0], [0, -3], [3, 0], [0, 3]]
+    assert ball.scores(np.array([5, -7])).tolist() == [5, -7, -5, 7]
+    assert hull.length == Fraction(7, 2)
+    assert hull.scores(hull.row(np.array([[1.0, 1.0]]))[0]).tolist() == [-3.0, 2.5]
+
+
+def test_the_printed_noise_is_half_of_what_is_needed() -> None:
+    """Theory A11: the step of the printed scale is √2 ε/√(T ℓ), not half of it."""
+    scale = algorithm_06.printed_noise_scale(
+        lipschitz=1, length=1, iterations=50, epsilon=1, log_delta=-30.0, rows=100
+    )
+    moved = algorithm_06.score_sensitivity(lipschitz=1, length=1, rows=100)
+    assert 2 * float(moved) / scale == pytest.approx(math.sqrt(2) / math.sqrt(50 * 30))

@@ -1,0 +1,193 @@
+"""Losses and their exact integer gradient sums: slopes, sensitivity, failures in rows."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from zerodelta.errors import ParameterError
+from zerodelta.paper.gradients import LinearGradients, gradients_of
+from zerodelta.paper.losses import Hinge, Huber, Logistic, Loss, Squared
+from zerodelta.privacy.step import Status
+
+LOSSES: dict[str, Loss] = {
+    "logistic": Logistic(),
+    "hinge": Hinge(),
+    "squared": Squared(label_bound=2),
+    "huber": Huber(label_bound=2, threshold="1/2"),
+}
+by_loss = pytest.mark.parametrize("name", LOSSES)
+
+
+def table(rows: int, dimension: int, label: str) -> tuple[Any, Any]:
+    rng = np.random.default_rng(abs(hash((rows, dimension))) % 2**32)
+    features = rng.normal(size=(rows, dimension))
+    labels = rng.normal(size=rows) if label in ("squared", "huber") else rng.integers(0, 2, rows)
+    return features, labels.astype(np.float64)
+
+
+@by_loss
+def test_the_slope_is_the_derivative_of_the_value(name: str) -> None:
+    loss, step = LOSSES[name], 1e-6
+    margins = np.linspace(-3, 3, 41) + 0.0123
+    for label in loss.read(np.array([0.0, 1.0])):
+        labels = np.full_like(margins, label)
+        rise = loss.value(margins + step, labels) - loss.value(margins - step, labels)
+        assert np.allclose(loss.slope(margins, labels), rise / (2 * step), atol=1e-5)
+
+
+@by_loss
+def test_slopes_stay_within_their_bound(name: str) -> None:
+    loss = LOSSES[name]
+    margins, labels = np.linspace(-5, 5, 101), loss.read(np.array([0.0, 1.0, 99.0, -99.0]))
+    for label in labels[np.isfinite(labels)]:
+        slopes = loss.slope(margins, np.full_like(margins, label))
+        assert np.abs(slopes).max() <= loss.slope_bound(Fraction(5))
+
+
+@by_loss
+def test_a_row_has_the_same_gradient_whatever_the_other_rows_are(name: str) -> None:
+    features, labels = table(101, 7, name)
+    theta = np.linspace(-1, 1, 7)
+    whole = LOSSES[name].gradients(theta, features, labels)
+    order = np.argsort(features[:, 0])
+    mixed = LOSSES[name].gradients(theta, features[order], labels[order])
+    assert np.array_equal(whole[order], mixed)
+    features[50], labels[50] = math.nan, math.inf
+    changed = LOSSES[name].gradients(theta, features, labels)
+    assert np.array_equal(np.delete(whole, 50, 0), np.delete(changed, 50, 0))
+    assert not changed[50].any()
+
+
+@by_loss
+def test_the_integer_sum_is_the_sum_of_the_gradients(name: str) -> None:
+    features, labels = table(300, 4, name)
+    gradients = gradients_of(features, labels, loss=LOSSES[name], radius=1, data_norm=10)
+    assert gradients.status is Status.PROVEN
+    theta = np.array([0.5, -0.25, 0.125, 0.3])
+    exact = gradients.total(theta, None).astype(np.float64) * float(gradients.quantum)
+    expected = LOSSES[name].gradients(theta, features, labels).sum(axis=0)
+    assert np.allclose(exact, expected, atol=300 * 10 * float(gradients.lipschitz) * 2**-14)
+    chosen = np.arange(0, 300, 3)
+    part = gradients.total(theta, chosen)
+    others = np.setdiff1d(np.arange(300), chosen)
+    assert np.array_equal(part + gradients.total(theta, others), gradients.total(theta, None))
+
+
+@by_loss
+@pytest.mark.parametrize("clip", [None, "1/3"])
+def test_one_row_is_within_the_bound_in_integers(name: str, clip: Any) -> None:
+    """The premise of every certificate of SGD: ‖Σ - Σ'‖ <= 2·bound, exactly."""
+    extremes = [0.0, 1e-9, 0.7, -1.0, 5.0, 1e300, math.nan, math.inf]
+    rows = np.array(list(itertools.product(extremes, repeat=2)))
+    labels = np.resize([0.0, 1.0, 1e300, math.nan, -3.0], len(rows))
+    gradients = gradients_of(rows, labels, loss=LOSSES[name], radius=2, data_norm=1, clip=clip)
+    for theta in (np.zeros(2), np.array([2.0, 0.0]), np.array([1e9, math.nan])):
+        for i in range(len(rows)):
+            one = [int(k) for k in gradients.total(theta, np.array([i]))]
+            assert sum(k * k for k in one) <= gradients.bound**2
+    if clip is not None:
+        assert gradients.lipschitz <= Fraction(1, 3)
+
+
+def test_clipping_is_per_example_and_not_of_the_slope() -> None:
+    """A short row keeps its full slope; only a long one is cut."""
+    rows, labels = np.array([[1.0], [0.1]]), np.array([-1.0, -1.0])
+    loss = Squared(label_bound=1)
+    gradients = gradients_of(rows, labels, loss=loss, radius=1, data_norm=1, clip="1/4")
+    unit = float(gradients.quantum)
+    long, short = (float(gradients.total(np.zeros(1), np.array([i]))[0]) * unit for i in (0, 1))
+    assert math.isclose(long, 0.25, rel_tol=1e-3)
+    assert math.isclose(short, 0.1, rel_tol=1e-3)
+
+
+def test_the_sum_is_the_same_in_any_layout() -> None:
+    features, labels = table(1001, 33, "logistic")
+    theta = np.linspace(-1, 1, 33)
+    first = gradients_of(features, labels, loss=Logistic(), radius=5, data_norm=6)
+    again = gradients_of(
+        np.asfortranarray(features[::-1]), labels[::-1], loss=Logistic(), radius=5, data_norm=6
+    )
+    assert isinstance(first, LinearGradients)
+    assert isinstance(again, LinearGradients)
+    assert np.array_equal(first.margins(theta), again.margins(theta)[::-1])
+
+
+def test_labels_outside_the_classes_count_as_nothing() -> None:
+    rows = np.ones((3, 1))
+    made = gradients_of(rows, np.array([0.0, 7.0, 1.0]), loss=Hinge(), radius=1, data_norm=1)
+    totals = [int(made.total(np.zeros(1), np.array([i]))[0]) for i in range(3)]
+    assert totals[1] == 0
+    assert totals[0] == -totals[2] == made.bound
+
+
+def flaky(theta: Any, rows: Any) -> Any:
+    if (rows[:, 0] > 2).any():
+        raise RuntimeError("a row says so")
+    with np.errstate(divide="warn"):
+        return rows[:, :1] / rows[:, :1] * np.ones((1, 2))
+
+
+def test_a_function_that_fails_on_rows_makes_them_count_as_nothing() -> None:
+    rows = np.array([[1.0], [3.0], [0.0]])
+    made = gradients_of(rows, loss=flaky, radius=1, clip=1, dimension=2)
+    assert made.status is Status.ASSERTED
+    alone = gradients_of(rows[:1], loss=flaky, radius=1, clip=1, dimension=2)
+    assert np.array_equal(made.total(np.zeros(2), None), alone.total(np.zeros(2), None))
+
+
+class Homemade(Loss):
+    def read(self, labels: Any) -> Any:
+        return labels
+
+    def value(self, margins: Any, labels: Any) -> Any:
+        return margins
+
+    def slope(self, margins: Any, labels: Any) -> Any:
+        return margins - margins.mean()  # one row moves all others
+
+    def slope_bound(self, margin: Fraction) -> Fraction:
+        return margin
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"data_norm": None},
+        {"data_norm": 0},
+        {"radius": -1},
+        {"clip": 0},
+        {"clip": "1e-12"},
+        {"labels": None},
+        {"labels": np.zeros(3)},
+        {"features": np.zeros((0, 2))},
+        {"features": np.zeros((4, 0))},
+        {"loss": Homemade()},
+        {"loss": "logistic"},
+        {"loss": lambda theta, rows: np.zeros((len(rows), 9)), "clip": 1},
+        {"loss": flaky, "clip": None},
+    ],
+    ids=str,
+)
+def test_bad_parameters_are_refused(change: dict[str, Any]) -> None:
+    options: dict[str, Any] = {"loss": Logistic(), "radius": 1, "data_norm": 1, **change}
+    features = options.pop("features", np.zeros((4, 2)))
+    labels = options.pop("labels", np.zeros(4))
+    with pytest.raises(ParameterError):
+        gradients_of(features, labels, **options)
+
+
+def test_classes_and_bounds_of_losses_are_checked() -> None:
+    for build in (
+        lambda: Logistic(classes=(1, 1)),
+        lambda: Hinge(classes=(0, 1, 2)),  # type: ignore[arg-type]
+        lambda: Squared(label_bound=0),
+        lambda: Huber(label_bound=1, threshold=-1),
+    ):
+        with pytest.raises(ParameterError):
+            build()

@@ -1,0 +1,275 @@
+"""Algorithm 11: exact laws on every small dataset, and what breaks it (A8, C4)."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from flint import arb, ctx
+
+import zerodelta as zd
+from purify.channel_laws import row
+from reference.chi_square import goodness_of_fit
+from zerodelta.audit.exact import (
+    certainly_impure,
+    certainly_pure,
+    datasets,
+    neighbors,
+    rounded_laplace_pmf,
+    rounded_laplace_tail,
+)
+from zerodelta.exact.arb import ball
+from zerodelta.exact.bits import ReplayBits
+from zerodelta.paper.algorithm_11 import (
+    bounded_local_sensitivity,
+    paper_margin,
+    pure_bounded_local_sensitivity,
+)
+from zerodelta.paper.stable_queries import CustomQuery
+from zerodelta.privacy.theorems.testing import bounded_release_epsilon, bounded_release_threshold
+from zerodelta.purify.kernel import Body
+from zerodelta.purify.wasserstein import AlgorithmOne
+
+F = Fraction
+ROWS, COUNT, SIZE = range(3), 3, 5
+FAR = 400
+"""Noise on the bound beyond this has a mass far below any probability that is compared."""
+
+
+def answer(rows: Any) -> int:
+    """A query with a local sensitivity that varies: 0 near all zeros, more elsewhere."""
+    total: int = sum(rows)
+    return total * total // 9
+
+
+EVERY = list(datasets(ROWS, COUNT))
+LOCAL = dict.fromkeys(EVERY, 0)
+for _a, _b in neighbors(EVERY):
+    _moved = abs(answer(_a) - answer(_b))
+    LOCAL[_a], LOCAL[_b] = max(LOCAL[_a], _moved), max(LOCAL[_b], _moved)
+CHANGE = max(abs(LOCAL[a] - LOCAL[b]) for a, b in neighbors(EVERY))
+
+
+def test_the_case_is_not_trivial() -> None:
+    assert {answer(d) for d in EVERY} <= set(range(SIZE))
+    assert len(set(LOCAL.values())) > 1
+    assert CHANGE >= 1
+
+
+@cache
+def noise_ball(k: int, scale: Fraction) -> arb:
+    with ctx.workprec(512):
+        return rounded_laplace_pmf(k, scale=scale).ball()
+
+
+def draft_law(rows: Any, split: Any, margin: int, least: int) -> Any:
+    """P(y) for y in and beside the grid, over all values of the noisy bound; Arb balls."""
+    first, second = split
+    with ctx.workprec(512):
+        law = {y: arb(0) for y in range(SIZE)}
+        for z in range(-FAR, FAR + 1):
+            bound = max(least, LOCAL[rows] + z + margin)
+            chance = noise_ball(z, CHANGE / first)
+            for y in law:
+                law[y] += chance * noise_ball(y - answer(rows), bound / second)
+        beyond = 2 * rounded_laplace_tail(FAR + 1, scale=CHANGE / first).ball()
+        return {y: p.union(p + beyond) for y, p in law.items()}
+
+
+def mixed_law(rows: Any, split: Any, margin: int, weight: Fraction, least: int = 1) -> Any:
+    inside = draft_law(rows, split, margin, least)
+    with ctx.workprec(512):
+        lost, w = 1 - sum(inside.values(), arb(0)), ball(weight)
+        return {y: (1 - w) * (p + lost / SIZE) + w / SIZE for y, p in inside.items()}
+
+
+def margin_for(split: Any, weight: Fraction, noise: str = "rounded") -> int:
+    return int(
+        bounded_release_threshold(
+            points=SIZE,
+            dimension=1,
+            bound_epsilon=split[0],
+            release_epsilon=split[1],
+            local_change=CHANGE,
+            smallest_bound=1,
+            weight=weight,
+            noise=noise,
+        )
+    )
+
+
+@pytest.mark.parametrize("split", [(F(1, 2), F(1, 2)), (F(2), F(1)), (F(1), F(2))])
+@pytest.mark.parametrize("weight", [F(1, 10), F(1, 1000)])
+def test_bounded_local_sensitivity_is_pure_on_every_pair_of_neighbours(
+    split: Any, weight: Fraction
+) -> None:
+    margin = margin_for(split, weight)
+    laws = {d: mixed_law(d, split, margin, weight) for d in EVERY if d == tuple(sorted(d))}
+    pairs = {(tuple(sorted(a)), tuple(sorted(b))) for a, b in neighbors(EVERY)}
+    assert all(certainly_pure(laws[a], laws[b], sum(split)) for a, b in pairs)
+
+
+def two_laws(margin: int, weight: Fraction, split: Any) -> tuple[Any, Any]:
+    """Neighbours with local sensitivity 40 and answers 40 apart, on a grid of 41 points."""
+    with ctx.workprec(512):
+        laws = []
+        for local, center in ((40, 0), (40, 40)):
+            law = {y: arb(0) for y in range(41)}
+            for z in range(-100, 101):
+                bound = max(1, local + z + margin)
+                for y in law:
+                    law[y] += noise_ball(z, 1 / split[0]) * noise_ball(y - center, bound / split[1])
+            lost = 1 - sum(law.values(), arb(0))
+            w = ball(weight)
+            laws.append({y: (1 - w) * (p + lost / 41) + w / 41 for y, p in law.items()})
+        return laws[0], laws[1]
+
+
+def test_a_bound_far_below_the_local_sensitivity_violates() -> None:
+    split, weight = (F(1), F(1)), F(1, 10**15)
+    margin = int(
+        bounded_release_threshold(
+            points=41,
+            dimension=1,
+            bound_epsilon=1,
+            release_epsilon=1,
+            local_change=1,
+            smallest_bound=1,
+            weight=weight,
+        )
+    )
+    assert certainly_pure(*two_laws(margin, weight, split), epsilon=2)
+    assert certainly_impure(*two_laws(-35, weight, split), epsilon=2)
+
+
+@pytest.mark.parametrize("noise", ["rounded", "discrete"])
+def test_the_margin_is_the_smallest_that_the_theorem_allows(noise: str) -> None:
+    for split, weight in itertools.product([(F(1), F(1)), (F(3), F(1))], [F(1, 10), F(1, 10**6)]):
+        margin = margin_for(split, weight, noise)
+        numbers: dict[str, Any] = {
+            "points": SIZE,
+            "dimension": 1,
+            "bound_epsilon": split[0],
+            "release_epsilon": split[1],
+            "local_change": CHANGE,
+            "smallest_bound": 1,
+            "weight": weight,
+            "noise": noise,
+        }
+        assert bounded_release_epsilon(**numbers, threshold=margin) == sum(split)
+        if margin:
+            with pytest.raises(zd.GuaranteeError):
+                bounded_release_epsilon(**numbers, threshold=margin - 1)
+
+
+def query_of(rows: Any = None) -> CustomQuery:
+    return CustomQuery(
+        function=answer,
+        grid=zd.Box(F(-1, 2), F(9, 2)).grid(SIZE),
+        local=lambda rows: LOCAL[tuple(rows)] - 1,  # the query adds one cell for rounding
+        change=CHANGE - 1 if CHANGE > 1 else CHANGE,
+    )
+
+
+def test_release_has_the_law() -> None:
+    query, weight, rows = query_of(), F(1, 10), (2, 2, 1)
+    assert query.local_sensitivity(rows) == LOCAL[rows]
+    first = bounded_local_sensitivity(rows, query=query, epsilon=2, mixing_weight=weight)
+    numbers = first.certificate.steps[0].numbers
+    margin, change = int(str(numbers["threshold"])), int(str(numbers["local_change"]))
+    with ctx.workprec(512):
+        law = {y: arb(0) for y in range(SIZE)}
+        for z in range(-FAR, FAR + 1):
+            bound = max(1, LOCAL[rows] + z + margin)
+            for y in law:
+                law[y] += noise_ball(z, F(change)) * noise_ball(y - answer(rows), F(bound))
+        lost = 1 - sum(law.values(), arb(0))
+        expected = [float((p + lost / SIZE) * 9 / 10 + arb(1) / 10 / SIZE) for p in law.values()]
+    bits = ReplayBits("bounded local sensitivity has the law")
+    drawn = Counter(
+        round(
+            float(
+                bounded_local_sensitivity(
+                    rows, query=query, epsilon=2, mixing_weight=weight, bits=bits
+                ).value[0]
+            )
+        )
+        for _ in range(1200)
+    )
+    assert goodness_of_fit([drawn[y] for y in range(SIZE)], expected) > 1e-4
+
+
+def test_the_paper_s_variant_is_pure_on_every_pair_of_neighbours() -> None:
+    """Algorithm 11 with Algorithm 1 behind it, (2ε + ε')-DP."""
+    epsilon, log_delta, lattice = F(1), -4.0, zd.Box(F(-1, 2), F(9, 2)).grid(SIZE)
+    release = pure_bounded_local_sensitivity(
+        (0, 1, 2),
+        query=query_of(),
+        epsilon=epsilon,
+        extra_epsilon=1,
+        log_delta=log_delta,
+        mixing_weight="1/10",
+    )
+    base, channel = release.certificate.steps
+    assert base.numbers["threshold"] == paper_margin(
+        epsilon=1, log_delta=log_delta, local_change=int(str(base.numbers["local_change"]))
+    )
+    margin = paper_margin(epsilon=1, log_delta=log_delta, local_change=CHANGE)
+    purifier = AlgorithmOne(
+        body=Body(lattice=lattice),
+        scale=F(str(channel.numbers["scale"])),
+        mixing_weight=F(1, 10),
+        base_epsilon=2 * epsilon,
+    )
+    matrix = [row(purifier, lattice.points(np.array([y])), None) for y in range(SIZE)]
+    laws = {}
+    for d in EVERY:
+        if d != tuple(sorted(d)):
+            continue
+        drafted = projected_law(d, epsilon, margin)
+        with ctx.workprec(512):
+            laws[d] = {
+                z: sum((drafted[y] * as_arb(matrix[y][z]) for y in drafted), arb(0))
+                for z in matrix[0]
+            }
+    pairs = {(tuple(sorted(a)), tuple(sorted(b))) for a, b in neighbors(EVERY)}
+    assert all(certainly_pure(laws[a], laws[b], 3) for a, b in pairs)
+
+
+def as_arb(value: Any) -> arb:
+    return (
+        value if isinstance(value, arb) else value.ball() if hasattr(value, "ball") else ball(value)
+    )
+
+
+def projected_law(rows: Any, epsilon: Fraction, margin: int) -> Any:
+    """The noisy answer, projected onto the grid."""
+    with ctx.workprec(512):
+        law = {y: arb(0) for y in range(SIZE)}
+        for z in range(-FAR, FAR + 1):
+            scale = max(1, LOCAL[rows] + z + margin) / epsilon
+            chance = noise_ball(z, CHANGE / epsilon)
+            for y in range(1, SIZE - 1):
+                law[y] += chance * noise_ball(y - answer(rows), scale)
+            up = rounded_laplace_tail(SIZE - 1 - answer(rows), scale=scale).ball()
+            down = rounded_laplace_tail(answer(rows), scale=scale).ball()
+            law[SIZE - 1] += chance * up
+            law[0] += chance * down
+        beyond = 2 * rounded_laplace_tail(FAR + 1, scale=CHANGE / epsilon).ball()
+        return {y: p.union(p + beyond) for y, p in law.items()}
+
+
+def test_what_is_missing_is_asked_for() -> None:
+    query = CustomQuery(function=answer, grid=zd.Box(0, 1).grid(5), local=lambda rows: 1)
+    with pytest.raises(zd.ParameterError, match="change"):
+        bounded_local_sensitivity((1, 2), query=query, epsilon=1, mixing_weight="0.1")
+    for wrong in ({"epsilon": 0}, {"mixing_weight": 1}, {"bound_share": 0}, {"smallest_bound": 0}):
+        with pytest.raises(zd.ParameterError):
+            bounded_local_sensitivity(
+                (1, 2), **dict[str, Any](query=query_of(), epsilon=1, mixing_weight="0.1") | wrong
+            )

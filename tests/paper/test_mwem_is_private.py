@@ -1,0 +1,243 @@
+"""MWEM by exact enumeration over all neighbouring small datasets: no tolerance, mutants caught."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from flint import arb, ctx
+
+from paper.mwem_laws import neighbouring, transcripts
+from purify.channel_laws import row as channel_law
+from zerodelta.audit.exact import (
+    ExpRational,
+    certainly_impure,
+    certainly_pure,
+    hockey_stick,
+    max_log_ratio,
+)
+from zerodelta.exact.arb import ball
+from zerodelta.mechanisms.gaussian import RoundedGaussian
+from zerodelta.mechanisms.laplace import RoundedLaplace
+from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, Selection
+from zerodelta.paper.algorithm_14 import Measurement, counted, paper_round_epsilon
+from zerodelta.paper.algorithm_15 import integer_weights
+from zerodelta.paper.algorithm_16 import Plan, plan_embedded, plan_multiset
+from zerodelta.paper.mwem_pure import round_mechanisms
+from zerodelta.paper.workloads import LinearQueries, Marginals, Workload
+from zerodelta.privacy.certificate import Certificate
+from zerodelta.privacy.claims import ApproxDP, PureDP
+from zerodelta.privacy.verify import verify
+from zerodelta.purify.mix import FiniteMix
+
+SQUARE = Marginals(dimension=2, order=2)
+CORNERS = [(0, 0), (0, 1), (1, 0), (1, 1)]
+GRADED = LinearQueries([[0, 1, 2], [2, 0, 1]])
+EPSILON = Fraction(1)
+
+Law = dict[Any, Any]
+
+
+def transcript_laws(
+    universe: list[Any],
+    rows: int,
+    workload: Workload,
+    *,
+    rounds: int,
+    select: Selection,
+    measure: Measurement,
+) -> list[tuple[Law, Law]]:
+    pairs = neighbouring(universe, rows)
+    laws = {
+        data: {
+            path: p
+            for path, p, _ in transcripts(
+                data, workload, rounds=rounds, select=select, measure=measure
+            )
+        }
+        for data in {data for pair in pairs for data in pair}
+    }
+    return [(laws[a], laws[b]) for a, b in pairs]
+
+
+@pytest.mark.parametrize(
+    ("workload", "universe", "rows", "rounds"),
+    [
+        (SQUARE, CORNERS, 2, 1),
+        (SQUARE, CORNERS, 3, 1),
+        (SQUARE, CORNERS, 2, 2),
+        (Marginals(dimension=2, order=1), CORNERS, 1, 2),
+        (GRADED, [0, 1, 2], 2, 1),
+        (GRADED, [0, 1, 2], 1, 2),
+    ],
+)
+def test_pure_mwem_loses_at_most_epsilon_on_all_neighbours(
+    workload: Workload, universe: list[Any], rows: int, rounds: int
+) -> None:
+    """All that the release depends on is the transcript, so its law is enough."""
+    select, measure = round_mechanisms(epsilon=EPSILON, rounds=rounds, workload=workload)
+    pairs = transcript_laws(universe, rows, workload, rounds=rounds, select=select, measure=measure)
+    for p, q in pairs:
+        assert sum(p.values(), ExpRational.of(0)) == 1
+        assert certainly_pure(p, q, EPSILON)
+    assert max(float(max_log_ratio(p, q)) for p, q in pairs) > 0.6
+
+
+@pytest.mark.parametrize("mutant", ["choice", "measurement"])
+def test_pure_mwem_with_too_little_noise_is_caught(mutant: str) -> None:
+    """Leaving out the 2 of the choice (A10), or measuring with half of the noise."""
+    select, measure = round_mechanisms(epsilon=EPSILON, rounds=1, workload=SQUARE)
+    if mutant == "choice":
+        select = PermuteAndFlip(sensitivity=1, scale=select.scale / 2)
+    else:
+        measure = RoundedLaplace(sensitivity=1, scale=measure.scale / 2)
+    pairs = transcript_laws(CORNERS, 2, SQUARE, rounds=1, select=select, measure=measure)
+    assert any(certainly_impure(p, q, EPSILON) for p, q in pairs)
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_algorithm_14_is_within_its_zcdp_and_approximate_claims(rounds: int) -> None:
+    """The δ of every neighbouring pair is at most the certified profile of ρ-zCDP."""
+    rho = Fraction(1, 4)
+    share = paper_round_epsilon(rho=rho, rounds=rounds)
+    select = ExponentialMechanism.for_epsilon(epsilon=share, sensitivity=1)
+    measure = RoundedLaplace.for_epsilon(epsilon=share, sensitivity=1)
+    pairs = transcript_laws(CORNERS, 2, SQUARE, rounds=rounds, select=select, measure=measure)
+    certificate = Certificate(
+        claim=ApproxDP("1/2", -1.4),
+        steps=(counted(select.step(), rounds), counted(measure.step(), rounds)),
+    )
+    assert verify(certificate)
+    with ctx.workprec(200):
+        for pair in pairs:
+            p, q = ({path: mass.ball() for path, mass in law.items()} for law in pair)
+            for a, b in ((p, q), (q, p)):
+                delta = hockey_stick(a, b, "1/2")
+                assert isinstance(delta, arb)
+                assert delta < arb(-1.4).exp()
+                divergence = sum((x * (x / b[path]).log() for path, x in a.items()), arb(0))
+                assert divergence < ball(rho)
+
+
+def published_laws(
+    universe: list[Any], rows: int, plan: Plan, encode: Callable[[tuple[int, ...]], Any]
+) -> list[tuple[Law, Law]]:
+    """Laws of the published index: MWEM, exact sampling and the channel."""
+    m, size = plan.sample_size, plan.workload.universe
+    channel = {
+        sample: channel_law(plan.channel, encode(sample))
+        for sample in itertools.product(range(size), repeat=m)
+    }
+
+    def law(data: tuple[Any, ...]) -> Law:
+        with ctx.workprec(512):
+            drafts: Law = dict.fromkeys(channel, arb(0))
+            for _, p, average in transcripts(
+                data, plan.workload, rounds=plan.rounds, select=plan.select, measure=plan.measure
+            ):
+                weights = [int(weight) for weight in integer_weights(average)]
+                mass = p.ball() if isinstance(p, ExpRational) else p
+                for sample in channel:
+                    share = Fraction(1)
+                    for item in sample:
+                        share *= Fraction(weights[item], sum(weights))
+                    drafts[sample] += mass * ball(share)
+            total: Law = {}
+            for sample, mass in drafts.items():
+                for z, p in channel[sample].items():
+                    part = p if isinstance(p, arb) else ball(p)
+                    total[z] = total.get(z, arb(0)) + mass * part
+            return total
+
+    pairs = neighbouring(universe, rows)
+    laws = {data: law(data) for data in {data for pair in pairs for data in pair}}
+    return [(laws[a], laws[b]) for a, b in pairs]
+
+
+def quiet(plan: Plan, factor: int) -> Plan:
+    """The plan with far less noise in the hidden rounds: what its certificate does not cover."""
+    measure: Measurement
+    if isinstance(plan.measure, RoundedGaussian):
+        measure = RoundedGaussian(
+            sensitivity_squared=plan.measure.sensitivity_squared,
+            variance=plan.measure.variance / factor**2,
+        )
+    else:
+        measure = RoundedLaplace(sensitivity=1, scale=plan.measure.scale / factor)
+    select = ExponentialMechanism(sensitivity=1, scale=plan.select.scale / factor)
+    return Plan(
+        **{name: getattr(plan, name) for name in ("workload", "rows", "rounds", "sample_size")},
+        select=select,
+        measure=measure,
+        channel=plan.channel,
+        epsilon=plan.epsilon,
+    )
+
+
+IDENTITY = LinearQueries([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("workload", "universe", "rows", "sample", "rounds"),
+    [(SQUARE, CORNERS, 2, 2, 1), (SQUARE, CORNERS, 2, 1, 2), (IDENTITY, [0, 1, 2], 3, 2, 1)],
+)
+def test_multiset_mixing_is_pure_on_all_neighbours(
+    workload: Workload, universe: list[Any], rows: int, sample: int, rounds: int
+) -> None:
+    plan = plan_multiset(
+        rows=rows,
+        workload=workload,
+        epsilon=EPSILON,
+        sample_size=sample,
+        rounds=rounds,
+        mixing_weight="0.01",
+    )
+    for p, q in published_laws(universe, rows, plan, encode=list):
+        assert certainly_pure(p, q, EPSILON)
+
+
+def test_multiset_mixing_of_rounds_it_does_not_cover_is_caught() -> None:
+    """One query of three values pushes p by e^(±1/2) only, so many silent rounds are needed."""
+    plan = plan_multiset(
+        rows=3, workload=IDENTITY, epsilon="1/10", sample_size=3, rounds=2, mixing_weight="0.01"
+    )
+    assert all(
+        certainly_pure(p, q, "1/10") for p, q in published_laws([0, 1, 2], 3, plan, encode=list)
+    )
+    mutant = quiet(plan, 10_000)
+    pairs = published_laws([0, 1, 2], 3, mutant, encode=list)
+    assert any(certainly_impure(p, q, "1/10") for p, q in pairs)
+
+
+@pytest.mark.parametrize(("sample", "rounds"), [(1, 1), (1, 2), (2, 1)])
+def test_the_binary_embedding_is_pure_on_all_neighbours(sample: int, rounds: int) -> None:
+    """|X| = 3, so some codes stand for no sample; ε + ε' = 2."""
+    plan = plan_embedded(
+        rows=2,
+        workload=IDENTITY,
+        epsilon=1,
+        extra_epsilon=1,
+        sample_size=sample,
+        rounds=rounds,
+    )
+
+    def encode(items: tuple[int, ...]) -> int:
+        return sum(item * 3**place for place, item in enumerate(items))
+
+    for p, q in published_laws([0, 1, 2], 2, plan, encode):
+        assert certainly_pure(p, q, 2)
+
+
+def test_dropping_the_mixing_is_not_certified() -> None:
+    """The same rounds with a hundredth of the weight: the chain refuses."""
+    plan = plan_multiset(rows=10, workload=SQUARE, epsilon=1, sample_size=3, rounds=4)
+    steps = (counted(plan.select.step(), 4), counted(plan.measure.step(), 4))
+    good = Certificate(claim=PureDP(1), steps=(*steps, plan.channel.step()))
+    assert verify(good)
+    assert isinstance(plan.channel, FiniteMix)
+    weaker = FiniteMix(space=plan.channel.space, mixing_weight=Fraction(1, 10_000))
+    with pytest.raises(Exception, match="understated"):
+        verify(Certificate(claim=PureDP(1), steps=(*steps, weaker.step())))

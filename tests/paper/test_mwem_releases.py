@@ -1,0 +1,175 @@
+"""MWEM releases: certificates re-derived by hand, public numbers only, errors within the bound."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from zerodelta.errors import ParameterError
+from zerodelta.exact.bits import ReplayBits
+from zerodelta.exact.logs import log_binomial_upper
+from zerodelta.mechanisms.gaussian import RoundedGaussian
+from zerodelta.paper.algorithm_14 import (
+    approximate_mwem,
+    mwem,
+    paper_rho,
+    paper_round_epsilon,
+    paper_rounds,
+)
+from zerodelta.paper.algorithm_16 import (
+    embedded_mwem,
+    multiset_mwem,
+    plan_embedded,
+    plan_multiset,
+    sampling_error,
+)
+from zerodelta.paper.mwem_pure import best_rounds, pure_mwem
+from zerodelta.paper.workloads import Marginals
+from zerodelta.privacy.release import Release
+from zerodelta.privacy.step import Status
+from zerodelta.privacy.verify import verify
+
+WORKLOAD = Marginals(dimension=3)
+
+RELEASES: dict[str, Callable[..., Release]] = {
+    "mwem": lambda rows, **kw: mwem(rows, workload=WORKLOAD, rounds=3, rho="1/10", **kw),
+    "approximate": lambda rows, **kw: approximate_mwem(
+        rows, workload=WORKLOAD, rounds=3, epsilon=1, log_delta=-30.0, **kw
+    ),
+    "pure": lambda rows, **kw: pure_mwem(rows, workload=WORKLOAD, epsilon=1, rounds=3, **kw),
+    "multiset": lambda rows, **kw: multiset_mwem(
+        rows, workload=WORKLOAD, epsilon=1, sample_size=4, rounds=3, **kw
+    ),
+    "embedded": lambda rows, **kw: embedded_mwem(
+        rows, workload=WORKLOAD, epsilon=1, extra_epsilon=1, sample_size=4, rounds=3, **kw
+    ),
+}
+EACH = pytest.mark.parametrize("release", RELEASES.values(), ids=RELEASES)
+
+
+@EACH
+def test_certificates_are_proven_and_functions_of_public_numbers(
+    release: Callable[..., Release],
+) -> None:
+    plain, odd = release(np.zeros((50, 3))), release(np.full((50, 3), np.nan))
+    assert verify(plain.certificate)
+    assert plain.certificate.status is Status.PROVEN
+    assert plain.certificate.to_json() == odd.certificate.to_json()
+    assert (plain.error, type(plain.value), plain.value.dtype, plain.value.shape) == (
+        odd.error,
+        type(odd.value),
+        odd.value.dtype,
+        odd.value.shape,
+    )
+
+
+@EACH
+def test_replayed_bits_are_branded_and_repeat(release: Callable[..., Release]) -> None:
+    rows = np.array([[0, 1, 1], [1, 1, 0]] * 10)
+    first, again = (release(rows, bits=ReplayBits("mwem")) for _ in range(2))
+    assert "NOT PRIVATE" in first.certificate.summary
+    assert np.array_equal(first.value, again.value)
+
+
+@EACH
+def test_one_row_is_enough(release: Callable[..., Release]) -> None:
+    assert np.isfinite(release(np.ones((1, 3))).value).all()
+
+
+def test_the_pure_chain_is_rederived_by_hand() -> None:
+    steps = pure_mwem(np.ones((9, 3)), workload=WORKLOAD, epsilon="3/4", rounds=5).certificate.steps
+    assert [step.theorem for step in steps] == ["PF", "R-laplace"]
+    choice, noise = (dict(step.numbers) for step in steps)
+    assert (choice["count"], noise["count"]) == (5, 5)
+    per_round = 2 / Fraction(choice["scale"]) + 1 / Fraction(noise["scale"])
+    assert 5 * per_round == Fraction(3, 4)
+
+
+def test_the_zcdp_chain_is_rederived_by_hand() -> None:
+    """T (ε_0²/8 + ε_0²/2) <= 5/8 ρ for ε_0 = √(ρ/T): the paper charges ρ."""
+    steps = mwem(np.ones((9, 3)), workload=WORKLOAD, rounds=7, rho="1/5").certificate.steps
+    scales = [Fraction(step.numbers["scale"]) for step in steps]
+    share = 1 / scales[1]
+    assert 2 / scales[0] == share
+    assert Fraction(1, 5) * (1 - Fraction(1, 10**15)) <= 7 * share**2 <= Fraction(1, 5)
+
+
+def test_the_multiset_chain_meets_b1_by_hand() -> None:
+    plan = plan_multiset(rows=100, workload=WORKLOAD, epsilon=1, sample_size=6, rounds=9)
+    assert isinstance(plan.measure, RoundedGaussian)
+    rho = 9 * (plan.select.epsilon**2 / 8 + 1 / (2 * plan.measure.variance))
+    log_size = log_binomial_upper(8 + 6 - 1, 6)
+    target = math.log(0.01 / 0.99) + math.log(math.e - 1) - log_size
+    order = max(2.0, 1 + (1 + math.sqrt(1 + 4 * -target / float(rho))) / 2)
+    orders = np.linspace(1.01, 2 * order, 20_000)
+    profile = (orders - 1) * (orders * float(rho) - 1 + np.log1p(-1 / orders)) - np.log(orders)
+    assert profile.min() == pytest.approx(target, rel=1e-4)
+
+
+def test_paper_parameters() -> None:
+    assert paper_rho(epsilon=2, log_delta=-16.0) == Fraction(1, 64)
+    with pytest.raises(ParameterError, match="8 ln"):
+        paper_rho(epsilon=9, log_delta=-1.0)
+    assert paper_round_epsilon(rho=2, rounds=1) ** 2 <= 2
+    with pytest.raises(ParameterError):  # δ would exceed 1
+        plan_embedded(rows=9, workload=WORKLOAD, epsilon=10**6, extra_epsilon=1, sample_size=1)
+    rounds = paper_rounds(
+        rows=10**4, workload=Marginals(dimension=10), epsilon=1, log_delta=-100.0, failure=0.01
+    )
+    assert rounds == round(math.sqrt(10 / 100) * 10**4 / math.log(180 / 0.01))
+    plan = plan_embedded(rows=10**4, workload=Marginals(dimension=10), epsilon=1, extra_epsilon=1)
+    assert plan.sample_size == 100
+    assert plan.epsilon == 2
+
+
+@pytest.mark.parametrize(
+    "change", [{"epsilon": 0}, {"epsilon": -1}, {"rounds": 0}, {"rounds": 1.5}, {"epsilon": "x"}]
+)
+def test_bad_parameters_are_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError):
+        pure_mwem(np.ones((5, 3)), **{"workload": WORKLOAD, "epsilon": 1, "rounds": 2, **change})
+
+
+@pytest.mark.parametrize("weight", [0, 1, -1, 2])
+def test_bad_mixing_weights_are_refused(weight: int) -> None:
+    with pytest.raises(ParameterError):
+        plan_multiset(
+            rows=5, workload=WORKLOAD, epsilon=1, sample_size=2, rounds=1, mixing_weight=weight
+        )
+
+
+def test_errors_stay_below_the_forecast_and_above_nothing() -> None:
+    """The bound holds on average; and MWEM beats the uniform distribution by far."""
+    workload = Marginals(dimension=6)
+    rng = np.random.default_rng(5)
+    rows = (rng.random((20_000, 6)) < np.linspace(0.05, 0.6, 6)).astype(int)
+    rows[:, 5] = rows[:, 4]
+    truth = workload.answers(rows)
+    uniform = np.abs(workload.totals(np.full(64, 1 / 64)) - truth).max()
+    releases = [pure_mwem(rows, workload=workload, epsilon=1) for _ in range(5)]
+    errors = [np.abs(workload.totals(release.value) - truth).max() for release in releases]
+    assert np.mean(errors) < releases[0].error
+    assert np.mean(errors) < uniform / 4
+    assert all(release.value.sum() == pytest.approx(1) for release in releases)
+
+
+def test_the_pure_default_has_a_smaller_bound_than_purified_mwem() -> None:
+    """A10: each at its own best (T, m)."""
+    workload, n = Marginals(dimension=10), 10_000
+    pure = best_rounds(rows=n, workload=workload, epsilon=1)
+    mine = pure_mwem(np.zeros((n, 10)), workload=workload, epsilon=1, rounds=pure).error
+    purified = min(
+        plan_multiset(rows=n, workload=workload, epsilon=1, sample_size=m, rounds=rounds).error
+        for m in (10, 30, 100)
+        for rounds in (30, 100, 300, 1000)
+    )
+    assert isinstance(mine, float)
+    assert mine < purified
+    assert sampling_error(workload=workload, sample_size=100) == pytest.approx(
+        math.sqrt(math.log(360) / 200)
+    )

@@ -1,0 +1,314 @@
+"""Algorithms 9 and 10: exact laws on every small dataset, and what breaks them (A7, C3)."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zerodelta as zd
+from paper.test_mode import PASS, real_pass
+from purify.channel_laws import row
+from reference.chi_square import goodness_of_fit
+from zerodelta.audit.exact import (
+    certainly_impure,
+    certainly_pure,
+    datasets,
+    hockey_stick,
+    neighbors,
+    rounded_laplace_pmf,
+)
+from zerodelta.exact.bits import ReplayBits
+from zerodelta.paper.algorithm_09 import propose_test_release
+from zerodelta.paper.algorithm_10 import free_propose_test_release, pure_propose_test_release
+from zerodelta.paper.stable_queries import CustomQuery, Median, StableQuery, TrimmedMean
+from zerodelta.privacy.theorems.testing import free_test_threshold
+from zerodelta.purify.kernel import Body
+from zerodelta.purify.wasserstein import AlgorithmOne
+
+F = Fraction
+MEDIAN = Median(bounds=(0, 4), steps=2)
+TRIMMED = TrimmedMean(bounds=(0, 2), steps=1, trim=1)
+QUERIES: dict[str, tuple[StableQuery, range, int]] = {
+    "median": (MEDIAN, range(5), 3),
+    "median of 4": (Median(bounds=(0, 2), steps=1), range(3), 4),
+    "trimmed mean": (TRIMMED, range(3), 4),
+}
+queries = pytest.mark.parametrize("name", QUERIES)
+
+
+def table(rows: Any) -> Any:
+    return np.array(rows, dtype=float)
+
+
+@queries
+def test_distance_and_local_sensitivity_are_those_of_brute_force(name: str) -> None:
+    query, values, count = QUERIES[name]
+    every = list(datasets(values, count))
+    answers = {d: int(query.answer(table(d))[0]) for d in every}
+    local = dict.fromkeys(every, 0)
+    for a, b in neighbors(every):
+        moved = abs(answers[a] - answers[b])
+        local[a], local[b] = max(local[a], moved), max(local[b], moved)
+    for d in every:
+        assert query.local_sensitivity(table(d)) == local[d]
+        for bound in range(1, max(local.values()) + 1):
+            far = [
+                sum(x != y for x, y in zip(d, e, strict=True)) for e in every if local[e] > bound
+            ]
+            assert query.distance(table(d), bound) == min(far, default=count + 1)
+
+
+@queries
+def test_answers_are_the_points_of_the_grid(name: str) -> None:
+    query, values, count = QUERIES[name]
+    for d in datasets(values, count):
+        lattice, ordered = query.lattice(count), sorted(d)
+        truth = (
+            ordered[(count + 1) // 2 - 1]
+            if isinstance(query, Median)
+            else sum(ordered[1:-1]) / (count - 2)
+        )
+        assert lattice.points(query.answer(table(d)))[0] == pytest.approx(truth)
+
+
+def law_of_the_test(
+    query: StableQuery, rows: Any, bound: int, epsilons: Any, tau: Fraction, noise: str
+) -> tuple[Any, Any]:
+    """P(pass), and given that the law of the noisy answer inside the grid."""
+    first, second = epsilons
+    passed = PASS[noise](query.distance(table(rows), bound), first, tau)
+    center, cells = int(query.answer(table(rows))[0]), query.lattice(len(rows)).cells
+    return passed, {y: rounded_laplace_pmf(y - center, scale=bound / second) for y in range(cells)}
+
+
+def free_law(query: StableQuery, rows: Any, bound: int, epsilons: Any, tau: Any, noise: str) -> Any:
+    passed, inside = law_of_the_test(query, rows, bound, epsilons, tau, noise)
+    kept = sum(inside.values(), F(0))
+    failed = 1 - passed * kept
+    return {y: passed * p + failed * F(1, len(inside)) for y, p in inside.items()}
+
+
+def free_pairs(name: str, bound: int, epsilons: Any, tau: Fraction, noise: str) -> Any:
+    query, values, count = QUERIES[name]
+    laws = {
+        d: free_law(query, d, bound, epsilons, tau, noise)
+        for d in datasets(values, count)
+        if d == tuple(sorted(d))
+    }
+    every = neighbors(datasets(values, count))  # laws depend on the sorted rows only
+    for a, b in {(tuple(sorted(a)), tuple(sorted(b))) for a, b in every}:
+        yield laws[a], laws[b]
+
+
+def threshold(name: str, bound: int, epsilons: Any, noise: str) -> Fraction:
+    query, _, count = QUERIES[name]
+    return free_test_threshold(
+        points=query.lattice(count).cells,
+        dimension=1,
+        sensitivity=bound,
+        test_epsilon=epsilons[0],
+        release_epsilon=epsilons[1],
+        noise=noise,
+    )
+
+
+SPLITS = [(F(1, 2), F(1, 2)), (F(1, 10), F(1, 5)), (F(2), F(1))]
+
+
+@queries
+@pytest.mark.parametrize("epsilons", SPLITS)
+@pytest.mark.parametrize("noise", ["real", "rounded"])
+def test_free_mixing_is_pure_on_every_pair_of_neighbours(
+    name: str, epsilons: Any, noise: str
+) -> None:
+    for bound in (1, 2):
+        tau = threshold(name, bound, epsilons, noise)
+        pairs = free_pairs(name, bound, epsilons, tau, noise)
+        assert all(certainly_pure(p, q, sum(epsilons)) for p, q in pairs)
+
+
+def unstable_law(passed: Any, center: int, size: int, bound: int, epsilon: Fraction) -> Any:
+    """C3's law for a dataset at distance 0 that passes with the given probability."""
+    inside = {y: rounded_laplace_pmf(y - center, scale=bound / epsilon) for y in range(size)}
+    failed = 1 - passed * sum(inside.values(), F(0))
+    return {y: passed * p + failed * F(1, size) for y, p in inside.items()}
+
+
+def test_a_threshold_one_lower_violates() -> None:
+    """Two unstable neighbours with answers at both ends of a long grid: theory's second case."""
+    size, bound, epsilons = 400, 1, (F(1, 2), F(1, 2))
+    tau = free_test_threshold(
+        points=size, dimension=1, sensitivity=bound, test_epsilon=F(1, 2), release_epsilon=F(1, 2)
+    )
+    for lower, violated in ((tau, False), (tau - 1, True), (tau - F(1, 5), True)):
+        passed = real_pass(0, F(1, 2), lower)
+        laws = [unstable_law(passed, c, size, bound, epsilons[1]) for c in (100, 300)]
+        assert certainly_impure(laws[0], laws[1], 1) is violated
+        assert certainly_pure(laws[0], laws[1], 1) is not violated
+
+
+def test_the_threshold_of_another_noise_violates() -> None:
+    """τ of discrete noise with rounded noise: the test under-protects by cosh(ε₁/2)."""
+    size, first, second = 400, F(2), F(2)
+    tau = free_test_threshold(
+        points=size,
+        dimension=1,
+        sensitivity=1,
+        test_epsilon=first,
+        release_epsilon=second,
+        noise="discrete",
+    )
+    laws = [
+        unstable_law(PASS["rounded"](0, first, tau), center, size, 1, second)
+        for center in (100, 300)
+    ]
+    peaks = [{y: law[y] for y in (100, 300)} for law in laws]  # the outcomes that matter
+    rounded = free_test_threshold(
+        points=size,
+        dimension=1,
+        sensitivity=1,
+        test_epsilon=first,
+        release_epsilon=second,
+        noise="rounded",
+    )
+    assert tau < rounded
+    assert certainly_impure(peaks[0], peaks[1], first + second)
+
+
+def test_a_third_of_the_release_noise_violates() -> None:
+    """A mutant: stable answers 3 apart, noise for 1."""
+    passed = real_pass(50, F(1, 2), F(2))
+    for bound, violated in ((3, False), (1, True)):
+        pair = [unstable_law(passed, center, 40, bound, F(1, 2)) for center in (10, 13)]
+        assert certainly_impure(pair[0], pair[1], 1) is violated
+
+
+@queries
+def test_algorithm_9_is_approximate_with_half_of_delta(name: str) -> None:
+    query, values, count = QUERIES[name]
+    epsilon, log_delta, bound = F(1), -3.0, 1
+    tau = F(3)
+    laws = {}
+    for d in datasets(values, count):
+        passed, inside = law_of_the_test(query, d, bound, (epsilon, epsilon), tau, "real")
+        rest = 1 - sum(inside.values(), F(0))
+        laws[d] = {**{y: passed * p for y, p in inside.items()}, "out": passed * rest}
+        laws[d]["nothing"] = 1 - passed
+    claim = propose_test_release(
+        table(next(iter(laws))),
+        query=query,
+        proposed_bound=query.lattice(count).box.widths()[0] / query.lattice(count).cells,
+        epsilon=epsilon,
+        log_delta=log_delta,
+    ).certificate.claim
+    assert claim.log_delta(2) == pytest.approx(log_delta - math.log(2), abs=1e-12)
+    delta = math.exp(claim.log_delta(2))
+    for a, b in neighbors(laws):
+        for p, q in ((laws[a], laws[b]), (laws[b], laws[a])):
+            assert float(hockey_stick(p, q, 2)) <= delta
+
+
+def test_algorithm_10_is_pure_on_every_pair_of_neighbours() -> None:
+    query, count, epsilon, extra = Median(bounds=(0, 2), steps=1), 3, F(1), F(1)
+    lattice = query.lattice(count)
+    release = pure_propose_test_release(
+        table((0, 1, 2)),
+        query=query,
+        proposed_bound=1,
+        epsilon=epsilon,
+        extra_epsilon=extra,
+        log_delta=-6.0,
+        mixing_weight="1/10",
+    )
+    base, channel = release.certificate.steps
+    tau = F(str(base.numbers["threshold"]))
+    purifier = AlgorithmOne(
+        body=Body(lattice=lattice),
+        scale=F(str(channel.numbers["scale"])),
+        mixing_weight=F(1, 10),
+        base_epsilon=2 * epsilon,
+    )
+    matrix = [row(purifier, lattice.points(np.array([y])), None) for y in range(lattice.cells)]
+    laws = {}
+    for d in datasets(range(3), count):
+        passed, inside = law_of_the_test(query, d, 1, (epsilon, epsilon), tau, "real")
+        center = int(query.answer(table(d))[0])
+        cells = dict(inside)
+        for edge, beyond in ((0, -1), (lattice.cells - 1, 1)):  # projected before purifying
+            tail = sum(
+                (rounded_laplace_pmf(edge + beyond * k - center, scale=1) for k in range(1, 60)),
+                F(0),
+            )
+            cells[edge] = cells[edge] + tail
+        mixed = {y: (passed * p + (1 - passed) * F(1, 3)) for y, p in cells.items()}
+        outcomes = dict.fromkeys(matrix[0], 0)
+        laws[d] = {
+            z: sum((matrix[y][z] * mixed[y] for y in mixed), start=0 * matrix[0][z])
+            for z in outcomes
+        }
+    assert all(certainly_pure(laws[a], laws[b], 3) for a, b in neighbors(laws))
+
+
+def test_free_release_has_the_law() -> None:
+    rows, epsilons = (1, 2, 2), (F(1, 2), F(1, 2))
+    tau = threshold("median", 1, epsilons, "real")
+    law = free_law(MEDIAN, rows, 1, epsilons, tau, "real")
+    bits = ReplayBits("free mixing has the law")
+    drawn = Counter(
+        round(
+            float(
+                free_propose_test_release(
+                    table(rows), query=MEDIAN, proposed_bound=1, epsilon=1, bits=bits
+                ).value[0]
+            )
+        )
+        for _ in range(1500)
+    )
+    expected = [float(p) for p in law.values()]
+    assert goodness_of_fit([drawn[y] for y in law], expected) > 1e-4
+
+
+def test_a_stable_dataset_is_answered_well() -> None:
+    rows = np.random.default_rng(3).normal(40, 5, 5000)
+    query = Median(bounds=(0, 100), steps=5000)
+    release = free_propose_test_release(rows, query=query, proposed_bound="0.1", epsilon=1)
+    assert release.certificate.status.value == "proven"
+    assert zd.verify(release.certificate)
+    assert abs(release.value[0] - 40) < 5
+
+
+def raising(*_: Any) -> Any:
+    raise RuntimeError("secret")
+
+
+@pytest.mark.parametrize("bad", [raising, lambda *_: "text", lambda *_: math.nan, lambda *_: None])
+def test_failures_of_the_caller_s_functions_are_mapped(bad: Any) -> None:
+    grid = zd.Box([0, 0], [1, 1]).grid(11)
+    query = CustomQuery(function=bad, grid=grid, stability=bad, local=bad, change=1)
+    release = free_propose_test_release([1, 2], query=query, proposed_bound="0.1", epsilon=1)
+    assert release.value.shape == (2,)
+    assert release.certificate.status.value == "asserted"
+    assert "asserted" in release.certificate.summary
+    assert query.distance([1], 3) == 0
+    assert query.local_sensitivity([1]) == 20
+
+
+def test_bad_rows_never_raise_and_bad_parameters_do() -> None:
+    rows = np.array([math.nan, math.inf, 1e300, -5.0])
+    arguments: dict[str, Any] = {"query": MEDIAN, "proposed_bound": 1, "epsilon": 1}
+    assert 0 <= free_propose_test_release(rows, **arguments).value[0] <= 4
+    assert 0 <= free_propose_test_release(rows[:1], **arguments).value[0] <= 4
+    for wrong in ({"epsilon": 0}, {"proposed_bound": 0}, {"test_share": 1}, {"proposed_bound": -1}):
+        with pytest.raises(zd.ParameterError):
+            free_propose_test_release(rows, **{**arguments, **wrong})
+    with pytest.raises(zd.ParameterError, match="trim"):
+        free_propose_test_release(rows[:2], **{**arguments, "query": TRIMMED})
+    with pytest.raises(zd.ParameterError, match="stability"):
+        free_propose_test_release(
+            rows, **{**arguments, "query": CustomQuery(function=len, grid=zd.Box(0, 9).grid(9))}
+        )

@@ -1,0 +1,129 @@
+"""Algorithm 8: the LP is right, and nothing it does becomes an error."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from zerodelta.errors import ParameterError
+from zerodelta.exact.bits import ReplayBits
+from zerodelta.paper import algorithm_08
+from zerodelta.paper.algorithm_07 import gaussian_sketch
+from zerodelta.paper.algorithm_08 import recovery_error, sparse_recovery
+
+SOLVERS = ["scipy", *(["highspy"] if importlib.util.find_spec("highspy") else [])]
+
+
+def sparse(dimension: int, support: int, rng: Any) -> Any:
+    theta = np.zeros(dimension)
+    theta[rng.choice(dimension, support, replace=False)] = rng.normal(size=support)
+    return theta / np.abs(theta).sum()
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_a_sparse_vector_is_recovered_exactly_without_noise(solver: Any) -> None:
+    rng = np.random.default_rng(1)
+    phi, theta = gaussian_sketch(60, 300, bits=ReplayBits("phi")), sparse(300, 8, rng)
+    found = sparse_recovery(phi @ theta, phi, tolerance=0.0, solver=solver)
+    assert np.abs(found - theta).max() < 1e-8
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_the_solution_is_feasible_and_no_feasible_vertex_is_shorter(solver: Any) -> None:
+    """Brute force: with ξ = 0 a shortest solution has a support of k columns."""
+    rng = np.random.default_rng(2)
+    for _ in range(20):
+        phi, b = rng.normal(size=(2, 5)), rng.normal(size=2)
+        found = sparse_recovery(b, phi, tolerance=0.0, solver=solver)
+        assert np.abs(phi @ found - b).sum() < 1e-7
+        lengths = [
+            np.abs(np.linalg.solve(phi[:, list(pair)], b)).sum()
+            for pair in itertools.combinations(range(5), 2)
+        ]
+        assert np.abs(found).sum() == pytest.approx(min(lengths), abs=1e-7)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_the_tolerance_is_used_and_never_exceeded(solver: Any) -> None:
+    rng = np.random.default_rng(3)
+    phi, theta = gaussian_sketch(40, 100, bits=ReplayBits("phi")), sparse(100, 4, rng)
+    noise = rng.laplace(size=40) * 0.002
+    xi = float(np.abs(noise).sum())
+    found = sparse_recovery(phi @ theta + noise, phi, tolerance=xi, solver=solver)
+    assert np.abs(phi @ found - phi @ theta - noise).sum() <= xi + 1e-7
+    assert np.abs(found).sum() <= np.abs(theta).sum() + 1e-9  # θ itself is feasible
+    assert np.abs(found - theta).sum() <= recovery_error(sparsity=4, tolerance=xi)
+
+
+def test_a_large_tolerance_gives_zero() -> None:
+    assert not sparse_recovery(np.array([1.0, -1.0]), np.eye(2), tolerance=2.5).any()
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("b", [[1.0, 2.0], [np.nan, 1.0], [np.inf, 1.0], [1e300, -1e300]])
+def test_infeasible_and_senseless_measurements_become_zero(solver: Any, b: Any) -> None:
+    found = sparse_recovery(np.array(b), np.ones((2, 3)), tolerance=0.1, solver=solver)
+    assert found.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_a_solver_that_raises_or_returns_nonsense_becomes_zero(monkeypatch: Any) -> None:
+    def broken(*args: Any) -> Any:
+        raise MemoryError
+
+    for replacement in (
+        broken,
+        lambda *_: None,
+        lambda *_: np.full(3, np.nan),
+        lambda *_: np.ones(9),
+    ):
+        monkeypatch.setattr(algorithm_08, "_by_scipy", replacement)
+        found = sparse_recovery(np.array([1.0]), np.ones((1, 3)), tolerance=0.0, solver="scipy")
+        assert found.tolist() == [0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("b", "phi", "options"),
+    [
+        (np.ones(2), np.ones((3, 3)), {"tolerance": 1.0}),
+        (np.ones(2), np.ones(2), {"tolerance": 1.0}),
+        (np.ones(2), np.full((2, 2), np.nan), {"tolerance": 1.0}),
+        (np.ones(2), np.ones((2, 0)), {"tolerance": 1.0}),
+        (np.ones(2), np.ones((2, 2)), {"tolerance": -1.0}),
+        (np.ones(2), np.ones((2, 2)), {"tolerance": float("nan")}),
+        (np.ones(2), np.ones((2, 2)), {"tolerance": 1.0, "solver": "simplex"}),
+    ],
+)
+def test_bad_parameters_are_refused(b: Any, phi: Any, options: Any) -> None:
+    with pytest.raises(ParameterError):
+        sparse_recovery(b, phi, **options)
+
+
+@pytest.mark.skipif(len(SOLVERS) < 2, reason="highspy is not installed")
+def test_both_solvers_find_the_same_length() -> None:
+    rng = np.random.default_rng(4)
+    phi = gaussian_sketch(30, 90, bits=ReplayBits("phi"))
+    b = phi @ sparse(90, 5, rng) + rng.normal(size=30) * 0.01
+    one, other = (sparse_recovery(b, phi, tolerance=0.1, solver=s) for s in ("scipy", "highspy"))
+    assert np.abs(one).sum() == pytest.approx(np.abs(other).sum(), abs=1e-8)
+
+
+def test_two_hundred_measurements_of_two_thousand_coordinates_take_seconds() -> None:
+    rng = np.random.default_rng(5)
+    phi, theta = gaussian_sketch(200, 2000, bits=ReplayBits("phi")), sparse(2000, 10, rng)
+    noise = rng.laplace(size=200) * 1e-4
+    start = time.perf_counter()
+    found = sparse_recovery(phi @ theta + noise, phi, tolerance=float(np.abs(noise).sum()))
+    assert time.perf_counter() - start < 20  # 1 s on an idle machine; the bench has the number
+    assert np.abs(found - theta).sum() < 0.02
+
+
+def test_the_sketch_has_the_variance_of_one_over_k() -> None:
+    phi = gaussian_sketch(50, 400, bits=ReplayBits("phi"))
+    assert phi.var() == pytest.approx(1 / 50, rel=0.05)
+    assert abs(phi.mean()) < 0.005
+    assert not np.array_equal(phi, gaussian_sketch(50, 400))

@@ -1,0 +1,552 @@
+"""Certificates: every theorem verifies at its smallest ε, and no forgery does."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given as hypothesis_given
+from hypothesis import settings
+from hypothesis import strategies as st
+
+import zerodelta as zd
+from privacy.chains import (
+    CHAINS,
+    CHANNELS,
+    MECHANISMS,
+    Chain,
+    Data,
+    data_of,
+    forged,
+    given,
+    resealed,
+)
+from zerodelta.exact.bits import ReplayBits
+from zerodelta.privacy.certificate import REPLAYED
+from zerodelta.privacy.chain import _BASE, _MASS, _NAMES, _OTHER
+from zerodelta.privacy.step import Status, Step
+from zerodelta.privacy.wording import shown
+
+chains = pytest.mark.parametrize("chain", CHAINS.values(), ids=CHAINS.keys())
+
+Path = tuple[Any, ...]
+
+
+def refused(text: Any, match: str = ".") -> None:
+    with pytest.raises(zd.CertificateError, match=match):
+        zd.verify(text)
+
+
+def test_the_chains_use_every_theorem_of_purification() -> None:
+    used = {step.theorem for chain in CHAINS.values() for step in (*chain.base, chain.channel)}
+    known = set(_BASE) | set(_MASS) | set(_OTHER)
+    elsewhere = known - used  # tasks bring their own theorems, and test them with the task
+    assert used == {*WORSE, *LABELS} - {"claim"}
+    assert used >= set(_MASS) | set(_OTHER) | {"given"}
+    assert elsewhere <= set(_BASE)
+    assert known == set(_NAMES) | {"given"}
+
+
+@chains
+def test_a_certificate_verifies_at_the_smallest_epsilon_of_its_steps(chain: Chain) -> None:
+    certificate = chain.certificate()
+    assert zd.verify(certificate)
+    assert zd.verify(certificate.to_json())
+
+
+@chains
+def test_an_epsilon_one_billionth_too_small_fails_on_the_mathematics(chain: Chain) -> None:
+    below = Fraction(chain.smallest) - Fraction(1, 10**9)
+    refused(chain.certificate(below), "do not prove ε")
+    refused(chain.certificate(below).to_json(), "do not prove ε")
+
+
+@chains
+def test_json_round_trip(chain: Chain) -> None:
+    certificate = chain.certificate()
+    copied = zd.Certificate.from_json(certificate.to_json())
+    assert copied == certificate
+    assert copied.to_json() == certificate.to_json()
+    assert zd.Certificate.from_json(resealed(data_of(certificate))) == certificate
+
+
+def test_base_steps_alone_prove_what_they_compose_to() -> None:
+    pure = Step(theorem="R-laplace", numbers={"sensitivity": 1, "scale": 3, "count": 2})
+    assert zd.verify(zd.Certificate(claim=zd.PureDP("2/3"), steps=(pure,)))
+    refused(zd.Certificate(claim=zd.PureDP(Fraction(2, 3) - Fraction(1, 10**9)), steps=(pure,)))
+    gaussian = Step(theorem="R-gaussian", numbers={"sensitivity_squared": 1, "variance": 4})
+    for claim, smaller in (
+        (zd.GaussianDP("1/2"), zd.GaussianDP("0.4999999999")),
+        (zd.ZCDP("1/8"), zd.ZCDP("0.1249999999")),
+        (zd.ApproxDP(1, zd.GaussianDP("1/2").log_delta(1)), zd.ApproxDP(1, -6.0)),
+    ):
+        assert zd.verify(zd.Certificate(claim=claim, steps=(gaussian,)))
+        refused(zd.Certificate(claim=smaller, steps=(gaussian,)), "do not prove the claim")
+    refused(zd.Certificate(claim=zd.PureDP(100), steps=(gaussian,)), "do not prove the claim")
+
+
+# Changed numbers.
+
+
+def numbers_in(node: Any, path: Path = ()) -> Iterator[Path]:
+    """Yield the way to every number of the JSON, also those written as text."""
+    if isinstance(node, dict):
+        for name, child in node.items():
+            yield from numbers_in(child, (*path, name))
+    elif isinstance(node, list):
+        for index, child in enumerate(node):
+            yield from numbers_in(child, (*path, index))
+    elif isinstance(node, (int, float)) or (isinstance(node, str) and _number(node) is not None):
+        yield path
+
+
+def _number(text: str) -> Fraction | None:
+    try:
+        return Fraction(text)
+    except ValueError:
+        return None
+
+
+def at(data: Any, path: Path) -> Any:
+    for name in path:
+        data = data[name]
+    return data
+
+
+def put(data: Any, path: Path, value: Any) -> None:
+    at(data, path[:-1])[path[-1]] = value
+
+
+def placed(path: Path, value: Any) -> Callable[[Data], None]:
+    return lambda data: put(data, path, value)
+
+
+def without(path: Path) -> Callable[[Data], None]:
+    def change(data: Data) -> None:
+        del at(data, path[:-1])[path[-1]]
+
+    return change
+
+
+@chains
+def test_any_changed_number_breaks_the_digest(chain: Chain) -> None:
+    original = data_of(chain.certificate())
+    paths = list(numbers_in(original))
+    assert len(paths) >= 3
+    for path in paths:
+        old = at(original, path)
+        changes = [not old] if isinstance(old, bool) else [_moved(old, 1), _moved(old, -1)]
+        for new in changes:
+            data = copy.deepcopy(original)
+            put(data, path, new)
+            assert data != original
+            refused(json.dumps(data))
+
+
+def _moved(old: Any, direction: int, share: Fraction = Fraction(1, 10**6)) -> Any:
+    """Return the number moved by one if it is an integer, else by a small share of itself."""
+    if isinstance(old, int):
+        return old + direction
+    exact = Fraction(old)
+    moved = exact + direction * share * abs(exact)
+    return repr(float(moved)) if "." in old else str(moved)
+
+
+MORE, LESS = 1, -1
+BOTH = 0
+WORSE: dict[str, dict[str, int]] = {
+    "claim": {"epsilon": LESS},
+    "given": {
+        "epsilon": MORE,
+        "log_delta": MORE,
+        "mu_squared": MORE,
+        "rho": MORE,
+        "values": MORE,
+    },
+    "R-laplace": {"sensitivity": MORE, "scale": LESS, "count": MORE},
+    "K-norm": {"sensitivity": MORE, "scale": LESS},
+    "R-gaussian": {"sensitivity_squared": MORE, "variance": LESS, "count": MORE},
+    "EM": {"sensitivity": MORE, "scale": LESS, "count": MORE, "monotone": LESS},
+    "PF": {"sensitivity": MORE, "scale": LESS},
+    "WOR": {
+        "rows": LESS,
+        "batch": MORE,
+        "sensitivity_squared": MORE,
+        "variance": LESS,
+        "steps": MORE,
+    },
+    "B1": {"size": MORE, "weight": LESS},
+    "B1-prior": {"smallest_probability": LESS, "weight": LESS},
+    "B1-profile": {"epsilon": MORE, "ratio": MORE, "weight": LESS},
+    "B2": {"cells": MORE, "dimension": MORE, "weight": LESS},
+    "R-v": {"dimension": MORE, "bound": MORE, "variance": BOTH, "weight": LESS},
+    "R-vi": {"dimension": MORE, "bound": MORE, "scale": BOTH, "weight": LESS},
+    "K": {"dimension": MORE, "diameter": MORE, "scale": LESS, "weight": LESS},
+    "B4-cube": {"dimension": MORE, "side": MORE, "scale": LESS, "weight": LESS},
+    "B4-window": {"cells": MORE, "window": LESS, "dimension": MORE, "weight": LESS},
+    "S2": {
+        "dimension": MORE,
+        "variance": LESS,
+        "radius": MORE,
+        "sensitivity": MORE,
+        "order": BOTH,
+        "mixing_variance": BOTH,
+        "weight": LESS,
+    },
+    "N": {"error": MORE, "scale": LESS},
+    "W": {
+        "dimension": MORE,
+        "diameter": MORE,
+        "scale": LESS,
+        "weight": LESS,
+        "base_epsilon": BOTH,
+        "norm": MORE,
+    },
+}
+"""In which direction a change makes the claim stronger than its steps (BOTH: it was optimal)."""
+
+HARMLESS = {("given", "bounded_range"), ("given", "orders"), ("PF", "monotone")}
+"""0 on a pure claim; a Rényi order is one of many; permute-and-flip was not monotone anyway."""
+
+
+@chains
+def test_every_understated_number_fails_although_the_digest_was_computed_anew(chain: Chain) -> None:
+    original = data_of(chain.certificate())
+    tried = 0
+    for path in numbers_in(original):
+        if path[0] == "claim":
+            theorem, name = "claim", path[1]
+        elif path[0] == "steps" and path[2] == "numbers":
+            theorem, name = original["steps"][path[1]]["theorem"], path[3]
+        else:
+            continue
+        if (theorem, name) in HARMLESS or name == "bounded_range":
+            continue
+        if (theorem, name) == ("given", "epsilon") and chain.smallest > 1:
+            continue  # far above the base's own ε only its δ counts
+        for new in _worse(theorem, name, at(original, path)):
+            data = copy.deepcopy(original)
+            put(data, path, new)
+            if theorem == "given" and name == "values" and not _is_best_order(chain, data):
+                continue
+            refused(resealed(data))
+            tried += 1
+    assert tried >= 3
+
+
+def _worse(theorem: str, name: str, old: Any) -> list[Any]:
+    direction = WORSE[theorem][name]
+    if isinstance(old, bool):
+        return [not old]
+    if name == "norm":
+        return ["inf"] if old != "inf" else []
+    if direction == BOTH:
+        return [str(Fraction(old) * 2), str(Fraction(old) / 2)]
+    return [_moved(old, direction)]
+
+
+def _is_best_order(chain: Chain, changed: Data) -> bool:
+    """Tell whether the changed row of a table of orders is the one that the proof rests on."""
+    table = changed["steps"][0]["numbers"]
+    before = dict(chain.base[0].numbers)["values"]
+    (row,) = (i for i, value in enumerate(table["values"]) if value != before[i])
+    only = zd.RDP({Fraction(table["orders"][row]): Fraction(before[row])})
+    whole = zd.RDP(dict(zip(map(Fraction, table["orders"]), map(Fraction, before), strict=True)))
+    return only.log_delta(chain.smallest) == whole.log_delta(chain.smallest)
+
+
+# Steps.
+
+
+@pytest.mark.parametrize("chain", [chain for chain in CHANNELS.values() if chain.base])
+def test_a_certificate_without_its_channel_or_its_base_is_refused(chain: Chain) -> None:
+    whole = chain.certificate()
+    for kept in ((chain.channel,), ()):
+        refused(replace(whole, steps=kept, digest=""), "missing")
+    if chain.channel.theorem != "N":
+        below = Fraction(1, 4)  # what the base alone never proves as pure DP
+        refused(replace(whole, claim=zd.PureDP(below), steps=chain.base, digest=""))
+
+
+@chains
+def test_steps_that_are_cut_doubled_or_swapped_are_refused(chain: Chain) -> None:
+    def renumbered_cut(data: Data) -> None:
+        del data["steps"][-1]
+        for number, step in enumerate(data["steps"], 1):
+            step["step"] = f"{number} of {len(data['steps'])}"
+
+    whole = chain.certificate()
+    for place in range(len(whole.steps)):
+        refused(forged(whole, without(("steps", place))), "missing")
+    if chain.channel.theorem != "N":  # whose base is pure already
+        refused(forged(whole, renumbered_cut))
+    refused(forged(whole, lambda data: data["steps"].append(data["steps"][-1])))
+    refused(forged(whole, lambda data: data["steps"].clear()), "missing")
+    if chain.base:
+        refused(forged(whole, lambda data: data["steps"].reverse()))
+        turned = tuple(reversed(whole.steps))
+        refused(replace(whole, steps=turned, digest=""))
+
+
+@chains
+def test_unknown_theorems_numbers_and_schemas_are_refused(chain: Chain) -> None:
+    whole = chain.certificate()
+    for place, step in enumerate(whole.steps):
+        path: Path = ("steps", place)
+        refused(forged(whole, placed((*path, "theorem"), "B9")), "unknown theorem")
+        refused(forged(whole, placed((*path, "numbers", "extra"), 1)))
+        for name in step.numbers:
+            if name != "count":
+                refused(forged(whole, without((*path, "numbers", name))))
+    refused(forged(whole, placed(("schema",), "zerodelta/certificate/2")), "schema")
+
+
+def test_a_count_on_a_channel_is_refused() -> None:
+    whole = CHAINS["Finite"].certificate()
+    refused(forged(whole, placed(("steps", 1, "numbers", "count"), 2)))
+    refused(forged(whole, placed(("steps", 0, "numbers", "count"), 0)))
+
+
+@chains
+def test_mixed_neighbouring_relations_are_refused(chain: Chain) -> None:
+    whole = chain.certificate()
+    for place in range(len(whole.steps)):
+        path = ("steps", place, "neighbors")
+        refused(forged(whole, placed(path, "add-remove")), "mixed")
+    refused(forged(whole, placed(("claim", "neighbors"), "add-remove")), "mixed")
+    refused(forged(whole, placed(("claim", "neighbors"), "none")))
+
+
+def test_add_remove_is_accepted_throughout_except_by_lemma_wor() -> None:
+    def everywhere(data: Data) -> None:
+        for entry in (data["claim"], *data["steps"]):
+            entry["neighbors"] = "add-remove"
+
+    assert zd.verify(forged(CHAINS["all"].certificate(), everywhere))
+    refused(forged(CHAINS["WOR"].certificate(), everywhere), "replace-one")
+
+
+def test_a_callers_word_cannot_call_itself_proven() -> None:
+    for name, place in (("Finite", 0), ("profile", 0)):
+        whole = CHAINS[name].certificate()
+        assert whole.status is Status.ASSERTED
+        assert "asserted" in whole.summary
+        path = ("steps", place, "status")
+        refused(forged(whole, placed(path, "proven")), "cannot be marked as proven")
+    assert all(
+        chain.certificate().status is Status.PROVEN
+        for name, chain in MECHANISMS.items()
+        if name != "all"
+    )
+
+
+def test_theorem_w_refuses_a_norm_below_1_which_would_shrink_the_noise() -> None:
+    whole = CHAINS["Algorithm 1"].certificate()
+    for norm in ("1/2", "0.5", 0, -1, "nan", "-inf"):
+        refused(forged(whole, placed(("steps", 1, "numbers", "norm"), norm)))
+
+
+# Randomness.
+
+
+def test_replayed_test_bits_are_never_private() -> None:
+    claim = zd.GaussianDP("1/10")
+    plan = zd.plan(zd.Finite(16), epsilon=1, base=claim)
+    release = plan.purify(3, bits=ReplayBits("a test"))
+    assert "NOT PRIVATE" in release.certificate.summary
+    refused(release.certificate, "replayed")
+    whole = plan.certificate(claim)
+    assert zd.verify(whole)
+    refused(forged(whole, placed(("randomness",), REPLAYED)), "replayed")
+    refused(forged(whole, placed(("randomness",), "a die")))
+
+
+def test_certificates_are_functions_of_the_plan_only() -> None:
+    claim = zd.GaussianDP("1/10")
+    for space, values in (
+        (zd.Finite(16), [3, 15, None, float("nan")]),
+        (zd.Ball(2, 1), [[0.1, 0.2], [1e300, 5], "garbage"]),
+    ):
+        plan = zd.plan(space, epsilon=1, base=claim)
+        releases = [plan.purify(value) for value in values for _ in range(5)]
+        assert {release.certificate.to_json() for release in releases} == {
+            plan.certificate(claim).to_json()
+        }
+        assert len({release.error for release in releases}) == 1
+
+
+def test_a_release_has_a_value_a_certificate_and_a_forecast_and_nothing_else() -> None:
+    release = zd.purify(1, space=zd.Finite(4), claim=zd.GaussianDP("1/10"), epsilon=1)
+    assert {field.name for field in fields(zd.Release)} == {"value", "certificate", "error"}
+    public = {name for name in dir(release) if not name.startswith("_")}
+    assert public == {"value", "certificate", "error"}
+    assert not hasattr(release, "__dict__")
+    with pytest.raises((AttributeError, TypeError)):
+        release.was_uniform = True  # type: ignore[attr-defined]
+
+
+# Malformed text.
+
+GARBAGE = [
+    "", " ", "{}", "[]", "null", "3", '"text"', "{", "not json", "\x00", '{"schema": 1}',
+    "[" * 10**5, '{"a": 1, "a": 1}', "NaN", "1" * 5000, '{"schema": "zerodelta/certificate/1"}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", GARBAGE, ids=range(len(GARBAGE)))
+def test_garbage_is_a_certificate_error(text: str) -> None:
+    refused(text)
+    with pytest.raises(zd.CertificateError):
+        zd.Certificate.from_json(text)
+
+
+@pytest.mark.parametrize("thing", [None, 3, b"{}", [], {}, object(), zd.PureDP(1)])
+def test_what_is_no_certificate_is_a_certificate_error(thing: Any) -> None:
+    refused(thing, "no certificate")
+
+
+def test_names_that_occur_twice_and_names_nobody_reads_are_refused() -> None:
+    whole = CHAINS["Finite"].certificate()
+    text = whole.to_json()
+    twice = text.replace('"epsilon":', '"epsilon": "1/100", "epsilon":', 1)
+    refused(twice, "twice")
+    for path in (("note",), ("claim", "delta"), ("steps", 0, "note")):
+        data = data_of(whole)
+        put(data, path, "0")
+        refused(json.dumps(data))  # the digest still fits what is read of it
+        refused(resealed(data))
+    refused(forged(whole, placed(("public",), "text")))
+    refused(forged(whole, placed(("assumed",), [1])))
+
+
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-3, 40),
+    st.sampled_from([10**30, -(10**30), 2**64, 0.5, -0.0, 1e308, float("nan"), float("inf")]),
+    st.sampled_from(["", "x", "1/0", "1/2", "-1/2", "1e400", "1e-400", "nan", "inf", "-inf", "0x"]),
+    st.sampled_from(["given", "B1", "S2", "W", "N", "proven", "replace", "1 of 2", "1e9999999"]),
+)
+TREES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=4,
+)
+
+
+def places(node: Any, path: Path = ()) -> Iterator[Path]:
+    if path:
+        yield path
+    if isinstance(node, (dict, list)):
+        for name, child in node.items() if isinstance(node, dict) else enumerate(node):
+            yield from places(child, (*path, name))
+
+
+@settings(max_examples=1500, deadline=None)
+@hypothesis_given(
+    st.sampled_from(sorted(CHAINS)), st.data(), st.sampled_from(["replace", "delete", "move"])
+)
+def test_a_mutated_certificate_verifies_or_is_a_certificate_error(
+    name: str, draw: st.DataObject, change: str
+) -> None:
+    original = data_of(CHAINS[name].certificate())
+    data = copy.deepcopy(original)
+    spots = [path for path in places(original) if path != ("digest",)]
+    spot = draw.draw(st.sampled_from(spots))
+    if change == "replace":
+        put(data, spot, draw.draw(TREES))
+    elif change == "delete":
+        del at(data, spot[:-1])[spot[-1]]
+    else:
+        put(data, spot, copy.deepcopy(at(original, draw.draw(st.sampled_from(spots)))))
+    if json.dumps(data, sort_keys=True) != json.dumps(original, sort_keys=True):
+        refused(json.dumps(data))
+    text = resealed(data)
+    with contextlib.suppress(zd.CertificateError):
+        zd.verify(text)
+        certificate = zd.Certificate.from_json(text)
+        assert certificate.explain().startswith(certificate.summary)
+
+
+@settings(max_examples=200, deadline=None)
+@hypothesis_given(st.one_of(st.text(), TREES.map(json.dumps)))
+def test_arbitrary_text_is_a_certificate_error(text: str) -> None:
+    refused(text)
+
+
+# Explanations.
+
+LABELS = {
+    "R-laplace": "theorem R",
+    "R-gaussian": "theorem R",
+    "K-norm": "theorem R",
+    "EM": "C10.1",
+    "PF": "C10.1",
+    "WOR": "lemma WOR",
+    "B1-prior": "theorem B1",
+    "B1-profile": "theorem B1",
+    "R-v": "theorem R(v)",
+    "R-vi": "theorem R(vi)",
+    "B4-cube": "theorem B4",
+    "B4-window": "theorem B4",
+    "given": "stated to satisfy",
+}
+
+
+@chains
+def test_the_explanation_names_every_theorem_with_all_of_its_numbers(chain: Chain) -> None:
+    certificate = chain.certificate()
+    lines = certificate.explain().splitlines()
+    assert lines[0] == certificate.summary
+    for number, step in enumerate(certificate.steps, 1):
+        (line,) = (line for line in lines if line.startswith(f"  {number}. [{step.status.value}]"))
+        assert LABELS.get(step.theorem, f"theorem {step.theorem}") in line
+        for name, value in step.numbers.items():
+            if (step.theorem, name) not in {("given", "kind"), ("given", "bounded_range")}:
+                assert shown(value) in line, name
+
+
+def test_the_explanation_says_what_is_public_assumed_and_random() -> None:
+    whole = replace(
+        CHAINS["all"].certificate(), public=("the size",), assumed=("one release",), digest=""
+    )
+    text = whole.explain()
+    for words in ("the size", "one release", "operating system", "replace", "one row of the data"):
+        assert words in text
+    assert "conditional" in whole.summary
+    assert "conditional" not in CHAINS["WOR"].certificate().summary
+
+
+def test_given_steps_round_trip_every_kind_of_claim() -> None:
+    channel = CHAINS["Finite"].channel
+    small = [
+        zd.PureDP("1/100"),
+        zd.PureDP("1/100", bounded_range=True),
+        zd.ApproxDP("1/100", -50.0),
+        zd.ZCDP("1/10000"),
+        zd.GaussianDP("1/100"),
+        zd.RDP(lambda order: order / 10**4),
+        zd.RDP({2: "1/100", 200: "1/50"}),
+        zd.compose(zd.ZCDP("1/10000"), zd.ApproxDP("1/100", -50.0)),
+    ]
+    for claim in small:
+        claim.log_delta(1)
+        certificate = zd.Certificate(claim=zd.PureDP(1), steps=(given(claim), channel))
+        assert zd.verify(certificate.to_json())
+
+
+def test_numbers_longer_than_python_writes_in_decimal_survive() -> None:
+    claim = zd.GaussianDP(mu_squared="1/100000")
+    space = zd.Subsets(of=20_000, size=10_000)
+    assert space.size > 10**4300
+    certificate = zd.plan(space, epsilon=1, base=claim).certificate(claim)
+    assert zd.verify(certificate.to_json())
+    assert "e+6018" in certificate.explain()  # C(20000, 10000) ~ 4^10000/sqrt(10000 pi)
+    size = hex(space.size**100)
+    refused(forged(certificate, placed(("steps", 1, "numbers", "size"), size)), "do not prove")

@@ -1,0 +1,138 @@
+"""The `verify` command: what it prints, how it exits, and what it never imports."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import zerodelta as zd
+from zerodelta.cli import app
+
+SAMPLERS = ("noise", "lazy", "k_norm", "argmax", "integers", "bits")
+
+
+@pytest.fixture
+def certificate() -> zd.Certificate:
+    claim = zd.GaussianDP("1/10")
+    return zd.plan(zd.Finite(16), epsilon="3/4", base=claim).certificate(claim)
+
+
+@pytest.fixture
+def good(tmp_path: Path, certificate: zd.Certificate) -> Path:
+    path = tmp_path / "good.json"
+    path.write_text(certificate.to_json(), encoding="utf-8")
+    return path
+
+
+def run(*arguments: str | Path) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["verify", *map(str, arguments)])
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result.exit_code, result.output
+
+
+def test_a_proven_certificate_prints_its_summary_and_exits_with_0(
+    good: Path, certificate: zd.Certificate
+) -> None:
+    code, output = run(good)
+    assert code == 0
+    assert output == f"{good}: {certificate.summary}\n"
+    assert "0.75" in output
+
+
+def test_explain_prints_every_step_as_it_is(good: Path, certificate: zd.Certificate) -> None:
+    code, output = run(good, "--explain")
+    assert code == 0
+    assert output == f"{good}: {certificate.explain()}\n"
+    assert "[asserted]" in output  # square brackets are not taken for markup
+    assert "theorem B1" in output
+
+
+@pytest.mark.parametrize("as_text", [True, False])
+def test_a_release_file_with_a_certificate_inside_is_accepted(
+    tmp_path: Path, certificate: zd.Certificate, as_text: bool
+) -> None:
+    path = tmp_path / "release.json"
+    text = certificate.to_json()
+    path.write_text(json.dumps({"value": 3, "certificate": text if as_text else json.loads(text)}))
+    assert run(path) == (0, f"{path}: {certificate.summary}\n")
+
+
+def test_a_forged_certificate_exits_with_1_and_says_why(
+    tmp_path: Path, certificate: zd.Certificate
+) -> None:
+    data = json.loads(certificate.to_json())
+    data["claim"]["epsilon"] = "1/2"
+    path = tmp_path / "forged.json"
+    path.write_text(json.dumps(data))
+    code, output = run(path)
+    assert code == 1
+    assert "NOT VERIFIED" in output
+    assert "digest does not match" in output
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"no json", b"[]", b"3", b'{"certificate": 3}', b"\xff\xfe", b"[" * 100_000, b'"x"'],
+)
+def test_unreadable_files_exit_with_1_and_no_traceback(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "broken.json"
+    path.write_bytes(content)
+    code, output = run(path)
+    assert code == 1
+    assert "NOT VERIFIED" in output
+
+
+def test_missing_files_and_directories_exit_with_1(tmp_path: Path) -> None:
+    for path in (tmp_path / "missing.json", tmp_path):
+        code, output = run(path)
+        assert code == 1
+        assert "cannot be read" in output
+
+
+def test_one_bad_file_among_good_ones_makes_the_exit_code_1(good: Path, tmp_path: Path) -> None:
+    code, output = run(good, tmp_path / "missing.json", good)
+    assert code == 1
+    assert output.count("ε = 0.75") == 2
+
+
+def test_python_m_zerodelta_verify_prints_even_where_the_terminal_knows_no_greek(
+    good: Path,
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "zerodelta", "verify", str(good)],
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"pure differential privacy, ? = 0.75" in done.stdout
+    assert done.stderr == b""
+
+
+def test_verifying_loads_no_sampler(good: Path) -> None:
+    code = f"""
+import sys
+from pathlib import Path
+from zerodelta.cli.verify import report
+from zerodelta.privacy.verify import verify
+verify(Path({str(good)!r}).read_text())
+assert report(Path({str(good)!r}), explain=True)[0]
+names = [f"zerodelta.exact.{{name}}" for name in {SAMPLERS!r}]
+assert "zerodelta.exact.arb" in sys.modules
+print([name for name in names if name in sys.modules])
+print([name for name in sys.modules if name.startswith(("zerodelta.purify", "zerodelta.mech"))])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[]\n[]\n"
+
+
+def test_the_samplers_named_above_exist() -> None:
+    home = Path(zd.__file__).parent / "exact"
+    assert all((home / f"{name}.py").exists() for name in SAMPLERS)

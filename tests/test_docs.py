@@ -1,0 +1,170 @@
+"""The documents keep their word: labels, proofs, code, snippets, links and numbers."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from zerodelta.privacy import chain
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+PAGES = [*DOCS, ROOT / "README.md"]
+THEORY = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
+PURIFICATION = (ROOT / "docs" / "purification.md").read_text(encoding="utf-8")
+REGISTERED = {*chain._BASE, *chain._MASS, *chain._OTHER}
+HEADING = re.compile(r"^#{1,6} +(.+)$", re.MULTILINE)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def prose(text: str) -> str:
+    """Return the text without its fenced code."""
+    return re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+
+
+def sections(text: str) -> dict[str, str]:
+    """Return the text under each heading, up to the next heading of any level."""
+    found = list(HEADING.finditer(text))
+    ends = [match.start() for match in found[1:]] + [len(text)]
+    return {match[1]: text[match.end() : end] for match, end in zip(found, ends, strict=True)}
+
+
+def paragraphs(text: str, start: str) -> list[str]:
+    """Return the paragraphs that begin with a word, each on one line."""
+    blocks = (block.strip() for block in text.split("\n\n"))
+    return [" ".join(block.split()) for block in blocks if re.match(start, block)]
+
+
+def labels_of(section: str) -> set[str]:
+    """Return the labels in a section's "Label: `X`" line."""
+    lines = paragraphs(section, "Labels?:")
+    return {label for line in lines for label in re.findall(r"`([^`]+)`", line.split("· Code")[0])}
+
+
+def anchor(heading: str) -> str:
+    """Return the name by which a heading is linked to."""
+    kept = re.sub(r"[^\w\- ]", "", heading.replace("`", "").lower())
+    return kept.replace(" ", "-")
+
+
+LABELLED = {title: body for title, body in sections(THEORY).items() if labels_of(body)}
+
+
+@pytest.mark.parametrize("label", sorted(REGISTERED))
+def test_every_label_of_a_certificate_has_its_theorem(label: str) -> None:
+    homes = [title for title, body in LABELLED.items() if label in labels_of(body)]
+    assert len(homes) == 1, f"{label} is under {homes or 'no heading'} of docs/theory.md"
+
+
+def test_every_label_in_the_theory_is_one_of_a_certificate() -> None:
+    assert set().union(*map(labels_of, LABELLED.values())) == REGISTERED
+
+
+@pytest.mark.parametrize("title", sorted(LABELLED))
+def test_every_labelled_section_has_a_proof(title: str) -> None:
+    assert "*Proof.*" in LABELLED[title]
+    assert "∎" in LABELLED[title]
+
+
+@pytest.mark.parametrize("title", [title for title, body in sections(THEORY).items()])
+def test_the_code_a_section_names_exists(title: str) -> None:
+    for line in paragraphs(sections(THEORY)[title], "(Labels?|Code):"):
+        code = line.split("Code:")[1]
+        for path, names in re.findall(r"\]\(\.\./([^)]+)\)(?: \(([^)]*)\))?", code):
+            source = (ROOT / path).read_text(encoding="utf-8")
+            for name in re.findall(r"`(\w+)`", names):
+                assert re.search(rf"^(def|class) {name}\b", source, re.MULTILINE), (path, name)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in LINK.findall(prose(page.read_text(encoding="utf-8"))):
+        if link.startswith(("http://", "https://")):
+            continue
+        path, _, fragment = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), f"{page.name} links to {link}"
+        assert target.is_relative_to(ROOT), f"{page.name} links to {link}, outside the project"
+        if fragment:
+            headings = HEADING.findall(prose(target.read_text(encoding="utf-8")))
+            assert fragment in map(anchor, headings), f"{page.name} links to {link}"
+
+
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
+def test_snippets_print_what_the_page_shows(page: Path) -> None:
+    blocks = re.findall(r"```(\w*)\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    for (kind, code), (shown_kind, shown) in zip(blocks, [*blocks[1:], ("", "")], strict=False):
+        if kind != "python":
+            continue
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert shown_kind == ""
+        assert done.stdout == shown
+
+
+def test_purification_in_five_minutes_has_one_snippet_and_one_picture() -> None:
+    assert PURIFICATION.count("```python") == 1
+    assert LINK.findall(PURIFICATION).count("images/purification.svg") == 1
+
+
+def test_numbers_in_the_five_minutes_say_which_script_prints_them() -> None:
+    blocks = [block for block in prose(PURIFICATION).split("\n\n") if block.strip()]
+    for before, block in zip(["", *blocks], blocks, strict=False):
+        if re.search(r"\d\.\d|\d ?×", block) or "](images/" in before:
+            scripts = re.findall(r"bench/\w+\.py", before + block)
+            assert scripts, f"no script is named for the numbers in: {block[:80]}"
+            assert all((ROOT / script).exists() for script in scripts)
+
+
+@cache
+def bench() -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "bench" / "purify.py"))
+
+
+def error_rows() -> list[list[str]]:
+    rows = [line for line in PURIFICATION.splitlines() if re.match(r"\| (d|\d+) \|", line)]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+
+
+@pytest.mark.parametrize("row", error_rows()[1:], ids=lambda row: f"d={row[0]}")
+def test_the_error_table_is_what_the_bench_prints(row: list[str]) -> None:
+    script, names = bench(), error_rows()[0][1:]
+    assert names == list(script["METHODS"])
+    dimension, rows = int(row[0]), 1000
+    for name, cell in zip(names, row[1:], strict=True):
+        ratio = script["METHODS"][name](dimension, rows) / script["reference"](dimension, rows)
+        assert float(cell) == pytest.approx(ratio, abs=0.006), name
+
+
+def test_the_bench_reproduces_the_theory_s_table_in_ten_dimensions() -> None:
+    script = bench()
+    methods = ("smooth_error", "ball_error_by_counting", "cube_error_by_zcdp", "printed_error")
+    for name, stated in zip(methods, script["THEORY"][10, 1000], strict=True):
+        ratio = script[name](10, 1000) / script["reference"](10, 1000)
+        assert ratio == pytest.approx(stated, rel=0.05), name
+
+
+def test_names_in_the_notation_exist() -> None:
+    source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    text = (ROOT / "docs" / "notation.md").read_text(encoding="utf-8")
+    for line in text.splitlines():
+        if not line.startswith("| ") or line.startswith("| symbol"):
+            continue
+        named = [
+            part
+            for code in re.findall(r"`([^`]+)`", line.rsplit(" | ", 1)[1])
+            for part in re.findall(r"[A-Za-z_]\w+", code)
+        ]
+        for name in named:
+            if name == "R":
+                continue
+            assert re.search(rf"\b{name}\b", source), f"docs/notation.md: {name}"
