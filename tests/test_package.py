@@ -27,8 +27,8 @@ def modules() -> list[ModuleType]:
 
 
 def test_all_is_the_public_surface() -> None:
-    assert set(dir(zerodelta)) == set(zerodelta.__all__)
-    assert all(hasattr(zerodelta, name) for name in zerodelta.__all__)
+    assert set(dir(zerodelta)) == {*zerodelta.__all__, *zerodelta._PACKAGES}
+    assert all(hasattr(zerodelta, name) for name in dir(zerodelta))
     assert set(zerodelta._HOME) <= set(zerodelta.__all__)
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = zerodelta.no_such_name

@@ -89,11 +89,16 @@ __all__ = [
 ]
 
 
+_PACKAGES = ("audit", "data", "lower_bounds", "mechanisms", "paper")
+
+
 def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return import_module(f"zerodelta.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'zerodelta' has no attribute {name!r}")
     return getattr(import_module(f"zerodelta.{_HOME[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_PACKAGES])

@@ -1,1 +1,6 @@
 """Rows in, exact integer sums and counts out; nothing else may touch rows."""
+
+from zerodelta.data.arrays import ArraySource
+from zerodelta.data.source import Source
+
+__all__ = ["ArraySource", "Source"]

@@ -73,22 +73,30 @@ def render() -> str:
 def _row(entry: Entry) -> str:
     cells = (
         f"`{entry.label}`" if not entry.label.startswith("unlabelled") else entry.label,
-        entry.statement.replace("|", "\\|"),
-        "<br>".join(map(_target, entry.targets)),
+        entry.statement.replace("|", "\\|").replace("*", "\\*"),
+        "<br>".join(_homes(entry.targets)),
         "<br>".join(map(_test, entry.tests)),
         ", ".join(f"[{number}](errata.md#{_ERRATA[number]})" for number in entry.errata),
     )
     return "| " + " | ".join(cells) + " |"
 
 
-def _target(target: str) -> str:
-    if target.startswith("docs/"):
-        page, _, anchor = target.removeprefix("docs/").partition("#")
-        return f"[{page}]({page}#{anchor})"
-    module, _, name = target.partition(":")
+def _homes(targets: tuple[str, ...]) -> list[str]:
+    """Return one line for each file, with the names in it."""
+    names: dict[str, list[str]] = {}
+    for target in targets:
+        module, _, name = target.partition(":")
+        names.setdefault(module, []).append(name)
+    return [_home(module, found) for module, found in names.items()]
+
+
+def _home(module: str, names: list[str]) -> str:
+    if module.startswith("docs/"):
+        page = module.removeprefix("docs/")
+        return f"[{page.partition('#')[0]}]({page})"
     path = module.replace(".", "/")
-    shown = path.removeprefix("zerodelta/")
-    return f"`{name}` in [{shown}.py](../src/{path}.py)"
+    listed = ", ".join(f"`{name}`" for name in names)
+    return f"[{path.removeprefix('zerodelta/')}.py](../src/{path}.py): {listed}"
 
 
 def _test(test: str) -> str:

@@ -12,15 +12,15 @@ from fractions import Fraction
 from typing import Any, final
 
 from zerodelta.errors import GuaranteeError, ParameterError
-from zerodelta.exact.bits import BitSource, SystemBits, is_private
+from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.privacy.calibration import Calibration, calibrate
-from zerodelta.privacy.certificate import REPLAYED, Certificate
+from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import Claim, PureDP
+from zerodelta.privacy.issue import issue
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems.mixing import as_weight, largest_log_delta, smallest_weight
-from zerodelta.privacy.verify import verify
 from zerodelta.privacy.wording import equals
 from zerodelta.purify.channel import Mixing, as_claim
 from zerodelta.purify.families import Family, families_for
@@ -93,21 +93,12 @@ class Plan:
             status=Status.ASSERTED,
             neighbors=claim.neighbors,
         )
-        channel = self.purifier.step()
-        last = Step(theorem=channel.theorem, numbers=channel.numbers, neighbors=claim.neighbors)
-        certificate = Certificate(
+        channel = replace(self.purifier.step(), neighbors=claim.neighbors)
+        return issue(
             claim=PureDP(self.epsilon, neighbors=claim.neighbors),
-            steps=(*(steps or (given,)), last),
+            steps=(*(steps or (given,)), channel),
+            bits=SystemBits() if bits is None else bits,
             public=(f"the space {self.space!r}", "every number in the steps"),
-        )
-        verify(certificate)
-        if bits is None or is_private(bits):
-            return certificate
-        return Certificate(
-            claim=certificate.claim,
-            steps=certificate.steps,
-            public=certificate.public,
-            randomness=REPLAYED,
         )
 
     def purify(

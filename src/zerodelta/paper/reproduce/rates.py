@@ -53,6 +53,8 @@ class Experiment:
     """Where a variant needs other fixed numbers than `base` (its noise is so much smaller)."""
     own_sweeps: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """"variant/variable": other values than in `sweeps`."""
+    own_quick: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """The same for `quick`."""
     axes: Mapping[str, str] = field(default_factory=dict)
     """How a variable is called in a picture, where its name does not do."""
     reasons: Mapping[str, str] = field(default_factory=dict)
@@ -60,13 +62,13 @@ class Experiment:
 
     def tasks(self, *, quick: bool) -> list[Task]:
         """Return every run of this row; each point of a sweep is one task."""
-        sweeps = self.quick if quick else self.sweeps
+        sweeps, own = (self.quick, self.own_quick) if quick else (self.sweeps, self.own_sweeps)
         repeats = self.quick_repeats if quick else self.repeats
         return [
             Task(experiment=self.key, variant=variant, variable=name, value=value, repeats=repeats)
             for name, values in sweeps.items()
             for variant in self.variants
-            for value in (values if quick else self.own_sweeps.get(f"{variant}/{name}", values))
+            for value in own.get(f"{variant}/{name}", values)
         ]
 
     def run(self, task: Task) -> list[list[float]]:
