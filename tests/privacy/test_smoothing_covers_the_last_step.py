@@ -37,5 +37,5 @@ def test_a_certificate_that_leaves_out_the_last_step_is_rejected() -> None:
             "weight": "1/2",
         },
     )
-    with pytest.raises(CertificateError, match="last step"):
+    with pytest.raises(CertificateError, match="last Gaussian step"):
         verify(Certificate(claim=PureDP(1), steps=(base, channel)))

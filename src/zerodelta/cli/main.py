@@ -48,6 +48,19 @@ def verify(
         raise typer.Exit(1)
 
 
+@app.command()
+def reproduce(
+    out: Annotated[Path, typer.Option(help="Where to write; made if missing.")] = Path("reproduce"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Two points to a curve: under a minute.")
+    ] = False,
+) -> None:
+    """Measure the paper's figures and tables again: SVGs, reproduce.html and reproduce.json."""
+    from zerodelta.cli.reproduce import run  # here, so that other commands start faster
+
+    _print(f"wrote {run(out, quick=quick)}", to_errors=False)
+
+
 def _print(text: str, *, to_errors: bool) -> None:
     """Print as it is, without Rich's markup; what the terminal cannot show becomes "?"."""
     encoding = (sys.stderr if to_errors else sys.stdout).encoding or "utf-8"

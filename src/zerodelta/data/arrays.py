@@ -18,7 +18,8 @@ from zerodelta.exact.rational import as_count
 __all__ = ["ArraySource"]
 
 _BLOCK_ENTRIES = 1 << 20
-_NUMBERS, _READABLE = "biuf", "biufOUS"
+_NUMBERS, _READABLE = "biuf", "biufcOUS"
+_TRUTHS = {"True": 1.0, "False": 0.0}
 
 
 @final
@@ -27,8 +28,9 @@ class ArraySource(Source):
 
     An array has the columns "0", "1", …; a one-dimensional one has one column. Of a frame, name
     the columns that may be used. Booleans become 0 and 1, texts the number they spell, and
-    whatever is not a real number NaN: so one stray text, which turns a whole column into texts,
-    changes no other row.
+    whatever is not a real number NaN: so one stray text, which turns a whole column of booleans,
+    integers or float64 into texts, changes no other row. (A float32 spells another float64: convert
+    such an array before texts can get into it.)
 
     >>> from zerodelta.exact.fixed_point import FixedPoint
     >>> source = ArraySource(np.array([[1.0, 0.0], [3.0, 1.0], [np.nan, 1.0]]))
@@ -82,7 +84,7 @@ def _as_table(data: npt.NDArray[Any]) -> npt.NDArray[Any]:
             "data",
             f"{data.dtype} array with {data.ndim} dimensions",  # never an entry
             expected="an array of real numbers with 1 or 2 dimensions",
-            remedy="convert dates and complex numbers, and reshape to (rows, columns)",
+            remedy="convert dates to numbers, and reshape to (rows, columns)",
         )
     if isinstance(data, np.ma.MaskedArray):
         data = np.where(np.ma.getmaskarray(data), np.nan, np.asarray(data))
@@ -123,13 +125,37 @@ def _refuse_names(columns: Sequence[str] | None) -> None:
 
 
 def _from_series(series: nw.Series[Any]) -> npt.NDArray[Any]:
-    """Return the values as numbers, or as objects that `_as_floats` reads one by one."""
-    if series.dtype.is_numeric():
-        return series.cast(nw.Float64()).to_numpy()
+    """Return the values as numbers, or as objects that `_as_floats` reads one by one.
+
+    Casts and conversions of whole columns may raise because of one entry, so a column that cannot
+    be taken as it is, is read entry by entry.
+    """
+    if series.dtype.is_temporal():
+        raise ParameterError(
+            "columns",
+            f"a column of {series.dtype}",
+            expected="numbers, booleans or texts",
+            remedy="convert dates and times to numbers first",
+        )
+    try:
+        if series.dtype.is_numeric():
+            numbers = series.to_numpy()
+            if numbers.dtype.kind in _NUMBERS:
+                return numbers
+        values = series.to_list()
+    except Exception:
+        values = [_entry(series, i) for i in range(len(series))]
     objects = np.empty(len(series), dtype=object)
-    for i, value in enumerate(series.to_list()):  # entry by entry: an entry may be a list
+    for i, value in enumerate(values):  # entry by entry: an entry may be a list
         objects[i] = value
     return objects
+
+
+def _entry(series: nw.Series[Any], index: int) -> Any:
+    try:
+        return series.item(index)
+    except Exception:
+        return None
 
 
 def _as_floats(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
@@ -142,6 +168,10 @@ def _as_floats(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 def _as_float(value: Any) -> float:
     """Return a real number, or one that a text spells, and NaN for anything else."""
     try:
+        if isinstance(value, str) and value in _TRUTHS:  # what NumPy writes for a boolean
+            return _TRUTHS[value]
+        if isinstance(value, complex) and value.imag == 0:
+            return value.real
         return float(value)
     except Exception:
         return math.nan

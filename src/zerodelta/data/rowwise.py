@@ -105,7 +105,9 @@ def _attempt(function: Callable[[Block], Any], rows: Block, width: int) -> Block
     """Return the function's values as (n, width) floats, or None if they are anything else."""
     try:
         values = np.asarray(function(rows.copy()))
-    except (Exception, SystemExit):  # whatever it was, it must not become an output
+    except KeyboardInterrupt:  # the person at the keyboard, not the data
+        raise
+    except BaseException:  # whatever it was, it must not become an output
         return None
     return _in_shape(values, len(rows), width)
 

@@ -1,4 +1,4 @@
-"""Integer samplers: uniform, permutation, Bernoulli, geometric, lattice points, multisets.
+"""Integer samplers: uniform, permutation, subset, Bernoulli, geometric, lattice points, multisets.
 
 All are exact: rejection on whole words, or comparison of a random binary expansion with the
 expansion of a probability, one word at a time until they differ.
@@ -6,6 +6,7 @@ expansion of a probability, one word at a time until they differ.
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -30,6 +31,7 @@ __all__ = [
     "uniform_below_each",
     "uniform_in_box",
     "uniform_multiset",
+    "uniform_subset",
 ]
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -48,7 +50,7 @@ def uniform_below(limit: int, *, size: int, bits: BitSource) -> Integers:
     """
     limit, size = as_count(limit, "limit", minimum=1), as_count(size, "size")
     if limit <= _LARGEST_WORD_LIMIT:
-        return _words_below(np.broadcast_to(np.uint64(limit), size), bits)
+        return _words_below(np.uint64(limit), size, bits)
     return _objects([_big_below(limit, bits) for _ in range(size)])
 
 
@@ -62,21 +64,24 @@ def uniform_below_each(limits: Sequence[int] | Integers, *, bits: BitSource) -> 
     exact = _integers(limits, "limits", minimum=1)
     if exact.dtype == object:
         return _objects([_big_below(limit, bits) for limit in exact])
-    return _words_below(exact.astype(np.uint64), bits)
+    return _words_below(exact.astype(np.uint64), len(exact), bits)
 
 
-def _words_below(limits: npt.NDArray[np.uint64], bits: BitSource) -> npt.NDArray[np.int64]:
-    """Reduce whole words modulo the limits, rejecting the incomplete last cycle."""
-    drawn = np.empty(len(limits), dtype=np.int64)
-    for start in range(0, len(limits), _BLOCK):
-        block = limits[start : start + _BLOCK]
-        pending = np.arange(len(block))
-        while len(pending):
-            limit, words = block[pending], bits.words(len(pending))
-            surplus = (~limit + np.uint64(1)) % limit  # 2^64 mod limit
-            whole = words <= ~surplus
-            drawn[start + pending[whole]] = (words % limit)[whole]
-            pending = pending[~whole]
+def _words_below(
+    limits: np.uint64 | npt.NDArray[np.uint64], size: int, bits: BitSource
+) -> npt.NDArray[np.int64]:
+    """Reduce whole words modulo the limit or limits, drawing anew in the incomplete last cycle."""
+    drawn = np.empty(size, dtype=np.int64)
+    for start in range(0, size, _BLOCK):
+        block = drawn[start : start + _BLOCK]
+        limit = limits[start : start + _BLOCK] if isinstance(limits, np.ndarray) else limits
+        words = bits.words(len(block))
+        block[:] = words % limit
+        surplus = (~limit + np.uint64(1)) % limit  # 2^64 mod limit
+        torn = np.flatnonzero(words > ~surplus)
+        if len(torn):
+            again = limit[torn] if isinstance(limit, np.ndarray) else limit
+            block[torn] = _words_below(again, len(torn), bits)
     return drawn
 
 
@@ -104,6 +109,37 @@ def permutation(length: int, *, bits: BitSource) -> npt.NDArray[np.int64]:
         start = int(np.searchsorted(ranked, ranked[end - 1]))
         order[start:end] = order[start:end][permutation(int(end) - start, bits=bits)]
     return order
+
+
+def uniform_subset(places: int, *, size: int, bits: BitSource) -> npt.NDArray[np.int64]:
+    """Draw `size` different integers of 0..places-1, all subsets alike; in no particular order.
+
+    Uniform integers are drawn until enough are different. Which draws are kept, and how many are
+    made, follows from which of them are equal, never from their values: renaming the integers
+    renames the subset and changes no probability. Memory is proportional to `places`.
+
+    >>> from zerodelta.exact.bits import SystemBits
+    >>> sorted(uniform_subset(3, size=3, bits=SystemBits()).tolist())
+    [0, 1, 2]
+    """
+    places, size = as_count(places, "places"), as_count(size, "size")
+    if size > places:
+        raise ParameterError(
+            "size", size, expected=f"at most the {places} places", remedy="draw fewer"
+        )
+    if size > places - size:
+        left = np.ones(places, dtype=np.bool_)
+        left[uniform_subset(places, size=places - size, bits=bits)] = False
+        return np.flatnonzero(left)
+    chosen, last = np.empty(0, dtype=np.int64), np.empty(places, dtype=np.int64)
+    while (missing := size - len(chosen)) > 0:
+        mean = places * math.log1p(missing / (places - size))  # nearly: draws that are needed
+        count = max(missing, math.ceil(mean + 4 * math.sqrt(max(mean - missing, 0.0))))
+        drawn = np.concatenate([chosen, uniform_below(places, size=count, bits=bits)])
+        ranks = np.arange(len(drawn))
+        last[drawn] = ranks
+        chosen = drawn[last[drawn] == ranks]
+    return chosen[:size]
 
 
 def bernoulli(probability: Rational, *, size: int, bits: BitSource) -> Flags:
@@ -238,7 +274,7 @@ def uniform_multiset(universe: int, *, size: int, bits: BitSource) -> Integers:
 
 
 def _subset(places: int, size: int, bits: BitSource) -> list[int]:
-    """Draw a uniform subset (R. Floyd's method), sorted."""
+    """Draw a uniform subset of very many places (R. Floyd's method), sorted."""
     chosen: set[int] = set()
     last = range(places - size, places)
     for top, pick in zip(last, uniform_below_each([j + 1 for j in last], bits=bits), strict=True):

@@ -9,9 +9,10 @@ Gaussian DP; `lem: RDP_sampled_gau` and `cor: RDP_DP_SGD` are not used.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any, Protocol, TypeAlias, final
 
 import numpy as np
@@ -20,9 +21,10 @@ import numpy.typing as npt
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.exact_sums import IntegerArray
-from zerodelta.exact.integers import uniform_below
+from zerodelta.exact.integers import uniform_subset
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.gaussian import RoundedGaussian
+from zerodelta.mechanisms.integer_sums import add_exactly
 from zerodelta.paper.gradients import GradientFunction, Gradients, gradients_of
 from zerodelta.paper.losses import Floats, Loss
 from zerodelta.privacy.calibration import calibrate
@@ -31,6 +33,7 @@ from zerodelta.privacy.issue import issue
 from zerodelta.privacy.parameters import as_at_least_zero, as_log_delta
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
+from zerodelta.privacy.renyi import saturated
 from zerodelta.privacy.subsampling import subsampled_gaussian
 from zerodelta.privacy.threshold import safe_end
 from zerodelta.spaces import Ball
@@ -42,10 +45,13 @@ __all__ = [
     "dp_sgd",
     "plan_descent",
     "printed_parameters",
-    "random_batch",
 ]
 
 Rates: TypeAlias = Callable[[int], float]
+
+_NOISE_ENTRIES = 1 << 16
+_ENDLESS = 2.0**300
+"""A noise ratio with which nothing but the largest Rényi order limits δ."""
 
 
 def dp_sgd(
@@ -270,18 +276,31 @@ def _noise_ratio(
             steps=steps,
         )
 
+    @cache
     def excess(ratio: float) -> float:
         return claim(ratio).log_delta(t) - target
 
-    safe = float(steps / (allowed.mu_squared if batch == rows else 2 * allowed.rho))
-    while excess(safe) > 0:  # orders are integers: a little more than without sampling
-        safe *= 1.0 + 2.0**-20 if batch == rows else 1.01
     if batch == rows:
+        safe = float(steps / allowed.mu_squared)
+        while excess(safe) > 0:
+            safe *= 1.0 + 2.0**-20
         return Fraction(safe)
-    unsafe = safe / 2
+    if excess(_ENDLESS) > 0:
+        raise ParameterError(
+            "log_delta",
+            log_delta,
+            expected=f"above about {target + excess(_ENDLESS):.6g} for random batches",
+            remedy="pass batch= all rows, or a larger epsilon",
+        )
+    # R(a) is nearly γ²a(e^μ² - 1) where its first term leads, and aρ/T is allowed
+    share = saturated(allowed.rho * rows**2 / (steps * batch**2))
+    safe = unsafe = 1 / math.log1p(share)
+    factor = 1.25
+    while excess(safe) > 0:
+        unsafe, safe, factor = safe, safe * factor, factor * 1.25
     while excess(unsafe) <= 0:
-        safe, unsafe = unsafe, unsafe / 2
-    return Fraction(safe_end(excess, safe=safe, unsafe=unsafe, relative=1e-6))
+        safe, unsafe, factor = unsafe, unsafe / factor, factor * 1.25
+    return Fraction(safe_end(excess, safe=safe, unsafe=unsafe, relative=1e-4))
 
 
 class Noise(Protocol):
@@ -310,9 +329,10 @@ def descend(
     # theory A6.6: θ_1 is a public constant, and the T iterates θ_2 … θ_{T+1} are averaged; if λ > 0
     # θ_t has weight t, which keeps the lemma's bound 2E‖ĝ‖²/(nλ(T+1)) (printed: weight t of θ_1 …).
     theta, average, mass = ball.middle(), np.zeros(ball.dimension), 0.0
-    for t in range(1, steps + 1):
-        chosen = None if batch == rows else random_batch(rows, batch, bits)
-        noisy = noise.apply(gradients.total(theta, chosen), bits)
+    noises = _noise_vectors(noise, steps=steps, dimension=ball.dimension, bits=bits)
+    for t, drawn in enumerate(noises, start=1):
+        chosen = None if batch == rows else uniform_subset(rows, size=batch, bits=bits)
+        noisy = add_exactly(gradients.total(theta, chosen), drawn)
         estimate = noisy.astype(np.float64) * (unit * rows / batch)
         theta = ball.project(theta - rates(t) * (estimate + rows * regularization * theta))
         weight = t + 1.0 if regularization > 0 else 1.0
@@ -321,18 +341,15 @@ def descend(
     return ball.project(average)
 
 
-def random_batch(rows: int, batch: int, bits: BitSource) -> npt.NDArray[np.int64]:
-    """Return a uniformly random subset of `batch` of `rows` indices, sorted, drawn exactly.
+def _noise_vectors(
+    noise: Noise, *, steps: int, dimension: int, bits: BitSource
+) -> Iterator[IntegerArray]:
+    """Yield the noise of each step, what `noise` adds to zeros: drawn for many steps at a time.
 
-    As many uniform indices as are still missing are added until there are enough: no label is
-    treated differently from another, so all subsets of that size are equally likely.
-
-    >>> random_batch(5, 5, SystemBits()).tolist()
-    [0, 1, 2, 3, 4]
+    It is independent of the sums, so it does not matter that it is drawn before them.
     """
-    fewer = min(batch, rows - batch)
-    marked, count = np.zeros(rows, dtype=np.bool_), 0
-    while count < fewer:
-        marked[uniform_below(rows, size=fewer - count, bits=bits).astype(np.int64)] = True
-        count = int(np.count_nonzero(marked))
-    return np.flatnonzero(marked if fewer == batch else ~marked)
+    block = max(1, _NOISE_ENTRIES // dimension)
+    for start in range(0, steps, block):
+        count = min(block, steps - start)
+        zeros = np.zeros(count * dimension, dtype=np.int64)
+        yield from noise.apply(zeros, bits).reshape(count, dimension)

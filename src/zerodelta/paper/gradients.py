@@ -136,7 +136,7 @@ class LinearGradients(Gradients):
         """Return Σ m_i k_i, exactly: m_i the integer slope of row i, k_i its integers."""
         rows, labels, caps = self._integers, self._labels, self._caps
         if chosen is not None:
-            rows, labels, caps = rows[chosen], labels[chosen], caps[chosen]
+            rows, labels, caps = (part.take(chosen, axis=0) for part in (rows, labels, caps))
         slopes = self.loss.slope(self.margins(theta, rows), labels)
         # theory A6.2: per-example clipping, in integers, instead of assuming f Lipschitz.
         slopes = np.clip(np.rint(slopes / float(self._slope_quantum)), -caps, caps)

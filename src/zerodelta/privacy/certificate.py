@@ -138,9 +138,16 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _sentences(items: Any) -> tuple[str, ...]:
-    if not isinstance(items, list) or not all(isinstance(item, str) for item in items):
+    if not isinstance(items, list):
         raise CertificateError("what is public and what is assumed are lists of sentences.")
-    return tuple(items)
+    return tuple(_sentence(item) for item in items)
+
+
+def _sentence(item: Any) -> str:
+    """Return a line of text; a line break could fake a step in the explanation."""
+    if not isinstance(item, str) or not item.isprintable():
+        raise CertificateError("a row, what is public and what is assumed are single plain lines.")
+    return item
 
 
 def _from_data(data: Mapping[str, Any]) -> Certificate:
@@ -150,7 +157,7 @@ def _from_data(data: Mapping[str, Any]) -> Certificate:
             "verify it with the version of zerodelta that wrote it."
         )
     stated = dict(data["claim"])
-    neighbors, row = Neighbors(stated.pop("neighbors")), str(stated.pop("row"))
+    neighbors, row = Neighbors(stated.pop("neighbors")), _sentence(stated.pop("row"))
     return Certificate(
         claim=claim_from_numbers(stated, neighbors),
         steps=tuple(

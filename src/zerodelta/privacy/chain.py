@@ -15,7 +15,7 @@ from zerodelta.errors import CertificateError, GuaranteeError
 from zerodelta.exact.arb import ball, lower
 from zerodelta.exact.rational import as_count, as_rational
 from zerodelta.privacy.claims import Claim, GaussianDP, PureDP, claim_from_numbers
-from zerodelta.privacy.composition import Composed, history, simplest, zcdp_cost
+from zerodelta.privacy.composition import Composed, gaussian_share, history, simplest, zcdp_cost
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Status, Step, whole
 from zerodelta.privacy.subsampling import subsampled_gaussian
@@ -52,7 +52,7 @@ from zerodelta.privacy.theorems.transport import (
     product_laplace_radius,
 )
 
-__all__ = ["base_claim", "is_channel", "proves_epsilon"]
+__all__ = ["base_claim", "check_last_gaussian", "is_channel", "proves_epsilon"]
 
 Numbers: TypeAlias = Mapping[str, Any]
 
@@ -77,6 +77,33 @@ def _single(step: Step) -> tuple[Claim, int]:
 def is_channel(step: Step) -> bool:
     """Tell whether the step turns a base claim into pure ε-DP."""
     return step.theorem in _MASS or step.theorem in _OTHER
+
+
+def check_last_gaussian(before: tuple[Step, ...], channel: Step) -> None:
+    """Refuse a Theorem S whose Gaussian step is not the last base step (or part of a given claim).
+
+    Other steps, however costly, do not pay for it.
+    """
+    square = as_rational(channel.numbers["sensitivity"], "sensitivity") ** 2
+    variance = as_rational(channel.numbers["variance"], "variance")
+    last = before[-1] if before else None
+    if last is not None and last.theorem == "R-gaussian":
+        stated = last.numbers
+        same = (
+            as_rational(stated["variance"], "variance") == variance
+            and as_rational(stated["sensitivity_squared"], "sensitivity_squared") == square
+        )
+    else:
+        same = (
+            last is not None
+            and last.theorem == "given"
+            and gaussian_share(_single(last)[0]) >= square / variance
+        )
+    if not same:
+        raise CertificateError(
+            "Theorem S smooths with the last Gaussian step: the step before it must be that step, "
+            "with the same variance and sensitivity, or a stated claim that covers it."
+        )
 
 
 def proves_epsilon(step: Step, claim: Composed | None, epsilon: Fraction) -> bool:

@@ -37,7 +37,7 @@ from zerodelta.privacy.renyi import (
     table_of,
 )
 
-__all__ = ["Composed", "compose", "history", "simplest", "zcdp_cost"]
+__all__ = ["Composed", "compose", "gaussian_share", "history", "simplest", "zcdp_cost"]
 
 PureSteps: TypeAlias = tuple[tuple[Fraction, bool, int], ...]
 """Pure steps as (ε, bounded range, how many), each pair (ε, bounded range) once, in order."""
@@ -183,6 +183,16 @@ def zcdp_cost(claim: Claim) -> Fraction:
             "the mechanism as PureDP, GaussianDP or ZCDP."
         )
     return parts.zcdp_rho
+
+
+def gaussian_share(claim: Claim) -> Fraction:
+    """Return μ² + 2ρ of the claim's Gaussian and zCDP parts: what a Gaussian step in it may cost.
+
+    >>> gaussian_share(GaussianDP(2)), gaussian_share(PureDP(9))
+    (Fraction(4, 1), Fraction(0, 1))
+    """
+    parts = _parts(claim)
+    return parts.mu_squared + 2 * parts.rho
 
 
 def _parts(claim: Claim) -> Composed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from zerodelta.errors import CertificateError
 from zerodelta.privacy.certificate import OS_ENTROPY, Certificate
-from zerodelta.privacy.chain import base_claim, is_channel, proves_epsilon
+from zerodelta.privacy.chain import base_claim, check_last_gaussian, is_channel, proves_epsilon
 from zerodelta.privacy.claims import ZCDP, ApproxDP, Claim, GaussianDP, PureDP
 from zerodelta.privacy.composition import simplest, zcdp_cost
 from zerodelta.privacy.step import Step
@@ -78,7 +78,11 @@ def _proven(steps: tuple[Step, ...], claimed: Claim) -> Claim:
 def _check_channel(before: tuple[Step, ...], channel: Step, claim: Claim) -> None:
     if not isinstance(claim, PureDP):
         raise CertificateError("a purified release claims pure DP; this one claims something else.")
+    if claim.bounded_range:
+        raise CertificateError("no channel proves a bounded range: claim plain pure DP.")
     base = base_claim(before) if before or channel.theorem != "B1-profile" else None
+    if channel.theorem == "S2":
+        check_last_gaussian(before, channel)
     if not proves_epsilon(channel, base, claim.exact_epsilon):
         raise CertificateError(
             f"the steps do not prove ε {equals(claim.exact_epsilon)}: the condition of theorem "

@@ -20,6 +20,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.k_norm import rounded_k_norm, rounded_uniform_plus_k_norm
 from zerodelta.exact.lazy import Integers
 from zerodelta.exact.rational import as_positive
+from zerodelta.mechanisms.integer_sums import add_exactly
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mixing import as_weight, kernel_mass, laplace_cube_mass
 from zerodelta.purify.channel import Mixing, mix
@@ -70,7 +71,8 @@ class Body:
     def points(self, centered: Integers) -> npt.NDArray[np.float64]:
         """Return the point of the space that centred integers stand for, projected onto it."""
         if isinstance(self.lattice, GridLattice):
-            return self.lattice.points(centered + self.lattice.cells // 2)
+            inside = np.clip(centered, -self.lattice.cells, self.lattice.cells)
+            return self.lattice.points(inside + self.lattice.cells // 2)
         return self.lattice.points(centered)
 
     def displacement(self) -> float:
@@ -171,4 +173,4 @@ def noisy_pair(
         size=1,
         bits=bits,
     )
-    return body.centered(value) + noise[0], drawn[0]
+    return add_exactly(body.centered(value), noise[0]), drawn[0]

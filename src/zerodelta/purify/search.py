@@ -95,8 +95,7 @@ def _at_weight(family: Family, target: Target, exact: Fraction) -> Candidate | N
     if target.log_delta is not None:
         budget = target.nats(weight) - target.log_delta
         if target.resolution is not None:
-            wanted = family.budget_for(target.resolution)
-            budget, least = min(budget, wanted), min(least, wanted)
+            budget = min(budget, max(least, family.budget_for(target.resolution)))
         if budget < least:
             return None
         error = family.rounding(budget) + mixing

@@ -10,13 +10,14 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.lazy import Integers
 from zerodelta.exact.noise import rounded_gaussian
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.privacy.claims import Claim
-from zerodelta.privacy.composition import zcdp_cost
-from zerodelta.privacy.step import Step
+from zerodelta.privacy.composition import gaussian_share, zcdp_cost
+from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.privacy.theorems.smoothing import (
     GaussianStep,
@@ -51,8 +52,17 @@ class SmoothMix(Purifier):
     mixing_weight: Fraction
     order: Fraction
     mixing_variance: Fraction
+    status: Status = Status.ASSERTED
+    """Proven only where the value handed in surely is the described step's own output."""
 
     def __post_init__(self) -> None:
+        if self.space.dimension != self.step_taken.dimension:
+            raise ParameterError(
+                "space",
+                self.space,
+                expected=f"dimension {self.step_taken.dimension}, that of the last step",
+                remedy="publish on a space of the vector's own dimension",
+            )
         object.__setattr__(self, "mixing_weight", as_weight(self.mixing_weight))
         object.__setattr__(self, "spacing", as_positive(self.spacing, "spacing"))
 
@@ -82,8 +92,8 @@ class SmoothMix(Purifier):
 
         The claim must cover the last step, so its cost is at least that step's own.
         """
-        rho = zcdp_cost(claim)
-        return rho >= self.step_taken.rho and self.slack(epsilon, rho) >= 0
+        covered = gaussian_share(claim) >= 2 * self.step_taken.rho
+        return covered and self.slack(epsilon, zcdp_cost(claim)) >= 0
 
     def slack(self, epsilon: Rational, rho: Rational) -> float:
         """Return by how many nats the condition holds, rounded down."""
@@ -115,6 +125,7 @@ class SmoothMix(Purifier):
         """Return S2 with its numbers."""
         return Step(
             theorem="S2",
+            status=self.status,
             numbers={
                 "dimension": self.step_taken.dimension,
                 "variance": self.step_taken.variance,

@@ -18,7 +18,7 @@ from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems.transport import numerical_error_epsilon
 from zerodelta.purify.channel import Purifier
 from zerodelta.spaces import Ball
-from zerodelta.spaces.reading import read_vector
+from zerodelta.spaces.reading import read_items, read_vector
 
 __all__ = ["NumericalError"]
 
@@ -60,12 +60,12 @@ class NumericalError(Purifier):
         Cutting each coordinate to the ball's bounding box is exact and brings no two values further
         apart, so it keeps the error bound; projecting in floats would not.
         """
-        middle, radius = self.space.middle(), float(self.space.radius)
-        vector = read_vector(value, self.space.dimension)
-        inside = middle if vector is None else np.clip(vector, middle - radius, middle + radius)
+        middle, radius = self.space.middle(), self.space.radius
+        origin = [Fraction(float(coordinate)) for coordinate in middle]
+        vector = _exact_vector(value, self.space.dimension) or origin
         center = [
-            (Fraction(float(x)) - Fraction(float(m))) / self.spacing
-            for x, m in zip(inside, middle, strict=True)
+            min(max(x - m, -radius), radius) / self.spacing
+            for x, m in zip(vector, origin, strict=True)
         ]
         drawn = rounded_k_norm(
             norm=self.space.norm,
@@ -88,3 +88,26 @@ class NumericalError(Purifier):
         """Return Theorem N with its numbers."""
         numbers = {"error": self.error, "scale": self.scale}
         return Step(theorem="N", numbers=numbers, status=self.status)
+
+
+def _exact_vector(value: Any, dimension: int) -> list[Fraction] | None:
+    """Return the exact rationals that the value's entries are, or None if it is not a vector.
+
+    A float64 is exact as it stands; anything wider (big integers, Fractions, long doubles) must not
+    be rounded to one, because that rounding would be part of the error bound.
+    """
+    vector = read_vector(value, dimension)
+    if vector is None or (isinstance(value, np.ndarray) and value.dtype == np.float64):
+        return None if vector is None else [Fraction(float(entry)) for entry in vector]
+    single = dimension == 1 and not hasattr(value, "__iter__")
+    entries = [value] if single else list(read_items(value, dimension))
+    try:
+        exact = [Fraction(*entry.as_integer_ratio()) for entry in map(_scalar, entries)]
+    except BaseException:  # whatever the entries do, it must not become an output
+        return None
+    return exact if len(exact) == dimension else None
+
+
+def _scalar(entry: Any) -> Any:
+    """Return a NumPy integer or boolean as a Python int, which has an integer ratio."""
+    return int(entry) if isinstance(entry, (np.integer, np.bool_)) else entry

@@ -92,5 +92,7 @@ def _vector(value: Any, dimension: int) -> npt.NDArray[np.float64] | None:
         array = np.array(list(read_items(value, dimension + 1)))
     if array.dtype.kind not in "biufO" or array.size != dimension or array.ndim > 1:
         return None
+    if array.dtype == object and any(isinstance(entry, complex) for entry in array.flat):
+        return None
     vector = np.array(array, dtype=np.float64).reshape(dimension)
     return vector if bool(np.isfinite(vector).all()) else None

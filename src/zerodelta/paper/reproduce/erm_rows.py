@@ -67,22 +67,23 @@ def _sgd(variant: str, point: Point, label: str, **options: Any) -> tuple[Floats
     features, labels, length = two_points(rows, dimension)
     bits = ReplayBits(label)
     # margins are at most 1/2 in size, so the hinge is a linear function: the hard case of the rate
-    common = {"loss": Hinge(classes=(0, 1)), "radius": RADIUS, "data_norm": 1, "batch": rows}
+    common: dict[str, Any] = {
+        "loss": Hinge(classes=(0, 1)),
+        "radius": RADIUS,
+        "data_norm": 1,
+        "batch": rows,
+    }
     common |= options
 
     def steps(epsilon: Fraction, log_delta: float) -> int:
         return int(
             options.get("steps")
-            or balanced_steps(
-                rows=rows, dimension=dimension, epsilon=epsilon, log_delta=log_delta
-            )
+            or balanced_steps(rows=rows, dimension=dimension, epsilon=epsilon, log_delta=log_delta)
         )
 
     if variant == "before":
         common["steps"] = steps(total, LOG_DELTA)
-        release = dp_sgd(
-            features, labels, epsilon=total, log_delta=LOG_DELTA, bits=bits, **common
-        )
+        release = dp_sgd(features, labels, epsilon=total, log_delta=LOG_DELTA, bits=bits, **common)
     elif variant == "after":
         target = corollary_1(rows=rows, dimension=dimension).log_delta
         common["steps"] = steps(total / 2, target)
@@ -219,7 +220,7 @@ STRONGLY_CONVEX = Experiment(
         "epsilon": (0.5, 1, 2, 4, 8),
     },
     quick={"n": (2500, 20_000), "d": (4, 16), "epsilon": (1, 4)},
-    repeats=16,
+    repeats=32,
     quick_repeats=2,
     measure=measure_strongly_convex,
     reasons={},
@@ -246,13 +247,14 @@ FRANK_WOLFE = Experiment(
         "after": {"n": -0.5, "d": 0, "epsilon": -0.5},
         "modern": {"n": -0.5, "d": 0, "epsilon": -0.5},
     },
-    base={"n": 2000, "d": 64, "epsilon": 4},
+    base={"n": 2000, "d": 64, "epsilon": 16},
     sweeps={
         "n": (500, 1000, 2000, 4000, 8000),
         "d": (16, 64, 256),
-        "epsilon": (0.5, 1, 2, 4, 8),
+        "epsilon": (2, 4, 8, 16, 32),
     },
-    quick={"n": (500, 2000), "d": (16, 64), "epsilon": (1, 4)},
+    quick={"n": (250, 500), "d": (16, 32), "epsilon": (2, 4)},
+    quick_base={"n": 500, "d": 32, "epsilon": 4},
     repeats=3,
     quick_repeats=1,
     measure=measure_frank_wolfe,

@@ -55,6 +55,8 @@ class Experiment:
     """"variant/variable": other values than in `sweeps`."""
     own_quick: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """The same for `quick`."""
+    quick_base: Mapping[str, float] = field(default_factory=dict)
+    """Smaller fixed numbers for a quick run, for all variants."""
     axes: Mapping[str, str] = field(default_factory=dict)
     """How a variable is called in a picture, where its name does not do."""
     reasons: Mapping[str, str] = field(default_factory=dict)
@@ -65,7 +67,14 @@ class Experiment:
         sweeps, own = (self.quick, self.own_quick) if quick else (self.sweeps, self.own_sweeps)
         repeats = self.quick_repeats if quick else self.repeats
         return [
-            Task(experiment=self.key, variant=variant, variable=name, value=value, repeats=repeats)
+            Task(
+                experiment=self.key,
+                variant=variant,
+                variable=name,
+                value=value,
+                repeats=repeats,
+                quick=quick,
+            )
             for name, values in sweeps.items()
             for variant in self.variants
             for value in own.get(f"{variant}/{name}", values)
@@ -79,10 +88,14 @@ class Experiment:
             for repeat in range(task.repeats)
         ]
 
-
     def point(self, task: Task) -> Point:
         """Return the public numbers of a task."""
-        return {**self.base, **self.own_base.get(task.variant, {}), task.variable: task.value}
+        return {**self.fixed(task.variant, quick=task.quick), task.variable: task.value}
+
+    def fixed(self, variant: str, *, quick: bool) -> dict[str, float]:
+        """Return the numbers at which a variant stays while another one varies."""
+        own = self.own_base.get(variant, {})
+        return {**self.base, **own, **(self.quick_base if quick else {})}
 
 
 @final
@@ -95,6 +108,7 @@ class Task:
     variable: str
     value: float
     repeats: int
+    quick: bool = False
 
     @property
     def name(self) -> str:
@@ -151,10 +165,11 @@ def summarise(
     slopes = [fit(np.array(values), row) for row in drawn]
     slope, spread = fit(np.array(values), errors), float(np.std(slopes)) if several else math.nan
     exponent = experiment.exponents.get(variant, {}).get(variable)
-    margin = TOLERANCE + 2 * (spread if several else 0.0)
+    margin = max(TOLERANCE, 2 * spread if several else 0.0)
     agrees = None if exponent is None else bool(abs(slope - exponent) <= margin)
     reasons = experiment.reasons
-    reason = reasons.get(f"{variant}/{variable}", reasons.get(variable, ""))
+    rough = "too few points and repeats to tell" if len(values) < 3 else "no reason known"
+    reason = reasons.get(f"{variant}/{variable}", reasons.get(variable, rough))
     return Series(
         variant=variant,
         variable=variable,

@@ -1,0 +1,33 @@
+"""The `reproduce` command: the paper's figures and tables with progress bars."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from zerodelta.paper.reproduce.run import reproduce
+
+__all__ = ["run"]
+
+
+def run(out: Path, *, quick: bool, console: Console | None = None) -> Path:
+    """Write everything into `out`, drawing a bar for figures, runs and pictures."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console) as progress:
+        bars = {
+            name: progress.add_task(name, total=None) for name in ("Figures", "Tables", "Pictures")
+        }
+
+        def report(stage: str, done: int, total: int) -> None:
+            bar = bars.get(stage, bars["Tables"])
+            name = stage if stage in bars else f"Tables: {stage}"
+            progress.update(bar, description=name, completed=done, total=total)
+
+        return reproduce(out, quick=quick, report=report)

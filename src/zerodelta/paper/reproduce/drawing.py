@@ -1,0 +1,238 @@
+"""The pictures: matplotlib figures as SVG text, with colours that colour-blind readers tell apart.
+
+Okabe and Ito's colours; markers and dashes differ too. Equal numbers give equal files.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator
+
+from zerodelta.paper.reproduce.rates import Experiment, Series
+
+__all__ = ["as_svg", "draw_f_dp", "draw_figure_1", "draw_rates", "draw_tightness"]
+
+BLACK, ORANGE, SKY, GREEN, BLUE, RED = (
+    "#000000",
+    "#E69F00",
+    "#56B4E9",
+    "#009E73",
+    "#0072B2",
+    "#D55E00",
+)
+_STYLES = ((ORANGE, "s", "--"), (BLUE, "o", "-"), (GREEN, "^", "-."))
+_TEXT: Any = {
+    "font.size": 10,
+    "axes.titlesize": 10,
+    "svg.fonttype": "none",
+    "axes.unicode_minus": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+
+
+def as_svg(figure: Figure, name: str) -> str:
+    """Return the SVG, its ids made unique by `name` so that several fit into one page."""
+    buffer = io.StringIO()
+    with matplotlib.rc_context({**_TEXT, "svg.hashsalt": name}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    text = buffer.getvalue()
+    text = text[text.index("<svg") :]
+    text = re.sub(r'\bid="', f'id="{name}-', text)
+    text = re.sub(r'(href="|url\()#', rf"\1#{name}-", text)
+    return text
+
+
+def _figure(width: float, height: float) -> Figure:
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def draw_figure_1(data: Mapping[str, Any]) -> Figure:
+    """Draw the variance per count against δ; the paper's `fig:myth`."""
+    with matplotlib.rc_context(_TEXT):
+        figure = _figure(9.0, 3.8)
+        panels = figure.subplots(1, 2, sharey=True)
+        deltas = 10.0 ** np.array(data["log10_delta"])
+        for axes, (name, found) in zip(panels, data["relations"].items(), strict=True):
+            axes.plot(deltas, found["gaussian"], color=BLUE, label="analytic Gaussian, (1, δ)-DP")
+            axes.axhline(found["laplace"], color=ORANGE, linestyle="--", label="Laplace, pure 1-DP")
+            crossing = 10.0 ** found["crossing_log10_delta"]
+            axes.plot(crossing, found["laplace"], "o", color=BLACK, markersize=5)
+            axes.annotate(
+                f"Laplace is better below δ = {crossing:.2g}",
+                (crossing, found["laplace"]),
+                xytext=(12, -16),
+                textcoords="offset points",
+                size=9,
+            )
+            axes.set(xscale="log", yscale="log", xlabel="δ", title=f"neighbours: {name}")
+            axes.invert_xaxis()
+            axes.grid(color="0.92")
+        panels[0].set_ylabel("variance per count, ε = 1")
+        panels[0].legend(frameon=False, loc="upper left")
+        return figure
+
+
+def draw_f_dp(data: Mapping[str, Any]) -> Figure:
+    """Draw the trade-off curves; the paper's `fig:f-DP`."""
+    with matplotlib.rc_context(_TEXT):
+        figure = _figure(6.2, 5.0)
+        axes = figure.subplots()
+        alpha, eps = data["alpha"], data["epsilon"]
+        total = eps + data["extra_epsilon"]
+        curves = (
+            ("approximate", f"(ε, δ)-DP: ({eps:g}, {data['delta']:g})", BLUE, "-"),
+            ("pure", f"pure ε-DP: {eps:g}", BLACK, ":"),
+            ("pure_total", f"pure (ε+ε')-DP: {total:g}", RED, "--"),
+            ("purified", f"purified by mixing (B1): pure {eps:g}", GREEN, "-."),
+        )
+        for key, label, color, dashes in curves:
+            axes.plot(alpha, data[key], dashes, color=color, label=label)
+        cross = data["crossing_alpha"]
+        height = max(0.0, 1 - np.exp(total) * cross)
+        axes.plot(cross, height, "o", color=BLACK, markersize=5)
+        axes.annotate(
+            f"crossing at α = {cross:.3f}: from here\nto the other one (ε, δ) is safer",
+            (cross, height),
+            xytext=(22, 8),
+            textcoords="offset points",
+            size=9,
+        )
+        axes.set(xlabel="type I error α", ylabel="least type II error", xlim=(0, 1), ylim=(0, 1))
+        axes.grid(color="0.92")
+        axes.legend(frameon=False, loc="upper right")
+        return figure
+
+
+def draw_tightness(data: Mapping[str, Any]) -> Figure:
+    """Draw the example in the plane, and the bounds on W∞ against the dimension."""
+    with matplotlib.rc_context(_TEXT):
+        figure = _figure(9.4, 3.9)
+        left, right = figure.subplots(1, 2, width_ratios=[1, 1.5])
+        radius = data["radius"]
+        _draw_example(left, radius)
+        dimensions = data["dimensions"]
+        rows = (
+            ("paper_convex", "paper, convex sets: 8Δ", RED, "s", "--"),
+            ("paper_ball", "paper, balls: 4Δ", ORANGE, "D", "--"),
+            ("theorem_w", "Theorem W: 2Δ", SKY, "^", "-"),
+            ("lens", "sharp for l2 (lens)", GREEN, "v", "-"),
+            ("exact", "W∞ of the example: Δ", BLACK, "", ":"),
+        )
+        for key, label, color, marker, dashes in rows:
+            values = np.array(data[key]) / radius
+            right.plot(
+                dimensions, values, dashes, color=color, marker=marker, markersize=4, label=label
+            )
+        found = data["measured"]
+        right.errorbar(
+            [row["dimension"] for row in found],
+            [row["transport"] / radius for row in found],
+            yerr=[row["spacing"] / radius for row in found],
+            fmt="x",
+            color=BLACK,
+            capsize=3,
+            label="W∞ on a grid (± a cell)",
+        )
+        right.set(
+            xscale="log",
+            yscale="log",
+            ylim=(0.6, 11),
+            xlabel="dimension d (TV = Δ^d)",
+            ylabel="bound on W∞, in units of Δ",
+        )
+        right.set_yticks((1, 2, 4, 8), ("1", "2", "4", "8"))
+        right.minorticks_off()
+        right.grid(color="0.92")
+        right.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        return figure
+
+
+def _draw_example(axes: Axes, radius: float) -> None:
+    circle = np.linspace(0, 2 * np.pi, 200)
+    axes.fill(np.cos(circle), np.sin(circle), color=SKY, alpha=0.45, linewidth=0)
+    axes.fill(radius * np.cos(circle), radius * np.sin(circle), color="white")
+    axes.plot(radius * np.cos(circle), radius * np.sin(circle), color=BLUE, linewidth=1)
+    axes.plot(0, 0, "o", color=RED, markersize=6)
+    axes.annotate("mass Δᵈ", (0, 0), xytext=(0.12, 0.5), size=9, arrowprops={"arrowstyle": "-"})
+    axes.annotate("uniform", (0, -0.7), ha="center", size=9)
+    axes.set_aspect("equal")
+    axes.set_axis_off()
+    axes.set_title(f"μ for d = 2, Δ = {radius:g}")
+
+
+def draw_rates(experiment: Experiment, series: Sequence[Series], *, quick: bool) -> Figure:
+    """Draw errors on log axes, a panel for each variable, slopes beside the paper's powers."""
+    variables = list(dict.fromkeys(curve.variable for curve in series))
+    with matplotlib.rc_context(_TEXT):
+        figure = _figure(3.5 * len(variables) + 0.4, 4.3)
+        panels = np.atleast_1d(figure.subplots(1, len(variables)))
+        for axes, variable in zip(panels, variables, strict=True):
+            chosen = [curve for curve in series if curve.variable == variable]
+            for curve, style in zip(chosen, _STYLES, strict=False):
+                _draw_curve(axes, curve, style, _elsewhere(experiment, curve, quick))
+            name = experiment.axes.get(variable, {"epsilon": "ε (total)"}.get(variable, variable))
+            axes.set(xscale="log", yscale="log", xlabel=name)
+            ticks = sorted({value for curve in chosen for value in curve.values})
+            while len(ticks) > 5:
+                ticks = ticks[::2]
+            axes.set_xticks(ticks, [_short(value) for value in ticks])
+            axes.minorticks_off()
+            low, high = axes.get_ylim()
+            if high < 150 * low:  # else the decades suffice
+                axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+                axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))
+            axes.grid(color="0.92")
+            axes.legend(
+                frameon=False, fontsize=8, loc="best", title="slope (paper)", title_fontsize=8
+            )
+        panels[0].set_ylabel(experiment.quantity)
+        handles = panels[0].get_legend_handles_labels()[0]
+        names = [experiment.variants[curve.variant] for curve in series][: len(handles)]
+        figure.legend(handles, names, loc="outside lower center", frameon=False, fontsize=9)
+        return figure
+
+
+def _elsewhere(experiment: Experiment, curve: Series, quick: bool) -> str:
+    """Return the fixed numbers that are not the same for all curves, if any."""
+    points = [experiment.fixed(name, quick=quick) for name in experiment.variants]
+    own = experiment.fixed(curve.variant, quick=quick)
+    names = [name for name in own if len({point[name] for point in points}) > 1]
+    shown = [f"{name} = {_short(own[name])}" for name in names if name != curve.variable]
+    return ", ".join(["", *shown])
+
+
+def _draw_curve(axes: Axes, curve: Series, style: tuple[str, str, str], where: str) -> None:
+    color, marker, dashes = style
+    power = "–" if curve.exponent is None else f"{curve.exponent:+.2f}"
+    axes.errorbar(
+        curve.values,
+        curve.errors,
+        yerr=curve.deviations,
+        color=color,
+        marker=marker,
+        linestyle=dashes,
+        markersize=5,
+        capsize=2,
+        label=f"{curve.slope:+.2f} ({power}){where}".replace("-", "−"),
+    )
+
+
+def _short(value: float) -> str:
+    """Return 20k for 20000.
+
+    >>> [_short(x) for x in (0.25, 20_000.0, 3e6)]
+    ['0.25', '20k', '3M']
+    """
+    for size, letter in ((1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:g}{letter}"
+    return f"{value:g}"
