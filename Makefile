@@ -40,6 +40,8 @@ test-slow: env ## the long statistical runs (1e8 draws a sampler)
 
 bench: env ## speed and accuracy, beside our peers
 	$(BIN)/python bench/samplers.py
+	$(BIN)/python bench/purify.py
+	$(BIN)/python bench/paper.py
 
 clean: ## remove what the targets above made
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage*

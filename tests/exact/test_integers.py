@@ -31,6 +31,7 @@ from zerodelta.exact.integers import (
     uniform_below_each,
     uniform_in_box,
     uniform_multiset,
+    uniform_subset,
 )
 
 MILLION = 1_000_000
@@ -290,6 +291,61 @@ def test_rows_drawn_independently_are_not_a_uniform_multiset() -> None:
     assert goodness_of_fit([counts[cell] for cell in cells], [1 / 6] * 6) < 1e-9
 
 
+def subset_p_value(places: int, size: int, draws: int, bits: BitSource) -> float:
+    drawn = (uniform_subset(places, size=size, bits=bits) for _ in range(draws))
+    counts = Counter(tuple(sorted(subset.tolist())) for subset in drawn)
+    cells = list(itertools.combinations(range(places), size))
+    assert set(counts) <= set(cells)
+    return goodness_of_fit([counts[cell] for cell in cells], [1 / len(cells)] * len(cells))
+
+
+@pytest.mark.parametrize(("places", "size"), [(4, 1), (5, 2), (6, 3), (5, 3), (5, 4), (8, 4)])
+def test_all_subsets_are_alike(places: int, size: int) -> None:
+    assert subset_p_value(places, size, 40_000, ReplayBits(f"{size} of {places}")) > 1e-3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("places", "size"), [(6, 2), (6, 3), (7, 5)])
+def test_a_million_subsets_are_all_alike(places: int, size: int) -> None:
+    assert subset_p_value(places, size, MILLION, SystemBits()) > 1e-6
+
+
+def test_keeping_the_smallest_draws_is_not_a_uniform_subset() -> None:
+    """The mistake the test must see: surplus draws may not be dropped by their values."""
+    drawn = uniform_below(5, size=120_000, bits=ReplayBits("smallest")).reshape(-1, 3)
+    kept = [sorted(set(row))[:2] for row in drawn.tolist()]
+    counts = Counter(tuple(pair) for pair in kept if len(pair) == 2)
+    cells = list(itertools.combinations(range(5), 2))
+    assert goodness_of_fit([counts[cell] for cell in cells], [1 / 10] * 10) < 1e-9
+
+
+def test_a_subset_draws_on_while_its_draws_are_equal() -> None:
+    """Hundreds of zero words, all the same place: the rest of the subset comes later, uniformly."""
+    others = Counter(
+        min(set(uniform_subset(9, size=2, bits=ReplayBits(str(i), tape=bytes(800))).tolist()) - {0})
+        for i in range(8000)
+    )
+    assert goodness_of_fit([others[place] for place in range(1, 9)], [1 / 8] * 8) > 1e-3
+
+
+@pytest.mark.parametrize(("places", "size"), [(0, 0), (5, 0), (1, 1), (3, 3)])
+def test_trivial_subsets_take_no_bits(places: int, size: int) -> None:
+    bits = ReplayBits("none", tape=b"tape")
+    assert uniform_subset(places, size=size, bits=bits).tolist() == list(range(size))
+    assert bits.read(4) == b"tape"
+
+
+@pytest.mark.parametrize("size", [2000, 50_000, 99_000])
+def test_places_of_a_large_subset_are_different_and_spread_out(size: int) -> None:
+    drawn = uniform_subset(100_000, size=size, bits=ReplayBits("large"))
+    assert len(np.unique(drawn)) == len(drawn) == size
+    assert drawn.min() >= 0
+    assert drawn.max() < 100_000
+    below = np.count_nonzero(drawn < 50_000)  # hypergeometric
+    deviation = math.sqrt(size / 4 * (1 - size / 100_000))
+    assert abs(below - size / 2) < 5 * deviation
+
+
 @pytest.mark.parametrize(("universe", "size"), [(1, 5), (5, 0), (2**40, 1000), (2**100, 3)])
 def test_multiset_extremes(universe: int, size: int) -> None:
     drawn = uniform_multiset(universe, size=size, bits=SystemBits()).tolist()
@@ -343,6 +399,8 @@ BITS = SystemBits()
         ("upper", lambda: uniform_in_box([0], [-1], bits=BITS)),
         ("lower", lambda: uniform_in_box(np.zeros((1, 1), dtype=int), [1], bits=BITS)),
         ("universe", lambda: uniform_multiset(0, size=1, bits=BITS)),
+        ("places", lambda: uniform_subset(-1, size=0, bits=BITS)),
+        ("size", lambda: uniform_subset(3, size=4, bits=BITS)),
         ("weights", lambda: categorical([0, 0], size=1, bits=BITS)),
         ("weights", lambda: categorical([], size=1, bits=BITS)),
         ("weights", lambda: categorical([1, -1], size=1, bits=BITS)),

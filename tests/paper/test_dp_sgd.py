@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -25,15 +26,17 @@ from zerodelta.audit.exact import (
 )
 from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.bits import ReplayBits, SystemBits
+from zerodelta.mechanisms.gaussian import RoundedGaussian
+from zerodelta.paper import algorithm_03
 from zerodelta.paper.algorithm_03 import (
     Descent,
+    descend,
     dp_sgd,
     plan_descent,
     printed_parameters,
-    random_batch,
 )
 from zerodelta.paper.algorithm_04 import lattice_channel, pure_dp_sgd, pure_dp_sgd_on_lattice
-from zerodelta.paper.gradients import gradients_of
+from zerodelta.paper.gradients import Gradients, gradients_of
 from zerodelta.paper.losses import Hinge, Logistic, Squared
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
@@ -165,13 +168,13 @@ def test_a_function_gradient_is_asserted_and_says_so() -> None:
 
 
 class Fixed:
-    """The noisy sum is this number, whatever the data: shows what the run makes of each."""
+    """Adds this number: shows what the run makes of each noisy sum."""
 
-    def __init__(self, total: int) -> None:
-        self.total = total
+    def __init__(self, noise: int) -> None:
+        self.noise = noise
 
     def apply(self, sums: Any, bits: Any) -> Any:
-        return np.array([self.total])
+        return sums + self.noise
 
 
 def lattice_law(plan: Descent, channel: GaussianMix, edges: dict[int, int]) -> dict[int, arb]:
@@ -193,7 +196,7 @@ def lattice_law(plan: Descent, channel: GaussianMix, edges: dict[int, int]) -> d
 
 def cell_edges(plan: Descent, channel: GaussianMix) -> dict[int, int]:
     """For -k of each lattice point k, the smallest noisy sum that leads to it: θ falls with it."""
-    from zerodelta.paper.algorithm_03 import descend
+    center = int(plan.gradients.total(np.zeros(1), None)[0])
 
     def cell(total: int) -> int:
         theta = descend(
@@ -201,7 +204,7 @@ def cell_edges(plan: Descent, channel: GaussianMix) -> dict[int, int]:
             ball=plan.ball,
             steps=1,
             batch=plan.batch,
-            noise=Fixed(total),
+            noise=Fixed(total - center),
             rates=plan.rates(),
             regularization=0.0,
             bits=SystemBits(),
@@ -274,13 +277,69 @@ def test_the_printed_parameters_are_integers_of_at_least_one() -> None:
     assert (tiny.batch, tiny.steps) == (1, 1)
 
 
-@pytest.mark.parametrize("batch", [1, 2, 3, 4])
-def test_a_batch_is_a_uniform_subset(batch: int) -> None:
-    bits, draws = ReplayBits(f"batch {batch}"), 3000
-    seen = Counter(tuple(random_batch(5, batch, bits).tolist()) for _ in range(draws))
-    subsets = math.comb(5, batch)
-    assert all(len(set(subset)) == batch for subset in seen)
-    assert goodness_of_fit(list(seen.values()), [1 / subsets] * subsets) > 1e-6
+class Recorder(Gradients):
+    """Gradient sums of zero that remember which rows were asked for."""
+
+    rows, dimension, bound, quantum, status = 4, 3, 1, F(1), Status.PROVEN
+
+    def __init__(self) -> None:
+        self.batches: list[tuple[int, ...]] = []
+        self.thetas: list[Any] = []
+
+    def total(self, theta: Any, chosen: Any) -> Any:
+        self.batches.append(() if chosen is None else tuple(sorted(chosen.tolist())))
+        self.thetas.append(theta)
+        return np.zeros(3, dtype=np.int64)
+
+
+def recorded(batch: int, steps: int, variance: Fraction = F(100)) -> Recorder:
+    recorder = Recorder()
+    descend(
+        recorder,
+        ball=Ball(3, 10**6),
+        steps=steps,
+        batch=batch,
+        noise=RoundedGaussian(sensitivity_squared=4, variance=variance),
+        rates=lambda _: batch / 4,  # undoes n/b: θ moves by minus the noise
+        regularization=0.0,
+        bits=ReplayBits(f"batches of {batch}"),
+    )
+    return recorder
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3])
+def test_batches_are_uniform_subsets_independent_of_the_batch_before(batch: int) -> None:
+    batches = recorded(batch, 20_000).batches
+    cells = list(combinations(range(4), batch))
+    pairs = Counter(zip(batches[::2], batches[1::2], strict=True))
+    counts = [pairs[pair] for pair in product(cells, cells)]
+    assert sum(counts) == 10_000
+    assert goodness_of_fit(counts, [1 / len(counts)] * len(counts)) > 1e-3
+
+
+def test_every_step_has_fresh_noise_of_the_given_variance_also_across_blocks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(algorithm_03, "_NOISE_ENTRIES", 50)  # 16 steps, and one is left over
+    steps = 20_001
+    noise = -np.diff(np.array(recorded(4, steps, F(9)).thetas), axis=0)
+    assert noise.shape == (steps - 1, 3)
+    assert np.array_equal(noise, np.rint(noise))
+    values = range(-12, 13)
+    counts = [int(np.count_nonzero(noise == k)) for k in values]
+    law = [float(rounded_gaussian_pmf(k, variance=F(9)).mid()) for k in values]
+    assert goodness_of_fit([*counts, noise.size - sum(counts)], [*law, 1 - sum(law)]) > 1e-3
+    for lag in (1, 2, 15, 16, 17):
+        correlation = float(np.mean(noise[lag:] * noise[:-lag])) / 9
+        assert abs(correlation) < 5 / math.sqrt(noise.size)
+
+
+def test_a_target_beyond_every_renyi_order_is_refused_instead_of_searched_for() -> None:
+    features, labels = table(100)
+    with pytest.raises(ParameterError, match="^log_delta = .*batch= all rows"):
+        dp_sgd(features, labels, epsilon=F(1, 1000), log_delta=-3000.0, batch=50, **OPTIONS)
+    release = dp_sgd(features, labels, epsilon=F(1, 1000), log_delta=-3000.0, batch=100, **OPTIONS)
+    assert release.certificate.status is Status.PROVEN
 
 
 def risk(theta: Any, features: Any, labels: Any) -> float:

@@ -50,8 +50,7 @@ __all__ = [
 Rates: TypeAlias = Callable[[int], float]
 
 _NOISE_ENTRIES = 1 << 16
-_ENDLESS = 2.0**300
-"""A noise ratio with which nothing but the largest Rényi order limits δ."""
+_ENDLESS = 2.0**300  # a noise ratio with which only the largest Rényi order still limits δ
 
 
 def dp_sgd(
