@@ -69,7 +69,7 @@ def descent() -> list[Line]:
     features /= np.linalg.norm(features, axis=1, keepdims=True)
     labels = (features[:, 0] > 0).astype(np.float64)
     lines: list[Line] = []
-    for steps, batch in ((100, ROWS), (500, 1000)):
+    for steps, batch in ((100, ROWS), (2000, 1000)):
         size = {"steps": steps, "batch": batch}
         plain = best_of(3, partial(plain_sgd, features, 2 * labels - 1, **size))
         for name, function in (("Algorithm 4", pure_dp_sgd), ("C1", pure_dp_sgd_on_lattice)):

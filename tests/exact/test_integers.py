@@ -305,9 +305,8 @@ def test_all_subsets_are_alike(places: int, size: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("places", "size"), [(6, 2), (6, 3), (7, 5)])
-def test_a_million_subsets_are_all_alike(places: int, size: int) -> None:
-    assert subset_p_value(places, size, MILLION, SystemBits()) > 1e-6
+def test_a_million_subsets_are_all_alike() -> None:
+    assert subset_p_value(6, 3, MILLION, SystemBits()) > 1e-6
 
 
 def test_keeping_the_smallest_draws_is_not_a_uniform_subset() -> None:

@@ -292,7 +292,7 @@ class Recorder(Gradients):
         return np.zeros(3, dtype=np.int64)
 
 
-def recorded(batch: int, steps: int, variance: Fraction = F(100)) -> Recorder:
+def recorded(*, batch: int, steps: int, variance: int) -> Recorder:
     recorder = Recorder()
     descend(
         recorder,
@@ -309,7 +309,7 @@ def recorded(batch: int, steps: int, variance: Fraction = F(100)) -> Recorder:
 
 @pytest.mark.parametrize("batch", [1, 2, 3])
 def test_batches_are_uniform_subsets_independent_of_the_batch_before(batch: int) -> None:
-    batches = recorded(batch, 20_000).batches
+    batches = recorded(batch=batch, steps=20_000, variance=100).batches
     cells = list(combinations(range(4), batch))
     pairs = Counter(zip(batches[::2], batches[1::2], strict=True))
     counts = [pairs[pair] for pair in product(cells, cells)]
@@ -322,7 +322,7 @@ def test_every_step_has_fresh_noise_of_the_given_variance_also_across_blocks(
 ) -> None:
     monkeypatch.setattr(algorithm_03, "_NOISE_ENTRIES", 50)  # 16 steps, and one is left over
     steps = 20_001
-    noise = -np.diff(np.array(recorded(4, steps, F(9)).thetas), axis=0)
+    noise = -np.diff(np.array(recorded(batch=4, steps=steps, variance=9).thetas), axis=0)
     assert noise.shape == (steps - 1, 3)
     assert np.array_equal(noise, np.rint(noise))
     values = range(-12, 13)
@@ -336,7 +336,7 @@ def test_every_step_has_fresh_noise_of_the_given_variance_also_across_blocks(
 
 def test_a_target_beyond_every_renyi_order_is_refused_instead_of_searched_for() -> None:
     features, labels = table(100)
-    with pytest.raises(ParameterError, match="^log_delta = .*batch= all rows"):
+    with pytest.raises(ParameterError, match=r"^log_delta = .*batch= all rows"):
         dp_sgd(features, labels, epsilon=F(1, 1000), log_delta=-3000.0, batch=50, **OPTIONS)
     release = dp_sgd(features, labels, epsilon=F(1, 1000), log_delta=-3000.0, batch=100, **OPTIONS)
     assert release.certificate.status is Status.PROVEN

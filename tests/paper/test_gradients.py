@@ -172,7 +172,7 @@ class Homemade(Loss):
         {"loss": lambda theta, rows: np.zeros((len(rows), 9)), "clip": 1},
         {"loss": flaky, "clip": None},
     ],
-    ids=str,
+    ids=lambda case: "-".join(case),
 )
 def test_bad_parameters_are_refused(change: dict[str, Any]) -> None:
     options: dict[str, Any] = {"loss": Logistic(), "radius": 1, "data_norm": 1, **change}

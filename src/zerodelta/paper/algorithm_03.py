@@ -28,12 +28,12 @@ from zerodelta.mechanisms.integer_sums import add_exactly
 from zerodelta.paper.gradients import GradientFunction, Gradients, gradients_of
 from zerodelta.paper.losses import Floats, Loss
 from zerodelta.privacy.calibration import calibrate
-from zerodelta.privacy.claims import ApproxDP, Claim, GaussianDP
+from zerodelta.privacy.claims import RDP, ApproxDP, GaussianDP
 from zerodelta.privacy.issue import issue
 from zerodelta.privacy.parameters import as_at_least_zero, as_log_delta
 from zerodelta.privacy.release import Release
+from zerodelta.privacy.renyi import log_delta_at_order, saturated
 from zerodelta.privacy.step import Step
-from zerodelta.privacy.renyi import saturated
 from zerodelta.privacy.subsampling import subsampled_gaussian
 from zerodelta.privacy.threshold import safe_end
 from zerodelta.spaces import Ball
@@ -50,7 +50,6 @@ __all__ = [
 Rates: TypeAlias = Callable[[int], float]
 
 _NOISE_ENTRIES = 1 << 16
-_ENDLESS = 2.0**300  # a noise ratio with which only the largest Rényi order still limits δ
 
 
 def dp_sgd(
@@ -264,9 +263,13 @@ def _noise_ratio(
     t, target = as_positive(epsilon, "epsilon"), as_log_delta(log_delta)
     allowed = calibrate(epsilon=t, log_delta=target)
 
-    def claim(ratio: float) -> Claim:
-        if batch == rows:
-            return GaussianDP(mu_squared=steps / Fraction(ratio))
+    if batch == rows:
+        safe = float(steps / allowed.mu_squared)
+        while GaussianDP(mu_squared=steps / Fraction(safe)).log_delta(t) > target:
+            safe *= 1.0 + 2.0**-20
+        return Fraction(safe)
+
+    def claim(ratio: float) -> RDP:
         return subsampled_gaussian(
             rows=rows,
             batch=batch,
@@ -279,16 +282,12 @@ def _noise_ratio(
     def excess(ratio: float) -> float:
         return claim(ratio).log_delta(t) - target
 
-    if batch == rows:
-        safe = float(steps / allowed.mu_squared)
-        while excess(safe) > 0:
-            safe *= 1.0 + 2.0**-20
-        return Fraction(safe)
-    if excess(_ENDLESS) > 0:
+    limit = log_delta_at_order(Fraction(claim(1.0).curve.largest), Fraction(0), t)
+    if limit >= target:
         raise ParameterError(
             "log_delta",
             log_delta,
-            expected=f"above about {target + excess(_ENDLESS):.6g} for random batches",
+            expected=f"above {limit:.6g} for random batches and this epsilon",
             remedy="pass batch= all rows, or a larger epsilon",
         )
     # R(a) is nearly γ²a(e^μ² - 1) where its first term leads, and aρ/T is allowed

@@ -257,10 +257,7 @@ EXHIBITS: tuple[Entry, ...] = (
         "table",
         "Error of seven mechanisms before and after purification.",
         (_PAPER + "reproduce.run:reproduce", _PAPER + "reproduce.rates:summarise"),
-        (
-            _REPRODUCE + "the_json_has_a_slope_for_every_curve_beside_the_papers_power",
-            _REPRODUCE + "every_disagreement_is_listed_with_a_reason",
-        ),
+        (_REPRODUCE + "a_quick_run_writes_pictures_page_and_numbers",),
     ),
     Entry(
         "tab: dp_erm",

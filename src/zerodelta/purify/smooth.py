@@ -92,8 +92,9 @@ class SmoothMix(Purifier):
 
         The claim must cover the last step, so its cost is at least that step's own.
         """
+        rho = zcdp_cost(claim)
         covered = gaussian_share(claim) >= 2 * self.step_taken.rho
-        return covered and self.slack(epsilon, zcdp_cost(claim)) >= 0
+        return covered and self.slack(epsilon, rho) >= 0
 
     def slack(self, epsilon: Rational, rho: Rational) -> float:
         """Return by how many nats the condition holds, rounded down."""

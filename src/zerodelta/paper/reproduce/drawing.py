@@ -173,7 +173,7 @@ def draw_rates(experiment: Experiment, series: Sequence[Series], *, quick: bool)
     """Draw errors on log axes, a panel for each variable, slopes beside the paper's powers."""
     variables = list(dict.fromkeys(curve.variable for curve in series))
     with matplotlib.rc_context(_TEXT):
-        figure = _figure(3.5 * len(variables) + 0.4, 4.3)
+        figure = _figure(3.5 * len(variables) + 0.4, 4.7)
         panels = np.atleast_1d(figure.subplots(1, len(variables)))
         for axes, variable in zip(panels, variables, strict=True):
             chosen = [curve for curve in series if curve.variable == variable]
@@ -192,7 +192,12 @@ def draw_rates(experiment: Experiment, series: Sequence[Series], *, quick: bool)
                 axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))
             axes.grid(color="0.92")
             axes.legend(
-                frameon=False, fontsize=8, loc="best", title="slope (paper)", title_fontsize=8
+                frameon=False,
+                fontsize=8,
+                title="slope (paper)",
+                title_fontsize=8,
+                loc="lower left",
+                bbox_to_anchor=(0.0, 1.0),  # above the panel, where no curve is
             )
         panels[0].set_ylabel(experiment.quantity)
         handles = panels[0].get_legend_handles_labels()[0]
