@@ -159,9 +159,12 @@ def _residuals(theta: Floats, rows: Floats) -> Floats:
     return theta - rows
 
 
-_LOGARITHM = "the rate leaves out that ln(1/δ) grows with ln n and ln ε (the lattice gets finer)"
+_LOGARITHM = (
+    "the rate leaves out that ln(1/δ) grows with ln n and ln ε, because the lattice gets finer: "
+    "the exact μ alone makes it {}"
+)
 _FIXED_DELTA = (
-    "at a fixed δ the μ of (ε, δ) grows a little more slowly than ε (exact Gaussian profile)"
+    "at a fixed δ the μ of (ε, δ) grows more slowly than ε: the exact profile alone makes it {}"
 )
 _OFFSET = "ln(1/δ) has a part that does not grow with d, ln(1/ω), which counts while d is small"
 
@@ -205,13 +208,13 @@ SGD = Experiment(
         "before/epsilon": (0.5, 1),
         "modern/epsilon": (0.5, 1),
     },
-    repeats=4,
+    repeats=8,
     quick_repeats=1,
     measure=measure_sgd,
     reasons={
-        "before/epsilon": _FIXED_DELTA,
-        "n": _LOGARITHM,
-        "epsilon": _LOGARITHM,
+        "before/epsilon": _FIXED_DELTA.format("-0.92"),
+        "modern/n": _LOGARITHM.format("-0.93"),
+        "modern/epsilon": _LOGARITHM.format("-0.94"),
         "d": _OFFSET,
     },
 )
@@ -244,9 +247,9 @@ STRONGLY_CONVEX = Experiment(
     quick_repeats=2,
     measure=measure_strongly_convex,
     reasons={
-        "before/epsilon": _FIXED_DELTA,
-        "n": _LOGARITHM,
-        "epsilon": _LOGARITHM,
+        "before/epsilon": _FIXED_DELTA.format("-1.84"),
+        "modern/n": _LOGARITHM.format("-1.90"),
+        "modern/epsilon": _LOGARITHM.format("-1.91"),
         "d": _OFFSET,
     },
 )
@@ -284,9 +287,9 @@ FRANK_WOLFE = Experiment(
     quick_repeats=1,
     measure=measure_frank_wolfe,
     reasons={
-        "n": "the bound charges every step its worst gap; on a strongly convex loss a wrong vertex "
-        "is undone by later steps, and the error falls faster",
-        "epsilon": "as against n: the error falls faster than the bound",
+        "n": "without noise Frank-Wolfe converges like 1/T² on this loss (measured: 6e-5 after 100 "
+        "steps, where the bound 2Γ/(T+2) says 0.08), so the error falls faster than the worst case",
+        "epsilon": "as against n: the error falls faster than the worst case",
         "d": "ln d is not constant: ln(2d) grows 1.8-fold here, and with more vertices to "
         "choose from a step goes wrong more often",
     },
