@@ -229,7 +229,7 @@ def test_a_users_gradient_is_asserted_and_a_built_in_loss_is_proven(release: Any
 
     line = Ball(1, 1, norm=1)
     assert status() is Status.ASSERTED
-    assert status(rowwise=True) is Status.PROVEN
+    assert status(rowwise=True) is Status.ASSERTED
     assert status(loss=Squared(label_bound=1), domain=line) is Status.PROVEN
     assert status(loss=Mine(), domain=line) is Status.ASSERTED
 

@@ -108,7 +108,7 @@ def test_algorithm_14_is_within_its_zcdp_and_approximate_claims(rounds: int) -> 
     pairs = transcript_laws(CORNERS, 2, SQUARE, rounds=rounds, select=select, measure=measure)
     certificate = Certificate(
         claim=ApproxDP("1/2", -1.4),
-        steps=(counted(select.step(), rounds), counted(measure.step(), rounds)),
+        steps=(counted(select.step(), rounds, SQUARE), counted(measure.step(), rounds, SQUARE)),
     )
     assert verify(certificate)
     with ctx.workprec(200):
@@ -234,7 +234,7 @@ def test_the_binary_embedding_is_pure_on_all_neighbours(sample: int, rounds: int
 def test_dropping_the_mixing_is_not_certified() -> None:
     """The same rounds with a hundredth of the weight: the chain refuses."""
     plan = plan_multiset(rows=10, workload=SQUARE, epsilon=1, sample_size=3, rounds=4)
-    steps = (counted(plan.select.step(), 4), counted(plan.measure.step(), 4))
+    steps = (counted(plan.select.step(), 4, SQUARE), counted(plan.measure.step(), 4, SQUARE))
     good = Certificate(claim=PureDP(1), steps=(*steps, plan.channel.step()))
     assert verify(good)
     assert isinstance(plan.channel, FiniteMix)

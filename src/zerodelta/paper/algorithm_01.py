@@ -242,7 +242,14 @@ def corollary_1(*, rows: int, dimension: int, diameter: Rational = 1) -> Corolla
     >>> round(corollary_1(rows=100, dimension=2).log_delta, 3)
     -33.869
     """
-    n, d = as_count(rows, "rows", minimum=2), as_count(dimension, "dimension", minimum=1)
+    n, d = as_count(rows, "rows", minimum=1), as_count(dimension, "dimension", minimum=1)
+    if n == 1:
+        raise ParameterError(
+            "rows",
+            rows,
+            expected="at least 2 rows, because ω = 1/n² must be below 1",
+            remedy="pass mixing_weight and log_delta yourself, or more rows",
+        )
 
     def log_delta() -> arb:
         # theory A3: (16 C d n²)^d is not unit-consistent and exceeds 1 for small C: C = 1 here,

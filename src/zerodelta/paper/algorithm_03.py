@@ -114,6 +114,7 @@ def dp_sgd(
         steps=(plan.proof_step(),),
         bits=source,
         public=(f"the ball {plan.ball!r}", "the number of rows", "every number in the steps"),
+        assumed=plan.gradients.assumed(),
     )
     # theory A6.7: the average is all that is released; no iterate, loss or stopping decision.
     return Release(value=plan.run(source), certificate=certificate, error=plan.error())

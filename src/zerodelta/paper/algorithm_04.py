@@ -107,6 +107,7 @@ def pure_dp_sgd(
         steps=(plan.proof_step(), channel.step()),
         bits=source,
         public=(f"the ball {ball!r}", *_PUBLIC),
+        assumed=plan.gradients.assumed(),
     )
     # theory A6.8: the released point is projected back, so that the loss is defined there.
     return Release(
@@ -187,6 +188,7 @@ def pure_dp_sgd_on_lattice(
         steps=(plan.proof_step(), channel.step()),
         bits=source,
         public=(f"the ball {ball!r}", *_PUBLIC),
+        assumed=plan.gradients.assumed(),
     )
     return Release(
         value=channel.apply(plan.run(source), source),

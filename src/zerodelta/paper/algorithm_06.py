@@ -118,7 +118,7 @@ def approximate_frank_wolfe(
 
     **Neighbors**: replace-one; n is public.
     **Guarantee**: (ε, δ)-DP: T steps with ε₀ of `step_epsilon`, scores of sensitivity 2L₁‖C‖₁/n
-    (theory A11, C10.1, R2). `proven` for a built-in loss and for ``rowwise=True``; a function of
+    (theory A11, C10.1, R2). `proven` for a built-in loss; a function of
     batches is `asserted` to treat rows one by one.
     **Public**: n, the domain, `lipschitz`, T, `steps`. Longer gradients are clipped, a row on which
     the gradient fails counts as a zero gradient.

@@ -233,8 +233,8 @@ def pure_frank_wolfe(
 
     **Neighbors**: replace-one; n is public.
     **Guarantee**: pure (ε + ε')-DP, ε' = `extra_epsilon` = ε unless given: Theorem W on T steps of
-    the exponential mechanism that are (ε, δ)-DP together. `proven` for a built-in loss and for
-    ``rowwise=True``, else `asserted`.
+    the exponential mechanism that are (ε, δ)-DP together. `proven` for a built-in loss, else
+    `asserted`.
     **Public**: n, the domain, `lipschitz`, T, k, Φ, ω, ln δ, `steps`. Φ is drawn afresh, or passed:
     then it must not depend on the data.
     **Error**: that of Algorithm 6, plus L₁ 4√T ξ/√(1-e) if Φ is well conditioned, plus 2L₁‖C‖₁ with

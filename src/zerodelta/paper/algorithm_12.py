@@ -233,6 +233,8 @@ def _unknown(unknown: Any, space: Finite) -> int | None:
 
 def _counts(items: Any, space: Finite, unknown: int | None) -> tuple[Array, Array]:
     """Return the indices that occur and how often, from the items alone."""
+    if isinstance(items, np.ndarray) and items.ndim == 2 and items.shape[1] == 1:
+        items = items[:, 0]
     if space.options is None:
         keys = _numbers(items)
         valid = (keys >= 0) & (keys < space.size) & (keys == np.floor(keys))  # NaN: not valid

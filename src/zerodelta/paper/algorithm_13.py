@@ -15,7 +15,7 @@ from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball, lower, upper
 from zerodelta.exact.bits import BitSource, SystemBits
-from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
+from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.paper.sufficient_statistics import STEPS, Statistics
 from zerodelta.privacy.calibration import calibrate
 from zerodelta.privacy.claims import PureDP
@@ -23,6 +23,7 @@ from zerodelta.privacy.issue import issue
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_log_delta
 from zerodelta.privacy.release import Release
+from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.privacy.theorems.sufficient_statistics import joint_sensitivity_squared
 from zerodelta.purify.kernel import Body
 from zerodelta.purify.lattice_mix import GaussianMix
@@ -68,7 +69,7 @@ def paper_log_delta(
 ) -> float:
     """Return ln δ of δ = 2ω/(16 d^(3/2) R̃ n²)^d, rounded down; refuse where δ would exceed 1."""
     n, d = as_count(rows, "rows", minimum=1), as_count(dimension, "dimension", minimum=1)
-    weight, r = as_rational(mixing_weight, "mixing_weight"), as_positive(radius, "radius")
+    weight, r = as_weight(mixing_weight), as_positive(radius, "radius")
     value = lower(
         lambda: ball(2 * weight).log() - d * (ball(16 * r * n * n) * ball(d**3).sqrt()).log()
     )
@@ -149,11 +150,7 @@ def pure_adassp(
     rows, dimension = _shape(features, target)
     exact, extra = as_positive(epsilon, "epsilon"), as_positive(extra_epsilon, "extra_epsilon")
     ratio = _ratio(data_norm, target_bound)
-    weight = (
-        Fraction(1, max(2, rows) ** 2)
-        if mixing_weight is None
-        else as_rational(mixing_weight, "mixing_weight")
-    )
+    weight = Fraction(1, max(2, rows) ** 2) if mixing_weight is None else as_weight(mixing_weight)
     factor = _ridge_factor(dimension, failure)
     if log_delta is None:
         # the paper's Õ(1 + nε/d) names R̃ before δ and the noise are known: m ~ √d/ε
@@ -236,7 +233,8 @@ def lattice_adassp(
     """
     bits = SystemBits() if bits is None else bits
     rows, dimension = _shape(features, target)
-    exact, weight = as_positive(epsilon, "epsilon"), as_rational(mixing_weight, "mixing_weight")
+    exact, weight = as_positive(epsilon, "epsilon"), as_weight(mixing_weight)
+    ridge_factor = float(as_positive(ridge_factor, "ridge_factor"))
     steps = as_count(max(rows, 16) if resolution is None else resolution, "resolution", minimum=1)
     # the net in units of its spacing does not depend on the radius, so δ comes before the noise
     unit = GaussianMix(
@@ -247,7 +245,7 @@ def lattice_adassp(
         data_norm,
         target_bound,
         epsilon=exact,
-        log_delta=unit.log_delta_required(exact),
+        log_delta=min(unit.log_delta_required(exact), -(2.0**-20)),
         eigenvalue=False,
     )
     radius = trust_radius(

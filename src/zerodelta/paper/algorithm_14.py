@@ -21,12 +21,18 @@ from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.gaussian import RoundedGaussian
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.mechanisms.selection import ExponentialMechanism, Selection
-from zerodelta.paper.workloads import Workload, histogram, source_of
+from zerodelta.paper.workloads import (
+    Workload,
+    histogram,
+    source_of,
+    workload_assumptions,
+    workload_status,
+)
 from zerodelta.privacy.claims import ZCDP, ApproxDP, Claim
 from zerodelta.privacy.issue import issue
 from zerodelta.privacy.parameters import as_log_delta
 from zerodelta.privacy.release import Release
-from zerodelta.privacy.step import Step
+from zerodelta.privacy.step import Step, weakest
 
 __all__ = [
     "Measurement",
@@ -183,12 +189,12 @@ def run(
     )
 
 
-def counted(step: Step, count: int) -> Step:
-    """Return the step, taken `count` times."""
+def counted(step: Step, count: int, workload: Workload) -> Step:
+    """Return the step, taken `count` times; it stands on the caller's word if the workload does."""
     return Step(
         theorem=step.theorem,
         numbers={**step.numbers, "count": count},
-        status=step.status,
+        status=weakest([step.status, workload_status(workload)]),
         neighbors=step.neighbors,
     )
 
@@ -260,9 +266,10 @@ def _release(
     measure = RoundedLaplace.for_epsilon(epsilon=share, sensitivity=workload.bound)
     certificate = issue(
         claim=claim,
-        steps=(counted(select.step(), rounds), counted(measure.step(), rounds)),
+        steps=tuple(counted(step, rounds, workload) for step in (select.step(), measure.step())),
         bits=source,
         public=("the workload", "the number of rounds", "the number of rows"),
+        assumed=workload_assumptions(workload),
     )
     counts, n = histogram(data, workload), data.rows
     average = run(counts, workload, rounds=rounds, select=select, measure=measure, bits=source)

@@ -33,7 +33,7 @@ from zerodelta.paper.algorithm_14 import (
     run,
 )
 from zerodelta.paper.algorithm_15 import proportional_sampling
-from zerodelta.paper.workloads import Workload, histogram, source_of
+from zerodelta.paper.workloads import Workload, histogram, source_of, workload_assumptions
 from zerodelta.privacy.calibration import calibrate
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.issue import issue
@@ -112,12 +112,14 @@ class Plan:
         decode: Callable[..., Any],
     ) -> Release:
         """Certify, run MWEM, sample, purify."""
-        steps = (self.select.step(), self.measure.step())
+        taken = (self.select.step(), self.measure.step())
+        steps = tuple(counted(step, self.rounds, self.workload) for step in taken)
         certificate = issue(
             claim=PureDP(self.epsilon),
-            steps=(*(counted(step, self.rounds) for step in steps), self.channel.step()),
+            steps=(*steps, self.channel.step()),
             bits=bits,
             public=("the workload", "rounds, sample size and mixing", "the number of rows"),
+            assumed=workload_assumptions(self.workload),
         )
         average = run(
             histogram(data, self.workload),

@@ -96,7 +96,7 @@ def frank_wolfe_pure(
 
     **Neighbors**: replace-one; n is public.
     **Guarantee**: pure ε-DP by basic composition (C2, C10.7), or by Theorem B1 with N = |S|^T.
-    `proven` for a built-in loss and for ``rowwise=True``, else `asserted`.
+    `proven` for a built-in loss, else `asserted`.
     **Public**: n, the domain, `lipschitz`, T, `steps`. Longer gradients are clipped, a row on which
     the gradient fails counts as a zero gradient.
     **Error**: 2Γ/(T+2) + 4 L₁ ‖C‖₁ T ln|S|/(n ε) above the minimum, for convex losses, up to

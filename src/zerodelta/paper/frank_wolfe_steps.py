@@ -67,7 +67,7 @@ class Descent:
         source, polytope = _source(features, labels), as_polytope(domain)
         polytope.lattice(lipschitz, steps)  # refuses what is malformed
         gradient = _gradient(loss, polytope, len(source.columns))
-        proven = rowwise or type(loss) in _ROW_BY_ROW
+        proven = type(loss) in _ROW_BY_ROW  # a function may have a memory, even row by row
         return Descent(
             source=source,
             gradient=gradient,

@@ -50,6 +50,12 @@ class Gradients(ABC):
     """What one integer step stands for."""
     status: Status
 
+    def assumed(self) -> tuple[str, ...]:
+        """Return what a certificate must list as the caller's word."""
+        if self.status is Status.PROVEN:
+            return ()
+        return ("gradient(theta, rows) makes of each row something that depends on that row only",)
+
     @property
     def lipschitz(self) -> Fraction:
         """The norm to which gradients are clipped."""

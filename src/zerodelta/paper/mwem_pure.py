@@ -14,7 +14,7 @@ from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.paper.algorithm_14 import counted, expected_error, run
-from zerodelta.paper.workloads import Workload, histogram, source_of
+from zerodelta.paper.workloads import Workload, histogram, source_of, workload_assumptions
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.issue import issue
 from zerodelta.privacy.release import Release
@@ -96,9 +96,10 @@ def pure_mwem(
     select, measure = round_mechanisms(epsilon=target, rounds=rounds, workload=workload)
     certificate = issue(
         claim=PureDP(target),
-        steps=(counted(select.step(), rounds), counted(measure.step(), rounds)),
+        steps=tuple(counted(step, rounds, workload) for step in (select.step(), measure.step())),
         bits=source,
         public=("the workload", "the number of rounds", "the number of rows"),
+        assumed=workload_assumptions(workload),
     )
     counts = histogram(data, workload)
     value = run(counts, workload, rounds=rounds, select=select, measure=measure, bits=source)

@@ -287,14 +287,14 @@ class CustomQuery(StableQuery):
         """Return the caller's distance, rounded down."""
         _needed(self.stability, "stability")
         real = float((bound - self.grid.dimension) * self._side)
-        found = _number(_quietly(self.stability, rows, real))
-        return 0 if found is None else max(0, math.floor(min(found, 2.0**53)))
+        found: float | None = _quietly(_number, _quietly(self.stability, rows, real))
+        return 0 if found is None else math.floor(max(0.0, min(found, 2.0**53)))
 
     def local_sensitivity(self, rows: Any) -> int:
         """Return the caller's local sensitivity in cells, at most the whole grid."""
         _needed(self.local, "local")
         whole = (self.grid.cells - 1) * self.grid.dimension
-        found = _number(_quietly(self.local, rows))
+        found: float | None = _quietly(_number, _quietly(self.local, rows))
         if found is None:
             return whole
         cells = math.ceil(max(0.0, min(found / float(self._side), float(whole))))
@@ -337,13 +337,12 @@ def _quietly(function: Callable[..., Any] | None, *arguments: Any) -> Any:
         warnings.simplefilter("ignore")
         try:
             return function(*arguments) if function is not None else None
-        except (Exception, SystemExit):
+        except KeyboardInterrupt:  # the person at the keyboard, not the data
+            raise
+        except BaseException:
             return None
 
 
 def _number(value: Any) -> float | None:
-    try:
-        number = float(value)
-    except Exception:
-        return None
+    number = float(value)
     return None if math.isnan(number) else number

@@ -21,8 +21,17 @@ from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import as_count
+from zerodelta.privacy.step import Status
 
-__all__ = ["LinearQueries", "Marginals", "Workload", "histogram", "source_of"]
+__all__ = [
+    "LinearQueries",
+    "Marginals",
+    "Workload",
+    "histogram",
+    "source_of",
+    "workload_assumptions",
+    "workload_status",
+]
 
 Counts: TypeAlias = npt.NDArray[np.int64]
 Weights: TypeAlias = npt.NDArray[np.float64]
@@ -31,6 +40,18 @@ _MOST_DIMENSIONS = 20
 """The distribution over {0,1}^d is held in memory: 8 MB at d = 20."""
 
 _MOST_ENTRIES = 1 << 26
+
+
+def workload_status(workload: Workload) -> Status:
+    """Return PROVEN for our own workloads; a caller's class is the caller's word."""
+    return Status.PROVEN if type(workload) in (Marginals, LinearQueries) else Status.ASSERTED
+
+
+def workload_assumptions(workload: Workload) -> tuple[str, ...]:
+    """Return what a certificate must list as assumed."""
+    if workload_status(workload) is Status.PROVEN:
+        return ()
+    return ("the workload's keys treat rows one by one, and its answers stay within its bound",)
 
 
 class Workload(ABC):

@@ -1,0 +1,109 @@
+"""Whatever rests on the caller's own code is asserted, said so, and cannot raise through."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from zerodelta.exact.bits import ReplayBits
+from zerodelta.paper.algorithm_03 import dp_sgd
+from zerodelta.paper.algorithm_10 import free_propose_test_release
+from zerodelta.paper.algorithm_12 import mode
+from zerodelta.paper.algorithm_13 import lattice_adassp
+from zerodelta.paper.mwem_pure import pure_mwem
+from zerodelta.paper.stable_queries import CustomQuery
+from zerodelta.paper.workloads import LinearQueries, Marginals
+from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.step import Status
+from zerodelta.spaces import Box
+
+BITS = ReplayBits("word")
+
+
+class Homemade(Marginals):  # type: ignore[misc]
+    """A caller's own workload, which may claim a bound that is not true."""
+
+
+def test_a_callers_workload_is_asserted_and_said_to_be() -> None:
+    rows = np.array([[0, 1], [1, 1], [1, 0]])
+    ours = pure_mwem(rows, workload=Marginals(dimension=2), epsilon=1, rounds=1, bits=BITS)
+    theirs = pure_mwem(rows, workload=Homemade(dimension=2), epsilon=1, rounds=1, bits=BITS)
+    assert ours.certificate.status is Status.PROVEN
+    assert ours.certificate.assumed == ()
+    assert theirs.certificate.status is Status.ASSERTED
+    assert len(theirs.certificate.assumed) == 1
+
+
+def test_our_own_query_tables_are_proven() -> None:
+    workload = LinearQueries(np.array([[0, 1], [1, 0]]))
+    release = pure_mwem(np.array([0, 1, 1]), workload=workload, epsilon=1, rounds=1, bits=BITS)
+    assert release.certificate.status is Status.PROVEN
+
+
+def test_a_callers_gradient_is_listed_as_assumed() -> None:
+    def gradient(theta: Any, rows: Any) -> Any:
+        return np.tile(theta, (len(rows), 1))
+
+    release = dp_sgd(
+        np.zeros((20, 2)),
+        None,
+        loss=gradient,
+        epsilon=1,
+        log_delta=-10.0,
+        radius=1,
+        data_norm=1,
+        clip=1,
+        dimension=2,
+        steps=2,
+        bits=BITS,
+    )
+    assert release.certificate.status is Status.ASSERTED
+    assert len(release.certificate.assumed) == 1
+
+
+@pytest.mark.parametrize("answer", [-math.inf, math.inf, math.nan, "x", None])
+def test_any_distance_a_callers_function_returns_is_mapped(answer: Any) -> None:
+    query = CustomQuery(
+        function=lambda rows: 0.5,
+        grid=Box(0, 1).grid(11),
+        stability=lambda rows, bound: answer,
+    )
+    release = free_propose_test_release(
+        [1.0, 2.0], query=query, proposed_bound="1/10", epsilon=1, bits=BITS
+    )
+    assert np.all((release.value >= 0) & (release.value <= 1))
+
+
+@pytest.mark.parametrize("error", [SystemExit, GeneratorExit, ValueError])
+def test_no_exception_of_a_callers_function_surfaces(error: type[BaseException]) -> None:
+    def fail(rows: Any, bound: float = 0.0) -> float:
+        raise error("row 7")
+
+    query = CustomQuery(function=fail, grid=Box(0, 1).grid(11), stability=fail)
+    release = free_propose_test_release(
+        [1.0, 2.0], query=query, proposed_bound="1/10", epsilon=1, bits=BITS
+    )
+    assert np.all((release.value >= 0) & (release.value <= 1))
+
+
+@pytest.mark.parametrize(("epsilon", "rows"), [(10, 16), (20, 200)])
+def test_regression_at_a_large_epsilon_needs_no_delta(epsilon: int, rows: int) -> None:
+    features, target = np.full((rows, 1), 0.5), np.full(rows, 0.5)
+    release = lattice_adassp(
+        features,
+        target,
+        data_norm=1,
+        target_bound=1,
+        epsilon=epsilon,
+        mixing_weight="0.01",
+        bits=BITS,
+    )
+    assert release.certificate.claim == PureDP(epsilon)
+
+
+def test_a_column_of_items_is_read_as_its_items() -> None:
+    items = np.array([["a"]] * 300 + [["b"]] * 3)
+    assert mode(items, universe=["a", "b"], epsilon=5, bits=BITS).value == "a"
