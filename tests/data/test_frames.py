@@ -69,3 +69,11 @@ def test_a_lazy_frame_is_refused_with_the_remedy() -> None:
     polars = pytest.importorskip("polars")
     with pytest.raises(ParameterError, match=r"collect\(\)"):
         ArraySource(polars.LazyFrame({"a": [1.0]}))
+
+
+def test_an_integer_beyond_floats_in_an_arrow_column_does_not_raise() -> None:
+    """A checked cast of the whole column would raise, and name the value, because of one row."""
+    arrow = pytest.importorskip("pyarrow")
+    table = arrow.table({"a": [1, 2, 2**53 + 1]})
+    (block,) = ArraySource(table).blocks()
+    assert block.reshape(-1).tolist() == [1.0, 2.0, float(2**53 + 1)]
