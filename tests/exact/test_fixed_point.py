@@ -239,7 +239,10 @@ def test_values_raise_and_warn_nothing_even_when_numpy_is_told_to() -> None:
     with np.errstate(all="raise"):
         for norm in NORMS:
             for center in (0, 2**1000, -(2**1000)):
-                ball(4, norm, 2**53, center=center).quantize(adversarial_rows(4))
+                rows = adversarial_rows(4)
+                found = ball(4, norm, 2**53, center=center).quantize(rows)
+                assert found.shape == rows.shape
+                assert not found[~np.isfinite(rows).all(axis=1)].any()
 
 
 def float_clip(rows: Array, norm: float, steps: int) -> Array:
