@@ -26,13 +26,13 @@ from zerodelta.paper.baselines import (
     laplace_noisy_descent,
     laplace_steps,
 )
-from zerodelta.paper.gradients import LinearGradients
-from zerodelta.paper.losses import Logistic, Squared
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.step import Status
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball
+from zerodelta.study.gradients import LinearGradients
+from zerodelta.study.losses import Logistic, Squared
 
 F = Fraction
 

@@ -36,14 +36,14 @@ from zerodelta.paper.algorithm_03 import (
     printed_parameters,
 )
 from zerodelta.paper.algorithm_04 import lattice_channel, pure_dp_sgd, pure_dp_sgd_on_lattice
-from zerodelta.paper.gradients import Gradients, gradients_of
-from zerodelta.paper.losses import Hinge, Logistic, Squared
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.step import Status
 from zerodelta.privacy.verify import verify
 from zerodelta.purify.lattice_mix import GaussianMix
 from zerodelta.spaces import Ball
+from zerodelta.study.gradients import Gradients, gradients_of
+from zerodelta.study.losses import Hinge, Logistic, Squared
 
 F = Fraction
 

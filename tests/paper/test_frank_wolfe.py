@@ -23,13 +23,13 @@ from zerodelta.paper.frank_wolfe_pure import (
     frank_wolfe_pure,
     transcript_step_epsilon,
 )
-from zerodelta.paper.losses import Loss, Squared
 from zerodelta.paper.polytopes import Hull, L1Ball
 from zerodelta.privacy.claims import ApproxDP, PureDP
 from zerodelta.privacy.composition import history
 from zerodelta.privacy.step import Status
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball
+from zerodelta.study.losses import Loss, Squared
 
 PLANE = Ball(2, 1, norm=1)
 DATA = np.tile([0.5, -1.0], (3000, 1))

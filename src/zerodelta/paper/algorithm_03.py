@@ -25,8 +25,6 @@ from zerodelta.exact.integers import uniform_subset
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.gaussian import RoundedGaussian
 from zerodelta.mechanisms.integer_sums import add_exactly
-from zerodelta.paper.gradients import GradientFunction, Gradients, gradients_of
-from zerodelta.paper.losses import Floats, Loss
 from zerodelta.privacy.calibration import calibrate
 from zerodelta.privacy.claims import RDP, ApproxDP, GaussianDP
 from zerodelta.privacy.issue import issue
@@ -37,6 +35,8 @@ from zerodelta.privacy.step import Step
 from zerodelta.privacy.subsampling import subsampled_gaussian
 from zerodelta.privacy.threshold import safe_end
 from zerodelta.spaces import Ball
+from zerodelta.study.gradients import GradientFunction, Gradients, gradients_of
+from zerodelta.study.losses import Floats, Loss
 
 __all__ = [
     "Descent",
@@ -81,7 +81,7 @@ def dp_sgd(
     **Error**: `Descent.error`, the convergence bound on the excess empirical risk for convex losses
     that really are L-Lipschitz.
 
-    >>> from zerodelta.paper.losses import Squared
+    >>> from zerodelta.study.losses import Squared
     >>> x = np.linspace(-1, 1, 200).reshape(-1, 1)
     >>> release = dp_sgd(
     ...     x, x[:, 0] / 2, loss=Squared(label_bound=1), data_norm=1, radius=1,

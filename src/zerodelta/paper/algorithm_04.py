@@ -14,14 +14,14 @@ from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.paper.algorithm_01 import channel_for, corollary_1
 from zerodelta.paper.algorithm_03 import plan_descent
-from zerodelta.paper.gradients import GradientFunction, gradients_of
-from zerodelta.paper.losses import Loss
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.issue import issue
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.purify.lattice_mix import GaussianMix
 from zerodelta.spaces import Ball
+from zerodelta.study.gradients import GradientFunction, gradients_of
+from zerodelta.study.losses import Loss
 
 __all__ = ["default_resolution", "lattice_channel", "pure_dp_sgd", "pure_dp_sgd_on_lattice"]
 
@@ -57,7 +57,7 @@ def pure_dp_sgd(
     **Error**: excess empirical risk, the bound of the run plus L times the purifier's rms.
 
     >>> import numpy as np
-    >>> from zerodelta.paper.losses import Squared
+    >>> from zerodelta.study.losses import Squared
     >>> x = np.linspace(-1, 1, 200).reshape(-1, 1)
     >>> release = pure_dp_sgd(
     ...     x, x[:, 0] / 2, loss=Squared(label_bound=1), data_norm=1, radius=1,
@@ -146,7 +146,7 @@ def pure_dp_sgd_on_lattice(
     **Error**: excess empirical risk, the bound of the run plus L times rounding and mixing.
 
     >>> import numpy as np
-    >>> from zerodelta.paper.losses import Squared
+    >>> from zerodelta.study.losses import Squared
     >>> x = np.linspace(-1, 1, 200).reshape(-1, 1)
     >>> release = pure_dp_sgd_on_lattice(
     ...     x, x[:, 0] / 2, loss=Squared(label_bound=1), data_norm=1, radius=1,

@@ -15,7 +15,6 @@ from zerodelta.exact.arb import ball, lower
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.paper.frank_wolfe_steps import Descent, GradientFunction
-from zerodelta.paper.losses import Loss
 from zerodelta.paper.polytopes import Domain
 from zerodelta.privacy.calibration import calibrate
 from zerodelta.privacy.claims import ApproxDP, PureDP
@@ -23,6 +22,7 @@ from zerodelta.privacy.composition import history
 from zerodelta.privacy.issue import issue
 from zerodelta.privacy.parameters import as_log_delta
 from zerodelta.privacy.release import Release
+from zerodelta.study.losses import Loss
 
 __all__ = [
     "Composition",

@@ -21,7 +21,6 @@ from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.paper.algorithm_06 import Composition, step_epsilon
 from zerodelta.paper.algorithm_08 import recovery_error, sparse_recovery
 from zerodelta.paper.frank_wolfe_steps import Descent, GradientFunction
-from zerodelta.paper.losses import Loss
 from zerodelta.paper.polytopes import Floats, L1Ball
 from zerodelta.privacy.claims import ApproxDP, PureDP
 from zerodelta.privacy.issue import issue
@@ -30,6 +29,7 @@ from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.purify.kernel import Body
 from zerodelta.purify.wasserstein import AlgorithmOne, laplace_scale
 from zerodelta.spaces import Ball
+from zerodelta.study.losses import Loss
 
 __all__ = [
     "gaussian_sketch",

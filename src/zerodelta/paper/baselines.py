@@ -18,13 +18,13 @@ from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.mechanisms.selection import ExponentialMechanism
 from zerodelta.paper.algorithm_03 import descend
-from zerodelta.paper.gradients import GradientFunction, LinearGradients, gradients_of
-from zerodelta.paper.losses import Floats, Loss
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.issue import issue
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.spaces import Ball
+from zerodelta.study.gradients import GradientFunction, LinearGradients, gradients_of
+from zerodelta.study.losses import Floats, Loss
 
 __all__ = ["exponential_mechanism_on_grid", "grid_points", "laplace_noisy_descent", "laplace_steps"]
 
@@ -55,7 +55,7 @@ def laplace_noisy_descent(
     **Public**: everything but rows and labels.
     **Error**: the lemma's bound on the excess empirical risk, 2C√(n²L² + 2dσ²)/(n√T).
 
-    >>> from zerodelta.paper.losses import Squared
+    >>> from zerodelta.study.losses import Squared
     >>> x = np.linspace(-1, 1, 200).reshape(-1, 1)
     >>> release = laplace_noisy_descent(
     ...     x, x[:, 0] / 2, loss=Squared(label_bound=1), data_norm=1, radius=1, epsilon=1
@@ -146,7 +146,7 @@ def exponential_mechanism_on_grid(
     **Public**: everything but rows and labels.
     **Error**: excess empirical risk, 4Lr ln(points)/(nε) plus L times half a cell's diagonal.
 
-    >>> from zerodelta.paper.losses import Squared
+    >>> from zerodelta.study.losses import Squared
     >>> x = np.linspace(-1, 1, 200).reshape(-1, 1)
     >>> release = exponential_mechanism_on_grid(
     ...     x, x[:, 0] / 2, loss=Squared(label_bound=1), data_norm=1, radius=1, epsilon=1, cells=41

@@ -19,7 +19,6 @@ from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.paper.algorithm_05 import curvature
 from zerodelta.paper.algorithm_06 import step_epsilon
 from zerodelta.paper.frank_wolfe_steps import Descent, GradientFunction
-from zerodelta.paper.losses import Loss
 from zerodelta.paper.polytopes import Domain, as_polytope
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.issue import issue
@@ -27,6 +26,7 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.purify.mix import FiniteMix
 from zerodelta.spaces import Finite
+from zerodelta.study.losses import Loss
 
 __all__ = ["Method", "best_iterations", "frank_wolfe_pure", "transcript_step_epsilon"]
 

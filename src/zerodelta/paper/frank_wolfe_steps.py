@@ -20,9 +20,9 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, Selection
 from zerodelta.paper.algorithm_05 import curvature, optimisation_error
-from zerodelta.paper.losses import Hinge, Huber, Logistic, Loss, Squared
 from zerodelta.paper.polytopes import Domain, Floats, Polytope, as_polytope
 from zerodelta.privacy.step import Status, Step
+from zerodelta.study.losses import Hinge, Huber, Logistic, Loss, Squared
 
 __all__ = ["Descent", "GradientFunction"]
 

@@ -14,9 +14,9 @@ from zerodelta.exact.bits import ReplayBits
 from zerodelta.paper.algorithm_01 import corollary_1
 from zerodelta.paper.algorithm_04 import pure_dp_sgd
 from zerodelta.paper.baselines import exponential_mechanism_on_grid, laplace_noisy_descent
-from zerodelta.paper.losses import Hinge
 from zerodelta.paper.reproduce.erm_rows import RADIUS, balanced_steps, linear_excess, two_points
 from zerodelta.paper.reproduce.rates import Experiment, Point
+from zerodelta.study.losses import Hinge
 
 __all__ = ["RUN_TIME", "UTILITY"]
 

@@ -20,9 +20,9 @@ from zerodelta.errors import ParameterError
 from zerodelta.exact.exact_sums import IntegerArray, arithmetic, exact_product, exact_sum
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.paper.losses import Floats, Hinge, Huber, Logistic, Loss, Squared
 from zerodelta.privacy.step import Status
 from zerodelta.spaces import Ball
+from zerodelta.study.losses import Floats, Hinge, Huber, Logistic, Loss, Squared
 
 __all__ = ["CallableGradients", "GradientFunction", "Gradients", "LinearGradients", "gradients_of"]
 

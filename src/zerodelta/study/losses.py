@@ -1,4 +1,4 @@
-"""Losses of a linear predictor ⟨θ, x⟩ for the paper's DP-ERM (`sec:dp-erm`), and their gradients.
+"""Losses of a linear predictor ⟨θ, x⟩ of empirical risk minimisation, and their gradients.
 
 A loss is a function of one margin and one label, so the gradient of a row is its slope times the
 row. Everything is elementwise: what is computed from a row never depends on another row.

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from zerodelta.errors import ParameterError
-from zerodelta.paper.gradients import LinearGradients, gradients_of
-from zerodelta.paper.losses import Hinge, Huber, Logistic, Loss, Squared
 from zerodelta.privacy.step import Status
+from zerodelta.study.gradients import LinearGradients, gradients_of
+from zerodelta.study.losses import Hinge, Huber, Logistic, Loss, Squared
 
 LOSSES: dict[str, Loss] = {
     "logistic": Logistic(),
