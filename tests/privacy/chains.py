@@ -16,7 +16,7 @@ from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems.smoothing import GaussianStep
 from zerodelta.purify.channel import Purifier, smallest_epsilon
 from zerodelta.purify.kernel import Body, KernelMix
-from zerodelta.purify.lattice_mix import GaussianMix, GridMix, LaplaceMix, WindowMix
+from zerodelta.purify.lattice_mix import GaussianMix, GridMix, LaplaceMix, UnequalGridMix, WindowMix
 from zerodelta.purify.mix import FiniteMix, PriorMix, ProfileMix
 from zerodelta.purify.smooth import SmoothMix
 from zerodelta.purify.transport import NumericalError
@@ -92,6 +92,10 @@ CHANNELS: dict[str, Chain] = {
         PriorMix(space=zd.Finite(3), mixing_weight=CENT, prior=(1, 5, 9)), zd.ApproxDP("1/2", -6.0)
     ),
     "Box": purified(GridMix(lattice=GRID, mixing_weight=CENT), GAUSSIAN),
+    "Box with unequal sides": purified(
+        UnequalGridMix(lattice=zd.Box(0, [1, 9, 9]).unequal_grid([11, 99, 99]), mixing_weight=CENT),
+        GAUSSIAN,
+    ),
     "window": purified(WindowMix(lattice=GRID, mixing_weight=CENT, window=7), GAUSSIAN),
     "Ball linf": purified(
         GridMix(lattice=zd.Ball(2, 1, norm=math.inf).grid(64), mixing_weight=CENT),

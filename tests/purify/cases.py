@@ -11,7 +11,7 @@ from purify.channel_laws import body_of
 from zerodelta.privacy.claims import ApproxDP
 from zerodelta.purify.channel import Mixing
 from zerodelta.purify.kernel import KernelMix
-from zerodelta.purify.lattice_mix import GaussianMix, GridMix, LaplaceMix, WindowMix
+from zerodelta.purify.lattice_mix import GaussianMix, GridMix, LaplaceMix, UnequalGridMix, WindowMix
 from zerodelta.purify.mix import FiniteMix, PriorMix
 from zerodelta.purify.wasserstein import AlgorithmOne, AlgorithmTwo, laplace_scale
 from zerodelta.spaces import Ball, Box, Finite
@@ -28,6 +28,10 @@ MIXING: dict[str, Mixing] = {
     "grid-1d": GridMix(lattice=Box(-1, "1/3").grid(4), mixing_weight=W),
     "grid-2d": GridMix(lattice=Box([0, -1], [1, 1]).grid(2), mixing_weight=W),
     "grid-2d-9": GridMix(lattice=Box([0, -1], [1, 1]).grid(3), mixing_weight=F(1, 3)),
+    "sides-2d": UnequalGridMix(lattice=Box([0, -1], [1, 5]).unequal_grid([2, 3]), mixing_weight=W),
+    "sides-3d": UnequalGridMix(
+        lattice=Box(0, [1, 2, 1]).unequal_grid([1, 4, 2]), mixing_weight=F(1, 3)
+    ),
     "window-1d": WindowMix(lattice=Box(0, 1).grid(5), mixing_weight=W, window=3),
     "window-1d-even": WindowMix(lattice=Box(0, 1).grid(4), mixing_weight=W, window=2),
     "window-2d": WindowMix(lattice=Box(0, 1, dimension=2).grid(3), mixing_weight=W, window=2),

@@ -35,13 +35,14 @@ from zerodelta.audit.exact import ExpRational
 from zerodelta.exact.arb import ball
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.purify.kernel import Body, KernelMix
-from zerodelta.purify.lattice_mix import GaussianMix, GridMix, LaplaceMix, WindowMix
+from zerodelta.purify.lattice_mix import GaussianMix, GridMix, LaplaceMix, UnequalGridMix, WindowMix
 from zerodelta.purify.mix import FiniteMix, PriorMix, ProfileMix
 from zerodelta.purify.wasserstein import AlgorithmOne, AlgorithmTwo
 from zerodelta.spaces import BallLattice, GridLattice
+from zerodelta.spaces.lattices import UnequalGrid
 
 Row: TypeAlias = dict[Any, Any]
-Lattice: TypeAlias = GridLattice | BallLattice
+Lattice: TypeAlias = GridLattice | UnequalGrid | BallLattice
 
 
 def mixed(kept: Row, drawn: Row, weight: Fraction) -> Row:
@@ -76,11 +77,13 @@ def _finite(purifier: Any, value: Any, _: int | None) -> Row:
     return mixed({purifier.space.index(value): Fraction(1)}, drawn, purifier.mixing_weight)
 
 
-def _cells(lattice: GridLattice) -> list[tuple[int, ...]]:
+def _cells(lattice: GridLattice | UnequalGrid) -> list[tuple[int, ...]]:
+    if isinstance(lattice, UnequalGrid):
+        return list(itertools.product(*map(range, lattice.cells)))
     return list(itertools.product(range(lattice.cells), repeat=lattice.dimension))
 
 
-def _grid(purifier: GridMix, value: Any, _: int | None) -> Row:
+def _grid(purifier: GridMix | UnequalGridMix, value: Any, _: int | None) -> Row:
     cells = _cells(purifier.lattice)
     drawn = dict.fromkeys(cells, Fraction(1, len(cells)))
     kept = {_point(purifier.lattice.quantize(value)): Fraction(1)}
@@ -185,6 +188,7 @@ _ROWS: dict[type, Callable[[Any, Any, int | None], Row]] = {
     PriorMix: _finite,
     ProfileMix: _finite,
     GridMix: _grid,
+    UnequalGridMix: _grid,
     WindowMix: _window,
     GaussianMix: _gaussian,
     LaplaceMix: _laplace,
@@ -199,7 +203,7 @@ _ROWS: dict[type, Callable[[Any, Any, int | None], Row]] = {
 
 def lattice_points(lattice: Lattice) -> list[tuple[int, ...]]:
     """All integer vectors of a small lattice, by brute force."""
-    if isinstance(lattice, GridLattice):
+    if isinstance(lattice, (GridLattice, UnequalGrid)):
         return _cells(lattice)
     most = range(-lattice.bound, lattice.bound + 1)
     power = 1 if lattice.norm == 1 else 2
@@ -272,7 +276,7 @@ def fit(purifier: Any, value: Any, law: Row, draws: int, apply: Any = None) -> F
     return Fit(p_value, outside)
 
 
-def body_of(lattice: Lattice) -> Body:
+def body_of(lattice: GridLattice | BallLattice) -> Body:
     """A lattice's body."""
     return Body(lattice=lattice)
 

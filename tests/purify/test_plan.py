@@ -21,7 +21,7 @@ from mpmath import mp, mpf
 import zerodelta as zd
 from zerodelta.errors import GuaranteeError, ParameterError
 from zerodelta.purify.kernel import KernelMix
-from zerodelta.purify.lattice_mix import GaussianMix, GridMix, LaplaceMix
+from zerodelta.purify.lattice_mix import GaussianMix, GridMix, LaplaceMix, UnequalGridMix
 from zerodelta.purify.mix import FiniteMix
 
 SPACES: dict[str, Any] = {
@@ -64,6 +64,8 @@ def log_mass(purifier: Any, size: int | None) -> mpf:
         return mp.log(size)
     if isinstance(purifier, GridMix):
         return purifier.lattice.dimension * mp.log(purifier.lattice.cells)
+    if isinstance(purifier, UnequalGridMix):
+        return mp.fsum(mp.log(cells) for cells in purifier.lattice.cells)
     if isinstance(purifier, KernelMix):
         d, width = purifier.body.lattice.dimension, 2 * purifier.body.radius
         return d * (1 + mp.log(width / (d * real(purifier.scale))))
@@ -167,8 +169,8 @@ def test_the_mixing_weight_never_exceeds_the_failure_probability(
 
 def fineness(plan: zd.Plan) -> float:
     purifier: Any = plan.purifier
-    if isinstance(purifier, GridMix):
-        return 1 / purifier.lattice.cells
+    if isinstance(purifier, (GridMix, UnequalGridMix)):
+        return float(np.max(purifier.lattice.box.widths() / purifier.lattice.counts))
     return float(purifier.lattice.spacing)
 
 

@@ -17,7 +17,7 @@ from spaces.garbage import GARBAGE, Lies, anything, objects
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.privacy.theorems.smoothing import GaussianStep
 from zerodelta.purify.kernel import Body, KernelMix
-from zerodelta.purify.lattice_mix import GaussianMix, GridMix, LaplaceMix, WindowMix
+from zerodelta.purify.lattice_mix import GaussianMix, GridMix, LaplaceMix, UnequalGridMix, WindowMix
 from zerodelta.purify.mix import FiniteMix, PriorMix, ProfileMix
 from zerodelta.purify.smooth import SmoothMix
 from zerodelta.purify.transport import NumericalError
@@ -39,6 +39,11 @@ SPACES: dict[str, Any] = {
     "tiny ball": zd.Ball(2, 1e-100),
 }
 PLANS = {name: zd.plan(space, epsilon=1, base=CLAIM) for name, space in SPACES.items()}
+SMOOTH = {
+    name: zd.plan(space, epsilon=1, sensitivity=space.radius, channel="smooth")
+    for name, space in SPACES.items()
+    if isinstance(space, zd.Ball) and space.norm == 2
+}
 COARSE = {name: zd.plan(space, epsilon=1, failure="0.3") for name, space in SPACES.items()}
 
 
@@ -107,7 +112,7 @@ EXTRA: list[Any] = [
 
 @pytest.mark.parametrize("name", SPACES)
 def test_garbage_is_published_as_an_element(name: str) -> None:
-    for plan in (PLANS[name], COARSE[name]):
+    for plan in (PLANS[name], COARSE[name], SMOOTH.get(name, PLANS[name])):
         for value in (*GARBAGE, *EXTRA):
             release = plan.purify(value, claim=plan.base or zd.PureDP("1/2"))
             assert plan.space.contains(release.value)
@@ -118,8 +123,8 @@ def test_garbage_is_published_as_an_element(name: str) -> None:
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(value=anything() | st.sampled_from(EXTRA))
 def test_anything_is_published_as_an_element(name: str, value: Any) -> None:
-    plan = PLANS[name]
-    assert plan.space.contains(plan.purify(value).value)
+    for plan in (PLANS[name], SMOOTH.get(name, PLANS[name])):
+        assert plan.space.contains(plan.purify(value).value)
 
 
 @pytest.mark.parametrize("name", SPACES)
@@ -147,6 +152,10 @@ PURIFIERS: dict[str, tuple[Any, Any]] = {
         zd.Finite(2),
     ),
     "grid": (GridMix(lattice=GRID, mixing_weight=W), GRID.box),
+    "sides": (
+        UnequalGridMix(lattice=GRID.box.unequal_grid([2, 7]), mixing_weight=W),
+        GRID.box,
+    ),
     "window": (WindowMix(lattice=GRID, mixing_weight=W, window=2), GRID.box),
     "gaussian": (GaussianMix(lattice=DISK.lattice("1/9"), mixing_weight=W), DISK),
     "laplace": (

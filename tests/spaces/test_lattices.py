@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
+from spaces.garbage import GARBAGE
 from zerodelta.errors import ParameterError
 from zerodelta.exact.volumes import lattice_count
 from zerodelta.spaces import Ball, BallLattice, Box
@@ -244,3 +245,27 @@ def test_a_million_coordinates_take_little_time(norm: float, spacing: str) -> No
     integers = lattice.quantize(point)
     assert time.perf_counter() - start < 2  # 0.1 to 0.2 s on an idle core
     assert lattice.contains(integers)
+
+
+@pytest.mark.parametrize("cells", [(1, 1, 1), (2, 5, 1), (7, 2**53, 3)])
+def test_an_unequal_grid_holds_whatever_it_is_given(cells: tuple[int, ...]) -> None:
+    box = Box([0, -1, 1e9], [1, 1000, 2e9])
+    grid = box.unequal_grid(cells)
+    for value in (*GARBAGE, [0, -1, 1e9], [1, 1000, 2e9], [0.5, 3.0, 1.5e9]):
+        integers = grid.quantize(value)
+        assert all(0 <= k < count for k, count in zip(integers.tolist(), cells, strict=True))
+        assert grid.contains(integers)
+        assert box.contains(grid.points(integers))
+    assert not grid.contains(np.array(cells))
+
+
+def test_an_unequal_grid_with_one_number_is_the_grid() -> None:
+    box = Box([0, -1], [1, 5])
+    unequal, grid = box.unequal_grid([7, 7]), box.grid(7)
+    for value in np.random.default_rng(1).uniform(-2, 6, size=(200, 2)):
+        integers = unequal.quantize(value)
+        assert np.array_equal(integers, grid.quantize(value))
+        assert np.array_equal(unequal.points(integers), grid.points(integers))
+    for bad in ([7], [7, 0], [7, 2**53 + 1], [7, 1.5], []):
+        with pytest.raises(ParameterError, match=r"^cells = "):
+            box.unequal_grid(bad)  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from zerodelta.errors import CertificateError, GuaranteeError
 from zerodelta.exact.arb import ball, lower
 from zerodelta.exact.rational import as_count, as_rational
-from zerodelta.privacy.claims import Claim, GaussianDP, PureDP, claim_from_numbers
+from zerodelta.privacy.claims import ZCDP, Claim, GaussianDP, PureDP, claim_from_numbers
 from zerodelta.privacy.composition import Composed, gaussian_share, history, simplest, zcdp_cost
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Status, Step, whole
@@ -34,9 +34,17 @@ from zerodelta.privacy.theorems.mixing import (
     laplace_net_mass,
     largest_log_delta,
     prior_mass,
+    sides_mass,
     uniform_mass,
     window_mass,
 )
+from zerodelta.privacy.theorems.objective_perturbation import (
+    check_replacement,
+    huber_epsilon,
+    logistic_epsilon,
+    softmax_epsilon,
+)
+from zerodelta.privacy.theorems.smooth_sensitivity import smooth_sensitivity_epsilon
 from zerodelta.privacy.theorems.smoothing import GaussianStep, smoothing_slack
 from zerodelta.privacy.theorems.sufficient_statistics import statistics_mu_squared
 from zerodelta.privacy.theorems.testing import (
@@ -84,21 +92,17 @@ def check_last_gaussian(before: tuple[Step, ...], channel: Step) -> None:
 
     Other steps, however costly, do not pay for it.
     """
-    square = as_rational(channel.numbers["sensitivity"], "sensitivity") ** 2
-    variance = as_rational(channel.numbers["variance"], "variance")
+    step = _gaussian_step(channel.numbers)
     last = before[-1] if before else None
     if last is not None and last.theorem == "R-gaussian":
         stated = last.numbers
+        moved = as_rational(stated["sensitivity_squared"], "sensitivity_squared")
         same = (
-            as_rational(stated["variance"], "variance") == variance
-            and as_rational(stated["sensitivity_squared"], "sensitivity_squared") == square
+            as_rational(stated["variance"], "variance") == step.variance
+            and moved == step.sensitivity**2
         )
     else:
-        same = (
-            last is not None
-            and last.theorem == "given"
-            and gaussian_share(_single(last)[0]) >= square / variance
-        )
+        same = last is not None and last.theorem == "given" and _covers(_single(last)[0], step)
     if not same:
         raise CertificateError(
             "Theorem S smooths with the last Gaussian step: the step before it must be that step, "
@@ -129,6 +133,8 @@ _NAMES = {
     "R-laplace": {"sensitivity", "scale"},
     "K-norm": {"sensitivity", "scale"},
     "R-gaussian": {"sensitivity_squared", "variance"},
+    "R2": {"mu_squared", "rounds"},
+    "R2-zcdp": {"rho", "rounds"},
     "EM": {"sensitivity", "scale", "monotone"},
     "PF": {"sensitivity", "scale", "monotone"},
     "WOR": {"rows", "batch", "sensitivity_squared", "variance", "steps"},
@@ -143,11 +149,16 @@ _NAMES = {
         *("smallest_bound", "threshold", "weight", "noise"),
     },
     "C5": {"points", "epsilon", "threshold", "noise"},
+    "SS": {"epsilon", "degrees", "decay", "ratio"},
     "C6": {"row_bound_squared", "multiplier_squared", "eigenvalue"},
+    "C9-logistic": {"noise_epsilon", "strength", "roundness"},
+    "C9-huber": {"noise_epsilon", "strength"},
+    "C9-softmax": {"noise_epsilon", "strength", "classes"},
     "B1": {"size", "weight"},
     "B1-prior": {"smallest_probability", "weight"},
     "B1-profile": {"epsilon", "ratio", "weight"},
     "B2": {"cells", "dimension", "weight"},
+    "B2-sides": {"sides", "weight"},
     "R-v": {"dimension", "bound", "variance", "weight"},
     "R-vi": {"dimension", "bound", "scale", "weight"},
     "K": {"dimension", "diameter", "scale", "weight"},
@@ -189,6 +200,8 @@ _BASE: dict[str, Callable[[Numbers, Neighbors], Claim]] = {
     "R-gaussian": lambda n, relation: GaussianDP(
         mu_squared=gaussian_mu_squared(n["sensitivity_squared"], n["variance"]), neighbors=relation
     ),
+    "R2": lambda n, relation: GaussianDP(mu_squared=n["mu_squared"], neighbors=relation),
+    "R2-zcdp": lambda n, relation: ZCDP(n["rho"], neighbors=relation),
     "EM": lambda n, relation: PureDP(
         selection_epsilon(n["sensitivity"], n["scale"], n["monotone"]),
         bounded_range=True,
@@ -203,8 +216,18 @@ _BASE: dict[str, Callable[[Numbers, Neighbors], Claim]] = {
     "C3": lambda n, relation: PureDP(free_test_epsilon(**_points(n)), neighbors=relation),
     "C4": lambda n, relation: PureDP(bounded_release_epsilon(**_points(n)), neighbors=relation),
     "C5": lambda n, relation: PureDP(free_mode_epsilon(**_points(n)), neighbors=relation),
+    "SS": lambda n, relation: PureDP(smooth_sensitivity_epsilon(**n), neighbors=relation),
     "C6": lambda n, relation: GaussianDP(
         mu_squared=statistics_mu_squared(**n, neighbors=relation), neighbors=relation
+    ),
+    "C9-logistic": lambda n, relation: PureDP(
+        logistic_epsilon(**n), neighbors=check_replacement(relation)
+    ),
+    "C9-huber": lambda n, relation: PureDP(
+        huber_epsilon(**n), neighbors=check_replacement(relation)
+    ),
+    "C9-softmax": lambda n, relation: PureDP(
+        softmax_epsilon(**n), neighbors=check_replacement(relation)
     ),
 }
 
@@ -212,6 +235,7 @@ _MASS: dict[str, Callable[[Numbers], float]] = {
     "B1": lambda n: uniform_mass(whole(n["size"])),
     "B1-prior": lambda n: prior_mass(n["smallest_probability"]),
     "B2": lambda n: grid_mass(cells=n["cells"], dimension=n["dimension"]),
+    "B2-sides": lambda n: sides_mass(n["sides"]),
     "R-v": lambda n: gaussian_net_mass(
         dimension=n["dimension"], bound=n["bound"], variance=n["variance"]
     ),
@@ -260,16 +284,28 @@ def _profile(numbers: Numbers, epsilon: Fraction) -> bool:
     return epsilon >= stated and lower(lambda: ball(epsilon).expm1() - ball(ratio)) >= 0
 
 
-def _smooth(numbers: Numbers, claim: Composed, epsilon: Fraction) -> bool:
-    step = GaussianStep(
+def _gaussian_step(numbers: Numbers) -> GaussianStep:
+    return GaussianStep(
         dimension=numbers["dimension"],
         variance=as_rational(numbers["variance"], "variance"),
         radius=as_rational(numbers["radius"], "radius"),
         sensitivity=as_rational(numbers["sensitivity"], "sensitivity"),
     )
+
+
+def _covers(claim: Claim, step: GaussianStep) -> bool:
+    """Tell whether the claim's Gaussian part is large enough to contain the step."""
+    return gaussian_share(claim) >= 2 * step.rho
+
+
+def _smooth(numbers: Numbers, claim: Composed, epsilon: Fraction) -> bool:
+    """S2, for a claim that covers the last step."""
+    step, rho = _gaussian_step(numbers), zcdp_cost(claim)
+    if not _covers(claim, step):
+        return False
     slack = smoothing_slack(
         step,
-        rho=zcdp_cost(claim),
+        rho=rho,
         order=numbers["order"],
         mixing_variance=numbers["mixing_variance"],
         weight=numbers["weight"],
@@ -279,11 +315,10 @@ def _smooth(numbers: Numbers, claim: Composed, epsilon: Fraction) -> bool:
 
 
 def _numerical(numbers: Numbers, claim: Composed, epsilon: Fraction) -> bool:
+    """Theorem N, for a pure ideal mechanism."""
     ideal = simplest(claim)
-    if not isinstance(ideal, PureDP):
-        raise CertificateError("Theorem N needs a pure ideal mechanism before it.")
     extra = numerical_error_epsilon(error=numbers["error"], scale=numbers["scale"])
-    return ideal.exact_epsilon + extra <= epsilon
+    return isinstance(ideal, PureDP) and ideal.exact_epsilon + extra <= epsilon
 
 
 def _wasserstein(numbers: Numbers, claim: Composed, epsilon: Fraction) -> bool:

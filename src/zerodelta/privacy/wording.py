@@ -30,6 +30,12 @@ _STEPS = {
     "most {sensitivity} in l1 (theorem R): pure DP.",
     "R-gaussian": "Gaussian noise of variance {variance}, exactly rounded, on integer sums whose "
     "squared l2 distance is at most {sensitivity_squared} (theorem R): Gaussian DP.",
+    "R2": "up to {rounds} hidden questions, chosen on the way, each an exact integer sum with "
+    "exactly rounded Gaussian noise of variance (its l2 sensitivity)² / (its share of μ²); "
+    "together μ² = {mu_squared} (lemma R2): Gaussian DP.",
+    "R2-zcdp": "up to {rounds} hidden questions, chosen on the way: exact integer sums with exactly "
+    "rounded Gaussian noise, and exponential-mechanism choices at ε²/8; together ρ = {rho} (lemma "
+    "R2): zCDP.",
     "K-norm": "K-norm noise of scale {scale} on integer sums that move by at most {sensitivity} in "
     "that norm (theorem R): pure DP.",
     "EM": "exponential mechanism (exact Gumbel argmax) of scale {scale}, scores moving by at most "
@@ -55,8 +61,18 @@ _STEPS = {
     "{weight} (theorem C4): pure DP.",
     "C5": "the most frequent of {points} items is released if a test with {noise} Laplace noise of "
     "rate {epsilon} exceeds {threshold}, else a uniform item (theorem C5): pure DP.",
+    "SS": "Student-t noise with {degrees} degrees of freedom, exactly rounded, of scale S/{ratio}, S "
+    "a bound on the answer's local sensitivity that falls by at most the factor {decay} between "
+    "neighbours (theorem SS): pure DP with ε = {epsilon}.",
     "C6": "Gaussian noise of squared multiplier {multiplier_squared}, exactly rounded, on XᵀX and "
     "Xᵀy of integer rows of squared norm at most {row_bound_squared} (theorem C6): Gaussian DP.",
+    "C9-logistic": "the balanced logistic loss of roundness {roundness}, regularised with strength "
+    "{strength}, is minimised with K-norm noise of rate {noise_epsilon} in the objective (theorem "
+    "C9): pure DP.",
+    "C9-huber": "the pseudo-Huber loss, regularised with strength {strength}, is minimised with "
+    "K-norm noise of rate {noise_epsilon} in the objective (theorem C9): pure DP.",
+    "C9-softmax": "the softmax loss of {classes} classes, regularised with strength {strength}, is "
+    "minimised with K-norm noise of rate {noise_epsilon} in the objective (theorem C9): pure DP.",
     "B1": "the answer is replaced by a uniform one of {size} with probability {weight} (theorem "
     "B1): δ is gone at no extra ε.",
     "B1-prior": "the answer is replaced by a draw from a public prior, whose smallest probability "
@@ -65,6 +81,9 @@ _STEPS = {
     "profile with probability {weight} (theorem B1).",
     "B2": "the answer is put on a grid of {cells} cells in each of {dimension} dimensions and "
     "replaced by a uniform cell with probability {weight} (theorem B2).",
+    "B2-sides": "the answer is put on a grid, {sides} the pairs of a number of cells and of how "
+    "many dimensions have so many, and replaced by a uniform cell with probability {weight} "
+    "(theorem B2).",
     "R-v": "the answer is put on the lattice points of squared norm at most {bound} in {dimension} "
     "dimensions and replaced by rounded Gaussian noise of variance {variance} with probability "
     "{weight} (theorem R(v)).",

@@ -2,8 +2,8 @@
 
 Where to look: `channel` (what a purifier is, T0), `mix` (finite spaces, B1), `lattice_mix` (boxes
 and balls, B2), `smooth` (the last Gaussian step, S2), `kernel` (smoothing plus mixing, B4),
-`transport` (numerical error, N), `wasserstein` (the paper's Algorithms 1 and 2), `families`,
-`search` and `plan` (which of them is best).
+`transport` (numerical error, N), `wasserstein` (the paper's Algorithms 1 and 2). Which of them is
+best: `families`, `search`, `smooth_search` (one candidate each), `options` (all of them), `plan`.
 
 The package shares its name with the function `zd.purify`, so it can be called like it.
 """

@@ -14,7 +14,9 @@ from zerodelta.exact.arb import ball, lower
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import bernoulli
 from zerodelta.exact.rational import Rational, as_positive, as_rational
+from zerodelta.privacy.chain import proves_epsilon
 from zerodelta.privacy.claims import Claim
+from zerodelta.privacy.composition import history
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mixing import largest_log_delta
 
@@ -37,10 +39,6 @@ class Purifier(ABC):
     """A randomised map that turns a base mechanism's output into a pure ε-DP release."""
 
     @abstractmethod
-    def proves(self, epsilon: Rational, claim: Claim) -> bool:
-        """Tell whether a base with `claim` certainly becomes pure ε-DP."""
-
-    @abstractmethod
     def apply(self, value: Any, bits: BitSource) -> Any:
         """Return the element to publish. Any value whatever is mapped into the space first."""
 
@@ -51,6 +49,11 @@ class Purifier(ABC):
     @abstractmethod
     def step(self) -> Step:
         """Return the certificate's step for this channel."""
+
+    def proves(self, epsilon: Rational, claim: Claim) -> bool:
+        """Tell whether a base with `claim` certainly becomes pure ε-DP: what `verify` decides."""
+        base = history([(claim, 1)])
+        return proves_epsilon(self.step(), base, as_positive(epsilon, "epsilon"))
 
     def epsilon(self, claim: Claim) -> float:
         """Return the smallest ε (rounded up) that the channel proves for a base with `claim`."""
@@ -69,10 +72,6 @@ class Mixing(Purifier):
     @abstractmethod
     def log_mass(self) -> float:
         """An upper bound on ln sup_z T(z|y)/Q(z)."""
-
-    def proves(self, epsilon: Rational, claim: Claim) -> bool:
-        """Tell whether the base's ln δ(ε) is certainly at most what the channel can take."""
-        return claim.log_delta(epsilon) <= self.log_delta_required(epsilon)
 
     def log_delta_required(self, epsilon: Rational) -> float:
         """Return what the base's ln δ(ε) may be: ln(w/(1-w)) + ln(e^ε - 1) - ln(mass ratio)."""

@@ -6,9 +6,7 @@ forms of B1, B2), and builds the channel that certainly stays within a budget.
 
 from __future__ import annotations
 
-import decimal
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -16,81 +14,28 @@ from typing import TypeVar, final
 
 import numpy as np
 
-from zerodelta.privacy.theorems.mixing import grid_mass
+from zerodelta.privacy.theorems.mixing import grid_mass, window_mass
+from zerodelta.purify.candidate import decimal_up
 from zerodelta.purify.channel import Mixing
+from zerodelta.purify.family import MOST_NATS, Family
+from zerodelta.purify.finite_families import finite_families
 from zerodelta.purify.kernel import Body, KernelMix
-from zerodelta.purify.lattice_mix import GaussianMix, GridMix, LaplaceMix
-from zerodelta.purify.mix import FiniteMix
+from zerodelta.purify.lattice_mix import GaussianMix, GridMix, LaplaceMix, WindowMix
+from zerodelta.purify.spaced_family import spaced_family
 from zerodelta.spaces import Ball, Box, FiniteSpace, Space
 
-__all__ = ["Family", "families_for"]
+__all__ = ["families_for"]
 
 Channel = TypeVar("Channel", bound=Mixing)
 
-_MOST_NATS = 34.0
-"""Nats per coordinate beyond which no channel gets finer: 2^-49 of the space, a float's limit."""
+_MOST_SIDES = 4096
+"""A certificate lists the cells of so many different sides at most."""
+
+_WINDOW = 15
+"""Cells per side of a window: odd, so that it has a middle, and 2^49 times it is below 2^53."""
 
 _KERNEL_CELLS = 8
 """Lattice points per noise scale in the kernel family: its rounding is then negligible."""
-
-
-class Family(ABC):
-    """One way to publish on a space, at any resolution."""
-
-    name: str
-
-    @property
-    @abstractmethod
-    def dimension(self) -> int:
-        """The number of coordinates that are rounded (0 on finite spaces)."""
-
-    @abstractmethod
-    def rounding(self, budget: float) -> float:
-        """Return the l2 error (0-1 error on finite spaces) at a mass ratio of `budget` nats."""
-
-    @abstractmethod
-    def displacement(self) -> float:
-        """Return the expected error of an answer that was replaced."""
-
-    @abstractmethod
-    def least_budget(self) -> float:
-        """Return the nats of the coarsest useful channel."""
-
-    @abstractmethod
-    def budget_for(self, resolution: float) -> float:
-        """Return the nats that a lattice of this spacing needs."""
-
-    @abstractmethod
-    def build(self, budget: float, weight: Fraction) -> Mixing:
-        """Return the finest channel whose mass ratio is certainly within the budget."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class FiniteFamily(Family):
-    """Uniform mixing on a finite space: nothing to choose but the weight."""
-
-    space: FiniteSpace
-    name = "mixing on a finite space (B1)"
-
-    @property
-    def dimension(self) -> int:
-        return 0
-
-    def rounding(self, budget: float) -> float:
-        return 0.0
-
-    def displacement(self) -> float:
-        return float(1 - Fraction(1, self.space.size))
-
-    def least_budget(self) -> float:
-        return self.space.log_size_upper()
-
-    def budget_for(self, resolution: float) -> float:
-        return self.least_budget()
-
-    def build(self, budget: float, weight: Fraction) -> FiniteMix:
-        return FiniteMix(space=self.space, mixing_weight=weight)
 
 
 @final
@@ -99,7 +44,8 @@ class GridFamily(Family):
     """The grid of a box (the cube net)."""
 
     box: Box
-    name = "grid (B2)"
+    channel = "grid"
+    name = "a uniform cell of a grid (B2)"
     _diameter: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -120,21 +66,58 @@ class GridFamily(Family):
 
     def budget_for(self, resolution: float) -> float:
         width = float(np.max(self.box.widths()))
-        cells = math.ceil(min(width / resolution, math.exp(_MOST_NATS)))
+        cells = math.ceil(min(width / resolution, math.exp(MOST_NATS)))
         return self._mass(max(2, cells))
 
     def build(self, budget: float, weight: Fraction) -> GridMix:
-        fits, beyond = 1, 2 + int(self._cells(budget) * (1 + 1e-9))
-        while beyond - fits > 1:
-            middle = (fits + beyond) // 2
-            fits, beyond = (middle, beyond) if self._mass(middle) <= budget else (fits, middle)
-        return GridMix(lattice=self.box.grid(fits), mixing_weight=weight)
+        cells = _most_cells(self._cells(budget), budget, self._mass)
+        return GridMix(lattice=self.box.grid(cells), mixing_weight=weight)
 
     def _mass(self, cells: int) -> float:
         return grid_mass(cells=cells, dimension=self.dimension)
 
     def _cells(self, budget: float) -> float:
-        return math.exp(min(budget / self.dimension, _MOST_NATS))
+        return math.exp(min(budget / self.dimension, MOST_NATS))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class WindowFamily(Family):
+    """A random cell near the answer's, of cells 15 times finer than the grid's at the same nats.
+
+    The rms error is the grid's, but away from the edge the answer is unbiased, to a thirtieth of a
+    grid cell.
+    """
+
+    grid: GridFamily
+    channel = "window"
+    name = "a random cell near by, or any (B4)"
+    reservation = "unbiased away from the edge, with no smaller error"
+
+    @property
+    def dimension(self) -> int:
+        return self.grid.dimension
+
+    def rounding(self, budget: float) -> float:
+        return self.grid.rounding(budget)
+
+    def displacement(self) -> float:
+        return self.grid.displacement()
+
+    def least_budget(self) -> float:
+        return self.grid.least_budget()
+
+    def budget_for(self, resolution: float) -> float:
+        return self.grid.budget_for(resolution)
+
+    def build(self, budget: float, weight: Fraction) -> WindowMix:
+        finer = _WINDOW * math.exp(min(budget / self.dimension, MOST_NATS))
+
+        def mass(cells: int) -> float:
+            return window_mass(cells=max(cells, _WINDOW), window=_WINDOW, dimension=self.dimension)
+
+        lattice = self.grid.box.grid(_most_cells(finer, budget, mass))
+        return WindowMix(lattice=lattice, mixing_weight=weight, window=_WINDOW)
 
 
 @final
@@ -143,7 +126,8 @@ class GaussianFamily(Family):
     """The lattice of an l2 ball with rounded Gaussian mixing (the ball net)."""
 
     ball: Ball
-    name = "l2 ball lattice, Gaussian mixing (R(v))"
+    channel = "gaussian"
+    name = "l2 lattice, rounded Gaussian (R(v))"
 
     @property
     def dimension(self) -> int:
@@ -167,13 +151,13 @@ class GaussianFamily(Family):
         return _within(
             budget,
             lambda s: GaussianMix(lattice=self.ball.lattice(s), mixing_weight=weight),
-            _decimal_up(self._spacing(budget)),
+            decimal_up(self._spacing(budget)),
             lambda s: s * Fraction(1_000_001, 1_000_000),
         )
 
     def _spacing(self, budget: float) -> float:
         d = self.dimension
-        variance = math.exp(2 * min(budget / d, _MOST_NATS) - 1) / (2 * math.pi)
+        variance = math.exp(2 * min(budget / d, MOST_NATS) - 1) / (2 * math.pi)
         steps = math.sqrt(max(d * (variance - 1 / 12), 0.0)) - math.sqrt(d) / 2
         return max(1 / steps, 2.0**-49) * float(self.ball.radius) if steps > 0 else math.inf
 
@@ -184,7 +168,8 @@ class LaplaceFamily(Family):
     """The lattice of an l1 ball with rounded Laplace mixing."""
 
     ball: Ball
-    name = "l1 ball lattice, Laplace mixing (R(vi))"
+    channel = "laplace"
+    name = "l1 lattice, rounded Laplace (R(vi))"
 
     @property
     def dimension(self) -> int:
@@ -206,7 +191,7 @@ class LaplaceFamily(Family):
         return _within(
             budget,
             lambda s: LaplaceMix(lattice=self.ball.lattice(s), mixing_weight=weight),
-            _decimal_up(self._spacing(budget)),
+            decimal_up(self._spacing(budget)),
             lambda s: s * Fraction(1_000_001, 1_000_000),
         )
 
@@ -217,7 +202,7 @@ class LaplaceFamily(Family):
     def _spacing(self, budget: float) -> float:
         if self._mass(1.0) > budget:
             return math.inf
-        low, high = 0.0, _MOST_NATS
+        low, high = 0.0, MOST_NATS
         for _ in range(60):
             middle = (low + high) / 2
             low, high = (middle, high) if self._mass(math.exp(middle)) <= budget else (low, middle)
@@ -230,7 +215,8 @@ class KernelFamily(Family):
     """K-norm smoothing of an l2 ball (Theorem K)."""
 
     ball: Ball
-    name = "K-norm smoothing (K)"
+    channel = "kernel"
+    name = "K-norm noise, uniform point (K)"
 
     @property
     def dimension(self) -> int:
@@ -250,10 +236,10 @@ class KernelFamily(Family):
         return d * (1 + math.log(2 * float(self.ball.radius) / (d * resolution)))
 
     def build(self, budget: float, weight: Fraction) -> KernelMix:
-        spacing = _decimal_up(self._scale(budget) / _KERNEL_CELLS)
+        spacing = decimal_up(self._scale(budget) / _KERNEL_CELLS)
         body = Body(lattice=self.ball.lattice(spacing))
-        nats = min(budget / self.dimension, _MOST_NATS - 6)
-        start = _decimal_up(2 * body.radius / self.dimension * math.exp(1 - nats))
+        nats = min(budget / self.dimension, MOST_NATS - 6)
+        start = decimal_up(2 * body.radius / self.dimension * math.exp(1 - nats))
         return _within(
             budget,
             lambda b: KernelMix(
@@ -265,22 +251,32 @@ class KernelFamily(Family):
 
     def _scale(self, budget: float) -> float:
         d = self.dimension
-        return 2 * float(self.ball.radius) / d * math.exp(1 - min(budget / d, _MOST_NATS - 6))
+        return 2 * float(self.ball.radius) / d * math.exp(1 - min(budget / d, MOST_NATS - 6))
 
 
-def families_for(space: Space) -> list[Family]:
-    """Return the families that publish on a space, the usual winner first."""
+def families_for(space: Space, prior: tuple[int, ...] | None = None) -> list[Family]:
+    """Return the families that publish on a space, the usual winner first.
+
+    A prior, as integer weights, is for finite spaces.
+    """
     if isinstance(space, FiniteSpace):
-        return [FiniteFamily(space)]
+        return finite_families(space, prior)
     if isinstance(space, Box):
-        return [GridFamily(space)]
+        grid = GridFamily(space)
+        return [spaced_family(space) if _has_unequal_sides(space) else grid, WindowFamily(grid)]
     if isinstance(space, Ball) and space.norm == 2:
         return [GaussianFamily(space), GridFamily(space.bounding_box()), KernelFamily(space)]
     if isinstance(space, Ball) and space.norm == 1:
         return [LaplaceFamily(space), GridFamily(space.bounding_box())]
     if isinstance(space, Ball):
-        return [GridFamily(space.bounding_box())]
+        return families_for(space.bounding_box())
     raise TypeError(f"not a space: {type(space).__name__}")
+
+
+def _has_unequal_sides(box: Box) -> bool:
+    """Tell whether equal spacing is worth it, and can be stated in a short certificate."""
+    widths = np.unique(box.widths())
+    return bool(widths[-1] > widths[0] * (1 + 1e-6) and len(widths) <= _MOST_SIDES)
 
 
 def _within(
@@ -298,7 +294,10 @@ def _within(
         parameter = coarser(parameter)
 
 
-def _decimal_up(value: float) -> Fraction:
-    """Round up to seven decimal digits, so that certificates are readable."""
-    context = decimal.Context(prec=7, rounding=decimal.ROUND_CEILING)
-    return Fraction(context.create_decimal_from_float(value))
+def _most_cells(about: float, budget: float, mass: Callable[[int], float]) -> int:
+    """Return the largest number of cells, about as given, whose mass is within the budget."""
+    fits, beyond = 1, 2 + int(about * (1 + 1e-9))
+    while beyond - fits > 1:
+        middle = (fits + beyond) // 2
+        fits, beyond = (middle, beyond) if mass(middle) <= budget else (fits, middle)
+    return fits

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.integers import uniform_below
+from zerodelta.exact.integers import uniform_below, uniform_below_each
 from zerodelta.exact.noise import rounded_gaussian, rounded_laplace
 from zerodelta.exact.rational import as_count, as_positive
 from zerodelta.privacy.step import Step
@@ -26,12 +26,14 @@ from zerodelta.privacy.theorems.mixing import (
     gaussian_net_mass,
     grid_mass,
     laplace_net_mass,
+    sides_mass,
     window_mass,
 )
 from zerodelta.purify.channel import Mixing, mix
 from zerodelta.spaces import BallLattice, GridLattice
+from zerodelta.spaces.lattices import UnequalGrid
 
-__all__ = ["GaussianMix", "GridMix", "LaplaceMix", "WindowMix"]
+__all__ = ["GaussianMix", "GridMix", "LaplaceMix", "UnequalGridMix", "WindowMix"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -73,6 +75,43 @@ class GridMix(Mixing):
             "weight": self.mixing_weight,
         }
         return Step(theorem="B2", numbers=numbers)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UnequalGridMix(Mixing):
+    """A grid with its own number K_i of cells in every coordinate; a uniform cell of all (B2).
+
+    Guarantee: pure t-DP if ln δ(t) + Σ_i ln K_i <= ln(w/(1-w)) + ln(e^t - 1).
+    """
+
+    lattice: UnequalGrid
+    mixing_weight: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mixing_weight", as_weight(self.mixing_weight))
+
+    @property
+    def log_mass(self) -> float:
+        """Return Σ ln K_i, rounded up."""
+        return sides_mass(self.lattice.sides())
+
+    def apply(self, value: Any, bits: BitSource) -> Floats:
+        """Return the centre of the value's cell, or of a uniform cell."""
+        kept = self.lattice.quantize(value)
+        drawn = uniform_below_each(self.lattice.cells, bits=bits)
+        return self.lattice.points(mix(kept, drawn, self.mixing_weight, bits))
+
+    def expected_error(self) -> float:
+        """Return the rms rounding error plus w times the rms distance of two uniform points."""
+        widths = self.lattice.box.widths()
+        rounding = math.sqrt(float(np.sum((widths / self.lattice.counts) ** 2)) / 12)
+        return rounding + float(self.mixing_weight) * self.lattice.box.diameter() / math.sqrt(6)
+
+    def step(self) -> Step:
+        """Return B2 with its numbers: pairs [cells, how many coordinates have so many]."""
+        numbers = {"sides": self.lattice.sides(), "weight": self.mixing_weight}
+        return Step(theorem="B2-sides", numbers=numbers)
 
 
 @final

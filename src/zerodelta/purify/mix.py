@@ -11,9 +11,11 @@ from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball, upper
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import categorical, uniform_below
-from zerodelta.exact.rational import as_count, as_positive, as_rational
+from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
+from zerodelta.privacy.chain import proves_epsilon
+from zerodelta.privacy.claims import ApproxDP, Claim
 from zerodelta.privacy.step import Status, Step
-from zerodelta.privacy.theorems.mixing import as_weight, prior_mass, uniform_mass
+from zerodelta.privacy.theorems.mixing import as_weight, largest_log_delta, prior_mass, uniform_mass
 from zerodelta.purify.channel import Mixing, mix
 from zerodelta.spaces import FiniteSpace
 
@@ -133,6 +135,24 @@ class ProfileMix:
         total = sum(self.profile, Fraction(0))
         odds = Fraction(upper(lambda: ball(total) / ball(self.epsilon).expm1()))
         return odds / (1 + odds)
+
+    def proves(self, epsilon: Rational, _: Claim) -> bool:
+        """Tell whether the profile proves pure ε-DP; a claim would say less than it does."""
+        return proves_epsilon(self.step(), None, as_positive(epsilon, "epsilon"))
+
+    def claim(self) -> ApproxDP:
+        """Return what the profile says of all sets together: δ(t) <= Σ_y δ_t(y)."""
+        total = sum(self.profile, Fraction(0))
+        return ApproxDP(self.epsilon, min(0.0, upper(lambda: ball(total).log())))
+
+    def log_delta_required(self, epsilon: Rational) -> float:
+        """Return the ln δ(ε) with which any base has a profile as good as this one."""
+        smallest = min(self.profile) / sum(self.profile)
+        if smallest == 0:
+            return -math.inf
+        return largest_log_delta(
+            epsilon=epsilon, weight=self.mixing_weight, log_mass=prior_mass(smallest)
+        )
 
     def apply(self, value: Any, bits: BitSource) -> Any:
         """Return the projected value or a draw from the optimal prior."""

@@ -1,70 +1,31 @@
 """The least predicted error over mixing weight and resolution, for one family of channels.
 
 Closed forms in floats (B1, B2, and the Gaussian profile's leading term) find the optimum; whatever
-they find is then built and certified exactly by `plan`.
+they find is then built and certified exactly.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
 
-from zerodelta.purify.families import Family
+from zerodelta.privacy.theorems.mixing import largest_log_delta, smallest_weight
+from zerodelta.purify.candidate import Candidate, Target
+from zerodelta.purify.channel import Mixing
+from zerodelta.purify.family import Family
 
-__all__ = ["Candidate", "Target", "best_candidate"]
+__all__ = ["best_candidate"]
 
 _WEIGHTS = [10 ** (-step / 4) for step in range(33)]
 """Fractions of the largest weight that are tried: four a decade, eight decades."""
-
-
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Candidate:
-    """A channel of a family, by its weight and its nats, with its predicted error."""
-
-    family: Family
-    weight: Fraction
-    budget: float
-    error: float
-
-    @property
-    def name(self) -> str:
-        """The family's name."""
-        return self.family.name
-
-
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Target:
-    """What is fixed in advance: ε, the largest weight; a base, a resolution, a sensitivity."""
-
-    epsilon: Fraction
-    failure: Fraction
-    log_delta: float | None = None
-    resolution: float | None = None
-    sensitivity: float | None = None
-
-    def nats(self, weight: float) -> float:
-        """Return ln(w/(1-w)) + ln(e^ε - 1)."""
-        t = float(self.epsilon)
-        grown = math.log(math.expm1(t)) if t < 700 else t
-        return math.log(weight) - math.log1p(-weight) + grown
-
-    def noise(self, budget: float, weight: float, dimension: int) -> float:
-        """Return the l2 norm of the Gaussian noise that a base needs for this many nats."""
-        if self.sensitivity is None:
-            return 0.0
-        t, nats = float(self.epsilon), max(budget - self.nats(weight), 1e-9)
-        mu = 2 * t / (math.sqrt(2 * nats + 2 * t) + math.sqrt(2 * nats))
-        return self.sensitivity / mu * math.sqrt(dimension)
 
 
 def best_candidate(family: Family, target: Target) -> Candidate | None:
     """Return the family's best channel, or None if the base cannot reach even the coarsest."""
     if target.log_delta is None and (target.sensitivity is None or family.dimension == 0):
         return _at_largest_weight(family, target)
+    if family.dimension == 0 and target.log_delta not in (None, -math.inf):
+        return _at_smallest_weight(family, target, target.log_delta)
     options = [
         candidate
         for share in _WEIGHTS
@@ -85,7 +46,17 @@ def _at_largest_weight(family: Family, target: Target) -> Candidate:
     else:
         budget = _budget_of(family, mixing * max(family.dimension, 1))
     error = family.rounding(budget) + mixing
-    return Candidate(family=family, weight=target.failure, budget=budget, error=error)
+    return _candidate(family, target, target.failure, budget, error)
+
+
+def _at_smallest_weight(family: Family, target: Target, log_delta: float) -> Candidate | None:
+    """On a finite space there is nothing to trade the weight against."""
+    mass = family.least_budget()
+    if target.nats(float(target.failure)) - log_delta < mass:
+        return None
+    smallest = smallest_weight(epsilon=target.epsilon, log_delta=log_delta, log_mass=mass)
+    weight = min(target.failure, smallest)
+    return _candidate(family, target, weight, mass, float(weight) * family.displacement())
 
 
 def _at_weight(family: Family, target: Target, exact: Fraction) -> Candidate | None:
@@ -102,7 +73,31 @@ def _at_weight(family: Family, target: Target, exact: Fraction) -> Candidate | N
     else:
         budget, error = _balanced(family, target, weight, least)
         error += mixing
-    return Candidate(family=family, weight=exact, budget=budget, error=error)
+    return _candidate(family, target, exact, budget, error)
+
+
+def _candidate(
+    family: Family, target: Target, weight: Fraction, budget: float, error: float
+) -> Candidate:
+    return Candidate(
+        channel=family.channel,
+        name=family.name,
+        weight=weight,
+        budget=budget,
+        error=error,
+        build=lambda: _built(family, target, weight, budget),
+        reservation=family.reservation,
+    )
+
+
+def _built(family: Family, target: Target, weight: Fraction, budget: float) -> Mixing:
+    """Build the channel within the certified budget."""
+    if target.log_delta is None:
+        return family.build(budget, weight)
+    # what is certainly left for the mass ratio at this weight
+    allowed = largest_log_delta(epsilon=target.epsilon, weight=weight, log_mass=0.0)
+    left = math.nextafter(allowed - target.log_delta, -math.inf)
+    return family.build(left if target.resolution is None else min(left, budget), weight)
 
 
 def _balanced(family: Family, target: Target, weight: float, least: float) -> tuple[float, float]:

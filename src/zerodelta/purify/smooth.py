@@ -15,8 +15,6 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.lazy import Integers
 from zerodelta.exact.noise import rounded_gaussian
 from zerodelta.exact.rational import Rational, as_positive
-from zerodelta.privacy.claims import Claim
-from zerodelta.privacy.composition import gaussian_share, zcdp_cost
 from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.privacy.theorems.smoothing import (
@@ -26,7 +24,8 @@ from zerodelta.privacy.theorems.smoothing import (
     smoothing_slack,
 )
 from zerodelta.purify.channel import Purifier, mix
-from zerodelta.spaces import EuclideanSpace
+from zerodelta.purify.exact_reading import read_exactly
+from zerodelta.spaces import Ball
 
 __all__ = ["SmoothMix"]
 
@@ -38,15 +37,16 @@ _FARTHEST = 1 << 500
 class SmoothMix(Purifier):
     """The raw last Gaussian vector, or with probability w a wider Gaussian on the same lattice.
 
-    `step` describes the last step in lattice units; `spacing` turns lattice units into the units of
-    `space`, onto which the published point is projected (post-processing).
+    `step_taken` describes the last step in lattice units around the centre of `space`; `spacing`
+    turns them into the units of `space`, onto which the published point is projected
+    (post-processing). `apply` takes the step's integers, `on_lattice` makes them of a raw vector.
 
     Guarantee: pure t-DP by Corollary S2 with rounded continuous noise (R(iv)); the base's zCDP cost
     ρ must include the last step. The value handed in must be that step's *unprojected* output.
     Error: w times the width of the mixing Gaussian.
     """
 
-    space: EuclideanSpace
+    space: Ball
     step_taken: GaussianStep
     spacing: Fraction
     mixing_weight: Fraction
@@ -68,7 +68,7 @@ class SmoothMix(Purifier):
 
     @staticmethod
     def best(
-        space: EuclideanSpace,
+        space: Ball,
         step: GaussianStep,
         *,
         rho: Rational,
@@ -87,15 +87,6 @@ class SmoothMix(Purifier):
             mixing_variance=best_mixing_variance(step, order),
         )
 
-    def proves(self, epsilon: Rational, claim: Claim) -> bool:
-        """Tell whether S2's condition certainly holds for the claim's zCDP cost.
-
-        The claim must cover the last step, so its cost is at least that step's own.
-        """
-        rho = zcdp_cost(claim)
-        covered = gaussian_share(claim) >= 2 * self.step_taken.rho
-        return covered and self.slack(epsilon, rho) >= 0
-
     def slack(self, epsilon: Rational, rho: Rational) -> float:
         """Return by how many nats the condition holds, rounded down."""
         return smoothing_slack(
@@ -107,6 +98,21 @@ class SmoothMix(Purifier):
             epsilon=epsilon,
         )
 
+    def on_lattice(self, raw: Any) -> Integers:
+        """Return a raw vector, in the units of the space, in whole lattice units.
+
+        The mixing draw is a rounded Gaussian, so the vector must be rounded as exactly (Lemma R):
+        round(x) = ⌊x + 1/2⌋ on the rationals that its numbers are. Anything else becomes zeros.
+        """
+        dimension = self.step_taken.dimension
+        vector = read_exactly(raw, dimension)
+        if vector is None:
+            return np.zeros(dimension, dtype=np.int64)
+        center, half = self.space.center.exact(), Fraction(1, 2)
+        centers = center * (dimension // len(center))
+        units = ((x - c) / self.spacing for x, c in zip(vector, centers, strict=True))
+        return np.array([math.floor(unit + half) for unit in units], dtype=object)
+
     def apply(self, value: Any, bits: BitSource) -> npt.NDArray[np.float64]:
         """Return the point of the space that belongs to the vector, or to a mixing draw."""
         dimension = self.step_taken.dimension
@@ -115,7 +121,8 @@ class SmoothMix(Purifier):
         chosen = mix(kept, drawn, self.mixing_weight, bits)
         if chosen.dtype == object:  # beyond this a float overflows, and it is the edge anyway
             chosen = np.clip(chosen, -_FARTHEST, _FARTHEST)
-        return np.asarray(self.space.project(chosen.astype(np.float64) * float(self.spacing)))
+        offset = chosen.astype(np.float64) * float(self.spacing)
+        return np.asarray(self.space.project(self.space.middle() + offset))
 
     def expected_error(self) -> float:
         """Return w · √(d (τ² + σ²)), in the units of the space."""

@@ -12,13 +12,12 @@ import numpy.typing as npt
 
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.k_norm import rounded_k_norm
-from zerodelta.exact.rational import Rational, as_positive, as_rational
-from zerodelta.privacy.claims import Claim, PureDP
+from zerodelta.exact.rational import as_positive, as_rational
 from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems.transport import numerical_error_epsilon
 from zerodelta.purify.channel import Purifier
+from zerodelta.purify.exact_reading import read_exactly
 from zerodelta.spaces import Ball
-from zerodelta.spaces.reading import read_items, read_vector
 
 __all__ = ["NumericalError"]
 
@@ -46,13 +45,6 @@ class NumericalError(Purifier):
         object.__setattr__(self, "spacing", as_positive(self.spacing, "spacing"))
         numerical_error_epsilon(error=self.error, scale=self.scale)
 
-    def proves(self, epsilon: Rational, claim: Claim) -> bool:
-        """Tell whether ε₁ + 2r/b is at most `epsilon`."""
-        extra = numerical_error_epsilon(error=self.error, scale=self.scale)
-        return isinstance(claim, PureDP) and claim.exact_epsilon + extra <= as_positive(
-            epsilon, "epsilon"
-        )
-
     def apply(self, value: Any, bits: BitSource) -> npt.NDArray[np.float64]:
         """Return the rounded noisy value, projected onto the space.
 
@@ -62,7 +54,7 @@ class NumericalError(Purifier):
         """
         middle, radius = self.space.middle(), self.space.radius
         origin = [Fraction(float(coordinate)) for coordinate in middle]
-        vector = _exact_vector(value, self.space.dimension) or origin
+        vector = read_exactly(value, self.space.dimension) or origin
         center = [
             min(max(x - m, -radius), radius) / self.spacing
             for x, m in zip(vector, origin, strict=True)
@@ -88,26 +80,3 @@ class NumericalError(Purifier):
         """Return Theorem N with its numbers."""
         numbers = {"error": self.error, "scale": self.scale}
         return Step(theorem="N", numbers=numbers, status=self.status)
-
-
-def _exact_vector(value: Any, dimension: int) -> list[Fraction] | None:
-    """Return the exact rationals that the value's entries are, or None if it is not a vector.
-
-    A float64 is exact as it stands; anything wider (big integers, Fractions, long doubles) must not
-    be rounded to one, because that rounding would be part of the error bound.
-    """
-    vector = read_vector(value, dimension)
-    if vector is None or (isinstance(value, np.ndarray) and value.dtype == np.float64):
-        return None if vector is None else [Fraction(float(entry)) for entry in vector]
-    single = dimension == 1 and not hasattr(value, "__iter__")
-    entries = [value] if single else list(read_items(value, dimension))
-    try:
-        exact = [Fraction(*entry.as_integer_ratio()) for entry in map(_scalar, entries)]
-    except BaseException:  # whatever the entries do, it must not become an output
-        return None
-    return exact if len(exact) == dimension else None
-
-
-def _scalar(entry: Any) -> Any:
-    """Return a NumPy integer or boolean as a Python int, which has an integer ratio."""
-    return int(entry) if isinstance(entry, (np.integer, np.bool_)) else entry

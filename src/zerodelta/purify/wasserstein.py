@@ -14,7 +14,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.exact.arb import ball, lower, upper
+from zerodelta.exact.arb import ball, upper
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import bernoulli_exp, uniform_below
 from zerodelta.exact.rational import Rational, as_positive, as_rational
@@ -44,18 +44,6 @@ def laplace_scale(
     Δ_1 = d^(1-1/q) D_q ((1-w)δ/((1+e^ε)w))^(1/d), D_q the *diameter* of the ball that is mixed in.
     """
     extra = as_positive(extra_epsilon, "extra_epsilon")
-    log_radius = _log_radius(norm, dimension, diameter, weight, epsilon, claim)
-    return Fraction(upper(lambda: 2 * ball(log_radius).exp() / ball(extra)))
-
-
-def _log_radius(
-    norm: float,
-    dimension: int,
-    diameter: Rational,
-    weight: Rational,
-    epsilon: Rational,
-    claim: Claim,
-) -> float:
     log_radius = log_transport_radius(
         dimension=dimension,
         diameter=diameter,
@@ -63,12 +51,8 @@ def _log_radius(
         epsilon=epsilon,
         log_delta=claim.log_delta(epsilon),
     )
-    return product_laplace_radius(dimension=dimension, norm=norm, log_radius=log_radius)
-
-
-def _certainly_paid(extra: Fraction, log_radius: float, scale: Fraction) -> bool:
-    """Tell whether 2Δ_1/b <= ε' for sure."""
-    return lower(lambda: ball(extra) - 2 * ball(log_radius).exp() / ball(scale)) >= 0
+    log_one = product_laplace_radius(dimension=dimension, norm=norm, log_radius=log_radius)
+    return Fraction(upper(lambda: 2 * ball(log_one).exp() / ball(extra)))
 
 
 @final
@@ -89,19 +73,6 @@ class AlgorithmOne(Purifier):
         object.__setattr__(self, "scale", as_positive(self.scale, "scale"))
         object.__setattr__(self, "mixing_weight", as_weight(self.mixing_weight))
         object.__setattr__(self, "base_epsilon", as_rational(self.base_epsilon, "base_epsilon"))
-
-    def proves(self, epsilon: Rational, claim: Claim) -> bool:
-        """Tell whether the noise covers the transport radius at ε' = epsilon - base_epsilon."""
-        log_radius = _log_radius(
-            self.body.norm,
-            self.body.lattice.dimension,
-            2 * self.body.radius,
-            self.mixing_weight,
-            self.base_epsilon,
-            claim,
-        )
-        extra = as_positive(epsilon, "epsilon") - self.base_epsilon
-        return _certainly_paid(extra, log_radius, self.scale)
 
     def apply(self, value: Any, bits: BitSource) -> npt.NDArray[np.float64]:
         """Return the noisy answer, or a noisy uniform point, projected onto the space."""
@@ -159,14 +130,6 @@ class AlgorithmTwo(Purifier):
     def mixing_weight(self) -> Fraction:
         """The paper's w = 2^-d."""
         return Fraction(1, 1 << self.code_length)
-
-    def proves(self, epsilon: Rational, claim: Claim) -> bool:
-        """Tell whether the noise covers the transport radius at ε' = epsilon - base_epsilon."""
-        log_radius = _log_radius(
-            math.inf, self.code_length, 1, self.mixing_weight, self.base_epsilon, claim
-        )
-        extra = as_positive(epsilon, "epsilon") - self.base_epsilon
-        return _certainly_paid(extra, log_radius, self.scale)
 
     def apply(self, value: Any, bits: BitSource) -> Any:
         """Return the element whose code survived the flips, or a uniform code's."""

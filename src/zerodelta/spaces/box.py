@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
@@ -14,7 +14,7 @@ from flint import arb
 from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball, upper
 from zerodelta.spaces.coordinates import LARGEST, Coordinates, Given, common_dimension
-from zerodelta.spaces.lattices import GridLattice
+from zerodelta.spaces.lattices import GridLattice, UnequalGrid
 from zerodelta.spaces.space import EuclideanSpace, as_norm, named_numbers
 
 __all__ = ["Box"]
@@ -100,6 +100,14 @@ class Box(EuclideanSpace):
         array([5])
         """
         return GridLattice(box=self, cells=cells)
+
+    def unequal_grid(self, cells: Sequence[int]) -> UnequalGrid:
+        """Return the lattice with its own number of equal cells in every coordinate.
+
+        >>> Box([0, 0], [1, 10]).unequal_grid([2, 20]).quantize([0.7, 3.2])
+        array([1, 6])
+        """
+        return UnequalGrid(box=self, cells=tuple(cells))
 
     def _holds(self, vector: npt.NDArray[np.float64]) -> bool:
         above = (self.lower.floats() <= vector).all()

@@ -7,6 +7,8 @@ mixing draw), never on how well a value is rounded; floats only choose the integ
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
+from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, final
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from zerodelta.spaces.ball import Ball
     from zerodelta.spaces.box import Box
 
-__all__ = ["BallLattice", "GridLattice"]
+__all__ = ["BallLattice", "GridLattice", "UnequalGrid"]
 
 _Floats: TypeAlias = npt.NDArray[np.float64]
 _Integers: TypeAlias = npt.NDArray[np.int64]
@@ -38,9 +40,48 @@ _FARTHEST = 1 << 400
 """A draw this far out is clamped there before it becomes a float; it lands on the edge anyway."""
 
 
+class _Grid(ABC):
+    """A box cut into cells, numbered from 0 in every coordinate."""
+
+    __slots__ = ()
+    box: Box
+
+    @property
+    @abstractmethod
+    def counts(self) -> _Integers:
+        """The number of cells in each coordinate, of shape (1,) if all are alike."""
+
+    @property
+    def dimension(self) -> int:
+        """The number of coordinates."""
+        return self.box.dimension
+
+    def quantize(self, value: object) -> _Integers:
+        """Return the cell of the projection of `value`."""
+        point = self.box.project(value)
+        with np.errstate(all="ignore"):
+            scaled = (point - self.box.lower.floats()) * (self.counts / self.box.widths())
+            integers = np.floor(scaled).astype(np.int64)
+        return np.clip(integers, 0, self.counts - 1)
+
+    def points(self, integers: IntegerArray) -> _Floats:
+        """Return the centre of the cell; integers outside the grid count as the nearest."""
+        checked = _checked_integers(integers, self.dimension)
+        inside = np.clip(checked, 0, self.counts - 1).astype(np.float64)
+        return self.box.project(
+            self.box.lower.floats() + (inside + 0.5) * (self.box.widths() / self.counts)
+        )
+
+    def contains(self, integers: object) -> bool:
+        """Tell whether this is an integer array in the lattice."""
+        if not _is_integers(integers, self.dimension):
+            return False
+        return bool(np.all((integers >= 0) & (integers < self.counts)))
+
+
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
-class GridLattice:
+class GridLattice(_Grid):
     """A box cut into `cells` equal cells per coordinate, numbered 0..cells-1.
 
     **Guarantee**: `quantize` returns one of exactly ``cells ** dimension`` integer vectors for any
@@ -56,39 +97,12 @@ class GridLattice:
     cells: int
 
     def __post_init__(self) -> None:
-        cells = as_count(self.cells, "cells", minimum=1)
-        if cells > _MOST:
-            raise ParameterError(
-                "cells", cells, expected="at most 2^53", remedy="use fewer cells per coordinate"
-            )
-        object.__setattr__(self, "cells", cells)
+        object.__setattr__(self, "cells", _as_cells(self.cells))
 
     @property
-    def dimension(self) -> int:
-        """The number of coordinates."""
-        return self.box.dimension
-
-    def quantize(self, value: object) -> _Integers:
-        """Return the cell of the projection of `value`."""
-        point = self.box.project(value)
-        with np.errstate(all="ignore"):
-            scaled = (point - self.box.lower.floats()) * (self.cells / self.box.widths())
-            integers = np.floor(scaled).astype(np.int64)
-        return np.clip(integers, 0, self.cells - 1)
-
-    def points(self, integers: IntegerArray) -> _Floats:
-        """Return the centre of the cell; integers outside 0..cells-1 count as the nearest."""
-        checked = _checked_integers(integers, self.dimension)
-        inside = np.clip(checked, 0, self.cells - 1).astype(np.float64)
-        return self.box.project(
-            self.box.lower.floats() + (inside + 0.5) * (self.box.widths() / self.cells)
-        )
-
-    def contains(self, integers: object) -> bool:
-        """Tell whether this is an integer array in the lattice."""
-        if not _is_integers(integers, self.dimension):
-            return False
-        return bool(np.all((integers >= 0) & (integers < self.cells)))
+    def counts(self) -> _Integers:
+        """The number of cells, of shape (1,)."""
+        return np.array([self.cells])
 
     def log_count_upper(self) -> float:
         """Return a float at least ln of the number of points, d ln(cells)."""
@@ -101,6 +115,44 @@ class GridLattice:
     def describe(self) -> dict[str, Any]:
         """Return the numbers of the box, and `cells`."""
         return {**self.box.describe(), "kind": "grid", "cells": self.cells}
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UnequalGrid(_Grid):
+    """A box with its own number of equal cells in every coordinate.
+
+    **Guarantee**: `quantize` returns one of exactly ``prod(cells)`` integer vectors for any object
+    whatsoever.
+
+    >>> from zerodelta.spaces import Box
+    >>> grid = UnequalGrid(box=Box([0, 0], [1, 10]), cells=(1, 5))
+    >>> grid.quantize([0.7, 3.0]), grid.quantize(None), grid.sides()
+    (array([0, 1]), array([0, 2]), [(1, 1), (5, 1)])
+    """
+
+    box: Box
+    cells: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        cells = tuple(_as_cells(count) for count in self.cells)
+        if len(cells) != self.dimension:
+            raise ParameterError(
+                "cells",
+                f"{len(cells)} numbers",
+                expected=f"one for each of the {self.dimension} coordinates",
+                remedy="list as many numbers as there are coordinates, or use grid(cells)",
+            )
+        object.__setattr__(self, "cells", cells)
+
+    @property
+    def counts(self) -> _Integers:
+        """The number of cells in each coordinate."""
+        return np.array(self.cells)
+
+    def sides(self) -> list[tuple[int, int]]:
+        """Return each number of cells with how many coordinates have it, from the smallest on."""
+        return sorted(Counter(self.cells).items())
 
 
 @final
@@ -233,6 +285,15 @@ class BallLattice:
             "spacing": plain(self.spacing),
             "bound": self.bound,
         }
+
+
+def _as_cells(count: int) -> int:
+    cells = as_count(count, "cells", minimum=1)
+    if cells > _MOST:
+        raise ParameterError(
+            "cells", cells, expected="at most 2^53", remedy="use fewer cells per coordinate"
+        )
+    return cells
 
 
 def _is_integers(integers: object, dimension: int) -> TypeGuard[IntegerArray]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import decimal
 import math
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from flint import arb
@@ -27,6 +28,7 @@ __all__ = [
     "laplace_net_mass",
     "largest_log_delta",
     "prior_mass",
+    "sides_mass",
     "smallest_weight",
     "uniform_mass",
     "window_mass",
@@ -99,6 +101,19 @@ def grid_mass(*, cells: int, dimension: int) -> float:
     """Return d ln K rounded up: a point mass against the uniform grid of K^d cells (B2)."""
     count, d = as_count(cells, "cells", minimum=1), as_count(dimension, "dimension", minimum=1)
     return upper(lambda: ball(count).log() * d)
+
+
+def sides_mass(sides: Iterable[Sequence[int]]) -> float:
+    """Return Σ n_j ln K_j rounded up: a grid with K_j cells in each of n_j coordinates (B2).
+
+    >>> sides_mass([(10, 3)]) == grid_mass(cells=10, dimension=3)
+    True
+    """
+    pairs = [
+        (as_count(cells, "sides", minimum=1), as_count(times, "sides", minimum=1))
+        for cells, times in sides
+    ]
+    return upper(lambda: sum((ball(cells).log() * times for cells, times in pairs), arb(0)))
 
 
 def gaussian_net_mass(*, dimension: int, bound: int, variance: Rational) -> float:

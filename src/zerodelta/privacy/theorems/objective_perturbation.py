@@ -1,0 +1,251 @@
+"""What K-norm noise in the objective of a regression costs (theory C9).
+
+Rows are scaled to length at most 1 and scalar losses to slopes of at most 1, so that one number
+is left of the regularisation, its `strength` Λ. The minimiser of
+
+    Σ loss + (Λ/2) ‖θ‖² + ⟨v, θ⟩,   v of density ∝ exp(-ε' ‖v‖ / 2D),
+
+D the largest slope (1; √2 for softmax), is pure with ε = ε'/2 + sup [(ε'/2) q + ln det charge]: a
+record whose slope q is at its largest has no curvature left to pay for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from flint import arb
+
+from zerodelta.errors import GuaranteeError
+from zerodelta.exact.arb import ball, precision, to_float_down, to_float_up
+from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.privacy.neighbors import Neighbors
+
+__all__ = [
+    "check_replacement",
+    "huber_epsilon",
+    "huber_noise_epsilon",
+    "logistic_epsilon",
+    "logistic_noise_epsilon",
+    "softmax_epsilon",
+    "softmax_noise_epsilon",
+]
+
+_BITS = 96
+_CLOSE = 2.0**-40
+"""Relative gap between the bound returned and the supremum."""
+
+_NARROWEST = 2.0**-46
+_FAR = 64.0
+"""e^-64 is all that is left of slope and curvature of the balanced loss from u = 64 on."""
+
+_GRID = 513
+_ROUNDS = 8
+
+_Floats: TypeAlias = npt.NDArray[np.float64]
+_Function: TypeAlias = Callable[[arb], tuple[arb, arb]]
+"""A function and its derivative, on balls."""
+
+
+def check_replacement(neighbors: Neighbors) -> Neighbors:
+    """Refuse any relation but replace-one: the proof exchanges one record for another."""
+    if neighbors is not Neighbors.REPLACE:
+        raise GuaranteeError("Theorem C9 holds for the replace-one relation only.")
+    return neighbors
+
+
+def logistic_epsilon(
+    *, noise_epsilon: Rational, strength: Rational, roundness: Rational
+) -> Fraction:
+    """Return ε'/2 + sup_u [(ε'/2) e^-u + ln(1 + e^-u u²/((u² + a²) Λ))], rounded up.
+
+    The balanced logistic loss of roundness a; its margin shift does not enter.
+
+    >>> float(logistic_epsilon(noise_epsilon=1, strength=100, roundness="1/2"))
+    1.0
+    """
+    noise, lam = as_positive(noise_epsilon, "noise_epsilon"), as_positive(strength, "strength")
+    return _logistic(noise, lam, as_positive(roundness, "roundness"))
+
+
+@lru_cache(maxsize=64)
+def _logistic(noise: Fraction, lam: Fraction, a: Fraction) -> Fraction:
+    with precision(_BITS):
+        half, strength, square = ball(noise / 2), ball(lam), ball(a * a)
+
+        def function(u: arb) -> tuple[arb, arb]:
+            slope, squared = (-u).exp(), u * u
+            share = squared / (squared + square)
+            curvature = slope * share
+            steeper = 2 * u * square / (squared + square) ** 2
+            derivative = (slope * steeper - curvature) / (strength + curvature) - half * slope
+            return half * slope + (curvature / strength).log1p(), derivative
+
+        rest = (-arb(_FAR)).exp()
+        tail = to_float_up(half * rest + rest / strength)
+        return noise / 2 + Fraction(max(tail, _supremum(function, 0.0, _FAR)))
+
+
+def huber_epsilon(*, noise_epsilon: Rational, strength: Rational) -> Fraction:
+    """Return ε'/2 + sup_t [(ε'/2) sin πt + ln(1 + cos³ πt / Λ)], rounded up.
+
+    The pseudo-Huber loss √(1 + r²) - 1 has slope sin πt and curvature cos³ πt at r = tan πt.
+
+    >>> float(huber_epsilon(noise_epsilon=1, strength=100)) < 1.003
+    True
+    """
+    noise, lam = as_positive(noise_epsilon, "noise_epsilon"), as_positive(strength, "strength")
+    return _huber(noise, lam)
+
+
+@lru_cache(maxsize=64)
+def _huber(noise: Fraction, lam: Fraction) -> Fraction:
+    with precision(_BITS):
+        half, strength = ball(noise / 2), ball(lam)
+
+        def function(t: arb) -> tuple[arb, arb]:
+            sine, cosine = t.sin_cos_pi()
+            curvature = cosine**3
+            derivative = half * cosine - 3 * cosine**2 * sine / (strength + curvature)
+            return half * sine + (curvature / strength).log1p(), derivative * arb.pi()
+
+        return noise / 2 + Fraction(_supremum(function, 0.0, 0.5))
+
+
+def softmax_epsilon(*, noise_epsilon: Rational, strength: Rational, classes: int) -> Fraction:
+    """Return ε'/2 + sup_t [(ε'/2) √(1 - t/2) + (C-1) ln(1 + t/((C-1) Λ))], 0 <= t <= 1 - 1/C.
+
+    t is the trace of diag(p) - ppᵀ. Rounded up.
+
+    >>> float(softmax_epsilon(noise_epsilon=1, strength=100, classes=3)) < 1.001
+    True
+    """
+    noise, lam = as_positive(noise_epsilon, "noise_epsilon"), as_positive(strength, "strength")
+    return _softmax(noise, lam, as_count(classes, "classes", minimum=2))
+
+
+@lru_cache(maxsize=64)
+def _softmax(noise: Fraction, lam: Fraction, classes: int) -> Fraction:
+    with precision(_BITS):
+        half, strength, others = ball(noise / 2), ball(lam), classes - 1
+
+        def function(t: arb) -> tuple[arb, arb]:
+            slope = (1 - t / 2).sqrt()
+            derivative = 1 / (strength + t / others) - half / (4 * slope)
+            return half * slope + others * (t / (others * strength)).log1p(), derivative
+
+        return noise / 2 + Fraction(_supremum(function, 0.0, _trace_bound(classes)))
+
+
+def _trace_bound(classes: int) -> float:
+    """Return 1 - 1/C, rounded up: a larger interval only adds to a supremum."""
+    return math.nextafter(1 - 1 / classes, 1)
+
+
+def _supremum(function: _Function, low: float, high: float) -> float:
+    """Return an upper bound on the supremum over [low, high], by bisection with mean values.
+
+    f <= f(middle) + |f'(box)| · half the width on a box. A box is set aside once that is hardly
+    above a value that f certainly takes; the result is the largest bound of those set aside.
+    """
+    floor, ceiling = -math.inf, -math.inf
+    boxes = [(low, high)]
+    while boxes:
+        left, right = boxes.pop()
+        middle, radius = (left + right) / 2, (right - left) / 2
+        center = function(arb(middle))[0]
+        value, slope = function(arb(middle, radius))
+        spread = center + slope * arb(0, radius)
+        bound = min(to_float_up(value), to_float_up(spread))
+        floor = max(floor, to_float_down(center))
+        if bound <= floor + abs(floor) * _CLOSE or radius < _NARROWEST:
+            ceiling = max(ceiling, bound)
+        else:
+            boxes += [(left, middle), (middle, right)]
+    return ceiling
+
+
+def logistic_noise_epsilon(
+    *, epsilon: Rational, strength: Rational, roundness: Rational
+) -> Fraction:
+    """Return (nearly) the largest ε' for which `logistic_epsilon` is at most `epsilon`.
+
+    >>> float(logistic_noise_epsilon(epsilon=2, strength=1, roundness="7/10")) > 1.9999
+    True
+    """
+    target, lam = as_positive(epsilon, "epsilon"), as_positive(strength, "strength")
+    a = as_positive(roundness, "roundness")
+    square = float(a) ** 2
+
+    def parts(u: _Floats) -> tuple[_Floats, _Floats]:
+        slope = np.exp(-u)
+        return slope, np.log1p(slope * u * u / (u * u + square) / float(lam))
+
+    return _largest(target, parts, _FAR, lambda noise: _logistic(noise, lam, a))
+
+
+def huber_noise_epsilon(*, epsilon: Rational, strength: Rational) -> Fraction:
+    """Return (nearly) the largest ε' for which `huber_epsilon` is at most `epsilon`.
+
+    >>> round(float(huber_noise_epsilon(epsilon=2, strength=1)), 3)
+    1.983
+    """
+    target, lam = as_positive(epsilon, "epsilon"), as_positive(strength, "strength")
+
+    def parts(t: _Floats) -> tuple[_Floats, _Floats]:
+        cosine = np.cos(np.pi * t)
+        return np.sin(np.pi * t), np.log1p(np.maximum(cosine, 0.0) ** 3 / float(lam))
+
+    return _largest(target, parts, 0.5, lambda noise: _huber(noise, lam))
+
+
+def softmax_noise_epsilon(*, epsilon: Rational, strength: Rational, classes: int) -> Fraction:
+    """Return (nearly) the largest ε' for which `softmax_epsilon` is at most `epsilon`.
+
+    >>> float(softmax_noise_epsilon(epsilon=1, strength=10, classes=10)) > 0.98
+    True
+    """
+    target, lam = as_positive(epsilon, "epsilon"), as_positive(strength, "strength")
+    others = as_count(classes, "classes", minimum=2) - 1
+
+    def parts(t: _Floats) -> tuple[_Floats, _Floats]:
+        return np.sqrt(1 - t / 2), others * np.log1p(t / (others * float(lam)))
+
+    return _largest(
+        target, parts, _trace_bound(classes), lambda noise: _softmax(noise, lam, classes)
+    )
+
+
+def _largest(
+    target: Fraction,
+    parts: Callable[[_Floats], tuple[_Floats, _Floats]],
+    high: float,
+    cost: Callable[[Fraction], Fraction],
+) -> Fraction:
+    """Return a dyadic ε' with certified cost at most `target`, near inf 2(ε - charge)/(1 + q).
+
+    Floats only propose it, on ever finer grids around the worst point; `cost` decides.
+    """
+    left, right, noise = 0.0, high, math.inf
+    for _ in range(_ROUNDS):
+        points = np.linspace(left, right, _GRID)
+        slope, charge = parts(points)
+        allowed = 2 * (float(target) - charge) / (1 + slope)
+        worst = int(np.argmin(allowed))
+        noise = min(noise, float(allowed[worst]))
+        left, right = points[max(worst - 1, 0)], points[min(worst + 1, _GRID - 1)]
+    shrink = 2.0**-38
+    while noise > 0 and shrink < 1:
+        proposed = Fraction(noise * (1 - shrink))
+        if proposed > 0 and cost(proposed) <= target:
+            return proposed
+        shrink *= 16
+    raise GuaranteeError(
+        "regularisation this weak costs more than epsilon by itself (theorem C9): raise the "
+        "strength or epsilon."
+    )

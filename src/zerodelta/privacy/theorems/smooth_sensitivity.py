@@ -1,0 +1,85 @@
+"""What Student-t noise scaled to a smooth sensitivity costs: pure DP (theory C10.3, SS).
+
+S(D) is at least the local sensitivity, and S(D) <= e^β S(D') for neighbours. q + (S/c)·T, T
+Student-t with ν >= 1 degrees of freedom, is pure with ε = ((ν+1)√(c²/ν + β²) + (ν-1)β)/2.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from flint import arb
+
+from zerodelta.errors import GuaranteeError, ParameterError
+from zerodelta.exact.arb import ball, lower
+from zerodelta.exact.rational import Rational, as_positive, as_rational
+
+__all__ = ["largest_noise_ratio", "smooth_sensitivity_epsilon"]
+
+
+def smooth_sensitivity_epsilon(
+    *, epsilon: Rational, degrees: Rational, decay: Rational, ratio: Rational
+) -> Fraction:
+    """Return ε if the formula for ν = degrees, β = -ln(decay), c = ratio is certainly at most it.
+
+    >>> smooth_sensitivity_epsilon(epsilon=1, degrees=3, decay="0.9", ratio="0.7")
+    Fraction(1, 1)
+    """
+    target, nu, r = as_positive(epsilon, "epsilon"), _degrees(degrees), _decay(decay)
+    c = as_positive(ratio, "ratio")
+
+    def slack() -> arb:
+        beta = -ball(r).log()
+        spread = (ball(c * c / nu) + beta * beta).sqrt()
+        return 2 * ball(target) - ball(nu + 1) * spread - ball(nu - 1) * beta
+
+    if lower(slack) >= 0:
+        return target
+    raise GuaranteeError(
+        f"too little noise for theorem SS at ε = {target}: lower the ratio or raise the decay."
+    )
+
+
+def largest_noise_ratio(*, epsilon: Rational, degrees: Rational, decay: Rational) -> Fraction:
+    """Return the largest c that SS allows, rounded down: √ν √(((2ε-(ν-1)β)/(ν+1))² - β²).
+
+    >>> round(float(largest_noise_ratio(epsilon=1, degrees=1, decay="0.9")), 6)  # √(1 - ln² 0.9)
+    0.994434
+    """
+    target, nu, r = as_positive(epsilon, "epsilon"), _degrees(degrees), _decay(decay)
+
+    def squared() -> arb:
+        beta = -ball(r).log()
+        rate = (2 * ball(target) - ball(nu - 1) * beta) / ball(nu + 1)
+        return ball(nu) * (rate - beta) * (rate + beta)
+
+    if lower(lambda: ball(target) + ball(nu) * ball(r).log()) <= 0 or lower(squared) <= 0:
+        raise GuaranteeError(
+            f"β = -ln({r}) leaves nothing of ε = {target}: it must be below ε/ν; raise the decay."
+        )
+    ratio = Fraction(lower(lambda: squared().sqrt()))
+    while True:  # the check rounds once more
+        try:
+            smooth_sensitivity_epsilon(epsilon=target, degrees=nu, decay=r, ratio=ratio)
+        except GuaranteeError:
+            ratio *= 1 - Fraction(1, 1 << 50)
+        else:
+            return ratio
+
+
+def _degrees(degrees: Rational) -> Fraction:
+    nu = as_rational(degrees, "degrees")
+    if nu < 1:
+        raise ParameterError(
+            "degrees", degrees, expected="at least 1 degree of freedom", remedy="pass degrees=3"
+        )
+    return nu
+
+
+def _decay(decay: Rational) -> Fraction:
+    r = as_rational(decay, "decay")
+    if not 0 < r < 1:
+        raise ParameterError(
+            "decay", decay, expected="e^-β, a number in (0, 1)", remedy='pass decay="0.9"'
+        )
+    return r
