@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from zerodelta.purify.channel import is_purifier
     from zerodelta.purify.plan import Plan, plan, purify
     from zerodelta.spaces import Ball, Box, Finite, Multiset, Subsets
+    from zerodelta.study.study import Study
 
 __version__ = "0.1.0"
 
@@ -47,6 +48,7 @@ _HOME = {
     "PureDP": "privacy.claims",
     "RDP": "privacy.claims",
     "Release": "privacy.release",
+    "Study": "study.study",
     "Subsets": "spaces",
     "ZCDP": "privacy.claims",
     "calibrate": "privacy.calibration",
@@ -77,6 +79,7 @@ __all__ = [
     "Plan",
     "PureDP",
     "Release",
+    "Study",
     "Subsets",
     "ZeroDeltaError",
     "__version__",

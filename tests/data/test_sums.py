@@ -81,6 +81,30 @@ def test_one_row_moves_the_sum_by_at_most_two_bounds(table: Any, row: list[float
         assert abs(int(moved[0])) <= 2 * UNIT.steps
 
 
+@given(TABLES, st.integers(1, 31), st.randoms(use_true_random=False))
+def test_second_moments_are_those_of_single_rows_for_every_batch_and_order(
+    table: Any, batch: int, random: Any
+) -> None:
+    rows = DISC.quantize(table).astype(object)
+    expected = sum((np.outer(row, row) for row in rows), np.zeros((2, 2), dtype=object))
+    order = random.sample(range(len(table)), len(table))
+    for source in (ArraySource(table), ArraySource(table[order], batch=batch)):
+        assert source.gram([0, 1], DISC).tolist() == expected.tolist()
+
+
+@given(TABLES, hnp.arrays(np.float64, (2,)))
+def test_one_row_moves_second_moments_by_at_most_root_two_squares(table: Any, row: Any) -> None:
+    changed = table.copy()
+    changed[0] = row
+    moved = ArraySource(table).gram([0, 1], DISC) - ArraySource(changed).gram([0, 1], DISC)
+    assert sum(int(entry) ** 2 for entry in moved.flat) <= 2 * DISC.steps**4
+
+
+def test_second_moments_beyond_64_bits_are_exact() -> None:
+    lattice = FixedPoint.ball(dimension=1, bound=1, steps=2**40)
+    assert ArraySource(np.ones(3)).gram(0, lattice).tolist() == [[3 * 2**80]]
+
+
 def test_a_row_that_raises_counts_as_zero_and_hides_no_other() -> None:
     source = ArraySource(np.array([[0.5], [9.0], [-0.25]]))
 

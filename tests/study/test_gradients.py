@@ -9,29 +9,37 @@ from typing import Any
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import ParameterError
 from zerodelta.privacy.step import Status
-from zerodelta.study.gradients import LinearGradients, gradients_of
-from zerodelta.study.losses import Hinge, Huber, Logistic, Loss, Squared
+from zerodelta.study.examples import Examples
+from zerodelta.study.gradients import CallableGradients, LinearGradients, gradients_of
+from zerodelta.study.losses import Hinge, Huber, Logistic, Loss, Multinomial, Squared
+from zerodelta.study.tanh_network import TanhNetwork
 
-LOSSES: dict[str, Loss] = {
+SINGLE: dict[str, Loss] = {
     "logistic": Logistic(),
     "hinge": Hinge(),
     "squared": Squared(label_bound=2),
     "huber": Huber(label_bound=2, threshold="1/2"),
 }
+LOSSES: dict[str, Loss] = {**SINGLE, "multinomial": Multinomial(classes=(0, 1, 2))}
+by_single = pytest.mark.parametrize("name", SINGLE)
 by_loss = pytest.mark.parametrize("name", LOSSES)
 
 
 def table(rows: int, dimension: int, label: str) -> tuple[Any, Any]:
     rng = np.random.default_rng(abs(hash((rows, dimension))) % 2**32)
     features = rng.normal(size=(rows, dimension))
-    labels = rng.normal(size=rows) if label in ("squared", "huber") else rng.integers(0, 2, rows)
+    classes = 3 if label == "multinomial" else 2
+    numbers = label in ("squared", "huber")
+    labels = rng.normal(size=rows) if numbers else rng.integers(0, classes, rows)
     return features, labels.astype(np.float64)
 
 
-@by_loss
+@by_single
 def test_the_slope_is_the_derivative_of_the_value(name: str) -> None:
     loss, step = LOSSES[name], 1e-6
     margins = np.linspace(-3, 3, 41) + 0.0123
@@ -41,7 +49,7 @@ def test_the_slope_is_the_derivative_of_the_value(name: str) -> None:
         assert np.allclose(loss.slope(margins, labels), rise / (2 * step), atol=1e-5)
 
 
-@by_loss
+@by_single
 def test_slopes_stay_within_their_bound(name: str) -> None:
     loss = LOSSES[name]
     margins, labels = np.linspace(-5, 5, 101), loss.read(np.array([0.0, 1.0, 99.0, -99.0]))
@@ -53,7 +61,7 @@ def test_slopes_stay_within_their_bound(name: str) -> None:
 @by_loss
 def test_a_row_has_the_same_gradient_whatever_the_other_rows_are(name: str) -> None:
     features, labels = table(101, 7, name)
-    theta = np.linspace(-1, 1, 7)
+    theta = np.linspace(-1, 1, 7 * LOSSES[name].outputs)
     whole = LOSSES[name].gradients(theta, features, labels)
     order = np.argsort(features[:, 0])
     mixed = LOSSES[name].gradients(theta, features[order], labels[order])
@@ -69,7 +77,7 @@ def test_the_integer_sum_is_the_sum_of_the_gradients(name: str) -> None:
     features, labels = table(300, 4, name)
     gradients = gradients_of(features, labels, loss=LOSSES[name], radius=1, data_norm=10)
     assert gradients.status is Status.PROVEN
-    theta = np.array([0.5, -0.25, 0.125, 0.3])
+    theta = np.resize([0.5, -0.25, 0.125, 0.3], 4 * LOSSES[name].outputs) / LOSSES[name].outputs
     exact = gradients.total(theta, None).astype(np.float64) * float(gradients.quantum)
     expected = LOSSES[name].gradients(theta, features, labels).sum(axis=0)
     assert np.allclose(exact, expected, atol=300 * 10 * float(gradients.lipschitz) * 2**-14)
@@ -87,7 +95,8 @@ def test_one_row_is_within_the_bound_in_integers(name: str, clip: Any) -> None:
     rows = np.array(list(itertools.product(extremes, repeat=2)))
     labels = np.resize([0.0, 1.0, 1e300, math.nan, -3.0], len(rows))
     gradients = gradients_of(rows, labels, loss=LOSSES[name], radius=2, data_norm=1, clip=clip)
-    for theta in (np.zeros(2), np.array([2.0, 0.0]), np.array([1e9, math.nan])):
+    for start in ([0.0, 0.0], [2.0, 0.0], [1e9, math.nan]):
+        theta = np.resize(start, gradients.dimension)
         for i in range(len(rows)):
             one = [int(k) for k in gradients.total(theta, np.array([i]))]
             assert sum(k * k for k in one) <= gradients.bound**2
@@ -106,16 +115,124 @@ def test_clipping_is_per_example_and_not_of_the_slope() -> None:
     assert math.isclose(short, 0.1, rel_tol=1e-3)
 
 
-def test_the_sum_is_the_same_in_any_layout() -> None:
+@by_loss
+def test_order_batches_and_threads_never_change_the_sum(name: str) -> None:
+    """The same integers from arrays, blocks of any size, any order, and any number of threads."""
+    loss = LOSSES[name]
+    features, labels = table(1001, 33, name)
+    theta = np.linspace(-1, 1, 33 * loss.outputs)
+
+    def total(examples: Examples) -> Any:
+        made = LinearGradients(examples, loss=loss, radius=9, data_norm=6, clip=3)
+        return made.total(theta)
+
+    expected = total(Examples.of_arrays(features, labels))
+    flipped = np.asfortranarray(features[::-1])
+    assert np.array_equal(total(Examples.of_arrays(flipped, labels[::-1])), expected)
+    joined = np.column_stack([labels, features])
+    for batch in (1, 7, 1001):
+        source = ArraySource(joined, batch=batch)
+        assert np.array_equal(total(Examples.of_source(source, label=0)), expected)
+    halves = [Examples.of_arrays(features[s], labels[s]) for s in (np.s_[:500], np.s_[500:])]
+    assert np.array_equal(sum(total(half) for half in halves), expected)
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            assert np.array_equal(total(Examples.of_arrays(features, labels)), expected)
+
+
+def test_margins_are_the_same_in_any_layout() -> None:
     features, labels = table(1001, 33, "logistic")
     theta = np.linspace(-1, 1, 33)
-    first = gradients_of(features, labels, loss=Logistic(), radius=5, data_norm=6)
-    again = gradients_of(
-        np.asfortranarray(features[::-1]), labels[::-1], loss=Logistic(), radius=5, data_norm=6
+    first, again = (
+        LinearGradients(*data, loss=Logistic(), radius=5, data_norm=6)
+        for data in ((features, labels), (np.asfortranarray(features[::-1]), labels[::-1]))
     )
-    assert isinstance(first, LinearGradients)
-    assert isinstance(again, LinearGradients)
     assert np.array_equal(first.margins(theta), again.margins(theta)[::-1])
+
+
+def test_a_function_sees_features_then_the_label_in_blocks() -> None:
+    seen = []
+
+    def gradient(theta: Any, rows: Any) -> Any:
+        seen.append(rows.copy())
+        return rows[:, :2]
+
+    rows = np.arange(12.0).reshape(4, 3) / 100
+    source = ArraySource(rows, batch=3)
+    made = CallableGradients(
+        Examples.of_source(source, label=1), gradient=gradient, radius=1, clip=1
+    )
+    total = made.total(np.zeros(2))
+    assert [len(block) for block in seen[1:]] == [3, 1]
+    assert np.array_equal(np.vstack(seen[1:]), rows[:, [0, 2, 1]])
+    sums = total.astype(float) * float(made.quantum)
+    assert np.allclose(sums, rows[:, [0, 2]].sum(axis=0), atol=1e-5)
+
+
+def test_multinomial_slopes_are_softmax_minus_the_class() -> None:
+    loss, step = Multinomial(classes=(5, 7, 9)), 1e-6
+    margins = np.random.default_rng(0).normal(size=(20, 3))
+    labels = loss.read(np.resize([5.0, 7.0, 9.0], 20))
+    slopes = loss.slope(margins, labels)
+    for c in range(3):
+        moved = margins + step * (np.arange(3) == c)
+        rise = (loss.value(moved, labels) - loss.value(margins, labels)) / step
+        assert np.allclose(slopes[:, c], rise, atol=1e-5)
+    assert np.allclose(slopes.sum(axis=1), 0)
+    assert np.sqrt((slopes**2).sum(axis=1)).max() <= loss.slope_bound(Fraction(1))
+    huge = loss.slope(np.array([[1e300, -1e300, 0.0]]), np.array([1.0]))
+    assert np.array_equal(huge, [[1.0, -1.0, 0.0]])
+
+
+@pytest.mark.parametrize("classes", [(0, 1), (0, 1, 2)])
+def test_a_network_has_the_gradient_of_its_loss(classes: Any) -> None:
+    network = TanhNetwork(lower=(-1, -1), upper=(1, 1), classes=classes, units=5)
+    rng = np.random.default_rng(1)
+    rows = np.column_stack([rng.uniform(-1, 1, (9, 2)), rng.integers(0, len(classes), 9)])
+    theta, step = network.start() + 0.1 * rng.normal(size=network.parameters), 1e-6
+
+    def losses(theta: Any) -> Any:
+        logits = network.logits(theta, rows[:, :2])
+        if network.outputs == 1:
+            logits = np.column_stack([np.zeros(9), logits])
+        own = logits[np.arange(9), rows[:, 2].astype(int)]
+        return np.log(np.exp(logits).sum(axis=1)) - own
+
+    found = network.gradient(theta, rows)
+    for j in range(network.parameters):
+        rise = losses(theta + step * (np.arange(len(theta)) == j)) - losses(theta)
+        assert np.allclose(found[:, j], rise / step, atol=1e-3)
+
+
+@pytest.mark.parametrize("classes", [(0, 1), (0, 1, 2)])
+def test_a_network_treats_rows_one_by_one_to_the_last_bit(classes: Any) -> None:
+    """What `proven` rests on: position, batch and company of a row change nothing."""
+    network = TanhNetwork(lower=(-1, -1, 0), upper=(1, 1, 2), classes=classes)
+    rng = np.random.default_rng(6)
+    rows = np.column_stack([rng.normal(size=(101, 3)), rng.integers(0, len(classes), 101)])
+    rows[7, 0], rows[8, 3] = math.nan, 9.0
+    theta = network.start()
+    whole = network.gradient(theta, rows)
+    assert np.isnan(whole[7]).any()
+    assert np.isnan(whole[8]).any()
+    assert np.isfinite(np.delete(whole, [7, 8], axis=0)).all()
+    order = rng.permutation(101)
+    assert np.array_equal(network.gradient(theta, rows[order]), whole[order], equal_nan=True)
+    for i in range(101):
+        assert np.array_equal(network.gradient(theta, rows[i : i + 1])[0], whole[i], equal_nan=True)
+
+
+def test_networks_are_checked() -> None:
+    for options in (
+        {"lower": (0,), "upper": (1, 1)},
+        {"lower": (), "upper": ()},
+        {"lower": (1,), "upper": (1,)},
+        {"lower": (0,), "upper": (1,), "classes": (1,)},
+        {"lower": (0,), "upper": (1,), "classes": (1, 1)},
+        {"lower": (0,), "upper": (1,), "units": 0},
+    ):
+        with pytest.raises(ParameterError):
+            TanhNetwork(**options)
 
 
 def test_labels_outside_the_classes_count_as_nothing() -> None:
@@ -186,6 +303,8 @@ def test_classes_and_bounds_of_losses_are_checked() -> None:
     for build in (
         lambda: Logistic(classes=(1, 1)),
         lambda: Hinge(classes=(0, 1, 2)),  # type: ignore[arg-type]
+        lambda: Multinomial(classes=(0,)),
+        lambda: Multinomial(classes=(0, 1, 1)),
         lambda: Squared(label_bound=0),
         lambda: Huber(label_bound=1, threshold=-1),
     ):

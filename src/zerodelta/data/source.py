@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from zerodelta.data.rowwise import Block, RowFunction, evaluate, row_function
 from zerodelta.errors import ParameterError
-from zerodelta.exact.exact_sums import IntegerArray, arithmetic, exact_sum
+from zerodelta.exact.exact_sums import IntegerArray, arithmetic, exact_product, exact_sum
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import as_count
 
@@ -61,6 +61,23 @@ class Source(ABC):
         for block in self.blocks():
             values = evaluate(mapped, block, width=width, rowwise=rowwise)
             total += exact_sum(lattice.quantize(values), bound=steps)
+        return total
+
+    def gram(
+        self, function: RowFunction, lattice: FixedPoint, *, rowwise: bool = False
+    ) -> IntegerArray:
+        """Return the exact sum over rows of k kᵀ, k = lattice.quantize(function(row)).
+
+        This is a `sum` too, of d² products for each row, computed by exact matrix products.
+        Replacing one row within an l2 ball of s steps moves it by at most √2·s² (Frobenius).
+        """
+        width, steps = lattice.dimension, lattice.steps
+        mapped = row_function(function, self.columns, width=width)
+        fits = arithmetic(self.rows, steps**2) != "python"
+        total: npt.NDArray[Any] = np.zeros((width, width), dtype=np.int64 if fits else np.object_)
+        for block in self.blocks():
+            integers = lattice.quantize(evaluate(mapped, block, width=width, rowwise=rowwise))
+            total += exact_product(integers, integers, bounds=(steps, steps))
         return total
 
     def counts(

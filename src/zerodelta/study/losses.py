@@ -1,29 +1,33 @@
 """Losses of a linear predictor ⟨θ, x⟩ of empirical risk minimisation, and their gradients.
 
-A loss is a function of one margin and one label, so the gradient of a row is its slope times the
-row. Everything is elementwise: what is computed from a row never depends on another row.
+A loss is a function of one margin (or one for each class) and one label, so the gradient of a row
+is its slope times the row. What is computed from a row never depends on another row.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias, final
+from typing import final
 
 import numpy as np
-import numpy.typing as npt
 
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import Rational, as_positive, as_rational
+from zerodelta.study.examples import Floats
 
-__all__ = ["Hinge", "Huber", "Logistic", "Loss", "Squared"]
-
-Floats: TypeAlias = npt.NDArray[np.float64]
+__all__ = ["Hinge", "Huber", "Logistic", "Loss", "Multinomial", "Squared"]
 
 
 class Loss(ABC):
-    """A convex loss ψ(margin, label), with a public bound on its slope."""
+    """A convex loss ψ(margin, label), with public bounds on its slope and its curvature."""
+
+    @property
+    def outputs(self) -> int:
+        """The number of margins of a row: 1, or the number of classes."""
+        return 1
 
     @abstractmethod
     def read(self, labels: Floats) -> Floats:
@@ -41,6 +45,10 @@ class Loss(ABC):
     def slope_bound(self, margin: Fraction) -> Fraction:
         """Return a bound on |slope| for margins of at most this magnitude."""
 
+    def curvature_bound(self) -> Fraction | None:
+        """Return a bound on ∂²ψ/∂margin², None if there is none."""
+        return None
+
     def gradients(self, theta: Floats, features: Floats, labels: Floats) -> Floats:
         """Return the (n, d) gradients of ψ(⟨θ, x_i⟩, y_i) in θ; zero for rows that do not count.
 
@@ -52,12 +60,15 @@ class Loss(ABC):
         read = self.read(labels)
         counted = np.isfinite(read) & np.isfinite(features).all(axis=1)
         rows = np.where(counted[:, None], features, 0.0)
-        margins = np.zeros(len(rows))
-        for j, weight in enumerate(theta):  # not BLAS, whose rounding depends on the batch
-            margins += rows[:, j] * weight
-        slopes = self.slope(margins, np.where(counted, read, 0.0))
-        gradients: Floats = rows * slopes[:, None]
-        return gradients
+        weights = theta.reshape(rows.shape[1], self.outputs)
+        margins = np.zeros((len(rows), self.outputs))
+        for j, weight in enumerate(weights):  # not BLAS, whose rounding depends on the batch
+            margins += rows[:, [j]] * weight
+        if self.outputs == 1:
+            margins = margins[:, 0]
+        slopes = self.slope(margins, np.where(counted, read, 0.0)).reshape(len(rows), -1)
+        gradients: Floats = rows[:, :, None] * slopes[:, None, :]
+        return gradients.reshape(len(rows), -1)
 
 
 @final
@@ -88,15 +99,17 @@ class Logistic(Loss):
 
     def slope(self, margins: Floats, labels: Floats) -> Floats:
         """Return -y/(1 + e^(y m)), without overflow."""
-        scores = labels * margins
-        small = np.exp(-np.abs(scores))
-        share = np.where(scores >= 0, small, 1.0) / (1.0 + small)
-        slope: Floats = -labels * share
+        with np.errstate(over="ignore"):  # 1/(1 + inf) is the 0 that is meant
+            slope: Floats = -labels / (1.0 + np.exp(labels * margins))
         return slope
 
     def slope_bound(self, margin: Fraction) -> Fraction:
         """Return 1."""
         return Fraction(1)
+
+    def curvature_bound(self) -> Fraction:
+        """Return 1/4."""
+        return Fraction(1, 4)
 
 
 @final
@@ -156,6 +169,10 @@ class Squared(Loss):
         """Return margin + label_bound."""
         return margin + as_positive(self.label_bound, "label_bound")
 
+    def curvature_bound(self) -> Fraction:
+        """Return 1."""
+        return Fraction(1)
+
 
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -191,15 +208,81 @@ class Huber(Loss):
         largest = margin + as_positive(self.label_bound, "label_bound")
         return min(largest, as_positive(self.threshold, "threshold"))
 
+    def curvature_bound(self) -> Fraction:
+        """Return 1."""
+        return Fraction(1)
 
-def _check_classes(classes: tuple[float, float]) -> None:
-    if not isinstance(classes, tuple) or len(classes) != 2 or classes[0] == classes[1]:
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Multinomial(Loss):
+    """Softmax regression: ln Σ_c e^(m_c) - m_y, with one margin for each public class.
+
+    Parameters are the (features, classes) matrix, flattened. A label that is no class makes its
+    row count as nothing.
+
+    >>> loss = Multinomial(classes=(0, 1, 2))
+    >>> loss.read(np.array([2.0, 5.0])), loss.slope(np.zeros((1, 3)), np.array([2.0])).round(3)
+    (array([ 2., nan]), array([[ 0.333,  0.333, -0.667]]))
+    """
+
+    classes: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        _check_classes(self.classes, least=2, most=1 << 16)
+
+    @property
+    def outputs(self) -> int:
+        """The number of classes."""
+        return len(self.classes)
+
+    def read(self, labels: Floats) -> Floats:
+        """Return the position of the class, or NaN."""
+        positions = np.full(len(labels), np.nan)
+        for i, label in enumerate(self.classes):
+            positions[labels == float(as_rational(label, "classes"))] = i
+        return positions
+
+    def value(self, margins: Floats, labels: Floats) -> Floats:
+        """Return ln Σ e^(m_c - m_y), without overflow."""
+        shifted = margins - margins.max(axis=1, keepdims=True)
+        own = shifted[np.arange(len(shifted)), labels.astype(np.int64)]
+        value: Floats = np.log(_total(np.exp(shifted))) - own
+        return value
+
+    def slope(self, margins: Floats, labels: Floats) -> Floats:
+        """Return softmax(m) - e_y, one line for each row."""
+        slope: Floats = np.exp(margins - margins.max(axis=1, keepdims=True))
+        slope /= _total(slope)[:, None]
+        slope[np.arange(len(slope)), labels.astype(np.int64)] -= 1.0
+        return slope
+
+    def slope_bound(self, margin: Fraction) -> Fraction:
+        """Return 3/2, more than √2 and what rounding to integers may add."""
+        return Fraction(3, 2)
+
+    def curvature_bound(self) -> Fraction:
+        """Return 1/2, the largest eigenvalue of diag(p) - ppᵀ."""
+        return Fraction(1, 2)
+
+
+def _check_classes(classes: Sequence[float], *, least: int = 2, most: int = 2) -> None:
+    good = isinstance(classes, tuple) and least <= len(classes) <= most
+    if not good or len(set(classes)) != len(classes):
         raise ParameterError(
             "classes",
             classes,
-            expected="a pair of different numbers",
-            remedy="pass the two public labels, such as (0, 1)",
+            expected="a tuple of different numbers, two of them unless the loss is multinomial",
+            remedy="pass the public labels, such as (0, 1)",
         )
+
+
+def _total(columns: Floats) -> Floats:
+    """Add the columns in their order: np.sum chooses its own by the shape of the batch."""
+    total: Floats = columns[:, 0].copy()
+    for j in range(1, columns.shape[1]):
+        total += columns[:, j]
+    return total
 
 
 def _signs(labels: Floats, classes: tuple[float, float]) -> Floats:

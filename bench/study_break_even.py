@@ -1,0 +1,61 @@
+"""From how many hidden questions on a study has less noise than pure questions: docs/study.md."""
+
+from __future__ import annotations
+
+import zerodelta as zd
+from zerodelta.spaces import Space
+from zerodelta.study.plan import Schedule, StudyPlan
+
+EPSILONS = ("0.5", "1", "2")
+QUESTIONS = 1000
+
+PUBLISHED: dict[str, Space] = {
+    "1 of 2": zd.Finite(2),
+    "1 of 16": zd.Finite(16),
+    "3 of 50": zd.Subsets(of=50, size=3),
+    "5 of 100": zd.Subsets(of=100, size=5),
+    "a point of the unit ball, d = 2": zd.Ball(2, 1),
+    "a point of the unit ball, d = 10": zd.Ball(10, 1),
+    "a point of the unit ball, d = 33": zd.Ball(33, 1),
+}
+
+
+def study_plan(space: Space, epsilon: str) -> StudyPlan:
+    """Return the plan of a study of QUESTIONS questions at the default failure probability."""
+    return StudyPlan(
+        publishing=zd.plan(space, epsilon=epsilon, failure="0.001"),
+        rows=1,
+        schedule=Schedule.of(QUESTIONS),
+        selects=False,
+        rowwise=True,
+    )
+
+
+def nats(made: StudyPlan) -> float:
+    """Return ln N of what is published: the logarithm of the channel's mass ratio."""
+    return made.publishing.candidates[0].budget
+
+
+def table() -> list[str]:
+    """Return the lines of the table as the docs show it."""
+    lines = [
+        "| published | nats | " + " | ".join(f"ε = {e}" for e in EPSILONS) + " | gain at 1000 |",
+        "|---" * (len(EPSILONS) + 3) + "|",
+    ]
+    for name, space in PUBLISHED.items():
+        plans = [study_plan(space, epsilon) for epsilon in EPSILONS]
+        gain = plans[1].noise_by_basic_composition / plans[1].noise_per_question
+        cells = [str(made.break_even) for made in plans]
+        lines.append(f"| {name} | {nats(plans[1]):.1f} | {' | '.join(cells)} | {gain:.1f} × |")
+    return lines
+
+
+def main() -> None:
+    print(
+        "Break-even number of questions, and at 1000 questions and ε = 1 how many times less noise"
+    )
+    print("\n".join(table()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""Hidden answers: numbers for the program, `<hidden>` for people. A seat belt, not a vault.
+
+They compute like NumPy arrays (a single number is an array without axes), and whatever would write
+them somewhere writes `<hidden>`. Python cannot stop a program that insists: what leaves a study
+besides the published value is outside its guarantee (theory C8, A14).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["HIDDEN", "Hidden", "hidden_array", "hide", "reveal"]
+
+HIDDEN = "<hidden>"
+
+_WRITERS = frozenset(
+    {
+        np.array2string,
+        np.array_repr,
+        np.array_str,
+        np.save,
+        np.savetxt,
+        np.savez,
+        np.savez_compressed,
+    }
+)
+
+_METHODS = (
+    *("all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "std", "sum", "var"),
+    *("dot", "nonzero", "searchsorted", "take", "trace"),
+)
+"""Methods that would return a plain number."""
+
+
+@final
+class Hidden(np.ndarray[Any, np.dtype[Any]]):
+    """An array or a number that shows as `<hidden>`, and so does whatever is computed from it.
+
+    >>> answer = hide(np.array([3.0, 4.0]))
+    >>> answer, f"{answer[0] + 1:.2f}", str(np.sqrt(answer @ answer))
+    (<hidden>, '<hidden>', '<hidden>')
+    >>> bool(answer[0] < answer[1])
+    True
+    """
+
+    def __repr__(self) -> str:
+        return HIDDEN
+
+    def __str__(self) -> str:
+        return HIDDEN
+
+    def __format__(self, specification: str) -> str:
+        return HIDDEN
+
+    def _repr_html_(self) -> str:
+        return HIDDEN
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return str, (HIDDEN,)
+
+    def dump(self, file: Any) -> None:
+        """Write nothing: a hidden answer does not leave its program."""
+
+    def dumps(self) -> bytes:
+        """Return `<hidden>`."""
+        return HIDDEN.encode()
+
+    def tofile(self, *args: Any, **options: Any) -> None:
+        """Write nothing: a hidden answer does not leave its program."""
+
+    def __round__(self, digits: int = 0) -> Any:
+        return np.round(self, digits)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, key: Any) -> Any:
+        return hide(super().__getitem__(key))
+
+    def __array_wrap__(
+        self, array: Any, context: Any = None, return_scalar: bool = False, /
+    ) -> Any:
+        return hide(array)
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any
+    ) -> Any:
+        if function in _WRITERS:
+            return HIDDEN
+        return hide(super().__array_function__(function, types, args, kwargs))
+
+    def _reduced(self, name: str, *args: Any, **options: Any) -> Any:
+        return hide(getattr(np.ndarray, name)(self.view(np.ndarray), *args, **options))
+
+
+def _reduction(name: str) -> Callable[..., Any]:
+    def method(self: Hidden, *args: Any, **options: Any) -> Any:
+        return self._reduced(name, *args, **options)
+
+    method.__name__, method.__doc__ = name, f"Return what `ndarray.{name}` does, hidden."
+    return method
+
+
+for _name in _METHODS:
+    setattr(Hidden, _name, _reduction(_name))
+
+
+def hide(value: Any) -> Any:
+    """Return numbers and arrays as hidden ones, parts of tuples and lists too; others unchanged."""
+    if isinstance(value, (tuple, list)):
+        return _rebuilt(value, [hide(part) for part in value])
+    numbers = isinstance(value, (np.ndarray, np.generic, int, float))
+    return hidden_array(value) if numbers else value
+
+
+def hidden_array(value: npt.ArrayLike) -> Hidden:
+    """Return an array or a number as a hidden one."""
+    return np.asarray(value).view(Hidden)
+
+
+def reveal(value: Any) -> Any:
+    """Return a hidden number or array as a plain one, and the items of a tuple or list too.
+
+    >>> reveal(hide(2)), reveal([hide(0.5), "x"])
+    (2, [0.5, 'x'])
+    """
+    if type(value) in (tuple, list):
+        return type(value)(map(_plain, value))
+    return _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Hidden):
+        return value.view(np.ndarray) if value.ndim else value.item()
+    return value
+
+
+def _rebuilt(value: Any, parts: list[Any]) -> Any:
+    """Return the same kind of tuple or list; `np.linalg` returns named tuples."""
+    return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)

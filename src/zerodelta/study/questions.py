@@ -1,0 +1,220 @@
+"""What a study asks of its rows: exact integer sums of bounded functions, and their sensitivity.
+
+A question is made of public numbers and of a function that was tried on public rows, before any
+row of the data is read (theory C0, C8).
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.data.rowwise import Block, RowFunction, evaluate, row_function
+from zerodelta.data.source import Source
+from zerodelta.errors import ParameterError
+from zerodelta.exact.exact_sums import IntegerArray
+from zerodelta.exact.fixed_point import FixedPoint
+from zerodelta.exact.rational import Rational
+
+__all__ = [
+    "GRAM_STEPS",
+    "Bounds",
+    "PublicRows",
+    "Question",
+    "Rowwise",
+    "ask",
+    "box_lattice",
+    "norm_lattice",
+    "public_rows",
+]
+
+Bounds: TypeAlias = tuple[Any, Any]
+"""(lower, upper): two numbers for all coordinates, or two sequences with one for each."""
+
+STEPS = 1 << 20
+"""Half a bounded range in quanta: rounding moves a mean by at most 2^-21 of the range."""
+
+GRAM_STEPS = 1 << 15
+"""The norm of a row in quanta, where products of two entries are summed."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Rowwise:
+    """A function written here: elementwise, so what it makes of a row depends on that row only.
+
+    It is evaluated on whole blocks and is still `proven`.
+    """
+
+    function: Callable[[Block], Any]
+
+    def __call__(self, rows: Block) -> Any:
+        """Return what the function makes of a block."""
+        return self.function(rows)
+
+
+@final
+class PublicRows(Source):
+    """Made-up rows under the data's own column names, for trying a program."""
+
+    def __init__(self, table: Block, names: tuple[str, ...]) -> None:
+        self._table, self._names = table, names
+
+    @property
+    def rows(self) -> int:
+        """The number of made-up rows."""
+        return len(self._table)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self._names
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield all rows at once."""
+        yield self._table.copy()
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Question:
+    """A function of rows on a public lattice; its integer sum moves by a public l2 distance."""
+
+    function: Callable[[Block], Any]
+    lattice: FixedPoint
+    rowwise: bool
+
+    @property
+    def sensitivity_squared(self) -> int:
+        """The squared l2 distance by which replacing a row may move the integer sum."""
+        coordinates = self.lattice.dimension if self.lattice.norm == math.inf else 1
+        return 4 * self.lattice.steps**2 * coordinates
+
+    def total(self, source: Source) -> IntegerArray:
+        """Return the exact sum over the rows."""
+        return source.sum(self.function, self.lattice, rowwise=self.rowwise)
+
+    def gram(self, source: Source) -> IntegerArray:
+        """Return the exact sum over the rows of k kᵀ."""
+        return source.gram(self.function, self.lattice, rowwise=self.rowwise)
+
+
+def ask(
+    function: RowFunction,
+    *,
+    columns: Sequence[str],
+    probe: Block,
+    rowwise: bool,
+    lattice: Callable[[int], FixedPoint],
+) -> Question:
+    """Return the question, after trying its function on the public rows of `probe`.
+
+    `lattice` makes one for the number of values a row has; a function that fails on every public
+    row, or does not treat rows one by one there, is refused before data is touched.
+    """
+    batch = callable(function) and not rowwise
+    single = rowwise and not isinstance(function, Rowwise)
+    width = _width(function, columns, probe)
+    mapped = row_function(function, columns, width=width)
+    if batch:
+        _check_row_by_row(mapped, probe, width)
+    return Question(function=mapped, lattice=lattice(width), rowwise=single)
+
+
+def box_lattice(bounds: Bounds | None, *, steps: int = STEPS) -> Callable[[int], FixedPoint]:
+    """Return the lattice between two bounds, for any number of coordinates."""
+    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
+        raise ParameterError(
+            "bounds",
+            bounds,
+            expected="a public pair (lower, upper)",
+            remedy="pass bounds=(0, 1) or what the function surely lies in; it is clipped to that",
+        )
+    lower, upper = bounds
+    return lambda width: FixedPoint.box(dimension=width, lower=lower, upper=upper, steps=steps)
+
+
+def norm_lattice(
+    bound: Rational | None, name: str, *, steps: int = STEPS
+) -> Callable[[int], FixedPoint]:
+    """Return the lattice of the l2 ball of this radius around 0."""
+    if bound is None:
+        raise ParameterError(
+            name,
+            None,
+            expected="a public bound on the l2 norm of a row's values",
+            remedy=f"pass {name}=1.0, say; longer rows are scaled down to it",
+        )
+    return lambda width: FixedPoint.ball(dimension=width, bound=bound, steps=steps)
+
+
+def public_rows(columns: int, bounds: Bounds | None, data_norm: Rational | None) -> Block:
+    """Return a few made-up rows on which functions are tried: a fixed sequence within the bounds.
+
+    >>> public_rows(1, (0, 10), None)[:, 0].round(2).tolist()
+    [0.0, 6.18, 2.36, 8.54, 4.72, 0.9, 7.08]
+    """
+    golden = (math.sqrt(5) - 1) / 2
+    places = np.arange(7)[:, None] * (golden + np.arange(columns)[None, :] * math.sqrt(2)) % 1.0
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        lower, upper = (-1.0, 1.0) if bounds is None else bounds
+        low, high = (np.asarray(end, dtype=np.float64) for end in (lower, upper))
+        if (low.ndim and len(low) != columns) or (high.ndim and len(high) != columns):
+            low, high = low.min(), high.max()
+        rows: npt.NDArray[np.float64] = low + places * (high - low)
+    if data_norm is not None:
+        rows = rows * min(1.0, float(Fraction(data_norm)) / float(np.abs(rows).sum(axis=1).max()))
+    return rows
+
+
+def _width(function: RowFunction, columns: Sequence[str], probe: Block) -> int:
+    """Return how many numbers the function makes of a row, as seen on public rows."""
+    if not callable(function):
+        return 1 if isinstance(function, (int, str)) else len(function)
+    shapes, errors = set(), []
+    for rows in (probe, *(probe[i : i + 1] for i in range(len(probe)))):
+        try:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                values = np.asarray(function(rows.copy()))
+        except (Exception, SystemExit) as error:
+            errors.append(error)
+            continue
+        if values.dtype.kind in "biuf" and values.ndim and values.shape[0] == len(rows):
+            shapes.add(values.shape[1:])
+    widths = {math.prod(shape) for shape in shapes if len(shape) <= 1}
+    if len(widths) == 1:
+        return widths.pop()
+    seen = f"raised {type(errors[0]).__name__}: {errors[0]}" if errors else f"shapes {shapes}"
+    raise ParameterError(
+        "function",
+        seen,
+        expected=f"(n,) or (n, d) real numbers for n public rows of {len(columns)} columns",
+        remedy="mend it, or pass Study(example=…), public made-up rows on which it works",
+    )
+
+
+def _check_row_by_row(function: Callable[[Block], Any], probe: Block, width: int) -> None:
+    """Refuse a batch function that makes something else of a row among other rows."""
+    together = evaluate(function, probe, width=width, rowwise=False)
+    backwards = evaluate(function, probe[::-1], width=width, rowwise=False)[::-1]
+    alone = evaluate(function, probe, width=width, rowwise=True)
+    close = all(
+        np.allclose(together, other, rtol=1e-6, atol=1e-9, equal_nan=True)
+        for other in (backwards, alone)
+    )
+    if not close:
+        raise ParameterError(
+            "function",
+            "a row's value changes with the rows beside it",
+            expected="a function that treats rows one by one",
+            remedy="compute means, ranks or random numbers outside, from public numbers",
+        )

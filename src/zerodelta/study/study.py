@@ -1,0 +1,302 @@
+"""Study: many hidden noisy questions, one small pure release (theory C8, R2)."""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from types import TracebackType
+from typing import Any, final
+
+import numpy as np
+
+from zerodelta.data.arrays import ArraySource
+from zerodelta.data.source import Source
+from zerodelta.errors import ParameterError
+from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.exact.rational import Rational
+from zerodelta.privacy.release import Release
+from zerodelta.privacy.theorems.mixing import as_weight
+from zerodelta.purify.plan import plan
+from zerodelta.spaces import Space
+from zerodelta.study.asking import Asking, Floats
+from zerodelta.study.hidden import Hidden, hidden_array, reveal
+from zerodelta.study.minimize import Setting, minimize, plan_minimize
+from zerodelta.study.plan import Budget, Schedule, StudyPlan
+from zerodelta.study.questions import Bounds, PublicRows, box_lattice, norm_lattice, public_rows
+
+__all__ = ["Study"]
+
+DEFAULT_FAILURE = Fraction(1, 1000)
+
+
+@final
+class Study(Asking):
+    """Asks many hidden questions of the rows, adaptively, and publishes one small result.
+
+    Inside, a program asks counts, sums, means, histograms, second moments, gradients and choices;
+    the answers are exact integer sums with exactly rounded Gaussian noise, for the program only.
+    **Releases**: one element of `publish`, once.
+    **Neighbors**: replace-one (the number of rows is public).
+    **Guarantee**: pure ε-DP: the history is μ-Gaussian DP (R, R2), published by B1 or B2 at no
+    extra ε. `proven` with ``rowwise=True`` (functions then see one row at a time; named columns
+    and built-in losses cost nothing extra), else `asserted`: that batch functions treat rows one by
+    one. What no library can enforce is listed in the certificate as assumed.
+    **Public**: everything but the rows. A question beyond the plan is answered by a public
+    constant; a program that fails or does not publish publishes a fixed element.
+    **Error**: `study.plan` shows it before a row is read.
+
+    >>> from zerodelta.spaces import Finite
+    >>> rows = np.array([[0.0], [1.0], [1.0], [1.0]] * 500)
+    >>> study = Study(rows, epsilon=1, publish=Finite(2), rounds=10, bounds=(0, 1))
+    >>> release = study.run(lambda s: s.mean(0) > 0.5)
+    >>> release.certificate.claim.exact_epsilon
+    Fraction(1, 1)
+    """
+
+    def __init__(
+        self,
+        rows: Any,
+        *,
+        epsilon: Rational,
+        publish: Space,
+        rounds: int | Sequence[Rational] | None = None,
+        failure: Rational = DEFAULT_FAILURE,
+        resolution: Rational | None = None,
+        bounds: Bounds | None = None,
+        data_norm: Rational | None = None,
+        columns: Sequence[str] | None = None,
+        rowwise: bool = False,
+        selects: bool = False,
+        example: Any = None,
+        bits: BitSource | None = None,
+    ) -> None:
+        schedule = Schedule.of(rounds)
+        if columns is not None or not isinstance(rows, Source):
+            rows = ArraySource(rows, columns=columns)
+        self._source: Source = rows
+        self._columns, self._size = rows.columns, rows.rows
+        if self._size < 1:
+            raise ParameterError(
+                "rows", "no rows", expected="at least one row", remedy="pass the data"
+            )
+        if bounds is not None:
+            box_lattice(bounds)(1 if np.ndim(bounds[0]) == 0 else len(bounds[0]))
+        if data_norm is not None:
+            norm_lattice(data_norm, "data_norm")(1)
+        self._bounds, self._data_norm = bounds, data_norm
+        self._probe = _probe(self._columns, bounds, data_norm, example)
+        self._failure = as_weight(failure, "failure")
+        self._plan = StudyPlan(
+            publishing=plan(publish, epsilon=epsilon, failure=failure, resolution=resolution),
+            rows=self._size,
+            schedule=schedule,
+            selects=selects,
+            rowwise=rowwise,
+        )
+        self._bits: BitSource = SystemBits() if bits is None else bits
+        self._plan.certificate(guarded=True, bits=self._bits)  # raises now, if ever
+        self._budget = Budget(schedule)
+        self._process, self._lock = os.getpid(), threading.RLock()
+        self._guarded, self._open, self._rehearsing = False, True, False
+        self._release: Release | None = None
+
+    # -- the plan -----------------------------------------------------------------------------
+
+    @property
+    def plan(self) -> StudyPlan:
+        """The public plan: total μ, noise per question, predicted error of what is published."""
+        return self._plan
+
+    @property
+    def size(self) -> int:
+        """The number of rows, which is public."""
+        return self._size
+
+    # -- publishing ---------------------------------------------------------------------------
+
+    def publish(self, value: Any) -> Release:
+        """Publish a value, once, and close the study. Anything is mapped into the space first."""
+        with self._lock:
+            self._check_open()
+            made = self._plan.publishing
+            published = made.purifier.apply(made.space.project(reveal(value)), self._bits)
+            return self._close(
+                Release(
+                    value=made.space.project(published),
+                    certificate=self._plan.certificate(guarded=self._guarded, bits=self._bits),
+                    error=self._plan.predicted_error,
+                )
+            )
+
+    def run(self, program: Callable[[Study], Any], *, rehearse: bool = True) -> Release:
+        """Run a program on the study and publish what it returns (or has published).
+
+        An exception inside it, or nothing to publish, publishes a fixed element: nothing but the
+        release can be seen. So the program is first rehearsed on a few made-up public rows, where
+        its mistakes do show; ``rehearse=False`` leaves that out.
+        """
+        self._check_open()
+        if rehearse:
+            self._rehearse(program)
+        result = None
+        with self, warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            result = program(self)
+            if self._open:
+                self.publish(result)
+        return self.release
+
+    def __enter__(self) -> Study:
+        self._check_open()
+        # what was asked before could already have stopped or raised
+        self._guarded = self._guarded or self._budget.untouched
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        """Publish a fixed element if nothing was published; nothing the program raised gets out."""
+        if kind is not None and issubclass(kind, KeyboardInterrupt):  # the person at the keyboard
+            self._open = False
+            return False
+        if self._open:
+            self.publish(None)
+        return True
+
+    @property
+    def release(self) -> Release:
+        """What was published."""
+        if self._release is None:
+            raise ParameterError(
+                "release",
+                "nothing yet",
+                expected="a study that has published",
+                remedy="call publish, run, or leave the with block first",
+            )
+        return self._release
+
+    minimize = minimize
+    plan_minimize = plan_minimize
+
+    # -- one life -----------------------------------------------------------------------------
+
+    def __copy__(self) -> Study:
+        raise TypeError("a study publishes once: it cannot be copied")
+
+    def __deepcopy__(self, memo: Any) -> Study:
+        raise TypeError("a study publishes once: it cannot be copied")
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("a study publishes once: it cannot be pickled")
+
+    def __repr__(self) -> str:
+        return repr(self._plan)
+
+    # -- inside -------------------------------------------------------------------------------
+
+    def _answer(
+        self, constant: Any, exact: Callable[[Source, Fraction], Any], share: Rational | None
+    ) -> Hidden:
+        """Return the hidden answer; a public constant if the plan has no such share left (C8)."""
+        with self._lock:
+            self._check_open()
+            taken = self._budget.take(reveal(share))
+            return hidden_array(constant if taken is None else exact(self._source, taken))
+
+    def _setting(self) -> Setting:
+        """Return what a descent needs: the whole budget, so nothing may have been asked."""
+        self._check_open()
+        if not self._budget.untouched:
+            raise ParameterError(
+                "minimize",
+                "a study that has asked questions",
+                expected="a study of its own: a descent spends the whole budget",
+                remedy="make a new Study for it, or ask gradients yourself with study.gradient",
+            )
+        made = self._plan
+        return Setting(
+            source=self._source,
+            space=made.publishing.space,
+            epsilon=made.epsilon,
+            failure=self._failure,
+            rounds=made.rounds,
+            bits=self._bits,
+        )
+
+    def _close(self, release: Release) -> Release:
+        self._open, self._release = False, release
+        del self._source
+        return release
+
+    def _check_open(self) -> None:
+        if self._rehearsing:
+            raise ParameterError(
+                "study",
+                "the study itself, in a rehearsal",
+                expected="the study that the program is handed",
+                remedy="use the program's argument: study.run(lambda s: s.mean(0))",
+            )
+        if not self._open or os.getpid() != self._process:
+            raise ParameterError(
+                "study",
+                "closed" if not self._open else "a copy in another process",
+                expected="an open study, in the process that made it",
+                remedy="make a new Study; each one costs its ε again",
+            )
+
+    def _rehearse(self, program: Callable[[Study], Any]) -> None:
+        made = self._plan
+        stage = Study(
+            PublicRows(self._probe, self._columns),
+            epsilon=made.epsilon,
+            publish=made.publishing.space,
+            rounds=list(made.schedule.shares) or made.rounds,
+            failure=made.publishing.mixing_weight,
+            bounds=self._bounds,
+            data_norm=self._data_norm,
+            rowwise=made.rowwise,
+            selects=made.selects,
+            example=self._probe,
+        )
+        self._rehearsing = True
+        try:
+            with warnings.catch_warnings(), np.errstate(all="ignore"):
+                warnings.simplefilter("ignore")
+                program(stage)
+        except Exception as error:
+            raise ParameterError(
+                "program",
+                f"{type(error).__name__}: {error}",
+                expected="a program that runs on made-up public rows (no data was read yet)",
+                remedy="mend it, pass Study(example=public rows), or run(…, rehearse=False)",
+            ) from error
+        finally:
+            self._rehearsing = False
+
+
+def _probe(
+    columns: Sequence[str], bounds: Bounds | None, data_norm: Rational | None, example: Any
+) -> Floats:
+    """Return the public rows on which functions are tried."""
+    if example is None:
+        return public_rows(len(columns), bounds, data_norm)
+    given = (
+        ArraySource(example)
+        if isinstance(example, np.ndarray)
+        else ArraySource(example, columns=columns)
+    )
+    rows = np.concatenate([*given.blocks(), np.empty((0, len(given.columns)))])
+    if rows.shape[1] != len(columns) or not len(rows):
+        raise ParameterError(
+            "example",
+            f"{len(rows)} rows of {rows.shape[1]} columns",
+            expected=f"some made-up rows of {len(columns)} columns",
+            remedy="make rows by hand that look like the data; never take them from it",
+        )
+    return rows

@@ -1,0 +1,60 @@
+"""What `minimize` needs of a study, and rows for it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from zerodelta.data.source import Source
+from zerodelta.exact.bits import BitSource, ReplayBits
+from zerodelta.study.descent import Descent
+from zerodelta.study.gradient_sums import Gradients
+from zerodelta.study.minimize import _planned
+from zerodelta.study.study import Study
+
+ONE, SELDOM = Fraction(1), Fraction(1, 1000)
+
+
+def Stage(  # noqa: N802 (it reads like the study it makes)
+    rows: Any,
+    space: Any,
+    epsilon: Fraction = ONE,
+    failure: Fraction = SELDOM,
+    rounds: int = 30,
+    bits: BitSource | None = None,
+) -> Study:
+    """Return a study with test bits."""
+    source = ReplayBits("descent") if bits is None else bits
+    return Study(rows, epsilon=epsilon, publish=space, rounds=rounds, failure=failure, bits=source)
+
+
+class Unreadable(Source):
+    """Rows that a plan must not read."""
+
+    @property
+    def rows(self) -> int:
+        return 1000
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ("0", "1", "2")
+
+    def blocks(self) -> Any:
+        raise AssertionError("a row was read")
+
+
+def line_data(rows: int, seed: int = 0) -> Any:
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(rows, 2))
+    x /= np.maximum(1, np.sqrt((x * x).sum(axis=1)))[:, None]
+    y = (x @ np.array([2.0, -1.0]) + 0.1 * rng.normal(size=rows) > 0).astype(float)
+    return np.column_stack([x, y])
+
+
+def gradients_in(study: Study, objective: Any, **options: Any) -> tuple[Descent, Gradients]:
+    """Return the planned descent and its gradients."""
+    defaults = {"label": -1, "momentum": 0, "average": Fraction(1, 5)}
+    missing = dict.fromkeys(("data_norm", "clip", "layers", "step", "steps"))
+    return _planned(study._setting(), objective, **{**missing, **defaults, **options})

@@ -1,0 +1,236 @@
+"""Hidden answers compute like numbers and arrays, and show nothing of themselves."""
+
+from __future__ import annotations
+
+import copy
+import io
+import logging
+import math
+import pickle
+import pprint
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zerodelta.study.hidden import HIDDEN, Hidden, hidden_array, hide, reveal
+
+NUMBER, ARRAY, MATRIX = 2.25, np.array([1.5, -2.5, 3.5]), np.array([[2.0, 0.5], [0.5, 1.0]])
+SECRETS = ("2.25", "2.2", "1.5", "2.5", "3.5", "e+00")
+
+
+def shows_nothing(text: str) -> bool:
+    return HIDDEN in text and not any(secret in text for secret in SECRETS)
+
+
+SHOWN: dict[str, Callable[[Any], str]] = {
+    "repr": repr,
+    "str": str,
+    "ascii": ascii,
+    "format": format,
+    "f-string": lambda x: f"{x} {x!r} {x!s} {x:>30}",
+    "f-string with digits": lambda x: f"{x:.3f} {x:10.2e} {x:g}",
+    "str.format": "{0} {0:.2f}".format,
+    "%s": lambda x: "%s %r" % (x, x),  # noqa: UP031
+    "list": lambda x: str([x, (x, {"a": x})]),
+    "pprint": lambda x: pprint.pformat({"deep": [x]}),
+    "html": lambda x: x._repr_html_(),
+    "array2string": np.array2string,
+    "array_repr": np.array_repr,
+    "array_str": np.array_str,
+    "in a message": lambda x: str(ValueError("no", x)),
+    "pickled": lambda x: str(pickle.loads(pickle.dumps(x))),
+    "dumps": lambda x: x.dumps().decode(),
+}
+
+
+@pytest.mark.parametrize("value", [NUMBER, ARRAY, MATRIX], ids=["number", "array", "matrix"])
+@pytest.mark.parametrize("way", SHOWN)
+def test_nothing_is_shown(way: str, value: Any) -> None:
+    assert shows_nothing(SHOWN[way](hide(value)))
+
+
+def test_the_test_sees_what_is_shown() -> None:
+    """The same ways show a plain array."""
+    for way in ("repr", "str", "list", "array2string", "pickled"):
+        assert not shows_nothing(SHOWN[way](ARRAY))
+
+
+def test_logging_and_printing_show_nothing(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with caplog.at_level(logging.INFO):
+        logging.getLogger("zerodelta").info("answers %s %r", hide(NUMBER), [hide(ARRAY)])
+    print(hide(NUMBER), [hide(ARRAY)], {"a": hide(MATRIX)})
+    assert shows_nothing(caplog.text)
+    assert shows_nothing(capsys.readouterr().out)
+
+
+def test_a_traceback_shows_nothing() -> None:
+    try:
+        raise RuntimeError(f"stopped at {hide(NUMBER):.3f}", hide(ARRAY))
+    except RuntimeError:
+        assert shows_nothing(traceback.format_exc().split("RuntimeError: ")[-1])
+
+
+@pytest.mark.parametrize("write", [np.save, np.savez, np.savez_compressed, np.savetxt])
+def test_files_get_nothing(write: Any) -> None:
+    file = io.BytesIO()
+    write(file, hide(ARRAY))
+    hide(ARRAY).dump(file)
+    hide(ARRAY).tofile(file)
+    assert file.getvalue() == b""
+
+
+COMPUTED: dict[str, Callable[[Any, Any, Any], Any]] = (
+    {
+        "plus": lambda x, a, m: x + 1,
+        "plus on the other side": lambda x, a, m: 1 + x,
+        "two hidden": lambda x, a, m: x * a - m[0, 0],
+        "with a plain array": lambda x, a, m: np.ones(3) * x,
+        "with a plain number": lambda x, a, m: np.float64(2) * x,
+        "power": lambda x, a, m: x**2 // 1 % 3,
+        "negative": lambda x, a, m: -abs(x),
+        "divmod": lambda x, a, m: divmod(x, 1),
+        "round": lambda x, a, m: round(x, 1),
+        "round to an integer": lambda x, a, m: round(x),
+        "compared": lambda x, a, m: a > x,
+        "indexed": lambda x, a, m: a[1],
+        "sliced": lambda x, a, m: a[1:],
+        "masked": lambda x, a, m: a[a > 0],
+        "indexed by itself": lambda x, a, m: a[np.argmax(a)],
+        "iterated": lambda x, a, m: list(a),
+        "unpacked": lambda x, a, m: (*a,),
+        "built-in sum": lambda x, a, m: sum(a),
+        "built-in max": lambda x, a, m: max(a),
+        "transposed": lambda x, a, m: m.T,
+        "reshaped": lambda x, a, m: m.reshape(-1),
+        "matrix product": lambda x, a, m: m @ m,
+        "inner product": lambda x, a, m: a @ a,
+        "dot": lambda x, a, m: a.dot(a),
+        "trace": lambda x, a, m: m.trace(),
+        "take": lambda x, a, m: a.take(1),
+        "searchsorted": lambda x, a, m: np.sort(a).searchsorted(0),
+        "nonzero": lambda x, a, m: (a > 0).nonzero(),
+        "solve": lambda x, a, m: np.linalg.solve(m, np.ones(2)),
+        "norm": lambda x, a, m: np.linalg.norm(a),
+        "eigenvalues": lambda x, a, m: np.linalg.eigh(m).eigenvalues,
+        "eigenvectors": lambda x, a, m: np.abs(np.linalg.eigh(m)[1]),
+        "singular values": lambda x, a, m: np.linalg.svd(m)[1],
+        "qr": lambda x, a, m: np.linalg.qr(m).R,
+        "fft": lambda x, a, m: np.fft.fft(a),
+        "where": lambda x, a, m: np.where(a > 0, a, 0),
+        "sorted": lambda x, a, m: np.sort(a),
+        "argsort": lambda x, a, m: a.argsort(),
+        "argpartition": lambda x, a, m: np.argpartition(a, 1),
+        "cumulated": lambda x, a, m: a.cumsum(),
+        "clipped": lambda x, a, m: np.clip(a, -1, 1),
+        "stacked": lambda x, a, m: np.stack([a, a]),
+        "joined": lambda x, a, m: np.concatenate([a, [1.0]]),
+        "einsum": lambda x, a, m: np.einsum("ij,ji->", m, m),
+        "interpolated": lambda x, a, m: np.interp(x, [0, 5], [0, 1]),
+        "median": lambda x, a, m: np.median(a),
+        "quantile": lambda x, a, m: np.quantile(a, 0.25),
+        "exp": lambda x, a, m: np.exp(a),
+        "outer": lambda x, a, m: np.outer(a, a),
+        "reduced": lambda x, a, m: np.add.reduce(a),
+        "close": lambda x, a, m: np.allclose(a, a),
+        "copied": lambda x, a, m: copy.copy(a),
+        "deeply copied": lambda x, a, m: copy.deepcopy(a),
+        "as text": lambda x, a, m: a.astype(str),
+    }
+    | {
+        f"method {name}": lambda x, a, m, name=name: getattr(m, name)()
+        for name in (
+            "all",
+            "any",
+            "argmax",
+            "argmin",
+            "max",
+            "mean",
+            "min",
+            "prod",
+            "std",
+            "sum",
+            "var",
+        )
+    }
+    | {
+        f"function {name}": lambda x, a, m, name=name: getattr(np, name)(m, axis=0)
+        for name in (
+            "all",
+            "any",
+            "argmax",
+            "argmin",
+            "max",
+            "mean",
+            "min",
+            "prod",
+            "std",
+            "sum",
+            "var",
+        )
+    }
+)
+
+
+@pytest.mark.parametrize("way", COMPUTED)
+def test_results_are_right_and_stay_hidden(way: str) -> None:
+    expected = COMPUTED[way](NUMBER, ARRAY.copy(), MATRIX.copy())
+    found = COMPUTED[way](hide(NUMBER), hide(ARRAY.copy()), hide(MATRIX.copy()))
+    parts = found if isinstance(found, (tuple, list)) else [found]
+    assert all(isinstance(part, Hidden) for part in parts)
+    for text in (str(found), repr(found)):
+        assert shows_nothing(text)
+    np.testing.assert_array_equal(reveal(found), expected)
+
+
+def test_in_place_operations_stay_hidden() -> None:
+    answer = hide(ARRAY.copy())
+    answer += 1
+    answer[0] = 7
+    assert isinstance(answer, Hidden)
+    np.testing.assert_array_equal(reveal(answer), [7, -1.5, 4.5])
+
+
+def test_a_program_can_decide_count_and_index() -> None:
+    """What a program needs as a Python number it gets."""
+    answer = hide(NUMBER)
+    assert answer > 2
+    assert bool(hide(False)) is False
+    assert int(answer) == 2
+    assert float(answer) == NUMBER
+    assert math.sqrt(answer) == 1.5
+    assert ["a", "b", "c"][hide(1)] == "b"
+    assert list(range(hide(2))) == [0, 1]
+    assert len(hide(ARRAY)) == 3
+
+
+def test_scalars_are_arrays_without_axes() -> None:
+    assert hide(3).shape == () == hidden_array(np.float32(1)).shape
+    assert hide(ARRAY)[0].shape == ()
+    assert hide("text") == "text"
+    assert hide(None) is None
+
+
+numbers = st.one_of(st.integers(-(2**60), 2**60), st.floats(allow_nan=False), st.booleans())
+flat = st.one_of(numbers, st.text(), st.none())
+
+
+@given(st.one_of(flat, st.lists(flat), st.lists(flat).map(tuple)))
+def test_revealing_undoes_hiding(value: Any) -> None:
+    """Of a value, and of the items of a list or tuple."""
+    found = reveal(hide(value))
+    assert found == value
+    assert type(found) is type(value)
+    assert reveal(value) == value
+
+
+def test_a_list_that_holds_itself_is_revealed() -> None:
+    endless: list[Any] = [hide(1)]
+    endless.append(endless)
+    assert reveal(endless)[0] == 1
