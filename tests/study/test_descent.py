@@ -353,3 +353,20 @@ def test_certificates_survive_their_file() -> None:
     release = minimize(stage, Logistic(), data_norm=1)
     text = release.certificate.to_json()
     verify(Certificate.from_json(text))
+
+
+def test_a_descent_spends_the_whole_budget() -> None:
+    rows = line_data(200)
+    asked = Stage(rows, Ball(2, 1))
+    asked.mean(0, bounds=(-1, 1))
+    with pytest.raises(ParameterError, match="whole budget"):
+        asked.minimize(Logistic(), data_norm=1)
+    done = Stage(rows, Ball(2, 1))
+    done.minimize(Logistic(), data_norm=1)
+    with pytest.raises(ParameterError, match="closed"):
+        done.minimize(Logistic(), data_norm=1)
+
+
+def test_the_planned_descent_can_be_read_before() -> None:
+    study = Stage(Unreadable(), Ball(2, 1))
+    assert "rounds on 1000 rows" in repr(study.plan_minimize(Logistic(), data_norm=1))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import math
 import os
 import pickle
 import sys
@@ -25,6 +26,7 @@ from zerodelta.exact.bits import ReplayBits
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball, Box, Finite, Space
+from zerodelta.study.hidden import hidden_array
 from zerodelta.study.study import Study
 
 
@@ -365,3 +367,10 @@ def test_a_rehearsal_spends_nothing() -> None:
     assert float(rehearsed[2]) == 3.5  # seven made-up rows
     assert float(real[2]) == 60
     assert float(real[1]) != 60
+
+
+@pytest.mark.parametrize("share", [0.0, -1.0, math.nan, math.inf, 2.0, [0.5, 0.5]])
+def test_a_hidden_share_that_is_none_gets_a_constant_and_no_exception(share: Any) -> None:
+    study = Study(np.ones((5, 1)), epsilon=1, publish=Finite(2), rounds=3, bounds=(0, 1))
+    assert float(study.mean(0, share=hidden_array(share))) == 0.5
+    assert float(study.mean(0, share=hidden_array(0.25))) != 0.5

@@ -114,6 +114,7 @@ def minimize(
         average=average,
     )
     certificate = descent.certificate(setting.bits)  # raises now, if ever: no row was read
+    study._spend_everything()
     value = descent.run(gradients, setting.bits, _bar if progress else iter)
     return study._close(Release(value=value, certificate=certificate, error=descent.error))
 

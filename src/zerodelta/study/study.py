@@ -164,6 +164,7 @@ class Study(Asking):
         """Publish a fixed element if nothing was published; nothing the program raised gets out."""
         if kind is not None and issubclass(kind, KeyboardInterrupt):  # the person at the keyboard
             self._open = False
+            del self._source
             return False
         if self._open:
             self.publish(None)
@@ -206,19 +207,23 @@ class Study(Asking):
         """Return the hidden answer; a public constant if the plan has no such share left (C8)."""
         with self._lock:
             self._check_open()
-            taken = self._budget.take(reveal(share))
+            nonsense = _is_hidden_nonsense(share)
+            taken = None if nonsense else self._budget.take(reveal(share))
             return hidden_array(constant if taken is None else exact(self._source, taken))
 
-    def _setting(self) -> Setting:
-        """Return what a descent needs: the whole budget, so nothing may have been asked."""
-        self._check_open()
-        if not self._budget.untouched:
+    def _spend_everything(self) -> None:
+        """Take the whole budget, for a descent: nothing may have been asked."""
+        if self._budget.take(1) is None:
             raise ParameterError(
                 "minimize",
                 "a study that has asked questions",
                 expected="a study of its own: a descent spends the whole budget",
                 remedy="make a new Study for it, or ask gradients yourself with study.gradient",
             )
+
+    def _setting(self) -> Setting:
+        """Return what a descent needs."""
+        self._check_open()
         made = self._plan
         return Setting(
             source=self._source,
@@ -278,6 +283,11 @@ class Study(Asking):
             ) from error
         finally:
             self._rehearsing = False
+
+
+def _is_hidden_nonsense(share: Any) -> bool:
+    """Tell whether a share is hidden and none at all: then raising would show something."""
+    return isinstance(share, Hidden) and not (share.ndim == 0 and 0 < reveal(share) <= 1)
 
 
 def _probe(
