@@ -34,9 +34,12 @@ from zerodelta.study.questions import (
     norm_lattice,
 )
 
-__all__ = ["Asking", "Floats"]
+__all__ = ["Asking", "Floats", "Share"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
+
+Share: TypeAlias = Rational | Hidden | None
+"""The part of the budget a question takes, which may follow from hidden answers."""
 
 
 class Asking(ABC):
@@ -56,11 +59,11 @@ class Asking(ABC):
 
     @abstractmethod
     def _answer(
-        self, constant: Any, exact: Callable[[Source, Fraction], Any], share: Rational | None
+        self, constant: Any, exact: Callable[[Source, Fraction], Any], share: Share
     ) -> Hidden:
         """Return the hidden answer; a public constant if the plan has no such share left (C8)."""
 
-    def count(self, function: RowFunction, *, share: Rational | None = None) -> Hidden:
+    def count(self, function: RowFunction, *, share: Share = None) -> Hidden:
         """Return the hidden number of rows for which the function is true (1, not 0)."""
         return self._sum(self._question(function, box_lattice((0, 1), steps=1)), share)
 
@@ -70,7 +73,7 @@ class Asking(ABC):
         *,
         bounds: Bounds | None = None,
         norm_bound: Rational | None = None,
-        share: Rational | None = None,
+        share: Share = None,
     ) -> Hidden:
         """Return the hidden sum over rows of a function, clipped to `bounds` or to an l2 norm.
 
@@ -88,20 +91,20 @@ class Asking(ABC):
         *,
         bounds: Bounds | None = None,
         norm_bound: Rational | None = None,
-        share: Rational | None = None,
+        share: Share = None,
     ) -> Hidden:
         """Return the hidden mean over rows of a function; as `sum`."""
         total = self.sum(function, bounds=bounds, norm_bound=norm_bound, share=share)
         return hidden_array(total / self._size)
 
     def gradient(
-        self, function: RowFunction, *, clip: Rational, share: Rational | None = None
+        self, function: RowFunction, *, clip: Rational, share: Share = None
     ) -> Hidden:
         """Return the hidden mean of per-row vectors, each scaled down to an l2 norm of `clip`."""
         norm_lattice(clip, "clip")  # refuses None, which `mean` takes for the study's bounds
         return self.mean(function, norm_bound=clip, share=share)
 
-    def histogram(self, keys: RowFunction, *, size: int, share: Rational | None = None) -> Hidden:
+    def histogram(self, keys: RowFunction, *, size: int, share: Share = None) -> Hidden:
         """Return the hidden numbers of rows with each key 0..size-1; other keys count nowhere."""
         cells = as_count(size, "size", minimum=1)
         question = self._question(keys, box_lattice((0, cells), steps=1))
@@ -125,7 +128,7 @@ class Asking(ABC):
         *,
         data_norm: Rational | None = None,
         centered: bool = True,
-        share: Rational | None = None,
+        share: Share = None,
     ) -> Hidden:
         """Return the hidden covariance matrix of rows of l2 norm at most `data_norm`.
 
@@ -156,7 +159,7 @@ class Asking(ABC):
         function: RowFunction,
         *,
         bounds: Bounds | None = None,
-        share: Rational | None = None,
+        share: Share = None,
     ) -> Hidden:
         """Return the hidden index of (nearly) the largest total score; one column per option.
 
@@ -191,7 +194,7 @@ class Asking(ABC):
             lattice=lattice,
         )
 
-    def _sum(self, question: Question, share: Rational | None) -> Hidden:
+    def _sum(self, question: Question, share: Share) -> Hidden:
         lattice = question.lattice
 
         def summed(source: Source, taken: Fraction) -> Floats:

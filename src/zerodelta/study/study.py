@@ -21,7 +21,7 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.purify.plan import plan
 from zerodelta.spaces import Space
-from zerodelta.study.asking import Asking, Floats
+from zerodelta.study.asking import Asking, Floats, Share
 from zerodelta.study.hidden import Hidden, hidden_array, reveal
 from zerodelta.study.minimize import Setting, minimize, plan_minimize
 from zerodelta.study.plan import Budget, Schedule, StudyPlan
@@ -202,7 +202,7 @@ class Study(Asking):
     # -- inside -------------------------------------------------------------------------------
 
     def _answer(
-        self, constant: Any, exact: Callable[[Source, Fraction], Any], share: Rational | None
+        self, constant: Any, exact: Callable[[Source, Fraction], Any], share: Share
     ) -> Hidden:
         """Return the hidden answer; a public constant if the plan has no such share left (C8)."""
         with self._lock:

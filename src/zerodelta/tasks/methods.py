@@ -1,0 +1,56 @@
+"""What a task can be solved with, and which way has the least predicted error.
+
+Every task has a pure function of public numbers that returns its methods, best first; it serves
+``method="auto"``, the advisor and the error forecast of a release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+from zerodelta.errors import ParameterError
+
+__all__ = ["Method", "choose", "ranked"]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Method:
+    """One way to answer, and what it is predicted to cost in accuracy.
+
+    `name` is what ``method=`` accepts; `error` is in the task's unit, ``math.inf`` where the method
+    does not apply; `spends` says what is spent on what; `why` is one line for or against it here.
+    """
+
+    name: str
+    error: float
+    spends: str
+    why: str
+
+
+def ranked(*methods: Method) -> tuple[Method, ...]:
+    """Return the methods, least predicted error first; equal ones in the order given.
+
+    >>> a = Method(name="a", error=2.0, spends="ε", why="")
+    >>> b = Method(name="b", error=1.0, spends="ε", why="")
+    >>> [method.name for method in ranked(a, b)]
+    ['b', 'a']
+    """
+    return tuple(sorted(methods, key=lambda method: method.error))
+
+
+def choose(methods: Sequence[Method], method: str) -> Method:
+    """Return the best method for "auto", else the named one; a name that is none is refused."""
+    named = {known.name: known for known in methods}
+    if method == "auto":
+        return min(methods, key=lambda known: known.error)
+    if method not in named:
+        raise ParameterError(
+            "method",
+            method,
+            expected=f'"auto" or one of {sorted(named)}',
+            remedy="pass one of these names",
+        )
+    return named[method]

@@ -1,0 +1,328 @@
+"""k-means: what is noised moves by no more than was paid for, and the rest is post-processing."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from sklearn.cluster import KMeans
+
+from zerodelta.audit.exact import (
+    ExpRational,
+    Law,
+    certainly_impure,
+    certainly_pure,
+    datasets,
+    neighbors,
+    rounded_laplace_pmf,
+    rounded_laplace_tail,
+    shifted,
+)
+from zerodelta.data.arrays import ArraySource
+from zerodelta.errors import ParameterError
+from zerodelta.exact.bits import ReplayBits
+from zerodelta.mechanisms.k_norm import KNorm
+from zerodelta.mechanisms.laplace import RoundedLaplace
+from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.step import Status
+from zerodelta.privacy.verify import verify
+from zerodelta.tasks.kmeans import kmeans
+from zerodelta.tasks.kmeans_grid import Frame, grid_for
+from zerodelta.tasks.kmeans_rounds import Centres, Seeds
+
+Floats = npt.NDArray[np.float64]
+VALUES = (0.1, 0.4, 0.6, 0.9, 7.0, math.nan, -math.inf)
+EPSILON = Fraction(3, 4)
+HAIR = Fraction(1, 10**30)
+
+
+@dataclass
+class Spy:
+    """Keeps what is handed to the noise, and puts fixed public vectors in place of noisy ones."""
+
+    scales: list[Fraction] = field(default_factory=list)
+    counts: list[tuple[int, ...]] = field(default_factory=list)
+    blocks: list[npt.NDArray[Any]] = field(default_factory=list)
+    paid: set[Fraction] = field(default_factory=set)
+    fixed: int = 1000
+
+    def laplace(self, mechanism: RoundedLaplace, sums: npt.NDArray[Any], bits: Any) -> Any:
+        self.scales.append(mechanism.scale)
+        self.counts.append(tuple(sums.tolist()))
+        cells = np.arange(len(sums))
+        return self.fixed * (cells % 2) + 5 * cells
+
+    def k_norm(self, mechanism: KNorm, sums: npt.NDArray[Any], bits: Any) -> Any:
+        assert mechanism.norm == 2
+        self.scales.append(mechanism.scale / mechanism.sensitivity)
+        self.paid.add(mechanism.sensitivity)
+        self.blocks.append(sums.copy())
+        return np.full(len(sums), 10**9)
+
+
+@pytest.fixture
+def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
+    spying = Spy()
+    monkeypatch.setattr(RoundedLaplace, "apply", lambda m, s, b: spying.laplace(m, s, b))
+    monkeypatch.setattr(KNorm, "apply", lambda m, s, b: spying.k_norm(m, s, b))
+    return spying
+
+
+def blobs(rows: int, columns: int, clusters: int) -> Floats:
+    rng = np.random.default_rng(11)
+    centres = rng.uniform(0.1, 0.9, (clusters, columns))
+    spread = rng.normal(0, 0.05, (rows, columns))
+    return np.asarray(centres[rng.integers(0, clusters, rows)] + spread)
+
+
+def inertia(rows: Floats, centres: Floats) -> float:
+    squares = sum((rows[:, [j]] - centres[:, j]) ** 2 for j in range(rows.shape[1]))
+    return float(np.asarray(squares).min(axis=1).sum())
+
+
+def centres_of(rows: Floats, *, method: str = "auto", clusters: int = 2, **options: Any) -> Floats:
+    given: dict[str, Any] = {"epsilon": 1, "bounds": (0, 1), **options}
+    return np.asarray(kmeans(rows, clusters=clusters, method=method, **given).value)
+
+
+# -- privacy ----------------------------------------------------------------------------------
+
+
+def joint_law(counts: tuple[int, ...], scale: Fraction) -> Law:
+    pmf, tail = (
+        partial(rounded_laplace_pmf, scale=scale),
+        partial(rounded_laplace_tail, scale=scale),
+    )
+    each: list[dict[float, ExpRational]] = [
+        shifted(pmf, tail, center=count, low=-1, high=3) for count in counts
+    ]
+    return {
+        places: math.prod(
+            (law[at] for law, at in zip(each, places, strict=True)), start=Fraction(1)
+        )
+        for places in itertools.product(*each)
+    }
+
+
+def test_the_noisy_histogram_is_exactly_epsilon(spy: Spy) -> None:
+    """All datasets of two rows, through `kmeans` itself.
+
+    Counts that agree have the same independent noise, so the loss is that of those that differ.
+    """
+    tables = {}
+    for rows in datasets(range(len(VALUES)), 2):
+        values = np.array([[VALUES[i]] for i in rows])
+        centres_of(values, method="histogram", clusters=1, epsilon=EPSILON)
+        tables[rows] = spy.counts[-1]
+    assert len(tables[0, 0]) >= 4
+    assert len(set(spy.scales)) == 1
+    scale, moves = spy.scales[0], set()
+    for a, b in neighbors(tables):
+        pairs = [(x, y) for x, y in zip(tables[a], tables[b], strict=True) if x != y]
+        if pairs:
+            moves.add(tuple(sorted(pairs)))
+    laws = [[joint_law(side, scale) for side in zip(*move, strict=True)] for move in moves]
+    assert any(len(move) == 2 for move in moves)
+    assert all(certainly_pure(p, q, EPSILON) for p, q in laws)
+    assert any(certainly_impure(p, q, EPSILON - HAIR) for p, q in laws)
+    half = [[joint_law(side, scale / 2) for side in zip(*move, strict=True)] for move in moves]
+    assert any(certainly_impure(p, q, EPSILON) for p, q in half)
+
+
+def at_most(blocks: npt.NDArray[Any], limit: int) -> bool:
+    """Tell exactly whether the l2 norms of at most two nonzero blocks of integers add up to it."""
+    squares = [sum(int(x) ** 2 for x in block) for block in blocks]
+    first, second, *others = [*sorted(squares, reverse=True), 0]
+    assert not any(others)
+    rest = limit**2 - first - second
+    return rest >= 0 and 4 * first * second <= rest**2
+
+
+@pytest.mark.parametrize("columns", [1, 2, 6])
+def test_a_round_moves_by_no_more_than_its_sensitivity(columns: int, spy: Spy) -> None:
+    """All pairs of one-row datasets from an ugly universe: one block each, the norms add up."""
+    rng = np.random.default_rng(0)
+    universe = [rng.choice(VALUES, columns) for _ in range(30)]
+    universe += [rng.uniform(size=columns) for _ in range(10)]
+    sums = []
+    for row in universe:
+        spy.blocks.clear()
+        centres_of(row[None, :], method="lloyd", clusters=3, epsilon=EPSILON)
+        rounds = 1 if columns <= 5 else 2
+        assert len(spy.blocks) == 3 * rounds
+        sums.append(np.array(spy.blocks))
+    paid = int(spy.paid.pop())
+    for a, b in itertools.combinations(sums, 2):
+        for start in range(0, len(a), 3):  # each round given the same answers before it
+            moved = a[start : start + 3] - b[start : start + 3]
+            assert at_most(moved, paid)
+    tight = [not at_most(a[:3] - b[:3], paid * 9 // 10) for a, b in itertools.combinations(sums, 2)]
+    assert any(tight)  # a smaller sensitivity would be caught
+    laplace, *others = spy.scales[-1 - rounds * 3 :]
+    assert 2 / laplace + sum(1 / scale for scale in others[::3]) == EPSILON
+
+
+@pytest.mark.parametrize("method", ["histogram", "lloyd"])
+def test_the_centres_are_a_function_of_what_was_noised(method: str, spy: Spy) -> None:
+    """Other rows, but the same noisy counts and sums: the same centres to the last bit."""
+    first = centres_of(blobs(500, 2, 3), method=method, clusters=3)
+    again = centres_of(np.full((500, 2), 0.3), method=method, clusters=3)
+    assert spy.counts[0] != spy.counts[1]
+    assert (first == again).all()
+    spy.fixed = -1000
+    assert (first != centres_of(blobs(500, 2, 3), method=method, clusters=3)).any()
+
+
+def test_batches_and_order_do_not_change_what_is_summed(spy: Spy) -> None:
+    rows = blobs(300, 7, 3)
+    rows[5, 2] = math.nan
+    options: dict[str, Any] = {"bounds": ([-0.5] * 7, [1, 1, 1, 1, 1, 1, 3])}
+    sources = [rows, ArraySource(rows, batch=1), ArraySource(rows[::-1].copy(), batch=7)]
+    for source in sources:
+        kmeans(source, clusters=3, epsilon=1, method="lloyd", **options)
+    assert spy.counts[0] == spy.counts[1] == spy.counts[2]
+    assert sum(spy.counts[0]) == 299
+    one, two, three = np.array(spy.blocks).reshape(3, -1)
+    assert (one == two).all()
+    assert (one == three).all()
+
+
+def test_a_row_is_in_one_block_within_the_norm() -> None:
+    frame, places = Frame(lower=np.zeros(2), unit=1.0, sides=np.ones(2)), np.eye(2)
+    centres = Centres(frame=frame, points=places, radius=0.5, places=places)
+    rows = np.random.default_rng(5).uniform(-1, 2, (200, 2))
+    blocks = centres.vectors(rows).reshape(200, 2, 3)
+    nearest = ((np.clip(rows, 0, 1)[:, None] - places) ** 2).sum(axis=2).argmin(axis=1)
+    assert (blocks[np.arange(200), 1 - nearest] == 0).all()
+    assert (blocks[np.arange(200), nearest, 2] == 1).all()
+
+
+@pytest.mark.parametrize("method", ["histogram", "lloyd", "purified"])
+def test_the_certificate_proves_epsilon(method: str) -> None:
+    release = kmeans(blobs(400, 2, 2), clusters=2, epsilon=EPSILON, bounds=(0, 1), method=method)
+    assert verify(release.certificate)
+    assert release.certificate.claim == PureDP(EPSILON)
+    assert release.certificate.status is Status.PROVEN
+    replayed = kmeans(
+        blobs(400, 2, 2),
+        clusters=2,
+        epsilon=EPSILON,
+        bounds=(0, 1),
+        method=method,
+        bits=ReplayBits("k-means"),
+    )
+    assert replayed.certificate.randomness != release.certificate.randomness
+
+
+# -- values never raise, parameters do -----------------------------------------------------------
+
+UGLY = {
+    "nan": np.full((50, 2), math.nan),
+    "constant": np.full((50, 2), 0.5),
+    "infinite": np.array([[math.inf, -math.inf]] * 50),
+    "huge": np.array([[1e308, -1e308]] * 50),
+    "one row": np.array([[0.2, 0.9]]),
+    "texts": np.array([["x", "0.5"], ["0.1", None]], dtype=object),
+    "seven columns": np.full((3, 7), math.nan),
+}
+
+
+@pytest.mark.parametrize("method", ["auto", "lloyd", "purified"])
+@pytest.mark.parametrize("kind", UGLY)
+@pytest.mark.parametrize("clusters", [1, 9])
+def test_no_value_raises(kind: str, method: str, clusters: int) -> None:
+    rows = UGLY[kind]
+    centres = centres_of(rows, method=method, clusters=clusters)
+    assert centres.shape == (clusters, rows.shape[1])
+    assert ((centres >= 0) & (centres <= 1)).all()
+
+
+def test_more_clusters_than_cells_hold_anything() -> None:
+    rows = np.repeat([[0.2, 0.2], [0.8, 0.8]], 2000, axis=0)
+    for method in ("histogram", "lloyd"):
+        centres = centres_of(rows, method=method, clusters=40)
+        assert inertia(rows, centres) / len(rows) < 0.01
+
+
+@pytest.mark.parametrize("bounds", [None, 1, (0, 0), ([0, 0, 0], 1)])
+def test_bounds_are_needed(bounds: Any) -> None:
+    with pytest.raises(ParameterError, match=r"bounds|lower|dimension"):
+        kmeans(np.zeros((3, 2)), clusters=2, epsilon=1, bounds=bounds)
+
+
+def test_malformed_parameters_are_refused() -> None:
+    rows = np.zeros((3, 2))
+    with pytest.raises(ParameterError, match="method"):
+        centres_of(rows, method="best")
+    with pytest.raises(ParameterError, match="method"):
+        centres_of(np.zeros((3, 6)), method="histogram")
+    with pytest.raises(ParameterError, match="clusters"):
+        centres_of(rows, clusters=0)
+    with pytest.raises(ParameterError, match="epsilon"):
+        centres_of(rows, epsilon=0)
+    with pytest.raises(ParameterError, match="rows"):
+        centres_of(rows[:0])
+
+
+# -- accuracy -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["auto", "histogram", "lloyd"])
+def test_two_columns_lose_less_than_two_percent(method: str) -> None:
+    rows = np.clip(blobs(100_000, 2, 5), 0, 1)
+    best = KMeans(5, n_init=5, random_state=0).fit(rows).inertia_
+    release = kmeans(rows, clusters=5, epsilon="0.5", bounds=(0, 1), method=method)
+    assert inertia(rows, release.value) <= 1.02 * best
+
+
+def test_ten_columns_in_other_units() -> None:
+    rows = np.clip(blobs(20_000, 10, 4), 0, 1) * 40 - 7
+    best = KMeans(4, n_init=5, random_state=0).fit(rows).inertia_
+    release = kmeans(rows, clusters=4, epsilon=2, bounds=(-7, [33] * 10))
+    assert inertia(rows, release.value) <= 1.5 * best  # a lost cluster would cost several times it
+
+
+def test_the_forecast_is_public() -> None:
+    one, two = (
+        kmeans(rows, clusters=2, epsilon=1, bounds=(0, 1)).error
+        for rows in (blobs(100, 2, 2), np.full((100, 2), math.nan))
+    )
+    assert one == two
+
+
+# -- the grid -------------------------------------------------------------------------------------
+
+
+def test_cells_are_cubes_in_the_data_units() -> None:
+    """A column a hundred times narrower than the others is not cut at all."""
+    grid = grid_for(np.array([1.0, 0.01, 0.5]), rows=10_000, clusters=4, epsilon=1.0)
+    assert grid.shape[1] == 1
+    assert grid.shape[0] == pytest.approx(2 * grid.shape[2], abs=1)
+    assert grid.size >= 16
+
+
+def test_every_place_in_the_box_has_its_cell() -> None:
+    sides = np.array([1.0, 0.3])
+    grid = grid_for(sides, rows=1000, clusters=3, epsilon=1.0)
+    rows = np.random.default_rng(3).uniform(size=(500, 2)) * sides
+    middles = grid.points(grid.keys(rows).astype(np.int64))
+    assert (np.abs(middles - rows) <= grid.side).all()
+    assert np.array_equal(grid.keys(grid.points(np.arange(grid.size))), np.arange(grid.size))
+
+
+def test_directions_are_orthonormal_and_lead_back() -> None:
+    grid = grid_for(np.ones(9), rows=1000, clusters=3, epsilon=1.0)
+    assert np.allclose(grid.axes.T @ grid.axes, np.eye(4))
+    points = np.random.default_rng(4).normal(size=(5, 4))
+    assert np.allclose(grid.coordinates(grid.in_columns(points)), points)
+    seeded = Centres.seeded(
+        Frame(lower=np.zeros(9), unit=1.0, sides=np.ones(9)), grid, Seeds(places=points, radius=0.1)
+    )
+    assert seeded.points.shape == (5, 9)
