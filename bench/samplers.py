@@ -23,7 +23,14 @@ from rich.table import Table
 from zerodelta.exact import lazy
 from zerodelta.exact.argmax import exponential_argmax, gumbel_argmax
 from zerodelta.exact.bits import SystemBits
-from zerodelta.exact.integers import bernoulli_exp, permutation, uniform_below
+from zerodelta.exact.integers import (
+    bernoulli_exp,
+    permutation,
+    uniform_below,
+    uniform_multisets,
+    uniform_subset,
+    uniform_subsets,
+)
 from zerodelta.exact.k_norm import rounded_k_norm
 from zerodelta.exact.noise import (
     rounded_exponential,
@@ -150,7 +157,7 @@ def noise_table(console: Console) -> None:
 
 def other_table(console: Console) -> None:
     table = Table(title="Everything else, one core")
-    for column in ("sampler", "million a second", "seconds a call"):
+    for column in ("sampler", "million a second", "seconds a call", "slow path"):
         table.add_column(column, justify="right")
     scores = np.arange(10**6) % 1000
     million = 10**6
@@ -182,6 +189,11 @@ def other_table(console: Console) -> None:
             million,
         ),
         (
+            "l2 K-norm, d = 1000, scale 1e9",
+            lambda: rounded_k_norm(norm=2, dimension=1000, scale=10**9, size=1000, bits=BITS),
+            million,
+        ),
+        (
             "linf K-norm, d = 1000",
             lambda: rounded_k_norm(norm=math.inf, dimension=1000, scale=1000, size=1000, bits=BITS),
             million,
@@ -197,7 +209,27 @@ def other_table(console: Console) -> None:
             million,
         ),
         ("uniform below 1000", lambda: uniform_below(1000, size=million, bits=BITS), million),
+        (
+            "uniform below 2^200",
+            lambda: uniform_below(2**200, size=million, bits=BITS),
+            million,
+        ),
         ("permutation of 1e6", lambda: permutation(million, bits=BITS), million),
+        (
+            "subset, 1e5 of 1e6",
+            lambda: uniform_subset(million, size=million // 10, bits=BITS),
+            million // 10,
+        ),
+        (
+            "1e6 subsets, 2 of 5",
+            lambda: uniform_subsets(5, size=2, count=million, bits=BITS),
+            million,
+        ),
+        (
+            "1e6 multisets, 3 of 4 items",
+            lambda: uniform_multisets(4, size=3, count=million, bits=BITS),
+            million,
+        ),
         (
             "Bernoulli(e^-1/3)",
             lambda: bernoulli_exp(Fraction(1, 3), size=million, bits=BITS),
@@ -205,8 +237,9 @@ def other_table(console: Console) -> None:
         ),
     ]
     for name, draw, count in rows:
-        rate = speed(draw, count)
-        table.add_row(name, f"{rate / 1e6:.2f}", f"{count / rate:.3f}")
+        rate, share = speed(draw, count), slow_share(draw, count)
+        slow = f"{share:.1e}" if share else "-"
+        table.add_row(name, f"{rate / 1e6:.2f}", f"{count / rate:.3f}", slow)
     console.print(table)
 
 

@@ -144,6 +144,45 @@ def test_total_contains_the_exact_sum(length: int) -> None:
         check_contains(columns.total(), [sum(inside, arb(0))])
 
 
+@pytest.mark.parametrize("length", [1, 2, 3, 7, 511, 512, 513, 1001, 1025])
+@pytest.mark.parametrize("exponent", [1, 600])
+def test_log_total_contains_the_exact_sum(length: int, exponent: int) -> None:
+    """Also where the plain product would overflow or underflow."""
+    with ctx.workprec(400):
+        scales = 2.0 ** RNG.integers(-exponent, exponent, length)
+        balls, inside = random_balls(length, RNG.random(length) * scales)
+        columns = FloatBalls(balls.middle.reshape(-1, 1), balls.radius.reshape(-1, 1))
+        truth = sum((value.log() for value in inside), arb(0))
+        check_contains(columns.log_total(), [truth])
+
+
+def test_log_total_of_uniforms_is_tight() -> None:
+    """8u of the sum: ln 2 takes 3u; its addition, the products and the uniforms about u each."""
+    words = RNG.integers(2**40, 2**64 - 1, (1001, 50), dtype=np.uint64)
+    total = FloatBalls.uniform(words).log_total()
+    assert (total.radius <= np.abs(total.middle) * 2.0**-50).all()
+    loose = FloatBalls.uniform(words).log().total()  # a logarithm for each
+    assert (loose.radius > np.abs(loose.middle) * 2.0**-49).all()
+
+
+def test_the_root_of_a_wide_ball_contains_every_possible_result() -> None:
+    """Balls that reach to zero and beyond hold numbers that are not negative only."""
+    middles = spread(2000)
+    radii = middles * RNG.choice([0.5, 0.999, 1.0, 1.001, 3.0], 2000)
+    lowest = np.maximum(middles - radii, 0.0)
+    with ctx.workprec(400):
+        roots = FloatBalls(middles, radii).sqrt()
+        check_contains(roots, [arb(low).sqrt() for low in lowest.tolist()])
+        ends = zip(middles.tolist(), radii.tolist(), strict=True)
+        check_contains(roots, [(arb(middle) + arb(radius)).sqrt() for middle, radius in ends])
+
+
+def test_a_root_has_half_the_relative_radius() -> None:
+    middles = spread(1000)
+    roots = FloatBalls(middles, middles * 2.0**-40).sqrt()
+    assert (roots.radius <= roots.middle * 2.0**-41 * (1 + 2.0**-10)).all()
+
+
 def test_uniform_contains_every_extension_of_its_word() -> None:
     words = np.concatenate(
         [
@@ -188,6 +227,9 @@ def test_what_is_unknown_stays_undecided() -> None:
         around_zero = FloatBalls(np.array([0.0, 1e-20]), np.array([0.0, 1e-19]))
         negative = FloatBalls(np.array([-1.0]), np.array([0.1]))
         for unknown in (around_zero.log(), negative.log(), negative.sqrt(), (-around_zero).log()):
+            assert not unknown.nearest()[1].any()
+        two_negatives = FloatBalls.stack([negative, negative])  # their product is known and 1
+        for unknown in (around_zero.log_total(), two_negatives.log_total()):
             assert not unknown.nearest()[1].any()
         one = FloatBalls(np.array([1.0, 1.0]), np.array([0.0, 0.0]))
         assert not (one / around_zero).nearest()[1].any()

@@ -11,12 +11,12 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
+from exact.integer_cases import LAWS, MILLION, Counts, Tally, big_law, big_tally
 from reference import samplers
 from reference.chi_square import goodness_of_fit, two_sample
 from zerodelta.errors import ParameterError
@@ -30,58 +30,7 @@ from zerodelta.exact.integers import (
     uniform_below,
     uniform_below_each,
     uniform_in_box,
-    uniform_multiset,
-    uniform_subset,
 )
-
-MILLION = 1_000_000
-Counts = npt.NDArray[np.int64]
-
-
-def uniform_counts(size: int, bits: BitSource) -> Counts:
-    return np.bincount(uniform_below(7, size=size, bits=bits), minlength=7)
-
-
-def each_counts(size: int, bits: BitSource) -> Counts:
-    drawn = uniform_below_each(np.tile([2, 3, 2**62], size // 3 + 1), bits=bits)
-    return np.bincount(drawn[0::3] * 3 + drawn[1::3], minlength=6)
-
-
-def box_counts(size: int, bits: BitSource) -> Counts:
-    drawn = uniform_in_box(np.full(size, -2), np.full(size, 2), bits=bits)
-    return np.bincount(drawn + 2, minlength=5)
-
-
-def order_counts(size: int, bits: BitSource) -> Counts:
-    """Disjoint groups of four places hold independent uniform relative orders."""
-    groups = permutation(4 * (size // 4), bits=bits).reshape(-1, 4)
-    ranks = groups.argsort(axis=1)
-    codes = ranks @ np.array([64, 16, 4, 1])
-    cells = [int(np.dot(order, [64, 16, 4, 1])) for order in itertools.permutations(range(4))]
-    return np.array([np.count_nonzero(codes == cell) for cell in cells])
-
-
-def biased_counts(size: int, bits: BitSource) -> Counts:
-    return np.bincount(categorical([1, 0, 2, 5, 8], size=size, bits=bits), minlength=5)
-
-
-def coin_counts(size: int, bits: BitSource) -> Counts:
-    return np.bincount(bernoulli(Fraction(1, 3), size=size, bits=bits), minlength=2)
-
-
-def exponential_coin_counts(size: int, bits: BitSource) -> Counts:
-    return np.bincount(bernoulli_exp(Fraction(1, 2), size=size, bits=bits), minlength=2)
-
-
-LAWS: dict[str, tuple[Callable[[int, BitSource], Counts], list[float]]] = {
-    "uniform below 7": (uniform_counts, [1 / 7] * 7),
-    "uniform below each": (each_counts, [1 / 6] * 6),
-    "point of a box": (box_counts, [1 / 5] * 5),
-    "permutation": (order_counts, [1 / 24] * 24),
-    "categorical": (biased_counts, [1 / 16, 0, 2 / 16, 5 / 16, 8 / 16]),
-    "Bernoulli 1/3": (coin_counts, [2 / 3, 1 / 3]),
-    "Bernoulli e^-1/2": (exponential_coin_counts, [1 - math.exp(-0.5), math.exp(-0.5)]),
-}
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -98,7 +47,7 @@ def test_a_hundred_million_draws_follow_the_exact_law(name: str) -> None:
     assert goodness_of_fit(total.tolist(), law) > 1e-6
 
 
-def biased(weights: list[int]) -> Callable[[int, BitSource], Counts]:
+def biased(weights: list[int]) -> Tally:
     """A mutant: the cells of a uniform law with one of them 2 % too likely."""
 
     def counts(size: int, bits: BitSource) -> Counts:
@@ -107,7 +56,7 @@ def biased(weights: list[int]) -> Callable[[int, BitSource], Counts]:
     return counts
 
 
-@pytest.mark.parametrize("cells", [5, 6, 7, 24])
+@pytest.mark.parametrize("cells", [5, 6, 7, 10, 15, 20, 24])
 @pytest.mark.parametrize("bias", [98, 102])
 def test_a_cell_two_percent_off_is_rejected(cells: int, bias: int) -> None:
     counts = biased([bias, *[100] * (cells - 1)])(4 * MILLION, ReplayBits("bias"))
@@ -186,10 +135,65 @@ def test_the_largest_word_is_rejected_when_it_does_not_fill_a_cycle() -> None:
     assert uniform_below(2, size=1, bits=ReplayBits("t", tape=tape)).tolist() == [1]
 
 
-def test_big_uniforms_have_the_right_mean() -> None:
-    drawn = uniform_below(10**60, size=20_000, bits=ReplayBits("big"))
-    mean = float(sum(drawn.tolist()) / 10**60) / 20_000
-    assert abs(mean - 0.5) < 5 * math.sqrt(1 / 12 / 20_000)
+BIG_DIGITS = [
+    (limit, shift)
+    for limit in (2**64 + 1, 3 * 2**63, 2**200, 10**60)
+    for shift in (0, limit.bit_length() // 2, limit.bit_length() - 3)
+]
+
+
+@pytest.mark.parametrize(("limit", "shift"), BIG_DIGITS)
+def test_all_digits_of_big_uniforms_follow_their_exact_law(limit: int, shift: int) -> None:
+    counts = big_tally(limit, shift)(200_000, ReplayBits(f"{limit} {shift}"))
+    assert goodness_of_fit(counts.tolist(), big_law(limit, shift)) > 1e-3
+
+
+@pytest.mark.parametrize("limit", [3 * 2**63, 10**60])
+def test_folding_big_uniforms_into_the_limit_is_rejected(limit: int) -> None:
+    """The mutant that reduces every candidate modulo the limit instead of drawing anew."""
+    bits, width = ReplayBits("fold"), (limit - 1).bit_length()
+    shift = width - 3
+    folded = Counter((bits.integer(width) % limit >> shift) % 7 for _ in range(200_000))
+    assert goodness_of_fit([folded[digit] for digit in range(7)], big_law(limit, shift)) < 1e-9
+
+
+def candidates(width: int, *values: int) -> ReplayBits:
+    """Bits of which `width` at a time are these values."""
+    size = -(-width // 8)
+    tapes = [(value << (8 * size - width)).to_bytes(size, "little") for value in values]
+    return ReplayBits("t", tape=b"".join(tapes))
+
+
+def test_the_first_candidate_below_a_big_limit_is_the_draw() -> None:
+    limit = 2**64 + 1
+    for value in (0, 2**63, 2**64):
+        assert uniform_below(limit, size=1, bits=candidates(65, value)).tolist() == [value]
+    for beyond in (2**64 + 1, 2**65 - 1):
+        assert uniform_below(limit, size=1, bits=candidates(65, beyond, 7)).tolist() == [7]
+    assert uniform_below(2**200, size=1, bits=candidates(200, 2**200 - 1)).tolist() == [2**200 - 1]
+
+
+BIG_WEIGHTS = [[10**40, 0, 10**40], [2**62, 2**63, 3 * 2**62], [2**63 - 1, 1, 2**64]]
+
+
+def big_weights_p_value(drawn: list[int], true: list[int]) -> float:
+    law = [float(Fraction(weight, sum(true))) for weight in true]
+    indices = categorical(drawn, size=MILLION, bits=ReplayBits(str(true)))
+    return goodness_of_fit(np.bincount(indices, minlength=len(true)).tolist(), law)
+
+
+@pytest.mark.parametrize("weights", BIG_WEIGHTS)
+def test_weights_beyond_a_word_follow_the_exact_law(weights: list[int]) -> None:
+    assert big_weights_p_value(weights, weights) > 1e-3
+    assert big_weights_p_value([weights[0] * 102 // 100, *weights[1:]], weights) < 1e-9
+
+
+def test_the_ends_of_big_weights_are_exact() -> None:
+    """Integers that floats could not tell apart fall on the right sides of the ends."""
+    weights = [2**64, 1, 2**64]
+    picks = {0: 0, 2**64 - 1: 0, 2**64: 1, 2**64 + 1: 2, 2**65: 2}
+    for pick, index in picks.items():
+        assert categorical(weights, size=1, bits=candidates(66, pick)).tolist() == [index]
 
 
 def test_each_limit_may_be_huge() -> None:
@@ -268,105 +272,6 @@ def test_box_corners_are_included_and_may_be_huge() -> None:
     assert abs(wide[1]) <= 10**40
 
 
-def multiset_p_value(draws: int, bits: BitSource) -> float:
-    cells = list(itertools.combinations_with_replacement(range(3), 2))
-    counts = Counter(tuple(uniform_multiset(3, size=2, bits=bits).tolist()) for _ in range(draws))
-    return goodness_of_fit([counts[cell] for cell in cells], [1 / len(cells)] * len(cells))
-
-
-def test_a_million_multisets_are_all_alike() -> None:
-    assert multiset_p_value(MILLION, ReplayBits("multiset")) > 1e-3
-
-
-@pytest.mark.slow
-def test_millions_of_multisets_are_all_alike() -> None:
-    assert multiset_p_value(3_000_000, SystemBits()) > 1e-6
-
-
-def test_rows_drawn_independently_are_not_a_uniform_multiset() -> None:
-    """The mistake the test must see: {0, 1} would be twice as likely as {0, 0}."""
-    pairs = np.sort(uniform_below(3, size=400_000, bits=ReplayBits("iid")).reshape(-1, 2), axis=1)
-    counts = Counter(map(tuple, pairs.tolist()))
-    cells = list(itertools.combinations_with_replacement(range(3), 2))
-    assert goodness_of_fit([counts[cell] for cell in cells], [1 / 6] * 6) < 1e-9
-
-
-def subset_p_value(places: int, size: int, draws: int, bits: BitSource) -> float:
-    drawn = (uniform_subset(places, size=size, bits=bits) for _ in range(draws))
-    counts = Counter(tuple(sorted(subset.tolist())) for subset in drawn)
-    cells = list(itertools.combinations(range(places), size))
-    assert set(counts) <= set(cells)
-    return goodness_of_fit([counts[cell] for cell in cells], [1 / len(cells)] * len(cells))
-
-
-@pytest.mark.parametrize(("places", "size"), [(4, 1), (5, 2), (6, 3), (5, 3), (5, 4), (8, 4)])
-def test_all_subsets_are_alike(places: int, size: int) -> None:
-    assert subset_p_value(places, size, 40_000, ReplayBits(f"{size} of {places}")) > 1e-3
-
-
-@pytest.mark.slow
-def test_a_million_subsets_are_all_alike() -> None:
-    assert subset_p_value(6, 3, MILLION, SystemBits()) > 1e-6
-
-
-def test_keeping_the_smallest_draws_is_not_a_uniform_subset() -> None:
-    """The mistake the test must see: surplus draws may not be dropped by their values."""
-    drawn = uniform_below(5, size=120_000, bits=ReplayBits("smallest")).reshape(-1, 3)
-    kept = [sorted(set(row))[:2] for row in drawn.tolist()]
-    counts = Counter(tuple(pair) for pair in kept if len(pair) == 2)
-    cells = list(itertools.combinations(range(5), 2))
-    assert goodness_of_fit([counts[cell] for cell in cells], [1 / 10] * 10) < 1e-9
-
-
-def test_a_subset_draws_on_while_its_draws_are_equal() -> None:
-    """Hundreds of zero words, all the same place: the rest of the subset comes later, uniformly."""
-    others = Counter(
-        min(set(uniform_subset(9, size=2, bits=ReplayBits(str(i), tape=bytes(800))).tolist()) - {0})
-        for i in range(8000)
-    )
-    assert goodness_of_fit([others[place] for place in range(1, 9)], [1 / 8] * 8) > 1e-3
-
-
-@pytest.mark.parametrize(("places", "size"), [(0, 0), (5, 0), (1, 1), (3, 3)])
-def test_trivial_subsets_take_no_bits(places: int, size: int) -> None:
-    bits = ReplayBits("none", tape=b"tape")
-    assert uniform_subset(places, size=size, bits=bits).tolist() == list(range(size))
-    assert bits.read(4) == b"tape"
-
-
-@pytest.mark.parametrize("size", [2000, 50_000, 99_000])
-def test_places_of_a_large_subset_are_different_and_spread_out(size: int) -> None:
-    drawn = uniform_subset(100_000, size=size, bits=ReplayBits("large"))
-    assert len(np.unique(drawn)) == len(drawn) == size
-    assert drawn.min() >= 0
-    assert drawn.max() < 100_000
-    below = np.count_nonzero(drawn < 50_000)  # hypergeometric
-    deviation = math.sqrt(size / 4 * (1 - size / 100_000))
-    assert abs(below - size / 2) < 5 * deviation
-
-
-@pytest.mark.parametrize(("universe", "size"), [(1, 5), (5, 0), (2**40, 1000), (2**100, 3)])
-def test_multiset_extremes(universe: int, size: int) -> None:
-    drawn = uniform_multiset(universe, size=size, bits=SystemBits()).tolist()
-    assert len(drawn) == size
-    assert drawn == sorted(drawn)
-    assert all(0 <= item < universe for item in drawn)
-
-
-def test_large_multisets_have_the_right_mean() -> None:
-    """Bose-Einstein: the number of copies of one of two items is uniform on 0..m."""
-    ones = [int(uniform_multiset(2, size=9, bits=ReplayBits(f"m{i}")).sum()) for i in range(20_000)]
-    counts = np.bincount(ones, minlength=10).tolist()
-    assert goodness_of_fit(counts, [1 / 10] * 10) > 1e-3
-
-
-def test_categorical_weights_may_be_huge() -> None:
-    drawn = categorical([10**40, 0, 10**40], size=2000, bits=ReplayBits("huge"))
-    counts = np.bincount(drawn, minlength=3).tolist()
-    assert counts[1] == 0
-    assert goodness_of_fit(counts, [0.5, 0.0, 0.5]) > 1e-3
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 10**25), min_size=1, max_size=8).filter(any), st.integers(0, 50))
 def test_categorical_never_chooses_weight_zero(weights: list[int], size: int) -> None:
@@ -397,9 +302,6 @@ BITS = SystemBits()
         ("upper", lambda: uniform_in_box([0, 0], [1], bits=BITS)),
         ("upper", lambda: uniform_in_box([0], [-1], bits=BITS)),
         ("lower", lambda: uniform_in_box(np.zeros((1, 1), dtype=int), [1], bits=BITS)),
-        ("universe", lambda: uniform_multiset(0, size=1, bits=BITS)),
-        ("places", lambda: uniform_subset(-1, size=0, bits=BITS)),
-        ("size", lambda: uniform_subset(3, size=4, bits=BITS)),
         ("weights", lambda: categorical([0, 0], size=1, bits=BITS)),
         ("weights", lambda: categorical([], size=1, bits=BITS)),
         ("weights", lambda: categorical([1, -1], size=1, bits=BITS)),

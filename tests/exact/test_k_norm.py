@@ -100,3 +100,13 @@ def test_all_coordinates_of_a_slow_vector_come_from_one_string(
     monkeypatch.setattr(float_balls, "KERNEL_ERROR", 1e300)
     slow = rounded_k_norm(norm=norm, dimension=30, scale=50, size=3, bits=ReplayBits("one"))
     assert fast.tolist() == slow.tolist()
+
+
+@pytest.mark.parametrize("dimension", [1000, 1001])
+def test_a_coordinate_in_high_dimension_is_known_to_46_bits(dimension: int) -> None:
+    """Each coordinate of a vector is a chance of the slow path: its radius must not grow with d."""
+    noise = k_norm._noise(2, dimension)
+    words = ReplayBits("radius").words(noise.uniforms * 20).reshape(noise.uniforms, 20)
+    vectors = noise.formula(float_balls.FloatBalls.uniform(words))
+    lengths = np.sqrt((vectors.middle**2).mean(axis=0))
+    assert (vectors.radius.mean(axis=0) < lengths * 2.0**-46).all()

@@ -69,6 +69,24 @@ def discrete_gaussian(variance: Rational, randbelow: RandBelow) -> int:
             return y
 
 
+# --- subsets ---------------------------------------------------------------------------------
+
+
+def subset(places: int, size: int, randbelow: RandBelow) -> list[int]:
+    """Return `size` of 0..places-1, all subsets alike, sorted (R. Floyd's algorithm)."""
+    chosen: set[int] = set()
+    for top in range(places - size, places):
+        pick = randbelow(top + 1)
+        chosen.add(top if pick in chosen else pick)
+    return sorted(chosen)
+
+
+def multiset(universe: int, size: int, randbelow: RandBelow) -> list[int]:
+    """Return `size` items of 0..universe-1, all multisets alike, sorted (stars and bars)."""
+    stars = subset(universe + size - 1, size, randbelow)
+    return [star - rank for rank, star in enumerate(stars)]
+
+
 # --- rounded noise --------------------------------------------------------------------------
 
 

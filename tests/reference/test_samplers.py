@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import itertools
+import math
 import random
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 
 import pytest
@@ -83,6 +86,31 @@ def test_lazy_uniform_comparisons() -> None:
             assert u.below(1)
             assert not u.below(0)
         assert goodness_of_fit(hits, [0.5, 0.5]) > P_MIN  # E[V/2 + 1/4] = 1/2
+
+
+def replaying(picks: Iterable[int]) -> samplers.RandBelow:
+    left = iter(picks)
+    return lambda limit: next(left)
+
+
+def outcomes(draw: Callable[[samplers.RandBelow], list[int]], limits: list[int]) -> list[int]:
+    """How often each result occurs over all that `randbelow` can return, once each."""
+    drawn = (draw(replaying(picks)) for picks in itertools.product(*map(range, limits)))
+    return list(Counter(map(tuple, drawn)).values())
+
+
+@pytest.mark.parametrize(("places", "size"), [(1, 1), (5, 0), (5, 2), (6, 3), (5, 4), (4, 4)])
+def test_all_subsets_occur_equally_often(places: int, size: int) -> None:
+    limits = [top + 1 for top in range(places - size, places)]
+    counts = outcomes(lambda r: samplers.subset(places, size, r), limits)
+    assert counts == [math.factorial(size)] * math.comb(places, size)
+
+
+@pytest.mark.parametrize(("universe", "size"), [(1, 3), (4, 3), (2, 5), (3, 0)])
+def test_all_multisets_occur_equally_often(universe: int, size: int) -> None:
+    limits = [top + 1 for top in range(universe - 1, universe + size - 1)]
+    counts = outcomes(lambda r: samplers.multiset(universe, size, r), limits)
+    assert counts == [math.factorial(size)] * math.comb(universe + size - 1, size)
 
 
 SCORES = [3, 0, 5, 4, 5, -2]

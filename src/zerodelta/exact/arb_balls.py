@@ -6,8 +6,10 @@ thousands of draws, `ArbBalls` to any precision for the one draw that is still u
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, final
 
 import numpy as np
@@ -24,7 +26,15 @@ def _each(function: Callable[[arb], Any], results: int = 1) -> Any:
 
 
 _log, _sqrt, _exp = _each(arb.log), _each(arb.sqrt), _each(arb.exp)
+_floor, _unique_integer = _each(arb.floor), _each(arb.unique_fmpz)
 _sin_cos_pi = _each(arb.sin_cos_pi, 2)
+_HALF = arb(0.5)
+
+
+@cache
+def _cell(width: int) -> tuple[arb, arb]:
+    """Return 2^-width and the ball [0, 2^-width]; slow to make, so made once."""
+    return arb((1, -width)), arb((1, -width - 1), (1, -width - 1))
 
 
 @final
@@ -44,8 +54,8 @@ class ArbBalls:
     @staticmethod
     def uniform(prefixes: Sequence[int], width: int) -> ArbBalls:
         """Return uniforms whose first `width` bits are `prefixes`: U in [m, m+1] / 2^width."""
-        half_cell = (1, -width - 1)
-        return ArbBalls.of([arb((2 * m + 1, -width - 1), half_cell) for m in prefixes])
+        unit, cell = _cell(width)
+        return ArbBalls.of([unit * prefix + cell for prefix in prefixes])
 
     @staticmethod
     def stack(parts: list[ArbBalls]) -> ArbBalls:
@@ -98,9 +108,13 @@ class ArbBalls:
         """Sum of all."""
         return ArbBalls.of([sum(self.values, arb(0))])
 
+    def log_total(self) -> ArbBalls:
+        """Sum of the logarithms of all: the logarithm of their product."""
+        return ArbBalls.of([math.prod(self.values, start=arb(1)).log()])
+
     def nearest(self) -> list[int] | None:
         """Return the integers that the balls round to, or None if one of them is undecided."""
-        integers = [(value + 0.5).floor().unique_fmpz() for value in self.values]
+        integers = _unique_integer(_floor(self.values + _HALF))
         if any(integer is None for integer in integers):
             return None
         return [int(integer) for integer in integers]

@@ -31,7 +31,9 @@ __all__ = [
     "uniform_below_each",
     "uniform_in_box",
     "uniform_multiset",
+    "uniform_multisets",
     "uniform_subset",
+    "uniform_subsets",
 ]
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
@@ -51,7 +53,7 @@ def uniform_below(limit: int, *, size: int, bits: BitSource) -> Integers:
     limit, size = as_count(limit, "limit", minimum=1), as_count(size, "size")
     if limit <= _LARGEST_WORD_LIMIT:
         return _words_below(np.uint64(limit), size, bits)
-    return _objects([_big_below(limit, bits) for _ in range(size)])
+    return _objects(_big_below(limit, size, bits))
 
 
 def uniform_below_each(limits: Sequence[int] | Integers, *, bits: BitSource) -> Integers:
@@ -63,7 +65,7 @@ def uniform_below_each(limits: Sequence[int] | Integers, *, bits: BitSource) -> 
     """
     exact = _integers(limits, "limits", minimum=1)
     if exact.dtype == object:
-        return _objects([_big_below(limit, bits) for limit in exact])
+        return _objects([_big_below(limit, 1, bits)[0] for limit in exact])
     return _words_below(exact.astype(np.uint64), len(exact), bits)
 
 
@@ -85,12 +87,17 @@ def _words_below(
     return drawn
 
 
-def _big_below(limit: int, bits: BitSource) -> int:
+def _big_below(limit: int, size: int, bits: BitSource) -> list[int]:
+    """Read integers of as many bits as limit - 1 has, and anew those that are not below limit."""
     width = (limit - 1).bit_length()
-    while True:
-        candidate = bits.integer(width)
-        if candidate < limit:
-            return candidate
+    length = -(-width // 8)
+    drawn: list[int] = []
+    while missing := size - len(drawn):
+        data = bits.read(length * missing)
+        parts = (data[length * i : length * (i + 1)] for i in range(missing))
+        candidates = (int.from_bytes(part, "little") >> (8 * length - width) for part in parts)
+        drawn += [candidate for candidate in candidates if candidate < limit]
+    return drawn
 
 
 def permutation(length: int, *, bits: BitSource) -> npt.NDArray[np.int64]:
@@ -116,17 +123,14 @@ def uniform_subset(places: int, *, size: int, bits: BitSource) -> npt.NDArray[np
 
     Uniform integers are drawn until enough are different. Which draws are kept, and how many are
     made, follows from which of them are equal, never from their values: renaming the integers
-    renames the subset and changes no probability. Memory is proportional to `places`.
+    renames the subset and changes no probability. Memory is proportional to `places`: this is the
+    way to one large subset, `uniform_subsets` that to many small ones.
 
     >>> from zerodelta.exact.bits import SystemBits
     >>> sorted(uniform_subset(3, size=3, bits=SystemBits()).tolist())
     [0, 1, 2]
     """
-    places, size = as_count(places, "places"), as_count(size, "size")
-    if size > places:
-        raise ParameterError(
-            "size", size, expected=f"at most the {places} places", remedy="draw fewer"
-        )
+    places, size = _subset_sizes(places, size)
     if size > places - size:
         left = np.ones(places, dtype=np.bool_)
         left[uniform_subset(places, size=places - size, bits=bits)] = False
@@ -140,6 +144,47 @@ def uniform_subset(places: int, *, size: int, bits: BitSource) -> npt.NDArray[np
         last[drawn] = ranks
         chosen = drawn[last[drawn] == ranks]
     return chosen[:size]
+
+
+def uniform_subsets(places: int, *, size: int, count: int, bits: BitSource) -> Integers:
+    """Draw `count` independent subsets of `size` of 0..places-1; sorted rows, (count, size).
+
+    A row keeps all the different integers it has drawn and draws as many more as it lacks. How many
+    those are follows from how many of its draws are equal, never from their values: renaming the
+    integers renames the subset and changes no probability. `places` may be as large as one likes.
+
+    >>> from zerodelta.exact.bits import SystemBits
+    >>> uniform_subsets(3, size=3, count=2, bits=SystemBits()).tolist()
+    [[0, 1, 2], [0, 1, 2]]
+    """
+    (places, size), count = _subset_sizes(places, size), as_count(count, "count")
+    if size > places - size:
+        left = np.ones((count, places), dtype=np.bool_)
+        others = uniform_subsets(places, size=places - size, count=count, bits=bits)
+        np.put_along_axis(left, others, False, axis=1)
+        return np.nonzero(left)[1].reshape(count, size)
+    # without places there is nothing to draw, and no limit to draw it below
+    rows = uniform_below(max(places, 1), size=count * size, bits=bits).reshape(count, size)
+    rows.sort(axis=1)
+    torn, part = np.arange(count), rows
+    while True:
+        equal = part[:, 1:] == part[:, :-1]
+        again = equal.any(axis=1)
+        if not again.any():
+            return rows
+        torn, part, equal = torn[again], part[again], equal[again]
+        part[:, 1:][equal] = uniform_below(places, size=int(np.sum(equal)), bits=bits)
+        part.sort(axis=1)
+        rows[torn] = part
+
+
+def _subset_sizes(places: int, size: int) -> tuple[int, int]:
+    places, size = as_count(places, "places"), as_count(size, "size")
+    if size > places:
+        raise ParameterError(
+            "size", size, expected=f"at most the {places} places", remedy="draw fewer"
+        )
+    return places, size
 
 
 def bernoulli(probability: Rational, *, size: int, bits: BitSource) -> Flags:
@@ -262,24 +307,23 @@ def uniform_in_box(
 
 
 def uniform_multiset(universe: int, *, size: int, bits: BitSource) -> Integers:
-    """Draw a multiset of `size` items from 0..universe-1, all multisets alike; sorted.
+    """Draw a multiset of `size` items from 0..universe-1, all multisets alike; sorted."""
+    return uniform_multisets(universe, size=size, count=1, bits=bits).reshape(-1)
+
+
+def uniform_multisets(universe: int, *, size: int, count: int, bits: BitSource) -> Integers:
+    """Draw `count` independent multisets of `size` of 0..universe-1; sorted rows, (count, size).
 
     Stars and bars: multisets correspond to subsets of `size` of universe + size - 1 places.
+
+    >>> from zerodelta.exact.bits import SystemBits
+    >>> uniform_multisets(1, size=3, count=2, bits=SystemBits()).tolist()
+    [[0, 0, 0], [0, 0, 0]]
     """
-    universe = as_count(universe, "universe", minimum=1)
-    size = as_count(size, "size")
-    stars = _subset(universe + size - 1, size, bits)
-    items = [star - rank for rank, star in enumerate(stars)]
-    return np.array(items, dtype=np.int64) if universe <= 2**63 else _objects(items)
-
-
-def _subset(places: int, size: int, bits: BitSource) -> list[int]:
-    """Draw a uniform subset of very many places (R. Floyd's method), sorted."""
-    chosen: set[int] = set()
-    last = range(places - size, places)
-    for top, pick in zip(last, uniform_below_each([j + 1 for j in last], bits=bits), strict=True):
-        chosen.add(top if int(pick) in chosen else int(pick))
-    return sorted(chosen)
+    universe, size = as_count(universe, "universe", minimum=1), as_count(size, "size")
+    stars = uniform_subsets(universe + size - 1, size=size, count=count, bits=bits)
+    items: Integers = stars - np.arange(size)
+    return items.astype(np.int64) if universe <= 2**63 else items
 
 
 def categorical(

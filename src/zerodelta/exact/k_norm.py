@@ -161,12 +161,15 @@ def _euclidean(dimension: int, pairs: int, uniforms: Reals) -> Reals:
     """Return a uniform point of the l2 ball.
 
     The first d of d + 2 coordinates of a uniform point on the unit sphere are uniform in the unit
-    ball, and two of the d + 2 squared normals sum to 2E, E a standard exponential.
+    ball, and two of the d + 2 squared normals sum to 2E, E a standard exponential. So do the two
+    partners of a Box-Muller pair: E = -ln U of its first uniform. If d is odd one has no partner.
     """
     normals = box_muller(uniforms[:pairs], uniforms[pairs : 2 * pairs])[:dimension]
-    exponential = -uniforms[2 * pairs :].log()
-    length = ((normals * normals).total() + exponential * 2).sqrt()
-    return normals / length
+    whole = dimension // 2
+    exponentials = uniforms.stack([uniforms[:whole], uniforms[2 * pairs :]])
+    single = normals[whole:pairs]
+    square = uniforms.stack([exponentials.log_total() * -2, single * single]).total()
+    return normals / square.sqrt()
 
 
 def _cross_polytope(dimension: int, uniforms: Reals) -> Reals:
@@ -181,4 +184,4 @@ def _laplace(dimension: int, uniforms: Reals) -> Reals:
 
 
 def _gamma(uniforms: Reals) -> Reals:
-    return (-uniforms.log()).total()
+    return -uniforms.log_total()

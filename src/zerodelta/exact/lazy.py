@@ -82,7 +82,7 @@ class Strings:
     """The bit strings of one unit: the words read first, extended on demand."""
 
     def __init__(self, words: Words) -> None:
-        self._prefixes = [int(word) for word in words]
+        self._prefixes: list[int] = words.tolist()
         self.width = 64
 
     def extend(self, bits: BitSource) -> None:
