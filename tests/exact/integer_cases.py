@@ -37,7 +37,7 @@ def uniform_counts(size: int, bits: BitSource) -> Counts:
 
 
 def each_counts(size: int, bits: BitSource) -> Counts:
-    drawn = uniform_below_each(np.tile([2, 3, 2**62], size // 3 + 1), bits=bits)
+    drawn = uniform_below_each(np.tile([2, 3, 2**62], size), bits=bits)
     return np.bincount(drawn[0::3] * 3 + drawn[1::3], minlength=6)
 
 
@@ -48,7 +48,7 @@ def box_counts(size: int, bits: BitSource) -> Counts:
 
 def order_counts(size: int, bits: BitSource) -> Counts:
     """Disjoint groups of four places hold independent uniform relative orders."""
-    groups = permutation(4 * (size // 4), bits=bits).reshape(-1, 4)
+    groups = permutation(4 * size, bits=bits).reshape(-1, 4)
     return row_counts(groups.argsort(axis=1), itertools.permutations(range(4)))
 
 

@@ -153,3 +153,35 @@ def test_one_score_is_always_chosen(sampler: Sampler, law: Probabilities) -> Non
 def test_bad_parameters_are_named(name: str, scores: Any, scale: Any) -> None:
     with pytest.raises(ParameterError, match=f"^{name} = "):
         gumbel_argmax(scores, scale=scale, size=1, bits=SystemBits())
+
+
+@EACH
+@pytest.mark.parametrize("members", [[5, 1, 2], [1, 1, 1], [9, 1, 4]])
+def test_members_of_equal_score_act_as_one(
+    sampler: Sampler, law: Probabilities, members: list[int]
+) -> None:
+    scores = [0, 3, 1]
+    pairs = zip(scores, members, strict=True)
+    expanded = [score for score, count in pairs for _ in range(count)]
+    exact, expected, start = law(expanded, 2), [], 0
+    for count in members:
+        expected.append(sum(float(p) for p in exact[start : start + count]))
+        start += count
+    drawn = sampler(
+        scores, scale=2, size=200_000, bits=ReplayBits("members"), members=np.array(members)
+    )
+    assert goodness_of_fit(np.bincount(drawn, minlength=3).tolist(), expected) > 1e-3
+
+
+@EACH
+def test_the_slow_path_alone_chooses_the_same_among_members(
+    sampler: Sampler, law: Probabilities, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A trillion options share a score: 1 - U^(1/m) cancels in floats, and must not matter."""
+    members = np.array([2**40, 1, 2**20, 7])
+    options: dict[str, Any] = {"scale": 2, "size": 200, "members": members}
+    fast = sampler([0, 40, 20, 30], **options, bits=ReplayBits("slow members"))
+    monkeypatch.setattr(float_balls, "KERNEL_ERROR", 1e300)
+    slow = sampler([0, 40, 20, 30], **options, bits=ReplayBits("slow members"))
+    assert fast.tolist() == slow.tolist()
+    assert len(set(fast.tolist())) > 1

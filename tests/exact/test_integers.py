@@ -44,6 +44,7 @@ def test_millions_of_draws_follow_the_exact_law(name: str) -> None:
 def test_a_hundred_million_draws_follow_the_exact_law(name: str) -> None:
     counts, law = LAWS[name]
     total = sum((counts(4 * MILLION, SystemBits()) for _ in range(25)), np.zeros(len(law), int))
+    assert total.sum() >= 10**8
     assert goodness_of_fit(total.tolist(), law) > 1e-6
 
 
