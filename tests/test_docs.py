@@ -153,6 +153,12 @@ def test_the_bench_reproduces_the_theory_s_table_in_ten_dimensions() -> None:
         assert ratio == pytest.approx(stated, rel=0.05), name
 
 
+def test_the_break_even_table_is_what_the_bench_prints() -> None:
+    script = runpy.run_path(str(ROOT / "bench" / "study_break_even.py"))
+    study = (ROOT / "docs" / "study.md").read_text(encoding="utf-8")
+    assert "\n".join(script["table"]()) in study
+
+
 def test_names_in_the_notation_exist() -> None:
     source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
     text = (ROOT / "docs" / "notation.md").read_text(encoding="utf-8")

@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from zerodelta.purify.plan import Plan, plan, purify
     from zerodelta.spaces import Ball, Box, Finite, Multiset, Subsets
     from zerodelta.study.study import Study
+    from zerodelta.tasks.decision_tree import decision_tree
+    from zerodelta.tasks.kmeans import kmeans
+    from zerodelta.tasks.select_features import select_features
+    from zerodelta.tasks.select_model import select_model
 
 __version__ = "0.1.0"
 
@@ -53,9 +57,13 @@ _HOME = {
     "ZCDP": "privacy.claims",
     "calibrate": "privacy.calibration",
     "compose": "privacy.composition",
+    "decision_tree": "tasks.decision_tree",
     "is_purifier": "purify.channel",
+    "kmeans": "tasks.kmeans",
     "plan": "purify.plan",
     "purify": "purify.plan",
+    "select_features": "tasks.select_features",
+    "select_model": "tasks.select_model",
     "verify": "privacy.verify",
 }
 """Where each public name lives; it is imported on first use, so that `import zerodelta` is fast."""
@@ -85,9 +93,13 @@ __all__ = [
     "__version__",
     "calibrate",
     "compose",
+    "decision_tree",
     "is_purifier",
+    "kmeans",
     "plan",
     "purify",
+    "select_features",
+    "select_model",
     "verify",
 ]
 
