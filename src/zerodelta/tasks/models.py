@@ -1,0 +1,208 @@
+"""Models that a study can train: each knows its own hidden descent, and scores rows one by one."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.data.rowwise import Column
+from zerodelta.errors import ParameterError
+from zerodelta.exact.rational import Rational, as_positive
+from zerodelta.spaces import Ball
+from zerodelta.study.hidden import reveal
+from zerodelta.study.losses import Hinge, Huber, Logistic, Loss, Multinomial, Squared
+from zerodelta.study.questions import Rowwise
+from zerodelta.study.study import Study
+from zerodelta.study.tanh_network import TanhNetwork
+from zerodelta.tasks.feature_table import column_position
+
+__all__ = ["LinearModel", "Model", "NetworkModel"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+_AVERAGED = 5
+"""One in so many parameters of a descent, the last ones, are averaged."""
+
+_STAY = 0.25
+"""The noise that a descent may gather in each direction."""
+
+
+class Model(ABC):
+    """A candidate that is trained inside a study, by noisy gradients, and scores rows.
+
+    Built-in models touch rows elementwise only, so what they ask is `proven`.
+    """
+
+    @abstractmethod
+    def start(self, columns: tuple[str, ...]) -> Floats:
+        """Return the public parameters to start from; refuses columns that are not there."""
+
+    @abstractmethod
+    def gradient(self, parameters: Floats, rows: Floats, columns: tuple[str, ...]) -> Floats:
+        """Return the (n, d) gradients of the rows."""
+
+    @abstractmethod
+    def score(self, parameters: Floats, rows: Floats, columns: tuple[str, ...]) -> Floats:
+        """Return how well each row is predicted, from 0 to 1."""
+
+    @property
+    @abstractmethod
+    def travel(self) -> tuple[float, float]:
+        """The clipping norm of a gradient, and the longest way a descent may go."""
+
+    def train(self, study: Study, rounds: int, columns: tuple[str, ...], mu: float) -> Floats:
+        """Return parameters after `rounds` noisy steps of linearly decreasing length.
+
+        For a way of length L the noise gathered is 2L/(μ n) in each direction, however many steps
+        it takes; so L is cut to what the μ of this model can bear.
+        """
+        theta, kept = self.start(columns), []
+        clip, longest = self.travel
+        way = min(longest, _STAY * mu * study.size / 2)
+        for t in range(rounds):
+            step = way / clip * 2 * (rounds - t) / (rounds * (rounds + 1))
+            question = self._gradient_at(theta, columns)
+            theta = theta - step * reveal(study.gradient(question, clip=clip))
+            if (rounds - t) * _AVERAGED <= rounds + _AVERAGED:
+                kept.append(theta)
+        return np.asarray(np.mean(kept, axis=0), dtype=np.float64)
+
+    def _gradient_at(self, parameters: Floats, columns: tuple[str, ...]) -> Rowwise:
+        return Rowwise(lambda rows: self.gradient(parameters, rows, columns))
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NetworkModel(Model):
+    """A small tanh network on some of the columns; its score is 1 for a row it classifies right.
+
+    >>> model = NetworkModel(features=("a", "b"), label="y", lower=(0, 0), upper=(1, 1))
+    >>> model.start(("y", "a", "b")).shape
+    (33,)
+    """
+
+    features: Sequence[Column]
+    label: Column = -1
+    lower: tuple[Rational, ...]
+    upper: tuple[Rational, ...]
+    classes: tuple[float, ...] = (0, 1)
+    units: int = 8
+    clip: Rational = 1
+    network: TanhNetwork = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        made = TanhNetwork(
+            lower=self.lower, upper=self.upper, classes=self.classes, units=self.units
+        )
+        object.__setattr__(self, "network", made)
+        as_positive(self.clip, "clip")
+
+    @property
+    def travel(self) -> tuple[float, float]:
+        """The clipping norm, and 320 of it."""
+        return float(as_positive(self.clip, "clip")), 320.0
+
+    def start(self, columns: tuple[str, ...]) -> Floats:
+        """Return the network's public start."""
+        _positions(self.features, self.label, columns)
+        return self.network.start()
+
+    def gradient(self, parameters: Floats, rows: Floats, columns: tuple[str, ...]) -> Floats:
+        """Return the gradients of the log-loss."""
+        return self.network.gradient(
+            parameters, rows[:, _positions(self.features, self.label, columns)]
+        )
+
+    def score(self, parameters: Floats, rows: Floats, columns: tuple[str, ...]) -> Floats:
+        """Return 1 for rows that are classified right."""
+        taken = rows[:, _positions(self.features, self.label, columns)]
+        right = self.network.predict(parameters, taken[:, :-1]) == taken[:, -1]
+        scores: Floats = np.where(np.isnan(taken).any(axis=1), np.nan, right)
+        return scores
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LinearModel(Model):
+    """A linear predictor on some of the columns (with a constant), trained by a built-in loss.
+
+    Its score is 1 - loss/`worst`, cut to [0, 1]: a loss of `worst` or more counts as nothing.
+
+    >>> from zerodelta.study.losses import Logistic
+    >>> LinearModel(features=(0, 1), loss=Logistic(), data_norm=1).start(("0", "1", "2")).shape
+    (3,)
+    """
+
+    features: Sequence[Column]
+    label: Column = -1
+    loss: Loss
+    data_norm: Rational
+    radius: Rational = 10
+    worst: Rational = 1
+
+    def __post_init__(self) -> None:
+        if type(self.loss) not in (Logistic, Hinge, Squared, Huber, Multinomial):  # elementwise
+            raise ParameterError(
+                "loss",
+                type(self.loss),
+                expected="Logistic, Multinomial, Hinge, Squared or Huber",
+                remedy="train any other loss by a function: select_model(train=…, score=…)",
+            )
+        for name in ("data_norm", "radius", "worst"):
+            as_positive(getattr(self, name), name)
+
+    @property
+    def travel(self) -> tuple[float, float]:
+        """The loss's own bound on a gradient, and a way across the ball of parameters."""
+        norm, radius = as_positive(self.data_norm, "data_norm"), as_positive(self.radius, "radius")
+        slope = self.loss.slope_bound(2 * norm * radius)
+        return float(slope) * self._length, 4.0 * float(radius)
+
+    @property
+    def _length(self) -> float:
+        """The norm of a row with its constant."""
+        return math.sqrt(2) * float(as_positive(self.data_norm, "data_norm"))
+
+    def start(self, columns: tuple[str, ...]) -> Floats:
+        """Return zeros."""
+        return np.zeros((len(_positions(self.features, self.label, columns))) * self.loss.outputs)
+
+    def gradient(self, parameters: Floats, rows: Floats, columns: tuple[str, ...]) -> Floats:
+        """Return the gradients of the loss."""
+        features, labels = self._read(rows, columns)
+        inside: Any = Ball(len(parameters), as_positive(self.radius, "radius")).project(parameters)
+        return self.loss.gradients(np.asarray(inside), features, labels)
+
+    def score(self, parameters: Floats, rows: Floats, columns: tuple[str, ...]) -> Floats:
+        """Return 1 - loss/worst, cut to [0, 1]."""
+        features, labels = self._read(rows, columns)
+        margins = np.zeros((len(rows), self.loss.outputs))
+        for j, weight in enumerate(parameters.reshape(-1, self.loss.outputs)):
+            margins += features[:, [j]] * weight
+        losses = self.loss.value(
+            margins[:, 0] if self.loss.outputs == 1 else margins, self.loss.read(labels)
+        )
+        cut: Floats = np.clip(1 - losses / float(as_positive(self.worst, "worst")), 0.0, 1.0)
+        return cut
+
+    def _read(self, rows: Floats, columns: tuple[str, ...]) -> tuple[Floats, Floats]:
+        taken = rows[:, _positions(self.features, self.label, columns)]
+        features, norm = taken[:, :-1].copy(), float(as_positive(self.data_norm, "data_norm"))
+        squares = np.zeros(len(rows))
+        for j in range(features.shape[1]):
+            squares += features[:, j] * features[:, j]
+        features *= np.minimum(1.0, norm / np.sqrt(np.maximum(squares, 1e-300)))[:, None]
+        return np.column_stack([features, np.full(len(rows), norm)]), taken[:, -1]
+
+
+def _positions(features: Sequence[Column], label: Column, columns: tuple[str, ...]) -> list[int]:
+    return [
+        *(column_position(column, columns, "features") for column in features),
+        column_position(label, columns, "label"),
+    ]

@@ -1,0 +1,81 @@
+"""Rows as a source, one column as floats, and public inputs that a caller must not forget."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from zerodelta.data.arrays import ArraySource
+from zerodelta.data.rowwise import Block
+from zerodelta.data.source import Source
+from zerodelta.errors import ParameterError
+from zerodelta.exact.rational import as_rational
+
+__all__ = ["as_bounds", "as_source", "column", "is_series", "needed", "row_count"]
+
+
+def as_source(rows: Any) -> Source:
+    """Return the rows as a source; a list or a series is one column."""
+    if isinstance(rows, Source):
+        return rows
+    if is_series(rows):
+        return ArraySource(nw.from_native(rows, series_only=True).to_frame().to_native())
+    if isinstance(rows, (list, tuple)):
+        entries = np.empty(len(rows), dtype=object)
+        for place, entry in enumerate(rows):  # one by one: an entry may be a list itself
+            entries[place] = entry
+        return ArraySource(entries)
+    return ArraySource(rows)
+
+
+def is_series(rows: Any) -> bool:
+    """Tell whether this is one column of a data frame."""
+    return bool(nw.dependencies.is_into_series(rows)) and not isinstance(rows, np.ndarray)
+
+
+def row_count(source: Source) -> int:
+    """Return the number of rows, at least 1; it is public under replace-one."""
+    if source.rows < 1:
+        raise ParameterError(
+            "rows", "empty", expected="at least one row", remedy="pass the rows to be summarised"
+        )
+    return source.rows
+
+
+def column(source: Source) -> Block:
+    """Return the only column as floats, NaN for what is no number."""
+    if len(source.columns) != 1:
+        raise ParameterError(
+            "columns of rows",
+            len(source.columns),
+            expected="one column",
+            remedy="pass the column of which the answer is asked",
+        )
+    return np.concatenate([np.zeros(0), *(block[:, 0] for block in source.blocks())])
+
+
+def needed(value: Any, name: str, remedy: str) -> Any:
+    """Return a public input, or say which one is missing and how to give it."""
+    if value is None:
+        raise ParameterError(
+            name, None, expected="a public input (never one read off the rows)", remedy=remedy
+        )
+    return value
+
+
+def as_bounds(bounds: Any) -> tuple[Fraction, Fraction]:
+    """Return (lower, upper) of one column, exactly."""
+    given = needed(bounds, "bounds", "pass bounds=(lower, upper), known without the rows")
+    if not isinstance(given, (tuple, list)) or len(given) != 2:
+        raise ParameterError(
+            "bounds", bounds, expected="a pair (lower, upper)", remedy="pass bounds=(0, 100)"
+        )
+    lower, upper = (as_rational(end, "bounds") for end in given)
+    if not lower < upper:
+        raise ParameterError(
+            "bounds", bounds, expected="lower < upper", remedy="pass the smaller end first"
+        )
+    return lower, upper

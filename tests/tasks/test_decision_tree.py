@@ -1,0 +1,125 @@
+"""Trees of depth two: every tree's score is what it classifies right, and moves by one."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from zerodelta.audit.exact import certainly_impure, certainly_pure, permute_and_flip_law
+from zerodelta.data.arrays import ArraySource
+from zerodelta.data.rowwise import Column
+from zerodelta.errors import ParameterError
+from zerodelta.exact.bits import ReplayBits
+from zerodelta.exact.rational import Rational
+from zerodelta.privacy.verify import verify
+from zerodelta.study.questions import PublicRows
+from zerodelta.tasks.decision_tree import DecisionTree, Split, Splits, decision_tree, tree_scores
+
+SPLITS: Splits = [(0, 0, 0.5), (1, 1, 0.5), (1, 1, 1.5)]
+THRESHOLDS: dict[Column, list[Rational]] = {0: [0.5], 1: [0.5, 1.5]}
+
+
+def trees(splits: Splits) -> list[DecisionTree]:
+    """All trees, in the order of the scores."""
+    sides = [
+        Split(column=column, threshold=threshold, labels=labels)
+        for _, column, threshold in splits
+        for labels in ((0.0, 0.0), (0.0, 1.0), (1.0, 0.0), (1.0, 1.0))
+    ]
+    return [
+        DecisionTree(column=column, threshold=threshold, below=below, above=above)
+        for (_, column, threshold), below, above in itertools.product(splits, sides, sides)
+    ]
+
+
+def scores(rows: Any, splits: Splits = SPLITS) -> Any:
+    return tree_scores(ArraySource(rows), splits, rows.shape[1] - 1, (0.0, 1.0)).reshape(-1)
+
+
+def test_every_tree_is_scored_by_the_rows_it_classifies_right() -> None:
+    rows = np.random.default_rng(1).integers(0, 3, size=(40, 3)).astype(np.float64)
+    right = [int((tree.predict(rows) == rows[:, 2]).sum()) for tree in trees(SPLITS)]
+    assert scores(rows).tolist() == right
+    assert len(right) == 16 * 3**3
+
+
+def test_replacing_a_row_moves_every_score_by_one_at_most() -> None:
+    """Each row alone scores 0 or 1 for each tree, whatever is in it; both occur."""
+    values = (0.0, 1.0, 2.0, np.nan, -np.inf)
+    for row in itertools.product(values, repeat=3):
+        assert set(scores(np.array([row])).tolist()) <= {0, 1}
+    assert set(scores(np.array([[0.0, 0.0, 1.0]])).tolist()) == {0, 1}
+
+
+def test_trees_are_pure_over_all_neighbours_and_half_the_noise_is_caught() -> None:
+    """Exact laws of all 16 trees of one split, where the only row is replaced, epsilon 1."""
+    one: Splits = [(0, 0, 0.5)]
+    certificate = decision_tree(np.zeros((1, 2)), thresholds={0: [0.5]}, epsilon=1).certificate
+    scale = Fraction(certificate.steps[0].numbers["scale"])
+    rows = [np.array([row]) for row in itertools.product((0.0, 1.0), repeat=2)]
+    laws, halved = (
+        [permute_and_flip_law(scores(row, one).tolist(), scale=noise) for row in rows]
+        for noise in (scale, scale / 2)
+    )
+    assert all(certainly_pure(p, q, 1) for p, q in itertools.combinations(laws, 2))
+    assert any(certainly_impure(p, q, 1) for p, q in itertools.combinations(halved, 2))
+
+
+def test_an_exclusive_or_is_found() -> None:
+    """No split pays off by itself, so trees grown split by split do not see it."""
+    rows = np.random.default_rng(5).integers(0, 2, size=(3000, 5)).astype(np.float64)
+    rows[:, 4] = rows[:, 1] != rows[:, 3]
+    release = decision_tree(rows, thresholds={0: [0.5], 1: [0.5], 2: [0.5], 3: [0.5]}, epsilon=1)
+    assert (release.value.predict(rows) == rows[:, 4]).all()
+    assert verify(release.certificate)
+    assert release.certificate.status.value == "proven"
+
+
+def test_named_columns_and_other_classes() -> None:
+    x = np.random.default_rng(5).uniform(0, 1, size=(2000, 2))
+    labels = np.where(x[:, 1] > 0.3, 7.0, 5.0)
+    frame = PublicRows(np.column_stack([x, labels]), ("a", "b", "y"))
+    release = decision_tree(
+        frame, label="y", classes=(5, 7), thresholds={"a": [0.5], "b": ["0.3"]}, epsilon=2
+    )
+    assert (release.value.predict(frame) == labels).all()
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [np.full((3, 3), np.nan), np.full((3, 3), np.inf), np.array([["x", None, "y"]] * 2)],
+    ids=["nan", "inf", "objects"],
+)
+def test_no_value_raises(garbage: Any) -> None:
+    assert decision_tree(garbage, thresholds=THRESHOLDS, epsilon=1).value in trees(SPLITS)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"thresholds": None},
+        {"thresholds": {}},
+        {"thresholds": {0: []}},
+        {"thresholds": {2: [1]}},
+        {"thresholds": {9: [1]}},
+        {"thresholds": {0: list(range(100))}},
+        {"classes": (1, 1)},
+        {"classes": (0, 1, 2)},
+        {"label": "y"},
+        {"epsilon": 0},
+    ],
+)
+def test_missing_and_malformed_parameters_raise(options: dict[str, Any]) -> None:
+    with pytest.raises(ParameterError):
+        decision_tree(np.zeros((4, 3)), **{"thresholds": THRESHOLDS, "epsilon": 1, **options})
+
+
+def test_replayed_bits_are_branded() -> None:
+    release = decision_tree(
+        np.zeros((4, 3)), thresholds=THRESHOLDS, epsilon=1, bits=ReplayBits("tree")
+    )
+    assert "NOT PRIVATE" in release.certificate.summary
