@@ -9,11 +9,11 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from zerodelta import __version__
 from zerodelta.paper.reproduce.curves import figure_1, figure_f_dp
 from zerodelta.paper.reproduce.data_rows import LOCAL_SENSITIVITY, MODE, QUERIES, REGRESSION
 from zerodelta.paper.reproduce.drawing import (
@@ -65,7 +65,7 @@ def reproduce(
             disagreements += _disagreements(experiment, series)
             tell("Pictures", len(tables["table_1"]) + len(tables["table_2"]), len(EXPERIMENTS))
     numbers = {
-        "version": __version__,
+        "version": version("zerodelta"),
         "quick": quick,
         "seconds": round(time.perf_counter() - started, 1),
         "figures": figures,

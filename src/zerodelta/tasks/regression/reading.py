@@ -1,0 +1,239 @@
+"""Records to integer rows and labels, one by one: what does not fit is mapped, never refused.
+
+A row with a NaN or an infinity, and a row whose label is no class (whose target is NaN), becomes
+the zero row: its gradient is 0 whatever the parameters. Longer rows are shortened to the bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.data.arrays import ArraySource
+from zerodelta.errors import ParameterError
+from zerodelta.exact.fixed_point import FixedPoint
+from zerodelta.exact.rational import Rational, as_positive
+from zerodelta.privacy.parameters import as_flag
+from zerodelta.tasks.regression.integer_rows import STEPS, Floats, IntegerRows
+
+__all__ = ["Features", "as_classes", "read_classes", "read_targets"]
+
+_Labels: TypeAlias = npt.NDArray[np.int64]
+
+_BLOCK_ENTRIES = 1 << 17
+_MOST_COLUMNS = 1 << 20
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Features:
+    """How rows of `dimension` features become integers, and parameters become coefficients.
+
+    The row (x, data_norm/2) is scaled to length at most 1, so features take `steps` of the 2^22
+    steps and the intercept `constant` of them; steps² + constant² <= 2^44.
+    """
+
+    dimension: int
+    data_norm: Fraction
+    intercept: bool
+
+    @staticmethod
+    def of(rows: Any, data_norm: Rational | None, intercept: bool) -> tuple[Features, _Source]:
+        """Check the public shape of the rows; nothing is read."""
+        source = _Source.of(rows)
+        if not 1 <= source.columns < _MOST_COLUMNS:
+            raise ParameterError(
+                "rows",
+                f"{source.columns} columns",
+                expected="between 1 and 2^20 - 1 columns",
+                remedy="pass one column for each feature",
+            )
+        if data_norm is None:
+            raise ParameterError(
+                "data_norm",
+                None,
+                expected="a public bound on the l2 length of a row",
+                remedy="pass data_norm=..., from what is known of the columns, not from the rows",
+            )
+        bound = as_positive(data_norm, "data_norm")
+        flag = as_flag(intercept, "intercept")
+        features = Features(dimension=source.columns, data_norm=bound, intercept=flag)
+        features.lattice()  # refuses a bound that floats cannot work with
+        return features, source
+
+    @property
+    def steps(self) -> int:
+        """The steps of a feature vector of length `data_norm`."""
+        return math.isqrt(4 * STEPS**2 // 5) if self.intercept else STEPS
+
+    @property
+    def constant(self) -> int:
+        """The steps of the constant feature."""
+        return math.isqrt(STEPS**2 // 5) if self.intercept else 0
+
+    def lattice(self) -> FixedPoint:
+        """Return the lattice of the features."""
+        return FixedPoint.ball(dimension=self.dimension, bound=self.data_norm, steps=self.steps)
+
+    def integers(self, source: _Source, factors: Floats) -> IntegerRows:
+        """Return the rows times their factor: 0 for no row, ±1."""
+        values = np.empty((source.count, self.dimension + self.intercept))
+        start = 0
+        for block in source.blocks():
+            where = slice(start, start + len(block))
+            part, factor = values[where, : self.dimension], factors[where]
+            unusable = self._quantize(block, part)
+            if unusable.any():
+                factor = np.where(unusable, 0.0, factor)
+            part *= factor[:, None]
+            if self.intercept:
+                np.multiply(factor, float(self.constant), out=values[where, -1])
+            start = where.stop
+        return IntegerRows(values=values)
+
+    def _quantize(self, block: Floats, out: Floats) -> npt.NDArray[np.bool_]:
+        """Write integer rows of length at most `steps` to `out`; return which are not finite.
+
+        Most rows are inside the bound: cut entry by entry, with a squared length that is exact in
+        floats up to 2^53 in any order, hence a function of the row alone. `FixedPoint` does
+        the others; entries are never larger than 2^22 there either.
+        """
+        with np.errstate(all="ignore"):
+            np.multiply(block, float(self.steps / self.data_norm), out=out)
+            np.trunc(out, out=out)  # toward 0: a row of just that length stays inside
+            inside = np.einsum("ij,ij->i", out, out) <= float(self.steps) ** 2
+        if inside.all():
+            return np.zeros(len(block), dtype=np.bool_)
+        out[~inside] = self.lattice().quantize(block[~inside])
+        return np.asarray(~np.isfinite(block).all(axis=1), dtype=np.bool_)
+
+    def coefficients(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Return slopes and intercepts, lines by output, for rows as they were given."""
+        slope = theta[: self.dimension].T * float(self.steps / (STEPS * self.data_norm))
+        if not self.intercept:
+            return slope, np.zeros(theta.shape[1])
+        return slope, theta[-1] * (self.constant / STEPS)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class _Source:
+    """Rows as blocks of floats."""
+
+    count: int
+    columns: int
+    array: npt.NDArray[Any] | None
+    source: ArraySource | None
+
+    @staticmethod
+    def of(rows: Any) -> _Source:
+        if type(rows) is np.ndarray and rows.ndim == 2 and rows.dtype.kind in "biuf":
+            return _Source(count=len(rows), columns=rows.shape[1], array=rows, source=None)
+        batch = 1 << 12
+        source = ArraySource(rows, batch=batch)
+        return _Source(count=source.rows, columns=len(source.columns), array=None, source=source)
+
+    def blocks(self) -> Iterator[Floats]:
+        if self.source is not None:
+            yield from self.source.blocks()
+        elif self.array is not None:
+            size = max(1, _BLOCK_ENTRIES // self.columns)
+            with np.errstate(all="ignore"):  # an extended float may overflow
+                for start in range(0, self.count, size):
+                    yield self.array[start : start + size].astype(np.float64, copy=False)
+
+
+def as_classes(classes: Sequence[Any] | None) -> tuple[Any, ...]:
+    """Return the public classes, at least two and all different."""
+    given = () if classes is None or isinstance(classes, str) else tuple(classes)
+    different = {_key(label) for label in given if isinstance(label, Hashable)}
+    if len(given) < 2 or len(different) < len(given):
+        raise ParameterError(
+            "classes",
+            classes,
+            expected="two or more different labels",
+            remedy="pass classes=[...], all that can occur, not those that are in the data",
+        )
+    return given
+
+
+def read_classes(labels: Any, classes: tuple[Any, ...], count: int) -> _Labels:
+    """Return each label's place among the classes, -1 for any other.
+
+    Numbers are compared as numbers, a text that spells one counts as it, and nothing raises.
+    """
+    values = _as_column(labels)
+    _check_count(len(values), count)
+    keys = [_key(label) for label in classes]
+    if values.dtype.kind in "biuf":
+        found = np.full(count, -1, dtype=np.int64)
+        for place, key in enumerate(keys):
+            if isinstance(key, float):
+                found[values == key] = place
+        return found
+    places = {key: place for place, key in enumerate(keys)}
+    return np.array([_place(value, places) for value in values], dtype=np.int64)
+
+
+def read_targets(targets: Any, bounds: tuple[Fraction, Fraction], count: int) -> Floats:
+    """Return targets moved to [-1, 1], cut there; NaN for what is no number."""
+    values = _as_column(targets)
+    _check_count(len(values), count)
+    low, high = bounds
+    middle, half = float((low + high) / 2), float((high - low) / 2)
+    blocks = list(ArraySource(values).blocks())
+    read = np.concatenate(blocks)[:, 0] if blocks else np.zeros(0)
+    with np.errstate(all="ignore"):
+        return np.clip((read - middle) / half, -1.0, 1.0)
+
+
+def _as_column(values: Any) -> npt.NDArray[Any]:
+    """Return the values as a one-dimensional array; entries of a list stay what they are."""
+    if isinstance(values, (list, tuple)):
+        entries = np.empty(len(values), dtype=object)
+        for i, value in enumerate(values):  # one by one: an entry may be a list
+            entries[i] = value
+        return entries
+    array = values.to_numpy() if hasattr(values, "to_numpy") else values
+    if not isinstance(array, np.ndarray) or array.size != len(array) or array.ndim > 2:
+        raise ParameterError(
+            "labels",
+            type(values).__name__,
+            expected="one value for each row",
+            remedy="pass a one-dimensional array or a list",
+        )
+    return array.reshape(-1)
+
+
+def _check_count(found: int, count: int) -> None:
+    if found != count:
+        raise ParameterError(
+            "labels",
+            f"{found} values",
+            expected=f"as many as there are rows, {count}",
+            remedy="pass one value for each row",
+        )
+
+
+def _place(value: Any, places: dict[Any, int]) -> int:
+    try:
+        return places.get(_key(value), -1)
+    except BaseException:  # whatever the label is, it must not become an output
+        return -1
+
+
+def _key(value: Any) -> Any:
+    """Return what is compared: a float for numbers and texts that spell one, else the value."""
+    if isinstance(value, str) and value in ("True", "False"):  # what NumPy writes for a boolean
+        return float(value == "True")
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return value
+    return value if math.isnan(number) else number

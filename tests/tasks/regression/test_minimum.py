@@ -1,0 +1,165 @@
+"""The minimiser is found as accurately as asked, whichever way, and bad steps cannot stop it."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tasks.regression.test_certified_gradient import LOSSES, loss_of, rows_of
+from zerodelta.exact.bits import ReplayBits
+from zerodelta.exact.real_k_norm import RealKNorm
+from zerodelta.tasks.regression import fit_logistic, fit_multinomial, minimum
+from zerodelta.tasks.regression.descent import QuasiNewton, accelerated
+from zerodelta.tasks.regression.integer_rows import Floats, IntegerRows
+from zerodelta.tasks.regression.loss import Loss
+from zerodelta.tasks.regression.minimum import certified_minimum
+from zerodelta.tasks.regression.objective import Objective
+from zerodelta.tasks.regression.precise import PreciseObjective, finish
+
+STRENGTH = Fraction(3, 2)
+
+
+def noise_of(loss: Loss, d: int, scale: int = 3) -> RealKNorm:
+    many = loss.outputs > 1
+    return RealKNorm(
+        rows=d, columns=loss.outputs, centered=many, scale=scale, bits=ReplayBits("noise")
+    )
+
+
+def distance(one: list[Fraction], two: list[Fraction]) -> float:
+    return math.sqrt(sum((a - b) ** 2 for a, b in zip(one, two, strict=True)))
+
+
+def minimised(rows: IntegerRows, loss: Loss, digits: int, scale: int = 3) -> list[Fraction]:
+    return certified_minimum(
+        rows,
+        loss,
+        noise_of(loss, rows.dimension, scale),
+        strength=STRENGTH,
+        error=Fraction(1, 10**digits),
+    )
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize(("n", "d"), [(1, 1), (60, 3), (40, 310)])
+def test_each_accuracy_is_kept(name: str, n: int, d: int) -> None:
+    rows, loss = rows_of("even", n, d), loss_of(name, n)
+    best = minimised(rows, loss, 40)
+    for digits in (6, 10, 25):
+        assert distance(minimised(rows, loss, digits), best) <= 1.001 * 10**-digits
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_gradient_vanishes_at_the_minimum(name: str) -> None:
+    rows, loss = rows_of("spiky", 50, 4), loss_of(name, 50)
+    found = minimised(rows, loss, 30)
+    linear = noise_of(loss, 4).within(Fraction(1, 10**40))
+    objective = PreciseObjective(rows=rows, loss=loss, strength=STRENGTH, linear=linear)
+    gradient = objective.gradient(found, Fraction(1, 10**40))
+    assert distance(gradient, [Fraction(0)] * len(gradient)) <= 1.6e-30
+
+
+def test_noise_of_any_size_is_minimised() -> None:
+    rows, loss = rows_of("even", 30, 2), loss_of("logistic", 30)
+    found, best = minimised(rows, loss, 9, 10**25), minimised(rows, loss, 12, 10**25)
+    assert distance(found, best) <= 1.01e-9
+
+
+@pytest.mark.parametrize("factor", [float("nan"), float("inf"), 0.0, -1.0, 1e9])
+def test_steps_as_bad_as_they_like_do_not_stop_the_precise_way(factor: float) -> None:
+    rows, loss = rows_of("even", 6, 2), loss_of("huber", 6)
+    linear = noise_of(loss, 2).within(Fraction(1, 10**20))
+    objective = PreciseObjective(rows=rows, loss=loss, strength=STRENGTH, linear=linear)
+
+    def bad(gradient: Floats) -> Floats:
+        return gradient * factor
+
+    found = finish(objective, [Fraction(0)] * 2, bad, Fraction(1, 10**4))
+    gradient = objective.gradient(found, Fraction(1, 10**12))
+    assert distance(gradient, [Fraction(0)] * 2) <= 1.0001e-4
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_accelerated_steps_alone_reach_the_target(name: str) -> None:
+    rows, loss = rows_of("even", 400, 3), loss_of(name, 400)
+    linear = np.random.default_rng(0).normal(size=(3, loss.outputs))
+    objective = Objective(rows=rows, loss=loss, strength=1.5, linear=linear)
+    found = accelerated(objective, np.zeros(linear.shape), 1e-9)
+    assert np.linalg.norm(objective.gradient(found)) < 2e-9
+
+
+def test_a_lost_fast_way_is_made_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever `approach` returns, accelerated or precise steps end at the same minimiser."""
+    rows, loss = rows_of("even", 200, 3), loss_of("logistic", 200)
+    best = minimised(rows, loss, 20)
+    for start in (0.0, 1e3, float("nan")):
+        theta = np.full((3, 1), start)
+        for solve in (lambda g: g * 0, lambda g: g * float("nan"), lambda g: g * 1e-2):
+            steps = QuasiNewton(solve)
+
+            def lost(*_: object, at: Floats = theta, by: QuasiNewton = steps) -> object:
+                return at, by
+
+            monkeypatch.setattr(minimum, "approach", lost)
+            assert distance(minimised(rows, loss, 8), best) <= 1.001e-8
+
+
+def test_thinning_and_quasi_newton_steps_find_the_minimum_of_all_rows() -> None:
+    chance = np.random.default_rng(5)
+    raw = chance.normal(size=(40_000, 6))
+    raw /= np.linalg.norm(raw, axis=1, keepdims=True)
+    rows = IntegerRows(values=np.trunc(raw * 2**22 * 0.999999))
+    loss = loss_of("logistic", 40_000)
+    found = np.array([float(x) for x in minimised(rows, loss, 7)]).reshape(6, 1)
+    linear = np.array([float(x) for x in noise_of(loss, 6).within(Fraction(1, 10**15))])
+    objective = Objective(rows=rows, loss=loss, strength=1.5, linear=linear.reshape(6, 1))
+    assert np.linalg.norm(objective.gradient(found)) < 1.5e-7
+
+
+def test_noise_has_its_law_and_keeps_to_its_space() -> None:
+    bits, draws = ReplayBits("law"), 3000
+    scalar = np.array(
+        [
+            float(RealKNorm(rows=1, scale=2, bits=bits).within(Fraction(1, 2**40))[0])
+            for _ in range(draws)
+        ]
+    )
+    grid = np.sort(scalar)
+    laplace = np.where(grid < 0, np.exp(grid / 2) / 2, 1 - np.exp(-grid / 2) / 2)
+    assert np.abs(laplace - np.arange(draws) / draws).max() < 2.2 / draws**0.5
+    pair = RealKNorm(rows=5, columns=4, centered=True, scale=1, bits=bits)
+    lines = np.array([float(x) for x in pair.within(Fraction(1, 2**60))]).reshape(5, 4)
+    assert np.abs(lines.sum(axis=1)).max() < 1e-14
+    squares = [
+        sum(
+            float(x) ** 2
+            for x in RealKNorm(
+                rows=2, columns=3, centered=True, scale_squared="1/4", bits=bits
+            ).within(Fraction(1, 2**40))
+        )
+        for _ in range(1000)
+    ]
+    assert abs(np.mean(squares) / (4 * 5 / 4) - 1) < 0.15  # N (N+1) scale² with N = 4
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_separable_rows_do_not_need_the_slow_ways(
+    classes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Few rows carry all of the curvature, and a sample of them misleads."""
+
+    def slow(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(minimum, "accelerated", slow)
+    monkeypatch.setattr(minimum, "finish", slow)
+    rows = np.random.default_rng(0).normal(size=(40_000, 10))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    fit = fit_logistic if classes == 2 else fit_multinomial
+    release = fit(
+        rows, rows[:, 0] > 0, epsilon=10, data_norm=1, classes=range(classes), bits=ReplayBits("s")
+    )
+    assert release.value.decision(rows).shape[0] == 40_000
