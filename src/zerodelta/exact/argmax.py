@@ -2,7 +2,8 @@
 
 Only the *index* of the largest noisy score leaves. Each noise is a lazy real: a block of scores is
 evaluated in float balls, all that are certainly beaten are dropped, and the few that remain are
-refined together, each with its own string, until one is left.
+refined together, each with its own string, until one is left. Many options with the same score
+take part as one, with the largest of their noises.
 """
 
 from __future__ import annotations
@@ -19,46 +20,102 @@ from flint import arb
 
 from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball, precision
+from zerodelta.exact.arb_balls import ArbBalls
 from zerodelta.exact.bits import BitSource, Words
 from zerodelta.exact.float_balls import FloatBalls
-from zerodelta.exact.lazy import Draw, Integers, Reals, Strings
+from zerodelta.exact.lazy import Draw, Formula, Integers, Reals, Strings, constant
 from zerodelta.exact.rational import Rational, as_count, as_positive
 
-__all__ = ["Indices", "Scores", "exponential_argmax", "gumbel_argmax"]
+__all__ = ["Indices", "Members", "Scores", "exponential_argmax", "gumbel_argmax"]
 
 Scores: TypeAlias = npt.NDArray[np.integer] | Sequence[int] | Sequence[Fraction]
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 
+Members: TypeAlias = npt.NDArray[np.int64]
+
 _BLOCK = 1 << 13
 
 
-def gumbel_argmax(scores: Scores, *, scale: Rational, size: int, bits: BitSource) -> Indices:
+def gumbel_argmax(
+    scores: Scores, *, scale: Rational, size: int, bits: BitSource, members: Members | None = None
+) -> Indices:
     """Draw `size` times argmax of score + scale · Gumbel: P(i) ∝ e^(score_i / scale), exactly.
+
+    With `members`, score i belongs to that many options (int64, at least 1), each with its own
+    noise, and which of them won is not said: P(i) ∝ members_i · e^(score_i / scale).
 
     >>> from zerodelta.exact.bits import SystemBits
     >>> gumbel_argmax([0, 10_000, 0], scale=1, size=2, bits=SystemBits()).tolist()
     [1, 1]
     """
-    return _argmax(scores, scale, Draw(uniforms=1, outputs=1, formula=_gumbel), size, bits)
+    return _argmax(scores, scale, _gumbel, size, bits, members)
 
 
-def exponential_argmax(scores: Scores, *, scale: Rational, size: int, bits: BitSource) -> Indices:
-    """Draw `size` times argmax of score + scale · Exponential: permute-and-flip, exactly."""
-    return _argmax(scores, scale, Draw(uniforms=1, outputs=1, formula=_exponential), size, bits)
+def exponential_argmax(
+    scores: Scores, *, scale: Rational, size: int, bits: BitSource, members: Members | None = None
+) -> Indices:
+    """Draw `size` times argmax of score + scale · Exponential: permute-and-flip, exactly.
+
+    `members` as for `gumbel_argmax`.
+    """
+    return _argmax(scores, scale, _exponential, size, bits, members)
 
 
-def _gumbel(uniforms: Reals) -> Reals:
-    return -(-uniforms.log()).log()
+def _gumbel(uniforms: Reals, *members: Reals) -> Reals:
+    """Return the largest of m Gumbel noises: ln m + Gumbel."""
+    noise = -(-uniforms.log()).log()
+    return noise + members[0].log() if members else noise
 
 
-def _exponential(uniforms: Reals) -> Reals:
-    return -uniforms.log()
+def _exponential(uniforms: Reals, *members: Reals) -> Reals:
+    """Return the largest of m exponentials: -ln(1 - U^(1/m)) = -ln(1 - e^-t), t = -ln(U)/m."""
+    exponential = -uniforms.log()
+    return _minus_log_one_minus_exp(exponential / members[0]) if members else exponential
 
 
-def _argmax(scores: Scores, scale: Rational, draw: Draw, size: int, bits: BitSource) -> Indices:
+def _minus_log_one_minus_exp(t: Reals) -> Reals:
+    """Return -ln(1 - e^-t) for t > 0.
+
+    In floats 1 - e^-t cancels where t is small; there 1 - e^-t = e^(-t/2) · t · S with
+    S = sinh(t/2)/(t/2) = Σ (t/2)^2k / (2k+1)!, cut after k = 7: for t <= 1 the rest is below
+    2 · 4^-8/17! < 2^-60.
+    """
+    large = -(-((-t).exp()) + 1).log()
+    if isinstance(t, ArbBalls):  # rising precision pays for the cancellation
+        return large
+    half = t * FloatBalls(np.array(0.5), np.array(0.0))
+    square = half * half
+    series = square * _SERIES[-1]
+    for coefficient in _SERIES[-2:0:-1]:
+        series = (series + coefficient) * square
+    series = series + 1 + FloatBalls(np.array(0.0), np.array(2.0**-60))
+    small = half - t.log() - series.log()
+    near = t.upper() <= 1.0
+    return FloatBalls(
+        np.where(near, small.middle, large.middle), np.where(near, small.radius, large.radius)
+    )
+
+
+def _coefficient(k: int) -> FloatBalls:
+    value = 1.0 / math.factorial(2 * k + 1)  # the factorial is exact up to 17!, the quotient ±u
+    return FloatBalls(np.array(value), np.array(value * 2.0**-52))
+
+
+_SERIES = tuple(_coefficient(k) for k in range(8))
+
+
+def _argmax(
+    scores: Scores,
+    scale: Rational,
+    formula: Formula,
+    size: int,
+    bits: BitSource,
+    members: Members | None,
+) -> Indices:
     integers, unit = _common_integers(scores)
-    contest = _Contest(_gaps(integers), 1 / (as_positive(scale, "scale") * unit), draw)
+    step = 1 / (as_positive(scale, "scale") * unit)
+    contest = _Contest(_gaps(integers), step, formula, members)
     winners = np.empty(as_count(size, "size"), dtype=np.int64)
     rounds = max(1, _BLOCK // len(integers))
     for start in range(0, len(winners), rounds):
@@ -67,21 +124,25 @@ def _argmax(scores: Scores, scale: Rational, draw: Draw, size: int, bits: BitSou
 
 
 class _Survivor:
-    """A score that may still be the largest: how far it is behind, and its noise's string."""
+    """A score that may still be the largest: how far it is behind, its noise and its string."""
 
-    def __init__(self, index: int, gap: int, word: Words) -> None:
+    def __init__(self, index: int, gap: int, word: Words, draw: Draw) -> None:
         self.index = index
         self.gap = gap
         self.string = Strings(word)
+        self.draw = draw
 
 
 class _Contest:
     """Scores, by their exact distance `gap · step` behind the best, and the noise added to them."""
 
-    def __init__(self, gaps: Integers, step: Fraction, draw: Draw) -> None:
+    def __init__(
+        self, gaps: Integers, step: Fraction, formula: Formula, members: Members | None
+    ) -> None:
         self._gaps = gaps
         self._step = step
-        self._draw = draw
+        self._formula = formula
+        self._members = members
         with precision(128):
             self._slope = FloatBalls.enclose([ball(-step)])
 
@@ -93,7 +154,7 @@ class _Contest:
             block = self._gaps[start : start + _BLOCK]
             words = bits.words(rounds * len(block)).reshape(rounds, len(block))
             with np.errstate(all="ignore"):
-                values = self._values(block, words)
+                values = self._values(start, block, words)
                 best = np.fmax.reduce(values.lower(), axis=1, keepdims=True)
                 floor = np.fmax(floor, best)
                 upper = values.upper()
@@ -101,7 +162,8 @@ class _Contest:
             if len(block) == len(self._gaps) and bool((kept.sum(axis=1) == 1).all()):
                 return [int(winner) for winner in kept.argmax(axis=1)]
             for row, i in zip(*np.nonzero(kept), strict=True):
-                item = _Survivor(start + int(i), int(block[i]), words[row, i : i + 1])
+                place = start + int(i)
+                item = _Survivor(place, int(block[i]), words[row, i : i + 1], self._draw(place))
                 found.append((int(row), float(upper[row, i]), item))
         alive: list[list[_Survivor]] = [[] for _ in range(rounds)]
         for row, upper_end, item in found:
@@ -109,11 +171,21 @@ class _Contest:
                 alive[row].append(item)
         return [self._settle(survivors, bits) for survivors in alive]
 
-    def _values(self, block: Integers, words: Words) -> FloatBalls:
+    def _draw(self, place: int) -> Draw:
+        """Return the noise of one score."""
+        count = None if self._members is None else Fraction(int(self._members[place]))
+        constants = () if count is None else (constant(count),)
+        return Draw(uniforms=1, outputs=1, formula=self._formula, constants=constants)
+
+    def _values(self, start: int, block: Integers, words: Words) -> FloatBalls:
         if block.dtype == object:  # beyond the range of floats: unknown, so left to Arb
             block = np.array([float(gap) if gap < 2**1000 else math.nan for gap in block])
         behind = block.astype(np.float64)  # errs by at most 2^-53 of itself
-        noise: FloatBalls = self._draw.formula(FloatBalls.uniform(words))
+        counts: tuple[FloatBalls, ...] = ()
+        if self._members is not None:
+            count = self._members[start : start + len(block)].astype(np.float64)
+            counts = (FloatBalls(count, count * 2.0**-53),)
+        noise: FloatBalls = self._formula(FloatBalls.uniform(words), *counts)
         return FloatBalls(behind, behind * 2.0**-53) * self._slope + noise
 
     def _settle(self, survivors: list[_Survivor], bits: BitSource) -> int:
@@ -126,7 +198,7 @@ class _Contest:
         values: list[arb] = []
         for item in survivors:
             with precision(item.string.width + item.gap.bit_length() + 64):
-                noise = item.string.evaluate(self._draw).values[0]
+                noise = item.string.evaluate(item.draw).values[0]
                 values.append(noise - ball(self._step) * item.gap)
         leader = max(values, key=lambda value: value.mid())
         pairs = zip(survivors, values, strict=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, TypeVar, final
 
-from zerodelta.exact.argmax import Scores, exponential_argmax, gumbel_argmax
+from zerodelta.exact.argmax import Members, Scores, exponential_argmax, gumbel_argmax
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.claims import PureDP
@@ -74,8 +74,11 @@ class Selection(ABC):
         """What one choice costs."""
 
     @abstractmethod
-    def select(self, scores: Scores, bits: BitSource) -> int:
-        """Return the index of the chosen option; scores are integers or Fractions."""
+    def select(self, scores: Scores, bits: BitSource, *, members: Members | None = None) -> int:
+        """Return the index of the chosen option; scores are integers or Fractions.
+
+        With `members`, each score is that of so many options: the index of the winner's score.
+        """
 
     def step(self) -> Step:
         """Return the proof step of one choice."""
@@ -116,9 +119,9 @@ class ExponentialMechanism(Selection):
         """What one choice costs; its loss has bounded range."""
         return PureDP(self.epsilon, bounded_range=True, neighbors=self.neighbors)
 
-    def select(self, scores: Scores, bits: BitSource) -> int:
+    def select(self, scores: Scores, bits: BitSource, *, members: Members | None = None) -> int:
         """Return the index of the chosen option; scores are integers or Fractions."""
-        return int(gumbel_argmax(scores, scale=self.scale, size=1, bits=bits)[0])
+        return int(gumbel_argmax(scores, scale=self.scale, size=1, bits=bits, members=members)[0])
 
 
 @final
@@ -147,6 +150,8 @@ class PermuteAndFlip(Selection):
         """What one choice costs, as a plain pure step."""
         return PureDP(self.epsilon, neighbors=self.neighbors)
 
-    def select(self, scores: Scores, bits: BitSource) -> int:
+    def select(self, scores: Scores, bits: BitSource, *, members: Members | None = None) -> int:
         """Return the index of the chosen option; scores are integers or Fractions."""
-        return int(exponential_argmax(scores, scale=self.scale, size=1, bits=bits)[0])
+        return int(
+            exponential_argmax(scores, scale=self.scale, size=1, bits=bits, members=members)[0]
+        )

@@ -61,8 +61,8 @@ _STEPS = {
     "{weight} (theorem C4): pure DP.",
     "C5": "the most frequent of {points} items is released if a test with {noise} Laplace noise of "
     "rate {epsilon} exceeds {threshold}, else a uniform item (theorem C5): pure DP.",
-    "SS": "Student-t noise with {degrees} degrees of freedom, exactly rounded, of scale S/{ratio}, S "
-    "a bound on the answer's local sensitivity that falls by at most the factor {decay} between "
+    "SS": "Student-t noise with {degrees} degrees of freedom, exactly rounded, of scale S/{ratio}, "
+    "S a bound on the answer's local sensitivity that falls by at most the factor {decay} between "
     "neighbours (theorem SS): pure DP with ε = {epsilon}.",
     "C6": "Gaussian noise of squared multiplier {multiplier_squared}, exactly rounded, on XᵀX and "
     "Xᵀy of integer rows of squared norm at most {row_bound_squared} (theorem C6): Gaussian DP.",

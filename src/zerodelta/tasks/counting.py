@@ -1,0 +1,195 @@
+"""How often each item of a public universe occurs, from items of any kind, at machine speed.
+
+An item is found in the universe by itself, whatever the other items are; one that is not there is
+counted nowhere, or for a public item. No item raises.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, final
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.errors import ParameterError
+from zerodelta.spaces import Finite
+from zerodelta.tasks.public_inputs import as_source, column, is_series, needed
+
+__all__ = ["Tally", "as_universe", "item_count", "stray_index", "tally"]
+
+Integers = npt.NDArray[np.int64]
+
+_MOST_ITEMS = 1 << 53
+_MOST_DENSE = 1 << 24
+"""Up to here one counter for each item of the universe is cheaper than sorting the items."""
+_BLOCK = 1 << 16
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tally:
+    """The indices that occur, in rising order, and how often; all others occur 0 times."""
+
+    indices: Integers
+    counts: Integers
+
+    def dense(self, size: int) -> Integers:
+        """Return one count for each of 0..size-1."""
+        every = np.zeros(size, dtype=np.int64)
+        every[self.indices] = self.counts
+        return every
+
+
+def as_universe(universe: Any) -> Finite:
+    """Return the public universe: a list of items, or N for the integers 0..N-1."""
+    given = needed(
+        universe, "universe", "pass universe=[...], all items there can be, or N for 0..N-1"
+    )
+    space = given if isinstance(given, Finite) else Finite(given)
+    if space.options is None and space.size > _MOST_ITEMS:
+        raise ParameterError(
+            "universe", space.size, expected="at most 2^53 items", remedy="list the items instead"
+        )
+    return space
+
+
+def stray_index(unknown: Any, space: Finite) -> int | None:
+    """Return where items outside the universe are counted; None for nowhere."""
+    index = None if unknown is None else space.find(unknown)
+    if unknown is not None and index is None:
+        raise ParameterError(
+            "unknown",
+            unknown,
+            expected="an item of the universe, or None to count unknown items nowhere",
+            remedy="add it to the universe",
+        )
+    return index
+
+
+def item_count(items: Any) -> int:
+    """Return the number of items, public under replace-one."""
+    return len(items) if hasattr(items, "__len__") else as_source(items).rows
+
+
+def tally(items: Any, space: Finite, *, stray: int | None = None) -> Tally:
+    """Count the items; replacing one moves at most two counts, each by one."""
+    entries = _entries(items)
+    if space.options is None:
+        found = _count_numbers(entries, space.size)
+    else:
+        found = _count_options(entries, space)
+    missing = len(entries) - int(found.counts.sum())
+    if stray is None or missing == 0:
+        return found
+    place = int(np.searchsorted(found.indices, stray))
+    if place < len(found.indices) and found.indices[place] == stray:
+        counts = found.counts.copy()
+        counts[place] += missing
+        return Tally(indices=found.indices, counts=counts)
+    return Tally(
+        indices=np.insert(found.indices, place, stray),
+        counts=np.insert(found.counts, place, missing),
+    )
+
+
+def _entries(items: Any) -> npt.NDArray[Any] | list[Any]:
+    """Return the items as an array of numbers or texts, or as a list of anything."""
+    if isinstance(items, np.ndarray) and items.ndim == 2 and items.shape[1] == 1:
+        items = items[:, 0]
+    if isinstance(items, np.ndarray) and items.ndim == 1:
+        return items if items.dtype.kind in "biufU" else list(items.tolist())
+    if is_series(items):
+        series = nw.from_native(items, series_only=True)
+        whole = series.dtype.is_integer() and not series.is_null().any()
+        return series.to_numpy() if whole else list(series.to_list())
+    if isinstance(items, Iterable) and not hasattr(items, "columns"):
+        return list(items)
+    return column(as_source(items))
+
+
+def _count_numbers(entries: npt.NDArray[Any] | list[Any], size: int) -> Tally:
+    """Count integers 0..size-1, given as numbers of any kind or as texts that spell them."""
+    if isinstance(entries, np.ndarray) and entries.dtype.kind != "U":
+        return _count_keys(entries, size, None)
+    times = _times(entries)
+    if times is None:
+        return _count_keys(column(as_source(entries)), size, None)
+    weights = np.array(list(times.values()), dtype=np.int64)
+    return _count_keys(column(as_source(list(times))), size, weights)
+
+
+def _times(entries: npt.NDArray[Any] | list[Any]) -> Counter[Any] | None:
+    """Return how often equal entries occur; None if one cannot be hashed or compared."""
+    times: Counter[Any] = Counter()
+    try:
+        for start in range(0, len(entries), _BLOCK):  # texts of a block stay in the cache
+            block = entries[start : start + _BLOCK]
+            times.update(block.tolist() if isinstance(block, np.ndarray) else block)
+    except KeyboardInterrupt:  # the person at the keyboard, not the data
+        raise
+    except BaseException:
+        return None
+    return times
+
+
+def _count_keys(keys: npt.NDArray[Any], size: int, weights: Integers | None) -> Tally:
+    """Add up the weights (1 each if None) of the keys that are integers 0..size-1."""
+    if keys.dtype.kind == "f":
+        with np.errstate(all="ignore"):
+            valid = (keys >= 0) & (keys < size) & (keys == np.floor(keys))  # NaN: not valid
+    elif keys.dtype == np.uint64:
+        valid = keys < np.uint64(size)
+    else:
+        keys = keys.astype(np.int64, copy=False)
+        valid = keys.view(np.uint64) < np.uint64(size)  # negative keys are beyond 2^63
+    whole = keys[valid].astype(np.int64, copy=False)
+    if weights is not None:
+        indices, places = np.unique(whole, return_inverse=True)
+        counts = np.zeros(len(indices), dtype=np.int64)
+        np.add.at(counts, places.reshape(-1), weights[valid])
+    elif size <= _MOST_DENSE:
+        every = np.bincount(whole, minlength=size)
+        indices = np.flatnonzero(every)
+        counts = every[indices]
+    else:
+        indices, counts = np.unique(whole, return_counts=True)
+    return Tally(indices=indices, counts=counts.astype(np.int64, copy=False))
+
+
+def _count_options(entries: npt.NDArray[Any] | list[Any], space: Finite) -> Tally:
+    options = space.options or ()
+    if isinstance(entries, np.ndarray) and entries.dtype.kind in "biu":
+        numbers = [(int(o), i) for i, o in enumerate(options) if isinstance(o, (int, float))]
+        within = [
+            pair for pair in numbers if abs(pair[0]) < _MOST_DENSE and pair[0] == options[pair[1]]
+        ]
+        if len(within) == len(options):
+            return _count_integers(entries, dict(within))
+    found: Counter[int | None] = Counter()
+    times = _times(entries)
+    for item, count in times.items() if times is not None else ((item, 1) for item in entries):
+        found[space.find(item)] += count
+    return _from_counts({index: times for index, times in found.items() if index is not None})
+
+
+def _count_integers(keys: npt.NDArray[Any], indices: dict[int, int]) -> Tally:
+    """Count integers whose universe is a list of integers, through a table of that range."""
+    least, size = min(indices), max(indices) - min(indices) + 1
+    if keys.dtype == np.uint64:
+        keys = np.minimum(keys, np.uint64(1 << 62))
+    shifted = keys.astype(np.int64) - least
+    found = _count_keys(shifted, size, None)
+    pairs = zip(found.indices.tolist(), found.counts.tolist(), strict=True)
+    return _from_counts({indices[k + least]: c for k, c in pairs if k + least in indices})
+
+
+def _from_counts(counts: dict[int, int]) -> Tally:
+    indices = sorted(counts)
+    return Tally(
+        indices=np.array(indices, dtype=np.int64),
+        counts=np.array([counts[i] for i in indices], dtype=np.int64),
+    )

@@ -1,0 +1,162 @@
+"""Student-t noise scaled to the smooth sensitivity of a trimmed sum (theory C10.3, SS).
+
+The trimmed sum is an integer, its smooth sensitivity S an exact rational, and round(S/c·T) is drawn
+as a whole: nothing is approximated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.noise import rounded_student_t
+from zerodelta.exact.rational import Rational, as_positive
+from zerodelta.privacy.step import Step
+from zerodelta.privacy.theorems.smooth_sensitivity import largest_noise_ratio
+
+__all__ = ["Order", "SmoothNoise", "best_smooth_noise", "order_of", "reaches"]
+
+Order: TypeAlias = Callable[[npt.NDArray[np.int64]], npt.NDArray[Any]]
+"""The i-th smallest row for 1-based positions i, an end of the bounds beyond 1..n."""
+
+_WEIGHT_BITS = 40
+_DECAY_BITS = 16
+_MOST_CHANGES = 4000
+_NEGLIGIBLE = math.exp(-25)
+_DEGREES = (2, 3, 4, 6)
+
+
+def order_of(ordered: npt.NDArray[np.int64], *, steps: int) -> Order:
+    """Return the order statistics of sorted rows in -steps..steps."""
+    count = len(ordered)
+
+    def order(positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        inside = ordered[np.clip(positions, 1, count) - 1]
+        return np.where(positions < 1, -steps, np.where(positions > count, steps, inside))
+
+    return order
+
+
+def reaches(
+    order: Order, *, count: int, trim: int, changes: npt.NDArray[np.int64]
+) -> npt.NDArray[Any]:
+    """Return A_k, the largest local sensitivity within k replacements, at rising numbers k.
+
+    A_k = max over 0 <= j <= k+1 of x_(n-m+1+k-j) - x_(m+1-j), for the sum of x_(m+1..n-m).
+
+    >>> order = order_of(np.array([-2, 0, 1, 2]), steps=5)
+    >>> reaches(order, count=4, trim=1, changes=np.arange(3)).tolist()
+    [3, 6, 7]
+    """
+    places = np.arange(int(changes[-1]) + 2)
+    above, below = order(count - trim + places), order(trim + 1 - places)
+    return np.array([(above[k + 1 :: -1] - below[: k + 2]).max() for k in changes.tolist()])
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SmoothNoise:
+    """Student-t noise for S = max(max_{k<K} w_k A_k, w_K G), w_0 = 1, w_(k+1) = ⌈w_k · decay⌉.
+
+    Weights are integers over 2^40; `ratio` is the c of theorem SS.
+    """
+
+    epsilon: Fraction
+    degrees: Fraction
+    decay: Fraction
+    ratio: Fraction
+
+    @staticmethod
+    def of(*, epsilon: Rational, degrees: Rational, decay: Rational) -> SmoothNoise:
+        """Return the noise with the largest ratio that ε allows."""
+        ratio = largest_noise_ratio(epsilon=epsilon, degrees=degrees, decay=decay)
+        return SmoothNoise(
+            epsilon=as_positive(epsilon, "epsilon"),
+            degrees=as_positive(degrees, "degrees"),
+            decay=as_positive(decay, "decay"),
+            ratio=ratio,
+        )
+
+    def weights(self, count: int) -> list[int]:
+        """Return w_0..w_K for n = count rows; K is public: at most n, 4000, or where w is tiny."""
+        numerator, denominator = self.decay.numerator, self.decay.denominator
+        found = [1 << _WEIGHT_BITS]
+        while len(found) <= min(count, _MOST_CHANGES) and found[-1] > _NEGLIGIBLE * found[0]:
+            found.append(-(-found[-1] * numerator // denominator))
+        return found
+
+    def sensitivity(self, order: Order, *, count: int, trim: int, steps: int) -> Fraction:
+        """Return S of the trimmed sum of rows in -steps..steps; hidden."""
+        *weights, last = self.weights(count)
+        far = reaches(order, count=count, trim=trim, changes=np.arange(len(weights)))
+        terms = [w * int(reach) for w, reach in zip(weights, far, strict=True)]
+        return Fraction(max(*terms, last * 2 * steps), 1 << _WEIGHT_BITS)
+
+    def apply(self, total: int, sensitivity: Fraction, bits: BitSource) -> int:
+        """Return round(total + S/c · T); an integer total commutes with rounding."""
+        scale = sensitivity / self.ratio
+        noise = rounded_student_t(degrees=self.degrees, scale=scale, size=1, bits=bits)
+        return total + int(noise[0])
+
+    def step(self) -> Step:
+        """Return the proof step."""
+        numbers = {
+            "epsilon": self.epsilon,
+            "degrees": self.degrees,
+            "decay": self.decay,
+            "ratio": self.ratio,
+        }
+        return Step(theorem="SS", numbers=numbers)
+
+    def error(self, reach: npt.NDArray[np.float64], changes: npt.NDArray[np.int64]) -> float:
+        """Return E|noise| = S/c · E|T| for a guess of A_k at some numbers k of changes."""
+        smooth = float((np.exp(math.log(self.decay) * changes) * reach).max())
+        nu = float(self.degrees)
+        logs = math.lgamma((nu + 1) / 2) - math.lgamma(nu / 2)
+        magnitude = 2 * math.sqrt(nu / math.pi) * math.exp(logs) / (nu - 1)
+        return smooth / float(self.ratio) * magnitude
+
+
+def best_smooth_noise(
+    *, epsilon: Fraction, reach: npt.NDArray[np.float64], changes: npt.NDArray[np.int64]
+) -> SmoothNoise:
+    """Return the noise that is least for a guess of A_k: ν of 2, 3, 4, 6 and β below ε/ν."""
+    candidates = []
+    for nu in _DEGREES:
+        for share in np.linspace(0.04, 0.96, 24):
+            beta = float(epsilon) / nu * float(share)
+            decay = Fraction(math.ceil(math.exp(-beta) * 2**_DECAY_BITS), 2**_DECAY_BITS)
+            if 0 < decay < 1:
+                candidates.append((nu, decay))
+    if not candidates:  # an ε so small that e^-β rounds to 1
+        candidates = [(2, 1 - Fraction(epsilon) / 8)]
+    rough = [
+        (_rough_error(float(epsilon), nu, decay, reach, changes), nu, decay)
+        for nu, decay in candidates
+    ]
+    _, nu, decay = min(rough)
+    return SmoothNoise.of(epsilon=epsilon, degrees=nu, decay=decay)
+
+
+def _rough_error(
+    epsilon: float,
+    nu: int,
+    decay: Fraction,
+    reach: npt.NDArray[np.float64],
+    changes: npt.NDArray[np.int64],
+) -> float:
+    """Return `SmoothNoise.error` with c in floats: only to compare candidates."""
+    beta = -math.log(decay)
+    rate = (2 * epsilon - (nu - 1) * beta) / (nu + 1)
+    if rate <= beta:
+        return math.inf
+    c = Fraction(math.sqrt(nu * (rate * rate - beta * beta)))
+    rough = SmoothNoise(epsilon=Fraction(epsilon), degrees=Fraction(nu), decay=decay, ratio=c)
+    return rough.error(reach, changes)

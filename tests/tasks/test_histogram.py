@@ -1,0 +1,223 @@
+"""Histograms: the exact law of noise fitted to counts, all small neighbours, forecasts."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterable
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zerodelta as zd
+from mechanisms.k_norm_laws import cube_pmf
+from reference.chi_square import goodness_of_fit
+from tasks.spying import first, recorded
+from zerodelta.audit.exact import (
+    ExpRational,
+    Law,
+    certainly_impure,
+    certainly_pure,
+    datasets,
+    neighbors,
+    rounded_laplace_pmf,
+    rounded_laplace_tail,
+    shifted,
+)
+from zerodelta.exact.bits import ReplayBits
+from zerodelta.exact.count_noise import rounded_count_noise
+from zerodelta.mechanisms.counts import CountNoise
+from zerodelta.mechanisms.k_norm import KNorm
+from zerodelta.mechanisms.laplace import RoundedLaplace
+from zerodelta.tasks.histogram import histogram, histogram_methods
+
+HALF = Fraction(1, 2)
+EPSILON = Fraction(2, 3)
+HAIR = Fraction(1, 10**30)
+
+
+def integral(low: Fraction, high: Fraction, scale: Fraction) -> Any:
+    """∫ e^(-x/b) dx."""
+    return scale * (ExpRational.exp(-low / scale) - ExpRational.exp(-high / scale))
+
+
+def hexagon_pmf(i: int, j: int, scale: Fraction) -> Any:
+    """P(round(z) = (i, j)) for exp(-max(Σz⁺, Σz⁻)/b) / (6 b²), by quadrants.
+
+    With equal signs the norm is |x| + |y|, a product; with different signs max(|x|, |y|), which
+    is the cube's density 8 b² · cube_pmf on its quadrants.
+    """
+
+    def side(k: int, sign: int) -> tuple[Fraction, Fraction]:
+        """The part of the cell [k-½, k+½] on one side of 0, as magnitudes."""
+        low, high = max(sign * k - HALF, Fraction(0)), max(sign * k + HALF, Fraction(0))
+        return low, high
+
+    mass: Any = ExpRational.of(0)
+    for a, b in itertools.product((1, -1), repeat=2):
+        (x0, x1), (y0, y1) = side(i, a), side(j, b)
+        if a == b:
+            mass = mass + integral(x0, x1, scale) * integral(y0, y1, scale)
+        else:
+            mass = mass + _largest(x0, x1, y0, y1, scale)
+    return mass / (6 * scale * scale)
+
+
+def _largest(x0: Fraction, x1: Fraction, y0: Fraction, y1: Fraction, b: Fraction) -> Any:
+    """∫∫ e^(-max(x, y)/b) over a cell or its half or quarter, all of them in x, y >= 0."""
+    if x1 == x0 or y1 == y0:
+        return ExpRational.of(0)
+    if x0 >= y1 or y0 >= x1:
+        low, high, width = (x0, x1, y1 - y0) if x0 >= y1 else (y0, y1, x1 - x0)
+        return width * integral(low, high, b)
+    assert (x0, x1) == (y0, y1)  # cells of one grid either touch or coincide
+    moment = b * ((x0 + b) * ExpRational.exp(-x0 / b) - (x1 + b) * ExpRational.exp(-x1 / b))
+    return 2 * (moment - x0 * integral(x0, x1, b))
+
+
+@pytest.mark.parametrize("scale", [HALF, Fraction(3, 2)])
+def test_the_hexagon_law_is_a_law_and_the_sampler_has_it(scale: Fraction) -> None:
+    reach = range(-6, 7)
+    law = {(i, j): float(hexagon_pmf(i, j, scale)) for i in reach for j in reach}
+    assert sum(law.values()) == pytest.approx(1, abs=4 * math.exp(-6.5 / float(scale)) * 8)
+    bits = ReplayBits("hexagon")
+    draws = 20_000
+    drawn = Counter(
+        tuple(rounded_count_noise(dimension=2, scale=scale, bits=bits).tolist())
+        for _ in range(draws)
+    )
+    cells = [cell for cell, p in law.items() if p * draws > 10]
+    counts = [drawn[cell] for cell in cells]
+    expected = [law[cell] for cell in cells]
+    rest = draws - sum(counts)
+    assert goodness_of_fit([*counts, rest], [*expected, 1 - sum(expected)]) > 1e-4
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 3, 8])
+def test_the_noise_has_the_norm_and_the_error_it_should(dimension: int) -> None:
+    """E‖z‖ = d·b in every K-norm; 3000 draws, a standard error below 2 %."""
+    bits = ReplayBits("norms")
+    noise = np.array(
+        [rounded_count_noise(dimension=dimension, scale=500, bits=bits) for _ in range(3000)]
+    )
+    up, down = np.maximum(noise, 0).sum(axis=1), np.maximum(-noise, 0).sum(axis=1)
+    assert np.maximum(up, down).mean() == pytest.approx(500 * dimension, rel=0.08)
+    stated = CountNoise(dimension=dimension, scale=500).error()
+    assert np.abs(noise).mean() == pytest.approx(stated, rel=0.08)
+
+
+def laplace(center: int, scale: Fraction) -> Law:
+    pmf = partial(rounded_laplace_pmf, scale=scale)
+    tail = partial(rounded_laplace_tail, scale=scale)
+    return shifted(pmf, tail, center=center, low=-1, high=4)
+
+
+def law(noise: Any, counts: tuple[int, ...], factor: Fraction = Fraction(1)) -> Law:
+    """The exact law of the noisy counts on a window."""
+    scale = noise.scale * factor
+    if len(counts) == 1:
+        return laplace(counts[0], scale)
+    window: Iterable[tuple[int, ...]] = itertools.product(range(-2, 6), repeat=len(counts))
+    if isinstance(noise, RoundedLaplace):
+        each = [laplace(count, scale) for count in counts]
+        return {
+            cell: math.prod((one[i] for one, i in zip(each, cell, strict=True)), start=1)
+            for cell in itertools.product(*each)
+        }
+    pmf = hexagon_pmf if isinstance(noise, CountNoise) else cube_pmf
+    return {cell: pmf(cell[0] - counts[0], cell[1] - counts[1], scale) for cell in window}
+
+
+@pytest.mark.parametrize(
+    ("universe", "unknown", "method"),
+    [
+        (1, None, "auto"),
+        (2, None, "auto"),
+        (2, None, "laplace"),
+        (2, None, "k-norm-max"),
+        (2, 1, "auto"),
+        (3, 0, "auto"),
+        (3, None, "laplace"),
+    ],
+)
+def test_histograms_are_pure_on_every_pair_of_neighbours(
+    monkeypatch: pytest.MonkeyPatch, universe: int, unknown: Any, method: str
+) -> None:
+    """Items in and outside the universe, three rows; the law of what is handed to the noise."""
+    calls: list[Any] = []
+    for mechanism in (CountNoise, RoundedLaplace, KNorm):
+        calls.append(recorded(monkeypatch, mechanism, "apply", first))
+    found = {}
+    for items in datasets([*range(universe), 77], 2 if universe == 3 else 3):
+        histogram(list(items), universe=universe, unknown=unknown, epsilon=EPSILON, method=method)
+        (used,) = [found_calls for found_calls in calls if found_calls]
+        noise, counts, *_ = used[-1]
+        found[items] = noise, tuple(int(c) for c in counts)
+    pairs = {(found[a], found[b]) for a, b in neighbors(found)}
+    assert all(certainly_pure(law(*p), law(*q), EPSILON) for p, q in pairs)
+    assert any(certainly_impure(law(*p), law(*q), EPSILON - HAIR) for p, q in pairs)
+    half = Fraction(1, 2)
+    assert any(certainly_impure(law(*p, half), law(*q, half), EPSILON) for p, q in pairs)
+
+
+def test_the_noise_of_one_count_does_not_cover_two() -> None:
+    """A mutant: the move (+1, -1) measured as 1 in l1 is 2: Laplace noise of scale 1/ε leaks 2ε."""
+    mechanism = RoundedLaplace(sensitivity=1, scale=1 / EPSILON)
+    assert certainly_impure(law(mechanism, (1, 2)), law(mechanism, (2, 1)), EPSILON)
+    fitted = CountNoise.for_epsilon(epsilon=EPSILON, dimension=2)
+    assert certainly_pure(law(fitted, (1, 2)), law(fitted, (2, 1)), EPSILON)
+
+
+@pytest.mark.parametrize("universe", [2, 3, 20])
+def test_forecasts_are_what_is_measured_and_the_pick_is_the_best(
+    universe: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """2000 repetitions of at least two counts: a standard error below 3 %."""
+    items = np.arange(1000) % universe
+    truth = np.bincount(items)
+    measured, forecast = {}, {}
+    for method in ("k-norm", "laplace", "k-norm-max"):
+        releases = [
+            histogram(items, universe=universe, epsilon=1, method=method) for _ in range(2000)
+        ]
+        measured[method] = float(np.mean([np.abs(r.value - truth).mean() for r in releases]))
+        forecast[method] = float(releases[0].error)
+        assert 1 / 1.15 < measured[method] / forecast[method] < 1.15
+    with capsys.disabled():
+        print(f"\nhistogram N={universe}: forecast {forecast}, measured {measured}")
+    assert histogram_methods(epsilon=1, universe=universe)[0].name == "k-norm"
+    assert min(forecast, key=lambda name: forecast[name]) == "k-norm"
+
+
+def test_counts_add_up_where_strays_have_a_place() -> None:
+    for universe in (1, 2, 5):
+        release = histogram([0, 0, 1, 99, "x", None], universe=universe, unknown=0, epsilon=1)
+        if universe > 1:
+            assert sum(release.value) == 6
+        assert len(release.value) == universe
+    assert zd.verify(release.certificate)
+
+
+def test_large_universes_use_laplace_noise_and_larger_ones_are_refused() -> None:
+    assert histogram_methods(epsilon=1, universe=10**5)[0].name == "laplace"
+    assert len(histogram([5], universe=10**5, epsilon=1).value) == 10**5
+    with pytest.raises(zd.ParameterError, match="group the items"):
+        histogram([5], universe=2**27, epsilon=1)
+
+
+def test_public_inputs_are_asked_for() -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"universe": None}, "universe"),
+        ({"universe": 0}, "size"),
+        ({"unknown": 77}, "unknown"),
+        ({"method": "best"}, "method"),
+        ({"epsilon": -1}, "epsilon"),
+    ]
+    for wrong, name in cases:
+        with pytest.raises(zd.ParameterError, match=rf"^{name} = "):
+            histogram([1], **{"universe": 5, "epsilon": 1, **wrong})
+    assert histogram([], universe=3, epsilon=1).value.shape == (3,)

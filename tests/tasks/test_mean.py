@@ -1,0 +1,198 @@
+"""The mean: exact laws of the real pipeline on all small neighbours, forecasts, bounds."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zerodelta as zd
+from mechanisms.k_norm_laws import cube_pmf, disc_pmf
+from tasks.spying import first, recorded
+from zerodelta.audit.exact import (
+    certainly_impure,
+    certainly_pure,
+    datasets,
+    neighbors,
+    rounded_laplace_pmf,
+    rounded_laplace_tail,
+    shifted,
+)
+from zerodelta.mechanisms.k_norm import KNorm
+from zerodelta.tasks import mean as module
+from zerodelta.tasks.mean import mean, mean_methods
+
+EPSILON = Fraction(3, 4)
+HAIR = Fraction(1, 10**30)
+CASES: dict[str, tuple[dict[str, Any], float]] = {
+    "box": ({"bounds": (0, 2)}, math.inf),
+    "l1": ({"data_norm": 1, "norm": 1}, 1),
+    "l2": ({"data_norm": 1}, 2),
+}
+
+
+def sums_of(
+    monkeypatch: pytest.MonkeyPatch, rows: list[Any], method: str, public: Any
+) -> dict[Any, tuple[KNorm, tuple[int, ...]]]:
+    """Mechanism and exact integer sums for every dataset, on a lattice of one step."""
+    monkeypatch.setattr(module, "_steps", lambda *_: 1)
+    calls = recorded(monkeypatch, KNorm, "apply", first)
+    found = {}
+    for table in datasets(rows, 2):
+        mean(np.array(table, dtype=float), epsilon=EPSILON, method=method, **public)
+        mechanism, sums, *_ = calls[-1]
+        found[table] = mechanism, tuple(int(value) for value in sums)
+    return found
+
+
+def laplace(center: int, scale: Fraction) -> Any:
+    pmf = partial(rounded_laplace_pmf, scale=scale)
+    tail = partial(rounded_laplace_tail, scale=scale)
+    return shifted(pmf, tail, center=center, low=-3, high=3)
+
+
+def law(mechanism: KNorm, center: tuple[int, ...], factor: Fraction = Fraction(1)) -> Any:
+    scale = mechanism.scale * factor
+    if mechanism.dimension == 1:
+        return laplace(center[0], scale)
+    window = list(itertools.product(range(-3, 4), repeat=2))
+    if mechanism.norm == 1:
+        x, y = (laplace(c, scale) for c in center)
+        return {(i, j): x[i] * y[j] for i, j in itertools.product(x, y)}
+    return {(i, j): cube_pmf(i - center[0], j - center[1], scale) for i, j in window}
+
+
+@pytest.mark.parametrize("method", ["auto", "laplace", "k-norm", "k-norm-max"])
+def test_one_column_is_pure_on_every_pair_of_neighbours(
+    monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    found = sums_of(monkeypatch, [(0,), (1,), (2,), (9,), (math.nan,)], method, {"bounds": (0, 2)})
+    pairs = list(neighbors(found))
+    assert all(certainly_pure(law(*found[a]), law(*found[b]), EPSILON) for a, b in pairs)
+    assert any(certainly_impure(law(*found[a]), law(*found[b]), EPSILON - HAIR) for a, b in pairs)
+    half = Fraction(1, 2)
+    assert any(
+        certainly_impure(law(*found[a], half), law(*found[b], half), EPSILON) for a, b in pairs
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "method"), [("box", "k-norm-max"), ("box", "laplace"), ("l1", "laplace")]
+)
+def test_two_columns_are_pure_on_every_pair_of_neighbours(
+    monkeypatch: pytest.MonkeyPatch, name: str, method: str
+) -> None:
+    public, _ = CASES[name]
+    rows = list(itertools.product((-1, 0, 1, 2), repeat=2))[:: 1 if name == "l1" else 2]
+    found = sums_of(monkeypatch, rows, method, public)
+    by_sums = {(found[a], found[b]) for a, b in neighbors(found)}
+    assert len(by_sums) > 10
+    assert all(certainly_pure(law(*p), law(*q), EPSILON) for p, q in by_sums)
+    half = Fraction(1, 2)
+    assert any(certainly_impure(law(*p, half), law(*q, half), EPSILON) for p, q in by_sums)
+
+
+def test_the_l2_ball_is_pure_and_the_radius_for_the_diameter_is_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Rows at both ends of the unit ball: the sum moves by 2 steps; certified integrals."""
+    found = sums_of(monkeypatch, [(-1, 0), (1, 0)], "auto", {"data_norm": 1})
+    (mechanism, near), (_, far) = found[(-1, 0), (-1, 0)], found[(1, 0), (-1, 0)]
+    assert mechanism.norm == 2
+    assert far[0] - near[0] == 2
+    assert mechanism.sensitivity / mechanism.scale == EPSILON
+    assert mechanism.sensitivity == 2
+    cells = [(3, 1), (5, 2)]
+    scale = 3
+    p = {cell: disc_pmf(cell[0], cell[1], scale) for cell in cells}
+    q = {cell: disc_pmf(cell[0] + 2, cell[1], scale) for cell in cells}
+    assert certainly_pure(p, q, Fraction(2, scale))
+    assert certainly_impure(p, q, Fraction(1, scale))  # the radius instead of the diameter
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 5, 64])
+@pytest.mark.parametrize("norm", [1, 2, math.inf])
+@pytest.mark.parametrize("noise", [1, 2, math.inf])
+def test_the_sensitivity_covers_the_worst_rows(dimension: int, norm: float, noise: float) -> None:
+    """Unit vectors and vectors of equal coordinates are the extreme rows of the three balls."""
+    stretch = module._stretch(norm, noise, dimension)
+    for used in (1, dimension):
+        length = 1.0 if norm == math.inf else used ** (-1 / norm)
+        row = [length] * used
+        reach = max(row) if noise == math.inf else sum(x**noise for x in row) ** (1 / noise)
+        assert float(stretch) >= reach * (1 - 1e-12)
+    assert float(stretch) <= max(1.0, dimension ** (1 / noise - (1 / norm if norm else 0))) * (
+        1 + 1e-9
+    )
+
+
+@pytest.mark.parametrize(
+    ("dimension", "public", "best"),
+    [
+        (1, {"bounds": (0, 1)}, "k-norm-max"),
+        (10, {"bounds": (0, 1)}, "k-norm-max"),
+        (10, {"data_norm": 1}, "k-norm"),
+        (10, {"data_norm": 1, "norm": 1}, "laplace"),
+    ],
+)
+def test_forecasts_are_what_is_measured_and_the_pick_is_the_best(
+    dimension: int, public: Any, best: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """600 repetitions of 10 coordinates: a standard error of at most 5 %; 1.25 is five of them."""
+    rows = np.random.default_rng(1).random((2000, dimension)) / dimension
+    truth, measured, forecast = rows.mean(axis=0), {}, {}
+    for method in ("laplace", "k-norm", "k-norm-max"):
+        releases = [mean(rows, epsilon=1, method=method, **public) for _ in range(600)]
+        measured[method] = np.mean([np.abs(r.value - truth).mean() for r in releases])
+        forecast[method] = releases[0].error
+        assert 1 / 1.25 < measured[method] / forecast[method] < 1.25
+    with capsys.disabled():
+        print(f"\nmean d={dimension} {public}: forecast {forecast}, measured {measured}")
+    norm = public.get("norm", 2 if "data_norm" in public else math.inf)
+    assert mean_methods(epsilon=1, n=2000, dimension=dimension, norm=norm)[0].name == best
+    assert forecast[best] == min(forecast.values())
+
+
+def test_quantising_is_negligible() -> None:
+    for n, epsilon in ((1, 1), (1000, Fraction(1, 10)), (10**7, 1), (10**6, 10)):
+        for norm, dimension in ((2, 100), (math.inf, 1)):
+            steps = module._steps(n, Fraction(epsilon), dimension, norm)
+            noise = 2 / (n * Fraction(epsilon))
+            assert Fraction(1, 2 * steps) <= noise / 50  # half a quantum, bound 1
+            assert n * steps <= 2**62
+
+
+def test_the_value_is_the_mean_up_to_noise_and_lies_within_the_bounds() -> None:
+    rows = np.column_stack([np.full(10**5, 3.0), np.full(10**5, -40.0)])
+    release = mean(rows, bounds=([0, -50], [10, 50]), epsilon=5)
+    assert release.value == pytest.approx([3, -40], abs=0.02)
+    assert zd.verify(release.certificate)
+    assert release.certificate.status.value == "proven"
+    for _ in range(20):
+        assert 0 <= mean([0.5], bounds=(0, 1), epsilon="1/100").value <= 1
+        assert np.linalg.norm(mean(np.ones((1, 3)), data_norm=1, epsilon="1/9").value) < 1 + 1e-9
+
+
+def test_values_never_raise_and_public_inputs_do() -> None:
+    mean([1.0, math.nan, math.inf, "x", None, [3]], bounds=(0, 1), epsilon=1)
+    mean(np.array([["a", "2"], ["3", "4"]]), bounds=(0, 1), epsilon=1)
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({}, "bounds, data_norm"),
+        ({"bounds": (0, 1), "data_norm": 1}, "bounds, data_norm"),
+        ({"bounds": (1, 0)}, "lower, upper"),
+        ({"bounds": 3}, "bounds"),
+        ({"data_norm": 0}, "bound"),
+        ({"data_norm": 1, "norm": 3}, "norm"),
+        ({"bounds": (0, 1), "method": "best"}, "method"),
+        ({"bounds": (0, 1), "epsilon": 0}, "epsilon"),
+    ]
+    for wrong, name in cases:
+        with pytest.raises(zd.ParameterError, match=rf"^{name} = "):
+            mean(np.ones((5, 2)), **{"epsilon": 1, **wrong})
+    with pytest.raises(zd.ParameterError, match="at least one row"):
+        mean(np.ones((0, 2)), bounds=(0, 1), epsilon=1)

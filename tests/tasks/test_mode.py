@@ -1,0 +1,233 @@
+"""The mode: exact laws on all small neighbours, items of every kind, ten million of them."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zerodelta as zd
+from paper.test_mode import law as stability_law
+from reference.chi_square import goodness_of_fit
+from tasks.spying import recorded, zero
+from zerodelta.audit.exact import (
+    certainly_impure,
+    certainly_pure,
+    datasets,
+    exponential_mechanism_law,
+    neighbors,
+    permute_and_flip_law,
+)
+from zerodelta.exact.bits import ReplayBits
+from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
+from zerodelta.spaces import Finite
+from zerodelta.tasks.counting import Tally, tally
+from zerodelta.tasks.mode import _member, _stable, mode, mode_methods
+
+EPSILON = Fraction(1)
+LAWS: dict[str, tuple[Any, Any]] = {
+    "permute-and-flip": (PermuteAndFlip, permute_and_flip_law),
+    "exponential": (ExponentialMechanism, exponential_mechanism_law),
+}
+
+
+@pytest.mark.parametrize("method", LAWS)
+@pytest.mark.parametrize(("size", "rows"), [(2, 4), (3, 3), (4, 2)])
+def test_modes_are_pure_on_every_pair_of_neighbours(
+    monkeypatch: pytest.MonkeyPatch, method: str, size: int, rows: int
+) -> None:
+    """Levels with members, as handed to the mechanism, are the counts of the whole universe."""
+    mechanism, law = LAWS[method]
+    calls = recorded(monkeypatch, mechanism, "select", zero)
+    laws, half = {}, {}
+    for items in datasets([*range(size), 99], rows):
+        mode(list(items), universe=size, epsilon=EPSILON, method=method)
+        used, levels, *_, named = calls[-1]
+        counts = [items.count(item) for item in range(size)]
+        handed = dict(zip(levels.tolist(), named["members"].tolist(), strict=True))
+        assert handed == Counter(counts)
+        laws[items] = law(counts, scale=used.scale)
+        half[items] = law(counts, scale=used.scale / 2)
+    pairs = list(neighbors(laws))
+    assert all(certainly_pure(laws[a], laws[b], EPSILON) for a, b in pairs)
+    assert any(certainly_impure(half[a], half[b], EPSILON) for a, b in pairs)
+
+
+def test_the_monotone_scale_is_caught() -> None:
+    """One count rises and one falls: noise for scores that move one way is too little."""
+    laws = {
+        d: permute_and_flip_law([d.count(i) for i in range(2)], scale=1)
+        for d in datasets(range(2), 6)
+    }
+    assert any(certainly_impure(laws[a], laws[b], 1) for a, b in neighbors(laws))
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_the_stability_method_is_pure_on_every_pair_of_neighbours(size: int) -> None:
+    certificate = mode([0], universe=size, epsilon=EPSILON, method="stability").certificate
+    tau = Fraction(str(certificate.steps[0].numbers["threshold"]))
+    laws = {d: stability_law(d, size, EPSILON, tau, "real") for d in datasets(range(size), 4)}
+    assert all(certainly_pure(laws[a], laws[b], EPSILON) for a, b in neighbors(laws))
+    lower = {d: stability_law(d, 4, EPSILON, tau / 2, "real") for d in datasets(range(4), 3)}
+    assert any(certainly_impure(lower[a], lower[b], EPSILON) for a, b in neighbors(lower))
+
+
+@pytest.mark.parametrize("method", ["permute-and-flip", "exponential", "stability"])
+def test_the_release_has_the_law(method: str) -> None:
+    items, size = [0, 2, 2, 2, 3, 3], 6
+    counts = [items.count(i) for i in range(size)]
+    if method == "stability":
+        tau = Fraction(
+            str(
+                mode([0], universe=size, epsilon=2, method=method)
+                .certificate.steps[0]
+                .numbers["threshold"]
+            )
+        )
+        exact = stability_law(tuple(items), size, Fraction(2), tau, "real")
+    else:
+        exact = LAWS[method][1](counts, scale=1)
+    bits = ReplayBits(method)
+    drawn = Counter(
+        mode(items, universe=size, epsilon=2, method=method, bits=bits).value for _ in range(3000)
+    )
+    expected = [float(exact[i]) for i in range(size)]
+    assert goodness_of_fit([drawn[i] for i in range(size)], expected) > 1e-4
+
+
+def test_members_of_a_level_are_the_items_with_that_count() -> None:
+    counts = [0, 2, 0, 0, 1, 2, 0]
+    seen = np.flatnonzero(counts)
+    counted = Tally(indices=seen, counts=np.array(counts)[seen])
+    for level in (0, 1, 2):
+        wanted = [i for i, c in enumerate(counts) if c == level]
+        assert [_member(counted, level, place) for place in range(len(wanted))] == wanted
+
+
+def brute_force(items: Any, space: Finite) -> dict[int, int]:
+    found = Counter(space.find(item) for item in items)
+    found.pop(None, None)
+    return {int(k): v for k, v in found.items() if k is not None}
+
+
+class Hostile:
+    """An item that raises whatever is done with it."""
+
+    def __hash__(self) -> int:
+        raise RuntimeError("secret")
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError("secret")
+
+    def __float__(self) -> float:
+        raise RuntimeError("secret")
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [3, 1, 3, 99, -1, 2.5, float("nan"), None, "x", [1, 2]],
+        [3, 1, 3, Hostile(), 2],
+        np.array([3, 1, 3, 99, -1]),
+        np.array([3, 1, 255], dtype=np.uint8),
+        np.array([2**64 - 1, 3, 3], dtype=np.uint64),
+        np.array([3.0, 1.0, 3.5, np.nan, np.inf, -0.0]),
+        np.array([[3], [1]]),
+        np.array([], dtype=int),
+        [],
+        np.array([3, None, 1], dtype=object),
+    ],
+    ids=str,
+)
+def test_integer_items_are_counted_one_by_one(items: Any) -> None:
+    for universe in (5, 2**40):
+        space = Finite(universe)
+        found = tally(items, space)
+        listed = items.reshape(-1).tolist() if isinstance(items, np.ndarray) else items
+        dense = dict(zip(found.indices.tolist(), found.counts.tolist(), strict=True))
+        assert dense == brute_force(listed, space)
+        assert found.indices.tolist() == sorted(found.indices.tolist())
+
+
+def test_a_stray_text_changes_no_other_item() -> None:
+    """NumPy turns all integers into texts because of one; they still count."""
+    assert tally(np.array([3, 1, "x"]), Finite(5)).indices.tolist() == [1, 3]
+
+
+def test_listed_items_are_counted_by_equality() -> None:
+    space = Finite(["b", "a", 7])
+    cases: list[Any] = [
+        ["a", "b", "a", "zz", ["a"], None, 7, 7.0],
+        np.array(["a", "b", "a", "zz"]),
+        ["a", Hostile(), "b"],
+        np.array(["a", 7, None], dtype=object),
+    ]
+    for items in cases:
+        found = tally(items, space)
+        listed = items.tolist() if isinstance(items, np.ndarray) else items
+        assert dict(zip(found.indices.tolist(), found.counts.tolist(), strict=True)) == brute_force(
+            listed, space
+        )
+    years = Finite([2001, 1999, -3])
+    for numbers in (np.array([2001, 2001, -3, 5, 2**62]), np.array([-(2**63), 1999])):
+        found = tally(numbers, years)
+        assert dict(zip(found.indices.tolist(), found.counts.tolist(), strict=True)) == brute_force(
+            numbers.tolist(), years
+        )
+
+
+def test_strays_count_for_the_item_that_was_named() -> None:
+    space = Finite(10)
+    assert tally([7, 99, 99], space, stray=4).indices.tolist() == [4, 7]
+    assert tally([7, 99], space, stray=7).counts.tolist() == [2]
+    assert mode([7, 99, 99] * 50, universe=10, unknown=4, epsilon=5).value == 4
+
+
+def test_ties_go_to_the_smallest_index_in_the_stability_test() -> None:
+    assert _stable(tally([7, 3, 3, 7], Finite(10))) == (3, -1)
+    assert _stable(tally([], Finite(10))) == (0, -1)
+    assert _stable(tally([7, 7, 7], Finite(10))) == (7, 1)
+
+
+def test_the_default_and_the_forecast() -> None:
+    for n, universe in ((0, 5), (10, 2), (1000, 10), (10**6, 2**40)):
+        methods = mode_methods(epsilon=1, n=n, universe=universe)
+        assert methods[0].name == "permute-and-flip"
+        assert methods[0].error <= n
+
+
+def test_public_inputs_are_asked_for() -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"universe": None}, "universe"),
+        ({"universe": 2**60}, "universe"),
+        ({"unknown": 77}, "unknown"),
+        ({"method": "best"}, "method"),
+        ({"epsilon": 0}, "epsilon"),
+    ]
+    for wrong, name in cases:
+        with pytest.raises(zd.ParameterError, match=rf"^{name} = "):
+            mode([1], **{"universe": 5, "epsilon": 1, **wrong})
+    assert mode([], universe=3, epsilon=1).value in (0, 1, 2)
+    assert mode([0], universe=1, epsilon=1).value == 0
+    release = mode(np.array(["x"] * 50), universe=["x", "y"], epsilon=1)
+    assert zd.verify(release.certificate)
+    assert release.certificate.status.value == "proven"
+
+
+def test_ten_million_items_take_less_than_two_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+    """Processor time: the machine may be busy with other things."""
+    codes = np.random.default_rng(1).integers(0, 1000, 10**7)
+    words = np.array([f"item{i}" for i in range(1000)])
+    cases: dict[str, Any] = {"integers": codes, "texts": words[codes]}
+    for name, items in cases.items():
+        universe: Any = 1000 if name == "integers" else words.tolist()
+        start = time.process_time()
+        mode(items, universe=universe, epsilon=1)
+        spent = time.process_time() - start
+        with capsys.disabled():
+            print(f"\nmode of 1e7 {name}: {spent:.2f} s")
+        assert spent < 2

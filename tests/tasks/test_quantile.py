@@ -1,0 +1,190 @@
+"""Quantiles: rank scores against their definition, exact laws on all neighbours, any grid."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import zerodelta as zd
+from reference.chi_square import goodness_of_fit
+from tasks.spying import recorded, zero
+from zerodelta.audit.exact import (
+    certainly_impure,
+    certainly_pure,
+    datasets,
+    exponential_mechanism_law,
+    neighbors,
+    permute_and_flip_law,
+)
+from zerodelta.exact.bits import ReplayBits
+from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
+from zerodelta.tasks.quantile import median, quantile, quantile_methods, rank_runs
+
+LAWS: dict[str, tuple[Any, Any]] = {
+    "permute-and-flip": (PermuteAndFlip, permute_and_flip_law),
+    "exponential": (ExponentialMechanism, exponential_mechanism_law),
+}
+each = pytest.mark.parametrize("method", LAWS)
+
+
+def distances(rows: tuple[int, ...], rank: int, points: int) -> list[int]:
+    """max(0, L-(k-1), k-U) of every grid point, by definition (theory C10.2)."""
+    found = []
+    for point in range(points):
+        below = sum(row < point for row in rows)
+        not_above = sum(row <= point for row in rows)
+        found.append(max(0, below - (rank - 1), rank - not_above))
+    return found
+
+
+@given(st.data(), st.integers(1, 30), st.integers(1, 12))
+def test_runs_are_the_definition_at_every_point(data: Any, points: int, count: int) -> None:
+    rows = data.draw(st.lists(st.integers(0, points - 1), min_size=count, max_size=count))
+    rank = data.draw(st.integers(1, count))
+    runs = rank_runs(np.sort(np.array(rows)), rank=rank, points=points)
+    every: dict[int, int] = {}
+    triples = zip(runs.starts, runs.lengths, runs.distances, strict=True)
+    for start, length, distance in triples:
+        for point in range(start, start + length):
+            assert point not in every
+            every[point] = int(distance)
+    wanted = distances(tuple(rows), rank, points)
+    assert [every[point] for point in range(points)] == wanted
+    assert wanted[sorted(rows)[rank - 1]] == 0
+    for level in set(wanted):
+        members = [point for point, distance in enumerate(wanted) if distance == level]
+        drawn = [runs.member(level, place) for place in range(len(members))]
+        assert sorted(drawn) == members
+
+
+@each
+@pytest.mark.parametrize("q", ["1/2", 0, "0.9"])
+def test_quantiles_are_pure_on_every_pair_of_neighbours(
+    monkeypatch: pytest.MonkeyPatch, method: str, q: Any
+) -> None:
+    """Four grid points, three rows, some beyond the bounds; levels as handed to the mechanism."""
+    mechanism, law = LAWS[method]
+    calls = recorded(monkeypatch, mechanism, "select", zero)
+    epsilon, points, count = Fraction(3, 4), 4, 3
+    rank = max(1, math.ceil(Fraction(q) * count))
+    laws, half, cache = {}, {}, {}
+    for rows in datasets([0, 1, 2, 3, 7], count):
+        quantile(np.array(rows), q=q, bounds=(0, 3), grid=points, epsilon=epsilon, method=method)
+        used, scores, *_, named = calls[-1]
+        wanted = distances(tuple(min(row, 3) for row in rows), rank, points)
+        handed = dict(zip((-scores).tolist(), named["members"].tolist(), strict=True))
+        assert handed == Counter(wanted)
+        key = tuple(-distance for distance in wanted)
+        if key not in cache:
+            cache[key] = law(key, scale=used.scale), law(key, scale=used.scale / 2)
+        laws[rows], half[rows] = cache[key]
+    pairs = list(neighbors(laws))
+    assert all(certainly_pure(laws[a], laws[b], epsilon) for a, b in pairs)
+    assert any(certainly_impure(half[a], half[b], epsilon) for a, b in pairs)
+
+
+def test_the_monotone_scale_is_caught() -> None:
+    """Scores on both sides of the median move in opposite directions: the 2 stays."""
+    laws = {}
+    for rows in datasets(range(5), 5):
+        key = tuple(-d for d in distances(rows, 3, 5))
+        laws[rows] = key
+    exact = {key: permute_and_flip_law(key, scale=1) for key in set(laws.values())}
+    pairs = {(laws[a], laws[b]) for a, b in neighbors(laws)}
+    assert any(certainly_impure(exact[a], exact[b], 1) for a, b in pairs)
+
+
+@each
+def test_the_release_has_the_law(method: str) -> None:
+    rows, points = (1, 4, 4, 6, 9), 12
+    exact = LAWS[method][1]([-d for d in distances(rows, 3, points)], scale=2)
+    bits = ReplayBits(method)
+    drawn = Counter(
+        round(
+            median(
+                np.array(rows), bounds=(0, 11), grid=points, epsilon=1, method=method, bits=bits
+            ).value
+        )
+        for _ in range(3000)
+    )
+    expected = [float(exact[i]) for i in range(points)]
+    assert goodness_of_fit([drawn[i] for i in range(points)], expected) > 1e-4
+
+
+@pytest.mark.parametrize(("n", "epsilon"), [(1000, 1), (1000, "1/10"), (10_000, "1/2")])
+@pytest.mark.parametrize("shape", ["even", "normal"])
+def test_the_forecast_is_the_rank_error_that_is_measured(
+    n: int, epsilon: Any, shape: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Twenty datasets, 50 releases each: the gaps between rows vary, the mean is within 1.5."""
+    generator, rank = np.random.default_rng(7), (n + 1) // 2
+    (forecast, _), errors = (m.error for m in quantile_methods(epsilon=epsilon, n=n)), []
+    for _ in range(20):
+        rows = generator.random(n) * 100 if shape == "even" else generator.normal(40, 3, n)
+        ordered = np.sort(rows)
+        values = [median(rows, bounds=(0, 100), epsilon=epsilon).value for _ in range(50)]
+        below = np.searchsorted(ordered, values, "left")
+        not_above = np.searchsorted(ordered, values, "right")
+        errors.append(np.maximum(0, np.maximum(below - (rank - 1), rank - not_above)).mean())
+    measured = float(np.mean(errors))
+    with capsys.disabled():
+        print(f"\nmedian n={n} ε={epsilon} {shape}: {forecast:.3f}, measured {measured:.3f}")
+    assert 1 / 1.25 < measured / forecast < 1.25
+
+
+def test_a_trillion_grid_points_cost_no_more_than_the_rows() -> None:
+    rows = np.random.default_rng(3).normal(0.5, 0.01, 10**6)
+    start = time.process_time()
+    release = quantile(rows, q="0.25", bounds=(0, 1), grid=2**40, epsilon=1)
+    assert time.process_time() - start < 3
+    assert abs(np.mean(rows <= release.value) - 0.25) < 1e-3
+    assert zd.verify(release.certificate)
+    assert release.certificate.status.value == "proven"
+
+
+def test_rows_are_moved_to_the_nearest_point() -> None:
+    odd = [math.nan, math.inf, -math.inf, "x", None, 1e300]
+    for rows in (odd, [math.nan], [5]):
+        assert 0 <= median(rows, bounds=(0, 10), grid=11, epsilon=1).value <= 10
+    assert median([7.4] * 99, bounds=(0, 10), grid=11, epsilon=50).value == 7
+    assert median([99.0] * 99, bounds=(0, 10), grid=11, epsilon=50).value == 10
+    assert median([math.nan] * 99, bounds=(0, 10), grid=11, epsilon=50).value == 5
+    assert median([2.6] * 99, grid=[1, 2, "3.5", 100], epsilon=50).value == 2
+    assert median([2.8] * 99, grid=[1, 2, "3.5", 100], epsilon=50).value == 3.5
+    assert median([-5.0] * 99, grid=[1, 2], epsilon=50).value == 1
+
+
+@pytest.mark.parametrize(("q", "wanted"), [(0, 1), ("0.1", 1), ("0.11", 2), (1, 10), ("0.95", 10)])
+def test_quantiles_are_the_order_statistics(q: Any, wanted: int) -> None:
+    rows = np.arange(1, 11)
+    release = quantile(rows, q=q, bounds=(0, 11), grid=12, epsilon=200)
+    assert release.value == wanted
+
+
+def test_public_inputs_are_asked_for() -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"bounds": None}, "bounds"),
+        ({"bounds": (1, 0)}, "bounds"),
+        ({"q": 2}, "q"),
+        ({"grid": 1}, "grid"),
+        ({"grid": 2**41}, "grid"),
+        ({"grid": [2, 1]}, "grid"),
+        ({"method": "best"}, "method"),
+        ({"epsilon": 0}, "epsilon"),
+    ]
+    for wrong, name in cases:
+        with pytest.raises(zd.ParameterError, match=rf"^{name} = "):
+            quantile([1.0, 2.0], **{"q": 0.5, "bounds": (0, 1), "epsilon": 1, **wrong})
+    with pytest.raises(zd.ParameterError, match="at least one row"):
+        median([], bounds=(0, 1), epsilon=1)
+    with pytest.raises(zd.ParameterError, match="one column"):
+        median(np.ones((3, 2)), bounds=(0, 1), epsilon=1)
+    assert quantile_methods(epsilon=1, n=5)[0].name == "permute-and-flip"

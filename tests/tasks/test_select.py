@@ -1,0 +1,152 @@
+"""Selection: exact laws on all small neighbours, stated scores and scores summed from rows."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zerodelta as zd
+from tasks.spying import recorded, zero
+from zerodelta.audit.exact import (
+    certainly_impure,
+    certainly_pure,
+    datasets,
+    exponential_mechanism_law,
+    neighbors,
+    permute_and_flip_law,
+)
+from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
+from zerodelta.tasks import select as module
+from zerodelta.tasks.select import select, select_methods, worst_gap
+
+EPSILON = Fraction(3, 4)
+LAWS: dict[str, tuple[Any, Any]] = {
+    "permute-and-flip": (PermuteAndFlip, permute_and_flip_law),
+    "exponential": (ExponentialMechanism, exponential_mechanism_law),
+}
+each = pytest.mark.parametrize("method", LAWS)
+
+
+@each
+@pytest.mark.parametrize(("options", "rows"), [(2, 2), (3, 1)])
+def test_scores_summed_from_rows_are_pure_on_every_pair_of_neighbours(
+    monkeypatch: pytest.MonkeyPatch, method: str, options: int, rows: int
+) -> None:
+    mechanism, law = LAWS[method]
+    monkeypatch.setattr(module, "_STEPS", 1)
+    calls = recorded(monkeypatch, mechanism, "select", zero)
+    found = {}
+    for table in datasets(list(itertools.product((0, 1, 2), repeat=options)), rows):
+        select(np.array(table, dtype=float), bounds=(0, 2), epsilon=EPSILON, method=method)
+        used, scores, *_ = calls[-1]
+        found[table] = used.scale, tuple(int(s) for s in scores)
+    pairs = {(found[a], found[b]) for a, b in neighbors(found)}
+
+    def laws(factor: Fraction) -> Any:
+        for (scale, p), (_, q) in pairs:
+            yield law(p, scale=scale * factor), law(q, scale=scale * factor)
+
+    assert all(certainly_pure(p, q, EPSILON) for p, q in laws(Fraction(1)))
+    assert any(certainly_impure(p, q, EPSILON) for p, q in laws(Fraction(1, 2)))
+
+
+@each
+@pytest.mark.parametrize("monotone", [False, True])
+def test_stated_scores_are_pure_and_the_wrong_flag_is_caught(
+    monkeypatch: pytest.MonkeyPatch, method: str, monotone: bool
+) -> None:
+    mechanism, law = LAWS[method]
+    calls = recorded(monkeypatch, mechanism, "select", zero)
+    select([0, 1, 5], sensitivity=1, monotone=monotone, epsilon=EPSILON, method=method)
+    scale = calls[-1][0].scale
+    one_way, both_ways = [], []
+    for rest in itertools.product(range(3), repeat=2):
+        for move in itertools.product((-1, 0, 1), repeat=3):
+            scores = (0, *rest)
+            moved = tuple(s + m for s, m in zip(scores, move, strict=True))
+            pair = law(scores, scale=scale), law(moved, scale=scale)
+            both_ways.append(pair)
+            if min(move) >= 0:
+                one_way.append(pair)
+    assert all(certainly_pure(*pair, EPSILON) for pair in one_way)
+    if monotone:
+        assert any(certainly_impure(*pair, EPSILON) for pair in both_ways)
+    else:
+        assert all(certainly_pure(*pair, EPSILON) for pair in both_ways)
+
+
+@each
+@pytest.mark.parametrize("options", [2, 10, 100])
+def test_the_forecast_is_the_gap_where_it_is_largest(
+    method: str, options: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One option leads all others by a; 2000 choices at the worst a, a standard error below 5 %."""
+    epsilon, forecast = 1, worst_gap(options, 2, method=method)
+    best, at = 0.0, 0
+    for lead in range(1, 25):
+        exact = _wrong(method, options, lead / 2) * lead
+        best, at = (exact, lead) if exact > best else (best, at)
+    assert best * 0.9999 <= forecast <= best * 1.05  # integer leads come close to the best real one
+    scores = [at] + [0] * (options - 1)
+    drawn = [
+        select(scores, sensitivity=1, epsilon=epsilon, method=method).value for _ in range(2000)
+    ]
+    measured = at * float(np.mean([choice != 0 for choice in drawn]))
+    with capsys.disabled():
+        print(f"\nselect N={options} {method}: forecast {forecast:.3f}, measured {measured:.3f}")
+    assert 1 / 1.25 < measured / forecast < 1.25
+    assert forecast <= 2 * math.log(options)
+
+
+def _wrong(method: str, options: int, lead: float) -> float:
+    """P(not the leader), by the general laws' formulae in floats."""
+    x = math.exp(-lead)
+    if method == "exponential":
+        return 1 - 1 / (1 + (options - 1) * x)
+    grid = (np.arange(20_000) + 0.5) / 20_000
+    return 1 - float(np.mean((1 - x * grid) ** (options - 1)))
+
+
+def test_permute_and_flip_is_the_default_and_never_worse() -> None:
+    for options, monotone in itertools.product((1, 2, 30, 10**6), (False, True)):
+        first, second = select_methods(epsilon=1, options=options, monotone=monotone)
+        assert first.name == "permute-and-flip"
+        assert first.error <= second.error
+
+
+def test_options_are_named_and_odd_scores_never_raise() -> None:
+    assert select({"a": 0, "b": 10**6}, sensitivity=1, epsilon=1).value == "b"
+    odd = [math.nan, math.inf, None, "x", Fraction(1, 3), 2.5, np.int64(10**6), 10**400]
+    assert select(odd, sensitivity=1, epsilon=1).value == 7
+    assert select(np.array([0.5, 1e6]), sensitivity="0.25", epsilon=1).value == 1
+    release = select([3], sensitivity=1, epsilon=1)
+    assert (release.value, release.error) == (0, 0.0)
+    assert release.certificate.status.value == "asserted"
+    assert zd.verify(release.certificate)
+    rows = np.array([[0.0, math.nan], [math.inf, 7.0]])
+    assert select(rows, bounds=(0, 1), epsilon=1).value in (0, 1)
+
+
+def test_public_inputs_are_asked_for() -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"sensitivity": None}, "sensitivity, bounds"),
+        ({"bounds": (0, 1)}, "sensitivity, bounds"),
+        ({"sensitivity": 0}, "sensitivity"),
+        ({"monotone": "yes"}, "monotone"),
+        ({"method": "best"}, "method"),
+        ({"epsilon": 0}, "epsilon"),
+    ]
+    for wrong, name in cases:
+        with pytest.raises(zd.ParameterError, match=rf"^{name} = "):
+            select([1, 2], **{"sensitivity": 1, "epsilon": 1, **wrong})
+    with pytest.raises(zd.ParameterError, match="monotone"):
+        select(np.ones((2, 2)), bounds=(0, 1), monotone=True, epsilon=1)
+    with pytest.raises(zd.ParameterError, match="options"):
+        select([], sensitivity=1, epsilon=1)
+    with pytest.raises(zd.ParameterError, match="at least one row"):
+        select(np.ones((0, 2)), bounds=(0, 1), epsilon=1)

@@ -1,0 +1,190 @@
+"""Propose-test-release and bounded local sensitivity for a caller's query: exact laws."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zerodelta as zd
+from paper.test_local_sensitivity import CHANGE, EVERY, LOCAL, answer, mixed_law
+from paper.test_mode import real_pass
+from paper.test_propose_test_release import free_law, unstable_law
+from reference.chi_square import goodness_of_fit
+from zerodelta.audit.exact import certainly_impure, certainly_pure, datasets, neighbors
+from zerodelta.exact.bits import ReplayBits
+from zerodelta.paper.stable_queries import Median
+from zerodelta.tasks.bounded_local_sensitivity import bounded_local_sensitivity
+from zerodelta.tasks.propose_test_release import propose_test_release
+from zerodelta.tasks.stable_query import as_query
+
+F = Fraction
+SIZE = 5
+
+
+def middle(rows: Any) -> float:
+    return float(sorted(rows)[(len(rows) - 1) // 2])
+
+
+TABLES = list(datasets(range(SIZE), 3))
+MOVES = dict.fromkeys(TABLES, 0.0)
+for _a, _b in neighbors(TABLES):
+    _moved = abs(middle(_a) - middle(_b))
+    MOVES[_a], MOVES[_b] = max(MOVES[_a], _moved), max(MOVES[_b], _moved)
+
+
+def far(rows: Any, bound: float) -> int:
+    """How many rows must change before the local sensitivity exceeds the bound: brute force."""
+    exact = tuple(rows)
+    changes = [
+        sum(x != y for x, y in zip(exact, other, strict=True))
+        for other, moved in MOVES.items()
+        if moved > bound
+    ]
+    return min(changes, default=4)
+
+
+PROPOSED: dict[str, Any] = {
+    "query": middle,
+    "stability": far,
+    "proposed_bound": 1,
+    "bounds": (-0.5, SIZE - 0.5),
+    "cells": SIZE,
+}
+
+
+@pytest.mark.parametrize("share", ["1/2", "1/4"])
+def test_a_caller_s_query_is_pure_on_every_pair_of_neighbours(share: str) -> None:
+    """Laws from the numbers of the certificate; the answer's grid is the grid of the rows."""
+    release = propose_test_release([1, 2, 3], **PROPOSED, epsilon=1, test_share=share)
+    numbers = release.certificate.steps[0].numbers
+    split = F(str(numbers["test_epsilon"])), F(str(numbers["release_epsilon"]))
+    tau, bound = F(str(numbers["threshold"])), int(str(numbers["sensitivity"]))
+    assert split == (F(share), 1 - F(share))
+    assert bound >= 2  # one cell more than the bound: rounding can add one
+    query = as_query(middle, bounds=(-0.5, SIZE - 0.5), cells=SIZE, stability=far)
+    laws = {d: free_law(query, d, bound, split, tau, "real") for d in TABLES}
+    assert all(certainly_pure(laws[a], laws[b], 1) for a, b in neighbors(TABLES))
+
+
+def test_too_low_a_threshold_and_too_little_noise_are_caught() -> None:
+    for tau, bound, violated in ((F(20), 2, False), (F(0), 2, True)):
+        pair = [unstable_law(real_pass(0, F(1, 2), tau), c, 400, bound, F(1, 2)) for c in (50, 350)]
+        assert certainly_impure(pair[0], pair[1], 1) is violated
+    for bound, violated in ((4, False), (1, True)):  # stable answers 4 apart
+        pair = [unstable_law(real_pass(60, F(1, 2), F(5)), c, 40, bound, F(1, 2)) for c in (10, 14)]
+        assert certainly_impure(pair[0], pair[1], 1) is violated
+
+
+def test_propose_test_release_has_the_law() -> None:
+    rows = (1, 2, 2)
+    numbers = propose_test_release(rows, **PROPOSED, epsilon=2).certificate.steps[0].numbers
+    query = as_query(middle, bounds=(-0.5, SIZE - 0.5), cells=SIZE, stability=far)
+    tau, bound = F(str(numbers["threshold"])), int(str(numbers["sensitivity"]))
+    law = free_law(query, rows, bound, (F(1), F(1)), tau, "real")
+    bits = ReplayBits("caller's query")
+    drawn = Counter(
+        round(propose_test_release(rows, **PROPOSED, epsilon=2, bits=bits).value)
+        for _ in range(1000)
+    )
+    expected = [float(law[y]) for y in range(SIZE)]
+    assert goodness_of_fit([drawn[y] for y in range(SIZE)], expected) > 1e-4
+
+
+BOUNDED: dict[str, Any] = {
+    "query": answer,
+    "local": lambda rows: LOCAL[tuple(rows)],
+    "change": CHANGE,
+    "bounds": (-0.5, SIZE - 0.5),
+    "cells": SIZE,
+}
+
+
+def test_bounded_local_sensitivity_is_pure_on_every_pair_of_neighbours() -> None:
+    """The margin and weight of the certificate, with the change and local sensitivity as used."""
+    release = bounded_local_sensitivity(EVERY[0], **BOUNDED, epsilon=1, mixing_weight="1/10")
+    numbers = release.certificate.steps[0].numbers
+    assert int(str(numbers["local_change"])) >= CHANGE
+    split = F(str(numbers["bound_epsilon"])), F(str(numbers["release_epsilon"]))
+    margin = int(str(numbers["threshold"]))
+    chosen = [d for d in EVERY if d == tuple(sorted(d))]
+    laws = {d: mixed_law(d, split, margin, F(1, 10)) for d in chosen}
+    pairs = {(tuple(sorted(a)), tuple(sorted(b))) for a, b in neighbors(EVERY)}
+    assert all(certainly_pure(laws[a], laws[b], 1) for a, b in pairs)
+
+
+def test_what_is_released_is_asserted_or_proven() -> None:
+    release = propose_test_release([1, 2, 3], **PROPOSED, epsilon=1)
+    assert release.certificate.status.value == "asserted"
+    assert release.certificate.assumed
+    assert zd.verify(release.certificate)
+    rows = np.full(300, 42.0)
+    median = Median(bounds=(0, 100), steps=50)
+    ours = propose_test_release(rows, query=median, proposed_bound=2, epsilon=2)
+    assert ours.certificate.status.value == "proven"
+    assert ours.error == pytest.approx(2)  # 2 units of noise scale over ε₂ = 1
+    assert bounded_local_sensitivity(rows, query=median, epsilon=1).certificate.status.value == (
+        "proven"
+    )
+
+
+def test_the_forecast_is_the_error_of_an_answer_that_passes() -> None:
+    """1000 releases of a stable answer: a standard error of 3 %."""
+    options: dict[str, Any] = {
+        "query": lambda rows: 50.0,
+        "stability": lambda rows, bound: 500,
+        "proposed_bound": 1,
+        "bounds": (0, 100),
+        "epsilon": 2,
+    }
+    releases = [propose_test_release([0], **options) for _ in range(1000)]
+    measured = float(np.mean([abs(release.value - 50) for release in releases]))
+    assert 1 / 1.2 < measured / float(releases[0].error) < 1.2
+
+
+def raising(*_: Any) -> Any:
+    raise RuntimeError("secret")
+
+
+@pytest.mark.parametrize("bad", [raising, lambda *_: "text", lambda *_: math.nan, lambda *_: None])
+def test_failures_of_the_caller_s_functions_are_mapped(bad: Any) -> None:
+    value = propose_test_release(
+        [1], **{**PROPOSED, "query": bad, "stability": bad}, epsilon=1
+    ).value
+    assert 0 <= value <= SIZE
+    value = bounded_local_sensitivity(
+        [1], **{**BOUNDED, "query": bad, "local": bad}, epsilon=1
+    ).value
+    assert 0 <= value <= SIZE
+
+
+def test_public_inputs_are_asked_for() -> None:
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"bounds": None}, "bounds"),
+        ({"proposed_bound": None}, "proposed_bound"),
+        ({"proposed_bound": 0}, "proposed_bound"),
+        ({"query": 3}, "query"),
+        ({"stability": None}, "stability"),
+        ({"test_share": 1}, "test_share"),
+        ({"cells": 1}, "cells"),
+        ({"method": "best"}, "method"),
+        ({"epsilon": 0}, "epsilon"),
+    ]
+    for wrong, name in cases:
+        with pytest.raises(zd.ParameterError, match=rf"^{name} = "):
+            propose_test_release([1], **{**PROPOSED, "epsilon": 1, **wrong})
+    others: list[tuple[dict[str, Any], str]] = [
+        ({"bounds": None}, "bounds"),
+        ({"local": None}, "local"),
+        ({"change": None}, "change"),
+        ({"mixing_weight": 0}, "mixing_weight"),
+        ({"bound_share": 1}, "bound_share"),
+        ({"method": "best"}, "method"),
+    ]
+    for wrong, name in others:
+        with pytest.raises(zd.ParameterError, match=rf"^{name} = "):
+            bounded_local_sensitivity([1], **{**BOUNDED, "epsilon": 1, **wrong})
