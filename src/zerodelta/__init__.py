@@ -32,10 +32,18 @@ if TYPE_CHECKING:
     from zerodelta.purify.plan import Plan, plan, purify
     from zerodelta.spaces import Ball, Box, Finite, Multiset, Subsets
     from zerodelta.study.study import Study
+    from zerodelta.tasks.bounded_local_sensitivity import bounded_local_sensitivity
     from zerodelta.tasks.decision_tree import decision_tree
+    from zerodelta.tasks.histogram import histogram
     from zerodelta.tasks.kmeans import kmeans
+    from zerodelta.tasks.mean import mean
+    from zerodelta.tasks.mode import mode
+    from zerodelta.tasks.propose_test_release import propose_test_release
+    from zerodelta.tasks.quantile import median, quantile
+    from zerodelta.tasks.select import select
     from zerodelta.tasks.select_features import select_features
     from zerodelta.tasks.select_model import select_model
+    from zerodelta.tasks.trimmed_mean import trimmed_mean
 
 __version__ = "0.1.0"
 
@@ -55,15 +63,24 @@ _HOME = {
     "Study": "study.study",
     "Subsets": "spaces",
     "ZCDP": "privacy.claims",
+    "bounded_local_sensitivity": "tasks.bounded_local_sensitivity",
     "calibrate": "privacy.calibration",
     "compose": "privacy.composition",
     "decision_tree": "tasks.decision_tree",
+    "histogram": "tasks.histogram",
     "is_purifier": "purify.channel",
     "kmeans": "tasks.kmeans",
+    "mean": "tasks.mean",
+    "median": "tasks.quantile",
+    "mode": "tasks.mode",
     "plan": "purify.plan",
+    "propose_test_release": "tasks.propose_test_release",
     "purify": "purify.plan",
+    "quantile": "tasks.quantile",
+    "select": "tasks.select",
     "select_features": "tasks.select_features",
     "select_model": "tasks.select_model",
+    "trimmed_mean": "tasks.trimmed_mean",
     "verify": "privacy.verify",
 }
 """Where each public name lives; it is imported on first use, so that `import zerodelta` is fast."""
@@ -91,15 +108,24 @@ __all__ = [
     "Subsets",
     "ZeroDeltaError",
     "__version__",
+    "bounded_local_sensitivity",
     "calibrate",
     "compose",
     "decision_tree",
+    "histogram",
     "is_purifier",
     "kmeans",
+    "mean",
+    "median",
+    "mode",
     "plan",
+    "propose_test_release",
     "purify",
+    "quantile",
+    "select",
     "select_features",
     "select_model",
+    "trimmed_mean",
     "verify",
 ]
 

@@ -552,3 +552,18 @@ def test_numbers_longer_than_python_writes_in_decimal_survive() -> None:
     assert "e+6018" in certificate.explain()  # C(20000, 10000) ~ 4^10000/sqrt(10000 pi)
     size = hex(space.size**100)
     refused(forged(certificate, placed(("steps", 1, "numbers", "size"), size)), "do not prove")
+
+
+@pytest.mark.parametrize("rounds", [0, -7, "banana", [1], "3/2"])
+def test_a_study_states_how_many_questions_it_planned(rounds: Any) -> None:
+    base = Step(theorem="R2", numbers={"mu_squared": Fraction(1, 100), "rounds": rounds})
+    channel = Step(theorem="B1", numbers={"size": 2, "weight": Fraction(1, 100)})
+    with pytest.raises(zd.CertificateError, match="rounds"):
+        zd.verify(zd.Certificate(claim=zd.PureDP(1), steps=(base, channel)))
+
+
+def test_a_grid_has_sides() -> None:
+    base = Step(theorem="R2", numbers={"mu_squared": Fraction(1, 100), "rounds": 3})
+    channel = Step(theorem="B2-sides", numbers={"sides": [], "weight": Fraction(1, 100)})
+    with pytest.raises(zd.CertificateError, match="sides"):
+        zd.verify(zd.Certificate(claim=zd.PureDP(1), steps=(base, channel)))

@@ -323,7 +323,9 @@ def test_a_question_knows_its_distance() -> None:
     """‖Σ-Σ'‖² <= 4 steps², times the dimension in a box."""
 
     def squared(lattice: Any, function: Any) -> int:
-        question = ask(function, columns=("x", "y"), probe=ROWS, rowwise=False, lattice=lattice)
+        question = ask(
+            function, columns=("x", "y"), probe=ROWS, rowwise=False, lattice=lattice, quiet=False
+        )
         return question.sensitivity_squared
 
     assert squared(box_lattice((0, 1), steps=1), 0) == 4

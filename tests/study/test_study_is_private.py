@@ -310,7 +310,8 @@ def never_deducted(self: Budget, share: Any) -> Fraction:
 
 
 def lets_errors_out(self: Study, kind: Any, error: Any, trace: Any) -> bool:
-    if kind is None and self._open:
+    self._quiet.close()
+    if kind is None and self._life.is_open:
         self.publish(None)
     return False
 

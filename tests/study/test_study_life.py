@@ -143,6 +143,8 @@ def test_threads_publish_once_and_never_spend_more_than_there_is() -> None:
         releases: list[Any] = []
         refusals: list[Any] = []
 
+        budget = study._budget
+
         def use(study: Study, start: Any, releases: list[Any], refusals: list[Any]) -> None:
             start.wait()
             for _ in range(4):
@@ -164,7 +166,7 @@ def test_threads_publish_once_and_never_spend_more_than_there_is() -> None:
             thread.join()
         assert len(releases) == 1
         assert study.release is releases[0]
-        assert study._budget._left >= 0
+        assert budget._left >= 0
 
 
 def test_the_noise_of_every_question_is_fresh() -> None:

@@ -168,10 +168,12 @@ def _as_floats(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 def _as_float(value: Any) -> float:
     """Return a real number, or one that a text spells, and NaN for anything else."""
     try:
+        if isinstance(value, bytes):
+            value = value.decode()
         if isinstance(value, str) and value in _TRUTHS:  # what NumPy writes for a boolean
             return _TRUTHS[value]
-        if isinstance(value, complex) and value.imag == 0:
-            return value.real
+        if isinstance(value, (complex, np.complexfloating)):
+            return float(value.real) if value.imag == 0 else math.nan
         return float(value)
     except Exception:
         return math.nan

@@ -46,7 +46,10 @@ from zerodelta.privacy.theorems.objective_perturbation import (
 )
 from zerodelta.privacy.theorems.smooth_sensitivity import smooth_sensitivity_epsilon
 from zerodelta.privacy.theorems.smoothing import GaussianStep, smoothing_slack
-from zerodelta.privacy.theorems.sufficient_statistics import statistics_mu_squared
+from zerodelta.privacy.theorems.sufficient_statistics import (
+    k_norm_statistics_epsilon,
+    statistics_mu_squared,
+)
 from zerodelta.privacy.theorems.testing import (
     bounded_release_claim,
     bounded_release_epsilon,
@@ -151,6 +154,7 @@ _NAMES = {
     "C5": {"points", "epsilon", "threshold", "noise"},
     "SS": {"epsilon", "degrees", "decay", "ratio"},
     "C6": {"row_bound_squared", "multiplier_squared", "eigenvalue"},
+    "C10.5": {"target_weight", "scale"},
     "C9-logistic": {"noise_epsilon", "strength", "roundness"},
     "C9-huber": {"noise_epsilon", "strength"},
     "C9-softmax": {"noise_epsilon", "strength", "classes"},
@@ -200,8 +204,8 @@ _BASE: dict[str, Callable[[Numbers, Neighbors], Claim]] = {
     "R-gaussian": lambda n, relation: GaussianDP(
         mu_squared=gaussian_mu_squared(n["sensitivity_squared"], n["variance"]), neighbors=relation
     ),
-    "R2": lambda n, relation: GaussianDP(mu_squared=n["mu_squared"], neighbors=relation),
-    "R2-zcdp": lambda n, relation: ZCDP(n["rho"], neighbors=relation),
+    "R2": lambda n, relation: GaussianDP(mu_squared=_planned(n)["mu_squared"], neighbors=relation),
+    "R2-zcdp": lambda n, relation: ZCDP(_planned(n)["rho"], neighbors=relation),
     "EM": lambda n, relation: PureDP(
         selection_epsilon(n["sensitivity"], n["scale"], n["monotone"]),
         bounded_range=True,
@@ -219,6 +223,9 @@ _BASE: dict[str, Callable[[Numbers, Neighbors], Claim]] = {
     "SS": lambda n, relation: PureDP(smooth_sensitivity_epsilon(**n), neighbors=relation),
     "C6": lambda n, relation: GaussianDP(
         mu_squared=statistics_mu_squared(**n, neighbors=relation), neighbors=relation
+    ),
+    "C10.5": lambda n, relation: PureDP(
+        k_norm_statistics_epsilon(**n, neighbors=relation), neighbors=relation
     ),
     "C9-logistic": lambda n, relation: PureDP(
         logistic_epsilon(**n), neighbors=check_replacement(relation)
@@ -250,6 +257,12 @@ _MASS: dict[str, Callable[[Numbers], float]] = {
         cells=n["cells"], window=n["window"], dimension=n["dimension"]
     ),
 }
+
+
+def _planned(numbers: Numbers) -> Numbers:
+    """Return the numbers of a study, after reading how many questions it planned."""
+    as_count(numbers["rounds"], "rounds", minimum=1)
+    return numbers
 
 
 def _points(numbers: Numbers) -> dict[str, Any]:
@@ -301,7 +314,7 @@ def _covers(claim: Claim, step: GaussianStep) -> bool:
 def _smooth(numbers: Numbers, claim: Composed, epsilon: Fraction) -> bool:
     """S2, for a claim that covers the last step."""
     step, rho = _gaussian_step(numbers), zcdp_cost(claim)
-    if not _covers(claim, step):
+    if not _covers(claim, step) or step.sensitivity > 2 * step.radius:  # ‖g - g'‖ <= 2r anyway
         return False
     slack = smoothing_slack(
         step,

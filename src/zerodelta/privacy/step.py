@@ -60,6 +60,13 @@ class Step:
         plain = {name: _plain(value) for name, value in self.numbers.items()}
         object.__setattr__(self, "numbers", MappingProxyType(plain))
 
+    def __reduce__(self) -> tuple[object, ...]:  # a read-only mapping cannot be pickled
+        return _rebuild, (self.theorem, dict(self.numbers), self.status, self.neighbors)
+
+
+def _rebuild(theorem: str, numbers: dict[str, Any], status: Status, neighbors: Neighbors) -> Step:
+    return Step(theorem=theorem, numbers=numbers, status=status, neighbors=neighbors)
+
 
 def _plain(value: Any) -> Number:
     """Turn exact numbers into JSON without loss."""

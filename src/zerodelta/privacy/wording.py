@@ -66,6 +66,8 @@ _STEPS = {
     "neighbours (theorem SS): pure DP with ε = {epsilon}.",
     "C6": "Gaussian noise of squared multiplier {multiplier_squared}, exactly rounded, on XᵀX and "
     "Xᵀy of integer rows of squared norm at most {row_bound_squared} (theorem C6): Gaussian DP.",
+    "C10.5": "K-norm noise of scale {scale}, exactly rounded, on XᵀX and Xᵀy of integer rows, in "
+    "the norm that weighs Xᵀy {target_weight} times (theorem C10.5): pure DP.",
     "C9-logistic": "the balanced logistic loss of roundness {roundness}, regularised with strength "
     "{strength}, is minimised with K-norm noise of rate {noise_epsilon} in the objective (theorem "
     "C9): pure DP.",

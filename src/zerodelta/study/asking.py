@@ -97,9 +97,7 @@ class Asking(ABC):
         total = self.sum(function, bounds=bounds, norm_bound=norm_bound, share=share)
         return hidden_array(total / self._size)
 
-    def gradient(
-        self, function: RowFunction, *, clip: Rational, share: Share = None
-    ) -> Hidden:
+    def gradient(self, function: RowFunction, *, clip: Rational, share: Share = None) -> Hidden:
         """Return the hidden mean of per-row vectors, each scaled down to an l2 norm of `clip`."""
         norm_lattice(clip, "clip")  # refuses None, which `mean` takes for the study's bounds
         return self.mean(function, norm_bound=clip, share=share)
@@ -177,13 +175,21 @@ class Asking(ABC):
         question = self._question(function, lattice)
 
         def chosen(source: Source, taken: Fraction) -> int:
+            epsilon = self._plan.selection_epsilon(taken)
+            if epsilon == 0:  # a share of almost nothing buys almost nothing
+                return 0
             mechanism = ExponentialMechanism.for_epsilon(
-                epsilon=self._plan.selection_epsilon(taken),
+                epsilon=epsilon,
                 sensitivity=2 * question.lattice.steps,
             )
             return mechanism.select(question.total(source).tolist(), self._bits)
 
         return self._answer(0, chosen, share)
+
+    @property
+    @abstractmethod
+    def _quiet_errors(self) -> bool:
+        """Whether hidden answers exist, so that messages may not quote a program's own words."""
 
     def _question(self, function: RowFunction, lattice: Callable[[int], FixedPoint]) -> Question:
         return ask(
@@ -192,6 +198,7 @@ class Asking(ABC):
             probe=self._probe,
             rowwise=self._plan.rowwise,
             lattice=lattice,
+            quiet=self._quiet_errors,
         )
 
     def _sum(self, question: Question, share: Share) -> Hidden:

@@ -35,7 +35,8 @@ _GRADIENT_STEPS = 1 << 20
 class CallableGradients(Gradients):
     """Gradients of a function, clipped to `clip`, or each of `layers` to its own norm.
 
-    The function is asserted to treat rows one by one, unless it is one of ours (`proven`). A row
+    The function is asserted to treat rows one by one, unless it is one of ours (`proven`) or only
+    ever sees one row at a time (`rowwise`). A row
     for which it raises, or returns something else than d finite numbers, counts as nothing.
     """
 
@@ -51,6 +52,7 @@ class CallableGradients(Gradients):
         layers: Layers | None = None,
         start: Floats | None = None,
         proven: bool = False,
+        rowwise: bool = False,
     ) -> None:
         if not callable(gradient):
             raise ParameterError(
@@ -67,7 +69,8 @@ class CallableGradients(Gradients):
         self.rows, self.dimension = examples.rows, as_count(size, "dimension", minimum=1)
         self.radius = as_positive(radius, "radius")
         self.ball = Ball(self.dimension, self.radius)
-        self.status = Status.PROVEN if proven else Status.ASSERTED
+        self.status = Status.PROVEN if proven or rowwise else Status.ASSERTED
+        self._rowwise = rowwise
         parts = [(self.dimension, public_bound(clip, "clip"))] if layers is None else layers
         self._lattices = _lattices(parts, self.dimension)
         self.quantum = _quantum(self._lattices)
@@ -98,7 +101,7 @@ class CallableGradients(Gradients):
             lambda block: self._gradient(theta.copy(), block),
             rows,
             width=self.dimension,
-            rowwise=False,
+            rowwise=self._rowwise,
         )
         sums, start = [], 0
         for lattice in self._lattices:

@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias, final
 
-from zerodelta.data.rowwise import Column
+import numpy as np
+
+from zerodelta.data.rowwise import Block, Column
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball as arb_ball
 from zerodelta.exact.arb import upper
 from zerodelta.exact.bits import BitSource
+from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.release import Release
 from zerodelta.purify.candidate import Target
@@ -30,6 +33,7 @@ from zerodelta.study.examples import Examples
 from zerodelta.study.gradient_sums import Gradients
 from zerodelta.study.linear_gradients import LinearGradients
 from zerodelta.study.losses import Loss
+from zerodelta.study.questions import PublicRows, ask
 from zerodelta.study.step_sizes import StepSizes
 from zerodelta.study.tanh_network import TanhNetwork
 from zerodelta.study.torch_gradients import TorchModel
@@ -55,6 +59,8 @@ class Setting:
     epsilon: Fraction
     failure: Fraction
     rounds: int
+    rowwise: bool
+    probe: Block
     bits: BitSource
 
 
@@ -114,9 +120,12 @@ def minimize(
         average=average,
     )
     certificate = descent.certificate(setting.bits)  # raises now, if ever: no row was read
-    study._spend_everything()
-    value = descent.run(gradients, setting.bits, _bar if progress else iter)
-    return study._close(Release(value=value, certificate=certificate, error=descent.error))
+
+    def run() -> Release:
+        value = descent.run(gradients, setting.bits, _bar if progress else iter)
+        return Release(value=value, certificate=certificate, error=descent.error)
+
+    return study._descend(run)
 
 
 def plan_minimize(
@@ -171,7 +180,7 @@ def _planned(
     count = setting.rounds if steps is None else as_count(steps, "steps", minimum=1)
     gradients = _gradients(
         objective,
-        setting.source,
+        setting,
         space,
         label=label,
         data_norm=data_norm,
@@ -202,7 +211,7 @@ def _planned(
 
 def _gradients(
     objective: Objective,
-    source: Source,
+    setting: Setting,
     space: Ball,
     *,
     label: Column | None,
@@ -210,7 +219,7 @@ def _gradients(
     clip: Rational | None,
     layers: Layers | None,
 ) -> Gradients:
-    examples = Examples.of_source(source, label=label)
+    examples = Examples.of_source(setting.source, label=label)
     if isinstance(objective, Loss):
         if layers is not None:
             raise ParameterError(
@@ -221,6 +230,11 @@ def _gradients(
         )
     else:
         function, size = _function(objective, space)
+        ours = type(objective) is TanhNetwork  # a subclass may do anything
+        if layers is not None and clip is not None:
+            raise ParameterError(
+                "clip", clip, expected="None beside layers", remedy="clip in the layers only"
+            )
         gradients = CallableGradients(
             examples,
             gradient=function,
@@ -229,8 +243,13 @@ def _gradients(
             layers=layers,
             dimension=size,
             start=space.middle(),
-            proven=isinstance(objective, TanhNetwork),
+            proven=ours,
+            rowwise=setting.rowwise and not ours,
         )
+        if isinstance(objective, TanhNetwork):
+            objective.check_inputs(examples.width)
+        elif not isinstance(objective, TorchModel):
+            _try(function, setting, label, size, space)
     if gradients.dimension != space.dimension:
         raise ParameterError(
             "publish",
@@ -248,6 +267,22 @@ def _function(
     if isinstance(objective, (TanhNetwork, TorchModel)):
         return objective.gradient, objective.parameters
     return objective, space.dimension
+
+
+def _try(
+    function: GradientFunction, setting: Setting, label: Column | None, size: int, space: Ball
+) -> None:
+    """Try a gradient function on public rows, at the public start."""
+    rows = PublicRows(setting.probe, setting.source.columns)
+    examples = Examples.of_source(rows, label=label)
+    ask(
+        lambda block: function(space.middle(), block),
+        columns=examples.columns,
+        probe=np.concatenate(list(examples.blocks())),
+        rowwise=False,
+        lattice=lambda _: FixedPoint.ball(dimension=size, bound=1, steps=1),
+        quiet=False,  # there are no hidden answers yet
+    )
 
 
 def _as_ball(space: Space) -> Ball:

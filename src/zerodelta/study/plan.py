@@ -31,6 +31,8 @@ _PROGRAM = (
     "nothing but the published value leaves the study",
 )
 _UNGUARDED = "the program did not stop, raise or fail to publish because of a hidden value"
+_ROUNDING = Fraction(1, 10**9)
+_MEMORY = "functions of rows keep nothing from one call to the next"
 _BATCHES = "functions of rows make of each row something that depends on that row only"
 
 
@@ -87,6 +89,8 @@ class Budget:
         wanted = None if share is None else as_positive(share, "share")
         with self._lock:
             taken = self._schedule.share(self._asked) if wanted is None else wanted
+            if self._left < taken <= self._left * (1 + _ROUNDING):
+                taken = self._left  # ten shares of the float 0.1 exceed 1 in the last digit
             if not 0 < taken <= self._left:
                 return None
             self._asked += 1
@@ -169,7 +173,7 @@ class StudyPlan:
         else:
             theorem, numbers["mu_squared"] = "R2", self.mu_squared
         status = Status.PROVEN if self.rowwise else Status.ASSERTED
-        assumed = _PROGRAM if guarded else (*_PROGRAM, _UNGUARDED)
+        assumed = (*_PROGRAM, _MEMORY) if guarded else (*_PROGRAM, _MEMORY, _UNGUARDED)
         return issue(
             claim=PureDP(self.epsilon),
             steps=(
@@ -180,8 +184,10 @@ class StudyPlan:
             public=(
                 f"the space {self.publishing.space!r}",
                 f"the number of rows, {self.rows}",
-                "the bounds to which each question clips a row, and its lattice; replacing a row "
-                "moves an integer sum by at most twice the bound",
+                "the bounds to which each question clips a row, and its lattice of 2^20 steps "
+                "(second moments: 2^15)",
+                "each question's l2 sensitivity: twice its bound, √2 for a histogram, √2 times the "
+                "squared bound for second moments",
                 "every number in the steps",
             ),
             assumed=assumed if self.rowwise else (*assumed, _BATCHES),

@@ -31,6 +31,7 @@ __all__ = [
     "Rowwise",
     "ask",
     "box_lattice",
+    "check_row_by_row",
     "norm_lattice",
     "public_rows",
 ]
@@ -113,18 +114,19 @@ def ask(
     probe: Block,
     rowwise: bool,
     lattice: Callable[[int], FixedPoint],
+    quiet: bool,
 ) -> Question:
     """Return the question, after trying its function on the public rows of `probe`.
 
     `lattice` makes one for the number of values a row has; a function that fails on every public
-    row, or does not treat rows one by one there, is refused before data is touched.
+    row, or does not treat rows one by one there, is refused before data is touched. What it raised
+    is not quoted if `quiet`: it may know hidden answers.
     """
-    batch = callable(function) and not rowwise
-    single = rowwise and not isinstance(function, Rowwise)
-    width = _width(function, columns, probe)
+    single = rowwise and callable(function) and not isinstance(function, Rowwise)
+    width = _width(function, columns, probe, single=single, quiet=quiet)
     mapped = row_function(function, columns, width=width)
-    if batch:
-        _check_row_by_row(mapped, probe, width)
+    if callable(function):
+        check_row_by_row(mapped, probe, width, single=single)
     return Question(function=mapped, lattice=lattice(width), rowwise=single)
 
 
@@ -175,12 +177,24 @@ def public_rows(columns: int, bounds: Bounds | None, data_norm: Rational | None)
     return rows
 
 
-def _width(function: RowFunction, columns: Sequence[str], probe: Block) -> int:
+def _width(
+    function: RowFunction, columns: Sequence[str], probe: Block, *, single: bool, quiet: bool
+) -> int:
     """Return how many numbers the function makes of a row, as seen on public rows."""
+    if isinstance(function, (int, str)):
+        return 1
+    if isinstance(function, Sequence):
+        return len(function)
     if not callable(function):
-        return 1 if isinstance(function, (int, str)) else len(function)
-    shapes, errors = set(), []
-    for rows in (probe, *(probe[i : i + 1] for i in range(len(probe)))):
+        raise ParameterError(
+            "function",
+            type(function),
+            expected="a function of rows, a column, or a list of columns",
+            remedy="pass study.mean('age', …) or study.mean(lambda rows: rows[:, 0], …)",
+        )
+    widths, errors = set(), []
+    alone = [probe[i : i + 1] for i in range(len(probe))]
+    for rows in alone if single else (probe, *alone):
         try:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
@@ -188,24 +202,27 @@ def _width(function: RowFunction, columns: Sequence[str], probe: Block) -> int:
         except (Exception, SystemExit) as error:
             errors.append(error)
             continue
-        if values.dtype.kind in "biuf" and values.ndim and values.shape[0] == len(rows):
-            shapes.add(values.shape[1:])
-    widths = {math.prod(shape) for shape in shapes if len(shape) <= 1}
-    if len(widths) == 1:
+        if values.dtype.kind in "biuf" and (single or values.shape[:1] == (len(rows),)):
+            widths.add(values.size // len(rows) if values.ndim <= 2 else -1)
+    if len(widths) == 1 and min(widths) > 0:
         return widths.pop()
-    seen = f"raised {type(errors[0]).__name__}: {errors[0]}" if errors else f"shapes {shapes}"
+    told = "" if quiet or not errors else f" {type(errors[0]).__name__}: {errors[0]}"
+    seen = f"raised{told}" if errors else f"{sorted(widths)} numbers a row"
     raise ParameterError(
         "function",
         seen,
         expected=f"(n,) or (n, d) real numbers for n public rows of {len(columns)} columns",
-        remedy="mend it, or pass Study(example=…), public made-up rows on which it works",
+        remedy="mend it, try it in Study.run, which rehearses, or pass Study(example=…), public "
+        "made-up rows on which it works",
     )
 
 
-def _check_row_by_row(function: Callable[[Block], Any], probe: Block, width: int) -> None:
-    """Refuse a batch function that makes something else of a row among other rows."""
-    together = evaluate(function, probe, width=width, rowwise=False)
-    backwards = evaluate(function, probe[::-1], width=width, rowwise=False)[::-1]
+def check_row_by_row(
+    function: Callable[[Block], Any], probe: Block, width: int, *, single: bool
+) -> None:
+    """Refuse a function that makes something else of a row among, or after, other rows."""
+    together = evaluate(function, probe, width=width, rowwise=single)
+    backwards = evaluate(function, probe[::-1], width=width, rowwise=single)[::-1]
     alone = evaluate(function, probe, width=width, rowwise=True)
     close = all(
         np.allclose(together, other, rtol=1e-6, atol=1e-9, equal_nan=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import threading
+import inspect
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from fractions import Fraction
 from types import TracebackType
 from typing import Any, final
@@ -13,19 +13,30 @@ from typing import Any, final
 import numpy as np
 
 from zerodelta.data.arrays import ArraySource
+from zerodelta.data.rowwise import RowFunction
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational
+from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.purify.plan import plan
 from zerodelta.spaces import Space
 from zerodelta.study.asking import Asking, Floats, Share
 from zerodelta.study.hidden import Hidden, hidden_array, reveal
+from zerodelta.study.life import Life
 from zerodelta.study.minimize import Setting, minimize, plan_minimize
 from zerodelta.study.plan import Budget, Schedule, StudyPlan
-from zerodelta.study.questions import Bounds, PublicRows, box_lattice, norm_lattice, public_rows
+from zerodelta.study.questions import (
+    Bounds,
+    PublicRows,
+    Question,
+    box_lattice,
+    norm_lattice,
+    public_rows,
+)
 
 __all__ = ["Study"]
 
@@ -78,9 +89,12 @@ class Study(Asking):
             rows = ArraySource(rows, columns=columns)
         self._source: Source = rows
         self._columns, self._size = rows.columns, rows.rows
-        if self._size < 1:
+        if self._size < 1 or not self._columns:
             raise ParameterError(
-                "rows", "no rows", expected="at least one row", remedy="pass the data"
+                "rows",
+                "no rows or no columns",
+                expected="at least one row and one column",
+                remedy="pass the data as an array of shape (n, columns)",
             )
         if bounds is not None:
             box_lattice(bounds)(1 if np.ndim(bounds[0]) == 0 else len(bounds[0]))
@@ -99,8 +113,7 @@ class Study(Asking):
         self._bits: BitSource = SystemBits() if bits is None else bits
         self._plan.certificate(guarded=True, bits=self._bits)  # raises now, if ever
         self._budget = Budget(schedule)
-        self._process, self._lock = os.getpid(), threading.RLock()
-        self._guarded, self._open, self._rehearsing = False, True, False
+        self._life, self._guarded, self._quiet = Life(), False, ExitStack()
         self._release: Release | None = None
 
     # -- the plan -----------------------------------------------------------------------------
@@ -119,14 +132,14 @@ class Study(Asking):
 
     def publish(self, value: Any) -> Release:
         """Publish a value, once, and close the study. Anything is mapped into the space first."""
-        with self._lock:
-            self._check_open()
-            made = self._plan.publishing
+        with self._life.busy():
+            self._life.close()  # before the value is looked at: reading it may run code
+            made, certificate = self._plan.publishing, self._certificate()
             published = made.purifier.apply(made.space.project(reveal(value)), self._bits)
-            return self._close(
+            return self._keep(
                 Release(
                     value=made.space.project(published),
-                    certificate=self._plan.certificate(guarded=self._guarded, bits=self._bits),
+                    certificate=certificate,
                     error=self._plan.predicted_error,
                 )
             )
@@ -136,23 +149,31 @@ class Study(Asking):
 
         An exception inside it, or nothing to publish, publishes a fixed element: nothing but the
         release can be seen. So the program is first rehearsed on a few made-up public rows, where
-        its mistakes do show; ``rehearse=False`` leaves that out.
+        its mistakes do show (it runs twice, then); ``rehearse=False`` leaves that out.
         """
-        self._check_open()
+        self._life.check()
+        if not callable(program) or inspect.isgeneratorfunction(program):
+            raise ParameterError(
+                "program",
+                type(program),
+                expected="a plain function of the study",
+                remedy="write a function that returns what is to be published",
+            )
         if rehearse:
             self._rehearse(program)
-        result = None
-        with self, warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
+        with self:
             result = program(self)
-            if self._open:
+            if self._life.is_open:
                 self.publish(result)
         return self.release
 
     def __enter__(self) -> Study:
-        self._check_open()
+        self._life.check()
         # what was asked before could already have stopped or raised
         self._guarded = self._guarded or self._budget.untouched
+        self._quiet.enter_context(warnings.catch_warnings())  # a warning is an output too
+        warnings.simplefilter("ignore")
+        self._quiet.enter_context(np.errstate(all="ignore"))
         return self
 
     def __exit__(
@@ -162,13 +183,14 @@ class Study(Asking):
         trace: TracebackType | None,
     ) -> bool:
         """Publish a fixed element if nothing was published; nothing the program raised gets out."""
+        self._quiet.close()
         if kind is not None and issubclass(kind, KeyboardInterrupt):  # the person at the keyboard
-            self._open = False
-            del self._source
+            if self._life.is_open:
+                self._life.close()
             return False
-        if self._open:
+        if self._life.is_open:
             self.publish(None)
-        return True
+        return self._release is not None  # else the machine failed to publish, which may show
 
     @property
     def release(self) -> Release:
@@ -205,25 +227,36 @@ class Study(Asking):
         self, constant: Any, exact: Callable[[Source, Fraction], Any], share: Share
     ) -> Hidden:
         """Return the hidden answer; a public constant if the plan has no such share left (C8)."""
-        with self._lock:
-            self._check_open()
+        with self._life.busy(), np.errstate(all="ignore"):
             nonsense = _is_hidden_nonsense(share)
             taken = None if nonsense else self._budget.take(reveal(share))
             return hidden_array(constant if taken is None else exact(self._source, taken))
 
-    def _spend_everything(self) -> None:
-        """Take the whole budget, for a descent: nothing may have been asked."""
-        if self._budget.take(1) is None:
-            raise ParameterError(
-                "minimize",
-                "a study that has asked questions",
-                expected="a study of its own: a descent spends the whole budget",
-                remedy="make a new Study for it, or ask gradients yourself with study.gradient",
-            )
+    def _question(self, function: RowFunction, lattice: Callable[[int], FixedPoint]) -> Question:
+        with self._life.busy():  # trying a function runs it
+            return super()._question(function, lattice)
+
+    @property
+    def _quiet_errors(self) -> bool:
+        return not self._budget.untouched and not isinstance(self._source, PublicRows)
+
+    def _descend(self, run: Callable[[], Release]) -> Release:
+        """Spend the whole budget on a descent, and publish its end."""
+        with self._life.busy():
+            if self._budget.take(1) is None:
+                raise ParameterError(
+                    "minimize",
+                    "a study that has asked questions",
+                    expected="a study of its own: a descent spends the whole budget",
+                    remedy="make a new Study, or ask gradients yourself with study.gradient",
+                )
+            release = run()
+            self._life.close()
+            return self._keep(release)
 
     def _setting(self) -> Setting:
         """Return what a descent needs."""
-        self._check_open()
+        self._life.check()
         made = self._plan
         return Setting(
             source=self._source,
@@ -231,29 +264,19 @@ class Study(Asking):
             epsilon=made.epsilon,
             failure=self._failure,
             rounds=made.rounds,
+            rowwise=made.rowwise,
+            probe=self._probe,
             bits=self._bits,
         )
 
-    def _close(self, release: Release) -> Release:
-        self._open, self._release = False, release
+    def _certificate(self) -> Certificate:
+        return self._plan.certificate(guarded=self._guarded, bits=self._bits)
+
+    def _keep(self, release: Release) -> Release:
+        """Keep the release, and nothing else that was computed from rows."""
+        self._release, self._budget = release, Budget(self._plan.schedule)
         del self._source
         return release
-
-    def _check_open(self) -> None:
-        if self._rehearsing:
-            raise ParameterError(
-                "study",
-                "the study itself, in a rehearsal",
-                expected="the study that the program is handed",
-                remedy="use the program's argument: study.run(lambda s: s.mean(0))",
-            )
-        if not self._open or os.getpid() != self._process:
-            raise ParameterError(
-                "study",
-                "closed" if not self._open else "a copy in another process",
-                expected="an open study, in the process that made it",
-                remedy="make a new Study; each one costs its ε again",
-            )
 
     def _rehearse(self, program: Callable[[Study], Any]) -> None:
         made = self._plan
@@ -269,9 +292,8 @@ class Study(Asking):
             selects=made.selects,
             example=self._probe,
         )
-        self._rehearsing = True
         try:
-            with warnings.catch_warnings(), np.errstate(all="ignore"):
+            with self._life.rehearsing(), warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
                 program(stage)
         except Exception as error:
@@ -281,13 +303,13 @@ class Study(Asking):
                 expected="a program that runs on made-up public rows (no data was read yet)",
                 remedy="mend it, pass Study(example=public rows), or run(…, rehearse=False)",
             ) from error
-        finally:
-            self._rehearsing = False
 
 
 def _is_hidden_nonsense(share: Any) -> bool:
     """Tell whether a share is hidden and none at all: then raising would show something."""
-    return isinstance(share, Hidden) and not (share.ndim == 0 and 0 < reveal(share) <= 1)
+    number = reveal(share)
+    usable = type(number) in (int, float) and 0 < number <= 1
+    return isinstance(share, Hidden) and not usable
 
 
 def _probe(

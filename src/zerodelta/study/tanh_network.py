@@ -23,7 +23,8 @@ __all__ = ["TanhNetwork"]
 
 _STEEPNESS = 4.0
 """Hidden units are tanh of this times Wx + b, and have weights of this size at the start:"""
-_WEIGHT = 3.0
+_WEIGHT_IN_PLANE, _WEIGHT_ABOVE = 3.0, 1.0
+"""Few ridges cover every direction of a plane; above, they must be smooth to see all of it."""
 
 _GAIN = 22.0
 """Logits are multiplied by this over √units, so that parameters of size 1 decide."""
@@ -89,6 +90,16 @@ class TanhNetwork:
         """The number of parameters."""
         return self.units * (self.inputs + 1) + self.outputs * (self.units + 1)
 
+    def check_inputs(self, features: int) -> None:
+        """Refuse rows with another number of features."""
+        if features != self.inputs:
+            raise ParameterError(
+                "rows",
+                f"{features} features beside the label",
+                expected=f"the {self.inputs} that the network's bounds are for",
+                remedy="pass those columns and the label, or bounds for all of them",
+            )
+
     @property
     def path(self) -> float:
         """How far descent is worth going without noise: the sum of all steps, gradients of 1."""
@@ -97,7 +108,8 @@ class TanhNetwork:
     def start(self) -> Floats:
         """Return the public parameters from which descent starts, and around which it publishes."""
         points = 2 * _halton(self.units, self.inputs) - 1
-        weights = _directions(self.units, self.inputs) * _WEIGHT
+        steepest = _WEIGHT_IN_PLANE if self.inputs <= 2 else _WEIGHT_ABOVE
+        weights = _directions(self.units, self.inputs) * steepest
         biases = -(weights * points).sum(axis=1)
         unit = np.arange(self.units)
         if self.outputs == 1:

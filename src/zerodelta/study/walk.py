@@ -65,8 +65,9 @@ class Walk:
         square = int((rounded * rounded).sum())
         if square <= most * most:
             return rounded
-        shrunk = np.array([_toward_zero(int(k) * most, math.isqrt(square) + 1) for k in rounded])
-        return shrunk.astype(np.object_)
+        length = math.isqrt(square) + 1
+        # objects from the start: NumPy makes floats of integers on both sides of 2^63
+        return np.array([_toward_zero(int(k) * most, length) for k in rounded], dtype=np.object_)
 
 
 def _whole(value: float) -> int:

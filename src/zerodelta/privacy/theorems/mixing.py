@@ -113,6 +113,10 @@ def sides_mass(sides: Iterable[Sequence[int]]) -> float:
         (as_count(cells, "sides", minimum=1), as_count(times, "sides", minimum=1))
         for cells, times in sides
     ]
+    if not pairs:
+        raise ParameterError(
+            "sides", [], expected="at least one side", remedy="list [cells, how many coordinates]"
+        )
     return upper(lambda: sum((ball(cells).log() * times for cells, times in pairs), arb(0)))
 
 

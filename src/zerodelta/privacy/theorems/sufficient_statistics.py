@@ -1,4 +1,4 @@
-"""What noise on XᵀX, Xᵀy (and the smallest eigenvalue) costs (theory A9, C6).
+"""What noise on XᵀX, Xᵀy (and the smallest eigenvalue) costs (theory A9, C6, C10.5).
 
 Integer rows with ‖x‖² <= A, |y| <= Y. In the norm ‖E₁‖_F²/A² + ‖E₂‖²/(A·Y²) + (e/A)² the joint
 shift of (XᵀX, Xᵀy, λ_min) is at most √(16/3) between replace-one neighbours, √(9/2) without λ_min.
@@ -6,13 +6,24 @@ shift of (XᵀX, Xᵀy, λ_min) is at most √(16/3) between replace-one neighbo
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
+from zerodelta.errors import GuaranteeError, ParameterError
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_flag
 
-__all__ = ["joint_sensitivity_squared", "statistics_mu_squared"]
+__all__ = [
+    "HALF_ROOT",
+    "joint_sensitivity_squared",
+    "k_norm_statistics_epsilon",
+    "k_norm_statistics_scale",
+    "statistics_mu_squared",
+]
+
+HALF_ROOT = Fraction(math.isqrt(1 << 127) + 1, 1 << 64)
+"""1/√2, rounded up at the 64th binary place."""
 
 
 def joint_sensitivity_squared(
@@ -49,3 +60,34 @@ def statistics_mu_squared(
         row_bound_squared=row_bound_squared, eigenvalue=eigenvalue, neighbors=neighbors
     )
     return shift / as_positive(multiplier_squared, "multiplier_squared")
+
+
+def k_norm_statistics_epsilon(
+    *, target_weight: Rational, scale: Rational, neighbors: Neighbors = Neighbors.REPLACE
+) -> Fraction:
+    """Return ε = (2 + κ)/(√2·b), 1/√2 rounded up: K-norm noise on (XᵀX, Xᵀy) (theory C10.5).
+
+    In the norm ‖E₁‖_F²/A² + κ‖E₂‖²/(A·Y²), κ in [1, 2], replacing one row moves the pair by at
+    most (2 + κ)/√2; the noise has density ∝ exp(-‖·‖/b). That is a vector z of independent density
+    exp(-‖z‖₂/b) times A on the diagonal of XᵀX, A/√2 beside it, Y√(A/κ) on Xᵀy, or times more.
+
+    >>> float(k_norm_statistics_epsilon(target_weight=1, scale=3)) - math.sqrt(0.5) < 1e-15
+    True
+    """
+    if neighbors is not Neighbors.REPLACE:
+        raise GuaranteeError("Theorem C10.5 holds for the replace-one relation only.")
+    return (2 + _as_target_weight(target_weight)) * HALF_ROOT / as_positive(scale, "scale")
+
+
+def k_norm_statistics_scale(*, target_weight: Rational, epsilon: Rational) -> Fraction:
+    """Return the b with exactly this ε."""
+    return (2 + _as_target_weight(target_weight)) * HALF_ROOT / as_positive(epsilon, "epsilon")
+
+
+def _as_target_weight(weight: Rational) -> Fraction:
+    exact = as_positive(weight, "target_weight")
+    if not 1 <= exact <= 2:
+        raise ParameterError(
+            "target_weight", weight, expected="a number from 1 to 2", remedy="pass 1"
+        )
+    return exact

@@ -1,0 +1,259 @@
+"""What an adversarial reader found: functions, values and subclasses that do more than they say."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from study.stages import Stage, line_data
+from zerodelta.data.arrays import ArraySource
+from zerodelta.errors import ParameterError
+from zerodelta.privacy.step import Status
+from zerodelta.spaces import Ball, Finite
+from zerodelta.study.hidden import hidden_array
+from zerodelta.study.losses import Logistic
+from zerodelta.study.step_sizes import StepSizes
+from zerodelta.study.study import Study
+from zerodelta.study.tanh_network import TanhNetwork
+from zerodelta.study.walk import Walk
+
+
+def study_of(rows: Any, **options: Any) -> Study:
+    chosen = {"epsilon": 1, "publish": Finite(2), "rounds": 1000, "bounds": (0, 1), **options}
+    return Study(rows, **chosen)
+
+
+@pytest.mark.parametrize("ones", [96, 97])
+def test_a_row_cannot_spend_budget(ones: int) -> None:
+    rows = np.zeros((200, 1))
+    rows[:ones] = 1.0
+
+    def program(study: Study) -> bool:
+        def spender(row: Any) -> Any:
+            if row[0, 0] > 0.5:
+                study.mean(0, share="1/1000")
+            return row[:, 0]
+
+        study.mean(spender, share="1/1000")
+        return bool(study.mean(0, share="9/10") != 0.5)
+
+    answers = {
+        study_of(rows, rowwise=True, failure="1e-9").run(program, rehearse=False).value
+        for _ in range(3)
+    }
+    assert answers == {1}  # the budget is whole, whatever the rows are
+
+
+def test_a_row_cannot_publish() -> None:
+    rows = np.ones((50, 1))
+    study = study_of(rows, rowwise=True)
+
+    def leak(row: Any) -> Any:
+        if row[0, 0] == 1:  # not so on the public rows
+            study.publish(1)
+        return row[:, 0]
+
+    study.mean(leak)
+    assert study.publish(0) is study.release
+    with pytest.raises(ParameterError, match="closed"):
+        study.publish(0)
+
+
+class Greedy:
+    """A value that publishes when it is read."""
+
+    def __init__(self, study: Study) -> None:
+        self.study = study
+        self.releases: list[Any] = []
+
+    def __index__(self) -> int:
+        self.releases.append(self.study.publish(1))
+        return 1
+
+
+def test_a_value_cannot_publish_while_it_is_published() -> None:
+    study = study_of(np.ones((5, 1)))
+    greedy = Greedy(study)
+    release = study.publish(greedy)
+    assert greedy.releases == []
+    assert study.release is release
+
+
+def test_a_generator_is_no_program() -> None:
+    def program(study: Study) -> Any:
+        study.publish(0)
+        yield 1
+
+    with pytest.raises(ParameterError, match="plain function"):
+        study_of(np.ones((5, 1))).run(program)
+
+
+def test_a_gradient_cannot_publish_an_iterate() -> None:
+    study = Stage(line_data(50), Ball(2, 1), rounds=3)
+    seen: list[Any] = []
+
+    def gradient(theta: Any, rows: Any) -> Any:
+        if len(rows) > 7:  # not on the public rows of the trial
+            seen.append(study.publish(theta))
+        return rows[:, :2]
+
+    release = study.minimize(gradient)
+    assert seen == []
+    assert study.release is release
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_fork_inside_a_descent_publishes_nothing() -> None:
+    study = Stage(line_data(50), Ball(2, 1), rounds=3)
+    children: list[int] = []
+    parent = os.getpid()
+
+    def gradient(theta: Any, rows: Any) -> Any:
+        if len(rows) > 7 and not children and os.getpid() == parent:
+            children.append(os.fork())
+        return rows[:, :2]
+
+    try:
+        study.minimize(gradient)
+        published = True
+    except ParameterError:
+        published = False
+    if os.getpid() != parent:
+        os._exit(17 if published else 0)
+    assert published
+    assert os.waitstatus_to_exitcode(os.waitpid(children[0], 0)[1]) == 0
+
+
+def test_a_subclass_of_a_network_is_the_caller_s_word() -> None:
+    class Other(TanhNetwork):  # type: ignore[misc]
+        pass
+
+    rows = np.column_stack([np.zeros((20, 2)), np.zeros(20)])
+    other = Other(lower=(0, 0), upper=(1, 1))
+    study = Stage(rows, Ball(other.parameters, 1, center=other.start()), rounds=2)
+    assert study.minimize(other).certificate.status is Status.ASSERTED
+
+
+def test_a_network_refuses_other_columns() -> None:
+    network = TanhNetwork(lower=(0, 0), upper=(1, 1))
+    study = Stage(np.zeros((20, 4)), Ball(network.parameters, 1), rounds=2)
+    with pytest.raises(ParameterError, match="3 features"):
+        study.minimize(network)
+
+
+def test_a_bad_gradient_is_refused_before_data_is_read() -> None:
+    def failing(theta: Any, rows: Any) -> Any:
+        return 1 / 0
+
+    def centred(theta: Any, rows: Any) -> Any:
+        return (rows - rows.mean(axis=0))[:, :2]
+
+    for gradient, words in ((failing, "ZeroDivisionError"), (centred, "rows beside it")):
+        with pytest.raises(ParameterError, match=words):
+            Stage(line_data(50), Ball(2, 1)).minimize(gradient)
+
+
+def test_a_row_by_row_study_minimises_row_by_row() -> None:
+    sizes = set()
+
+    def gradient(theta: Any, rows: Any) -> Any:
+        sizes.add(len(rows))
+        return rows[:, :2]
+
+    study = Study(line_data(30), epsilon=1, publish=Ball(2, 1), rounds=2, rowwise=True)
+    assert study.minimize(gradient).certificate.status is Status.PROVEN
+    assert sizes == {1, 7}  # 7: the made-up rows of the trial
+
+
+def test_the_last_base_is_whole_beyond_64_bits() -> None:
+    for side in range(2, 30):
+        ball = Ball(3, 1)
+        spacing = Fraction(1, (1 << 63) + side * (1 << 59))
+        walk = Walk(ball=ball, sizes=StepSizes(count=2, first=1), unit=1.0)
+        walk.theta = np.array([0.9999999, -0.0004, 0.0])
+        walk._mean = np.array([3.0, -0.5, 0.2])  # outside: it has to be shrunk
+        walk._counted = 1
+        base = walk.base(spacing)
+        assert all(type(entry) is int for entry in base)
+        assert sum(entry**2 for entry in base) <= (ball.radius // spacing) ** 2
+
+
+def test_a_with_block_lets_no_warning_out() -> None:
+    study = study_of(np.ones((5, 1)))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with study as inside:
+            np.log(np.asarray(inside.mean(0)) - 1e6)
+            warnings.warn("hidden", stacklevel=1)
+    assert caught == []
+
+
+def test_ten_tenths_are_ten_questions() -> None:
+    study = study_of(np.ones((5, 1)), rounds=10)
+    answers = [float(study.mean(0, share=0.1)) for _ in range(10)]
+    assert 0.5 not in answers
+    assert float(study.mean(0, share=0.1)) == 0.5
+
+
+def test_errors_after_the_first_answer_do_not_quote_the_program() -> None:
+    study = study_of(np.ones((5, 1)))
+    secret = float(study.mean(0))
+
+    def failing(rows: Any) -> Any:
+        raise ValueError(secret)
+
+    with pytest.raises(ParameterError) as raised:
+        study.mean(failing)
+    assert str(secret) not in str(raised.value)
+
+
+def test_a_tiny_hidden_share_selects_without_raising() -> None:
+    study = study_of(np.ones((5, 2)), selects=True)
+    assert int(study.select([0, 1], share=hidden_array(1e-60))) == 0
+
+
+def test_named_columns_are_not_read_row_by_row() -> None:
+    rows, seen = np.ones((100, 2)), []
+
+    class Watched(ArraySource):  # type: ignore[misc]
+        def sum(self, function: Any, lattice: Any, *, rowwise: bool = False) -> Any:
+            seen.append(rowwise)
+            return super().sum(function, lattice, rowwise=rowwise)
+
+    study = study_of(Watched(rows), rowwise=True)
+    study.mean(0)
+    study.mean(lambda block: block[:, 0])
+    assert seen == [False, True]
+
+
+def test_bytes_and_single_precision_complex_change_no_other_row() -> None:
+    clean = next(iter(ArraySource(np.array([True, True, False, False])).blocks()))
+    mixed = next(iter(ArraySource(np.array([True, True, False, b"x"])).blocks()))
+    assert np.array_equal(clean[:3], mixed[:3])
+    column = np.array([1 + 0j, 2 + 1j], dtype=np.complex64)
+    assert np.isnan(next(iter(ArraySource(column).blocks()))[1, 0])
+
+
+def test_no_columns_and_no_function_are_named() -> None:
+    with pytest.raises(ParameterError, match="one column"):
+        study_of(np.zeros((5, 0)))
+    with pytest.raises(ParameterError, match="function of rows"):
+        study_of(np.zeros((5, 1))).mean(None)  # type: ignore[arg-type]
+
+
+def test_clip_beside_layers_is_refused() -> None:
+    study = Stage(line_data(50), Ball(2, 1))
+    with pytest.raises(ParameterError, match="layers"):
+        study.minimize(lambda theta, rows: rows[:, :2], clip=1, layers=[(2, 1)])
+
+
+def test_descents_in_a_program_are_hidden_too() -> None:
+    study = Study(line_data(100), epsilon=1, publish=Ball(2, 1), rounds=3)
+    release = study.run(lambda s: s.minimize(Logistic(), data_norm=1))
+    assert study.release is release
