@@ -286,7 +286,7 @@ class Recorder(Gradients):
         self.batches: list[tuple[int, ...]] = []
         self.thetas: list[Any] = []
 
-    def total(self, theta: Any, chosen: Any) -> Any:
+    def total(self, theta: Any, chosen: Any = None) -> Any:
         self.batches.append(() if chosen is None else tuple(sorted(chosen.tolist())))
         self.thetas.append(theta)
         return np.zeros(3, dtype=np.int64)

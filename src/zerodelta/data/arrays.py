@@ -52,8 +52,9 @@ class ArraySource(Source):
             self._rows = len(table)
         else:
             frame = _as_frame(data)
-            self._names = _chosen(columns, frame.columns)
-            self._parts = [_from_series(frame[name]) for name in self._names]
+            chosen = _chosen(columns, frame.columns)
+            self._names = tuple(str(name) for name in chosen)  # pandas numbers them by default
+            self._parts = [_from_series(frame.get_column(name)) for name in chosen]
             self._rows = len(frame)
         entries = max(1, _BLOCK_ENTRIES // max(1, len(self._names)))
         self._batch = entries if batch is None else as_count(batch, "batch", minimum=1)

@@ -36,7 +36,8 @@ from zerodelta.privacy.subsampling import subsampled_gaussian
 from zerodelta.privacy.threshold import safe_end
 from zerodelta.spaces import Ball
 from zerodelta.study.gradients import GradientFunction, Gradients, gradients_of
-from zerodelta.study.losses import Floats, Loss
+from zerodelta.study.examples import Floats
+from zerodelta.study.losses import Loss
 
 __all__ = [
     "Descent",

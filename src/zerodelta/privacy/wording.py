@@ -33,9 +33,9 @@ _STEPS = {
     "R2": "up to {rounds} hidden questions, chosen on the way, each an exact integer sum with "
     "exactly rounded Gaussian noise of variance (its l2 sensitivity)² / (its share of μ²); "
     "together μ² = {mu_squared} (lemma R2): Gaussian DP.",
-    "R2-zcdp": "up to {rounds} hidden questions, chosen on the way: exact integer sums with exactly "
-    "rounded Gaussian noise, and exponential-mechanism choices at ε²/8; together ρ = {rho} (lemma "
-    "R2): zCDP.",
+    "R2-zcdp": "up to {rounds} hidden questions, chosen on the way: exact integer sums with "
+    "exactly rounded Gaussian noise, and exponential-mechanism choices at ε²/8; together ρ = {rho} "
+    "(lemma R2): zCDP.",
     "K-norm": "K-norm noise of scale {scale} on integer sums that move by at most {sensitivity} in "
     "that norm (theorem R): pure DP.",
     "EM": "exponential mechanism (exact Gumbel argmax) of scale {scale}, scores moving by at most "

@@ -19,6 +19,7 @@ from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.release import Release
+from zerodelta.purify.plan import plan
 from zerodelta.spaces import Subsets
 from zerodelta.study.hidden import reveal
 from zerodelta.study.questions import Bounds, Rowwise
@@ -27,7 +28,7 @@ from zerodelta.tasks.feature_table import FeatureTable, Floats
 from zerodelta.tasks.stepwise import stepwise, stepwise_noise
 from zerodelta.tasks.subset_search import best_subset
 
-__all__ = ["Method", "select_features"]
+__all__ = ["Method", "predicted_noise", "select_features"]
 
 Method = Literal["auto", "gram", "stepwise"]
 
@@ -116,6 +117,30 @@ def select_features(
     else:
         found = study.run(lambda inside: question.search(inside, size))
     return replace(found, value=tuple(table.names[i] for i in found.value))
+
+
+def predicted_noise(
+    *, n: int, features: int, size: int, epsilon: Rational, failure: Rational = Fraction(1, 100)
+) -> dict[str, float]:
+    """Return the noise of both methods, for features and target bounded by [-1, 1].
+
+    It is the largest to expect in the covariance of a feature with what is left of the target.
+
+    >>> noise = predicted_noise(n=10_000, features=20, size=3, epsilon=1)
+    >>> sorted(noise)
+    ['gram', 'stepwise']
+    """
+    # rows that take no memory: only their number and that of the columns is looked at
+    rows = np.broadcast_to(np.zeros(1), (as_count(n, "n", minimum=1), features + 1))
+    table = FeatureTable.of(
+        rows, target=-1, features=None, bounds=(-1, 1), data_norm=None, target_bounds=(-1, 1)
+    )
+    exact = as_positive(epsilon, "epsilon")
+    made = plan(Subsets(of=features, size=size), epsilon=exact, failure=failure)
+    return {
+        "gram": _Gram.of(table, math.sqrt(made.calibration.mu_squared)).noise,
+        "stepwise": stepwise_noise(table, size, exact),
+    }
 
 
 @final

@@ -92,6 +92,7 @@ def select_model(
             probe=np.asarray(probe, dtype=np.float64),
             rowwise=rowwise,
             lattice=box_lattice(bounds),
+            quiet=False,  # nothing is hidden yet
         )
         return _by_permute_and_flip(source, names, question, epsilon, rowwise, tape)
     ours = all(type(model) in (NetworkModel, LinearModel) for model in models)  # so: proven
