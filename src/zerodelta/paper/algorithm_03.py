@@ -35,8 +35,8 @@ from zerodelta.privacy.step import Step
 from zerodelta.privacy.subsampling import subsampled_gaussian
 from zerodelta.privacy.threshold import safe_end
 from zerodelta.spaces import Ball
-from zerodelta.study.gradients import GradientFunction, Gradients, gradients_of
 from zerodelta.study.examples import Floats
+from zerodelta.study.gradients import GradientFunction, Gradients, gradients_of
 from zerodelta.study.losses import Loss
 
 __all__ = [

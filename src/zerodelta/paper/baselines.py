@@ -23,8 +23,8 @@ from zerodelta.privacy.issue import issue
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.spaces import Ball
-from zerodelta.study.gradients import GradientFunction, LinearGradients, gradients_of
 from zerodelta.study.examples import Floats
+from zerodelta.study.gradients import GradientFunction, LinearGradients, gradients_of
 from zerodelta.study.losses import Loss
 
 __all__ = ["exponential_mechanism_on_grid", "grid_points", "laplace_noisy_descent", "laplace_steps"]
