@@ -130,7 +130,7 @@ __all__ = [
 ]
 
 
-_PACKAGES = ("audit", "data", "lower_bounds", "mechanisms", "paper")
+_PACKAGES = ("audit", "data", "lower_bounds", "mechanisms", "paper", "sklearn")
 
 
 def __getattr__(name: str) -> Any:

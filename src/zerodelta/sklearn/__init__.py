@@ -1,1 +1,22 @@
-"""Estimators with scikit-learn's interface."""
+"""Estimators with scikit-learn's interface: ``fit`` is one pure release.
+
+A certificate covers one ``fit`` on given rows with public parameters. It does not cover what looks
+at rows elsewhere: the scores and the choice of a `GridSearchCV`, or a `StandardScaler` fitted on
+the rows; use `zerodelta.select_model` and `BoundedScaler` instead.
+"""
+
+from zerodelta.sklearn.bounded_scaler import BoundedScaler
+from zerodelta.sklearn.kmeans import KMeans
+from zerodelta.sklearn.linear_regression import LinearRegression
+from zerodelta.sklearn.logistic_regression import LogisticRegression
+from zerodelta.sklearn.mlp_classifier import MLPClassifier
+from zerodelta.sklearn.sparse_regression import SparseRegression
+
+__all__ = [
+    "BoundedScaler",
+    "KMeans",
+    "LinearRegression",
+    "LogisticRegression",
+    "MLPClassifier",
+    "SparseRegression",
+]

@@ -1,0 +1,90 @@
+"""`KMeans`: centres of clusters by the best pure route; no labels, no inertia."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+
+from zerodelta.exact.rational import Rational
+from zerodelta.sklearn.column_bounds import ColumnBounds
+from zerodelta.sklearn.reading import Floats, accepting_any_value, read_rows, rows_to_predict
+from zerodelta.tasks.kmeans import kmeans
+
+__all__ = ["KMeans"]
+
+
+@final
+class KMeans(BaseEstimator):  # type: ignore[misc]
+    """k-means centres under pure ε-DP.
+
+    There is no `labels_`, `inertia_`, `n_iter_` or ``fit_predict``: they would show rows.
+
+    **Releases**: `cluster_centers_`, which is `release_.value`, and `certificate_`.
+    **Neighbors**: replace-one; the number of rows is public.
+    **Guarantee**: one ``fit`` is pure ε-DP, `proven`. Scores and predictions of rows, a
+    `GridSearchCV` over them and a transformer fitted on the rows are not covered: see
+    `zerodelta.select_model` and `BoundedScaler`.
+    **Public**: all parameters and the shape of X. Rows are clipped to `bounds`, a pair of numbers
+    or of one for each column; rows with a NaN count as nothing, and predictions take a NaN for the
+    middle of its bounds. `method`: what `zerodelta.kmeans` accepts.
+    **Error**: `release_.error` forecasts (inertia / best inertia) - 1 for compact clusters.
+
+    >>> rng = np.random.default_rng(7)
+    >>> X = np.concatenate([rng.normal(c, 0.3, size=(5000, 2)) for c in ([2, 2], [7, 8])])
+    >>> model = KMeans(n_clusters=2, epsilon=1, bounds=(0, 10)).fit(X)
+    >>> model.predict([[2, 3], [9, 9]])
+    array([0, 1])
+    """
+
+    def __init__(
+        self,
+        *,
+        n_clusters: int = 8,
+        epsilon: Rational = 1,
+        bounds: Any = None,
+        method: str = "auto",
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.epsilon = epsilon
+        self.bounds = bounds
+        self.method = method
+
+    def fit(self, X: Any, y: Any = None) -> KMeans:  # noqa: N803
+        """Publish centres; this is the one release that the certificate is about."""
+        rows = read_rows(self, X)
+        bounds = ColumnBounds.of(self.bounds, columns=rows.shape[1])
+        release = kmeans(
+            rows,
+            clusters=self.n_clusters,
+            epsilon=self.epsilon,
+            bounds=(bounds.lower, bounds.upper),
+            method=self.method,
+        )
+        self._bounds = bounds
+        self.cluster_centers_ = release.value
+        self.release_, self.certificate_ = release, release.certificate
+        return self
+
+    def predict(self, X: Any) -> npt.NDArray[np.int64]:  # noqa: N803
+        """Return the number of the nearest centre."""
+        nearest: npt.NDArray[np.int64] = self._squares(X).argmin(axis=1)
+        return nearest
+
+    def score(self, X: Any, y: Any = None) -> float:  # noqa: N803
+        """Return minus the inertia of these rows; it is not private."""
+        return -float(self._squares(X).min(axis=1).sum())
+
+    def _squares(self, X: Any) -> Floats:  # noqa: N803
+        """Return the squared distances of rows, clipped to the bounds, to all centres."""
+        given = rows_to_predict(self, X)
+        rows = np.where(np.isnan(given), self._bounds.middle, self._bounds.clipped(given))
+        squares = np.empty((len(rows), len(self.cluster_centers_)))
+        for place, centre in enumerate(self.cluster_centers_):
+            squares[:, place] = ((rows - centre) ** 2).sum(axis=1)
+        return squares
+
+    def __sklearn_tags__(self) -> Any:
+        return accepting_any_value(super().__sklearn_tags__())

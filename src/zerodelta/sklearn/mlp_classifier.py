@@ -1,0 +1,100 @@
+"""`MLPClassifier`: a small network of tanh units, trained by purified descent (theory C1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+
+from zerodelta.exact.rational import Rational, as_count
+from zerodelta.sklearn.classification import PrivateClassifier, sorted_classes
+from zerodelta.sklearn.column_bounds import ColumnBounds
+from zerodelta.sklearn.reading import Floats, as_floats, read_examples, rows_to_predict
+from zerodelta.spaces import Ball
+from zerodelta.study.study import Study
+from zerodelta.study.tanh_network import TanhNetwork
+from zerodelta.tasks.regression.reading import read_classes
+
+__all__ = ["MLPClassifier"]
+
+
+@final
+class MLPClassifier(PrivateClassifier):
+    """One hidden layer of tanh units, for two or more public classes, under pure ε-DP.
+
+    For few features and curved boundaries: every parameter is published, and costs noise. Where a
+    plane will do, `LogisticRegression` is better.
+
+    **Releases**: the parameters, `release_.value`, of `network_`, and `certificate_`; no loss, no
+    number of rounds that depends on rows.
+    **Neighbors**: replace-one; the number of rows is public.
+    **Guarantee**: one ``fit`` is pure ε-DP, `proven`: hidden Gaussian rounds of descent, and one
+    point of a ball published (theory R2, B2 or S2). Scores and predictions of rows, a
+    `GridSearchCV` over them and a transformer fitted on the rows are not covered: see
+    `zerodelta.select_model` and `BoundedScaler`.
+    **Public**: all parameters and the shape of X. Features are clipped to `bounds`, a pair of
+    numbers or of one for each column. `classes` lists all labels that can occur. Rows with a NaN,
+    or with a label that is no class, count as nothing; predictions take a NaN for the middle of its
+    bounds. `hidden_units`, `rounds` and `radius`, how far from its public start the network may go,
+    rarely need a change.
+    **Error**: `release_.error` forecasts the noise of the parameters (l2), not the accuracy.
+
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(4000, 2))
+    >>> y = X[:, 0] * X[:, 1] > 0
+    >>> model = MLPClassifier(epsilon=2, bounds=(-1, 1), classes=[False, True]).fit(X, y)
+    >>> model.score(X, y) > 0.7, model.certificate_.status.value
+    (True, 'proven')
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Rational = 1,
+        bounds: Any = None,
+        classes: Sequence[Any] | None = None,
+        hidden_units: int = 8,
+        rounds: int = 100,
+        radius: Rational = 2.5,
+    ) -> None:
+        self.epsilon = epsilon
+        self.bounds = bounds
+        self.classes = classes
+        self.hidden_units = hidden_units
+        self.rounds = rounds
+        self.radius = radius
+
+    def fit(self, X: Any, y: Any) -> MLPClassifier:  # noqa: N803
+        """Publish a network; this is the one release that the certificate is about."""
+        known = sorted_classes(self.classes)
+        rows, labels = read_examples(self, X, y)
+        bounds = ColumnBounds.of(self.bounds, columns=rows.shape[1])
+        network = TanhNetwork(
+            lower=tuple(bounds.lower.tolist()),
+            upper=tuple(bounds.upper.tolist()),
+            classes=tuple(range(len(known))),
+            units=as_count(self.hidden_units, "hidden_units", minimum=1),
+        )
+        places = read_classes(labels, known, len(rows))  # -1, no class, for any other label
+        study = Study(
+            np.column_stack([as_floats(rows), places]),
+            epsilon=self.epsilon,
+            publish=Ball(network.parameters, self.radius, center=network.start()),
+            rounds=as_count(self.rounds, "rounds", minimum=1),
+            failure=min(Fraction(1, 100), Fraction(10, len(rows))),
+        )
+        self.release_ = study.minimize(network)
+        self.certificate_, self.network_ = self.release_.certificate, network
+        self._publish_classes(known)
+        return self
+
+    def decision_function(self, X: Any) -> Floats:  # noqa: N803
+        """Return the log-odds of the second class, or one logit for each class."""
+        rows = rows_to_predict(self, X)
+        ends = np.array(self.network_.lower), np.array(self.network_.upper)
+        bounds = ColumnBounds.of(ends, columns=rows.shape[1])
+        filled = np.where(np.isnan(rows), bounds.middle, rows)
+        logits = self.network_.logits(self.release_.value, filled)
+        return logits[:, 0] if len(self.classes_) == 2 else logits

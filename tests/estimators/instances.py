@@ -1,0 +1,65 @@
+"""Each estimator with the public inputs that scikit-learn's checks and our tests need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any
+
+import numpy as np
+import pytest
+
+from zerodelta.exact import bits
+from zerodelta.exact.bits import ReplayBits
+from zerodelta.sklearn import (
+    BoundedScaler,
+    KMeans,
+    LinearRegression,
+    LogisticRegression,
+    MLPClassifier,
+    SparseRegression,
+)
+
+REGRESSORS: list[Any] = [
+    LinearRegression(data_norm=10, bounds_y=(-100, 100)),
+    SparseRegression(bounds=(-10, 10), bounds_y=(-100, 100)),
+]
+CLASSIFIERS: list[Any] = [
+    LogisticRegression(data_norm=10, classes=[0, 1]),
+    LogisticRegression(data_norm=10, classes=[0, 1, 2]),
+    MLPClassifier(bounds=(-10, 10), classes=[0, 1], rounds=5, hidden_units=2),
+    MLPClassifier(bounds=(-10, 10), classes=[0, 1, 2], rounds=5, hidden_units=2),
+]
+PRIVATE: list[Any] = [*REGRESSORS, *CLASSIFIERS, KMeans(n_clusters=3, bounds=(-10, 10))]
+ALL: list[Any] = [*PRIVATE, BoundedScaler(bounds=(-10, 10))]
+
+
+def name(estimator: Any) -> str:
+    classes = getattr(estimator, "classes", None)
+    return type(estimator).__name__ + (f"-{len(classes)}" if classes else "")
+
+
+def examples(rows: int = 12) -> tuple[Any, Any]:
+    rng = np.random.default_rng(5)
+    return rng.normal(size=(rows, 3)), rng.integers(0, 3, size=rows).astype(float)
+
+
+@contextmanager
+def same_noise_in_every_fit() -> Iterator[None]:
+    """Replay the same bits from the start of each fit: whatever still differs is not noise."""
+    tape = [ReplayBits("a fit")]
+
+    def restarting(fit: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(fit)
+        def fitted(*args: Any, **kwargs: Any) -> Any:
+            tape[0] = ReplayBits("a fit")
+            return fit(*args, **kwargs)
+
+        return fitted
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bits, "_system_bytes", lambda count: tape[0].read(count))
+        for kind in {type(estimator) for estimator in PRIVATE}:
+            patch.setattr(kind, "fit", restarting(kind.fit))
+        yield

@@ -1,0 +1,444 @@
+"""What a user of the estimators relies on, and what a certificate of theirs rests on."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+import subprocess
+import sys
+import warnings
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.base import ClusterMixin, clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+
+import zerodelta.sklearn as estimators
+from estimators.instances import (
+    ALL,
+    CLASSIFIERS,
+    PRIVATE,
+    REGRESSORS,
+    examples,
+    name,
+    same_noise_in_every_fit,
+)
+from zerodelta.errors import ParameterError
+from zerodelta.privacy.verify import verify
+from zerodelta.sklearn import (
+    BoundedScaler,
+    KMeans,
+    LinearRegression,
+    LogisticRegression,
+    MLPClassifier,
+    SparseRegression,
+)
+
+every = pytest.mark.parametrize("estimator", ALL, ids=name)
+private = pytest.mark.parametrize("estimator", PRIVATE, ids=name)
+classifiers = pytest.mark.parametrize("estimator", CLASSIFIERS, ids=name)
+regressors = pytest.mark.parametrize("estimator", REGRESSORS, ids=name)
+
+NAN, INF = float("nan"), float("inf")
+ENTRIES: list[Any] = [NAN, INF, -INF, 1e308, "text", None, {"a": 1}, [1, 2], 2j, b"\xff", object()]
+
+
+def published(estimator: Any) -> Any:
+    """Return the published numbers."""
+    value = estimator.release_.value
+    if hasattr(value, "coefficients"):
+        return np.append(value.coefficients, value.intercept)
+    return np.ravel(value)
+
+
+def fit_alike(estimator: Any, *data: tuple[Any, Any]) -> list[Any]:
+    with same_noise_in_every_fit():
+        return [published(clone(estimator).fit(*part)) for part in data]
+
+
+# -- public inputs ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("estimator", "missing"),
+    [
+        (LinearRegression(data_norm=1), "bounds_y"),
+        (LinearRegression(bounds_y=(0, 1)), "data_norm"),
+        (SparseRegression(bounds=(0, 1)), "bounds_y"),
+        (SparseRegression(bounds_y=(0, 1)), "bounds"),
+        (LogisticRegression(data_norm=1), "classes"),
+        (LogisticRegression(classes=[0, 1]), "data_norm"),
+        (MLPClassifier(bounds=(0, 1)), "classes"),
+        (MLPClassifier(classes=[0, 1]), "bounds"),
+        (KMeans(), "bounds"),
+        (BoundedScaler(), "bounds"),
+    ],
+)
+def test_a_missing_public_input_is_refused_with_the_remedy(estimator: Any, missing: str) -> None:
+    with pytest.raises(ParameterError, match=f"^{missing} = None: .*pass {missing}="):
+        estimator.fit(*examples())
+
+
+@every
+def test_parameters_are_keywords_stored_untouched(estimator: Any) -> None:
+    parameters = inspect.signature(type(estimator)).parameters
+    assert all(p.kind is inspect.Parameter.KEYWORD_ONLY for p in parameters.values())
+    odd = {key: object() for key in parameters}
+    made = type(estimator)(**odd)
+    assert all(getattr(made, key) is odd[key] for key in odd)
+
+
+@pytest.mark.parametrize("classes", [[0], [1, 1], "ab", [0, "a"], [1, 1.0], [[0], [1]]])
+def test_malformed_classes_are_refused(classes: Any) -> None:
+    with pytest.raises(ParameterError, match="classes"):
+        LogisticRegression(data_norm=1, classes=classes).fit(*examples())
+
+
+@private
+def test_an_unknown_method_or_a_bad_epsilon_is_refused(estimator: Any) -> None:
+    with pytest.raises(ParameterError, match="epsilon"):
+        clone(estimator).set_params(epsilon=-1).fit(*examples())
+    if "method" in estimator.get_params():
+        with pytest.raises(ParameterError, match="method"):
+            clone(estimator).set_params(method="the best").fit(*examples())
+
+
+@every
+def test_no_rows_are_refused_and_one_row_is_enough(estimator: Any) -> None:
+    rows, y = examples(1)
+    clone(estimator).fit(rows, y)
+    with pytest.raises(ValueError, match=r"0 sample\(s\)"):
+        clone(estimator).fit(rows[:0], y[:0])
+
+
+@every
+def test_sparse_rows_are_refused(estimator: Any) -> None:
+    rows, y = examples()
+    with pytest.raises(ParameterError, match="sparse"):
+        clone(estimator).fit(csr_array(rows), y)
+
+
+# -- values ----------------------------------------------------------------------------------------
+
+
+@every
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: type(entry).__name__)
+def test_no_value_raises_warns_or_shows_in_the_certificate(estimator: Any, entry: Any) -> None:
+    rows, y = examples()
+    spoiled, labels = rows.astype(object), y.astype(object)
+    spoiled[3, 1] = entry
+    labels[5] = entry
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = clone(estimator).fit(spoiled, labels)
+        for method in ("predict", "predict_proba", "decision_function", "transform"):
+            if hasattr(found, method):
+                result = getattr(found, method)(spoiled)
+                assert method == "transform" or np.isfinite(result).all()
+    if hasattr(found, "certificate_"):
+        assert found.certificate_.digest == clone(estimator).fit(rows, y).certificate_.digest
+
+
+@every
+@pytest.mark.parametrize("kind", ["list", "complex", "text", "masked", "float16", "bool"])
+def test_no_kind_of_array_raises(estimator: Any, kind: str) -> None:
+    rows, y = examples()
+    given: Any = {
+        "list": rows.tolist(),
+        "complex": rows + 1j,
+        "text": rows.astype(str),
+        "masked": np.ma.masked_array(rows, mask=rows > 1),
+        "float16": rows.astype(np.float16),
+        "bool": rows > 0,
+    }[kind]
+    found = clone(estimator).fit(given, y)
+    assert found.n_features_in_ == 3
+
+
+@private
+def test_messages_about_shape_show_no_row(estimator: Any) -> None:
+    with pytest.raises(ValueError, match="2D array") as caught:
+        clone(estimator).fit(np.full(4, 77.25), np.zeros(4))
+    assert "77.25" not in str(caught.value)
+
+
+@private
+def test_a_row_with_a_nan_counts_as_nothing(estimator: Any) -> None:
+    rows, y = examples()
+    first, second = rows.copy(), rows.copy()
+    first[4], second[4] = [NAN, 1, 2], [5, NAN, -3]
+    one, two, whole = fit_alike(estimator, (first, y), (second, y), (rows, y))
+    np.testing.assert_array_equal(one, two)
+    if isinstance(estimator, (LinearRegression, LogisticRegression)):  # the others may round it off
+        assert (one != whole).any()
+
+
+@classifiers
+@pytest.mark.parametrize("stray", [7, "other", NAN, None, 0.5])
+def test_a_label_outside_the_classes_counts_as_nothing(estimator: Any, stray: Any) -> None:
+    rows, y = examples()
+    labels = y.astype(object)
+    labels[4] = stray
+    spoiled = rows.copy()
+    spoiled[4] = NAN
+    one, two = fit_alike(estimator, (rows, labels), (spoiled, y))
+    np.testing.assert_array_equal(one, two)
+
+
+@regressors
+def test_targets_are_cut_to_their_bounds(estimator: Any) -> None:
+    rows, y = examples()
+    beyond, at = y.copy(), y.copy()
+    beyond[2], at[2] = 1e9, 100
+    one, two = fit_alike(estimator, (rows, beyond), (rows, at))
+    np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("estimator", [e for e in PRIVATE if "bounds" in e.get_params()], ids=name)
+def test_rows_are_clipped_to_their_bounds(estimator: Any) -> None:
+    rows, y = examples()
+    beyond, at = rows.copy(), rows.copy()
+    beyond[2, 0], at[2, 0] = INF, 10
+    beyond[3, 1], at[3, 1] = -500, -10
+    one, two = fit_alike(estimator, (beyond, y), (at, y))
+    np.testing.assert_array_equal(one, two)
+
+
+# -- what is published -----------------------------------------------------------------------------
+
+
+@private
+def test_a_fit_publishes_a_verified_certificate_for_its_epsilon(estimator: Any) -> None:
+    found = clone(estimator).set_params(epsilon="1/3").fit(*examples())
+    assert verify(found.certificate_)
+    assert found.certificate_ is found.release_.certificate
+    assert found.certificate_.claim.exact_epsilon == Fraction(1, 3)
+    assert found.certificate_.status.value == "proven"
+
+
+@private
+def test_nothing_else_is_published(estimator: Any) -> None:
+    found = clone(estimator).fit(*examples())
+    learnt = {key for key in vars(found) if key.endswith("_")}
+    assert learnt <= {
+        "coef_",
+        "intercept_",
+        "classes_",
+        "cluster_centers_",
+        "network_",
+        "certificate_",
+        "release_",
+        "n_features_in_",
+    }
+    for shown in ("loss_", "n_iter_", "labels_", "inertia_", "fit_predict", "fit_transform"):
+        assert not hasattr(found, shown)
+    assert not isinstance(found, ClusterMixin)
+
+
+@private
+def test_a_fitted_estimator_survives_pickling_and_copying(estimator: Any) -> None:
+    rows, y = examples()
+    found = clone(estimator).fit(rows, y)
+    for twin in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
+        assert verify(twin.certificate_)
+        np.testing.assert_array_equal(twin.predict(rows), found.predict(rows))
+
+
+@private
+def test_the_docstring_says_what_is_not_private(estimator: Any) -> None:
+    text = " ".join(str(type(estimator).__doc__).split())
+    for word in ("**Releases**", "**Neighbors**", "**Guarantee**", "**Public**", "**Error**"):
+        assert word in text
+    assert "a transformer fitted on the rows are not covered" in text
+    assert "`GridSearchCV`" in text
+    assert "`zerodelta.select_model` and `BoundedScaler`" in text
+
+
+# -- predictions -----------------------------------------------------------------------------------
+
+
+@classifiers
+def test_scores_probabilities_and_labels_agree(estimator: Any) -> None:
+    rows, y = examples(40)
+    found = clone(estimator).fit(rows, y)
+    scores, chances, labels = (
+        found.decision_function(rows),
+        found.predict_proba(rows),
+        found.predict(rows),
+    )
+    count = len(estimator.classes)
+    assert scores.shape == ((40,) if count == 2 else (40, count))
+    assert chances.shape == (40, count)
+    np.testing.assert_allclose(chances.sum(axis=1), 1)
+    np.testing.assert_array_equal(labels, found.classes_[chances.argmax(axis=1)])
+    np.testing.assert_allclose(found.predict_log_proba(rows), np.log(chances), atol=1e-9)
+    ranked = scores if count > 2 else np.column_stack([np.zeros(40), scores])
+    np.testing.assert_array_equal(ranked.argmax(axis=1), chances.argmax(axis=1))
+    assert found.score(rows, y) == pytest.approx((labels == y).mean())
+
+
+@pytest.mark.parametrize("kind", [LogisticRegression, MLPClassifier])
+@pytest.mark.parametrize("classes", [["yes", "no"], ["b", "c", "a"]])
+def test_texts_are_classes_in_the_order_of_scikit_learn(kind: Any, classes: list[str]) -> None:
+    rows, _ = examples(200)
+    y = np.array(classes)[np.arange(200) % len(classes)]
+    bound = {"data_norm": 10} if kind is LogisticRegression else {"bounds": (-10, 10)}
+    found = kind(classes=classes, **bound).fit(rows, y)
+    assert found.classes_.tolist() == sorted(classes)
+    assert set(found.predict(rows)) <= set(classes)
+
+
+def test_the_second_class_is_the_positive_one_whatever_the_order_given() -> None:
+    rows = np.linspace(-1, 1, 4000).reshape(-1, 1)
+    y = np.where(rows[:, 0] > 0, "up", "down")
+    for classes in (["up", "down"], ["down", "up"]):
+        found = LogisticRegression(epsilon=5, data_norm=1, classes=classes).fit(rows, y)
+        assert found.classes_.tolist() == ["down", "up"]
+        assert found.coef_[0, 0] > 0
+        assert found.score(rows, y) > 0.95
+
+
+@regressors
+def test_regressors_predict_what_their_coefficients_say(estimator: Any) -> None:
+    rows, y = examples(40)
+    found = clone(estimator).fit(rows, y)
+    assert found.coef_.shape == (3,)
+    np.testing.assert_allclose(found.predict(rows), rows @ found.coef_ + found.intercept_)
+    model = found.release_.value
+    np.testing.assert_allclose(model.decision(rows)[:, 0], found.predict(rows))
+
+
+@regressors
+def test_without_an_intercept_a_centred_target_is_0_at_0(estimator: Any) -> None:
+    found = clone(estimator).set_params(fit_intercept=False).fit(*examples(40))
+    assert found.intercept_ == 0
+
+
+def test_sparse_regression_does_not_depend_on_units() -> None:
+    rng = np.random.default_rng(1)
+    rows = rng.uniform(0, 1, size=(400, 5))
+    y = rng.uniform(0, 1, size=400)
+    with same_noise_in_every_fit():
+        one = SparseRegression(bounds=(0, 1), bounds_y=(0, 1)).fit(rows, y).predict(rows)
+        model = SparseRegression(bounds=(-4, 4), bounds_y=(2, 10)).fit(8 * rows - 4, 8 * y + 2)
+    np.testing.assert_allclose((model.predict(8 * rows - 4) - 2) / 8, one, atol=1e-12)
+
+
+def test_few_of_many_features_are_found() -> None:
+    rng = np.random.default_rng(2)
+    rows = rng.uniform(-1, 1, size=(5000, 60))
+    y = 0.6 * rows[:, 7] - 0.3 * rows[:, 41]
+    found = SparseRegression(epsilon=2, bounds=(-1, 1), bounds_y=(-1, 1)).fit(rows, y)
+    assert set(np.argsort(-abs(found.coef_))[:2]) == {7, 41}
+    assert found.score(rows, y) > 0.7
+
+
+def test_linear_regression_takes_every_method_by_name() -> None:
+    rows, y = examples(50)
+    digests = {
+        LinearRegression(data_norm=5, bounds_y=(0, 2), method=method)
+        .fit(rows, y)
+        .certificate_.digest
+        for method in ("huber", "statistics", "adassp", "descent")
+    }
+    assert len(digests) == 4
+
+
+@pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2]])
+def test_logistic_regression_takes_every_method_by_name(classes: list[int]) -> None:
+    x = np.linspace(-1, 1, 6000).reshape(-1, 1)
+    y = np.digitize(x[:, 0], [0] if len(classes) == 2 else [-0.4, 0.4])
+    digests = set()
+    for method in ("objective", "descent"):
+        model = LogisticRegression(epsilon=5, data_norm=1, classes=classes, method=method)
+        assert model.fit(x, y).score(x, y) > 0.6
+        assert verify(model.certificate_)
+        digests.add(model.certificate_.digest)
+    assert len(digests) == 2
+    rng = np.random.default_rng(6)
+    spoiled, labels = x.copy(), y.astype(object)
+    spoiled[rng.integers(6000, size=50)], labels[rng.integers(6000, size=50)] = NAN, "other"
+    assert model.fit(spoiled, labels).certificate_.digest in digests
+
+
+def test_nearest_centres_and_minus_the_inertia() -> None:
+    rows = np.repeat([[1.0, 1.0], [8.0, 9.0]], 3000, axis=0)
+    found = KMeans(n_clusters=2, epsilon=2, bounds=(0, 10)).fit(rows)
+    squares = ((rows[:, None, :] - found.cluster_centers_) ** 2).sum(axis=2)
+    np.testing.assert_array_equal(found.predict(rows), squares.argmin(axis=1))
+    assert found.score(rows) == pytest.approx(-squares.min(axis=1).sum())
+    assert sorted(set(found.predict(rows))) == [0, 1]
+
+
+@private
+def test_predictions_of_a_row_depend_on_that_row_only(estimator: Any) -> None:
+    rows, y = examples(40)
+    found = clone(estimator).fit(rows, y)
+    for method in ("predict", "decision_function", "predict_proba"):
+        if hasattr(found, method):
+            call = getattr(found, method)
+            alone = np.concatenate([call(row[None]) for row in rows])
+            np.testing.assert_allclose(alone, call(rows), atol=1e-12)
+
+
+@private
+def test_another_number_of_columns_is_refused_in_predictions(estimator: Any) -> None:
+    found = clone(estimator).fit(*examples())
+    with pytest.raises(ValueError, match="expecting 3 features"):
+        found.predict(np.zeros((2, 4)))
+
+
+# -- around them -----------------------------------------------------------------------------------
+
+
+def test_bounded_scaler_maps_bounds_to_the_cube_row_by_row() -> None:
+    scaler = BoundedScaler(bounds=([0, -5, 1], [10, 5, 2]))
+    rows = np.array([[0, -5, 1], [10, 5, 2], [5, 0, 1.5], [99, -INF, NAN]])
+    expected = np.array([[-1, -1, -1], [1, 1, 1], [0, 0, 0], [1, -1, NAN]])
+    np.testing.assert_array_equal(scaler.fit_transform(rows), expected)
+    np.testing.assert_array_equal(BoundedScaler(bounds=scaler.bounds).transform(rows), expected)
+    np.testing.assert_array_equal([scaler.transform([row])[0] for row in rows], expected)
+    assert not any(isinstance(kept, np.ndarray) for kept in vars(scaler).values())
+
+
+@pytest.mark.parametrize("columns", [1, 3, 50])
+def test_bounded_scaler_fits_rows_into_a_ball(columns: int) -> None:
+    rows = np.random.default_rng(3).normal(size=(100, columns)) * 100
+    scaled = BoundedScaler(bounds=(-1, 1), data_norm="1/2").fit_transform(rows)
+    assert np.linalg.norm(scaled, axis=1).max() == pytest.approx(0.5)
+
+
+def test_bounded_scaler_gives_its_columns_the_names_they_had() -> None:
+    scaler = BoundedScaler(bounds=(0, 1)).fit(np.zeros((2, 3)))
+    assert scaler.get_feature_names_out(["a", "b", "c"]).tolist() == ["a", "b", "c"]
+
+
+def test_pipelines_and_searches_run() -> None:
+    rows = np.random.default_rng(4).uniform(0, 10, size=(600, 2))
+    y = np.where(rows[:, 0] > 5, "high", "low")
+    pipeline = make_pipeline(
+        BoundedScaler(bounds=(0, 10), data_norm=1),
+        LogisticRegression(epsilon=5, data_norm=1, classes=["low", "high"]),
+    )
+    assert pipeline.fit(rows, y).score(rows, y) > 0.8
+    assert verify(pipeline[-1].certificate_)
+    grid = {"logisticregression__epsilon": [1, "1/2", Fraction(3)]}
+    for scoring in ("accuracy", "roc_auc", "neg_log_loss"):
+        search = GridSearchCV(pipeline, grid, cv=2, scoring=scoring, error_score="raise")
+        search.fit(rows, y)
+        assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert len(cross_val_score(KMeans(n_clusters=2, bounds=(0, 10)), rows, cv=3)) == 3
+
+
+def test_the_estimators_are_what_the_package_lists() -> None:
+    assert set(estimators.__all__) == {type(estimator).__name__ for estimator in ALL}
+
+
+def test_importing_zerodelta_does_not_import_scikit_learn() -> None:
+    code = "import sys, zerodelta; assert 'sklearn' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
