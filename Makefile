@@ -18,7 +18,7 @@ $(READY): pyproject.toml
 	@touch $@
 
 demo: env ## the main job, end to end
-	$(BIN)/python examples/private_histogram.py
+	$(BIN)/zerodelta demo
 
 test: env ## all tests but the long statistical ones
 	$(BIN)/python -m pytest -n auto -m 'not slow'

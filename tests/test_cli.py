@@ -136,3 +136,12 @@ print([name for name in sys.modules if name.startswith(("zerodelta.purify", "zer
 def test_the_samplers_named_above_exist() -> None:
     home = Path(zd.__file__).parent / "exact"
     assert all((home / f"{name}.py").exists() for name in SAMPLERS)
+
+
+def test_the_demonstration_publishes_two_verified_releases_and_a_picture(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    code, output = run(tmp_path / "features.json", tmp_path / "model.json")
+    assert code == 0
+    assert output.count("pure differential privacy, ε = 1, δ = 0: proven") == 2
+    assert (tmp_path / "model.svg").read_text(encoding="utf-8").startswith("<?xml")

@@ -61,6 +61,18 @@ def reproduce(
     _print(f"wrote {run(out, quick=quick)}", to_errors=False)
 
 
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Where to write; made if missing.")] = Path(
+        "demo-output"
+    ),
+) -> None:
+    """Select features and fit a model on real data, pure ε-DP; check both certificates."""
+    from zerodelta.cli.demo import run  # here, so that other commands start faster
+
+    _print(f"wrote {run(out)}", to_errors=False)
+
+
 def _print(text: str, *, to_errors: bool) -> None:
     """Print as it is, without Rich's markup; what the terminal cannot show becomes "?"."""
     encoding = (sys.stderr if to_errors else sys.stdout).encoding or "utf-8"
