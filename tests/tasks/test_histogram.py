@@ -221,3 +221,11 @@ def test_public_inputs_are_asked_for() -> None:
         with pytest.raises(zd.ParameterError, match=rf"^{name} = "):
             histogram([1], **{"universe": 5, "epsilon": 1, **wrong})
     assert histogram([], universe=3, epsilon=1).value.shape == (3,)
+
+
+def test_counts_far_beyond_64_bits_never_raise() -> None:
+    for _ in range(30):
+        release = histogram(
+            [0, 1], universe=list(range(40)), epsilon="3e-18", unknown=0, method="laplace"
+        )
+        assert sum(release.value.tolist()) == 2

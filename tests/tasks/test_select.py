@@ -150,3 +150,19 @@ def test_public_inputs_are_asked_for() -> None:
         select([], sensitivity=1, epsilon=1)
     with pytest.raises(zd.ParameterError, match="at least one row"):
         select(np.ones((0, 2)), bounds=(0, 1), epsilon=1)
+
+
+def test_a_monotone_choice_says_so() -> None:
+    for monotone in (False, True):
+        release = select([3, 1], sensitivity=1, epsilon=1, monotone=monotone)
+        told = any("same direction" in line for line in release.certificate.assumed)
+        assert told is monotone
+
+
+def test_scores_that_warn_or_exit_count_as_zero() -> None:
+    class Exit:
+        def __float__(self) -> float:
+            raise SystemExit
+
+    release = select([np.complex128(1 + 2j), Exit(), 1000], sensitivity=1, epsilon=1)
+    assert release.value == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, final
 
@@ -15,7 +16,7 @@ from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import as_count
 
-__all__ = ["ArraySource"]
+__all__ = ["ArraySource", "as_float"]
 
 _BLOCK_ENTRIES = 1 << 20
 _NUMBERS, _READABLE = "biuf", "biufcOUS"
@@ -163,10 +164,12 @@ def _as_floats(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     if values.dtype.kind in _NUMBERS:
         with np.errstate(all="ignore"):  # an extended float may overflow: a value never warns
             return values.astype(np.float64)
-    return np.array([_as_float(value) for value in values], dtype=np.float64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a warning because of a value is an output
+        return np.array([as_float(value) for value in values], dtype=np.float64)
 
 
-def _as_float(value: Any) -> float:
+def as_float(value: Any) -> float:
     """Return a real number, or one that a text spells, and NaN for anything else."""
     try:
         if isinstance(value, bytes):
@@ -176,5 +179,7 @@ def _as_float(value: Any) -> float:
         if isinstance(value, (complex, np.complexfloating)):
             return float(value.real) if value.imag == 0 else math.nan
         return float(value)
-    except Exception:
+    except KeyboardInterrupt:  # the person at the keyboard, not the data
+        raise
+    except BaseException:  # whatever a value does, it must not become an output
         return math.nan

@@ -27,7 +27,7 @@ def rounded_k_norm(
     *,
     norm: float,
     dimension: int,
-    scale: Rational,
+    scale: Rational | list[Fraction],
     size: int,
     bits: BitSource,
     center: Sequence[float | Fraction] | None = None,
@@ -35,17 +35,19 @@ def rounded_k_norm(
     """Draw `size` vectors round(c + Z), Z with density ∝ exp(-‖z‖/scale); shape (size, dimension).
 
     `norm` is 1, 2 or ``math.inf``. E‖Z‖ = dimension · scale for every norm. A `center` off the
-    lattice is added before the sum is rounded as a whole; it must be finite.
+    lattice is added before the sum is rounded as a whole; it must be finite. Several scales, one
+    for each coordinate, stretch the ball: the density is ∝ exp(-‖z/scale‖).
 
     >>> from zerodelta.exact.bits import SystemBits
     >>> rounded_k_norm(norm=2, dimension=3, scale=10, size=2, bits=SystemBits()).shape
     (2, 3)
     """
     dimension = as_count(dimension, "dimension", minimum=1)
-    scale, size = as_positive(scale, "scale"), as_count(size, "size")
-    if norm == 1 and center is None:  # the density is a product: independent Laplace coordinates
+    size, scales = as_count(size, "size"), _scales(scale, dimension)
+    if norm == 1 and center is None and len(scales) == 1:
+        # the density is a product: independent Laplace coordinates
         count = size * dimension
-        return rounded_laplace(scale=scale, size=count, bits=bits).reshape(size, dimension)
+        return rounded_laplace(scale=scales[0], size=count, bits=bits).reshape(size, dimension)
     noise = _noise(norm, dimension)
     shift = (constant(*_center(center, dimension)),) if center is not None else ()
 
@@ -57,9 +59,22 @@ def rounded_k_norm(
         uniforms=noise.uniforms,
         outputs=dimension,
         formula=formula,
-        constants=(constant(scale), *shift),
+        constants=(constant(*scales), *shift),
     )
     return _vectors(draw, size, bits)
+
+
+def _scales(scale: Rational | list[Fraction], dimension: int) -> list[Fraction]:
+    if not isinstance(scale, list):
+        return [as_positive(scale, "scale")]
+    if len(scale) != dimension or not all(isinstance(b, Fraction) and b > 0 for b in scale):
+        raise ParameterError(
+            "scale",
+            f"{len(scale)} scales",
+            expected=f"one positive Fraction, or dimension = {dimension} of them",
+            remedy="pass one scale for each coordinate",
+        )
+    return scale
 
 
 def _center(center: Sequence[float | Fraction], dimension: int) -> list[Fraction]:

@@ -220,7 +220,9 @@ _BASE: dict[str, Callable[[Numbers, Neighbors], Claim]] = {
     "C3": lambda n, relation: PureDP(free_test_epsilon(**_points(n)), neighbors=relation),
     "C4": lambda n, relation: PureDP(bounded_release_epsilon(**_points(n)), neighbors=relation),
     "C5": lambda n, relation: PureDP(free_mode_epsilon(**_points(n)), neighbors=relation),
-    "SS": lambda n, relation: PureDP(smooth_sensitivity_epsilon(**n), neighbors=relation),
+    "SS": lambda n, relation: PureDP(
+        smooth_sensitivity_epsilon(**n), neighbors=check_replacement(relation)
+    ),
     "C6": lambda n, relation: GaussianDP(
         mu_squared=statistics_mu_squared(**n, neighbors=relation), neighbors=relation
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from zerodelta.errors import CertificateError
+from zerodelta.exact.rational import as_rational
 from zerodelta.privacy.certificate import OS_ENTROPY, Certificate
 from zerodelta.privacy.chain import base_claim, check_last_gaussian, is_channel, proves_epsilon
 from zerodelta.privacy.claims import ZCDP, ApproxDP, Claim, GaussianDP, PureDP
@@ -58,12 +59,26 @@ def _check(certificate: Certificate) -> None:
     if last is None:
         raise CertificateError("a step is missing: the certificate has no steps.")
     claim = certificate.claim
+    _check_real_minimum(tuple(before), last)
     if is_channel(last):
         _check_channel(tuple(before), last, claim)
         return
     proven = _proven(certificate.steps, claim)
     if not _implies(proven, claim):
         raise CertificateError(f"the steps do not prove the claim: they give {proven!r}.")
+
+
+def _check_real_minimum(before: tuple[Step, ...], last: Step) -> None:
+    """Refuse a minimiser in real numbers (C9) that is not published by Theorem N, with its error.
+
+    No computer holds that minimiser, so a certificate without N is about something else.
+    """
+    ideal = any(step.theorem.startswith("C9-") for step in (*before, last))
+    if ideal and (last.theorem != "N" or as_rational(last.numbers["error"], "error") <= 0):
+        raise CertificateError(
+            "a step is missing: theorem C9 is about a real minimiser, which only Theorem N with a "
+            "positive error publishes."
+        )
 
 
 def _proven(steps: tuple[Step, ...], claimed: Claim) -> Claim:

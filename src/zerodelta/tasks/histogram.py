@@ -11,6 +11,7 @@ from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.counts import CountNoise
+from zerodelta.mechanisms.integer_sums import add_exactly
 from zerodelta.mechanisms.k_norm import KNorm
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.privacy.claims import PureDP
@@ -83,7 +84,9 @@ def histogram(
         value: Any = noise.apply(counts, bits)
     else:  # the counts add up to the number of items, so one of them follows from the others
         noisy = noise.apply(np.delete(counts, stray), bits)
-        value = np.insert(noisy, stray, item_count(items) - int(sum(noisy.tolist())))
+        whole = noisy.tolist()
+        whole.insert(stray, item_count(items) - sum(whole))
+        value = add_exactly(np.array(whole, dtype=np.object_), np.zeros(len(whole), dtype=np.int64))
     return Release(value=value, certificate=certificate, error=chosen.error)
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import numbers
+import warnings
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from zerodelta.data.arrays import as_float
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.fixed_point import FixedPoint
@@ -29,6 +31,7 @@ SELECTIONS: dict[str, type[Selection]] = {
     "exponential": ExponentialMechanism,
 }
 _STEPS = 1 << 20
+_ONE_WAY = "between neighbouring datasets all scores move in the same direction"
 _WORD = "no score moves by more than the stated sensitivity between neighbouring datasets"
 
 
@@ -91,7 +94,9 @@ def select(
         listed = list(scores.values()) if isinstance(scores, Mapping) else list(scores)
         width = moved = as_positive(sensitivity or 0, "sensitivity")
         status = Status.ASSERTED
-        exact_scores = [_finite(score) for score in listed]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a warning because of a score is an output
+            exact_scores = [_finite(score) for score in listed]
     chosen = choose(
         select_methods(epsilon=exact, options=len(names), sensitivity=width, monotone=monotone),
         method,
@@ -105,7 +110,7 @@ def select(
         steps=(Step(theorem=step.theorem, numbers=step.numbers, status=status),),
         bits=bits,
         public=("the options", "how far one row can move a score"),
-        assumed=() if status is Status.PROVEN else (_WORD,),
+        assumed=() if status is Status.PROVEN else _words(monotone),
     )
     winner = mechanism.select(exact_scores, bits)
     return Release(value=names[winner], certificate=certificate, error=chosen.error)
@@ -176,11 +181,18 @@ def _length(scores: Any) -> int:
     return len(scores)
 
 
+def _words(monotone: bool) -> tuple[str, ...]:
+    """Return what the caller's word is."""
+    return (_WORD, _ONE_WAY) if monotone else (_WORD,)
+
+
 def _finite(score: Any) -> Fraction:
     """Return a score exactly; what is not a finite number counts as 0, for it may be data."""
     try:
         if isinstance(score, numbers.Rational):
             return Fraction(int(score.numerator), int(score.denominator))
-        return Fraction(*float(score).as_integer_ratio())
-    except Exception:
+        return Fraction(*as_float(score).as_integer_ratio())
+    except KeyboardInterrupt:  # the person at the keyboard, not the data
+        raise
+    except BaseException:  # whatever a score is, it must not become an output
         return Fraction(0)

@@ -194,6 +194,8 @@ FORGERIES: dict[str, Callable[[dict[str, Any]], None]] = {
     "twice the error": lambda d: _scale(d, 1, "error", Fraction(2)),
     "half the whisper": lambda d: _scale(d, 1, "scale", Fraction(1, 2)),
     "another relation": lambda d: _relate(d),
+    "no numerical error": lambda d: _scale(d, 1, "error", Fraction(0)),
+    "no Theorem N": lambda d: _without_n(d),
 }
 
 
@@ -202,6 +204,11 @@ def _scale(data: dict[str, Any], step: int, name: str, factor: Fraction) -> None
     numbers[name] = str(Fraction(numbers[name]) * factor)
     if Fraction(numbers[name]).denominator == 1:
         numbers[name] = int(Fraction(numbers[name]))
+
+
+def _without_n(data: dict[str, Any]) -> None:
+    del data["steps"][1]
+    data["steps"][0]["step"] = "1 of 1"
 
 
 def _relate(data: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,11 +13,13 @@ from tasks.regression.test_certified_gradient import LOSSES, loss_of, rows_of
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.real_k_norm import RealKNorm
 from zerodelta.tasks.regression import fit_logistic, fit_multinomial, minimum
+from zerodelta.tasks.regression.balanced_logistic import BalancedLogistic
 from zerodelta.tasks.regression.descent import QuasiNewton, accelerated
 from zerodelta.tasks.regression.integer_rows import Floats, IntegerRows
 from zerodelta.tasks.regression.loss import Loss
 from zerodelta.tasks.regression.minimum import certified_minimum
 from zerodelta.tasks.regression.objective import Objective
+from zerodelta.tasks.regression.plan import plan_logistic
 from zerodelta.tasks.regression.precise import PreciseObjective, finish
 
 STRENGTH = Fraction(3, 2)
@@ -27,6 +30,16 @@ def noise_of(loss: Loss, d: int, scale: int = 3) -> RealKNorm:
     return RealKNorm(
         rows=d, columns=loss.outputs, centered=many, scale=scale, bits=ReplayBits("noise")
     )
+
+
+class FixedNoise:
+    """Noise of a chosen size."""
+
+    def __init__(self, value: Fraction) -> None:
+        self.value = value
+
+    def within(self, error: Fraction) -> list[Fraction]:
+        return [self.value]
 
 
 def distance(one: list[Fraction], two: list[Fraction]) -> float:
@@ -89,6 +102,27 @@ def test_accelerated_steps_alone_reach_the_target(name: str) -> None:
     objective = Objective(rows=rows, loss=loss, strength=1.5, linear=linear)
     found = accelerated(objective, np.zeros(linear.shape), 1e-9)
     assert np.linalg.norm(objective.gradient(found)) < 2e-9
+
+
+def test_accelerated_steps_stay_where_the_gradient_vanishes() -> None:
+    rows, loss = IntegerRows(values=np.zeros((3, 1))), loss_of("logistic", 3)
+    objective = Objective(rows=rows, loss=loss, strength=1.0, linear=np.array([[-0.5]]))
+    assert accelerated(objective, np.array([[0.5]]), 1e-9).tolist() == [[0.5]]
+
+
+def test_no_size_of_noise_makes_empty_rows_raise() -> None:
+    """Where a float gradient cannot be certified, zero rows give one that is exactly 0."""
+    plan = plan_logistic(rows=5, dimension=1, epsilon=1, intercept=False)
+    rows = IntegerRows(values=np.zeros((5, 1)))
+    loss = BalancedLogistic(roundness=plan.roundness, shift=plan.shift)
+    far = float(plan.channel.error * plan.strength) * 2.0**53
+    for size in np.geomspace(far / 40, far * 1.2, 25):
+        fixed: Any = FixedNoise(Fraction(float(size)))
+        found = certified_minimum(
+            rows, loss, fixed, strength=plan.strength, error=plan.channel.error
+        )
+        exact = [-Fraction(float(size)) / plan.strength]
+        assert distance(list(found), exact) <= float(plan.channel.error)
 
 
 def test_a_lost_fast_way_is_made_good(monkeypatch: pytest.MonkeyPatch) -> None:

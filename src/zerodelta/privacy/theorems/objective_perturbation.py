@@ -55,7 +55,7 @@ _Function: TypeAlias = Callable[[arb], tuple[arb, arb]]
 def check_replacement(neighbors: Neighbors) -> Neighbors:
     """Refuse any relation but replace-one: the proof exchanges one record for another."""
     if neighbors is not Neighbors.REPLACE:
-        raise GuaranteeError("Theorem C9 holds for the replace-one relation only.")
+        raise GuaranteeError("Theorems C9 and SS are used for the replace-one relation only.")
     return neighbors
 
 

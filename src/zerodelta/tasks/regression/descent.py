@@ -133,7 +133,9 @@ def accelerated(objective: Objective, theta: Floats, enough: float) -> Floats:
     smooth, strong = objective.smoothness, objective.strength
     root = math.sqrt(smooth / strong)
     start = _norm(objective.gradient(theta))
-    most = math.ceil(root * (math.log(2 * root**2) + 2 * max(0.0, math.log(start / enough))) + 1)
+    if not enough < start < math.inf:  # there already, or hopeless in floats; no logarithm of 0
+        return theta
+    most = math.ceil(root * (math.log(2 * root**2) + 2 * math.log(start / enough)) + 1)
     momentum, point = (root - 1) / (root + 1), theta
     for _ in range(min(most, _ACCELERATED_MOST)):
         gradient = objective.gradient(point)

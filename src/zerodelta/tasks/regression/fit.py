@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, final
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy.typing as npt
 
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
-from zerodelta.exact.rational import Rational, as_rational
+from zerodelta.exact.rational import Rational
 from zerodelta.exact.real_k_norm import RealKNorm
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.issue import issue
@@ -32,7 +31,13 @@ from zerodelta.tasks.regression.plan import (
     plan_multinomial,
 )
 from zerodelta.tasks.regression.pseudo_huber import PseudoHuber
-from zerodelta.tasks.regression.reading import Features, as_classes, read_classes, read_targets
+from zerodelta.tasks.regression.reading import (
+    Features,
+    as_classes,
+    as_target_bounds,
+    read_classes,
+    read_targets,
+)
 from zerodelta.tasks.regression.softmax import Softmax
 
 __all__ = ["LinearModel", "fit_huber", "fit_logistic", "fit_multinomial"]
@@ -183,7 +188,7 @@ def fit_huber(
     >>> bool(abs(release.value.coefficients[0, 0] - 3) < 1)
     True
     """
-    low, high = _bounds(bounds_y)
+    low, high = as_target_bounds(bounds_y)
     features, source = Features.of(rows, data_norm, intercept)
     plan = plan_huber(
         rows=source.count, dimension=features.dimension, epsilon=epsilon, intercept=intercept
@@ -227,16 +232,3 @@ def _fit(
     )
     published = plan.channel.apply(exact, source)
     return published.reshape(integers.dimension, classes), certificate
-
-
-def _bounds(bounds: tuple[Rational, Rational] | None) -> tuple[Fraction, Fraction]:
-    pair = bounds if isinstance(bounds, (tuple, list)) and len(bounds) == 2 else None
-    low, high = (as_rational(end, "bounds_y") for end in pair or (0, 0))
-    if not low < high:
-        raise ParameterError(
-            "bounds_y",
-            bounds,
-            expected="two public numbers, the lower first",
-            remedy="pass bounds_y=(lower, upper), what targets can be, not what they are",
-        )
-    return low, high

@@ -24,7 +24,15 @@ from zerodelta.privacy.theorems.objective_perturbation import (
 from zerodelta.purify.transport import NumericalError
 from zerodelta.spaces import Ball
 
-__all__ = ["RegressionPlan", "plan_huber", "plan_logistic", "plan_multinomial"]
+__all__ = [
+    "EXPLAINED",
+    "SPREAD",
+    "RegressionPlan",
+    "limited",
+    "plan_huber",
+    "plan_logistic",
+    "plan_multinomial",
+]
 
 _U = 2.0**-53
 _INTERCEPT = Fraction(5, 4)
@@ -35,6 +43,25 @@ _ROOM = 1.4
 
 _SHARES = (2.0**-14, 2.0**-5)
 """Between these parts of ε is spent on numerical error."""
+
+# What forecasts assume of the data: fitted to rows on a sphere and in a cube, and optimistic for
+# rows that stay well inside their bound ("held_out" in bench/tasks_forecasts.py)
+
+SPREAD = 0.46
+"""Mean squared length of a row with its intercept if its bound is 1: 0.27 in a cube, 0.8 on a
+sphere."""
+
+EXPLAINED = 0.09
+"""What a linear model explains of targets in [-1, 1], as a mean square."""
+
+_RESIDUAL = 0.0225
+"""The mean square of what is left of them."""
+
+_LOGITS = 4.0
+"""The mean square of a log-odds."""
+
+_CURVATURE = 0.15
+"""The mean curvature of the logistic loss; of softmax with C classes, 1/(2C)."""
 
 
 @final
@@ -54,9 +81,11 @@ class RegressionPlan:
     threshold: Fraction
     """The residual, in units of half the target's range, from which the Huber loss is linear."""
     predicted_error: float
-    """Expected excess of the mean loss (Huber: squared error), for rows spread evenly.
+    """Expected excess of the mean loss (Huber: squared error), for rows that fill their bound.
 
-    Of the data only its shape is known: it is off by a factor of 4 for weak or strong signals.
+    Of the data only its shape is known. Evenly spread rows with a moderate signal are within a
+    factor of 4; rows much shorter than their bound, correlated features and strong signals have
+    errors 10 times larger and more.
     """
 
     @property
@@ -91,7 +120,7 @@ def plan_logistic(
     shift += 0.65 * _clip(math.log(noise / 0.05) / math.log(10))
     largest = math.exp(float(roundness)) / 2  # the slope that scaling the loss makes 1
     strength = _short(shape.strength(min(6, 1 + 20 * noise)) / largest)
-    numerical = shape.numerical(17.0, 2.0, strength, curvature=0.1)
+    numerical = shape.numerical(17.0, 2.0, strength, curvature=_CURVATURE / largest)
     private = logistic_noise_epsilon(epsilon=numerical.left, strength=strength, roundness=roundness)
     return shape.plan(
         numerical,
@@ -100,6 +129,8 @@ def plan_logistic(
         scale_squared=(2 / private) ** 2,
         shift=_short(shift),
         unit=largest,
+        explained=_CURVATURE * _LOGITS / 2,
+        most=2 * math.log(2),
     )
 
 
@@ -117,7 +148,8 @@ def plan_huber(
     threshold = _short(min(2.0, 0.125 * max(1.0, 0.005 / noise) ** 0.6))
     strength = _short(shape.strength(2 + 10 * noise))
     slope_error = 8 + 1 / float(threshold)
-    numerical = shape.numerical(slope_error, 2.0, strength, curvature=0.25)
+    curvature = 1 / math.sqrt(1 + 2 * _RESIDUAL / float(threshold) ** 2)
+    numerical = shape.numerical(slope_error, 2.0, strength, curvature=curvature)
     private = huber_noise_epsilon(epsilon=numerical.left, strength=strength)
     return shape.plan(
         numerical,
@@ -125,7 +157,9 @@ def plan_huber(
         {"noise_epsilon": private, "strength": strength},
         scale_squared=(2 / private) ** 2,
         threshold=threshold,
-        unit=2 * float(threshold) ** 2,  # a square is twice the Huber loss of a small residual
+        unit=2 * float(threshold) ** 2 / curvature,  # squares have curvature 2 everywhere
+        explained=EXPLAINED,
+        most=EXPLAINED,
     )
 
 
@@ -142,7 +176,7 @@ def plan_multinomial(
     noise = shape.noise_to_signal
     shift = 2 * _clip(math.log(noise / 0.01) / math.log(10))
     strength = _short(shape.strength(min(24, 0.8 * classes + 2 + 20 * noise)))
-    numerical = shape.numerical(60.0, math.sqrt(8), strength, curvature=0.25 / classes)
+    numerical = shape.numerical(60.0, math.sqrt(8), strength, curvature=0.5 / classes)
     private = softmax_noise_epsilon(epsilon=numerical.left, strength=strength, classes=classes)
     return shape.plan(
         numerical,
@@ -151,6 +185,8 @@ def plan_multinomial(
         scale_squared=8 / private**2,
         shift=_short(shift),
         unit=1.0,
+        explained=_LOGITS * (classes - 1) / (4 * classes),
+        most=2 * math.log(classes),
     )
 
 
@@ -233,6 +269,8 @@ class _Shape:
         *,
         scale_squared: Fraction,
         unit: float,
+        explained: float,
+        most: float,
         shift: Fraction = Fraction(0),
         threshold: Fraction = Fraction(1),
     ) -> RegressionPlan:
@@ -246,9 +284,13 @@ class _Shape:
             spacing=_power_of_two_above(float(scale)) / 16,
             status=Status.PROVEN,
         )
-        # E v_j² = (N+1)·scale², and the Hessian of evenly spread rows is nκ/d + Λ
-        bend = self.rows * numerical.curvature / self.columns + float(strength)
-        moved = self.parameters * (self.parameters + 1) * float(scale_squared) / (2 * bend)
+        # E‖v‖² = N(N+1)·scale², the Hessian of evenly spread rows is h = nκ·SPREAD/d + Λ; v moves
+        # the minimum by v/h, the penalty by the part Λ/h of it
+        spread = SPREAD / self.columns
+        hessian = self.rows * numerical.curvature * spread + float(strength)
+        moved = self.parameters * (self.parameters + 1) * float(scale_squared) / hessian**2
+        excess = unit * numerical.curvature * spread * moved / 2
+        excess += explained * (float(strength) / hessian) ** 2
         return RegressionPlan(
             epsilon=self.epsilon,
             base=Step(theorem=theorem, numbers=numbers),
@@ -257,8 +299,13 @@ class _Shape:
             noise_scale_squared=scale_squared,
             shift=shift,
             threshold=threshold,
-            predicted_error=unit * moved / max(1, self.rows),
+            predicted_error=limited(excess, most),
         )
+
+
+def limited(excess: float, most: float) -> float:
+    """Return a forecast that levels off at what a model without any slope loses."""
+    return excess * most / (excess + most)
 
 
 def _clip(value: float) -> float:

@@ -7,6 +7,7 @@ the zero row: its gradient is 0 whatever the parameters. Longer rows are shorten
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,14 +16,21 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.arrays import ArraySource
+from zerodelta.data.arrays import ArraySource, as_float
 from zerodelta.errors import ParameterError
 from zerodelta.exact.fixed_point import FixedPoint
-from zerodelta.exact.rational import Rational, as_positive
+from zerodelta.exact.rational import Rational, as_positive, as_rational
 from zerodelta.privacy.parameters import as_flag
 from zerodelta.tasks.regression.integer_rows import STEPS, Floats, IntegerRows
 
-__all__ = ["Features", "as_classes", "read_classes", "read_targets"]
+__all__ = [
+    "Features",
+    "Rows",
+    "as_classes",
+    "as_target_bounds",
+    "read_classes",
+    "read_targets",
+]
 
 _Labels: TypeAlias = npt.NDArray[np.int64]
 
@@ -35,18 +43,19 @@ _MOST_COLUMNS = 1 << 20
 class Features:
     """How rows of `dimension` features become integers, and parameters become coefficients.
 
-    The row (x, data_norm/2) is scaled to length at most 1, so features take `steps` of the 2^22
-    steps and the intercept `constant` of them; steps² + constant² <= 2^44.
+    The row (x, data_norm/2) is scaled to length at most 1, so features take `steps` of the
+    `length` steps (2^22) and the intercept `constant` of them; steps² + constant² <= length².
     """
 
     dimension: int
     data_norm: Fraction
     intercept: bool
+    length: int = STEPS
 
     @staticmethod
-    def of(rows: Any, data_norm: Rational | None, intercept: bool) -> tuple[Features, _Source]:
+    def of(rows: Any, data_norm: Rational | None, intercept: bool) -> tuple[Features, Rows]:
         """Check the public shape of the rows; nothing is read."""
-        source = _Source.of(rows)
+        source = Rows.of(rows)
         if not 1 <= source.columns < _MOST_COLUMNS:
             raise ParameterError(
                 "rows",
@@ -70,25 +79,25 @@ class Features:
     @property
     def steps(self) -> int:
         """The steps of a feature vector of length `data_norm`."""
-        return math.isqrt(4 * STEPS**2 // 5) if self.intercept else STEPS
+        return math.isqrt(4 * self.length**2 // 5) if self.intercept else self.length
 
     @property
     def constant(self) -> int:
         """The steps of the constant feature."""
-        return math.isqrt(STEPS**2 // 5) if self.intercept else 0
+        return math.isqrt(self.length**2 // 5) if self.intercept else 0
 
     def lattice(self) -> FixedPoint:
         """Return the lattice of the features."""
         return FixedPoint.ball(dimension=self.dimension, bound=self.data_norm, steps=self.steps)
 
-    def integers(self, source: _Source, factors: Floats) -> IntegerRows:
+    def integers(self, source: Rows, factors: Floats) -> IntegerRows:
         """Return the rows times their factor: 0 for no row, ±1."""
         values = np.empty((source.count, self.dimension + self.intercept))
         start = 0
         for block in source.blocks():
             where = slice(start, start + len(block))
             part, factor = values[where, : self.dimension], factors[where]
-            unusable = self._quantize(block, part)
+            unusable = self.quantize(block, part)
             if unusable.any():
                 factor = np.where(unusable, 0.0, factor)
             part *= factor[:, None]
@@ -97,7 +106,7 @@ class Features:
             start = where.stop
         return IntegerRows(values=values)
 
-    def _quantize(self, block: Floats, out: Floats) -> npt.NDArray[np.bool_]:
+    def quantize(self, block: Floats, out: Floats) -> npt.NDArray[np.bool_]:
         """Write integer rows of length at most `steps` to `out`; return which are not finite.
 
         Most rows are inside the bound: cut entry by entry, with a squared length that is exact in
@@ -115,15 +124,15 @@ class Features:
 
     def coefficients(self, theta: Floats) -> tuple[Floats, Floats]:
         """Return slopes and intercepts, lines by output, for rows as they were given."""
-        slope = theta[: self.dimension].T * float(self.steps / (STEPS * self.data_norm))
+        slope = theta[: self.dimension].T * float(self.steps / (self.length * self.data_norm))
         if not self.intercept:
             return slope, np.zeros(theta.shape[1])
-        return slope, theta[-1] * (self.constant / STEPS)
+        return slope, theta[-1] * (self.constant / self.length)
 
 
 @final
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class _Source:
+class Rows:
     """Rows as blocks of floats."""
 
     count: int
@@ -132,21 +141,39 @@ class _Source:
     source: ArraySource | None
 
     @staticmethod
-    def of(rows: Any) -> _Source:
+    def of(rows: Any) -> Rows:
+        """Take rows as they are given; nothing is read."""
         if type(rows) is np.ndarray and rows.ndim == 2 and rows.dtype.kind in "biuf":
-            return _Source(count=len(rows), columns=rows.shape[1], array=rows, source=None)
+            return Rows(count=len(rows), columns=rows.shape[1], array=rows, source=None)
         batch = 1 << 12
         source = ArraySource(rows, batch=batch)
-        return _Source(count=source.rows, columns=len(source.columns), array=None, source=source)
+        return Rows(count=source.rows, columns=len(source.columns), array=None, source=source)
 
-    def blocks(self) -> Iterator[Floats]:
+    def blocks(self, most: int | None = None) -> Iterator[Floats]:
+        """Yield all rows in order, at most so many at a time."""
+        size = max(1, _BLOCK_ENTRIES // self.columns) if most is None else most
         if self.source is not None:
-            yield from self.source.blocks()
+            for block in self.source.blocks():
+                for start in range(0, len(block), size):
+                    yield block[start : start + size]
         elif self.array is not None:
-            size = max(1, _BLOCK_ENTRIES // self.columns)
             with np.errstate(all="ignore"):  # an extended float may overflow
                 for start in range(0, self.count, size):
                     yield self.array[start : start + size].astype(np.float64, copy=False)
+
+
+def as_target_bounds(bounds: tuple[Rational, Rational] | None) -> tuple[Fraction, Fraction]:
+    """Return the public bounds of targets."""
+    pair = bounds if isinstance(bounds, (tuple, list)) and len(bounds) == 2 else None
+    low, high = (as_rational(end, "bounds_y") for end in pair or (0, 0))
+    if not low < high:
+        raise ParameterError(
+            "bounds_y",
+            bounds,
+            expected="two public numbers, the lower first",
+            remedy="pass bounds_y=(lower, upper), what targets can be, not what they are",
+        )
+    return low, high
 
 
 def as_classes(classes: Sequence[Any] | None) -> tuple[Any, ...]:
@@ -178,7 +205,9 @@ def read_classes(labels: Any, classes: tuple[Any, ...], count: int) -> _Labels:
                 found[values == key] = place
         return found
     places = {key: place for place, key in enumerate(keys)}
-    return np.array([_place(value, places) for value in values], dtype=np.int64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a warning because of a label is an output
+        return np.array([_place(value, places) for value in values], dtype=np.int64)
 
 
 def read_targets(targets: Any, bounds: tuple[Fraction, Fraction], count: int) -> Floats:
@@ -224,16 +253,13 @@ def _check_count(found: int, count: int) -> None:
 def _place(value: Any, places: dict[Any, int]) -> int:
     try:
         return places.get(_key(value), -1)
+    except KeyboardInterrupt:  # the person at the keyboard, not the data
+        raise
     except BaseException:  # whatever the label is, it must not become an output
         return -1
 
 
 def _key(value: Any) -> Any:
     """Return what is compared: a float for numbers and texts that spell one, else the value."""
-    if isinstance(value, str) and value in ("True", "False"):  # what NumPy writes for a boolean
-        return float(value == "True")
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        return value
+    number = as_float(value)
     return value if math.isnan(number) else number

@@ -1,0 +1,124 @@
+"""What the advisor answers: candidates with their predicted errors, as a table and as a picture."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+from zerodelta.tasks.methods import Method
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Advice"]
+
+_WIDTH = 100
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class Advice:
+    """The ways to do a task, least predicted error first; a function of public numbers only.
+
+    Print it for a table, iterate over its methods, take `best`, or `plot` the errors.
+    """
+
+    task: str
+    numbers: Mapping[str, Any]
+    """What was asked: n, dimension, ε and the options of the task."""
+    unit: str
+    """What an error is, and in which unit."""
+    reliable: str
+    """How far a forecast may be from what is measured."""
+    call: str
+    """How to call the winner."""
+    methods: tuple[Method, ...]
+    forecast: Callable[[Mapping[str, Any]], tuple[Method, ...]]
+    """The methods for other numbers, which `plot` asks for."""
+
+    @property
+    def best(self) -> Method:
+        """The method with the least predicted error."""
+        return self.methods[0]
+
+    @property
+    def reason(self) -> str:
+        """Why it is the best, in one sentence."""
+        best, rivals = self.best, [m for m in self.methods[1:] if math.isfinite(m.error)]
+        if not rivals:
+            return f"{best.name}: {best.why}"
+        ratio = rivals[0].error / best.error if best.error > 0 else math.inf
+        lead = "as good as" if ratio < 1.005 else f"{ratio:.3g} times less error than"
+        return f"{best.name}, {lead} {rivals[0].name}: {best.why}"
+
+    def __iter__(self) -> Iterator[Method]:
+        return iter(self.methods)
+
+    def __len__(self) -> int:
+        return len(self.methods)
+
+    def plot(self, path: str | Path | None = None) -> Figure:
+        """Draw the predicted errors against n and against ε; save the picture if a path is given.
+
+        The figure belongs to no window: a notebook shows it, `savefig` writes it.
+        """
+        from zerodelta.tasks.advice_plot import draw  # matplotlib is slow to import
+
+        figure = draw(self)
+        if path is not None:
+            figure.savefig(path, dpi=144)
+        return figure
+
+    def __str__(self) -> str:
+        asked = ", ".join(f"{_name(k)} = {_value(v)}" for k, v in self.numbers.items())
+        lines = [
+            f"{self.task}: {asked} (pure, δ = 0)",
+            f"error: {self.unit};",
+            f"       {self.reliable}",
+            "",
+            *self._table(),
+            "",
+            f"best: {self.reason}",
+            f"call: {self.call}",
+        ]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def _table(self) -> list[str]:
+        least = self.best.error
+        rows = [("method", "error", "× best", "spends", "why")]
+        for method in self.methods:
+            times = method.error / least if 0 < least < math.inf else 1.0
+            rows.append(
+                (
+                    method.name,
+                    f"{method.error:.3g}" if math.isfinite(method.error) else "-",
+                    f"{times:.3g}" if math.isfinite(times) else "-",
+                    method.spends,
+                    method.why,
+                )
+            )
+        widths = [max(len(row[i]) for row in rows) for i in range(3)]
+        lines = []
+        for place, (name, error, ratio, spends, why) in enumerate(rows):
+            head = f"{name:<{widths[0]}}  {error:>{widths[1]}}  {ratio:>{widths[2]}}  "
+            mark = "→ " if place == 1 else "  "
+            lines.append(f"{mark}{head}{spends}" if place else f"{mark}{head}spends / why")
+            if place:
+                lines.append(" " * (len(head) + 2) + why)
+        return [*lines[:1], "  " + "-" * (max(len(line) for line in lines) - 2), *lines[1:]]
+
+
+def _name(number: str) -> str:
+    return {"epsilon": "ε"}.get(number, number)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{len(value)} columns"
+    text = f"{value:,}".replace(",", " ") if isinstance(value, int) else str(value)
+    return text if len(text) <= _WIDTH // 2 else text[: _WIDTH // 2] + "…"

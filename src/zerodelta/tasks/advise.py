@@ -1,0 +1,89 @@
+"""`advise`: which pure mechanism will be the most accurate, before any data is there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from zerodelta.errors import ParameterError
+from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.tasks.advice import Advice
+from zerodelta.tasks.advice_tasks import TASKS, Task
+from zerodelta.tasks.methods import Method
+
+__all__ = ["advise"]
+
+
+def advise(
+    task: str,
+    *,
+    n: int | None = None,
+    dimension: int | None = None,
+    epsilon: Rational | None = None,
+    **options: Any,
+) -> Advice:
+    """Compare all ways to do a task at this ε, from public numbers only.
+
+    Tasks: "mean", "histogram", "select", "mode", "quantile", "median", "trimmed_mean", "queries",
+    "synthesize", "linear", "logistic", "multinomial", "kmeans", "select_features", and "study"
+    (hidden questions against pure composition). What else a task needs is a keyword, as for the
+    function itself; what is missing is listed.
+
+    The answer reads no data and costs no privacy. It is the same forecast that ``method="auto"``
+    and a release's `error` use.
+
+    >>> advice = advise("mean", n=10_000, dimension=5, epsilon=1, data_norm=1)
+    >>> advice.best.name, [method.name for method in advice]
+    ('k-norm', ['k-norm', 'laplace', 'k-norm-max'])
+    >>> print(advise("study", questions=1000, publish=16, epsilon=1).reason)
+    study, 14.1 times less error than pure composition: a study pays from 6 questions on
+    """
+    known = _task(task)
+    given = {"n": n, "dimension": dimension, "epsilon": epsilon, **options}
+    numbers = _numbers(task, known, {k: v for k, v in given.items() if v is not None})
+
+    def forecast(asked: Mapping[str, Any]) -> tuple[Method, ...]:
+        return known.methods({**known.allows, **asked})
+
+    told = {**known.allows, **numbers}
+    return Advice(
+        task=task,
+        numbers=numbers,
+        unit=known.unit,
+        reliable=known.reliable,
+        call=known.call.format(**told),
+        methods=forecast(numbers),
+        forecast=forecast,
+    )
+
+
+def _task(name: Any) -> Task:
+    if not isinstance(name, str) or name not in TASKS:
+        raise ParameterError(
+            "task", name, expected=f"one of {', '.join(sorted(TASKS))}", remedy="pass its name"
+        )
+    return TASKS[name]
+
+
+def _numbers(name: str, task: Task, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the numbers of the task in a fixed order; refuse what is missing or unknown."""
+    missing = [need for need in task.needs if not any(part in given for part in need.split("|"))]
+    known = {part for need in (*task.needs, *task.allows) for part in need.split("|")}
+    unknown = [number for number in given if number not in known]
+    if missing or unknown:
+        needs = ", ".join(need.replace("|", " or ") for need in task.needs)
+        wanted = {part for need in task.needs for part in need.split("|")}
+        may = ", ".join(number for number in task.allows if number not in wanted)
+        raise ParameterError(
+            ", ".join(need.replace("|", " or ") for need in missing) or unknown[0],
+            given.get(unknown[0]) if unknown and not missing else None,
+            expected=f'for "{name}": {needs}' + (f"; optional: {may}" if may else ""),
+            remedy=f'such as advise("{name}", {", ".join(task.needs.values())})',
+        )
+    if "n" in given:
+        given["n"] = as_count(given["n"], "n", minimum=1)
+    if "dimension" in given:
+        given["dimension"] = as_count(given["dimension"], "dimension", minimum=1)
+    as_positive(given["epsilon"], "epsilon")
+    order = [part for need in task.needs for part in need.split("|")]
+    return {k: given[k] for k in dict.fromkeys([*order, *task.allows]) if k in given}

@@ -1,0 +1,131 @@
+"""`fit_linear`: every method finds the line, is proven, and takes whatever the rows hold."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zerodelta as zd
+from zerodelta.privacy.verify import verify
+from zerodelta.tasks.regression import fit_linear, linear_methods
+
+METHODS = ["huber", "statistics", "adassp", "descent"]
+THEOREMS = {
+    "huber": ["C9-huber", "N"],
+    "statistics": ["C10.5"],
+    "adassp": ["C6", "R-v"],
+}
+
+
+def line(n: int, *, seed: int = 1) -> tuple[Any, Any]:
+    """Rows in the unit ball and targets 3 + 2a - b with a little noise."""
+    rng = np.random.default_rng(seed)
+    rows = rng.uniform(-1, 1, size=(n, 2)) / math.sqrt(2)
+    return rows, 3 + 2 * rows[:, 0] - rows[:, 1] + rng.normal(size=n) / 10
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_finds_the_line(method: str) -> None:
+    rows, targets = line(60_000)
+    release = fit_linear(rows, targets, epsilon=4, data_norm=1, bounds_y=(0, 6), method=method)
+    room = 0.5 if method == "descent" else 0.1
+    assert release.value.coefficients[0] == pytest.approx([2, -1], abs=room)
+    assert release.value.intercept[0] == pytest.approx(3, abs=room)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_is_proven_at_its_epsilon(method: str) -> None:
+    rows, targets = line(500)
+    release = fit_linear(rows, targets, epsilon="3/2", data_norm=1, bounds_y=(0, 6), method=method)
+    certificate = release.certificate
+    assert verify(certificate)
+    assert certificate.status.value == "proven"
+    claim = certificate.claim
+    assert isinstance(claim, zd.PureDP)
+    assert claim.exact_epsilon <= Fraction(3, 2)
+    if method in THEOREMS:
+        assert [step.theorem for step in certificate.steps] == THEOREMS[method]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_value_raises_or_makes_the_line_infinite(method: str) -> None:
+    rows, targets = line(200)
+    rows[:4] = [[math.nan, 0], [math.inf, 1], [1e308, -1e308], [5e-324, 0]]
+    targets[4:7] = [math.nan, math.inf, -1e308]
+    release = fit_linear(rows, targets, epsilon=1, data_norm=1, bounds_y=(0, 6), method=method)
+    assert np.isfinite(release.value.coefficients).all()
+    assert np.isfinite(release.value.intercept).all()
+
+
+def test_auto_takes_the_method_with_the_least_forecast() -> None:
+    for n, d in [(1000, 5), (10**6, 1)]:
+        methods = linear_methods(epsilon=1, n=n, dimension=d)
+        assert methods[0].error == min(method.error for method in methods)
+    rows, targets = line(2000)
+    release = fit_linear(rows, targets, epsilon=1, data_norm=1, bounds_y=(0, 6))
+    best = linear_methods(epsilon=1, n=2000, dimension=2)[0]
+    assert release.error == pytest.approx(best.error * 9)
+    assert [step.theorem for step in release.certificate.steps] == THEOREMS[best.name]
+
+
+def test_statistics_win_for_few_features_and_many_rows_only() -> None:
+    assert linear_methods(epsilon=1, n=10**6, dimension=1)[0].name == "statistics"
+    assert linear_methods(epsilon=1, n=10**4, dimension=1)[0].name == "huber"
+    assert linear_methods(epsilon=1, n=10**6, dimension=10)[0].name == "huber"
+
+
+def test_purified_statistics_overtake_pure_ones_in_high_dimension() -> None:
+    def errors(d: int) -> dict[str, float]:
+        return {m.name: m.error for m in linear_methods(epsilon=1, n=10**6, dimension=d)}
+
+    assert errors(5)["statistics"] < errors(5)["adassp"]
+    assert errors(60)["adassp"] < errors(60)["statistics"]
+
+
+def test_no_intercept_means_none() -> None:
+    rows, targets = line(1000)
+    for method in METHODS:
+        release = fit_linear(
+            rows,
+            targets - 3,
+            epsilon=1,
+            data_norm=1,
+            bounds_y=(-3, 3),
+            intercept=False,
+            method=method,
+        )
+        assert release.value.intercept[0] == 0
+
+
+@pytest.mark.parametrize("method", ["huber", "statistics"])
+def test_the_forecast_is_within_a_factor_of_four(method: str) -> None:
+    rng = np.random.default_rng(9)
+    n, d, found = 20_000, 5, []
+    for _ in range(12):
+        rows = rng.normal(size=(n, d))
+        rows *= 0.75 / np.linalg.norm(rows, axis=1, keepdims=True)
+        targets = 0.3 * math.sqrt(d) * rows[:, 0] / 0.75 + rng.normal(size=n) * 0.15
+        full = np.column_stack([rows, np.ones(n)])
+        clipped = np.clip(targets, -1, 1)
+        best = full @ np.linalg.lstsq(full, clipped, rcond=None)[0]
+        release = fit_linear(rows, targets, epsilon=1, data_norm=1, bounds_y=(-1, 1), method=method)
+        found.append(float(np.mean((release.value.decision(rows)[:, 0] - best) ** 2)))
+    assert isinstance(release.error, float)
+    assert 0.25 < release.error / np.mean(found) < 4
+
+
+@pytest.mark.parametrize("missing", ["data_norm", "bounds_y"])
+def test_missing_public_inputs_are_named(missing: str) -> None:
+    given: dict[str, Any] = {"data_norm": 1, "bounds_y": (0, 6)}
+    del given[missing]
+    with pytest.raises(zd.ParameterError, match=missing):
+        fit_linear(*line(10), epsilon=1, **given)
+
+
+def test_unknown_methods_are_refused() -> None:
+    with pytest.raises(zd.ParameterError, match="statistics"):
+        fit_linear(*line(10), epsilon=1, data_norm=1, bounds_y=(0, 6), method="ols")

@@ -1,0 +1,153 @@
+"""The advisor: complete tables from public numbers, remedies, pictures, honest forecasts."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import zerodelta as zd
+from zerodelta.tasks.advice_tasks import TASKS
+from zerodelta.tasks.advise import advise
+from zerodelta.tasks.histogram import histogram_methods
+from zerodelta.tasks.regression import plan_logistic
+
+ASKED: dict[str, dict[str, Any]] = {
+    "mean": {"n": 10_000, "dimension": 5, "epsilon": 1, "bounds": (0, 100)},
+    "histogram": {"universe": 20, "epsilon": 1},
+    "select": {"options": 10, "epsilon": 1},
+    "mode": {"n": 1000, "universe": 100, "epsilon": 1},
+    "quantile": {"n": 1000, "epsilon": 1},
+    "median": {"n": 1000, "epsilon": 1, "grid": 101},
+    "trimmed_mean": {"n": 1000, "trim": "0.1", "bounds": (0, 1), "spread": "0.1", "epsilon": 1},
+    "queries": {"n": 1000, "domain": {"a": 2, "b": 3, "c": 2}, "epsilon": 1},
+    "synthesize": {"n": 1000, "domain": {"a": 2, "b": 3}, "workload": 1, "epsilon": 1},
+    "linear": {"n": 10_000, "dimension": 3, "epsilon": 1},
+    "logistic": {"n": 10_000, "dimension": 3, "epsilon": 1},
+    "multinomial": {"n": 10_000, "dimension": 3, "classes": 4, "epsilon": 1},
+    "kmeans": {"n": 10_000, "dimension": 2, "clusters": 4, "epsilon": 1},
+    "select_features": {"n": 10_000, "dimension": 20, "size": 3, "epsilon": 1},
+    "study": {"questions": 100, "publish": 16, "epsilon": 1},
+}
+
+
+def test_every_task_is_asked_about_here() -> None:
+    assert set(ASKED) == set(TASKS)
+
+
+@pytest.mark.parametrize("task", ASKED)
+def test_every_task_has_candidates_best_first_with_reasons(task: str) -> None:
+    advice = advise(task, **ASKED[task])
+    errors = [method.error for method in advice]
+    assert len(advice) >= 2
+    assert errors == sorted(errors)
+    assert advice.best is next(iter(advice))
+    assert 0 < advice.best.error < math.inf
+    assert all(method.name and method.spends and method.why for method in advice)
+
+
+@pytest.mark.parametrize("task", ASKED)
+def test_print_shows_all_of_it(task: str) -> None:
+    advice = advise(task, **ASKED[task])
+    text = str(advice)
+    for method in advice:
+        assert method.name in text
+        assert method.spends in text
+        assert method.why in text
+    assert advice.reason in text
+    assert "{" not in advice.call
+    assert repr(advice) == text
+
+
+@pytest.mark.parametrize("task", ASKED)
+def test_more_privacy_is_never_predicted_to_cost_nothing(task: str) -> None:
+    asked = ASKED[task]
+    strict, loose = (advise(task, **{**asked, "epsilon": e}) for e in ("1/4", 4))
+    assert strict.best.error > loose.best.error
+
+
+@pytest.mark.parametrize("task", [t for t, a in ASKED.items() if "n" in a and t != "mode"])
+def test_more_rows_are_never_predicted_to_hurt(task: str) -> None:
+    few, many = (advise(task, **{**ASKED[task], "n": n}).best.error for n in (1000, 30_000))
+    assert many <= few * 1.0001
+
+
+def test_the_numbers_are_those_that_auto_and_releases_use() -> None:
+    assert tuple(advise("histogram", **ASKED["histogram"])) == histogram_methods(
+        epsilon=1, universe=20
+    )
+    rows = np.linspace(0, 100, 10_000).reshape(-1, 1)
+    released = zd.mean(rows, bounds=(0, 100), epsilon=1)
+    assert released.error == advise("mean", n=10_000, epsilon=1, bounds=(0, 100)).best.error
+    planned = plan_logistic(rows=10_000, dimension=3, epsilon=1)
+    assert advise("logistic", **ASKED["logistic"]).best.error == planned.predicted_error
+
+
+def test_targets_of_another_unit_have_errors_of_that_unit() -> None:
+    unit = advise("linear", **ASKED["linear"]).best.error
+    wide = advise("linear", **ASKED["linear"], bounds_y=(0, 200)).best.error
+    assert wide == pytest.approx(unit * 100**2)
+
+
+def test_a_study_pays_from_its_break_even_on() -> None:
+    def names(questions: int) -> list[str]:
+        return [m.name for m in advise("study", questions=questions, publish=16, epsilon=1)]
+
+    switch = next(k for k in range(1, 100) if names(k)[0] == "study")
+    assert 2 < switch < 12
+    assert names(switch - 1)[0] == "pure composition"
+    assert f"from {switch} questions" in advise("study", questions=5, publish=16, epsilon=1).reason
+    larger = advise("study", questions=switch, publish=zd.Ball(10, 1), epsilon=1)
+    assert larger.best.name == "pure composition"
+
+
+def test_unknown_tasks_are_refused_with_the_list() -> None:
+    with pytest.raises(zd.ParameterError, match=r"trimmed_mean"):
+        advise("regression", n=10, epsilon=1)
+
+
+@pytest.mark.parametrize("task", ASKED)
+def test_missing_numbers_are_all_named(task: str) -> None:
+    with pytest.raises(zd.ParameterError) as caught:
+        advise(task)
+    for need, example in TASKS[task].needs.items():
+        assert need.split("|")[0] in str(caught.value)
+        assert example in str(caught.value)
+
+
+def test_numbers_that_a_task_does_not_have_are_refused() -> None:
+    with pytest.raises(zd.ParameterError, match="clusters"):
+        advise("mode", n=10, universe=3, epsilon=1, clusters=2)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"epsilon": 0}, {"epsilon": "no"}, {"n": 0}, {"n": 2.5}, {"dimension": 0}]
+)
+def test_malformed_numbers_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(zd.ParameterError):
+        advise("mean", **{**ASKED["mean"], **wrong})
+
+
+@pytest.mark.parametrize("task", ["mean", "select", "study", "linear"])
+def test_plot_draws_every_method_against_n_and_epsilon(task: str, tmp_path: Path) -> None:
+    advice = advise(task, **ASKED[task])
+    path = tmp_path / "advice.png"
+    figure = advice.plot(path)
+    assert isinstance(figure, Figure)
+    assert path.stat().st_size > 5000
+    shown = {"n", "questions"} & set(ASKED[task])
+    assert len(figure.axes) == 1 + len(shown)
+    for panel in figure.axes:
+        drawn = [line for line in panel.lines if np.size(line.get_xdata()) > 2]
+        assert len(drawn) == len(advice)
+        for line in drawn:
+            heights = np.asarray(line.get_ydata())
+            assert np.isfinite(heights).sum() >= 8
+
+
+def test_an_epsilon_written_as_a_fraction_can_be_drawn() -> None:
+    assert advise("select", options=3, epsilon="1/3").plot().axes

@@ -1,0 +1,510 @@
+"""Marginal tables: exact laws on all small neighbours, forecasts, strays, public inputs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zerodelta as zd
+from mechanisms.k_norm_laws import cube_pmf
+from tasks.spying import first, recorded
+from tasks.test_histogram import hexagon_pmf
+from zerodelta.audit.exact import (
+    certainly_impure,
+    certainly_pure,
+    datasets,
+    neighbors,
+    permute_and_flip_law,
+    rounded_laplace_pmf,
+    rounded_laplace_tail,
+    shifted,
+)
+from zerodelta.exact.bits import ReplayBits, SystemBits
+from zerodelta.exact.count_noise import rounded_count_noise
+from zerodelta.mechanisms.counts import CountNoise
+from zerodelta.mechanisms.k_norm import KNorm
+from zerodelta.mechanisms.laplace import RoundedLaplace
+from zerodelta.tasks import marginal_release
+from zerodelta.tasks.answer_queries import answer_queries, queries_methods
+from zerodelta.tasks.marginal_bases import column_basis, table_of
+from zerodelta.tasks.marginal_domain import as_domain, as_workload
+from zerodelta.tasks.marginal_rounds import Rounds
+from zerodelta.tasks.marginal_rows import code_rows
+from zerodelta.tasks.marginal_strategies import (
+    Strategy,
+    _joint_variance,
+    box_strategy,
+    table_strategy,
+    total_variance,
+)
+
+EPSILON = Fraction(3, 4)
+HAIR = Fraction(1, 10**30)
+HALF = Fraction(1, 2)
+STRAY = 99
+MECHANISMS = (KNorm, RoundedLaplace, CountNoise)
+
+
+def every_row(*sizes: int) -> list[tuple[int, ...]]:
+    """All rows, with a stray value in each place too."""
+    return list(itertools.product(*([*range(size), STRAY] for size in sizes)))
+
+
+def as_rows(table: Any) -> Any:
+    return np.array([list(row) for row in table])
+
+
+def strategies(*sizes: int, workload: Any, rows: int = 100) -> dict[str, Strategy]:
+    domain = as_domain(dict(enumerate(sizes)))
+    wanted = as_workload(workload, domain)
+    found = {
+        "k-norm": box_strategy(domain, wanted, EPSILON, rows),
+        "laplace": table_strategy(domain, wanted, EPSILON, joint=False),
+        "counts": table_strategy(domain, wanted, EPSILON, joint=True),
+    }
+    return {name: strategy for name, strategy in found.items() if strategy is not None}
+
+
+def handed(
+    monkeypatch: pytest.MonkeyPatch, table: Any, strategy: Strategy
+) -> list[tuple[Any, tuple[int, ...]]]:
+    """Each mechanism that is used, and the integers that it gets."""
+    found: list[tuple[Any, tuple[int, ...]]] = []
+    with monkeypatch.context() as patch:
+        calls = [recorded(patch, mechanism, "apply", first) for mechanism in MECHANISMS]
+        strategy.measure(code_rows(as_rows(table), strategy.domain), SystemBits())
+        for call in calls:
+            found += [(noise, tuple(int(v) for v in sums)) for noise, sums, *_ in call]
+    return found
+
+
+def norm(noise: Any, moved: list[int]) -> Fraction:
+    """The length of a move in the norm of the noise; ε is at most length/scale (theory R)."""
+    if isinstance(noise, KNorm):
+        return Fraction(max(map(abs, moved)))
+    if isinstance(noise, RoundedLaplace):
+        return Fraction(sum(map(abs, moved)))
+    return Fraction(max(sum(m for m in moved if m > 0), -sum(m for m in moved if m < 0)))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "workload"),
+    [
+        ((2,), 1),
+        ((2, 2), 2),
+        ((3, 2), 2),
+        ((3, 3), 2),
+        ((4, 2), 2),
+        ((2, 2, 2), 2),
+        ((2, 2, 2), 3),
+        ((5, 2), [(0,), (1,)]),
+        ((3, 2, 2), [(0, 1), (2,), (1, 2), (1,)]),
+    ],
+)
+def test_no_move_of_a_row_costs_more_than_epsilon_and_some_cost_all(
+    monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...], workload: Any
+) -> None:
+    """Every pair of rows, strays too: noise is added to sums, so one row is enough."""
+    for name, strategy in strategies(*sizes, workload=workload).items():
+        found = {row: handed(monkeypatch, [row], strategy) for row in every_row(*sizes)}
+        worst = Fraction(0)
+        for a, b in itertools.product(found.values(), repeat=2):
+            spent = Fraction(0)
+            for (noise, x), (_, y) in zip(a, b, strict=True):
+                spent += norm(noise, [i - j for i, j in zip(x, y, strict=True)]) / noise.scale
+            assert spent <= EPSILON
+            worst = max(worst, spent)
+        if name == "k-norm" and any(size & (size - 1) for size in sizes):
+            assert worst > EPSILON * Fraction(1, 2)  # different widths, stretched to integers
+        else:
+            assert worst == EPSILON
+
+
+def laplace(center: int, scale: Fraction, low: int = -1, high: int = 3) -> Any:
+    pmf = partial(rounded_laplace_pmf, scale=scale)
+    tail = partial(rounded_laplace_tail, scale=scale)
+    return shifted(pmf, tail, center=center, low=low, high=high)
+
+
+def law(noise: Any, sums: tuple[int, ...], factor: Fraction = Fraction(1)) -> Any:
+    """The exact law of what one mechanism publishes, one or two numbers."""
+    scale = noise.scale * factor
+    step = int(noise.sensitivity) if isinstance(noise, KNorm) else 1
+    if len(sums) == 1 or isinstance(noise, RoundedLaplace):
+        each = [laplace(x, scale, -2 * step, 2 * step) if step < 5 else {} for x in sums]
+        return {
+            cell: math.prod((one[i] for one, i in zip(each, cell, strict=True)), start=1)
+            for cell in itertools.product(*each)
+        }
+    pmf = hexagon_pmf if isinstance(noise, CountNoise) else cube_pmf
+    window = itertools.product(range(-2 * step, 3 * step, max(1, step // 2)), repeat=2)
+    return {(i, j): pmf(i - sums[0], j - sums[1], scale) for i, j in window}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "workload", "name"),
+    [
+        ((2,), 1, "k-norm"),
+        ((2,), 1, "laplace"),
+        ((2,), 1, "counts"),
+        ((3,), 1, "k-norm"),
+        ((2, 2), 1, "k-norm"),
+        ((2, 2), 1, "counts"),
+    ],
+)
+def test_tables_are_pure_on_every_pair_of_neighbours(
+    monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...], workload: Any, name: str
+) -> None:
+    """Two rows, strays too; several mechanisms are independent, so their laws are multiplied."""
+    strategy = strategies(*sizes, workload=workload)[name]
+    found = {
+        table: tuple(handed(monkeypatch, table, strategy))
+        for table in datasets(every_row(*sizes), 2)
+    }
+    pairs = {(found[a], found[b]) for a, b in neighbors(found) if found[a] != found[b]}
+
+    def laws(side: Any, factor: Fraction = Fraction(1)) -> Any:
+        total: Any = {(): 1}
+        for noise, sums in side:
+            one = law(noise, sums, factor)
+            total = {(*k, i): p * q for k, p in total.items() for i, q in one.items()}
+        return total
+
+    assert pairs
+    extreme = sorted(pairs, key=lambda pair: -_moved(*pair))
+    chosen = extreme if len(laws(extreme[0][0])) < 400 else extreme[:3]
+    assert all(certainly_pure(laws(p), laws(q), EPSILON) for p, q in chosen)
+    worst = extreme[:1]
+    assert any(certainly_impure(laws(p, HALF), laws(q, HALF), EPSILON) for p, q in worst)
+    if sizes != (3,):
+        assert any(certainly_impure(laws(p), laws(q), EPSILON - HAIR) for p, q in worst)
+
+
+def _moved(p: Any, q: Any) -> float:
+    sides = zip(p, q, strict=True)
+    return float(
+        sum(
+            norm(noise, [i - j for i, j in zip(x, y, strict=True)]) / noise.scale
+            for (noise, x), (_, y) in sides
+        )
+    )
+
+
+class Branch(Exception):  # noqa: N818  (not an error: the code asks for its next random answer)
+    def __init__(self, kind: str, given: Any) -> None:
+        self.kind, self.given = kind, given
+
+
+def ask(rounds: Rounds, tables: Any, rows: int, script: tuple[Any, ...]) -> Branch | None:
+    """Run the real rounds along given answers, up to the next question."""
+    answers: Iterator[Any] = iter(script)
+
+    def choose(scores: Any) -> int:
+        for answer in answers:
+            return int(answer)
+        raise Branch("choose", [int(score) for score in scores])
+
+    def measure(counts: Any) -> Any:
+        for answer in answers:
+            return np.array(answer)
+        raise Branch("measure", tuple(int(count) for count in counts))
+
+    try:
+        rounds.play(tables, rows, choose=choose, measure=measure)
+    except Branch as branch:
+        return branch
+    return None
+
+
+@pytest.mark.parametrize("mutant", [None, "choice", "cells"])
+def test_rounds_of_choosing_and_measuring_are_pure_along_every_path(mutant: str | None) -> None:
+    """Two rounds, three tables: both questions of both rounds, after every kind of first answer.
+
+    Three rows, two of them 0, 0, 0: then one row moves a score up and another one down.
+    """
+    domain = as_domain({0: 2, 1: 2, 2: 2})
+    workload = as_workload(1, domain)
+    rounds = Rounds(domain, workload, EPSILON, 2)
+    share = EPSILON / 4
+    chosen_scale, cell_scale = rounds.select.scale, rounds.noise.scale
+    chosen_scale = chosen_scale / 2 if mutant == "choice" else chosen_scale
+    cell_scale = cell_scale / 2 if mutant == "cells" else cell_scale
+    rows = [row for row in every_row(2, 2, 2) if row.count(STRAY) < 2]
+    data = {}
+    for row in rows:
+        coded = code_rows(as_rows([(0, 0, 0), (0, 0, 0), row]), domain)
+        data[row] = {table: coded.table(table) for table in workload.tables}
+    prefixes: list[tuple[Any, ...]] = [(), (0,)]
+    for answer in itertools.product((-4, 0, 1, 5), repeat=2):
+        prefixes += [(0, answer), (0, answer, 1)]
+    leaks = False
+    for prefix in prefixes:
+        questions = {row: ask(rounds, tables, 3, prefix) for row, tables in data.items()}
+        laws: dict[Any, Any] = {}
+        for row, question in questions.items():
+            assert question is not None
+            if question.kind == "choose":
+                laws[row] = permute_and_flip_law(question.given, scale=chosen_scale)
+            else:
+                each = [laplace(count, cell_scale, 1, 2) for count in question.given]
+                laws[row] = {(i, j): each[0][i] * each[1][j] for i in each[0] for j in each[1]}
+        for a, b in itertools.combinations(rows, 2):
+            if mutant is None:
+                assert certainly_pure(laws[a], laws[b], share)
+            else:
+                leaks = leaks or certainly_impure(laws[a], laws[b], share)
+    assert leaks is (mutant is not None)
+
+
+def test_chains_add_up_to_epsilon_and_are_functions_of_public_numbers() -> None:
+    domain, rows = {0: 3, 1: 2, 2: 2}, np.zeros((50, 3), dtype=int)
+    for name in ("k-norm", "laplace", "counts", "mwem", "purified"):
+        plain, odd = (
+            answer_queries(data, domain=domain, epsilon=EPSILON, method=name)
+            for data in (rows, np.full((50, 3), math.nan))
+        )
+        assert zd.verify(plain.certificate)
+        assert plain.certificate.status.value == "proven"
+        assert plain.certificate.claim == zd.PureDP(EPSILON)
+        assert plain.certificate.to_json() == odd.certificate.to_json()
+        assert plain.error == odd.error
+        assert {key: table.shape for key, table in plain.value.items()} == {
+            (0, 1): (3, 2),
+            (0, 2): (3, 2),
+            (1, 2): (2, 2),
+        }
+        assert all(table.min() >= 0 for table in odd.value.values())
+        assert all(table.sum() == pytest.approx(1) for table in odd.value.values())
+
+
+@pytest.mark.parametrize("sizes", [(2, 2, 2, 2), (3, 2, 4), (5, 3), (6, 2, 2)])
+def test_without_noise_the_tables_are_the_true_ones(
+    monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...]
+) -> None:
+    """Coefficients, their scaling and least squares are exact, and a stray row is spread evenly."""
+    draw = np.random.default_rng(7)
+    rows = np.stack([draw.integers(0, size, 400) for size in sizes], axis=1)
+    for strategy in strategies(*sizes, workload=2).values():
+        with monkeypatch.context() as patch:
+            for mechanism in MECHANISMS:
+                recorded(patch, mechanism, "apply", first)
+            estimate = strategy.measure(code_rows(rows, strategy.domain), SystemBits())
+            stray = strategy.measure(code_rows(rows * 0 + STRAY, strategy.domain), SystemBits())
+        for a, b in itertools.combinations(range(len(sizes)), 2):
+            truth = np.zeros((sizes[a], sizes[b]))
+            np.add.at(truth, (rows[:, a], rows[:, b]), 1 / 400)
+            assert table_of(estimate.values, strategy.domain, (a, b)) == pytest.approx(truth)
+            flat = np.full_like(truth, 1 / truth.size)
+            assert table_of(stray.values, strategy.domain, (a, b)) == pytest.approx(flat)
+
+
+def test_bases_are_orthogonal() -> None:
+    for size in range(2, 20):
+        basis = column_basis(size).astype(object)
+        gram = basis @ basis.T
+        assert (gram == np.diag(np.diag(gram))).all()
+        assert (basis[0] == 1).all()
+
+
+def binary(kind: str, columns: int, n: int) -> Any:
+    """Made data of three kinds: independent, a mixture of clusters, a chain."""
+    draw = np.random.default_rng(len(kind))
+    if kind == "independent":
+        return (draw.random((n, columns)) < draw.beta(0.7, 2, columns)).astype(int)
+    if kind == "clusters":
+        centers, which = draw.beta(0.5, 0.5, (6, columns)), draw.integers(0, 6, n)
+        return (draw.random((n, columns)) < centers[which]).astype(int)
+    rows = np.zeros((n, columns), dtype=int)
+    rows[:, 0] = draw.random(n) < 0.3
+    for i in range(1, columns):
+        chances = np.where(rows[:, i - 1] == 1, *draw.random(2))
+        rows[:, i] = draw.random(n) < chances
+    return rows
+
+
+def error_of(value: Any, rows: Any) -> float:
+    errors = []
+    for columns, table in value.items():
+        truth = np.zeros(table.shape)
+        np.add.at(truth, tuple(rows[:, i] for i in columns), 1 / len(rows))
+        errors.append(np.abs(table - truth).mean())
+    return float(np.mean(errors))
+
+
+@pytest.mark.parametrize("kind", ["independent", "clusters", "chain"])
+@pytest.mark.parametrize(("columns", "order", "n"), [(8, 2, 20_000), (6, 3, 3_000)])
+def test_forecasts_are_what_is_measured_and_the_pick_is_the_best(
+    kind: str, columns: int, order: int, n: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows, domain = binary(kind, columns, n), dict.fromkeys(range(columns), 2)
+    methods = queries_methods(epsilon=1, n=n, domain=domain, workload=order)
+    measured, forecast = {}, {}
+    for method in methods:
+        if method.name == "purified":
+            continue
+        repeats = 3 if method.name == "mwem" else 8
+        measured[method.name] = float(
+            np.mean(
+                [
+                    error_of(
+                        answer_queries(
+                            rows, domain=domain, workload=order, epsilon=1, method=method.name
+                        ).value,
+                        rows,
+                    )
+                    for _ in range(repeats)
+                ]
+            )
+        )
+        forecast[method.name] = method.error
+    with capsys.disabled():
+        print(f"\n{order}-way d={columns} n={n} {kind}:")
+        for name, error in forecast.items():
+            print(f"  {name}: forecast {error:.2g}, measured {measured[name]:.2g}")
+    for name in ("k-norm", "counts", "laplace"):
+        assert 1 / 1.5 < measured[name] / forecast[name] < 1.5
+    assert methods[0].name == min(measured, key=lambda name: measured[name])
+
+
+@pytest.mark.parametrize("sizes", [(2,) * 6, (3,) * 5, (4, 3, 2, 2)])
+def test_variances_are_exact(sizes: tuple[int, ...]) -> None:
+    """Before fits: the mean square of all cells against the sum of variances, 400 repetitions."""
+    domain = as_domain(dict(enumerate(sizes)))
+    wanted = as_workload(2, domain)
+    rows = code_rows(np.zeros((1000, len(sizes)), dtype=int), domain)
+    truth = {table: rows.table(table) / 1000 for table in wanted.tables}
+    for strategy in strategies(*sizes, workload=2, rows=1000).values():
+        bits, squares = ReplayBits("variances"), []
+        stated = total_variance(domain, wanted, strategy.variances(1000))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(np, "clip", lambda value, *_: value)  # only the noise, unclipped
+            for _ in range(400):
+                found = strategy.measure(rows, bits).values
+                squares.append(
+                    sum(((table_of(found, domain, t) - truth[t]) ** 2).sum() for t in truth)
+                )
+        assert np.mean(squares) == pytest.approx(stated, rel=0.2)
+
+
+@pytest.mark.parametrize("dimension", [2, 4, 9])
+def test_the_variance_of_noise_fitted_to_counts(dimension: int) -> None:
+    bits = ReplayBits("joint")
+    noise = np.array(
+        [rounded_count_noise(dimension=dimension, scale=300, bits=bits) for _ in range(4000)]
+    )
+    contrast = (noise[:, 0] - noise[:, 1]) / math.sqrt(2)
+    stated = _joint_variance(CountNoise(dimension=dimension, scale=300))
+    assert np.mean(contrast.astype(float) ** 2) == pytest.approx(stated, rel=0.15)
+
+
+def test_fitting_lowers_the_error() -> None:
+    rows, domain = binary("independent", 8, 1000), as_domain(dict.fromkeys(range(8), 2))
+    wanted = as_workload(3, domain)
+    strategy = table_strategy(domain, wanted, Fraction(1), joint=False)
+    assert strategy is not None
+    raw, fitted = [], []
+    for _ in range(3):
+        found = strategy.measure(code_rows(rows, domain), SystemBits()).values
+        raw.append(error_of({t: table_of(found, domain, t) for t in wanted.tables}, rows))
+        value = answer_queries(
+            rows, domain=domain, workload=wanted, epsilon=1, method="laplace"
+        ).value
+        fitted.append(error_of(value, rows))
+    assert np.mean(fitted) < 0.7 * np.mean(raw)
+
+
+def test_tables_of_one_fit_agree_with_each_other() -> None:
+    rows = binary("chain", 5, 500)
+    value = answer_queries(rows, domain=dict.fromkeys(range(5), 2), epsilon=1).value
+    assert value[0, 1].sum(axis=1) == pytest.approx(value[0, 4].sum(axis=1))
+    assert value[1, 3].sum(axis=0) == pytest.approx(value[3, 4].sum(axis=1))
+
+
+def test_large_epsilon_gives_the_truth_also_where_a_fit_is_slow() -> None:
+    rows = np.zeros((1000, 6), dtype=int)  # one cell: the fit would have to go to infinity
+    for name in ("k-norm", "laplace", "counts"):
+        release = answer_queries(rows, domain=dict.fromkeys(range(6), 2), epsilon=1000, method=name)
+        assert error_of(release.value, rows) < 1e-3
+
+
+def test_large_domains_are_answered_without_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(marginal_release, "fit", None)
+    rows = binary("chain", 30, 5000)
+    release = answer_queries(rows, domain=dict.fromkeys(range(30), 2), epsilon=5)
+    assert len(release.value) == math.comb(30, 2)
+    assert error_of(release.value, rows) < 1.5 * float(release.error)
+    with pytest.raises(zd.ParameterError, match="every round"):
+        answer_queries(rows, domain=dict.fromkeys(range(30), 2), epsilon=5, method="mwem")
+
+
+def test_axes_follow_the_order_in_which_columns_are_named() -> None:
+    rows = np.array([[0, 2]] * 4000)
+    value = answer_queries(
+        rows, domain={0: 2, 1: 3}, workload=[(1, 0), (1,)], epsilon=10, method="counts"
+    ).value
+    assert value[1, 0].shape == (3, 2)
+    assert value[1, 0][2, 0] > 0.95
+    assert value[1,][2] > 0.95
+
+
+def test_strays_count_as_the_unknown_category_where_there_is_one() -> None:
+    rows = np.array([["x", "a"], [None, "a"], [3.5, "b"], ["y", 7]] * 2500, dtype=object)
+    domain = {0: ["x", "y", "other"], 1: ["a", "b"]}
+    value = answer_queries(rows, domain=domain, workload=1, unknown="other", epsilon=20).value
+    assert value[0,] == pytest.approx([0.25, 0.25, 0.5], abs=0.02)
+    assert value[1,] == pytest.approx([0.5 + 0.125, 0.25 + 0.125], abs=0.02)  # evenly
+    with pytest.raises(zd.ParameterError, match=r"^unknown = "):
+        answer_queries(rows, domain=domain, unknown="nobody", epsilon=1)
+
+
+class Hostile:
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError
+
+    def __hash__(self) -> int:
+        raise KeyError
+
+
+def test_values_never_raise_and_public_inputs_do() -> None:
+    odd = np.array([[Hostile(), [1]], [math.nan, {}], [10**400, None], ["1", 1.0]], dtype=object)
+    good: dict[str, Any] = {"domain": {0: ["a", 1], 1: 3}, "epsilon": 1}
+    for name in ("auto", "laplace", "counts", "mwem", "purified"):
+        answer_queries(odd, **good, method=name)
+    answer_queries(np.ma.masked_equal(np.ones((3, 2)), 1), **good)
+    answer_queries(np.array([["2020-01-01"] * 2], dtype="datetime64[D]"), **good)
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"domain": None}, "domain"),
+        ({"domain": [2, 2]}, "domain"),
+        ({"domain": {0: 1, 1: 2}}, "domain"),
+        ({"domain": {0: 2, 7: 2}}, "columns of the domain"),
+        ({"workload": 3}, "workload"),
+        ({"workload": []}, "workload"),
+        ({"workload": [(0, 9)]}, "workload"),
+        ({"workload": [(0, 1), (1, 0)]}, "workload"),
+        ({"method": "best"}, "method"),
+        ({"epsilon": 0}, "epsilon"),
+    ]
+    for wrong, name in cases:
+        with pytest.raises(zd.ParameterError, match=rf"^{name} = "):
+            answer_queries(odd, **{**good, **wrong})
+    with pytest.raises(zd.ParameterError, match="at least one row"):
+        answer_queries(np.ones((0, 2)), **good)
+
+
+def test_replayed_bits_repeat_and_are_branded() -> None:
+    rows = binary("chain", 4, 100)
+    one, two = (
+        answer_queries(
+            rows, domain=dict.fromkeys(range(4), 2), epsilon=1, bits=ReplayBits("marginals")
+        )
+        for _ in range(2)
+    )
+    assert "NOT PRIVATE" in one.certificate.summary
+    assert all((one.value[key] == two.value[key]).all() for key in one.value)

@@ -1,0 +1,133 @@
+"""Synthetic rows: the caller's kind of table, tables kept by rounding, speed, refusals."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zerodelta as zd
+from tasks.test_answer_queries import binary
+from zerodelta.exact.bits import ReplayBits
+from zerodelta.tasks.answer_queries import answer_queries
+from zerodelta.tasks.marginal_domain import as_domain
+from zerodelta.tasks.marginal_rounding import rounded_cells, whole_rows
+from zerodelta.tasks.synthesize import synthesize
+
+
+def tables(rows: Any, size: int = 2) -> list[Any]:
+    found = []
+    for pair in itertools.combinations(range(rows.shape[1]), 2):
+        table = np.zeros((size, size))
+        np.add.at(table, tuple(rows[:, i] for i in pair), 1 / len(rows))
+        found.append(table)
+    return found
+
+
+def distance(a: Any, b: Any) -> float:
+    return float(np.mean([np.abs(x - y).mean() for x, y in zip(a, b, strict=True)]))
+
+
+@pytest.mark.parametrize(("columns", "size"), [(6, 1000), (12, 2000), (14, 700)])
+def test_whole_rows_keep_the_tables(columns: int, size: int) -> None:
+    """Fewer and more cells than rows; sampling would be off by about 0.4/√size per cell."""
+    draw = np.random.default_rng(3)
+    weights = draw.dirichlet(np.full(1 << columns, 0.3))
+    domain = as_domain(dict.fromkeys(range(columns), 2))
+    pairs = list(itertools.combinations(range(columns), 2))
+    codes = whole_rows(weights, domain, pairs, size)
+    assert codes.shape == (size, columns)
+    cube = weights.reshape((2,) * columns)
+    wanted = [cube.sum(axis=tuple(i for i in range(columns) if i not in pair)) for pair in pairs]
+    assert distance(tables(codes), wanted) < 0.1 * 0.4 / np.sqrt(size)
+
+
+def test_rounding_adds_up() -> None:
+    draw = np.random.default_rng(4)
+    for cells, size in ((1, 5), (7, 3), (50, 1000), (4096, 10), (3, 1)):
+        weights = draw.dirichlet(np.ones(cells))
+        counts = rounded_cells(weights, size)
+        assert counts.sum() == size
+        assert counts.min() >= 0
+        assert np.abs(np.cumsum(counts) - np.cumsum(weights) * size).max() < max(1, cells / 2)
+
+
+def test_rows_have_the_tables_of_the_data_within_the_forecast_and_in_time() -> None:
+    rows, domain = binary("clusters", 12, 100_000), dict.fromkeys(range(12), 2)
+    start = time.perf_counter()
+    release = synthesize(rows, domain=domain, epsilon=1)
+    assert time.perf_counter() - start < 20
+    assert release.value.shape == rows.shape
+    assert release.value.dtype.kind == "i"
+    assert distance(tables(release.value), tables(rows)) < 1.5 * float(release.error)
+    assert zd.verify(release.certificate)
+    assert release.certificate.status.value == "proven"
+
+
+@pytest.mark.parametrize("method", ["k-norm", "laplace", "counts", "mwem", "purified"])
+def test_every_method_makes_rows_with_the_certificate_of_the_tables(method: str) -> None:
+    rows, domain = binary("chain", 4, 300), dict.fromkeys(range(4), 2)
+    release = synthesize(rows, domain=domain, epsilon=1, size=50, method=method)
+    assert release.value.shape == (50, 4)
+    assert set(np.unique(release.value)) <= {0, 1}
+    same = answer_queries(rows, domain=domain, epsilon=1, method=method)
+    assert release.certificate.to_json() == same.certificate.to_json()
+
+
+def test_rows_follow_from_replayed_bits() -> None:
+    rows, domain = binary("chain", 4, 300), dict.fromkeys(range(4), 2)
+    one, two = (
+        synthesize(rows, domain=domain, epsilon=1, bits=ReplayBits("rows")) for _ in range(2)
+    )
+    assert "NOT PRIVATE" in one.certificate.summary
+    assert (one.value == two.value).all()
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_frames_come_back_as_frames_of_the_same_kind(library: str) -> None:
+    frames = pytest.importorskip(library)
+    build = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}[library]
+    data = {"sex": ["f", "m", None, "x"] * 500, "age": [0, 1, 2, 1] * 500, "id": [1] * 2000}
+    frame = getattr(frames, build)(data)
+    domain = {"age": 3, "sex": ["f", "m", "other"]}
+    value = synthesize(frame, domain=domain, epsilon=20, unknown="other").value
+    assert type(value) is type(frame)
+    columns = getattr(value, "column_names", None) or list(value.columns)
+    assert columns == ["age", "sex"]
+    assert len(value) == 2000
+    entries = value["sex"].to_pylist() if library == "pyarrow" else list(value["sex"])
+    assert set(entries) <= {"f", "m", "other"}
+    assert abs(entries.count("other") - 1000) < 50
+    if library != "pandas":
+        with pytest.raises(zd.ParameterError, match="only texts"):
+            synthesize(frame, domain={"sex": ["f", 3], "age": 2}, epsilon=1)
+
+
+def test_arrays_have_the_types_of_the_categories() -> None:
+    rows = np.array([["a", 1.5], ["b", 2.5]], dtype=object)
+    cases: list[tuple[Any, Any]] = [
+        ({0: ["a", "b"], 1: [1.5, 2.5]}, "O"),
+        ({1: [1.5, 2.5]}, "f"),
+        ({0: [1, 2], 1: [True, False]}, "i"),
+    ]
+    for domain, kind in cases:
+        value = synthesize(rows, domain=domain, workload=1, epsilon=1, size=9).value
+        assert value.dtype.kind == kind
+        assert value.shape == (9, len(domain))
+        for i, options in enumerate(domain.values()):
+            assert set(value[:, i].tolist()) <= set(options)
+
+
+def test_public_inputs_are_asked_for() -> None:
+    rows = np.zeros((5, 30), dtype=int)
+    with pytest.raises(zd.ParameterError, match=r"^domain = .*known without the rows"):
+        synthesize(rows, epsilon=1)
+    with pytest.raises(zd.ParameterError, match=r"at most 2\^24.*answer_queries"):
+        synthesize(rows, domain=dict.fromkeys(range(25), 2), epsilon=1)
+    with pytest.raises(zd.ParameterError, match=r"^size = "):
+        synthesize(rows, domain={0: 2, 1: 2}, epsilon=1, size=0)
+    one = synthesize(rows[:1], domain={0: 2, 1: 2}, epsilon=1)
+    assert one.value.shape == (1, 2)
