@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from zerodelta.purify.plan import Plan, plan, purify
     from zerodelta.spaces import Ball, Box, Finite, Multiset, Subsets
     from zerodelta.study.study import Study
+    from zerodelta.tasks.advise import advise
+    from zerodelta.tasks.answer_queries import answer_queries
     from zerodelta.tasks.bounded_local_sensitivity import bounded_local_sensitivity
     from zerodelta.tasks.decision_tree import decision_tree
     from zerodelta.tasks.histogram import histogram
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from zerodelta.tasks.select import select
     from zerodelta.tasks.select_features import select_features
     from zerodelta.tasks.select_model import select_model
+    from zerodelta.tasks.synthesize import synthesize
     from zerodelta.tasks.trimmed_mean import trimmed_mean
 
 __version__ = "0.1.0"
@@ -63,6 +66,8 @@ _HOME = {
     "Study": "study.study",
     "Subsets": "spaces",
     "ZCDP": "privacy.claims",
+    "advise": "tasks.advise",
+    "answer_queries": "tasks.answer_queries",
     "bounded_local_sensitivity": "tasks.bounded_local_sensitivity",
     "calibrate": "privacy.calibration",
     "compose": "privacy.composition",
@@ -80,6 +85,7 @@ _HOME = {
     "select": "tasks.select",
     "select_features": "tasks.select_features",
     "select_model": "tasks.select_model",
+    "synthesize": "tasks.synthesize",
     "trimmed_mean": "tasks.trimmed_mean",
     "verify": "privacy.verify",
 }
@@ -108,6 +114,8 @@ __all__ = [
     "Subsets",
     "ZeroDeltaError",
     "__version__",
+    "advise",
+    "answer_queries",
     "bounded_local_sensitivity",
     "calibrate",
     "compose",
@@ -125,6 +133,7 @@ __all__ = [
     "select",
     "select_features",
     "select_model",
+    "synthesize",
     "trimmed_mean",
     "verify",
 ]

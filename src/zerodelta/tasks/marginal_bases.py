@@ -1,0 +1,167 @@
+"""Orthogonal coefficients of tables: each set of columns has its own, shared by all larger tables.
+
+For a column of c categories, c - 1 integer functions that add up to 0 are orthogonal to each other;
+products over the columns of a set U are the coefficients of U. For two categories they are the
+signs ±1, the Walsh coefficients. A table of S is a sum over the sets U within S.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.tasks.marginal_domain import Columns, Domain
+
+__all__ = [
+    "Coefficients",
+    "Estimate",
+    "Floats",
+    "Span",
+    "coefficients",
+    "column_basis",
+    "orthonormal",
+    "parts_of",
+    "spans",
+    "summed",
+    "table_of",
+]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Integers: TypeAlias = npt.NDArray[np.int64]
+Coefficients: TypeAlias = Mapping[Columns, Floats]
+"""For each set of columns U an array of shape (c_i - 1 for i in U), of orthonormal functions."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Estimate:
+    """Noisy coefficients, as fractions of n, and the variance of each."""
+
+    values: Coefficients
+    variances: Coefficients
+
+    @property
+    def dimension(self) -> int:
+        """The number of coefficients."""
+        return sum(part.size for part in self.values.values())
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Span:
+    """What one row can add to each coefficient of a set of columns: from `low` to `high`.
+
+    A row with a stray value in one of these columns adds 0, which lies within. `norms` are the
+    Euclidean norms of the functions over all cells.
+    """
+
+    low: npt.NDArray[np.object_]
+    high: npt.NDArray[np.object_]
+    norms: Floats
+
+    @property
+    def width(self) -> npt.NDArray[np.object_]:
+        """How far replacing one row can move each coefficient."""
+        return np.asarray(self.high - self.low)
+
+
+@cache
+def column_basis(categories: int) -> Integers:
+    """Return a square integer matrix with orthogonal rows, the first of ones.
+
+    Powers of 2 have the signs of Hadamard's matrix, else Helmert's functions 1..1, -j, 0..0.
+
+    >>> column_basis(3).tolist()
+    [[1, 1, 1], [1, -1, 0], [1, 1, -2]]
+    """
+    if categories & (categories - 1) == 0:
+        basis = np.ones((1, 1), dtype=np.int64)
+        while len(basis) < categories:
+            basis = np.block([[basis, basis], [basis, -basis]])
+    else:
+        basis = np.ones((categories, categories), dtype=np.int64)
+        for j in range(1, categories):
+            basis[j, j] = -j
+            basis[j, j + 1 :] = 0
+    basis.setflags(write=False)
+    return basis
+
+
+def coefficients(table: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
+    """Return the coefficients of the set of *all* columns of a table, exact for integers."""
+    values = table.reshape(shape)
+    for axis, size in enumerate(shape):
+        functions = column_basis(size)[1:]
+        moved = np.moveaxis(values, axis, -1)
+        values = np.moveaxis(_apply(functions, moved), -1, axis)
+    return values
+
+
+def _apply(functions: Integers, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return Σ_a f_j(a) v[..., a] for every function; integers never go through BLAS or floats."""
+    return np.stack([(values * function).sum(axis=-1) for function in functions], axis=-1)
+
+
+@cache
+def spans(shape: tuple[int, ...]) -> Span:
+    """Return the range and the norm of every coefficient of columns of these sizes.
+
+    >>> spans((2, 3)).width.tolist(), spans((4,)).norms.tolist()
+    ([[2, 4]], [2.0, 2.0, 2.0])
+    """
+    sizes = tuple(size - 1 for size in shape)
+    low, high = np.ones(sizes, dtype=object), np.ones(sizes, dtype=object)
+    norms = np.ones(sizes)
+    for axis, size in enumerate(shape):
+        functions = column_basis(size)[1:]
+        index = tuple(slice(None) if a == axis else None for a in range(len(shape)))
+        ends = [end.astype(object)[index] for end in (functions.min(axis=1), functions.max(axis=1))]
+        products = [end * other for end in ends for other in (low, high)]
+        low = np.minimum.reduce(np.broadcast_arrays(*products))
+        high = np.maximum.reduce(np.broadcast_arrays(*products))
+        norms = norms * np.sqrt((functions.astype(np.float64) ** 2).sum(axis=1))[index]
+    return Span(low=low, high=high, norms=norms)
+
+
+def parts_of(table: Columns) -> list[Columns]:
+    """Return all sets of columns within a table but the empty one."""
+    sizes = range(1, len(table) + 1)
+    return [part for size in sizes for part in itertools.combinations(table, size)]
+
+
+def summed(table: npt.NDArray[Any], columns: Columns, part: Columns) -> npt.NDArray[Any]:
+    """Return the table of some of its columns."""
+    others = tuple(axis for axis, column in enumerate(columns) if column not in part)
+    return np.asarray(table.sum(axis=others))
+
+
+def table_of(values: Coefficients, domain: Domain, columns: Columns) -> Floats:
+    """Return the table, adding up to 1, that has these coefficients.
+
+    With orthonormal b: p_S(a) = 1/N_S + Σ_{U⊆S} N_U/N_S Σ_u q_{U,u} Π b_u(a).
+    """
+    shape = domain.shape(columns)
+    full = np.zeros(shape)
+    cells = math.prod(shape)
+    full[(0,) * len(shape)] = 1 / math.sqrt(cells)
+    for part in parts_of(columns):
+        index = tuple(slice(1, None) if column in part else 0 for column in columns)
+        full[index] = values[part] * math.sqrt(domain.cells_of(part) / cells)
+    for axis, size in enumerate(shape):
+        full = np.moveaxis(np.tensordot(full, orthonormal(size), axes=(axis, 0)), -1, axis)
+    return full
+
+
+@cache
+def orthonormal(categories: int) -> Floats:
+    """Return the basis of a column with rows of length 1."""
+    basis = column_basis(categories).astype(np.float64)
+    scaled: Floats = basis / np.sqrt((basis**2).sum(axis=1, keepdims=True))
+    return scaled

@@ -1,0 +1,276 @@
+"""Rows of any kind as category codes, counted into tables; and cells written back as such rows.
+
+Each entry is looked up by itself, so a row speaks for nobody else, and no entry raises.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.data.source import Source
+from zerodelta.errors import ParameterError
+from zerodelta.spaces import Finite
+from zerodelta.tasks.marginal_domain import Columns, Domain
+
+__all__ = ["CodedRows", "Integers", "code_rows", "row_writer"]
+
+Integers: TypeAlias = npt.NDArray[np.int64]
+Entries: TypeAlias = npt.NDArray[Any] | list[Any]
+
+_PLAIN = (str, int, float, bool, type(None))
+"""Types whose equality is Python's own: such an entry may be remembered."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class CodedRows:
+    """For each column and row the number of the category, or the number of categories for none.
+
+    Equal rows are counted together where that is shorter: `weights`, None for 1 each.
+    """
+
+    domain: Domain
+    rows: int
+    codes: tuple[Integers, ...]
+    weights: Integers | None
+
+    def table(self, columns: Columns) -> Integers:
+        """Return how many rows have each combination of categories; strays count nowhere.
+
+        Replacing one row moves at most two cells, each by one.
+        """
+        wide = tuple(size + 1 for size in self.domain.shape(columns))
+        keys = np.zeros(len(self.codes[0]), dtype=np.int64)
+        for column, size in zip(columns, wide, strict=True):
+            keys = keys * size + self.codes[column]
+        total = np.zeros(math.prod(wide), dtype=np.int64)
+        if self.weights is None:
+            total += np.bincount(keys, minlength=len(total))
+        else:
+            np.add.at(total, keys, self.weights)
+        inner = tuple(slice(size - 1) for size in wide)
+        return np.ascontiguousarray(total.reshape(wide)[inner])
+
+
+def code_rows(rows: Any, domain: Domain, *, unknown: Any = None) -> CodedRows:
+    """Return the rows in numbers; a value outside the domain counts as `unknown` where that is one.
+
+    Refuses by the shape and the columns of the rows only.
+    """
+    strays = _stray_codes(unknown, domain)
+    if isinstance(rows, Source):
+        parts: list[Entries] = _source_parts(rows, domain)
+        count = rows.rows
+    elif isinstance(rows, np.ndarray):
+        parts = _array_parts(rows, domain)
+        count = len(rows)
+    else:
+        frame = _as_frame(rows)
+        parts = [_series_entries(frame[name]) for name in _named(domain, frame.columns)]
+        count = len(frame)
+    if count < 1:
+        raise ParameterError(
+            "rows", "empty", expected="at least one row", remedy="pass the rows to be summarised"
+        )
+    spaces = domain.categories
+    codes = tuple(
+        _codes(part, space, stray) for part, space, stray in zip(parts, spaces, strays, strict=True)
+    )
+    return _grouped(CodedRows(domain=domain, rows=count, codes=codes, weights=None))
+
+
+def row_writer(rows: Any, domain: Domain) -> Callable[[Integers], Any]:
+    """Return a function from codes (n, columns) to rows of the caller's kind.
+
+    Types follow from the categories, never from the data; what cannot hold them is refused here.
+    """
+    options = [
+        space.options if space.options is not None else tuple(range(space.size))
+        for space in domain.categories
+    ]
+    if isinstance(rows, (np.ndarray, Source)):
+        return lambda codes: _as_array(codes, options)
+    namespace = nw.get_native_namespace(_as_frame(rows))
+    names = [str(column) for column in domain.columns]
+
+    def write(columns: Sequence[Sequence[Any]]) -> Any:
+        data = {name: list(column) for name, column in zip(names, columns, strict=True)}
+        return nw.from_dict(data, backend=namespace).to_native()
+
+    longest = max(map(len, options))
+    try:
+        write([[*column, *column[:1] * (longest - len(column))] for column in options])
+    except Exception:
+        raise ParameterError(
+            "domain",
+            "categories of several types",
+            expected="categories that one column of this kind of data frame can hold",
+            remedy="use only texts, or only numbers, in each column of the domain",
+        ) from None
+
+    def from_codes(codes: Integers) -> Any:
+        return write(
+            [[column[k] for k in codes[:, i].tolist()] for i, column in enumerate(options)]
+        )
+
+    return from_codes
+
+
+def _as_array(codes: Integers, options: Sequence[Sequence[Any]]) -> npt.NDArray[Any]:
+    every = [option for column in options for option in column]
+    kinds = {type(option) for option in every}
+    small = all(abs(option) < 1 << 62 for option in every if type(option) is int)
+    dtype: type = object
+    if kinds <= {int, bool, float} and small:
+        dtype = float if float in kinds else int
+    table: npt.NDArray[Any] = np.empty(codes.shape, dtype=dtype)
+    for i, column in enumerate(options):
+        lookup: npt.NDArray[Any] = np.empty(len(column), dtype=dtype)
+        for k, option in enumerate(column):
+            lookup[k] = option
+        table[:, i] = lookup[codes[:, i]]
+    return table
+
+
+def _stray_codes(unknown: Any, domain: Domain) -> list[int]:
+    found = [None if unknown is None else space.find(unknown) for space in domain.categories]
+    if unknown is not None and all(place is None for place in found):
+        raise ParameterError(
+            "unknown",
+            unknown,
+            expected="a category of some column, or None to count strays nowhere",
+            remedy='add it to the domain: {"city": ["Bonn", "Rome", "other"]}, unknown="other"',
+        )
+    sizes = domain.sizes
+    return [size if place is None else place for place, size in zip(found, sizes, strict=True)]
+
+
+def _as_frame(rows: Any) -> nw.DataFrame[Any]:
+    try:
+        return nw.from_native(rows, eager_only=True)
+    except TypeError:
+        raise ParameterError(
+            "rows",
+            type(rows),
+            expected="a two-dimensional NumPy array, a source, or an eager data frame",
+            remedy="pass np.array(rows, dtype=object), or collect() a lazy frame first",
+        ) from None
+
+
+def _missing(columns: Sequence[Any], available: Sequence[Any]) -> ParameterError:
+    return ParameterError(
+        "columns of the domain",
+        list(columns)[:10],
+        expected=f"columns of the rows, which are {list(available)[:10]}",
+        remedy="name the columns of a frame, or use the positions 0, 1, ... of an array",
+    )
+
+
+def _named(domain: Domain, available: Sequence[str]) -> list[str]:
+    if not all(isinstance(name, str) and name in available for name in domain.columns):
+        raise _missing(domain.columns, available)
+    return [str(name) for name in domain.columns]
+
+
+def _positions(domain: Domain, width: int) -> list[int]:
+    """Return positions of columns named 0, 1, ... or "0", "1", ..."""
+    named = {str(i): i for i in range(width)}
+    if not all(str(column) in named for column in domain.columns):
+        raise _missing(domain.columns, range(width))
+    return [named[str(column)] for column in domain.columns]
+
+
+def _array_parts(rows: npt.NDArray[Any], domain: Domain) -> list[Entries]:
+    table = rows.reshape(-1, 1) if rows.ndim == 1 else rows
+    if table.ndim != 2:
+        raise ParameterError(
+            "dimensions of rows", rows.ndim, expected="2", remedy="reshape to (rows, columns)"
+        )
+    if isinstance(table, np.ma.MaskedArray):
+        mask, table = np.ma.getmaskarray(table), np.asarray(table).astype(object)
+        table[mask] = None
+    columns = [table[:, i] for i in _positions(domain, table.shape[1])]
+    return [column if column.dtype.kind in "biuf" else list(column.tolist()) for column in columns]
+
+
+def _source_parts(rows: Source, domain: Domain) -> list[Entries]:
+    if all(column in rows.columns for column in domain.columns):
+        chosen = [rows.columns.index(str(column)) for column in domain.columns]
+    else:
+        chosen = _positions(domain, len(rows.columns))
+    blocks = [block[:, chosen] for block in rows.blocks()]
+    table = np.concatenate([np.zeros((0, len(chosen))), *blocks])
+    return [table[:, i] for i in range(len(chosen))]
+
+
+def _series_entries(series: nw.Series[Any]) -> Entries:
+    """Return whole numbers as an array, anything else entry by entry."""
+    try:
+        if series.dtype.is_integer() and not series.is_null().any():
+            numbers = series.to_numpy()
+            if numbers.dtype.kind in "iu":
+                return numbers
+        return list(series.to_list())
+    except Exception:  # converting a whole column may fail because of one entry
+        return [_entry(series, i) for i in range(len(series))]
+
+
+def _entry(series: nw.Series[Any], index: int) -> Any:
+    try:
+        return series.item(index)
+    except Exception:
+        return None
+
+
+def _codes(entries: Entries, space: Finite, stray: int) -> Integers:
+    if isinstance(entries, np.ndarray):
+        values, places = np.unique(entries, return_inverse=True)
+        found = [_code(value, space, stray) for value in values.tolist()]
+        return np.array(found, dtype=np.int64)[places.reshape(-1)]
+    known: dict[tuple[type, Any], int] = {}
+    result = np.empty(len(entries), dtype=np.int64)
+    for row, value in enumerate(entries):
+        if type(value) not in _PLAIN:
+            result[row] = _code(value, space, stray)
+            continue
+        key = (type(value), value)
+        code = known.get(key)
+        if code is None:
+            code = known[key] = _code(value, space, stray)
+        result[row] = code
+    return result
+
+
+def _code(value: Any, space: Finite, stray: int) -> int:
+    place = space.find(value)
+    return stray if place is None else place
+
+
+def _grouped(coded: CodedRows) -> CodedRows:
+    """Return each different row once, if there are fewer cells than rows."""
+    wide = [size + 1 for size in coded.domain.sizes]
+    if math.prod(wide) > coded.rows:
+        return coded
+    keys = np.zeros(coded.rows, dtype=np.int64)
+    for codes, size in zip(coded.codes, wide, strict=True):
+        keys = keys * size + codes
+    counts = np.bincount(keys, minlength=math.prod(wide))
+    present = np.flatnonzero(counts)
+    parts: list[Integers] = []
+    left = present
+    for size in reversed(wide):
+        left, code = np.divmod(left, size)
+        parts.append(code)
+    return CodedRows(
+        domain=coded.domain,
+        rows=coded.rows,
+        codes=tuple(reversed(parts)),
+        weights=counts[present].astype(np.int64),
+    )

@@ -1,0 +1,74 @@
+"""Synthetic rows with the tables of the real ones: noisy tables, a fit, whole rows (theory C7)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from zerodelta.data.source import Source
+from zerodelta.errors import ParameterError
+from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.privacy.release import Release
+from zerodelta.tasks.marginal_domain import MOST_CELLS, Domain, as_domain, as_workload
+from zerodelta.tasks.marginal_release import publish
+from zerodelta.tasks.marginal_rounding import whole_rows
+from zerodelta.tasks.marginal_rows import row_writer
+
+__all__ = ["synthesize"]
+
+
+def synthesize(
+    rows: Any,
+    *,
+    domain: Any = None,
+    epsilon: Rational,
+    size: int | None = None,
+    workload: Any = 2,
+    unknown: Any = None,
+    method: str = "auto",
+    bits: BitSource | None = None,
+) -> Release:
+    """Release synthetic rows whose tables resemble those of the rows.
+
+    **Releases**: `size` rows (default: n) of the columns of the domain, as the caller's kind of
+    data frame, or as an array for an array. The tables of the workload are measured as in
+    `answer_queries`, a distribution of largest entropy is fitted to them, and it is rounded to
+    whole rows without sampling noise.
+    **Neighbors**: replace-one (n is public).
+    **Guarantee**: pure ε-DP (that of the noisy tables; the rest is post-processing), proven.
+    **Public**: n; `domain` (categories of each column, at most 2^24 combinations), `workload`, and
+    `unknown` as in `answer_queries`; `size`.
+    **Error**: the expected absolute error of a frequency in the tables of the workload, averaged
+    over all cells. What no table of the workload shows, such as three columns together under
+    ``workload=2``, is as independent as the tables allow.
+
+    >>> import numpy as np
+    >>> people = np.array([["f", "yes"], ["m", "no"]] * 5000)
+    >>> release = synthesize(people, domain={0: ["f", "m"], 1: ["no", "yes"]}, epsilon=1, size=100)
+    >>> release.value.shape, sorted(set(map(tuple, release.value)))[0]
+    ((100, 2), ('f', 'yes'))
+    """
+    bits = SystemBits() if bits is None else bits
+    exact, space = as_positive(epsilon, "epsilon"), as_domain(domain)
+    wanted = as_workload(workload, space)
+    _check_cells(space)
+    write = row_writer(rows, space)
+    count = None if size is None else as_count(size, "size", minimum=1)
+    found = publish(
+        rows, space, wanted, epsilon=exact, unknown=unknown, method=method, bits=bits, whole=True
+    )
+    assert found.weights is not None
+    if count is None:
+        count = rows.rows if isinstance(rows, Source) else len(rows)
+    codes = whole_rows(found.weights, space, wanted.tables, count)
+    return Release(value=write(codes), certificate=found.certificate, error=found.method.error)
+
+
+def _check_cells(domain: Domain) -> None:
+    if domain.cells > MOST_CELLS:
+        raise ParameterError(
+            "domain",
+            f"{domain.cells} combinations of categories",
+            expected="at most 2^24: the fitted distribution over all of them is held in memory",
+            remedy="leave out columns, group categories, or release tables with answer_queries",
+        )
