@@ -141,7 +141,18 @@ class Hostile:
         [],
         np.array([3, None, 1], dtype=object),
     ],
-    ids=str,
+    ids=[
+        "mixed",
+        "hostile",
+        "int64",
+        "uint8",
+        "uint64",
+        "float",
+        "column",
+        "empty",
+        "none",
+        "object",
+    ],
 )
 def test_integer_items_are_counted_one_by_one(items: Any) -> None:
     for universe in (5, 2**40):
