@@ -186,8 +186,8 @@ class StudyPlan:
                 f"the number of rows, {self.rows}",
                 "the bounds to which each question clips a row, and its lattice of 2^20 steps "
                 "(second moments: 2^15)",
-                "each question's l2 sensitivity: twice its bound, √2 for a histogram, √2 times the "
-                "squared bound for second moments",
+                "each question's l2 sensitivity: twice its bound (√d times that for d bounded "
+                "coordinates), √2 for a histogram, √2 times the squared bound for second moments",
                 "every number in the steps",
             ),
             assumed=assumed if self.rowwise else (*assumed, _BATCHES),
