@@ -1,0 +1,368 @@
+"""Every task at equal pure ε in {0.5, 1, 2}: ours as shipped beside diffprivlib and OpenDP.
+
+Peers run in environments of their own (`bench/tasks_peers.py`); replace-one neighbours and one
+thread throughout (OPENBLAS_NUM_THREADS=2 OMP_NUM_THREADS=2 for two).
+"best C" is diffprivlib's penalty chosen for each number by an oracle. Trimmed means are had from
+no peer: what they release there is the plain mean, the nearest question that they answer, and it
+does not count. 2- and 3-way marginals are in `bench/tasks_marginals.py`. Name some parts to run
+only those.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+# For peers, too: threads that wait for each other on a busy machine time badly.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+from rich.table import Table
+from sklearn.cluster import KMeans
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench.study_kmeans import Case, inertia
+from bench.tasks_estimators import ball_rows, linear, logistic, multinomial
+from bench.tasks_fixed_features import fixed_features
+from bench.tasks_marginals import made_rows
+from bench.tasks_peers import SKIPPED, Answers, ask
+from bench.tasks_rows import EPSILONS, OURS, STAND_IN, Row, count, measured, show
+
+import zerodelta as zd
+from zerodelta.sklearn import LogisticRegression
+from zerodelta.tasks.regression import fit_linear
+from zerodelta.tasks.synthesize import synthesize
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+# -- the mode --------------------------------------------------------------------------------------
+
+WRONG = (0.3, 0.2, 0.12, 0.07, 0.04)
+"""Leads are chosen so that permute-and-flip would err about this often."""
+
+
+def _gap(leads: list[int], wrong: list[float], draws: int) -> float:
+    """Return the lead at which a line through log P(wrong) passes log 0.05."""
+    seen = np.maximum(wrong, 0.5 / draws)
+    slope, height = np.polyfit(leads, np.log(seen), 1, w=np.sqrt(seen * draws))
+    return float((math.log(0.05) - height) / slope)
+
+
+def modes(draws: int) -> list[Row]:
+    """The lead over N - 1 tied items with which the mode is found 95 times in 100."""
+    rows = []
+    for universe in (2, 20, 1000):
+        for epsilon in EPSILONS:
+            scale = 2 / epsilon
+            leads = [math.ceil(scale * math.log((universe - 1) / 2 / p + 1)) for p in WRONG]
+            found = _modes_of_peers(leads, universe, epsilon, draws)
+            start = time.perf_counter()
+            mine = [
+                [zd.mode(items, universe=universe, epsilon=epsilon).value for _ in range(draws)]
+                for items in (_race(universe, lead) for lead in leads)
+            ]
+            took = (time.perf_counter() - start) / draws / len(leads)
+            found = {OURS: [Answers(values, took) for values in mine]} | found
+            wrong = {
+                name: [float((np.array(one.values) != 0).mean()) for one in answers]
+                for name, answers in found.items()
+            }
+            rows.append(
+                Row(
+                    task="mode",
+                    case=f"{universe} items",
+                    epsilon=epsilon,
+                    metric="lead for 95 %",
+                    errors={name: (_gap(leads, seen, draws),) for name, seen in wrong.items()},
+                    seconds={name: answers[0].seconds for name, answers in found.items()},
+                )
+            )
+    return rows
+
+
+def _race(universe: int, lead: int) -> Integers:
+    """Return ten of each item, and more of the first."""
+    counts = np.full(universe, 10)
+    counts[0] += lead
+    return np.repeat(np.arange(universe), counts)
+
+
+def _modes_of_peers(
+    leads: list[int], universe: int, epsilon: float, draws: int
+) -> dict[str, list[Answers]]:
+    """Return the answers of each rival for each lead."""
+    races = {str(lead): _race(universe, lead) for lead in leads}
+    given: dict[str, Any] = {"epsilons": (epsilon,), "runs": draws, "universe": universe}
+    found = {}
+    for name, peer, kind in (
+        ("diffprivlib", "diffprivlib", "PermuteAndFlip"),
+        ("diffprivlib, exponential", "diffprivlib", "Exponential"),
+        ("OpenDP", "opendp", ""),
+    ):
+        answers = ask(peer, "mode", races, variants=tuple(races), kind=kind, **given)[0]
+        if answers:
+            found[name] = [answers[str(lead)] for lead in leads]
+    return found
+
+
+# -- means and medians -----------------------------------------------------------------------------
+
+
+def means(runs: int) -> list[Row]:
+    rows, n = [], 10_000
+    for shape, dimensions in (("l2 ball", (1, 2, 5, 20, 50, 200)), ("cube", (2, 5, 20, 50))):
+        for d in dimensions:
+            rng = np.random.default_rng(d)
+            ball = shape == "l2 ball"
+            x = ball_rows(rng, n, d) if ball else rng.beta(2, 4, size=(n, d)) * 2 - 1
+            truth = x.mean(axis=0)
+            times = runs * max(1, 50 // d)  # few numbers: the median of few runs would be luck
+            bound: dict[str, Any] = {"data_norm": 1} if ball else {"bounds": (-1, 1)}
+
+            def ours(epsilon: float, x: Floats = x, bound: dict[str, Any] = bound) -> Any:
+                return zd.mean(x, epsilon=epsilon, **bound).value
+
+            def error(value: Any, truth: Floats = truth) -> tuple[float]:
+                return (float(np.linalg.norm(np.reshape(value, -1) - truth)),)
+
+            l1 = 2 * math.sqrt(d) if ball else 2.0 * d
+            given: dict[str, Any] = {"epsilons": EPSILONS, "runs": times, "bounds": (-1.0, 1.0)}
+            rows += measured(
+                task="mean",
+                case=f"{shape}, d={d}, n=1e4",
+                ours=ours,
+                theirs={
+                    "diffprivlib": ask("diffprivlib", "mean", {"x": x}, **given),
+                    "OpenDP": ask("opendp", "mean", {"x": x}, l1=l1, **given),
+                },
+                metrics={"l2 error": error},
+                runs=times,
+            )
+    return rows
+
+
+def medians(runs: int) -> list[Row]:
+    rows = []
+    for n in (1000, 10_000, 100_000):
+        for kind in ("normal", "skewed"):
+            rng = np.random.default_rng(n)
+            raw = rng.normal(size=n) if kind == "normal" else rng.lognormal(0, 0.7, size=n)
+            x = np.clip(raw, -10, 10)
+            ordered = np.sort(x)
+            times = {1000: 4 * runs, 10_000: 2 * runs}.get(n, runs)
+
+            def ours(epsilon: float, x: Floats = x) -> Any:
+                return zd.median(x, bounds=(-10, 10), epsilon=epsilon).value
+
+            def rank(value: Any, ordered: Floats = ordered) -> tuple[float]:
+                below = np.searchsorted(ordered, value, side="left")
+                return (max(float(abs(below - len(ordered) / 2)), 0.5),)
+
+            def distance(value: Any, ordered: Floats = ordered) -> tuple[float]:
+                return (float(abs(value - np.median(ordered))),)
+
+            given: dict[str, Any] = {"epsilons": EPSILONS, "runs": times, "bounds": (-10.0, 10.0)}
+            rows += measured(
+                task="median",
+                case=f"{kind}, n={n:.0e}",
+                ours=ours,
+                theirs={
+                    "diffprivlib": ask("diffprivlib", "median", {"x": x}, **given),
+                    "OpenDP": ask("opendp", "median", {"x": x}, variants=(1001,), **given),
+                },
+                metrics={"distance": distance, "rank": rank},
+                runs=times,
+            )
+    return rows
+
+
+def trimmed_means(runs: int) -> list[Row]:
+    rows = []
+    for n in (1000, 10_000, 100_000):
+        for kind in ("normal", "5 % at the end"):
+            rng = np.random.default_rng(n)
+            x = np.clip(rng.normal(size=n) * 8 + 50, 0, 100)
+            if kind != "normal":
+                x[: n // 20] = 100
+            cut = n // 10
+            truth = float(np.sort(x)[cut : n - cut].mean())
+
+            def ours(epsilon: float, x: Floats = x) -> Any:
+                return zd.trimmed_mean(x, trim="0.1", bounds=(0, 100), epsilon=epsilon).value
+
+            def error(value: Any, truth: float = truth) -> tuple[float]:
+                return (float(abs(np.reshape(value, -1)[0] - truth)),)
+
+            given: dict[str, Any] = {"epsilons": EPSILONS, "runs": runs, "bounds": (0.0, 100.0)}
+            rows += measured(
+                task="trimmed mean" + STAND_IN,
+                case=f"{kind}, n={n:.0e}",
+                ours=ours,
+                theirs={
+                    "diffprivlib": ask("diffprivlib", "mean", {"x": x}, **given),
+                    "OpenDP": ask("opendp", "mean", {"x": x}, l1=100.0, **given),
+                },
+                metrics={"error": error},
+                runs=runs,
+            )
+    return rows
+
+
+# -- k-means ---------------------------------------------------------------------------------------
+
+CLUSTERS = (
+    Case("blobs", 100_000, 2, 5),
+    Case("unequal", 100_000, 2, 8),
+    Case("uniform", 100_000, 2, 5),
+    Case("blobs", 10_000, 2, 5),
+    Case("unequal", 10_000, 5, 5),
+    Case("blobs", 100_000, 5, 10),
+    Case("unequal", 100_000, 10, 5),
+)
+
+
+def clusterings(runs: int) -> list[Row]:
+    rows = []
+    for number, case in enumerate(CLUSTERS):
+        n, k = case.rows, case.clusters
+        both = Case(case.kind, 2 * n, case.columns, k).data(seed=number)
+        plain = KMeans(k, n_init=10, random_state=0).fit(both[:n]).cluster_centers_
+        least = inertia(both[:n], plain), inertia(both[n:], plain)
+
+        def ours(epsilon: float, both: Floats = both, n: int = n, k: int = k) -> Any:
+            return zd.kmeans(both[:n], clusters=k, epsilon=epsilon, bounds=(0, 1)).value
+
+        def error(
+            value: Any, both: Floats = both, n: int = n, least: tuple[float, float] = least
+        ) -> tuple[float, float]:
+            centres = np.array(value)
+            inside, outside = inertia(both[:n], centres), inertia(both[n:], centres)
+            return inside / least[0], outside / least[1]
+
+        theirs = ask(
+            "diffprivlib", "kmeans", {"x": both[:n]}, epsilons=EPSILONS, runs=runs, clusters=k
+        )
+        rows += measured(
+            task="k-means",
+            case=f"{case.kind}, d={case.columns}, k={k}, n={n:.0e}",
+            ours=ours,
+            theirs={"diffprivlib": theirs},
+            metrics={"inertia / non-private": error},
+            runs=runs,
+        )
+    return rows
+
+
+# -- speed -----------------------------------------------------------------------------------------
+
+
+def seconds(work: Callable[[], object], times: int = 3) -> float:
+    """Return the best of a few runs."""
+    found = []
+    for _ in range(times):
+        start = time.perf_counter()
+        work()
+        found.append(time.perf_counter() - start)
+    return min(found)
+
+
+def _logistic_seconds(x: Floats, y: Integers, times: int) -> float:
+    """Return the median, as the peers' loop does."""
+    model = LogisticRegression(epsilon=1, data_norm=1, classes=[0, 1])
+    return float(np.median([seconds(lambda: model.fit(x, y), 1) for _ in range(times)]))
+
+
+def _linear_seconds(n: int, d: int) -> tuple[float, float, float]:
+    """Return seconds of statistics, of Huber and of NumPy's X.T @ X."""
+    rng = np.random.default_rng(6)
+    x = ball_rows(rng, n, d)
+    y = np.clip(x @ rng.normal(size=d) + 0.1 * rng.normal(size=n), -1, 1)
+    given: dict[str, Any] = {"epsilon": 1, "data_norm": 1, "bounds_y": (-1, 1)}
+    statistics = seconds(lambda: fit_linear(x, y, method="statistics", **given))
+    huber = seconds(lambda: fit_linear(x, y, method="huber", **given))
+    return statistics, huber, seconds(lambda: x.T @ x)
+
+
+def speed() -> Table:
+    table = Table("what", "seconds", "beside", "seconds there", "ratio", "wanted", title="speed")
+
+    def line(what: str, mine: float, beside: str, theirs: float, wanted: str) -> None:
+        known = math.isfinite(theirs)
+        cells = (f"{theirs:.3f}", f"{mine / theirs:.2f}") if known else ("-", "-")
+        table.add_row(what, f"{mine:.3f}", beside, *cells, wanted)
+
+    rng = np.random.default_rng(5)
+    for d, wanted in ((20, "ratio <= 1"), (100, "ratio <= 1.3")):
+        x = ball_rows(rng, 100_000, d)
+        chance = 1 / (1 + np.exp(-3 * x @ rng.normal(size=d)))
+        y = (rng.random(len(x)) < chance).astype(np.int64)
+        mine = _logistic_seconds(x, y, 7)
+        given: dict[str, Any] = {"epsilons": (1.0,), "runs": 7, "variants": (1.0,)}
+        theirs = ask("diffprivlib", "logistic", {"x": x, "y": y}, **given)[0]
+        peer = next((answers.seconds for answers in theirs.values()), math.nan)
+        what = f"LogisticRegression n = 1e5, d = {d} (median of 7)"
+        line(what, mine, "diffprivlib, default", peer, wanted)
+    statistics, huber, product = _linear_seconds(1_000_000, 50)
+    what = "LinearRegression n = 1e6, d = 50, "
+    line(what + "statistics", statistics, "NumPy, X.T @ X", product, "ratio <= 2")
+    line(what + "huber", huber, "NumPy, X.T @ X", product, "< 2 s")
+    items = rng.integers(1000, size=10_000_000)
+    mode = seconds(lambda: zd.mode(items, universe=1000, epsilon=1))
+    counting = seconds(lambda: np.bincount(items, minlength=1000))
+    line("zd.mode, 1e7 items of 1000", mode, "NumPy, bincount", counting, "< 2 s")
+    rows, domain = made_rows("clusters", 12, 100_000), dict.fromkeys(range(12), 2)
+    made = seconds(lambda: synthesize(rows, domain=domain, workload=2, epsilon=1), 1)
+    line("synthesize d = 12, all 2-way, n = 1e5", made, "-", math.nan, "< 20 s")
+    return table
+
+
+PARTS: dict[str, tuple[Callable[[int], list[Row]], int, str]] = {
+    "mode": (modes, 400, "{} draws for each of 5 leads"),
+    "mean": (means, 20, "{} runs, more for d < 50 (1000 at d = 1)"),
+    "median": (medians, 100, "{} runs, more for n < 1e5 (400 at n = 1e3)"),
+    "trimmed": (trimmed_means, 40, "{} runs"),
+    "logistic": (logistic, 20, "{} runs, a quarter at n = 1e5"),
+    "multinomial": (multinomial, 8, "{} runs"),
+    "linear": (linear, 20, "{} runs, a quarter at n = 1e5"),
+    "kmeans": (clusterings, 5, "{} runs"),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}, speed, features; or all")
+    chosen = parser.parse_args().parts or [*PARTS, "speed", "features"]
+    console, rows = Console(width=200), list[Row]()
+    for part in chosen:
+        start = time.perf_counter()
+        if part == "speed":
+            console.print(speed())
+        elif part == "features":
+            console.print(fixed_features())
+        else:
+            measure, runs, note = PARTS[part]
+            found = measure(runs)
+            rows += found
+            console.print(show(found, runs=note.format(runs)))
+        console.print(f"({part}: {time.perf_counter() - start:.0f} s)\n")
+    for reason in SKIPPED.values():
+        console.print(reason)
+    if rows:
+        table, sentence = count(rows)
+        console.print(table)
+        console.print(sentence)
+
+
+if __name__ == "__main__":
+    main()

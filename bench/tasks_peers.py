@@ -1,0 +1,182 @@
+"""Peers at equal pure ε, each in its own environment, for `bench/tasks.py`.
+
+diffprivlib and OpenDP read the same rows and bounds as we do, are asked for the same replace-one
+ε, and time each answer themselves. A setting of theirs is a named variant; the first is what
+their documentation does by default.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Array: TypeAlias = npt.NDArray[Any]
+
+ROOT = Path(__file__).resolve().parent.parent
+WANTED = {
+    "diffprivlib": ("diffprivlib", "scikit-learn<=1.7"),
+    "opendp": ("opendp", "numpy"),
+}
+SKIPPED: dict[str, str] = {}
+"""Why a peer could not be installed."""
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What one variant of a peer published, one value for each run, and its median seconds."""
+
+    values: list[Any]
+    seconds: float
+
+
+@functools.cache
+def python_of(peer: str) -> Path | None:
+    """Return the interpreter of a peer's environment, made on the first run, or None."""
+    folder = ROOT / f".bench-{peer}"
+    python = folder / "bin" / "python"
+    test = f"import numpy, {peer}" + (".models" if peer == "diffprivlib" else ".prelude")
+    try:
+        if not python.exists():
+            subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        if subprocess.run([python, "-c", test], capture_output=True).returncode:
+            subprocess.run(
+                [python, "-m", "pip", "install", "--quiet", *WANTED[peer]], check=True, timeout=600
+            )
+        subprocess.run([python, "-c", test], check=True, capture_output=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        SKIPPED[peer] = f"{peer} skipped: it could not be installed or run ({error})."
+        return None
+    return python
+
+
+def ask(
+    peer: str,
+    task: str,
+    arrays: dict[str, Array],
+    *,
+    epsilons: tuple[float, ...],
+    runs: int,
+    variants: tuple[Any, ...] = ("",),
+    **public: Any,
+) -> list[dict[str, Answers]]:
+    """Return, for each ε, the answers of each variant; empty ones if the peer is not to be had."""
+    python = python_of(peer)
+    if python is None:
+        return [{} for _ in epsilons]
+    asked = {"task": task, "epsilons": epsilons, "runs": runs, "variants": variants, **public}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, array in arrays.items():
+            np.save(Path(folder) / f"{name}.npy", array)
+        done = subprocess.run(
+            [python, "-c", CODE[peer] + LOOP, folder, json.dumps(asked)],
+            capture_output=True,
+            text=True,
+            timeout=1200,
+        )
+    if done.returncode:
+        raise RuntimeError(f"{peer}, {task}: {done.stderr[-2000:]}")
+    return [
+        {name: Answers(values, seconds) for name, (values, seconds) in found.items()}
+        for found in json.loads(done.stdout)
+    ]
+
+
+LOOP = """
+import json, statistics, sys, time
+from pathlib import Path
+asked = json.loads(sys.argv[2])
+data = {path.stem: np.load(path) for path in Path(sys.argv[1]).glob("*.npy")}
+found = []
+for epsilon in asked["epsilons"]:
+    answers = {}
+    for variant in asked["variants"]:
+        values, seconds = [], []
+        run = globals()[asked["task"]](data, epsilon, variant, asked)
+        for number in range(asked["runs"]):
+            start = time.perf_counter()
+            value = run()
+            seconds.append(time.perf_counter() - start)
+            values.append(np.asarray(value).tolist() if not isinstance(value, dict) else value)
+        answers[str(variant)] = values, statistics.median(seconds)
+    found.append(answers)
+print(json.dumps(found))
+"""
+
+DIFFPRIVLIB = """
+import warnings
+warnings.simplefilter("ignore")
+import numpy as np
+from diffprivlib import mechanisms, models, tools
+
+def plain(model):
+    return {"coef": np.atleast_2d(model.coef_).tolist(),
+            "intercept": np.atleast_1d(model.intercept_).tolist()}
+
+def logistic(data, epsilon, variant, asked):
+    return lambda: plain(models.LogisticRegression(
+        epsilon=epsilon, data_norm=1.0, C=variant).fit(data["x"], data["y"]))
+
+def linear(data, epsilon, variant, asked):
+    bounds = -asked["half"], asked["half"]
+    return lambda: plain(models.LinearRegression(
+        epsilon=epsilon, bounds_X=bounds, bounds_y=(-1.0, 1.0)).fit(data["x"], data["y"]))
+
+def kmeans(data, epsilon, variant, asked):
+    d = data["x"].shape[1]
+    return lambda: models.KMeans(asked["clusters"], epsilon=epsilon,
+        bounds=(np.zeros(d), np.ones(d))).fit(data["x"]).cluster_centers_
+
+def mean(data, epsilon, variant, asked):
+    lower, upper = asked["bounds"]
+    return lambda: tools.mean(data["x"], epsilon=epsilon, bounds=(lower, upper), axis=0)
+
+def median(data, epsilon, variant, asked):
+    return lambda: tools.median(data["x"], epsilon=epsilon, bounds=tuple(asked["bounds"]))
+
+def mode(data, epsilon, variant, asked):
+    kind = getattr(mechanisms, asked["kind"])
+    def run():
+        counts = np.bincount(data[variant], minlength=asked["universe"]).tolist()
+        return kind(epsilon=epsilon, sensitivity=1, utility=counts).randomise()
+    return run
+"""
+
+OPENDP = """
+import numpy as np
+import opendp.prelude as dp
+dp.enable_features("contrib")
+
+def mean(data, epsilon, variant, asked):
+    # Rows in a ball or a cube: their sum moves by at most this in l1.
+    n, moved = len(data["x"]), asked["l1"]
+    space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.l1_distance(T=float)
+    add = dp.m.make_laplace(*space, scale=moved / n / epsilon)
+    return lambda: add(np.atleast_1d(data["x"].mean(axis=0)).tolist())
+
+def median(data, epsilon, variant, asked):
+    lower, upper = asked["bounds"]
+    grid = np.linspace(lower, upper, variant).tolist()
+    space = (dp.vector_domain(dp.atom_domain(T=float, nan=False), size=len(data["x"])),
+             dp.symmetric_distance())
+    make = lambda scale: dp.m.make_private_quantile(
+        *space, dp.max_divergence(), grid, 0.5, scale)
+    chosen = dp.binary_search_chain(make, d_in=2, d_out=float(epsilon))
+    return lambda: chosen(data["x"].tolist())
+
+def mode(data, epsilon, variant, asked):
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.linf_distance(T=int)
+    pick = dp.m.make_noisy_max(*space, dp.max_divergence(), scale=2 / epsilon)
+    assert pick.map(1) <= epsilon * (1 + 1e-9)
+    return lambda: pick(np.bincount(data[variant], minlength=asked["universe"]).tolist())
+"""
+
+CODE = {"diffprivlib": DIFFPRIVLIB, "opendp": OPENDP}
