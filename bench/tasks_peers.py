@@ -102,9 +102,9 @@ for epsilon in asked["epsilons"]:
         values, seconds = [], []
         run = globals()[asked["task"]](data, epsilon, variant, asked)
         for number in range(asked["runs"]):
-            start = time.perf_counter()
+            start = time.process_time()
             value = run()
-            seconds.append(time.perf_counter() - start)
+            seconds.append(time.process_time() - start)
             values.append(np.asarray(value).tolist() if not isinstance(value, dict) else value)
         answers[str(variant)] = values, statistics.median(seconds)
     found.append(answers)
