@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from fractions import Fraction
@@ -257,3 +258,16 @@ def test_descents_in_a_program_are_hidden_too() -> None:
     study = Study(line_data(100), epsilon=1, publish=Ball(2, 1), rounds=3)
     release = study.run(lambda s: s.minimize(Logistic(), data_norm=1))
     assert study.release is release
+
+
+@pytest.mark.parametrize("end", [-1.0, 0.0, math.nan, math.inf, -math.inf, 1e-320, 1e300])
+def test_hidden_bounds_that_are_none_raise_nothing(end: float) -> None:
+    study = study_of(np.ones((50, 1)))
+    assert np.isfinite(float(study.mean(0, bounds=(0, hidden_array(end)))))
+
+
+def test_hidden_bounds_are_used() -> None:
+    study = study_of(np.ones((50, 2)), rounds=1, failure="0.5")
+    upper = hidden_array([1e-6, 4e-6])
+    answer = np.asarray(study.mean([0, 1], bounds=(0, upper)))
+    assert np.abs(answer).max() < 1e-4  # clipped to, and noised for, a few millionths

@@ -22,6 +22,7 @@ from zerodelta.errors import ParameterError
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational
+from zerodelta.study.hidden import Hidden, reveal
 
 __all__ = [
     "GRAM_STEPS",
@@ -139,8 +140,19 @@ def box_lattice(bounds: Bounds | None, *, steps: int = STEPS) -> Callable[[int],
             expected="a public pair (lower, upper)",
             remedy="pass bounds=(0, 1) or what the function surely lies in; it is clipped to that",
         )
-    lower, upper = bounds
+    lower, upper = _usable(*bounds) if any(isinstance(end, Hidden) for end in bounds) else bounds
     return lambda width: FixedPoint.box(dimension=width, lower=lower, upper=upper, steps=steps)
+
+
+def _usable(lower: Any, upper: Any) -> Bounds:
+    """Return bounds that follow from hidden answers; (0, 1) if they are none.
+
+    Refusing them would show something of the answers (theory C8), and any lattice is as private.
+    """
+    with np.errstate(all="ignore"):
+        ends = np.stack(np.broadcast_arrays(reveal(lower), reveal(upper))).astype(np.float64)
+        usable = (np.abs(ends) < 1e100) & (ends[1] - ends[0] > 1e-100)  # NaN: not usable
+    return (ends[0], ends[1]) if bool(usable.all()) else (0, 1)
 
 
 def norm_lattice(
