@@ -16,6 +16,7 @@ from rich.console import Console
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from bench.study_fixed_features import fixed_features
 from bench.study_kmeans import line_e
 from bench.study_selection import line_a, line_b, line_c, line_tree
 from bench.study_training import line_d, line_f
@@ -25,7 +26,7 @@ LINES: dict[str, Callable[[], Any]] = {
     "b": line_b,
     "c": line_c,
     "tree": line_tree,
-    "d": line_d,
+    "d": lambda: [*line_d(), fixed_features()],
     "f": line_f,
 }
 

@@ -33,7 +33,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.study_kmeans import Case, inertia
 from bench.tasks_estimators import ball_rows, linear, logistic, multinomial
-from bench.tasks_fixed_features import fixed_features
 from bench.tasks_marginals import made_rows
 from bench.tasks_peers import SKIPPED, Answers, ask
 from bench.tasks_rows import EPSILONS, OURS, STAND_IN, Row, count, measured, show
@@ -341,15 +340,13 @@ PARTS: dict[str, tuple[Callable[[int], list[Row]], int, str]] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}, speed, features; or all")
-    chosen = parser.parse_args().parts or [*PARTS, "speed", "features"]
+    parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}, speed; or all")
+    chosen = parser.parse_args().parts or [*PARTS, "speed"]
     console, rows = Console(width=200), list[Row]()
     for part in chosen:
         start = time.perf_counter()
         if part == "speed":
             console.print(speed())
-        elif part == "features":
-            console.print(fixed_features())
         else:
             measure, runs, note = PARTS[part]
             found = measure(runs)

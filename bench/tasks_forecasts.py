@@ -137,8 +137,7 @@ def quantiles() -> Iterator[Cell]:
                 found = zd.median(rows, bounds=(-10, 10), epsilon=epsilon, method=method).value
                 below = int(np.searchsorted(rows, found, side="left"))
                 not_above = int(np.searchsorted(rows, found, side="right"))
-                rank = math.ceil(n / 2)
-                return float(max(0, below - (rank - 1), rank - not_above))
+                return float(max(0, below - n // 2, n // 2 - not_above))
 
             yield Cell("median", {"n": n, "epsilon": epsilon}, measure, 400)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, TypeAlias, final
 
@@ -138,9 +138,9 @@ def _simple(function: Callable[..., tuple[Method, ...]], **renamed: str) -> Any:
 _N, _D, _EPSILON = "n=10_000", "dimension=10", "epsilon=1"
 _ROWS = {"n": _N, "epsilon": _EPSILON}
 _TABLE = {"n": _N, "dimension": _D, "epsilon": _EPSILON}
-_QUANTILE = Task(
+_MEDIAN = Task(
     unit="expected rank error, in rows",
-    call="zd.quantile(rows, q=…, bounds=…, epsilon={epsilon})",
+    call="zd.median(rows, bounds=…, epsilon={epsilon})",
     methods=_simple(quantile_methods, grid="points"),
     needs=_ROWS,
     allows={"grid": None},
@@ -183,8 +183,12 @@ TASKS: dict[str, Task] = {
         needs={**_ROWS, "universe": "universe=100"},
         reliable="for the counts that are hardest to tell apart; usually much less",
     ),
-    "quantile": _QUANTILE,
-    "median": _QUANTILE,
+    "quantile": replace(
+        _MEDIAN,
+        call="zd.quantile(rows, q={q}, bounds=…, epsilon={epsilon})",
+        allows={"grid": None, "q": "1/2"},
+    ),
+    "median": _MEDIAN,
     "trimmed_mean": Task(
         unit="expected absolute error, in the unit of the data",
         call="zd.trimmed_mean(rows, trim={trim}, bounds={bounds}, spread={spread}, "

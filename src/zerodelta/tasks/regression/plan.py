@@ -119,7 +119,7 @@ def plan_logistic(
     shift = 0.35 * _clip(math.log(noise / 0.012) / math.log(4))
     shift += 0.65 * _clip(math.log(noise / 0.05) / math.log(10))
     largest = math.exp(float(roundness)) / 2  # the slope that scaling the loss makes 1
-    strength = _short(shape.strength(min(6, 1 + 20 * noise)) / largest)
+    strength = _short(shape.strength(min(6, 1 + 5 * noise)) / largest)
     numerical = shape.numerical(17.0, 2.0, strength, curvature=_CURVATURE / largest)
     private = logistic_noise_epsilon(epsilon=numerical.left, strength=strength, roundness=roundness)
     return shape.plan(
