@@ -3,7 +3,9 @@
 Each cell runs the methods on the same data at pure ε in {0.5, 1, 2}; a ratio is the forecast over
 the mean measured error of the picked method. The constants of the regression forecasts were fitted
 on the designs of `regressions` and `classifications` (at other signals and seeds); `held_out` has
-data that no constant has seen: real data sets, correlated and short rows, weak and strong signals.
+data that no constant has seen: real data sets, correlated and short rows, weak and strong signals,
+where the advisor is told what a user could know (the rows' length to one digit; for the synthetic
+ones the signal, too).
 `--quick` takes a quarter of the repetitions.
 """
 
@@ -316,15 +318,17 @@ def held_out() -> Iterator[Cell]:
             for signal in (0.1, 0.4):
                 line = mixed @ rng.normal(size=d)
                 y = signal * line / line.std() + 0.1 * rng.standard_t(3, size=n)
-                yield _line(f"correlated, signal {signal}", mixed, y, epsilon)
+                yield _line("correlated", mixed, y, epsilon, signal)
             for signal in (1.0, 4.0):
                 line = mixed @ rng.normal(size=d)
                 chance = 1 / (1 + np.exp(-signal * line / line.std()))
                 drawn = (rng.uniform(size=n) < chance).astype(np.int64)
-                yield _labels(f"correlated, signal {signal}", mixed, drawn, epsilon)
+                yield _labels("correlated", mixed, drawn, epsilon, signal)
 
 
-def _line(name: str, x: Floats, targets: Floats, epsilon: float) -> Cell:
+def _line(
+    name: str, x: Floats, targets: Floats, epsilon: float, signal: float | None = None
+) -> Cell:
     y = np.clip(targets, -1, 1)
     full = np.column_stack([x, np.ones(len(x))])
     best = full @ np.linalg.lstsq(full, y, rcond=None)[0]
@@ -333,11 +337,23 @@ def _line(name: str, x: Floats, targets: Floats, epsilon: float) -> Cell:
         model = fit_linear(x, y, epsilon=epsilon, data_norm=1, bounds_y=(-1, 1), method=method)
         return float(np.mean((model.value.decision(x)[:, 0] - best) ** 2))
 
-    asked = {"n": len(x), "dimension": x.shape[1], "epsilon": epsilon}
+    asked = {"n": len(x), "dimension": x.shape[1], "epsilon": epsilon, **_hints(x, signal)}
     return Cell("linear", asked, measure, 24, name)
 
 
-def _labels(name: str, x: Floats, labels: npt.NDArray[np.int64], epsilon: float) -> Cell:
+def _hints(x: Floats, signal: float | None) -> dict[str, float]:
+    """What a user may know of rows without looking: their length to one digit, and a signal."""
+    length = float(np.sqrt(np.mean((x * x).sum(axis=1))))
+    return {"row_length": float(f"{length:.1g}")} | ({} if signal is None else {"signal": signal})
+
+
+def _labels(
+    name: str,
+    x: Floats,
+    labels: npt.NDArray[np.int64],
+    epsilon: float,
+    signal: float | None = None,
+) -> Cell:
     classes = int(labels.max()) + 1
     fit = fit_logistic if classes == 2 else fit_multinomial
     plain = LogisticRegression(C=1e2, max_iter=2000).fit(x, labels)
@@ -347,7 +363,7 @@ def _labels(name: str, x: Floats, labels: npt.NDArray[np.int64], epsilon: float)
         model = fit(x, labels, epsilon=epsilon, data_norm=1, classes=list(range(classes))).value
         return _log_loss(model.decision(x), labels) - least
 
-    asked = {"n": len(x), "dimension": x.shape[1], "epsilon": epsilon}
+    asked = {"n": len(x), "dimension": x.shape[1], "epsilon": epsilon, **_hints(x, signal)}
     if classes > 2:
         asked["classes"] = classes
     return Cell("multinomial" if classes > 2 else "logistic", asked, measure, 12, name)

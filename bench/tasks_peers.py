@@ -148,6 +148,15 @@ def mode(data, epsilon, variant, asked):
         counts = np.bincount(data[variant], minlength=asked["universe"]).tolist()
         return kind(epsilon=epsilon, sensitivity=1, utility=counts).randomise()
     return run
+
+def marginals(data, epsilon, variant, asked):
+    # Its histograms are for added or removed rows: one replaced row is two of those.
+    x, sets = data["x"], asked["sets"]
+    part = {"epsilon": epsilon / 2 / len(sets), "bins": 2}
+    def run():
+        return [tools.histogramdd(x[:, i], range=[(-0.5, 1.5)] * len(i), **part)[0] / len(x)
+                for i in sets]
+    return run
 """
 
 OPENDP = """
@@ -177,6 +186,18 @@ def mode(data, epsilon, variant, asked):
     pick = dp.m.make_noisy_max(*space, dp.max_divergence(), scale=2 / epsilon)
     assert pick.map(1) <= epsilon * (1 + 1e-9)
     return lambda: pick(np.bincount(data[variant], minlength=asked["universe"]).tolist())
+
+def marginals(data, epsilon, variant, asked):
+    x, sets = data["x"], asked["sets"]
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)
+    add = dp.m.make_laplace(*space, scale=2 * len(sets) / epsilon)
+    def run():
+        counts = []
+        for i in sets:
+            cells = np.ravel_multi_index(x[:, i].T, (2,) * len(i))
+            counts += np.bincount(cells, minlength=2 ** len(i)).tolist()
+        return np.reshape(add(counts), (len(sets), *(2,) * len(sets[0]))) / len(x)
+    return run
 """
 
 CODE = {"diffprivlib": DIFFPRIVLIB, "opendp": OPENDP}

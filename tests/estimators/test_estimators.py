@@ -313,10 +313,29 @@ def test_regressors_predict_what_their_coefficients_say(estimator: Any) -> None:
     np.testing.assert_allclose(model.decision(rows)[:, 0], found.predict(rows))
 
 
-@regressors
-def test_without_an_intercept_a_centred_target_is_0_at_0(estimator: Any) -> None:
-    found = clone(estimator).set_params(fit_intercept=False).fit(*examples(40))
-    assert found.intercept_ == 0
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LinearRegression(epsilon=50, data_norm=15, bounds_y=(0, 30)),
+        SparseRegression(epsilon=50, bounds=([0, 0], [10, 20]), bounds_y=(0, 30)),
+    ],
+)
+def test_without_an_intercept_the_line_goes_through_0(estimator: Any) -> None:
+    """Neither the middle of the target's bounds nor that of the features' comes back as one."""
+    rows = np.random.default_rng(0).uniform(0, 10, size=(4000, 2))
+    found = estimator.set_params(fit_intercept=False).fit(rows, rows[:, 0] + rows[:, 1])
+    assert found.intercept_ == found.release_.value.intercept[0] == 0
+    assert found.coef_ == pytest.approx([1, 1], abs=0.2)
+    assert found.predict([[0, 0]]) == 0
+
+
+@pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2]])
+@pytest.mark.parametrize("method", ["objective", "descent"])
+def test_without_an_intercept_logistic_scores_are_0_at_0(classes: list[int], method: str) -> None:
+    model = LogisticRegression(data_norm=9, classes=classes, fit_intercept=False, method=method)
+    found = model.fit(*examples(40))
+    assert not found.intercept_.any()
+    assert not found.decision_function(np.zeros((1, 3))).any()
 
 
 def test_sparse_regression_does_not_depend_on_units() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +135,73 @@ def test_malformed_numbers_are_refused(wrong: dict[str, Any]) -> None:
         advise("mean", **{**ASKED["mean"], **wrong})
 
 
-@pytest.mark.parametrize("task", ["mean", "select", "study", "linear"])
+@pytest.mark.parametrize("task", ASKED)
+def test_the_call_names_what_there_is(task: str) -> None:
+    """What is printed can be found by that name, and takes these keywords."""
+    call = advise(task, **ASKED[task]).call
+    path, _, rest = call.partition("(")
+    module, _, name = path.rpartition(".")
+    found = getattr(zd if module == "zd" else importlib.import_module(module), name)
+    keywords = set(re.findall(r"(\w+)=", rest))
+    assert keywords <= set(inspect.signature(found).parameters)
+
+
+@pytest.mark.parametrize(
+    ("task", "as_the_function_takes_it", "as_a_number"),
+    [
+        ("histogram", {"universe": ["a", "b"]}, {"universe": 2}),
+        ("histogram", {"universe": zd.Finite(["a", "b"])}, {"universe": 2}),
+        ("mode", {"universe": ("a", "b", "c")}, {"universe": 3}),
+        ("multinomial", {"classes": ["a", "b", "c"]}, {"classes": 3}),
+        ("mean", {"bounds": ([0, 0], [1, 1])}, {"bounds": (0, 1), "dimension": 2}),
+        ("mean", {"bounds": ([0, 0], [1, 3])}, {"bounds": (0, 2), "dimension": 2}),
+        ("mean", {"bounds": ([0], ["1"])}, {"bounds": (0, 1)}),
+    ],
+)
+def test_lists_say_what_their_number_does(
+    task: str, as_the_function_takes_it: dict[str, Any], as_a_number: dict[str, Any]
+) -> None:
+    given = {name: ASKED[task][name] for name in ASKED[task] if name not in ("dimension", "bounds")}
+    if task == "multinomial":
+        given["dimension"] = 3
+    found = advise(task, **{**given, **as_the_function_takes_it})
+    wanted = advise(task, **{**given, **as_a_number})
+    assert [(m.name, m.error) for m in found] == [(m.name, m.error) for m in wanted]
+    assert str(found)
+
+
+@pytest.mark.parametrize(
+    ("task", "wrong"),
+    [
+        ("mean", {"bounds": ([0, 0], [1, 1, 1])}),
+        ("mean", {"bounds": ([0, 1], [1, 1])}),
+        ("mean", {"bounds": (0, 1, 2)}),
+        ("mean", {"bounds": 7}),
+        ("histogram", {"universe": []}),
+        ("mode", {"universe": ["a", "a"]}),
+        ("multinomial", {"classes": ["a"]}),
+        ("multinomial", {"classes": "ab"}),
+        ("multinomial", {"classes": 1.5}),
+    ],
+)
+def test_what_the_function_refuses_is_refused(task: str, wrong: dict[str, Any]) -> None:
+    with pytest.raises(zd.ParameterError):
+        advise(task, **{**ASKED[task], **wrong})
+
+
+def test_rows_are_synthesized_by_synthesize_and_only_for_domains_that_it_takes() -> None:
+    advice = advise("synthesize", **ASKED["synthesize"])
+    assert advice.call.startswith("zd.synthesize(")
+    with pytest.raises(zd.ParameterError, match=r"2\^24"):
+        advise("synthesize", n=1000, domain=dict.fromkeys(range(30), 2), epsilon=1)
+    few = advise("synthesize", **ASKED["synthesize"], size=10).best.error
+    assert few > advice.best.error + 0.02
+    rows = np.zeros((1000, 2), dtype=int)
+    release = zd.synthesize(rows, domain={0: 2, 1: 3}, workload=1, epsilon=1, size=10)
+    assert release.error == pytest.approx(few)
+
+
+@pytest.mark.parametrize("task", ASKED)
 def test_plot_draws_every_method_against_n_and_epsilon(task: str, tmp_path: Path) -> None:
     advice = advise(task, **ASKED[task])
     path = tmp_path / "advice.png"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
+from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
@@ -35,11 +37,14 @@ from zerodelta.tasks import marginal_release
 from zerodelta.tasks.answer_queries import answer_queries, queries_methods
 from zerodelta.tasks.marginal_bases import column_basis, table_of
 from zerodelta.tasks.marginal_domain import as_domain, as_workload
+from zerodelta.tasks.marginal_kinds import kinds
 from zerodelta.tasks.marginal_rounds import Rounds
 from zerodelta.tasks.marginal_rows import code_rows
 from zerodelta.tasks.marginal_strategies import (
     Strategy,
+    _best_groups,
     _joint_variance,
+    _root_cost,
     box_strategy,
     table_strategy,
     total_variance,
@@ -305,6 +310,82 @@ def test_without_noise_the_tables_are_the_true_ones(
             assert table_of(stray.values, strategy.domain, (a, b)) == pytest.approx(flat)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "workload"),
+    [
+        ((2, 2, 2, 3), 4),
+        ((2, 3, 2), [(0, 1, 2), (0, 2), (1,)]),
+        ((2, 2, 3, 3, 2), [(0, 1, 2, 3), (2, 3, 4)]),
+        ((2, 4, 2), 2),
+    ],
+)
+def test_kinds_stand_for_every_set_of_columns(sizes: tuple[int, ...], workload: Any) -> None:
+    domain = as_domain(dict(enumerate(sizes)))
+    wanted = as_workload(workload, domain)
+    found: Counter[Any] = Counter()
+    for part in wanted.closure:
+        around = sorted(table for table in wanted.tables if set(part) <= set(table))
+        found[(tuple(sorted(domain.shape(part))), tuple(around))] += 1
+    listed: Counter[Any] = Counter()
+    for kind in kinds(domain, wanted):
+        sizes_and_tables = tuple(sorted(domain.shape(kind.example))), tuple(sorted(kind.tables))
+        listed[sizes_and_tables] += kind.count
+        assert kind.cells == domain.cells_of(kind.example)
+        assert kind.importance == pytest.approx(
+            sum(kind.cells / domain.cells_of(table) for table in kind.tables)
+        )
+    assert listed == found
+
+
+@pytest.mark.parametrize("columns", [3, 6, 9])
+def test_no_other_grouping_of_orders_has_less_variance(columns: int) -> None:
+    """All of the 2^(columns-1) ways to put neighbouring orders together, and the one taken."""
+    domain = as_domain(dict.fromkeys(range(columns), 2))
+    closure = kinds(domain, as_workload(columns, domain))
+    costs = []
+    for cuts in itertools.product((False, True), repeat=columns - 1):
+        place = list(itertools.accumulate(cuts, initial=0))
+        groups = [[k for k, p in zip(closure, place, strict=True) if p == q] for q in set(place)]
+        costs.append(sum(_root_cost(domain, group) for group in groups))
+    taken = sum(_root_cost(domain, group) for group in _best_groups(domain, closure))
+    assert taken == pytest.approx(min(costs))
+
+
+def test_tables_within_others_are_not_maximal() -> None:
+    domain = as_domain(dict.fromkeys(range(5), 2))
+    tables = [(0,), (3, 1), (1, 2, 3), (0, 4), (4,), (2,), (1, 2)]
+    assert as_workload(tables, domain).maximal == ((1, 2, 3), (0, 4))
+    assert as_workload([(0,), (3, 1)], domain).maximal == ((0,), (1, 3))
+
+
+@pytest.mark.parametrize(("columns", "order"), [(200, 2), (40, 3)])
+def test_many_small_tables_are_planned_in_time(columns: int, order: int) -> None:
+    start = time.perf_counter()
+    queries_methods(epsilon=1, n=1000, domain=dict.fromkeys(range(columns), 2), workload=order)
+    assert time.perf_counter() - start < 20
+
+
+@pytest.mark.parametrize("columns", [13, 20, 24])
+def test_one_large_table_is_planned_in_time(columns: int) -> None:
+    """By kinds of sets of columns: the sets themselves are up to 16 million."""
+    start = time.perf_counter()
+    domain = dict.fromkeys(range(columns), 2)
+    methods = queries_methods(epsilon=1, n=100_000, domain=domain, workload=columns)
+    assert time.perf_counter() - start < 5
+    assert math.isfinite(methods[0].error)
+
+
+def test_a_large_table_is_answered_in_time() -> None:
+    start = time.perf_counter()
+    rows = binary("chain", 13, 3000)
+    for method in ("k-norm", "laplace"):
+        release = answer_queries(
+            rows, domain=dict.fromkeys(range(13), 2), workload=13, epsilon=20, method=method
+        )
+        assert next(iter(release.value.values())).sum() == pytest.approx(1)
+    assert time.perf_counter() - start < 60
+
+
 def test_bases_are_orthogonal() -> None:
     for size in range(2, 20):
         basis = column_basis(size).astype(object)
@@ -434,6 +515,18 @@ def test_large_epsilon_gives_the_truth_also_where_a_fit_is_slow() -> None:
         assert error_of(release.value, rows) < 1e-3
 
 
+@pytest.mark.parametrize("release", [answer_queries, zd.synthesize])
+@pytest.mark.parametrize("method", ["k-norm", "laplace", "counts", "mwem", "purified", "auto"])
+def test_extreme_epsilons_are_refused_and_those_before_work(release: Any, method: str) -> None:
+    given: dict[str, Any] = {"domain": {0: 2, 1: 3}, "method": method}
+    rows = np.zeros((20, 2), dtype=int)
+    for epsilon in ("1e-300", 1e-10, 1.1e6, 1e300):
+        with pytest.raises(zd.ParameterError, match="between 1e-9 and 1e6"):
+            release(rows, epsilon=epsilon, **given)
+    for epsilon in ("1e-9", "1e6"):
+        assert release(rows, epsilon=epsilon, **given).certificate
+
+
 def test_large_domains_are_answered_without_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(marginal_release, "fit", None)
     rows = binary("chain", 30, 5000)
@@ -462,6 +555,84 @@ def test_strays_count_as_the_unknown_category_where_there_is_one() -> None:
     assert value[1,] == pytest.approx([0.5 + 0.125, 0.25 + 0.125], abs=0.02)  # evenly
     with pytest.raises(zd.ParameterError, match=r"^unknown = "):
         answer_queries(rows, domain=domain, unknown="nobody", epsilon=1)
+
+
+def counted(rows: Any, domain: Any) -> Any:
+    known = as_domain(domain)
+    return code_rows(rows, known).table(tuple(range(len(known.columns)))).tolist()
+
+
+@pytest.mark.parametrize(
+    ("rows", "domain"),
+    [
+        ([["f", 1], ["f", 2], ["m", 2]], {0: ["f", "m"], 1: [1, 2]}),
+        ([[True, "x"], [True, "y"], [False, "y"]], {0: [True, False], 1: ["x", "y"]}),
+        ([[0, 0.1], [0, 0.2], [1, 0.2]], {0: 2, 1: ["0.1", "0.2"]}),
+    ],
+)
+def test_no_type_that_numpy_gives_to_an_array_changes_a_row(rows: Any, domain: Any) -> None:
+    for array in (
+        np.array(rows, dtype=object),
+        np.array(rows),
+        np.array(rows).astype(bytes),
+        np.array([*rows, ["stray", "stray"]]),
+    ):
+        assert counted(array, domain) == [[1, 1], [0, 1]]
+
+
+def test_one_stray_text_leaves_the_tables_of_an_array_as_they_are() -> None:
+    rows = np.array([1] * 2000 + [2] * 2000 + ["x"])
+    for categories in (3, [0, 1, 2]):
+        value = answer_queries(rows, domain={0: categories}, workload=1, epsilon=20).value
+        assert value[0,] == pytest.approx([0, 0.5, 0.5], abs=0.02)
+
+
+def test_short_floats_and_missing_entries_have_their_categories() -> None:
+    short = np.array([0.1, 0.2, 0.2], dtype=np.float32)
+    assert counted(short, {0: [0.1, 0.2]}) == [1, 2]
+    assert counted(np.ma.masked_array([1, 2, 2], [True, False, False]), {0: [1, 2, None]}) == [
+        0,
+        2,
+        1,
+    ]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_a_null_changes_no_other_entry_of_a_frame(library: str) -> None:
+    frames = pytest.importorskip(library)
+    build = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}[library]
+    for last in (3, None):
+        table = getattr(frames, build)({"a": [2**53 + 1, 1, last], "b": [0.5, None, 0.5]})
+        assert counted(table, {"a": [0, 1]}) == [0, 1]
+        assert counted(table, {"b": [0.5, None]}) == [2, 1]
+    short = np.array([0.1, 0.2, math.nan], dtype=np.float32)
+    assert counted(getattr(frames, build)({"a": short}), {"a": [0.1, 0.2]}) == [1, 1]
+
+
+def test_frames_with_numbered_columns_and_series() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(np.array([[0, 1], [1, 1]]))
+    assert counted(frame, {1: 2, 0: 2}) == [[0, 0], [1, 1]]
+    assert counted(frame[0], {0: 2}) == [1, 1]
+    with pytest.raises(zd.ParameterError, match="columns of the rows"):
+        counted(frame, {"0": 2})
+
+
+def test_a_table_of_many_columns_has_room_for_its_cells_only() -> None:
+    """3^20 counters, with one more category for strays, would be 28 GB."""
+    rows = np.zeros((3, 20), dtype=int)
+    rows[1], rows[2, 7] = 1, STRAY
+    found = code_rows(rows, as_domain(dict.fromkeys(range(20), 2))).table(tuple(range(20)))
+    assert found.shape == (2,) * 20
+    assert found.sum() == found.flat[0] + found.flat[-1] == 2
+
+
+def test_workloads_are_integers_of_any_kind_and_by_default_at_most_the_columns() -> None:
+    rows = np.zeros((50, 2), dtype=int)
+    for workload in (2, np.int64(2), None):
+        found = answer_queries(rows, domain={0: 2, 1: 2}, workload=workload, epsilon=1)
+        assert list(found.value) == [(0, 1)]
+    assert list(answer_queries(rows, domain={1: 2}, epsilon=1).value) == [(1,)]
 
 
 class Hostile:

@@ -10,19 +10,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flint import arb, ctx
 
 import zerodelta as zd
 from mechanisms.k_norm_laws import cube_pmf, disc_pmf
+from tasks.disc_laws import disc_law
 from tasks.spying import first, recorded
 from zerodelta.audit.exact import (
     certainly_impure,
     certainly_pure,
     datasets,
+    max_log_ratio,
     neighbors,
     rounded_laplace_pmf,
     rounded_laplace_tail,
     shifted,
 )
+from zerodelta.exact.arb import ball
 from zerodelta.mechanisms.k_norm import KNorm
 from zerodelta.tasks import mean as module
 from zerodelta.tasks.mean import mean, mean_methods
@@ -37,10 +41,10 @@ CASES: dict[str, tuple[dict[str, Any], float]] = {
 
 
 def sums_of(
-    monkeypatch: pytest.MonkeyPatch, rows: list[Any], method: str, public: Any
+    monkeypatch: pytest.MonkeyPatch, rows: list[Any], method: str, public: Any, steps: int = 1
 ) -> dict[Any, tuple[KNorm, tuple[int, ...]]]:
-    """Mechanism and exact integer sums for every dataset, on a lattice of one step."""
-    monkeypatch.setattr(module, "_steps", lambda *_: 1)
+    """Mechanism and exact integer sums for every dataset, on a lattice of so many steps."""
+    monkeypatch.setattr(module, "_steps", lambda *_: steps)
     calls = recorded(monkeypatch, KNorm, "apply", first)
     found = {}
     for table in datasets(rows, 2):
@@ -115,6 +119,50 @@ def test_the_l2_ball_is_pure_and_the_radius_for_the_diameter_is_caught(
     assert certainly_impure(p, q, Fraction(1, scale))  # the radius instead of the diameter
 
 
+def plane_moves(monkeypatch: pytest.MonkeyPatch) -> tuple[KNorm, set[tuple[int, int]]]:
+    """The mechanism for an l2 ball of two steps, and all moves of the sum of two rows."""
+    rows = [*itertools.product((-1.0, -0.5, 0.0, 0.6, 1.0), repeat=2), (math.nan, 1.0), (0.0, 9.0)]
+    found = sums_of(monkeypatch, rows, "k-norm", {"data_norm": 1}, steps=2)
+    (mechanism,) = {noise for noise, _ in found.values()}
+    sums = {table: total for table, (_, total) in found.items()}
+    moves = {(sums[a][0] - sums[b][0], sums[a][1] - sums[b][1]) for a, b in neighbors(sums)}
+    return mechanism, moves
+
+
+def plane_loss(moves: set[tuple[int, int]], scale: Fraction) -> arb:
+    """The largest loss over moves; noise is added, so nothing but the move matters."""
+    largest = arb(0)
+    for move in moves:
+        largest = largest.max(max_log_ratio(disc_law((0, 0), scale, 12), disc_law(move, scale, 12)))
+    return largest
+
+
+def test_the_l2_ball_is_pure_on_every_pair_of_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The law of the noisy sum, cell by cell; half of the noise is the radius for the diameter."""
+    mechanism, moves = plane_moves(monkeypatch)
+    assert (mechanism.norm, mechanism.dimension) == (2, 2)
+    assert len(moves) > 20
+    assert max(x * x + y * y for x, y in moves) == 16
+    with ctx.workprec(200):
+        loss = plane_loss(moves, mechanism.scale)
+        assert ball(EPSILON * Fraction(99, 100)) < loss
+        assert loss < ball(EPSILON)
+        assert plane_loss(moves, mechanism.scale / 2) > ball(EPSILON)
+
+
+def test_rows_that_are_not_pulled_into_the_l2_ball_are_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def unbounded(source: Any, lattice: Any) -> Any:
+        rows = np.clip(np.concatenate(list(source.blocks())), -1, 1)
+        return np.nan_to_num(np.rint(2 * rows)).sum(axis=0).astype(np.int64)
+
+    monkeypatch.setattr(module, "_total", unbounded)
+    mechanism, moves = plane_moves(monkeypatch)
+    with ctx.workprec(200):
+        assert plane_loss(moves, mechanism.scale) > ball(EPSILON)
+
+
 @pytest.mark.parametrize("dimension", [1, 2, 5, 64])
 @pytest.mark.parametrize("norm", [1, 2, math.inf])
 @pytest.mark.parametrize("noise", [1, 2, math.inf])
@@ -176,6 +224,21 @@ def test_the_value_is_the_mean_up_to_noise_and_lies_within_the_bounds() -> None:
     for _ in range(20):
         assert 0 <= mean([0.5], bounds=(0, 1), epsilon="1/100").value <= 1
         assert np.linalg.norm(mean(np.ones((1, 3)), data_norm=1, epsilon="1/9").value) < 1 + 1e-9
+
+
+def test_a_list_of_rows_is_a_table_and_an_odd_row_changes_no_other() -> None:
+    rows: list[Any] = [[1, 4], (1.0, "4"), np.array([1, 4])] * 3000
+    for odd in ([1, 4], 7, [7], [7, 7, 7], None):
+        found = mean([odd, *rows], bounds=([0, 0], [5, 5]), epsilon=5).value
+        assert found == pytest.approx([1, 4], abs=0.02)
+    assert mean([[1], [3]] * 3000, bounds=(0, 5), epsilon=5).value == pytest.approx(2, abs=0.02)
+    assert mean([*([1, 3] * 3000), [1, 3]], bounds=(0, 5), epsilon=5).value == pytest.approx(
+        2, abs=0.02
+    )
+    with pytest.raises(zd.ParameterError, match=r"^columns of rows = 2"):
+        zd.median([[1, 2], [3, 4]], bounds=(0, 5), epsilon=1)
+    with pytest.raises(zd.ParameterError, match=r"^columns of rows = 2"):
+        zd.trimmed_mean([[1, 2], [3, 4]], trim="1/10", bounds=(0, 5), epsilon=1)
 
 
 def test_values_never_raise_and_public_inputs_do() -> None:

@@ -169,6 +169,74 @@ def test_a_stray_text_changes_no_other_item() -> None:
     assert tally(np.array([3, 1, "x"]), Finite(5)).indices.tolist() == [1, 3]
 
 
+@pytest.mark.parametrize("stray", ["x", b"x", 1j, float("nan")])
+@pytest.mark.parametrize("universe", [3, [1, 2], ["1", "2"], [2, 1.0, float("inf"), "z"]], ids=str)
+def test_a_stray_changes_no_other_item_of_any_universe(universe: Any, stray: Any) -> None:
+    """NumPy turns integers into texts, bytes, complex numbers or floats because of one item."""
+    plain, spoiled = (
+        np.array([1] * 200 + [2] * 499 + [7]),
+        np.array([1] * 200 + [2] * 499 + [stray]),
+    )
+    space = Finite(universe)
+    one, two = (tally(items, space).dense(space.size).tolist() for items in (plain, spoiled))
+    assert one == two
+    assert sorted(one)[-2:] == [200, 499]
+    answer = mode(spoiled, universe=universe, epsilon=5, method="permute-and-flip").value
+    assert float(str(answer)) == 2
+
+
+def test_booleans_beside_a_stray_text_are_still_booleans() -> None:
+    found = tally(np.array([True, False, True, "x"]), Finite([False, True]))
+    assert found.counts.tolist() == [1, 2]
+
+
+class Liar:
+    """An item that is equal to every other one, but only once."""
+
+    asked = False
+
+    def __hash__(self) -> int:
+        return hash(1)
+
+    def __eq__(self, other: object) -> bool:
+        self.asked, before = True, self.asked
+        return not before
+
+
+def test_an_item_that_equals_others_takes_none_with_it() -> None:
+    for universe in (3, [0, 1, 2]):
+        found = tally([Liar(), *[1] * 50], Finite(universe)).dense(3).tolist()
+        assert found[1] in (50, 51)
+
+
+def test_what_is_masked_counts_nowhere() -> None:
+    masked = np.ma.masked_equal(np.array([1, 2, 2, 0]), 2)
+    for universe in (3, [0, 1, 2]):
+        assert tally(masked, Finite(universe)).dense(3).tolist() == [1, 1, 0]
+    assert tally(np.ma.masked_equal(np.array([0.0, 1.0]), 1), Finite(2)).counts.tolist() == [1]
+
+
+def test_no_type_of_the_items_raises_because_of_the_universe() -> None:
+    """Infinity is no integer: it used to raise, but only for items that are all integers."""
+    universe: list[Any] = [1, float("inf"), 2.5, "x", None]
+    for items in (np.array([1, 1, 2]), [1, 1, 2.5], [1, 1, None], np.array([1, 1, 2.5])):
+        assert tally(items, Finite(universe)).dense(5)[0] == 2
+    assert tally(np.array([1, 2]), Finite(["x", "y"])).counts.tolist() == []
+
+
+def test_frames_and_arrow_arrays_are_items() -> None:
+    pandas, arrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    for items in (pandas.DataFrame({"a": ["x", "y", "x"]}), arrow.array(["x", None, "y", "x"])):
+        assert tally(items, Finite(["x", "y"])).counts.tolist() == [2, 1]
+    for items in (pandas.Series([1, 1, 2]), arrow.array([1, 1, None]), pandas.Series([1, 1, None])):
+        assert tally(items, Finite([1, float("inf")])).counts.tolist() == [2]
+
+
+def test_several_columns_are_refused() -> None:
+    with pytest.raises(zd.ParameterError, match=r"^dimensions of items = "):
+        mode(np.zeros((3, 2)), universe=2, epsilon=1)
+
+
 def test_listed_items_are_counted_by_equality() -> None:
     space = Finite(["b", "a", 7])
     cases: list[Any] = [

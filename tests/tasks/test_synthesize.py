@@ -15,6 +15,7 @@ from zerodelta.exact.bits import ReplayBits
 from zerodelta.tasks.answer_queries import answer_queries
 from zerodelta.tasks.marginal_domain import as_domain
 from zerodelta.tasks.marginal_rounding import rounded_cells, whole_rows
+from zerodelta.tasks.marginal_rows import row_writer
 from zerodelta.tasks.synthesize import synthesize
 
 
@@ -67,6 +68,15 @@ def test_rows_have_the_tables_of_the_data_within_the_forecast_and_in_time() -> N
     assert release.certificate.status.value == "proven"
 
 
+@pytest.mark.parametrize("size", [3, 20, 100, 1000])
+@pytest.mark.parametrize("kind", ["independent", "clusters", "chain"])
+def test_the_forecast_knows_how_few_rows_are_made(kind: str, size: int) -> None:
+    rows, domain = binary(kind, 8, 20_000), dict.fromkeys(range(8), 2)
+    release = synthesize(rows, domain=domain, epsilon=10, size=size)
+    found = distance(tables(release.value), tables(rows))
+    assert 0.25 * float(release.error) < found < 2.5 * float(release.error)
+
+
 @pytest.mark.parametrize("method", ["k-norm", "laplace", "counts", "mwem", "purified"])
 def test_every_method_makes_rows_with_the_certificate_of_the_tables(method: str) -> None:
     rows, domain = binary("chain", 4, 300), dict.fromkeys(range(4), 2)
@@ -104,6 +114,53 @@ def test_frames_come_back_as_frames_of_the_same_kind(library: str) -> None:
     if library != "pandas":
         with pytest.raises(zd.ParameterError, match="only texts"):
             synthesize(frame, domain={"sex": ["f", 3], "age": 2}, epsilon=1)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize(
+    ("categories", "kind"),
+    [
+        ([2.5, 1], float),
+        ([1, 2.5], float),
+        ([True, 3], int),
+        ([False, True], bool),
+        (["x", None], str),
+        ([1, 2.5, None], float),
+    ],
+    ids=str,
+)
+def test_columns_of_frames_have_the_types_of_the_categories(
+    library: str, categories: list[Any], kind: type
+) -> None:
+    """Whichever of them occur in the rows that are written."""
+    frames = pytest.importorskip(library)
+    build = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}[library]
+    frame = getattr(frames, build)({"b": [1.0, 2.5]})
+    write = row_writer(frame, as_domain({"b": categories}))
+    written = [write(np.full((2, 1), code)) for code in range(len(categories))]
+    written.append(write(np.arange(len(categories)).reshape(-1, 1)))
+    types = {str(table.schema if library != "pandas" else table.dtypes["b"]) for table in written}
+    assert len(types) == 1
+    column = written[-1]["b"]
+    entries = column.to_pylist() if library == "pyarrow" else column.to_list()
+    present = [entry for entry, given in zip(entries, categories, strict=True) if given is not None]
+    assert {type(entry) for entry in present} == {kind}
+    assert present == [given for given in categories if given is not None]
+
+
+def test_frames_with_numbered_columns_keep_them() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(np.array([[0, 1], [1, 1]] * 500))
+    value = synthesize(frame, domain={1: 2, 0: 2}, epsilon=9, size=8).value
+    assert value.columns.tolist() == [1, 0]
+    assert value.index.tolist() == list(range(8))
+    assert value[0].sum() == 4
+
+
+def test_one_column_is_enough() -> None:
+    rows = np.array([0, 1, 1, 1] * 1000)
+    value = synthesize(rows, domain={0: 2}, epsilon=5, size=8).value
+    assert value[:, 0].sum() == 6
 
 
 def test_arrays_have_the_types_of_the_categories() -> None:

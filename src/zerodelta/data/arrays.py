@@ -11,6 +11,7 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.entries import as_objects, series_list
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
@@ -144,20 +145,9 @@ def _from_series(series: nw.Series[Any]) -> npt.NDArray[Any]:
             numbers = series.to_numpy()
             if numbers.dtype.kind in _NUMBERS:
                 return numbers
-        values = series.to_list()
-    except Exception:
-        values = [_entry(series, i) for i in range(len(series))]
-    objects = np.empty(len(series), dtype=object)
-    for i, value in enumerate(values):  # entry by entry: an entry may be a list
-        objects[i] = value
-    return objects
-
-
-def _entry(series: nw.Series[Any], index: int) -> Any:
-    try:
-        return series.item(index)
-    except Exception:
-        return None
+    except Exception:  # because of one entry
+        pass
+    return as_objects(series_list(series))
 
 
 def _as_floats(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:

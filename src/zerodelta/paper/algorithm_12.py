@@ -32,7 +32,14 @@ from zerodelta.privacy.theorems.testing import free_mode_threshold, proposed_rel
 from zerodelta.purify.wasserstein import AlgorithmTwo, laplace_scale
 from zerodelta.spaces import Finite
 
-__all__ = ["embedded_mode", "mode", "paper_log_delta", "stable_mode", "wrong_probability"]
+__all__ = [
+    "embedded_mode",
+    "failed_test",
+    "mode",
+    "paper_log_delta",
+    "stable_mode",
+    "wrong_probability",
+]
 
 _PUBLIC = ("the universe of items",)
 _LARGEST = 1 << 53
@@ -202,10 +209,14 @@ def wrong_probability(*, points: int, epsilon: Rational, gap: int) -> float:
     True
     """
     exact = as_positive(epsilon, "epsilon")
-    threshold = float(free_mode_threshold(points=points, epsilon=exact))
-    beyond = float(exact) * (-(-as_count(gap, "gap") // 2) - 1 - threshold)
-    failed = math.exp(-beyond) / 2 if beyond >= 0 else 1 - math.exp(beyond) / 2
-    return (1 - 1 / points) * failed
+    threshold = free_mode_threshold(points=points, epsilon=exact)
+    return (1 - 1 / points) * failed_test(gap, threshold=threshold, epsilon=exact)
+
+
+def failed_test(gap: int, *, threshold: Fraction, epsilon: Fraction) -> float:
+    """Return the probability that a mode with this lead fails its test, and an item is drawn."""
+    beyond = float(epsilon) * (-(-as_count(gap, "gap") // 2) - 1 - float(threshold))
+    return math.exp(-beyond) / 2 if beyond >= 0 else 1 - math.exp(beyond) / 2
 
 
 def _universe(universe: int | Iterable[Any] | Finite) -> Finite:

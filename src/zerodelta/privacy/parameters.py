@@ -18,6 +18,7 @@ __all__ = [
     "as_flag",
     "as_log_delta",
     "as_relation",
+    "as_usable_epsilon",
     "log_of_delta",
     "sum_upper",
 ]
@@ -36,6 +37,23 @@ def as_at_least_zero(value: Rational, name: str) -> Fraction:
 def as_epsilon(value: Rational) -> Fraction:
     """Return an ε as an exact rational of at least 0."""
     return as_at_least_zero(value, "epsilon")
+
+
+def as_usable_epsilon(value: Rational) -> Fraction:
+    """Return an ε for which noise and forecasts neither vanish nor overflow in floats.
+
+    >>> as_usable_epsilon("0.1")
+    Fraction(1, 10)
+    """
+    exact = as_rational(value, "epsilon")
+    if not Fraction(1, 10**9) <= exact <= 10**6:
+        raise ParameterError(
+            "epsilon",
+            value,
+            expected="a number between 1e-9 and 1e6",
+            remedy="pass epsilon=1, say",
+        )
+    return exact
 
 
 def as_flag(value: Any, name: str) -> bool:

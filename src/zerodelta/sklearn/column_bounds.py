@@ -52,6 +52,11 @@ class ColumnBounds:
         """Half the width of each column."""
         return self.upper / 2 - self.lower / 2
 
+    def around_zero(self) -> ColumnBounds:
+        """Return the narrowest bounds with these inside and 0 in the middle."""
+        reach = np.maximum(np.abs(self.lower), np.abs(self.upper))
+        return ColumnBounds(lower=-reach, upper=reach)
+
     def clipped(self, rows: Floats) -> Floats:
         """Return the rows inside the bounds; NaN stays NaN."""
         return np.clip(rows, self.lower, self.upper)

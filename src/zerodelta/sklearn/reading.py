@@ -21,6 +21,7 @@ from sklearn.utils.validation import (
 )
 
 from zerodelta.data.arrays import ArraySource
+from zerodelta.data.entries import as_entries, as_rows
 from zerodelta.errors import ParameterError
 
 __all__ = [
@@ -83,18 +84,13 @@ def _as_table(X: Any) -> tuple[npt.NDArray[Any], bool]:  # noqa: N803
     if isinstance(X, np.ma.MaskedArray) and X.ndim == 2:
         return _blocks(ArraySource(X)), False  # what is masked is NaN
     if isinstance(X, (list, tuple)):
-        return np.asarray(X, dtype=object), False  # nothing is converted: an entry may be no number
+        return as_rows(X), False  # nothing is converted: an entry may be no number
     return np.asarray(X), False
 
 
 def _as_column(y: Any) -> npt.NDArray[Any]:
     """Return y in one dimension; entries of a list stay what they are."""
-    if isinstance(y, (list, tuple)):
-        entries = np.empty(len(y), dtype=object)
-        for place, entry in enumerate(y):  # one by one: an entry may be a list
-            entries[place] = entry
-        return entries
-    array = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+    array = as_rows(y) if isinstance(y, (list, tuple)) else as_entries(y)
     column_or_1d(_stand_in(array), warn=True)
     return array.reshape(-1)
 

@@ -25,7 +25,7 @@ from zerodelta.sklearn.reading import (
 from zerodelta.spaces import Ball
 from zerodelta.study.losses import Huber
 from zerodelta.tasks.regression import LinearModel
-from zerodelta.tasks.regression.reading import as_target_bounds, read_targets
+from zerodelta.tasks.regression.reading import as_target_bounds, read_targets, target_scale
 
 __all__ = ["SparseRegression"]
 
@@ -83,7 +83,7 @@ class SparseRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> SparseRegression:  # noqa: N803
         """Publish coefficients; this is the one release that the certificate is about."""
-        low, high = as_target_bounds(self.bounds_y)
+        target_bounds = as_target_bounds(self.bounds_y)
         intercept = as_flag(self.fit_intercept, "fit_intercept")
         rows, targets = read_examples(self, X, y)
         bounds = ColumnBounds.of(self.bounds, columns=rows.shape[1])
@@ -91,12 +91,13 @@ class SparseRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         steps = best_iterations(
             rows=len(rows), epsilon=self.epsilon, smoothness=1, lipschitz=_THRESHOLD, domain=domain
         )
-        scaled = bounds.scaled(as_floats(rows))
+        scale = bounds if intercept else bounds.around_zero()
+        scaled = scale.scaled(bounds.clipped(as_floats(rows)))
         if intercept:
             scaled = np.column_stack([scaled, np.ones(len(scaled))])
         release = frank_wolfe_pure(
             scaled,
-            read_targets(targets, (low, high), len(rows)),
+            read_targets(targets, target_bounds, len(rows), intercept=intercept),
             loss=Huber(label_bound=1, threshold=_THRESHOLD),
             domain=domain,
             lipschitz=_THRESHOLD,
@@ -105,7 +106,7 @@ class SparseRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             smoothness=1,
             method=self.method,
         )
-        self._publish(release, bounds, float(low + high) / 2, float(high - low) / 2)
+        self._publish(release, scale, *target_scale(target_bounds, intercept))
         return self
 
     def predict(self, X: Any) -> Floats:  # noqa: N803

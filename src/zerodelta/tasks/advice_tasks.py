@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from statistics import mean
 from typing import Any, TypeAlias, final
 
+import numpy as np
+
+from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import as_count, as_positive
 from zerodelta.purify.plan import plan
 from zerodelta.spaces import Finite
 from zerodelta.study.plan import Schedule, StudyPlan
 from zerodelta.tasks.answer_queries import queries_methods
+from zerodelta.tasks.counting import as_universe
 from zerodelta.tasks.histogram import histogram_methods
 from zerodelta.tasks.kmeans_forecast import kmeans_methods
 from zerodelta.tasks.mean import mean_methods
@@ -22,9 +28,10 @@ from zerodelta.tasks.public_inputs import as_bounds
 from zerodelta.tasks.quantile import quantile_methods
 from zerodelta.tasks.regression.classification import logistic_methods, multinomial_methods
 from zerodelta.tasks.regression.linear import linear_methods
-from zerodelta.tasks.regression.reading import as_target_bounds
+from zerodelta.tasks.regression.reading import as_classes, as_target_bounds, target_scale
 from zerodelta.tasks.select import select_methods
 from zerodelta.tasks.select_features import predicted_noise
+from zerodelta.tasks.synthesize import synthesis_methods
 from zerodelta.tasks.trimmed_mean import trimmed_mean_methods
 
 __all__ = ["TASKS", "Task"]
@@ -34,9 +41,9 @@ Numbers: TypeAlias = Mapping[str, Any]
 # what bench/tasks_forecasts.py found
 _CLOSE = "the winner's was within a factor of 1.5 of what was measured"
 _ROUGH = (
-    "for rows that fill their bound evenly (then within a factor of 4); the true one depends on "
-    "unseen data:\n       short rows, correlated features and strong signals have 10 times more "
-    "and beyond"
+    "within a factor of 4 if rows fill their bound evenly and the signal is moderate;\n       if "
+    "not, pass row_length= (typical length / data_norm) and signal= (typical size of a\n       "
+    "prediction: log-odds, or part of half the targets' range): short rows cost 10 times more"
 )
 
 
@@ -56,31 +63,39 @@ class Task:
 
 
 def _mean(given: Numbers) -> tuple[Method, ...]:
-    norm, bound = given["norm"], as_positive(given["data_norm"] or 1, "data_norm")
-    if given["data_norm"] is None:
-        lower, upper = as_bounds(given["bounds"])
-        norm, bound = math.inf, (upper - lower) / 2
+    columns, norm, bound = given["dimension"] or 1, given["norm"], given["data_norm"]
+    if bound is None:
+        lower, upper = _pair(given["bounds"])
+        columns = max(columns, np.size(lower), np.size(upper))
+        half = FixedPoint.box(dimension=columns, lower=lower, upper=upper, steps=1).bound
+        norm, bound = math.inf, mean(half) if isinstance(half, tuple) else half
     return mean_methods(
-        epsilon=given["epsilon"],
-        n=given["n"],
-        dimension=given["dimension"],
-        norm=norm,
-        bound=bound,
+        epsilon=given["epsilon"], n=given["n"], dimension=columns, norm=norm, bound=bound
     )
+
+
+def _pair(bounds: Any) -> tuple[Any, Any]:
+    """Return (lower, upper), numbers or lists of them; anything else is refused."""
+    if isinstance(bounds, (tuple, list)) and len(bounds) == 2:
+        return bounds[0], bounds[1]
+    return as_bounds(bounds)
 
 
 def _linear(given: Numbers) -> tuple[Method, ...]:
-    low, high = as_target_bounds(given["bounds_y"])
-    squared = float((high - low) / 2) ** 2
-    found = linear_methods(
-        epsilon=given["epsilon"],
-        n=given["n"],
-        dimension=given["dimension"],
-        intercept=given["intercept"],
-    )
-    return tuple(
-        Method(name=m.name, error=m.error * squared, spends=m.spends, why=m.why) for m in found
-    )
+    _, unit = target_scale(as_target_bounds(given["bounds_y"]), given["intercept"])
+    found = linear_methods(**{name: v for name, v in given.items() if name != "bounds_y"})
+    return tuple(replace(method, error=method.error * unit**2) for method in found)
+
+
+def _counted(function: Callable[..., tuple[Method, ...]]) -> Any:
+    """Return a forecast that takes the universe as the function itself does."""
+    return lambda given: function(**{**given, "universe": as_universe(given["universe"]).size})
+
+
+def _multinomial(given: Numbers) -> tuple[Method, ...]:
+    classes = given["classes"]
+    count = classes if isinstance(classes, numbers.Number) else len(as_classes(classes))
+    return multinomial_methods(**{**given, "classes": count})
 
 
 def _features(given: Numbers) -> tuple[Method, ...]:
@@ -138,6 +153,11 @@ def _simple(function: Callable[..., tuple[Method, ...]], **renamed: str) -> Any:
 _N, _D, _EPSILON = "n=10_000", "dimension=10", "epsilon=1"
 _ROWS = {"n": _N, "epsilon": _EPSILON}
 _TABLE = {"n": _N, "dimension": _D, "epsilon": _EPSILON}
+_FIT = {"intercept": True, "row_length": None, "signal": None}
+_CLASSIFY = (
+    "zerodelta.sklearn.LogisticRegression(data_norm=…, classes=[…], fit_intercept={intercept}, "
+    "epsilon={epsilon}).fit(rows, labels)"
+)
 _MEDIAN = Task(
     unit="expected rank error, in rows",
     call="zd.median(rows, bounds=…, epsilon={epsilon})",
@@ -150,21 +170,22 @@ _QUERIES = Task(
     call="zd.answer_queries(rows, domain=…, workload={workload}, epsilon={epsilon})",
     methods=_simple(queries_methods),
     needs={**_ROWS, "domain": 'domain={"sex": 2, "age": 8}'},
-    allows={"workload": 2},
+    allows={"workload": None},
 )
 
 TASKS: dict[str, Task] = {
     "mean": Task(
         unit="expected absolute error of a coordinate, in the unit of the data",
-        call="zd.mean(rows, bounds=… or data_norm=…, epsilon={epsilon})",
+        call="zd.mean(rows, bounds={bounds}, data_norm={data_norm}, norm={norm}, "
+        "epsilon={epsilon})",
         methods=_mean,
         needs={**_ROWS, "bounds|data_norm": "bounds=(0, 100)"},
-        allows={"dimension": 1, "bounds": None, "data_norm": None, "norm": 2},
+        allows={"dimension": None, "bounds": None, "data_norm": None, "norm": 2},
     ),
     "histogram": Task(
         unit="expected absolute error of a count",
         call="zd.histogram(items, universe={universe}, epsilon={epsilon})",
-        methods=_simple(histogram_methods),
+        methods=_counted(histogram_methods),
         needs={"universe": "universe=100", "epsilon": _EPSILON},
         allows={"complete": False},
     ),
@@ -179,7 +200,7 @@ TASKS: dict[str, Task] = {
     "mode": Task(
         unit="largest expected gap between the mode's count and the released item's",
         call="zd.mode(items, universe={universe}, epsilon={epsilon})",
-        methods=_simple(mode_methods),
+        methods=_counted(mode_methods),
         needs={**_ROWS, "universe": "universe=100"},
         reliable="for the counts that are hardest to tell apart; usually much less",
     ),
@@ -199,29 +220,35 @@ TASKS: dict[str, Task] = {
         reliable="for normal rows of that spread (a tenth of the width if not given)",
     ),
     "queries": _QUERIES,
-    "synthesize": _QUERIES,
+    "synthesize": replace(
+        _QUERIES,
+        call="zd.synthesize(rows, domain=…, workload={workload}, size={size}, epsilon={epsilon})",
+        methods=_simple(synthesis_methods),
+        allows={"workload": None, "size": None},
+    ),
     "linear": Task(
         unit="expected excess of the mean squared error",
-        call="fit_linear(rows, targets, data_norm=…, bounds_y={bounds_y}, epsilon={epsilon})",
+        call="zerodelta.sklearn.LinearRegression(data_norm=…, bounds_y={bounds_y}, "
+        "fit_intercept={intercept}, epsilon={epsilon}).fit(rows, targets)",
         methods=_linear,
         needs=_TABLE,
-        allows={"bounds_y": (-1, 1), "intercept": True},
+        allows={"bounds_y": (-1, 1), **_FIT},
         reliable=_ROUGH,
     ),
     "logistic": Task(
         unit="expected excess of the mean logistic loss, in nats",
-        call="fit_logistic(rows, labels, data_norm=…, classes=[…], epsilon={epsilon})",
+        call=_CLASSIFY,
         methods=_simple(logistic_methods),
         needs=_TABLE,
-        allows={"intercept": True},
+        allows=_FIT,
         reliable=_ROUGH,
     ),
     "multinomial": Task(
         unit="expected excess of the mean log loss, in nats",
-        call="fit_multinomial(rows, labels, data_norm=…, classes=[…], epsilon={epsilon})",
-        methods=_simple(multinomial_methods),
+        call=_CLASSIFY,
+        methods=_multinomial,
         needs={**_TABLE, "classes": "classes=3"},
-        allows={"intercept": True},
+        allows=_FIT,
         reliable=_ROUGH,
     ),
     "kmeans": Task(

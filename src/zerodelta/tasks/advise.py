@@ -13,6 +13,8 @@ from zerodelta.tasks.methods import Method
 
 __all__ = ["advise"]
 
+_LONGEST = 60
+
 
 def advise(
     task: str,
@@ -45,7 +47,7 @@ def advise(
     def forecast(asked: Mapping[str, Any]) -> tuple[Method, ...]:
         return known.methods({**known.allows, **asked})
 
-    told = {**known.allows, **numbers}
+    told = {name: _shown(value) for name, value in {**known.allows, **numbers}.items()}
     return Advice(
         task=task,
         numbers=numbers,
@@ -55,6 +57,12 @@ def advise(
         methods=forecast(numbers),
         forecast=forecast,
     )
+
+
+def _shown(value: Any) -> str:
+    """Return a value as it is written in a call; a long list is left to the caller."""
+    text = str(value)
+    return text if len(text) <= _LONGEST else "…"
 
 
 def _task(name: Any) -> Task:

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from zerodelta.exact.bits import BitSource, SystemBits
-from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.exact.rational import Rational, as_count
+from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.tasks.marginal_domain import as_domain, as_workload
 from zerodelta.tasks.marginal_release import forecasts, publish
@@ -20,7 +21,7 @@ def answer_queries(
     rows: Any,
     *,
     domain: Any = None,
-    workload: Any = 2,
+    workload: Any = None,
     epsilon: Rational,
     unknown: Any = None,
     method: str = "auto",
@@ -36,7 +37,8 @@ def answer_queries(
     **Neighbors**: replace-one (n is public).
     **Guarantee**: pure ε-DP (K-norm, R-laplace, PF; B1 for "purified"), proven.
     **Public**: n; `domain`, the categories of each column (a list, or N for 0..N-1), by name or by
-    position in an array; `workload`, k for all tables of k columns, or a list of tuples of columns.
+    position in an array; `workload`, k for all tables of k columns (default: 2, or 1 of a single
+    column), or a list of tuples of columns. A number and a text that spells it are one category.
     A value outside the domain counts as `unknown` in columns that have this category; elsewhere
     it counts nowhere, so that its row is spread evenly over the cells ("purified": the first cell).
     **Error**: the expected absolute error of a frequency, averaged over all cells: what is known
@@ -49,7 +51,7 @@ def answer_queries(
            [0.25, 0.25]])
     """
     bits = SystemBits() if bits is None else bits
-    exact, space = as_positive(epsilon, "epsilon"), as_domain(domain)
+    exact, space = as_usable_epsilon(epsilon), as_domain(domain)
     wanted = as_workload(workload, space)
     found = publish(
         rows, space, wanted, epsilon=exact, unknown=unknown, method=method, bits=bits, whole=False
@@ -62,7 +64,7 @@ def answer_queries(
 
 
 def queries_methods(
-    *, epsilon: Rational, n: int, domain: Any, workload: Any = 2
+    *, epsilon: Rational, n: int, domain: Any, workload: Any = None
 ) -> tuple[Method, ...]:
     """Return the ways to release tables, best first, by public numbers.
 
@@ -73,6 +75,6 @@ def queries_methods(
     >>> [(m.name, round(m.error, 5)) for m in methods[:3]]
     [('k-norm', 0.00068), ('counts', 0.00153), ('laplace', 0.00176)]
     """
-    exact, space = as_positive(epsilon, "epsilon"), as_domain(domain)
+    exact, space = as_usable_epsilon(epsilon), as_domain(domain)
     count = as_count(n, "n", minimum=1)
     return forecasts(space, as_workload(workload, space), exact, count)

@@ -7,17 +7,19 @@ counted nowhere, or for a public item. No item raises.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, final
 
-import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.arrays import ArraySource
+from zerodelta.data.entries import as_entries, as_objects
+from zerodelta.data.lookup import Lookup
+from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
 from zerodelta.spaces import Finite
-from zerodelta.tasks.public_inputs import as_source, column, is_series, needed
+from zerodelta.tasks.public_inputs import as_source, column, needed
 
 __all__ = ["Tally", "as_universe", "item_count", "stray_index", "tally"]
 
@@ -27,6 +29,10 @@ _MOST_ITEMS = 1 << 53
 _MOST_DENSE = 1 << 24
 """Up to here one counter for each item of the universe is cheaper than sorting the items."""
 _BLOCK = 1 << 16
+_PLAIN = {str, bytes, int, float, complex, bool, type(None), np.bool_, np.str_} | {
+    np.dtype(code).type for code in np.typecodes["AllInteger"] + "efd"
+}
+"""Types whose entries are equal for good: such entries may be counted before they are looked up."""
 
 
 @final
@@ -98,17 +104,18 @@ def tally(items: Any, space: Finite, *, stray: int | None = None) -> Tally:
 
 def _entries(items: Any) -> npt.NDArray[Any] | list[Any]:
     """Return the items as an array of numbers or texts, or as a list of anything."""
-    if isinstance(items, np.ndarray) and items.ndim == 2 and items.shape[1] == 1:
-        items = items[:, 0]
-    if isinstance(items, np.ndarray) and items.ndim == 1:
-        return items if items.dtype.kind in "biufU" else list(items.tolist())
-    if is_series(items):
-        series = nw.from_native(items, series_only=True)
-        whole = series.dtype.is_integer() and not series.is_null().any()
-        return series.to_numpy() if whole else list(series.to_list())
-    if isinstance(items, Iterable) and not hasattr(items, "columns"):
+    if isinstance(items, (list, tuple)):
         return list(items)
-    return column(as_source(items))
+    if isinstance(items, Source):
+        return column(items)
+    entries = as_entries(items)
+    if entries.ndim == 2 and entries.shape[1] == 1:
+        entries = entries[:, 0]
+    if entries.ndim != 1:
+        raise ParameterError(
+            "dimensions of items", entries.ndim, expected="1", remedy="pass one column of items"
+        )
+    return entries if entries.dtype.kind in "biufU" else list(entries.tolist())
 
 
 def _count_numbers(entries: npt.NDArray[Any] | list[Any], size: int) -> Tally:
@@ -117,22 +124,24 @@ def _count_numbers(entries: npt.NDArray[Any] | list[Any], size: int) -> Tally:
         return _count_keys(entries, size, None)
     times = _times(entries)
     if times is None:
-        return _count_keys(column(as_source(entries)), size, None)
+        return _count_keys(_floats(entries), size, None)
     weights = np.array(list(times.values()), dtype=np.int64)
-    return _count_keys(column(as_source(list(times))), size, weights)
+    return _count_keys(_floats(times), size, weights)
+
+
+def _floats(entries: Any) -> npt.NDArray[np.float64]:
+    return column(ArraySource(as_objects(entries)))
 
 
 def _times(entries: npt.NDArray[Any] | list[Any]) -> Counter[Any] | None:
-    """Return how often equal entries occur; None if one cannot be hashed or compared."""
+    """Return how often equal entries occur; None if one may equal others only as it pleases."""
     times: Counter[Any] = Counter()
-    try:
-        for start in range(0, len(entries), _BLOCK):  # texts of a block stay in the cache
-            block = entries[start : start + _BLOCK]
-            times.update(block.tolist() if isinstance(block, np.ndarray) else block)
-    except KeyboardInterrupt:  # the person at the keyboard, not the data
-        raise
-    except BaseException:
-        return None
+    for start in range(0, len(entries), _BLOCK):  # texts of a block stay in the cache
+        block = entries[start : start + _BLOCK]
+        listed = block.tolist() if isinstance(block, np.ndarray) else block
+        if not set(map(type, listed)) <= _PLAIN:
+            return None
+        times.update(listed)
     return times
 
 
@@ -161,24 +170,22 @@ def _count_keys(keys: npt.NDArray[Any], size: int, weights: Integers | None) -> 
 
 
 def _count_options(entries: npt.NDArray[Any] | list[Any], space: Finite) -> Tally:
-    options = space.options or ()
+    lookup = Lookup(space, entries.dtype if isinstance(entries, np.ndarray) else None)
     if isinstance(entries, np.ndarray) and entries.dtype.kind in "biu":
-        numbers = [(int(o), i) for i, o in enumerate(options) if isinstance(o, (int, float))]
-        within = [
-            pair for pair in numbers if abs(pair[0]) < _MOST_DENSE and pair[0] == options[pair[1]]
-        ]
-        if len(within) == len(options):
-            return _count_integers(entries, dict(within))
+        integers = lookup.integers
+        if all(abs(integer) < _MOST_DENSE for integer in integers):
+            return _count_integers(entries, integers)
     found: Counter[int | None] = Counter()
     times = _times(entries)
     for item, count in times.items() if times is not None else ((item, 1) for item in entries):
-        found[space.find(item)] += count
+        found[lookup.find(item)] += count
     return _from_counts({index: times for index, times in found.items() if index is not None})
 
 
 def _count_integers(keys: npt.NDArray[Any], indices: dict[int, int]) -> Tally:
     """Count integers whose universe is a list of integers, through a table of that range."""
-    least, size = min(indices), max(indices) - min(indices) + 1
+    least = min(indices, default=0)
+    size = max(indices, default=0) - least + 1
     if keys.dtype == np.uint64:
         keys = np.minimum(keys, np.uint64(1 << 62))
     shifted = keys.astype(np.int64) - least

@@ -42,9 +42,9 @@ def histogram(
     "k-norm" (noise fitted to the two counts that one row moves), "laplace", "k-norm-max" (l∞).
     **Neighbors**: replace-one.
     **Guarantee**: pure ε-DP (K-norm, R-laplace), proven.
-    **Public**: the universe, a list of items or N for the integers 0..N-1. An item outside it
-    counts nowhere, or for the public item `unknown`; then the counts add up to the number of
-    items, which is public, and one noise less is needed.
+    **Public**: the universe, a list of items or N for the integers 0..N-1; a number and a text that
+    spells it are one item. An item outside it counts nowhere, or for the public item `unknown`;
+    then the counts add up to the number of items, which is public, and one noise less is needed.
     **Error**: the expected absolute error of a count: (2/ε)·m/(m+1), m noisy counts; Laplace 2/ε.
 
     >>> release = histogram([0, 1, 1, 2], universe=3, epsilon=1)

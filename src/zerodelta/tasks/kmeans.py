@@ -20,11 +20,12 @@ from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.fixed_point import FixedPoint
-from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.exact.rational import Rational, as_count
 from zerodelta.mechanisms.k_norm import KNorm
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.issue import issue
+from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.spaces import Box
@@ -122,11 +123,7 @@ class _Task:
         bounds: Bounds | None,
         columns: Sequence[str] | None,
     ) -> _Task:
-        clusters, exact = as_count(clusters, "clusters", minimum=1), as_positive(epsilon, "epsilon")
-        if not Fraction(1, 10**9) <= exact <= 10**6:
-            raise ParameterError(
-                "epsilon", epsilon, expected="between 1e-9 and 1e6", remedy="pass epsilon=1, say"
-            )
+        clusters, exact = as_count(clusters, "clusters", minimum=1), as_usable_epsilon(epsilon)
         if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
             raise ParameterError(
                 "bounds",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias, final
@@ -26,10 +26,10 @@ __all__ = [
     "Span",
     "coefficients",
     "column_basis",
+    "every_coefficient",
     "orthonormal",
     "parts_of",
     "spans",
-    "summed",
     "table_of",
 ]
 
@@ -96,17 +96,44 @@ def column_basis(categories: int) -> Integers:
 
 def coefficients(table: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
     """Return the coefficients of the set of *all* columns of a table, exact for integers."""
-    values = table.reshape(shape)
-    for axis, size in enumerate(shape):
-        functions = column_basis(size)[1:]
-        moved = np.moveaxis(values, axis, -1)
-        values = np.moveaxis(_apply(functions, moved), -1, axis)
+    return _transformed(table.reshape(shape), first=1)
+
+
+def every_coefficient(
+    table: npt.NDArray[Any], columns: Columns
+) -> Iterator[tuple[Columns, npt.NDArray[Any]]]:
+    """Yield the coefficients of every set of columns within a table but the empty one.
+
+    >>> for part, found in every_coefficient(np.array([[5, 1], [2, 2]]), (3, 8)):
+    ...     print(part, found.tolist())
+    (3,) [2]
+    (8,) [4]
+    (3, 8) [[4]]
+    """
+    full = _transformed(table, first=0)  # the function of ones adds up what a set leaves out
+    for part in parts_of(columns):
+        yield part, full[_within(part, columns)]
+
+
+def _transformed(values: npt.NDArray[Any], *, first: int) -> npt.NDArray[Any]:
+    """Apply the functions of each column, from the first of ones or from the second on.
+
+    NumPy multiplies integers without BLAS and without floats.
+    """
+    for axis, size in enumerate(values.shape):
+        functions, before, after = (
+            column_basis(size)[first:],
+            values.shape[:axis],
+            values.shape[axis + 1 :],
+        )
+        blocks = values.reshape(math.prod(before), size, math.prod(after))
+        values = (functions @ blocks).reshape(*before, len(functions), *after)
     return values
 
 
-def _apply(functions: Integers, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return Σ_a f_j(a) v[..., a] for every function; integers never go through BLAS or floats."""
-    return np.stack([(values * function).sum(axis=-1) for function in functions], axis=-1)
+def _within(part: Columns, columns: Columns) -> tuple[slice | int, ...]:
+    """Return where the coefficients of a part are among those of all columns."""
+    return tuple(slice(1, None) if column in part else 0 for column in columns)
 
 
 @cache
@@ -136,12 +163,6 @@ def parts_of(table: Columns) -> list[Columns]:
     return [part for size in sizes for part in itertools.combinations(table, size)]
 
 
-def summed(table: npt.NDArray[Any], columns: Columns, part: Columns) -> npt.NDArray[Any]:
-    """Return the table of some of its columns."""
-    others = tuple(axis for axis, column in enumerate(columns) if column not in part)
-    return np.asarray(table.sum(axis=others))
-
-
 def table_of(values: Coefficients, domain: Domain, columns: Columns) -> Floats:
     """Return the table, adding up to 1, that has these coefficients.
 
@@ -152,8 +173,7 @@ def table_of(values: Coefficients, domain: Domain, columns: Columns) -> Floats:
     cells = math.prod(shape)
     full[(0,) * len(shape)] = 1 / math.sqrt(cells)
     for part in parts_of(columns):
-        index = tuple(slice(1, None) if column in part else 0 for column in columns)
-        full[index] = values[part] * math.sqrt(domain.cells_of(part) / cells)
+        full[_within(part, columns)] = values[part] * math.sqrt(domain.cells_of(part) / cells)
     for axis, size in enumerate(shape):
         full = np.moveaxis(np.tensordot(full, orthonormal(size), axes=(axis, 0)), -1, axis)
     return full

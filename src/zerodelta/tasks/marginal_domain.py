@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
+
+import numpy as np
 
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import as_count
@@ -83,11 +86,15 @@ class Workload:
     @property
     def maximal(self) -> tuple[Columns, ...]:
         """The tables that are no part of another one; they determine the others."""
-        sets = [frozenset(table) for table in self.tables]
+        longest = max(map(len, self.tables))
+        around: dict[int, list[frozenset[int]]] = defaultdict(list)
+        for table in self.tables:
+            for column in table:
+                around[column].append(frozenset(table))
         return tuple(
             table
-            for table, own in zip(self.tables, sets, strict=True)
-            if not any(own < other for other in sets)
+            for table in self.tables
+            if len(table) == longest or not any(set(table) < other for other in around[table[0]])
         )
 
 
@@ -120,11 +127,16 @@ def as_domain(domain: Any) -> Domain:
 
 
 def as_workload(workload: Any, domain: Domain) -> Workload:
-    """Return all tables of so many columns for a number, else the listed ones."""
+    """Return all tables of so many columns for a number, else the listed ones.
+
+    None stands for pairs of columns, or for the only one.
+    """
     if isinstance(workload, Workload):
         return workload
-    if isinstance(workload, int) and not isinstance(workload, bool):
-        order = as_count(workload, "workload", minimum=1)
+    if workload is None:
+        workload = min(2, len(domain.columns))
+    if isinstance(workload, (int, np.integer)) and not isinstance(workload, bool):
+        order = as_count(int(workload), "workload", minimum=1)
         if order > len(domain.columns) or math.comb(len(domain.columns), order) > _MOST_TABLES:
             raise ParameterError(
                 "workload",

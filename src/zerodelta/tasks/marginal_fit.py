@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -108,7 +108,10 @@ class _Problem:
         self._shapes = [estimate.values[part].shape for part in self._parts]
         self._blocks = _blocks(domain.sizes)
         self._cells = domain.cells
-        self._index = np.concatenate([_places(domain, part) for part in self._parts])
+        sizes = domain.sizes
+        steps = [math.prod(sizes[column + 1 :]) for column in range(len(sizes))]
+        axes = [np.arange(1, size) * step for size, step in zip(sizes, steps, strict=True)]
+        self._index = np.concatenate([_places(axes, part) for part in self._parts])
         # <p, Π b over U, 1 elsewhere> is the orthonormal coefficient times √(N/N_U)
         self._factor = np.concatenate(
             [
@@ -170,14 +173,12 @@ def _flat(values: Coefficients, parts: Sequence[Columns]) -> Floats:
     return np.concatenate([values[part].reshape(-1) for part in parts])
 
 
-def _places(domain: Domain, part: Columns) -> Integers:
+def _places(axes: Sequence[Integers], part: Columns) -> Integers:
     """Return where the coefficients of a set of columns are in the full transform."""
-    strides = np.cumprod([1, *reversed(domain.sizes[1:])])[::-1]
-    place: npt.NDArray[Any] = np.zeros((1,) * len(part), dtype=np.int64)
-    for axis, column in enumerate(part):
-        steps = np.arange(1, domain.sizes[column]) * int(strides[column])
-        place = place + steps.reshape(tuple(-1 if a == axis else 1 for a in range(len(part))))
-    return np.asarray(place.reshape(-1), dtype=np.int64)
+    place = np.zeros(1, dtype=np.int64)
+    for column in part:
+        place = np.add.outer(place, axes[column]).reshape(-1)
+    return place
 
 
 def _blocks(sizes: Sequence[int]) -> list[Floats]:

@@ -7,15 +7,14 @@ as large as the interactions of columns usually are: that is a guess, and only c
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Mapping
 from fractions import Fraction
 
-from zerodelta.tasks.marginal_bases import Floats, parts_of
+from zerodelta.tasks.marginal_bases import Floats
 from zerodelta.tasks.marginal_domain import Columns, Domain, Workload
-from zerodelta.tasks.marginal_strategies import importances
+from zerodelta.tasks.marginal_kinds import Kind, kinds
 
-__all__ = ["MOST_FITTED", "best_rounds", "rounds_error", "tables_error"]
+__all__ = ["MOST_FITTED", "best_rounds", "rounds_error", "tables_error", "whole_rows_error"]
 
 MOST_FITTED = 1 << 20
 """Beyond so many cells answers are not fitted to a distribution, unless rows are wanted."""
@@ -31,16 +30,16 @@ _TYPICAL = 0.25
 def tables_error(domain: Domain, workload: Workload, variances: Mapping[Columns, Floats]) -> float:
     """Return the expected absolute error of a cell, averaged, for coefficients of these variances.
 
-    Coefficients without a variance are not measured.
+    Variances are those of one set of columns of each kind; kinds without one are not measured.
     """
-    importance = importances(domain, workload)
-    noise = usual = 0.0
-    for part, weight in importance.items():
-        if part in variances:
-            noise += weight * float(variances[part].sum())
+    noise = usual = dimension = 0.0
+    for kind in kinds(domain, workload):
+        weight = kind.count * kind.importance
+        if kind.example in variances:
+            noise += weight * float(variances[kind.example].sum())
+            dimension += kind.coefficients
         else:
-            usual += weight * _usual_square(domain, part)
-    dimension = sum(value.size for value in variances.values())
+            usual += weight * _usual_square(kind)
     return _fitted(domain, workload, noise, usual, dimension)
 
 
@@ -48,22 +47,17 @@ def rounds_error(
     domain: Domain, workload: Workload, epsilon: Fraction, rows: int, rounds: int
 ) -> float:
     """Return the same for so many rounds of choosing and measuring a table."""
-    importance = importances(domain, workload)
-    sizes = defaultdict(list)
-    for table in workload.tables:
-        for part in parts_of(table):
-            sizes[part].append(domain.cells_of(table))
     variance = 2 * (4 * rounds / float(epsilon) / rows) ** 2
     share = rounds / len(workload.tables)
     noise = usual = dimension = 0.0
-    for part, weight in importance.items():
-        reads = share * len(sizes[part])  # how many of the chosen tables show it
-        known, size = min(1.0, reads), math.prod(c - 1 for c in domain.shape(part))
-        cells = sum(sizes[part]) / len(sizes[part])
-        each = variance * cells / domain.cells_of(part) / max(1.0, reads)
-        noise += weight * known * size * each
-        usual += weight * (1 - known) * _CHOSEN * _usual_square(domain, part)
-        dimension += known * size
+    for kind in kinds(domain, workload):
+        reads = share * len(kind.tables)  # how many of the chosen tables show it
+        known, weight = min(1.0, reads), kind.count * kind.importance
+        cells = sum(map(domain.cells_of, kind.tables)) / len(kind.tables)
+        each = variance * cells / kind.cells / max(1.0, reads)
+        noise += weight * known * kind.size * each
+        usual += weight * (1 - known) * _CHOSEN * _usual_square(kind)
+        dimension += known * kind.coefficients
     return _fitted(domain, workload, noise, usual, dimension)
 
 
@@ -74,12 +68,15 @@ def best_rounds(domain: Domain, workload: Workload, epsilon: Fraction, rows: int
     return min(candidates, key=lambda t: rounds_error(domain, workload, epsilon, rows, t))
 
 
-def _usual_square(domain: Domain, part: Columns) -> float:
+def whole_rows_error(domain: Domain, workload: Workload, size: int) -> float:
+    """Return how far rounding to `size` rows moves a cell: some half a row, measured 0.2 to 1."""
+    return min(0.5 / size, _farthest(domain, workload))
+
+
+def _usual_square(kind: Kind) -> float:
     """Return the usual sum of squares of the orthonormal coefficients of a set of columns."""
-    order = len(part)
-    size = _USUAL[order - 1] if order <= len(_USUAL) else _USUAL[-1] * 0.5 ** (order - len(_USUAL))
-    free = math.prod(c - 1 for c in domain.shape(part))
-    return size**2 * free / domain.cells_of(part)
+    more = max(0, kind.order - len(_USUAL))
+    return (_USUAL[min(kind.order, len(_USUAL)) - 1] * 0.5**more) ** 2 * kind.size / kind.cells
 
 
 def _fitted(
@@ -94,13 +91,17 @@ def _fitted(
     cells = sum(map(domain.cells_of, workload.tables))
     error = math.sqrt(2 / math.pi * noise / cells)
     if domain.cells <= MOST_FITTED:
-        importance = importances(domain, workload)
         signs = math.fsum(
-            weight * math.prod(1 - 1 / c for c in domain.shape(part))
-            for part, weight in importance.items()
+            kind.count * kind.importance * kind.size / kind.cells
+            for kind in kinds(domain, workload)
         )  # every coefficient of size 1
         unit = math.sqrt(2 / math.pi * signs / cells)
         reach = _TYPICAL * unit * math.sqrt(2 * math.log(domain.cells) / max(1.0, dimension))
         error /= math.sqrt(1 + error / reach)
     whole = math.hypot(error, math.sqrt(2 / math.pi * usual / cells))
-    return min(whole, 2 * len(workload.tables) / cells)
+    return min(whole, _farthest(domain, workload))
+
+
+def _farthest(domain: Domain, workload: Workload) -> float:
+    """Return the mean distance of cells of tables that have nothing in common."""
+    return 2 * len(workload.tables) / sum(map(domain.cells_of, workload.tables))

@@ -14,6 +14,8 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.entries import as_entries, is_series, series_entries
+from zerodelta.data.lookup import Lookup
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
 from zerodelta.spaces import Finite
@@ -22,7 +24,7 @@ from zerodelta.tasks.marginal_domain import Columns, Domain
 __all__ = ["CodedRows", "Integers", "code_rows", "row_writer"]
 
 Integers: TypeAlias = npt.NDArray[np.int64]
-Entries: TypeAlias = npt.NDArray[Any] | list[Any]
+Entries: TypeAlias = npt.NDArray[Any]
 
 _PLAIN = (str, int, float, bool, type(None))
 """Types whose equality is Python's own: such an entry may be remembered."""
@@ -46,17 +48,18 @@ class CodedRows:
 
         Replacing one row moves at most two cells, each by one.
         """
-        wide = tuple(size + 1 for size in self.domain.shape(columns))
+        shape = self.domain.shape(columns)
         keys = np.zeros(len(self.codes[0]), dtype=np.int64)
-        for column, size in zip(columns, wide, strict=True):
+        known = np.ones(len(keys), dtype=np.bool_)
+        for column, size in zip(columns, shape, strict=True):
             keys = keys * size + self.codes[column]
-        total = np.zeros(math.prod(wide), dtype=np.int64)
+            known &= self.codes[column] < size
+        total = np.zeros(math.prod(shape), dtype=np.int64)
         if self.weights is None:
-            total += np.bincount(keys, minlength=len(total))
+            total += np.bincount(keys if known.all() else keys[known], minlength=len(total))
         else:
-            np.add.at(total, keys, self.weights)
-        inner = tuple(slice(size - 1) for size in wide)
-        return np.ascontiguousarray(total.reshape(wide)[inner])
+            np.add.at(total, keys[known], self.weights[known])
+        return total.reshape(shape)
 
 
 def code_rows(rows: Any, domain: Domain, *, unknown: Any = None) -> CodedRows:
@@ -66,14 +69,14 @@ def code_rows(rows: Any, domain: Domain, *, unknown: Any = None) -> CodedRows:
     """
     strays = _stray_codes(unknown, domain)
     if isinstance(rows, Source):
-        parts: list[Entries] = _source_parts(rows, domain)
+        parts = _source_parts(rows, domain)
         count = rows.rows
     elif isinstance(rows, np.ndarray):
         parts = _array_parts(rows, domain)
         count = len(rows)
     else:
         frame = _as_frame(rows)
-        parts = [_series_entries(frame[name]) for name in _named(domain, frame.columns)]
+        parts = [series_entries(frame.get_column(name)) for name in _named(domain, frame.columns)]
         count = len(frame)
     if count < 1:
         raise ParameterError(
@@ -97,16 +100,19 @@ def row_writer(rows: Any, domain: Domain) -> Callable[[Integers], Any]:
     ]
     if isinstance(rows, (np.ndarray, Source)):
         return lambda codes: _as_array(codes, options)
-    namespace = nw.get_native_namespace(_as_frame(rows))
-    names = [str(column) for column in domain.columns]
+    frame = _as_frame(rows)
+    namespace, names = nw.get_native_namespace(frame), _named(domain, frame.columns)
 
-    def write(columns: Sequence[Sequence[Any]]) -> Any:
-        data = {name: list(column) for name, column in zip(names, columns, strict=True)}
-        return nw.from_dict(data, backend=namespace).to_native()
+    def write(codes: Integers) -> Any:
+        parts = [column[codes[:, i]].to_frame() for i, column in enumerate(columns)]
+        return nw.concat(map(nw.maybe_reset_index, parts), how="horizontal").to_native()
 
-    longest = max(map(len, options))
     try:
-        write([[*column, *column[:1] * (longest - len(column))] for column in options])
+        columns = [
+            nw.new_series(name, _alike(column), backend=namespace)
+            for name, column in zip(names, options, strict=True)
+        ]
+        write(np.zeros((1, len(options)), dtype=np.int64))
     except Exception:
         raise ParameterError(
             "domain",
@@ -114,13 +120,16 @@ def row_writer(rows: Any, domain: Domain) -> Callable[[Integers], Any]:
             expected="categories that one column of this kind of data frame can hold",
             remedy="use only texts, or only numbers, in each column of the domain",
         ) from None
+    return write
 
-    def from_codes(codes: Integers) -> Any:
-        return write(
-            [[column[k] for k in codes[:, i].tolist()] for i, column in enumerate(options)]
-        )
 
-    return from_codes
+def _alike(options: Sequence[Any]) -> list[Any]:
+    """Return numbers as floats if some of them are, as integers if some of those are."""
+    kinds = {type(option) for option in options if option is not None}
+    if not kinds <= {bool, int, float}:
+        return list(options)
+    kind = float if float in kinds else int if int in kinds else bool
+    return [None if option is None else kind(option) for option in options]
 
 
 def _as_array(codes: Integers, options: Sequence[Sequence[Any]]) -> npt.NDArray[Any]:
@@ -153,13 +162,15 @@ def _stray_codes(unknown: Any, domain: Domain) -> list[int]:
 
 
 def _as_frame(rows: Any) -> nw.DataFrame[Any]:
+    if is_series(rows):
+        rows = nw.from_native(rows, series_only=True).to_frame().to_native()
     try:
         return nw.from_native(rows, eager_only=True)
     except TypeError:
         raise ParameterError(
             "rows",
             type(rows),
-            expected="a two-dimensional NumPy array, a source, or an eager data frame",
+            expected="a two-dimensional NumPy array, a source, or an eager data frame or series",
             remedy="pass np.array(rows, dtype=object), or collect() a lazy frame first",
         ) from None
 
@@ -173,10 +184,11 @@ def _missing(columns: Sequence[Any], available: Sequence[Any]) -> ParameterError
     )
 
 
-def _named(domain: Domain, available: Sequence[str]) -> list[str]:
-    if not all(isinstance(name, str) and name in available for name in domain.columns):
+def _named(domain: Domain, available: Sequence[str]) -> list[Any]:
+    """Return the columns of the domain, which may be numbers in pandas."""
+    if not all(name in available for name in domain.columns):
         raise _missing(domain.columns, available)
-    return [str(name) for name in domain.columns]
+    return list(domain.columns)
 
 
 def _positions(domain: Domain, width: int) -> list[int]:
@@ -188,16 +200,13 @@ def _positions(domain: Domain, width: int) -> list[int]:
 
 
 def _array_parts(rows: npt.NDArray[Any], domain: Domain) -> list[Entries]:
-    table = rows.reshape(-1, 1) if rows.ndim == 1 else rows
+    table = as_entries(rows)
+    table = table.reshape(-1, 1) if table.ndim == 1 else table
     if table.ndim != 2:
         raise ParameterError(
             "dimensions of rows", rows.ndim, expected="2", remedy="reshape to (rows, columns)"
         )
-    if isinstance(table, np.ma.MaskedArray):
-        mask, table = np.ma.getmaskarray(table), np.asarray(table).astype(object)
-        table[mask] = None
-    columns = [table[:, i] for i in _positions(domain, table.shape[1])]
-    return [column if column.dtype.kind in "biuf" else list(column.tolist()) for column in columns]
+    return [table[:, i] for i in _positions(domain, table.shape[1])]
 
 
 def _source_parts(rows: Source, domain: Domain) -> list[Entries]:
@@ -210,47 +219,28 @@ def _source_parts(rows: Source, domain: Domain) -> list[Entries]:
     return [table[:, i] for i in range(len(chosen))]
 
 
-def _series_entries(series: nw.Series[Any]) -> Entries:
-    """Return whole numbers as an array, anything else entry by entry."""
-    try:
-        if series.dtype.is_integer() and not series.is_null().any():
-            numbers = series.to_numpy()
-            if numbers.dtype.kind in "iu":
-                return numbers
-        return list(series.to_list())
-    except Exception:  # converting a whole column may fail because of one entry
-        return [_entry(series, i) for i in range(len(series))]
-
-
-def _entry(series: nw.Series[Any], index: int) -> Any:
-    try:
-        return series.item(index)
-    except Exception:
-        return None
-
-
 def _codes(entries: Entries, space: Finite, stray: int) -> Integers:
-    if isinstance(entries, np.ndarray):
+    lookup = Lookup(space, entries.dtype)
+
+    def code(value: Any) -> int:
+        place = lookup.find(value)
+        return stray if place is None else place
+
+    if entries.dtype.kind in "biuf":
         values, places = np.unique(entries, return_inverse=True)
-        found = [_code(value, space, stray) for value in values.tolist()]
-        return np.array(found, dtype=np.int64)[places.reshape(-1)]
+        return np.array([code(v) for v in values.tolist()], dtype=np.int64)[places.reshape(-1)]
     known: dict[tuple[type, Any], int] = {}
     result = np.empty(len(entries), dtype=np.int64)
-    for row, value in enumerate(entries):
+    for row, value in enumerate(entries.tolist()):
         if type(value) not in _PLAIN:
-            result[row] = _code(value, space, stray)
+            result[row] = code(value)
             continue
         key = (type(value), value)
-        code = known.get(key)
-        if code is None:
-            code = known[key] = _code(value, space, stray)
-        result[row] = code
+        found = known.get(key)
+        if found is None:
+            found = known[key] = code(value)
+        result[row] = found
     return result
-
-
-def _code(value: Any, space: Finite, stray: int) -> int:
-    place = space.find(value)
-    return stray if place is None else place
 
 
 def _grouped(coded: CodedRows) -> CodedRows:

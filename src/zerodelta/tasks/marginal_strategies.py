@@ -7,7 +7,6 @@ no other box is smaller; and a coefficient is measured once, where tables repeat
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,11 +24,11 @@ from zerodelta.tasks.marginal_bases import (
     Estimate,
     Floats,
     coefficients,
-    parts_of,
+    every_coefficient,
     spans,
-    summed,
 )
 from zerodelta.tasks.marginal_domain import Columns, Domain, Workload
+from zerodelta.tasks.marginal_kinds import Kind, kinds
 from zerodelta.tasks.marginal_rows import CodedRows, Integers
 
 __all__ = [
@@ -38,7 +37,6 @@ __all__ = [
     "Strategy",
     "TableStrategy",
     "box_strategy",
-    "importances",
     "table_estimate",
     "table_strategy",
     "total_variance",
@@ -57,11 +55,22 @@ MOST_JOINT = 1 << 12
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BoxGroup:
-    """Some sets of columns, the integer stretch of each of their coefficients, and the noise."""
+    """Sets of so many columns, stretched by integers to `target`, and the noise."""
 
-    parts: tuple[Columns, ...]
-    stretches: Mapping[Columns, Integers]
+    orders: tuple[int, ...]
+    target: int
     noise: KNorm
+
+    def stretch(self, shape: tuple[int, ...]) -> Integers:
+        """Return what each coefficient of such columns is multiplied with."""
+        return np.asarray(self.target // spans(shape).width, dtype=np.int64)
+
+    def variance(self, shape: tuple[int, ...], rows: int) -> Floats:
+        """Return the variances of orthonormal coefficients of such columns, as fractions of n."""
+        m, scale = self.noise.dimension, float(self.noise.scale)
+        deviation = scale * math.sqrt((m + 1) * (m + 2) / 3) / rows
+        unit = self.stretch(shape) * spans(shape).norms
+        return np.asarray((deviation / unit) ** 2, dtype=np.float64)
 
 
 @final
@@ -70,6 +79,7 @@ class BoxStrategy:
     """Every coefficient of the closure is measured once, in a box of its order."""
 
     domain: Domain
+    workload: Workload
     groups: tuple[BoxGroup, ...]
 
     def steps(self) -> tuple[Step, ...]:
@@ -77,25 +87,25 @@ class BoxStrategy:
         return tuple(group.noise.step() for group in self.groups)
 
     def variances(self, rows: int) -> dict[Columns, Floats]:
-        """Return the variance of each orthonormal coefficient, as a fraction of n."""
-        found = {}
-        for group in self.groups:
-            m, scale = group.noise.dimension, float(group.noise.scale)
-            deviation = scale * math.sqrt((m + 1) * (m + 2) / 3) / rows
-            for part in group.parts:
-                unit = group.stretches[part] * spans(self.domain.shape(part)).norms
-                found[part] = np.asarray((deviation / unit) ** 2, dtype=np.float64)
-        return found
+        """Return the variances of one measured set of columns of each kind."""
+        return {
+            kind.example: group.variance(self.domain.shape(kind.example), rows)
+            for kind in kinds(self.domain, self.workload)
+            for group in self.groups
+            if kind.order in group.orders
+        }
 
     def measure(self, data: CodedRows, bits: BitSource) -> Estimate:
         """Return noisy coefficients: exact integer sums, noise, then post-processing in floats."""
-        values = {}
+        values, variances, closure = {}, {}, self.workload.closure
         for group in self.groups:
-            exact = [self.totals(data, group, part).reshape(-1) for part in group.parts]
+            parts = [part for part in closure if len(part) in group.orders]
+            exact = [self.totals(data, group, part).reshape(-1) for part in parts]
             noisy = group.noise.apply(np.concatenate(exact), bits).astype(np.float64)
             start = 0
-            for part in group.parts:
-                stretch, span = group.stretches[part], spans(self.domain.shape(part))
+            for part in parts:
+                shape = self.domain.shape(part)
+                stretch, span = group.stretch(shape), spans(shape)
                 size = stretch.size
                 found = noisy[start : start + size].reshape(stretch.shape)
                 start += size
@@ -103,12 +113,14 @@ class BoxStrategy:
                 # the average of what rows add lies where each row's share does
                 inside = np.clip(average, span.low.astype(float), span.high.astype(float))
                 values[part] = inside / span.norms
-        return Estimate(values=values, variances=self.variances(data.rows))
+                variances[part] = group.variance(shape, data.rows)
+        return Estimate(values=values, variances=variances)
 
     def totals(self, data: CodedRows, group: BoxGroup, part: Columns) -> Integers:
         """Return the exact stretched coefficients of the rows."""
-        exact = coefficients(data.table(part), self.domain.shape(part))
-        return np.asarray(exact * group.stretches[part], dtype=np.int64)
+        shape = self.domain.shape(part)
+        exact = coefficients(data.table(part), shape)
+        return np.asarray(exact * group.stretch(shape), dtype=np.int64)
 
 
 @final
@@ -117,6 +129,7 @@ class TableStrategy:
     """Tables of counts, each cell with noise; together they give every coefficient."""
 
     domain: Domain
+    workload: Workload
     tables: tuple[Columns, ...]
     noises: tuple[CountNoise, ...] | RoundedLaplace
 
@@ -134,9 +147,18 @@ class TableStrategy:
         return [_joint_variance(noise) for noise in self.noises]
 
     def variances(self, rows: int) -> dict[Columns, Floats]:
-        """Return the variances of the coefficients, as fractions of n."""
-        blank = {table: np.zeros(self.domain.shape(table)) for table in self.tables}
-        return dict(self.estimate(blank, rows).variances)
+        """Return the variances of one set of columns of each kind, as fractions of n."""
+        measured = dict(zip(self.tables, self.cell_variances(), strict=True))
+        found = {}
+        for kind in kinds(self.domain, self.workload):
+            weight = math.fsum(
+                kind.cells / (measured[table] * self.domain.cells_of(table))
+                for table in kind.tables
+                if table in measured
+            )
+            sizes = tuple(categories - 1 for categories in self.domain.shape(kind.example))
+            found[kind.example] = np.full(sizes, 1 / weight / rows**2)
+        return found
 
     def measure(self, data: CodedRows, bits: BitSource) -> Estimate:
         """Return the coefficients of noisy tables."""
@@ -176,11 +198,9 @@ def table_estimate(
     totals: dict[Columns, Floats] = {}
     weights: dict[Columns, float] = {}
     for table, cells in noisy.items():
-        for part in parts_of(table):
-            shape = domain.shape(part)
+        for part, total in every_coefficient(cells, table):
             weight = domain.cells_of(part) / (variances[table] * domain.cells_of(table))
-            norms = spans(domain.shape(part)).norms
-            found = coefficients(summed(cells, table, part), shape) / norms / rows
+            found = total / spans(domain.shape(part)).norms / rows
             totals[part] = totals.get(part, 0.0) + weight * found
             weights[part] = weights.get(part, 0.0) + weight
     return Estimate(
@@ -199,24 +219,19 @@ def box_strategy(
 
     With `order`, only coefficients of so many columns are measured.
     """
-    closure = [part for part in workload.closure if order is None or len(part) <= order]
-    size = sum(math.prod(c - 1 for c in domain.shape(part)) for part in closure)
+    closure = [kind for kind in kinds(domain, workload) if order is None or kind.order <= order]
+    size = sum(kind.coefficients for kind in closure)
     if size > _MOST_COEFFICIENTS or not _fits(domain, closure, rows):
         return None
-    importance = importances(domain, workload)
-    orders = sorted({len(part) for part in closure})
-    splits = []
-    for cuts in itertools.product((False, True), repeat=len(orders) - 1):
-        groups = _joined(closure, orders, cuts)
-        # minimise Σ cost/ε² with Σ ε fixed: ε ∝ cost^(1/3)
-        roots = [_cost(domain, group, importance) ** (1 / 3) for group in groups]
-        splits.append((math.fsum(roots), groups, roots))
-    _, groups, roots = min(splits, key=lambda split: split[0])
+    groups = _best_groups(domain, closure)
+    # minimise Σ cost/ε² with Σ ε fixed: ε ∝ cost^(1/3)
+    shares = _shares([_root_cost(domain, group) for group in groups])
     return BoxStrategy(
         domain=domain,
+        workload=workload,
         groups=tuple(
             _box_group(domain, group, epsilon * share)
-            for group, share in zip(groups, _shares(roots), strict=True)
+            for group, share in zip(groups, shares, strict=True)
         ),
     )
 
@@ -241,53 +256,46 @@ def table_strategy(
             )
         else:  # one row moves two cells of each table by one
             noises = RoundedLaplace.for_epsilon(epsilon=epsilon, sensitivity=2 * count)
-        return TableStrategy(domain=domain, tables=tables, noises=noises)
+        return TableStrategy(domain=domain, workload=workload, tables=tables, noises=noises)
 
     strategies = [of(tables) for tables in candidates]
-    return min(
-        strategies, key=lambda s: total_variance(domain, workload, s.variances(1)), default=None
-    )
+    return min(strategies, key=lambda s: total_variance(domain, workload, s.variances(1)))
 
 
 def total_variance(
     domain: Domain, workload: Workload, variances: Mapping[Columns, Floats]
 ) -> float:
-    """Return the variances of all cells of all tables, added up."""
-    importance = importances(domain, workload)
-    return math.fsum(importance[part] * float(var.sum()) for part, var in variances.items())
+    """Return the variances of all cells of all tables, added up, from those of each kind."""
+    return math.fsum(
+        kind.count * kind.importance * float(variances[kind.example].sum())
+        for kind in kinds(domain, workload)
+        if kind.example in variances
+    )
 
 
-def importances(domain: Domain, workload: Workload) -> dict[Columns, float]:
-    """Return Σ_{S⊇U} N_U/N_S: how much a unit of variance in U adds to all cells together."""
-    found = dict.fromkeys(workload.closure, 0.0)
-    for table in workload.tables:
-        for part in parts_of(table):
-            found[part] += domain.cells_of(part) / domain.cells_of(table)
-    return found
+def _best_groups(domain: Domain, closure: Sequence[Kind]) -> list[list[Kind]]:
+    """Return neighbouring orders together or apart, so that the roots of their costs are least."""
+    orders = sorted({kind.order for kind in closure})
+    best: list[tuple[float, list[list[Kind]]]] = [(0.0, [])]  # of the first orders
+    for end in range(1, len(orders) + 1):
+        splits = []
+        for start in range(end):
+            group = [kind for kind in closure if kind.order in orders[start:end]]
+            least, groups = best[start]
+            splits.append((least + _root_cost(domain, group), [*groups, group]))
+        best.append(min(splits, key=lambda split: split[0]))
+    return best[-1][1]
 
 
-def _joined(
-    closure: Sequence[Columns], orders: Sequence[int], cuts: Sequence[bool]
-) -> list[tuple[Columns, ...]]:
-    """Return the sets of columns, grouped by order, with a new group at each cut."""
-    place, label = {orders[0]: 0}, 0
-    for order, cut in zip(orders[1:], cuts, strict=True):
-        label += cut
-        place[order] = label
-    return [
-        tuple(part for part in closure if place[len(part)] == number) for number in range(label + 1)
-    ]
-
-
-def _cost(domain: Domain, group: Sequence[Columns], importance: Mapping[Columns, float]) -> float:
-    """Return the total variance of the cells that this group would cause with ε = 1."""
-    dimension = sum(math.prod(c - 1 for c in domain.shape(part)) for part in group)
+def _root_cost(domain: Domain, group: Sequence[Kind]) -> float:
+    """Return the cube root of the total variance that this group would cause with ε = 1."""
+    dimension = sum(kind.coefficients for kind in group)
     total = 0.0
-    for part in group:
-        span = spans(domain.shape(part))
+    for kind in group:
+        span = spans(domain.shape(kind.example))
         unit = span.width.astype(np.float64) / span.norms
-        total += importance[part] * float((unit**2).sum())
-    return total * (dimension + 1) * (dimension + 2) / 3
+        total += kind.count * kind.importance * float((unit**2).sum())
+    return float((total * (dimension + 1) * (dimension + 2) / 3) ** (1 / 3))
 
 
 def _shares(weights: Sequence[float]) -> list[Fraction]:
@@ -298,26 +306,23 @@ def _shares(weights: Sequence[float]) -> list[Fraction]:
     return [Fraction(part, _SHARES) for part in parts]
 
 
-def _box_group(domain: Domain, group: tuple[Columns, ...], epsilon: Fraction) -> BoxGroup:
-    widths = {part: spans(domain.shape(part)).width for part in group}
-    distinct = sorted({int(width) for part in group for width in widths[part].reshape(-1)})
+def _box_group(domain: Domain, group: Sequence[Kind], epsilon: Fraction) -> BoxGroup:
+    widths = [spans(domain.shape(kind.example)).width for kind in group]
+    distinct = sorted({int(width) for some in widths for width in some.reshape(-1)})
     target = distinct[0] if len(distinct) == 1 else max(_STEPS, distinct[-1])
-    stretches = {
-        part: np.asarray(target // width, dtype=np.int64) for part, width in widths.items()
-    }
-    moved = max(
-        int((stretches[part] * width).max()) for part, width in widths.items()
-    )  # exactly how far one row moves a coordinate
-    dimension = sum(stretch.size for stretch in stretches.values())
     noise = KNorm.for_epsilon(
-        epsilon=epsilon, norm=math.inf, dimension=dimension, sensitivity=moved
+        epsilon=epsilon,
+        norm=math.inf,
+        dimension=sum(kind.coefficients for kind in group),
+        sensitivity=max(target // width * width for width in distinct),  # of one coordinate
     )
-    return BoxGroup(parts=group, stretches=stretches, noise=noise)
+    orders = tuple(sorted({kind.order for kind in group}))
+    return BoxGroup(orders=orders, target=target, noise=noise)
 
 
-def _fits(domain: Domain, closure: Sequence[Columns], rows: int) -> bool:
+def _fits(domain: Domain, closure: Sequence[Kind], rows: int) -> bool:
     """Tell whether every exact total fits into 64 bits; by public numbers."""
-    widths = [int(spans(domain.shape(part)).width.max()) for part in closure]
+    widths = [int(spans(domain.shape(kind.example)).width.max()) for kind in closure]
     return max(_STEPS, *widths) * rows < _MOST_TOTAL
 
 

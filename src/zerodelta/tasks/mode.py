@@ -10,7 +10,7 @@ from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.integers import uniform_below
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.paper.algorithm_09 import noisy_test
-from zerodelta.paper.algorithm_12 import wrong_probability
+from zerodelta.paper.algorithm_12 import failed_test
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.issue import issue
 from zerodelta.privacy.release import Release
@@ -42,7 +42,8 @@ def mode(
     **Neighbors**: replace-one: one count falls by 1, another rises by 1.
     **Guarantee**: pure ε-DP (PF, EM; C5), proven.
     **Public**: the universe, a list of items or N for the integers 0..N-1, N up to 2^53; it is
-    never enumerated. An item outside it counts nowhere, or for the public item `unknown`.
+    never enumerated. A number and a text that spells it are one item. An item outside the universe
+    counts nowhere, or for the public item `unknown`.
     **Error**: the largest expected gap between the mode's count and the released item's.
 
     >>> mode(["tea"] * 90 + ["coffee"] * 10, universe=["tea", "coffee", "milk"], epsilon=1).value
@@ -120,11 +121,11 @@ def _stability_error(epsilon: Any, rows: int, size: int) -> float:
     """
     if size == 1:
         return 0.0
-    worst = 0.0
+    threshold, worst = free_mode_threshold(points=size, epsilon=epsilon), 0.0
     for gap in sorted({*range(min(rows, 64) + 1), *np.geomspace(1, max(rows, 1), 64).astype(int)}):
-        wrong = wrong_probability(points=size, epsilon=epsilon, gap=int(gap)) / (1 - 1 / size)
+        failed = failed_test(int(gap), threshold=threshold, epsilon=epsilon)
         lost = gap / size + (1 - 2 / size) * (rows + gap) / 2
-        worst = max(worst, wrong * lost)
+        worst = max(worst, failed * lost)
     return float(worst)
 
 

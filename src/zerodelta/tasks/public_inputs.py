@@ -9,31 +9,22 @@ import narwhals as nw
 import numpy as np
 
 from zerodelta.data.arrays import ArraySource
+from zerodelta.data.entries import as_rows, is_series
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import as_rational
 
-__all__ = ["as_bounds", "as_source", "column", "is_series", "needed", "row_count"]
+__all__ = ["as_bounds", "as_source", "column", "needed", "row_count"]
 
 
 def as_source(rows: Any) -> Source:
-    """Return the rows as a source; a list or a series is one column."""
+    """Return the rows as a source; a series is one column, a list one or a table (`as_rows`)."""
     if isinstance(rows, Source):
         return rows
     if is_series(rows):
         return ArraySource(nw.from_native(rows, series_only=True).to_frame().to_native())
-    if isinstance(rows, (list, tuple)):
-        entries = np.empty(len(rows), dtype=object)
-        for place, entry in enumerate(rows):  # one by one: an entry may be a list itself
-            entries[place] = entry
-        return ArraySource(entries)
-    return ArraySource(rows)
-
-
-def is_series(rows: Any) -> bool:
-    """Tell whether this is one column of a data frame."""
-    return bool(nw.dependencies.is_into_series(rows)) and not isinstance(rows, np.ndarray)
+    return ArraySource(as_rows(rows) if isinstance(rows, (list, tuple)) else rows)
 
 
 def row_count(source: Source) -> int:

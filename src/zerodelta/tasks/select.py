@@ -167,7 +167,7 @@ def worst_gap(options: int, scale: Rational, *, method: str = "permute-and-flip"
 
 
 def _names(table: Any, columns: tuple[str, ...]) -> Sequence[Any]:
-    return range(len(columns)) if isinstance(table, np.ndarray) else columns
+    return range(len(columns)) if isinstance(table, (np.ndarray, list, tuple)) else columns
 
 
 def _length(scores: Any) -> int:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
-from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.exact.rational import Rational, as_count
+from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
+from zerodelta.tasks.answer_queries import queries_methods
 from zerodelta.tasks.marginal_domain import MOST_CELLS, Domain, as_domain, as_workload
+from zerodelta.tasks.marginal_forecast import whole_rows_error
 from zerodelta.tasks.marginal_release import publish
 from zerodelta.tasks.marginal_rounding import whole_rows
 from zerodelta.tasks.marginal_rows import row_writer
+from zerodelta.tasks.methods import Method
 
-__all__ = ["synthesize"]
+__all__ = ["synthesis_methods", "synthesize"]
 
 
 def synthesize(
@@ -23,7 +28,7 @@ def synthesize(
     domain: Any = None,
     epsilon: Rational,
     size: int | None = None,
-    workload: Any = 2,
+    workload: Any = None,
     unknown: Any = None,
     method: str = "auto",
     bits: BitSource | None = None,
@@ -39,8 +44,8 @@ def synthesize(
     **Public**: n; `domain` (categories of each column, at most 2^24 combinations), `workload`, and
     `unknown` as in `answer_queries`; `size`.
     **Error**: the expected absolute error of a frequency in the tables of the workload, averaged
-    over all cells. What no table of the workload shows, such as three columns together under
-    ``workload=2``, is as independent as the tables allow.
+    over all cells, and half a row for rounding to `size` rows. What no table of the workload shows,
+    such as three columns together for pairs (the default), is as independent as the tables allow.
 
     >>> import numpy as np
     >>> people = np.array([["f", "yes"], ["m", "no"]] * 5000)
@@ -49,7 +54,7 @@ def synthesize(
     ((100, 2), ('f', 'yes'))
     """
     bits = SystemBits() if bits is None else bits
-    exact, space = as_positive(epsilon, "epsilon"), as_domain(domain)
+    exact, space = as_usable_epsilon(epsilon), as_domain(domain)
     wanted = as_workload(workload, space)
     _check_cells(space)
     write = row_writer(rows, space)
@@ -61,7 +66,27 @@ def synthesize(
     if count is None:
         count = rows.rows if isinstance(rows, Source) else len(rows)
     codes = whole_rows(found.weights, space, wanted.tables, count)
-    return Release(value=write(codes), certificate=found.certificate, error=found.method.error)
+    error = found.method.error + whole_rows_error(space, wanted, count)
+    return Release(value=write(codes), certificate=found.certificate, error=error)
+
+
+def synthesis_methods(
+    *, epsilon: Rational, n: int, domain: Any, workload: Any = None, size: int | None = None
+) -> tuple[Method, ...]:
+    """Return the ways to make `size` rows (default: n), best first, by public numbers.
+
+    >>> [m.name for m in synthesis_methods(epsilon=1, n=20_000, domain={"a": 2, "b": 3})[:2]]
+    ['counts', 'laplace']
+    """
+    space = as_domain(domain)
+    wanted = as_workload(workload, space)
+    _check_cells(space)
+    count = as_count(n if size is None else size, "size", minimum=1)
+    rounding = whole_rows_error(space, wanted, count)
+    return tuple(
+        replace(method, error=method.error + rounding)
+        for method in queries_methods(epsilon=epsilon, n=n, domain=space, workload=wanted)
+    )
 
 
 def _check_cells(domain: Domain) -> None:

@@ -11,7 +11,15 @@ import pytest
 
 import zerodelta as zd
 from zerodelta.privacy.verify import verify
-from zerodelta.tasks.regression import fit_linear, linear_methods
+from zerodelta.tasks.regression import (
+    fit_huber,
+    fit_linear,
+    fit_logistic,
+    fit_multinomial,
+    linear_methods,
+)
+from zerodelta.tasks.regression.reading import read_targets
+from zerodelta.tasks.regression.sufficient_statistics import fit_statistics
 
 METHODS = ["huber", "statistics", "adassp", "descent"]
 THEOREMS = {
@@ -86,19 +94,31 @@ def test_purified_statistics_overtake_pure_ones_in_high_dimension() -> None:
     assert errors(60)["adassp"] < errors(60)["statistics"]
 
 
-def test_no_intercept_means_none() -> None:
-    rows, targets = line(1000)
-    for method in METHODS:
-        release = fit_linear(
-            rows,
-            targets - 3,
-            epsilon=1,
-            data_norm=1,
-            bounds_y=(-3, 3),
-            intercept=False,
-            method=method,
-        )
-        assert release.value.intercept[0] == 0
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("bounds", [(-3, 3), (0, 6), (-1, 9), (-9, -1)])
+def test_no_intercept_means_none(method: str, bounds: tuple[int, int]) -> None:
+    """Whatever the middle of the bounds: the line goes through 0 and is close to the targets."""
+    rows = np.random.default_rng(3).uniform(0.1, 0.7, size=(60_000, 2))
+    targets = rows @ [3, 1] if max(bounds) > 0 else rows @ [-3, -1]
+    release = fit_linear(
+        rows, targets, epsilon=4, data_norm=1, bounds_y=bounds, intercept=False, method=method
+    )
+    assert release.value.intercept.tolist() == [0]
+    gap = release.value.decision(rows)[:, 0] - targets
+    assert math.sqrt(np.mean(gap**2)) < 0.5  # of 1.6
+
+
+def test_without_an_intercept_targets_are_still_cut_to_their_bounds() -> None:
+    bounds = (Fraction(1), Fraction(4))
+    found = read_targets([0, 1, 2, 4, 5], bounds, 5, intercept=False)
+    assert found.tolist() == [0.25, 0.25, 0.5, 1, 1]
+    assert linear_error(bounds_y=(1, 4), intercept=False) == pytest.approx(
+        16 * linear_error(bounds_y=(-1, 1), intercept=False)
+    )
+
+
+def linear_error(**options: Any) -> Any:
+    return fit_linear(*line(100), epsilon=1, data_norm=1, **options).error
 
 
 @pytest.mark.parametrize("method", ["huber", "statistics"])
@@ -124,6 +144,30 @@ def test_missing_public_inputs_are_named(missing: str) -> None:
     del given[missing]
     with pytest.raises(zd.ParameterError, match=missing):
         fit_linear(*line(10), epsilon=1, **given)
+
+
+@pytest.mark.parametrize("bounds", [(0, "1e400"), ("-1e101", 0), (0, "1e-101"), (1, 0), (1, 1)])
+def test_bounds_that_floats_cannot_work_with_are_refused(bounds: Any) -> None:
+    with pytest.raises(zd.ParameterError, match="bounds_y"):
+        fit_linear(*line(10), epsilon=1, data_norm=1, bounds_y=bounds)
+
+
+@pytest.mark.parametrize("method", [*METHODS, "auto"])
+def test_extreme_epsilons_are_refused_and_those_before_work(method: str) -> None:
+    given: dict[str, Any] = {"data_norm": 1, "bounds_y": (0, 6), "method": method}
+    for epsilon in ("1e-300", 1e-10, 1.1e6, 1e300):
+        with pytest.raises(zd.ParameterError, match="between 1e-9 and 1e6"):
+            fit_linear(*line(10), epsilon=epsilon, **given)
+    for epsilon in ("1e-9", "1e6"):
+        assert np.isfinite(fit_linear(*line(10), epsilon=epsilon, **given).value.coefficients).all()
+
+
+@pytest.mark.parametrize("fit", [fit_logistic, fit_multinomial, fit_huber, fit_statistics])
+def test_every_fit_refuses_extreme_epsilons(fit: Any) -> None:
+    given = {"bounds_y": (0, 6)} if fit in (fit_huber, fit_statistics) else {"classes": [0, 1]}
+    for epsilon in ("1e-300", 1e300):
+        with pytest.raises(zd.ParameterError, match="between 1e-9 and 1e6"):
+            fit(*line(10), epsilon=epsilon, data_norm=1, **given)
 
 
 def test_unknown_methods_are_refused() -> None:

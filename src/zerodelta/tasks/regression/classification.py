@@ -7,56 +7,75 @@ from fractions import Fraction
 
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.tasks.methods import Method, ranked
+from zerodelta.tasks.regression.expected import LOG_ODDS, Expected
 from zerodelta.tasks.regression.plan import (
-    SPREAD,
     RegressionPlan,
     limited,
     plan_logistic,
     plan_multinomial,
+    softmax_curvature,
 )
 
 __all__ = ["logistic_methods", "multinomial_methods"]
 
 _STEPS = 100
-_SLOPE = 0.15
-"""The mean curvature of the logistic loss; of softmax with C classes, 1/(2C)."""
 
 
 def logistic_methods(
-    *, epsilon: Rational, n: int, dimension: int, intercept: bool = True
+    *,
+    epsilon: Rational,
+    n: int,
+    dimension: int,
+    intercept: bool = True,
+    row_length: Rational | None = None,
+    signal: Rational | None = None,
 ) -> tuple[Method, ...]:
     """Return the ways to fit a classifier for two classes, best first.
 
-    Errors are expected excesses of the mean logistic loss, for rows that fill their bound.
+    Errors are expected excesses of the mean logistic loss, for rows and a signal as in `Expected`.
 
     >>> [m.name for m in logistic_methods(epsilon=1, n=10_000, dimension=10)]
     ['objective', 'descent']
     """
-    plan = plan_logistic(rows=n, dimension=dimension, epsilon=epsilon, intercept=intercept)
-    columns = dimension + bool(intercept)
-    return _methods(plan, n, columns, outputs=1, curvature=_SLOPE, most=2 * math.log(2))
+    expected = LOG_ODDS.given(row_length=row_length, signal=signal)
+    plan = plan_logistic(
+        rows=n, dimension=dimension, epsilon=epsilon, intercept=intercept, expected=expected
+    )
+    return _methods(plan, expected, n, dimension + bool(intercept), classes=2)
 
 
 def multinomial_methods(
-    *, epsilon: Rational, n: int, dimension: int, classes: int, intercept: bool = True
+    *,
+    epsilon: Rational,
+    n: int,
+    dimension: int,
+    classes: int,
+    intercept: bool = True,
+    row_length: Rational | None = None,
+    signal: Rational | None = None,
 ) -> tuple[Method, ...]:
     """Return the ways to fit a classifier for several classes, best first.
 
     >>> multinomial_methods(epsilon=1, n=10_000, dimension=10, classes=3)[0].name
     'objective'
     """
+    expected = LOG_ODDS.given(row_length=row_length, signal=signal)
     plan = plan_multinomial(
-        rows=n, dimension=dimension, classes=classes, epsilon=epsilon, intercept=intercept
+        rows=n,
+        dimension=dimension,
+        classes=classes,
+        epsilon=epsilon,
+        intercept=intercept,
+        expected=expected,
     )
-    columns, outputs = dimension + bool(intercept), max(1, classes - 1)
-    return _methods(
-        plan, n, columns, outputs=outputs, curvature=0.5 / classes, most=2 * math.log(classes)
-    )
+    return _methods(plan, expected, n, dimension + bool(intercept), classes=classes)
 
 
 def _methods(
-    plan: RegressionPlan, n: int, columns: int, *, outputs: int, curvature: float, most: float
+    plan: RegressionPlan, expected: Expected, n: int, columns: int, *, classes: int
 ) -> tuple[Method, ...]:
+    outputs = classes - 1
+    descent = _descent(plan.epsilon, expected, n, columns, classes)
     part = float(2 * plan.channel.error / plan.channel.scale / plan.epsilon)
     return ranked(
         Method(
@@ -67,22 +86,24 @@ def _methods(
         ),
         Method(
             name="descent",
-            error=limited(_descent(plan.epsilon, n, columns, outputs, curvature), most),
+            error=limited(descent, 2 * math.log(classes)),
             spends=f"ε on a lattice of {columns * outputs} dimensions, {_STEPS} hidden gradients",
             why="Study.minimize: every step adds noise; pays for losses that are not convex",
         ),
     )
 
 
-def _descent(epsilon: Fraction, n: int, columns: int, outputs: int, curvature: float) -> float:
+def _descent(epsilon: Fraction, expected: Expected, n: int, columns: int, classes: int) -> float:
     """Forecast: noise 2RT/(√3 n μ) a coordinate, and what so few steps leave of the way.
 
     Steps have length 4, what the curvature of at most 1/4 allows, and shrink to 0.
     """
+    outputs = classes - 1
+    curvature = softmax_curvature(classes, expected) if outputs > 1 else expected.curvature
     size = columns * outputs
     mu = float(as_positive(epsilon, "epsilon")) / math.sqrt(2 * (size * math.log(max(n, 2)) + 7))
     noise = 2 * 4 * _STEPS / (math.sqrt(3) * max(1, n) * mu)
-    pull = curvature * SPREAD / columns
+    pull = curvature * expected.spread / columns
     left = min(1.0, 1.5 / (4 * pull * _STEPS))
     behind = 2 * curvature * outputs * math.exp(-4 * pull * _STEPS)
     return pull / 2 * size * noise**2 * left + behind

@@ -37,6 +37,7 @@ from zerodelta.tasks.regression.reading import (
     as_target_bounds,
     read_classes,
     read_targets,
+    target_scale,
 )
 from zerodelta.tasks.regression.softmax import Softmax
 
@@ -188,23 +189,23 @@ def fit_huber(
     >>> bool(abs(release.value.coefficients[0, 0] - 3) < 1)
     True
     """
-    low, high = as_target_bounds(bounds_y)
+    bounds = as_target_bounds(bounds_y)
     features, source = Features.of(rows, data_norm, intercept)
     plan = plan_huber(
         rows=source.count, dimension=features.dimension, epsilon=epsilon, intercept=intercept
     )
 
     def read() -> tuple[IntegerRows, Loss]:
-        scaled = read_targets(targets, (low, high), source.count) / float(plan.threshold)
+        scaled = read_targets(targets, bounds, source.count, intercept=features.intercept)
+        scaled = scaled / float(plan.threshold)
         known = np.isfinite(scaled)
         integers = features.integers(source, known.astype(np.float64))
         return integers, PseudoHuber(targets=np.where(known, scaled, 0.0))
 
     theta, certificate = _fit(plan, read, bits, public=(*_PUBLIC, "bounds_y"))
-    half = float((high - low) / 2)
+    middle, half = target_scale(bounds, features.intercept)
     lines, constants = features.coefficients(theta * (half * float(plan.threshold)))
-    constants = constants + float((low + high) / 2)
-    model = LinearModel(coefficients=lines, intercept=constants)
+    model = LinearModel(coefficients=lines, intercept=constants + middle)
     return Release(value=model, certificate=certificate, error=plan.predicted_error * half**2)
 
 

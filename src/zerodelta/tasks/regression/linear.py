@@ -1,7 +1,8 @@
 """Linear regression by the method with the least predicted error (theory C9, C10.5, C6, C1).
 
 Rows are turned into the engine's integers and targets into [-1, 1] first, so that all methods see
-the same bounded rows; a forecast is in units of half the targets' range, squared.
+the same bounded rows; a forecast is in units of half the targets' range, squared (without an
+intercept, of the largest target).
 """
 
 from __future__ import annotations
@@ -14,20 +15,26 @@ from typing import Any
 import numpy as np
 
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.exact.rational import Rational, as_count
 from zerodelta.paper.algorithm_13 import lattice_adassp
 from zerodelta.privacy.calibration import calibrate
-from zerodelta.privacy.parameters import as_flag
+from zerodelta.privacy.parameters import as_flag, as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.purify.lattice_mix import GaussianMix
 from zerodelta.spaces import Ball, BallLattice
 from zerodelta.study.losses import Squared
 from zerodelta.study.study import Study
 from zerodelta.tasks.methods import Method, choose, ranked
+from zerodelta.tasks.regression.expected import TARGETS, Expected
 from zerodelta.tasks.regression.fit import LinearModel, fit_huber
 from zerodelta.tasks.regression.integer_rows import STEPS, Floats
-from zerodelta.tasks.regression.plan import EXPLAINED, SPREAD, limited, plan_huber
-from zerodelta.tasks.regression.reading import Features, as_target_bounds, read_targets
+from zerodelta.tasks.regression.plan import limited, plan_huber
+from zerodelta.tasks.regression.reading import (
+    Features,
+    as_target_bounds,
+    read_targets,
+    target_scale,
+)
 from zerodelta.tasks.regression.sufficient_statistics import (
     fit_statistics,
     plan_statistics,
@@ -73,7 +80,7 @@ def fit_linear(
     """
     bounds = as_target_bounds(bounds_y)
     features, source = Features.of(rows, data_norm, intercept)
-    exact = as_positive(epsilon, "epsilon")
+    exact = as_usable_epsilon(epsilon)
     methods = linear_methods(
         epsilon=exact, n=source.count, dimension=features.dimension, intercept=intercept
     )
@@ -89,38 +96,45 @@ def fit_linear(
             intercept=intercept,
             bits=bits,
         )
-    scaled = read_targets(targets, bounds, source.count)
+    scaled = read_targets(targets, bounds, source.count, intercept=features.intercept)
     known = np.isfinite(scaled)
     x = features.integers(source, known.astype(np.float64)).values / STEPS
     fit: Callable[..., Release] = _adassp if chosen.name == "adassp" else _descent
     release = fit(x, np.where(known, scaled, 0.0), exact, bits)
-    low, high = bounds
-    half = float((high - low) / 2)
+    middle, half = target_scale(bounds, features.intercept)
     theta = _inside(np.asarray(release.value, dtype=np.float64)) * half
     lines, constants = features.coefficients(theta.reshape(-1, 1))
     return Release(
-        value=LinearModel(coefficients=lines, intercept=constants + float((low + high) / 2)),
+        value=LinearModel(coefficients=lines, intercept=constants + middle),
         certificate=release.certificate,
         error=chosen.error * half**2,
     )
 
 
 def linear_methods(
-    *, epsilon: Rational, n: int, dimension: int, intercept: bool = True
+    *,
+    epsilon: Rational,
+    n: int,
+    dimension: int,
+    intercept: bool = True,
+    row_length: Rational | None = None,
+    signal: Rational | None = None,
 ) -> tuple[Method, ...]:
     """Return the ways to fit a linear regression, best first, for targets in [-1, 1].
 
-    Errors are expected excesses of the mean squared error, for rows that fill their bound.
+    Errors are expected excesses of the mean squared error, for rows and a signal as in `Expected`.
 
     >>> [m.name for m in linear_methods(epsilon=1, n=10_000, dimension=10)]
     ['huber', 'statistics', 'adassp', 'descent']
     >>> linear_methods(epsilon=1, n=10**6, dimension=1)[0].name
     'statistics'
     """
-    exact, rows = as_positive(epsilon, "epsilon"), as_count(n, "n")
+    exact, rows = as_usable_epsilon(epsilon), as_count(n, "n")
     columns = as_count(dimension, "dimension", minimum=1) + as_flag(intercept, "intercept")
-    huber = plan_huber(rows=rows, dimension=dimension, epsilon=exact, intercept=intercept)
-    noisy = plan_statistics(rows=rows, dimension=dimension, epsilon=exact, intercept=intercept)
+    expected = TARGETS.given(row_length=row_length, signal=signal)
+    given: dict[str, Any] = {"rows": rows, "dimension": dimension, "epsilon": exact}
+    given |= {"intercept": intercept, "expected": expected}
+    huber, noisy = plan_huber(**given), plan_statistics(**given)
     part = float(2 * huber.channel.error / huber.channel.scale / exact)
     return ranked(
         Method(
@@ -139,13 +153,13 @@ def linear_methods(
         ),
         Method(
             name="adassp",
-            error=_adassp_error(exact, rows, columns),
+            error=_adassp_error(exact, rows, columns, expected),
             spends=f"ε on a lattice of {columns} dimensions, {noisy.dimension} hidden sums",
             why="hidden Gaussian noise: overtakes statistics from some 20 features on",
         ),
         Method(
             name="descent",
-            error=_descent_error(exact, rows, columns),
+            error=_descent_error(exact, rows, columns, expected),
             spends=f"ε on a lattice of {columns} dimensions, {_rounds(columns)} hidden gradients",
             why="every step adds noise; pays for losses that are not convex",
         ),
@@ -179,7 +193,7 @@ def _adassp(x: Floats, y: Floats, epsilon: Fraction, bits: BitSource | None) -> 
     )
 
 
-def _adassp_error(epsilon: Fraction, rows: int, columns: int) -> float:
+def _adassp_error(epsilon: Fraction, rows: int, columns: int, expected: Expected) -> float:
     """Forecast: noise of multiplier √(9/2)/μ, a lattice of Rt/n, a random point now and then."""
     steps = max(rows, 16)
     unit = GaussianMix(
@@ -189,15 +203,19 @@ def _adassp_error(epsilon: Fraction, rows: int, columns: int) -> float:
     needed = min(unit.log_delta_required(epsilon), -(2.0**-20))
     multiplier = math.sqrt(4.5 / calibrate(epsilon=epsilon, log_delta=needed).mu_squared)
     noise = statistics_error(
-        rows=rows, columns=columns, gram_deviation=multiplier, moment_deviation=multiplier
+        rows=rows,
+        columns=columns,
+        gram_deviation=multiplier,
+        moment_deviation=multiplier,
+        expected=expected,
     )
     spacing = (rows / (_RIDGE * math.sqrt(columns) * multiplier) + 1) / steps
-    added = SPREAD * (spacing**2 / 12 + 4 * float(_weight(rows)))
-    return min(noise + added, EXPLAINED)
+    added = expected.spread * (spacing**2 / 12 + 4 * float(_weight(rows)))
+    return min(noise + added, expected.explained)
 
 
 def _rounds(columns: int) -> int:
-    """Return how many gradient steps: errors shrink by e^(-SPREAD/(2·columns)) a step."""
+    """Return how many gradient steps: errors shrink by e^(-spread/(2·columns)) a step."""
     return min(max(30, 12 * columns), 300)
 
 
@@ -215,11 +233,11 @@ def _descent(x: Floats, y: Floats, epsilon: Fraction, bits: BitSource | None) ->
 
 
 def _radius(columns: int) -> Fraction:
-    """Return a little more than the length of typical coefficients, √(EXPLAINED·d/SPREAD)."""
+    """Return a little more than the length of typical coefficients, √(explained·d/spread)."""
     return Fraction(math.isqrt(64 * columns) + 1, 16)
 
 
-def _descent_error(epsilon: Fraction, rows: int, columns: int) -> float:
+def _descent_error(epsilon: Fraction, rows: int, columns: int, expected: Expected) -> float:
     """Forecast: steps of length 1 shrinking to 0, noise 2RT/(√3 n μ), of which later steps correct.
 
     What is published takes about d·ln(n) + 7 nats, hence μ.
@@ -227,6 +245,7 @@ def _descent_error(epsilon: Fraction, rows: int, columns: int) -> float:
     steps, radius = _rounds(columns), float(_radius(columns))
     mu = float(epsilon) / math.sqrt(2 * (columns * math.log(max(rows, 2)) + 7))
     noise = 2 * (1 + radius) * steps / (math.sqrt(3) * max(1, rows) * mu)
-    left = min(1.0, 1.5 * columns / (SPREAD * steps))
-    behind = EXPLAINED * math.exp(-SPREAD * steps / columns)
-    return limited(SPREAD * noise**2 * left + behind + SPREAD * radius**2 / 1000, EXPLAINED)
+    spread, explained = expected.spread, expected.explained
+    left = min(1.0, 1.5 * columns / (spread * steps))
+    behind = explained * math.exp(-spread * steps / columns)
+    return limited(spread * noise**2 * left + behind + spread * radius**2 / 1000, explained)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.exact.rational import Rational, as_count
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.parameters import as_flag
+from zerodelta.privacy.parameters import as_flag, as_usable_epsilon
 from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems.objective_perturbation import (
     huber_noise_epsilon,
@@ -23,15 +23,15 @@ from zerodelta.privacy.theorems.objective_perturbation import (
 )
 from zerodelta.purify.transport import NumericalError
 from zerodelta.spaces import Ball
+from zerodelta.tasks.regression.expected import LOG_ODDS, TARGETS, Expected
 
 __all__ = [
-    "EXPLAINED",
-    "SPREAD",
     "RegressionPlan",
     "limited",
     "plan_huber",
     "plan_logistic",
     "plan_multinomial",
+    "softmax_curvature",
 ]
 
 _U = 2.0**-53
@@ -44,24 +44,8 @@ _ROOM = 1.4
 _SHARES = (2.0**-14, 2.0**-5)
 """Between these parts of ε is spent on numerical error."""
 
-# What forecasts assume of the data: fitted to rows on a sphere and in a cube, and optimistic for
-# rows that stay well inside their bound ("held_out" in bench/tasks_forecasts.py)
-
-SPREAD = 0.46
-"""Mean squared length of a row with its intercept if its bound is 1: 0.27 in a cube, 0.8 on a
-sphere."""
-
-EXPLAINED = 0.09
-"""What a linear model explains of targets in [-1, 1], as a mean square."""
-
 _RESIDUAL = 0.0225
-"""The mean square of what is left of them."""
-
-_LOGITS = 4.0
-"""The mean square of a log-odds."""
-
-_CURVATURE = 0.15
-"""The mean curvature of the logistic loss; of softmax with C classes, 1/(2C)."""
+"""Forecasts assume this mean square of what a linear model leaves of targets in [-1, 1]."""
 
 
 @final
@@ -81,11 +65,11 @@ class RegressionPlan:
     threshold: Fraction
     """The residual, in units of half the target's range, from which the Huber loss is linear."""
     predicted_error: float
-    """Expected excess of the mean loss (Huber: squared error), for rows that fill their bound.
+    """Expected excess of the mean loss (Huber: squared error) on the rows that are expected.
 
     Of the data only its shape is known. Evenly spread rows with a moderate signal are within a
-    factor of 4; rows much shorter than their bound, correlated features and strong signals have
-    errors 10 times larger and more.
+    factor of 4; rows much shorter than their bound and strong signals have errors 10 times larger
+    and more, unless `expected` says so.
     """
 
     @property
@@ -105,7 +89,12 @@ class RegressionPlan:
 
 
 def plan_logistic(
-    *, rows: int, dimension: int, epsilon: Rational, intercept: bool = True
+    *,
+    rows: int,
+    dimension: int,
+    epsilon: Rational,
+    intercept: bool = True,
+    expected: Expected = LOG_ODDS,
 ) -> RegressionPlan:
     """Return the plan of `fit_logistic`.
 
@@ -120,7 +109,7 @@ def plan_logistic(
     shift += 0.65 * _clip(math.log(noise / 0.05) / math.log(10))
     largest = math.exp(float(roundness)) / 2  # the slope that scaling the loss makes 1
     strength = _short(shape.strength(min(6, 1 + 5 * noise)) / largest)
-    numerical = shape.numerical(17.0, 2.0, strength, curvature=_CURVATURE / largest)
+    numerical = shape.numerical(17.0, 2.0, strength, curvature=expected.curvature / largest)
     private = logistic_noise_epsilon(epsilon=numerical.left, strength=strength, roundness=roundness)
     return shape.plan(
         numerical,
@@ -128,14 +117,20 @@ def plan_logistic(
         {"noise_epsilon": private, "strength": strength, "roundness": roundness},
         scale_squared=(2 / private) ** 2,
         shift=_short(shift),
+        expected=expected,
         unit=largest,
-        explained=_CURVATURE * _LOGITS / 2,
+        explained=expected.curvature * expected.explained / 2,
         most=2 * math.log(2),
     )
 
 
 def plan_huber(
-    *, rows: int, dimension: int, epsilon: Rational, intercept: bool = True
+    *,
+    rows: int,
+    dimension: int,
+    epsilon: Rational,
+    intercept: bool = True,
+    expected: Expected = TARGETS,
 ) -> RegressionPlan:
     """Return the plan of `fit_huber`, for targets scaled to [-1, 1].
 
@@ -157,14 +152,21 @@ def plan_huber(
         {"noise_epsilon": private, "strength": strength},
         scale_squared=(2 / private) ** 2,
         threshold=threshold,
+        expected=expected,
         unit=2 * float(threshold) ** 2 / curvature,  # squares have curvature 2 everywhere
-        explained=EXPLAINED,
-        most=EXPLAINED,
+        explained=expected.explained,
+        most=expected.explained,
     )
 
 
 def plan_multinomial(
-    *, rows: int, dimension: int, classes: int, epsilon: Rational, intercept: bool = True
+    *,
+    rows: int,
+    dimension: int,
+    classes: int,
+    epsilon: Rational,
+    intercept: bool = True,
+    expected: Expected = LOG_ODDS,
 ) -> RegressionPlan:
     """Return the plan of `fit_multinomial`.
 
@@ -176,7 +178,8 @@ def plan_multinomial(
     noise = shape.noise_to_signal
     shift = 2 * _clip(math.log(noise / 0.01) / math.log(10))
     strength = _short(shape.strength(min(24, 0.8 * classes + 2 + 20 * noise)))
-    numerical = shape.numerical(60.0, math.sqrt(8), strength, curvature=0.5 / classes)
+    curvature = softmax_curvature(classes, expected)
+    numerical = shape.numerical(60.0, math.sqrt(8), strength, curvature=curvature)
     private = softmax_noise_epsilon(epsilon=numerical.left, strength=strength, classes=classes)
     return shape.plan(
         numerical,
@@ -184,10 +187,16 @@ def plan_multinomial(
         {"noise_epsilon": private, "strength": strength, "classes": classes},
         scale_squared=8 / private**2,
         shift=_short(shift),
+        expected=expected,
         unit=1.0,
-        explained=_LOGITS * (classes - 1) / (4 * classes),
+        explained=expected.explained * (classes - 1) / 2 * curvature,
         most=2 * math.log(classes),
     )
+
+
+def softmax_curvature(classes: int, expected: Expected) -> float:
+    """Return the mean curvature of the softmax loss: about 1/(2C) at a moderate signal."""
+    return 0.5 / classes * expected.curvature / LOG_ODDS.curvature
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -220,7 +229,7 @@ class _Shape:
             columns=as_count(dimension, "dimension", minimum=1) + as_flag(intercept, "intercept"),
             outputs=outputs,
             intercept=as_flag(intercept, "intercept"),
-            epsilon=as_positive(epsilon, "epsilon"),
+            epsilon=as_usable_epsilon(epsilon),
         )
 
     @property
@@ -268,6 +277,7 @@ class _Shape:
         numbers: dict[str, Fraction | int],
         *,
         scale_squared: Fraction,
+        expected: Expected,
         unit: float,
         explained: float,
         most: float,
@@ -284,9 +294,9 @@ class _Shape:
             spacing=_power_of_two_above(float(scale)) / 16,
             status=Status.PROVEN,
         )
-        # E‖v‖² = N(N+1)·scale², the Hessian of evenly spread rows is h = nκ·SPREAD/d + Λ; v moves
+        # E‖v‖² = N(N+1)·scale², the Hessian of evenly spread rows is h = nκ·spread/d + Λ; v moves
         # the minimum by v/h, the penalty by the part Λ/h of it
-        spread = SPREAD / self.columns
+        spread = expected.spread / self.columns
         hessian = self.rows * numerical.curvature * spread + float(strength)
         moved = self.parameters * (self.parameters + 1) * float(scale_squared) / hessian**2
         excess = unit * numerical.curvature * spread * moved / 2

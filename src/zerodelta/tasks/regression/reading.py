@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.arrays import ArraySource, as_float
+from zerodelta.data.entries import as_entries, as_rows
 from zerodelta.errors import ParameterError
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_positive, as_rational
@@ -30,12 +31,14 @@ __all__ = [
     "as_target_bounds",
     "read_classes",
     "read_targets",
+    "target_scale",
 ]
 
 _Labels: TypeAlias = npt.NDArray[np.int64]
 
 _BLOCK_ENTRIES = 1 << 17
 _MOST_COLUMNS = 1 << 20
+_LARGEST = 10**100
 
 
 @final
@@ -166,14 +169,26 @@ def as_target_bounds(bounds: tuple[Rational, Rational] | None) -> tuple[Fraction
     """Return the public bounds of targets."""
     pair = bounds if isinstance(bounds, (tuple, list)) and len(bounds) == 2 else None
     low, high = (as_rational(end, "bounds_y") for end in pair or (0, 0))
-    if not low < high:
+    if not low < high or max(-low, high, 1 / (high - low)) > _LARGEST:
         raise ParameterError(
             "bounds_y",
             bounds,
-            expected="two public numbers, the lower first",
+            expected="two public numbers, the lower first, within 1e100 and 1e-100 apart",
             remedy="pass bounds_y=(lower, upper), what targets can be, not what they are",
         )
     return low, high
+
+
+def target_scale(bounds: tuple[Fraction, Fraction], intercept: bool) -> tuple[float, float]:
+    """Return what is subtracted from targets, 0 without an intercept to undo it, and the unit.
+
+    >>> [target_scale((Fraction(0), Fraction(6)), intercept) for intercept in (True, False)]
+    [(3.0, 3.0), (0.0, 6.0)]
+    """
+    low, high = bounds
+    if intercept:
+        return float((low + high) / 2), float((high - low) / 2)
+    return 0.0, float(max(abs(low), abs(high)))
 
 
 def as_classes(classes: Sequence[Any] | None) -> tuple[Any, ...]:
@@ -210,27 +225,24 @@ def read_classes(labels: Any, classes: tuple[Any, ...], count: int) -> _Labels:
         return np.array([_place(value, places) for value in values], dtype=np.int64)
 
 
-def read_targets(targets: Any, bounds: tuple[Fraction, Fraction], count: int) -> Floats:
-    """Return targets moved to [-1, 1], cut there; NaN for what is no number."""
+def read_targets(
+    targets: Any, bounds: tuple[Fraction, Fraction], count: int, *, intercept: bool = True
+) -> Floats:
+    """Return targets cut to their bounds, in [-1, 1] by `target_scale`; NaN for no number."""
     values = _as_column(targets)
     _check_count(len(values), count)
-    low, high = bounds
-    middle, half = float((low + high) / 2), float((high - low) / 2)
+    low, high = (float(end) for end in bounds)
+    middle, half = target_scale(bounds, intercept)
     blocks = list(ArraySource(values).blocks())
     read = np.concatenate(blocks)[:, 0] if blocks else np.zeros(0)
     with np.errstate(all="ignore"):
-        return np.clip((read - middle) / half, -1.0, 1.0)
+        return np.clip((np.clip(read, low, high) - middle) / half, -1.0, 1.0)
 
 
 def _as_column(values: Any) -> npt.NDArray[Any]:
     """Return the values as a one-dimensional array; entries of a list stay what they are."""
-    if isinstance(values, (list, tuple)):
-        entries = np.empty(len(values), dtype=object)
-        for i, value in enumerate(values):  # one by one: an entry may be a list
-            entries[i] = value
-        return entries
-    array = values.to_numpy() if hasattr(values, "to_numpy") else values
-    if not isinstance(array, np.ndarray) or array.size != len(array) or array.ndim > 2:
+    array = as_rows(values) if isinstance(values, (list, tuple)) else as_entries(values)
+    if array.ndim not in (1, 2) or array.size != len(array):
         raise ParameterError(
             "labels",
             type(values).__name__,

@@ -18,21 +18,28 @@ import numpy as np
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.exact_sums import IntegerArray, arithmetic
 from zerodelta.exact.k_norm import rounded_k_norm
-from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.exact.rational import Rational, as_count
 from zerodelta.mechanisms.integer_sums import add_exactly
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.issue import issue
-from zerodelta.privacy.parameters import as_flag
+from zerodelta.privacy.parameters import as_flag, as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.sufficient_statistics import (
     HALF_ROOT,
     k_norm_statistics_scale,
 )
+from zerodelta.tasks.regression.expected import TARGETS, Expected
 from zerodelta.tasks.regression.fit import LinearModel
 from zerodelta.tasks.regression.integer_rows import Floats
-from zerodelta.tasks.regression.plan import EXPLAINED, SPREAD, limited
-from zerodelta.tasks.regression.reading import Features, Rows, as_target_bounds, read_targets
+from zerodelta.tasks.regression.plan import limited
+from zerodelta.tasks.regression.reading import (
+    Features,
+    Rows,
+    as_target_bounds,
+    read_targets,
+    target_scale,
+)
 
 __all__ = [
     "LENGTH",
@@ -132,14 +139,19 @@ class StatisticsPlan:
 
 
 def plan_statistics(
-    *, rows: int, dimension: int, epsilon: Rational, intercept: bool = True
+    *,
+    rows: int,
+    dimension: int,
+    epsilon: Rational,
+    intercept: bool = True,
+    expected: Expected = TARGETS,
 ) -> StatisticsPlan:
     """Return the plan of `fit_statistics`, for targets scaled to [-1, 1].
 
     >>> plan_statistics(rows=10_000, dimension=2, epsilon=1).dimension
     9
     """
-    count, exact = as_count(rows, "rows"), as_positive(epsilon, "epsilon")
+    count, exact = as_count(rows, "rows"), as_usable_epsilon(epsilon)
     columns = as_count(dimension, "dimension", minimum=1) + as_flag(intercept, "intercept")
     scale = k_norm_statistics_scale(target_weight=_ROOT_WEIGHT**2, epsilon=exact)
     deviation = float(scale) * math.sqrt(columns * (columns + 3) // 2 + 1)
@@ -153,6 +165,7 @@ def plan_statistics(
             columns=columns,
             gram_deviation=deviation,
             moment_deviation=deviation / float(_ROOT_WEIGHT),
+            expected=expected,
         ),
     )
 
@@ -185,7 +198,7 @@ def fit_statistics(
     >>> bool(abs(release.value.coefficients[0, 0] - 3) < 1), release.certificate.status.value
     (True, 'proven')
     """
-    low, high = as_target_bounds(bounds_y)
+    bounds = as_target_bounds(bounds_y)
     features, source = Features.of(rows, data_norm, intercept)
     features = replace(features, length=LENGTH)
     plan = plan_statistics(
@@ -199,26 +212,31 @@ def fit_statistics(
         row="one row: all of its features and its target",
         public=("the number of rows", "the number of features", "data_norm", "bounds_y"),
     )
-    scaled = read_targets(targets, (low, high), source.count)
+    scaled = read_targets(targets, bounds, source.count, intercept=features.intercept)
     theta = plan.solve(plan.noised(exact_statistics(features, source, scaled), bits))
-    half = float((high - low) / 2)
+    middle, half = target_scale(bounds, features.intercept)
     lines, constants = features.coefficients(theta[:, None] * half)
-    model = LinearModel(coefficients=lines, intercept=constants + float((low + high) / 2))
+    model = LinearModel(coefficients=lines, intercept=constants + middle)
     return Release(value=model, certificate=certificate, error=plan.predicted_error * half**2)
 
 
 def statistics_error(
-    *, rows: int, columns: int, gram_deviation: float, moment_deviation: float
+    *,
+    rows: int,
+    columns: int,
+    gram_deviation: float,
+    moment_deviation: float,
+    expected: Expected,
 ) -> float:
     """Return the excess of the mean squared error to expect of noisy statistics.
 
     Of (XᵀX)⁻¹(E₂ - E₁θ), for rows spread evenly over all directions and coefficients that explain
     a typical part of the targets; never more than that part, which the penalty sees to.
     """
-    length = EXPLAINED * columns / SPREAD  # ‖θ‖²
+    length = expected.explained * columns / expected.spread  # ‖θ‖²
     noise = moment_deviation**2 + gram_deviation**2 * length / 2
-    excess = columns**2 * noise / (SPREAD * max(1, rows) ** 2)
-    return limited(excess, EXPLAINED)
+    excess = columns**2 * noise / (expected.spread * max(1, rows) ** 2)
+    return limited(excess, expected.explained)
 
 
 def exact_statistics(features: Features, source: Rows, targets: Floats) -> IntegerArray:
