@@ -128,6 +128,29 @@ def _hardest(options: int, scale: float) -> float:
     return lead
 
 
+def modes() -> Iterator[Cell]:
+    for epsilon in EPSILONS:
+        for size in (2, 10, 100):
+            lead = max(1, round(_hardest(size, 2 / epsilon)))
+            counts = np.full(size, 20)
+            counts[0] += lead
+            items = np.repeat(np.arange(size), counts)
+
+            def measure(
+                method: str,
+                _: np.random.Generator,
+                size: int = size,
+                epsilon: float = epsilon,
+                lead: int = lead,
+                items: npt.NDArray[np.int64] = items,
+            ) -> float:
+                found = zd.mode(items, universe=size, epsilon=epsilon, method=method).value
+                return 0.0 if found == 0 else float(lead)
+
+            asked = {"n": len(items), "universe": size, "epsilon": epsilon}
+            yield Cell("mode", asked, measure, 600)
+
+
 def quantiles() -> Iterator[Cell]:
     for epsilon in EPSILONS:
         for n in (1000, 20_000):
@@ -373,6 +396,7 @@ TASKS: dict[str, Callable[[], Iterator[Cell]]] = {
     "mean": means,
     "histogram": histograms,
     "select": selections,
+    "mode": modes,
     "median": quantiles,
     "trimmed_mean": trimmed_means,
     "queries": marginals,

@@ -109,7 +109,7 @@ def plan_logistic(
     shift += 0.65 * _clip(math.log(noise / 0.05) / math.log(10))
     largest = math.exp(float(roundness)) / 2  # the slope that scaling the loss makes 1
     strength = _short(shape.strength(min(6, 1 + 5 * noise)) / largest)
-    numerical = shape.numerical(17.0, 2.0, strength, curvature=expected.curvature / largest)
+    numerical = shape.numerical(5.0, 2.0, strength, curvature=expected.curvature / largest)
     private = logistic_noise_epsilon(epsilon=numerical.left, strength=strength, roundness=roundness)
     return shape.plan(
         numerical,
@@ -142,7 +142,7 @@ def plan_huber(
     noise = shape.noise_to_signal
     threshold = _short(min(2.0, 0.125 * max(1.0, 0.005 / noise) ** 0.6))
     strength = _short(shape.strength(2 + 10 * noise))
-    slope_error = 8 + 1 / float(threshold)
+    slope_error = 4 + 1 / float(threshold)
     curvature = 1 / math.sqrt(1 + 2 * _RESIDUAL / float(threshold) ** 2)
     numerical = shape.numerical(slope_error, 2.0, strength, curvature=curvature)
     private = huber_noise_epsilon(epsilon=numerical.left, strength=strength)
@@ -179,7 +179,9 @@ def plan_multinomial(
     shift = 2 * _clip(math.log(noise / 0.01) / math.log(10))
     strength = _short(shape.strength(min(24, 0.8 * classes + 2 + 20 * noise)))
     curvature = softmax_curvature(classes, expected)
-    numerical = shape.numerical(60.0, math.sqrt(8), strength, curvature=curvature)
+    numerical = shape.numerical(
+        20 + 2 * math.log2(classes), math.sqrt(8), strength, curvature=curvature
+    )
     private = softmax_noise_epsilon(epsilon=numerical.left, strength=strength, classes=classes)
     return shape.plan(
         numerical,
