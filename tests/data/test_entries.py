@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 from zerodelta.data.entries import as_entries, as_objects, as_rows
+from zerodelta.data.lookup import Lookup
 from zerodelta.errors import ParameterError
+from zerodelta.spaces import Finite
 
 
 class Hostile:
@@ -67,12 +70,21 @@ def test_an_odd_row_of_a_table_is_missing_and_changes_no_other(
 
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: type(odd).__name__)
 @pytest.mark.parametrize("place", [0, 1, -1])
-def test_an_odd_entry_of_a_column_stays_and_changes_no_other(place: int, odd: Any) -> None:
+def test_an_odd_entry_of_a_column_changes_no_other(place: int, odd: Any) -> None:
+    """A list of one entry is that entry, any other is none."""
     column: list[Any] = [1.0, "2", None, 4]
     column[place] = odd
     found = as_rows(column)
     assert found.shape == (4,)
+    column[place] = (1 if odd == [1] else None) if isinstance(odd, list) else odd
     assert all(entry is given for entry, given in zip(found, column, strict=True))
+
+
+@pytest.mark.parametrize("listed", range(8))
+def test_how_many_entries_of_a_column_are_lists_changes_none(listed: int) -> None:
+    """No vote: the same numbers, whatever number of them comes in a list."""
+    column = [[i] if i < listed else i for i in range(7)]
+    assert as_rows(column).tolist() == list(range(7))
 
 
 def test_entries_of_a_table_stay_what_they_are() -> None:
@@ -83,7 +95,7 @@ def test_entries_of_a_table_stay_what_they_are() -> None:
     assert found[1, 0] == [2, 3]
 
 
-def test_without_a_form_that_most_rows_have_a_list_is_a_column() -> None:
+def test_without_a_width_that_most_rows_have_a_list_is_a_column() -> None:
     assert as_rows([]).shape == (0,)
     assert as_rows([[1, 2], [3]]).shape == (2,)
     assert as_rows([[1, 2], 3]).shape == (2,)
@@ -110,6 +122,25 @@ def test_a_null_in_an_arrow_array_raises_nothing(entry: Any) -> None:
     for build in (arrow.array, lambda entries: arrow.chunked_array([entries])):
         assert as_entries(build([1, entry, 2**60 + 1])).tolist() == [1, entry, 2**60 + 1]
         assert as_entries(build(["a", None])).tolist() == ["a", None]
+
+
+def test_a_null_changes_no_other_entry_of_a_column_that_is_no_series() -> None:
+    """Neither the integers beyond 2^53 nor the type of short floats, which an option is read in."""
+    pandas, arrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    large, short = [2**60 + 1, 3], [0.1, 0.2]
+    builds: list[tuple[list[Any], Callable[[list[Any]], Any]]] = [
+        (large, lambda entries: pandas.array(entries, dtype="Int64")),
+        (large, lambda entries: pandas.Index(entries, dtype="UInt64")),
+        (large, lambda entries: pandas.array(entries, dtype="int64[pyarrow]")),
+        (large, lambda entries: arrow.array(entries, type=arrow.int64())),
+        (short, lambda entries: arrow.array(entries, type=arrow.float32())),
+        (short, lambda entries: pandas.Index(entries, dtype="float32[pyarrow]")),
+    ]
+    for entries, build in builds:
+        whole, holed = as_entries(build(entries)), as_entries(build([entries[0], None]))
+        options = Finite([*large, *short])
+        found = [Lookup(options, column.dtype).find(column[0]) for column in (whole, holed)]
+        assert found == [options.find(entries[0])] * 2
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars"])

@@ -54,7 +54,14 @@ def test_masked_labels_are_no_class_and_masked_targets_no_number() -> None:
     labels = np.ma.masked_equal(np.array([0, 1, 1]), 0)
     assert read_classes(labels, (0, 1), 3).tolist() == [-1, 1, 1]
     assert np.isnan(read_targets(labels, (0, 1), 3)).tolist() == [True, False, False]  # type: ignore[arg-type]
-    assert read_classes([[0], [1], 0], (0, 1), 3).tolist() == [0, 1, -1]
+    assert read_classes([[0], [1], 0], (0, 1), 3).tolist() == [0, 1, 0]
+
+
+def test_bytes_are_read_as_the_text_that_numpy_makes_of_them_beside_a_text() -> None:
+    alone, beside = np.array([b"a", b"b"]), np.array([b"a", "b"])
+    assert alone.dtype.kind != beside.dtype.kind
+    for labels in (alone, beside, [b"a", "b"]):
+        assert read_classes(labels, ("a", "b"), 2).tolist() == [0, 1]
 
 
 @supervised

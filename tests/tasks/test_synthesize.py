@@ -188,3 +188,15 @@ def test_public_inputs_are_asked_for() -> None:
         synthesize(rows, domain={0: 2, 1: 2}, epsilon=1, size=0)
     one = synthesize(rows[:1], domain={0: 2, 1: 2}, epsilon=1)
     assert one.value.shape == (1, 2)
+
+
+def test_rows_go_to_cells_that_rounding_left_empty() -> None:
+    """Eight cells of 0.4 rows each are 3 rows together, though every one rounds to none."""
+    table = np.array([[20, 6], [20, 7], [20, 7], [13, 7]]) / 100
+    weights = np.broadcast_to(table[None, :, :, None] / 8, (2, 4, 2, 4)).reshape(-1)
+    domain = as_domain({0: 2, 1: 4, 2: 2, 3: 4})
+    rows = whole_rows(weights, domain, [(1, 2)], 50)
+    counts = np.zeros((4, 2))
+    np.add.at(counts, (rows[:, 1], rows[:, 2]), 1)
+    assert len(rows) == 50
+    assert np.abs(counts - 50 * table).max() < 1

@@ -145,7 +145,9 @@ def _from_series(series: nw.Series[Any]) -> npt.NDArray[Any]:
             numbers = series.to_numpy()
             if numbers.dtype.kind in _NUMBERS:
                 return numbers
-    except Exception:  # because of one entry
+    except KeyboardInterrupt:  # the person at the keyboard, not the data
+        raise
+    except BaseException:  # because of one entry
         pass
     return as_objects(series_list(series))
 

@@ -37,18 +37,26 @@ def as_entries(values: Any) -> Array:
     """
     if isinstance(values, np.ma.MaskedArray):
         return _without(np.asarray(values), np.ma.getmaskarray(values))
+    values = _as_series(values)
     if is_series(values):
         return series_entries(nw.from_native(values, series_only=True))
     if nw.dependencies.is_into_dataframe(values):
         return _frame_entries(nw.from_native(values, eager_only=True))
-    if hasattr(values, "to_numpy"):
-        try:
-            return np.asarray(values.to_numpy())
-        except Exception:  # an Arrow array with a null
-            return as_objects(values.to_pylist() if hasattr(values, "to_pylist") else values)
-    if hasattr(values, "__array__"):
+    if hasattr(values, "__array__") and not hasattr(values, "to_numpy"):
         return np.asarray(values)
-    return as_objects(values)
+    return as_objects(values)  # of an unknown column: its conversion may depend on one entry
+
+
+def _as_series(values: Any) -> Any:
+    """Return columns that are no series yet as one: their own conversion changes with a null."""
+    arrow, pandas = nw.dependencies.get_pyarrow(), nw.dependencies.get_pandas()
+    if arrow is not None and isinstance(values, arrow.Array):
+        return arrow.chunked_array([values])
+    if pandas is not None and isinstance(
+        values, (pandas.Index, pandas.api.extensions.ExtensionArray)
+    ):
+        return pandas.Series(values)
+    return values
 
 
 def as_objects(values: Any) -> Array:
@@ -65,29 +73,27 @@ def as_objects(values: Any) -> Array:
 
 
 def as_rows(rows: Sequence[Any]) -> Array:
-    """Return a list as one column of entries or, if it is one of rows, as a table of entries.
+    """Return a list as a column of entries or, if it is one of rows, as a table of entries.
 
-    The form of a row is its number of entries if it is a list, a tuple or a one-dimensional array,
-    and else that it is a plain value. The form of more than half of the rows counts, and is public
-    like the shape of an array; without such a form the list is a column. So whatever a single row
-    of a column or a table is, the others are read alike: a plain value in a table, or a row of
-    another length, is a row of None, and a list in a column an entry that is no number.
+    A list, a tuple or a one-dimensional array of d > 1 entries is a row of width d; whatever else
+    an entry is, it is a row of width 1 (of [x], x). The width of more than half of the rows, or
+    1 if there is none, is the table's, and **public**, like the shape of an array: neighbours have
+    the same. Each row is then read by itself; one of another width is a row of None.
 
     >>> as_rows([[1, 2], [3, 4], 5]).tolist()
     [[1, 2], [3, 4], [None, None]]
-    >>> as_rows([1, 2, [3, 4]]).tolist()
-    [1, 2, [3, 4]]
+    >>> as_rows([1, [2], [3, 4]]).tolist()
+    [1, 2, None]
     """
-    if not any(issubclass(kind, _ROWS) for kind in set(map(type, rows))):
+    if not any(issubclass(type(row), _ROWS) for row in rows):
         return as_objects(rows)
     cells = [_cells(row) for row in rows]
-    forms = Counter(map(len, cells)).most_common(1)
-    width, times = forms[0] if forms else (0, 0)
-    if width == 0 or 2 * times <= len(cells):
-        return as_objects(rows)
+    ((width, times),) = Counter(map(len, cells)).most_common(1)
+    width = width if 2 * times > len(cells) else 1
     missing = [None] * width
     table = (entry for row in cells for entry in (row if len(row) == width else missing))
-    return np.fromiter(table, dtype=object, count=len(cells) * width).reshape(-1, width)
+    entries = np.fromiter(table, dtype=object, count=len(cells) * width)
+    return entries if width == 1 else entries.reshape(-1, width)
 
 
 def is_series(values: Any) -> bool:
@@ -102,7 +108,9 @@ def series_entries(series: nw.Series[Any]) -> Array:
         whole = kind.is_numeric() and not series.is_null().any()
         if whole or kind.is_float() or kind.is_temporal():
             return np.asarray(series.to_numpy())
-    except Exception:  # because of one entry
+    except KeyboardInterrupt:  # the person at the keyboard, not the data
+        raise
+    except BaseException:  # because of one entry
         pass
     return as_objects(series_list(series))
 
@@ -111,7 +119,9 @@ def series_list(series: nw.Series[Any]) -> list[Any]:
     """Return all entries, None for one that cannot be had."""
     try:
         return list(series.to_list())
-    except Exception:
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
         return [_entry(series, i) for i in range(len(series))]
 
 
@@ -125,7 +135,9 @@ def _without(array: Array, missing: npt.NDArray[np.bool_]) -> Array:
 def _entry(series: nw.Series[Any], index: int) -> Any:
     try:
         return series.item(index)
-    except Exception:
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
         return None
 
 
@@ -140,11 +152,14 @@ def _frame_entries(frame: nw.DataFrame[Any]) -> Array:
 
 
 def _cells(row: Any) -> list[Any]:
-    """Return the entries of a row, none for a plain value."""
+    """Return the entries of a row, or the one that it is; an empty list is a missing one."""
+    if not issubclass(type(row), _ROWS):
+        return [row]
     try:
-        plain = not isinstance(row, _ROWS) or (isinstance(row, np.ndarray) and row.ndim != 1)
-        return [] if plain else list(row)
+        if isinstance(row, np.ndarray) and row.ndim != 1:
+            return [row]
+        return list(row) or [None]
     except KeyboardInterrupt:  # the person at the keyboard, not the data
         raise
     except BaseException:  # whatever a row does, it must not become an output
-        return []
+        return [None]

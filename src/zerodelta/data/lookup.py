@@ -21,6 +21,8 @@ __all__ = ["Lookup"]
 
 _EXACT = 1 << 53
 """Whole numbers up to here are floats."""
+_MISSING = ("NAType", "NaTType")
+"""What pandas has in the place of a missing entry: not equal to itself, nor to anything else."""
 _SHORT = (np.dtype(np.float16), np.dtype(np.float32))
 
 
@@ -98,6 +100,8 @@ def _rounded(places: dict[int | float, int], dtype: Any) -> dict[int | float, in
 
 
 def _is_nan(value: Any) -> bool:
+    if type(value).__name__ in _MISSING:
+        return True
     return value == "nan" if isinstance(value, str) else bool(_is_number(value) and value != value)
 
 

@@ -64,4 +64,4 @@ class ColumnBounds:
     def scaled(self, rows: Floats) -> Floats:
         """Return the rows in [-1, 1], what was beyond the bounds at an end; NaN stays NaN."""
         scaled: Floats = (self.clipped(rows) - self.middle) / self.half
-        return scaled
+        return np.clip(scaled, -1.0, 1.0)  # a quotient may round to more

@@ -10,6 +10,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_positive, as_rational
 from zerodelta.paper.algorithm_11 import bounded_local_sensitivity as bounded_release
 from zerodelta.paper.stable_queries import StableQuery
+from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.tasks.methods import Method, choose
 from zerodelta.tasks.public_inputs import needed
@@ -83,7 +84,7 @@ def bounded_local_sensitivity_methods(
     >>> bounded_local_sensitivity_methods(epsilon=1, margin=3)[0].error
     6.0
     """
-    exact, share = as_positive(epsilon, "epsilon"), as_rational(bound_share, "bound_share")
+    exact, share = as_usable_epsilon(epsilon), as_rational(bound_share, "bound_share")
     second = float((1 - share) * exact)
     return (
         Method(

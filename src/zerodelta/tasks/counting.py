@@ -6,6 +6,7 @@ counted nowhere, or for a public item. No item raises.
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any, final
@@ -138,16 +139,28 @@ def _times(entries: npt.NDArray[Any] | list[Any]) -> Counter[Any] | None:
     times: Counter[Any] = Counter()
     for start in range(0, len(entries), _BLOCK):  # texts of a block stay in the cache
         block = entries[start : start + _BLOCK]
-        listed = block.tolist() if isinstance(block, np.ndarray) else block
-        if not set(map(type, listed)) <= _PLAIN:
+        if isinstance(block, np.ndarray):  # of texts
+            times.update(block.tolist())
+        elif _is_plain(block):
+            times.update(block)
+        else:
             return None
-        times.update(listed)
     return times
+
+
+def _is_plain(block: list[Any]) -> bool:
+    try:
+        return all(type(item) in _PLAIN for item in block)
+    except KeyboardInterrupt:  # the person at the keyboard, not the data
+        raise
+    except BaseException:  # a type that cannot be hashed
+        return False
 
 
 def _count_keys(keys: npt.NDArray[Any], size: int, weights: Integers | None) -> Tally:
     """Add up the weights (1 each if None) of the keys that are integers 0..size-1."""
     if keys.dtype.kind == "f":
+        keys = keys.astype(np.float64, copy=False)  # shorter ones would round the size
         with np.errstate(all="ignore"):
             valid = (keys >= 0) & (keys < size) & (keys == np.floor(keys))  # NaN: not valid
     elif keys.dtype == np.uint64:
@@ -177,8 +190,10 @@ def _count_options(entries: npt.NDArray[Any] | list[Any], space: Finite) -> Tall
             return _count_integers(entries, integers)
     found: Counter[int | None] = Counter()
     times = _times(entries)
-    for item, count in times.items() if times is not None else ((item, 1) for item in entries):
-        found[lookup.find(item)] += count
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a warning because of an item is an output
+        for item, count in times.items() if times is not None else ((item, 1) for item in entries):
+            found[lookup.find(item)] += count
     return _from_counts({index: times for index, times in found.items() if index is not None})
 
 

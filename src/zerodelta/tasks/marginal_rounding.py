@@ -24,9 +24,15 @@ _MOST_FEATURES = 1 << 25
 def whole_rows(weights: Floats, domain: Domain, tables: Sequence[Columns], size: int) -> Integers:
     """Return `size` rows as codes whose tables are those of the distribution, almost exactly."""
     counts = rounded_cells(weights, size)
-    present = np.flatnonzero(counts)
-    times = _repaired(weights, domain, tables, present, counts[present])
-    cells = np.repeat(present, times)
+    parts = sorted({part for table in tables for part in parts_of(table)})
+    width = sum(math.prod(size - 1 for size in domain.shape(part)) for part in parts)
+    used = np.flatnonzero((weights > 0) | (counts > 0))
+    if width * len(used) > _MOST_FEATURES:
+        used = np.flatnonzero(counts)
+    times = counts[used]
+    if width * len(used) <= _MOST_FEATURES:
+        times = _repaired(weights, domain, parts, used, times)
+    cells = np.repeat(used, times)
     codes = np.unravel_index(cells, domain.sizes)
     return np.stack(codes, axis=1).astype(np.int64)
 
@@ -58,16 +64,12 @@ def rounded_cells(weights: Floats, size: int) -> Integers:
 def _repaired(
     weights: Floats,
     domain: Domain,
-    tables: Sequence[Columns],
-    present: Integers,
+    parts: Sequence[Columns],
+    cells: Integers,
     times: Integers,
 ) -> Integers:
-    """Move rows between present cells, one at a time, while their tables come closer."""
-    parts = sorted({part for table in tables for part in parts_of(table)})
-    width = sum(math.prod(size - 1 for size in domain.shape(part)) for part in parts)
-    if width * len(present) > _MOST_FEATURES:
-        return times
-    features = _features(domain, parts, present)
+    """Move rows between these cells, one at a time, while their tables come closer."""
+    features = _features(domain, parts, cells)
     wanted = np.concatenate([_coefficients(weights, domain, part) for part in parts])
     gap = wanted * int(times.sum()) - features.T @ times.astype(np.float32)
     lengths = (features**2).sum(axis=1)

@@ -6,6 +6,7 @@ Each entry is looked up by itself, so a row speaks for nobody else, and no entry
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
@@ -83,9 +84,12 @@ def code_rows(rows: Any, domain: Domain, *, unknown: Any = None) -> CodedRows:
             "rows", "empty", expected="at least one row", remedy="pass the rows to be summarised"
         )
     spaces = domain.categories
-    codes = tuple(
-        _codes(part, space, stray) for part, space, stray in zip(parts, spaces, strays, strict=True)
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a warning because of an entry is an output
+        codes = tuple(
+            _codes(part, space, stray)
+            for part, space, stray in zip(parts, spaces, strays, strict=True)
+        )
     return _grouped(CodedRows(domain=domain, rows=count, codes=codes, weights=None))
 
 

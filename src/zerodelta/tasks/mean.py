@@ -17,6 +17,7 @@ from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.k_norm import KNorm
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.issue import issue
+from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.tasks.methods import Method, choose, ranked
 from zerodelta.tasks.public_inputs import as_source, row_count
@@ -50,8 +51,8 @@ def mean(
     **Guarantee**: pure ε-DP (K-norm), proven.
     **Public**: n; `bounds` = (lower, upper), numbers or one for each column (a box), or `data_norm`
     = the largest l1, l2 or l∞ norm of a row, with `norm` 1, 2 or ``math.inf``. Rows beyond them are
-    pulled in; a row with a NaN or an infinity counts as the centre. A list of rows is a table, of
-    the width that more than half of them have: public, like the shape of an array.
+    pulled in; a row with a NaN or an infinity counts as the centre. A list of rows is a table,
+    whose width (that of more than half of them) is public like the shape of an array.
     **Error**: the expected absolute error of a coordinate, averaged over the columns, in the unit
     of the data; quantising adds less than a hundredth of it (for n·ε below 2^40).
 
@@ -62,7 +63,7 @@ def mean(
     (5,)
     """
     bits = SystemBits() if bits is None else bits
-    exact, source = as_positive(epsilon, "epsilon"), as_source(rows)
+    exact, source = as_usable_epsilon(epsilon), as_source(rows)
     n, dimension = row_count(source), len(source.columns)
     lattice = _lattice(bounds, data_norm, norm, dimension=dimension, n=n, epsilon=exact)
     methods = mean_methods(
@@ -81,7 +82,7 @@ def mean(
         claim=PureDP(exact),
         steps=(mechanism.step(),),
         bits=bits,
-        public=("the number of rows", "bounds on the rows"),
+        public=("the number of rows", "the number of columns", "bounds on the rows"),
     )
     noisy = mechanism.apply(_total(source, lattice), bits)
     value = _inside(lattice.dequantize(noisy, rows=n) / n, lattice)
@@ -108,7 +109,7 @@ def mean_methods(
     >>> [m.name for m in mean_methods(epsilon=1, n=1000, dimension=10, norm=2)]
     ['k-norm', 'laplace', 'k-norm-max']
     """
-    exact, count = as_positive(epsilon, "epsilon"), as_count(n, "n", minimum=1)
+    exact, count = as_usable_epsilon(epsilon), as_count(n, "n", minimum=1)
     d, size = as_count(dimension, "dimension", minimum=1), float(as_positive(bound, "bound"))
     if norm not in _FITTING:
         raise ParameterError(

@@ -8,11 +8,12 @@ import numpy as np
 
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.integers import uniform_below
-from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.exact.rational import Rational, as_count
 from zerodelta.paper.algorithm_09 import noisy_test
 from zerodelta.paper.algorithm_12 import failed_test
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.issue import issue
+from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.testing import free_mode_threshold
@@ -52,7 +53,7 @@ def mode(
     True
     """
     bits = SystemBits() if bits is None else bits
-    space, exact = as_universe(universe), as_positive(epsilon, "epsilon")
+    space, exact = as_universe(universe), as_usable_epsilon(epsilon)
     stray = stray_index(unknown, space)
     chosen = choose(mode_methods(epsilon=exact, n=item_count(items), universe=space.size), method)
     if chosen.name == "stability":
@@ -87,7 +88,7 @@ def mode_methods(*, epsilon: Rational, n: int, universe: int) -> tuple[Method, .
     >>> [method.name for method in mode_methods(epsilon=1, n=1000, universe=10)]
     ['permute-and-flip', 'exponential', 'stability']
     """
-    exact, size = as_positive(epsilon, "epsilon"), as_count(universe, "universe", minimum=1)
+    exact, size = as_usable_epsilon(epsilon), as_count(universe, "universe", minimum=1)
     rows = as_count(n, "n")
     reasons = {
         "permute-and-flip": "close races cost little: a wrong item is nearly as frequent",

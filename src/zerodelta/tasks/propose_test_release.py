@@ -10,6 +10,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_positive, as_rational
 from zerodelta.paper.algorithm_10 import free_propose_test_release
 from zerodelta.paper.stable_queries import StableQuery
+from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.tasks.methods import Method, choose
 from zerodelta.tasks.public_inputs import needed
@@ -84,7 +85,7 @@ def propose_test_release_methods(
     >>> propose_test_release_methods(epsilon=1, bound=3)[0].error
     6.0
     """
-    exact, share = as_positive(epsilon, "epsilon"), as_rational(test_share, "test_share")
+    exact, share = as_usable_epsilon(epsilon), as_rational(test_share, "test_share")
     second = float((1 - share) * exact)
     return (
         Method(

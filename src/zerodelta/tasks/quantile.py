@@ -14,9 +14,10 @@ import numpy.typing as npt
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.integers import uniform_below
-from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
+from zerodelta.exact.rational import Rational, as_count, as_rational
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.issue import issue
+from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.tasks.methods import Method, choose, ranked
 from zerodelta.tasks.public_inputs import as_bounds, as_source, column, row_count
@@ -61,7 +62,7 @@ def quantile(
     (True, 2.04)
     """
     bits = SystemBits() if bits is None else bits
-    exact, level = as_positive(epsilon, "epsilon"), _as_level(q)
+    exact, level = as_usable_epsilon(epsilon), _as_level(q)
     source = as_source(rows)
     n = row_count(source)
     points = _Even.of(bounds, grid, n) if _counts_points(grid) else _Listed.of(grid)
@@ -121,7 +122,7 @@ def quantile_methods(
     >>> [round(quantile_methods(epsilon=1, n=n)[0].error, 2) for n in (1000, 1001)]
     [2.04, 2.67]
     """
-    scale = 2 / as_positive(epsilon, "epsilon")
+    scale = 2 / as_usable_epsilon(epsilon)
     rows = as_count(n, "n", minimum=1)
     size = as_count(_default_points(rows) if points is None else points, "points", minimum=1)
     first, last = wanted_ranks(_as_level(q), rows)

@@ -19,6 +19,7 @@ from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, Selection
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.issue import issue
+from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status, Step
 from zerodelta.tasks.methods import Method, choose, ranked
@@ -67,7 +68,7 @@ def select(
     (1, 'proven')
     """
     bits = SystemBits() if bits is None else bits
-    exact = as_positive(epsilon, "epsilon")
+    exact = as_usable_epsilon(epsilon)
     if (sensitivity is None) == (bounds is None):
         raise ParameterError(
             "sensitivity, bounds",
@@ -126,7 +127,7 @@ def select_methods(
     >>> [method.name for method in select_methods(epsilon=1, options=10)]
     ['permute-and-flip', 'exponential']
     """
-    exact, moved = as_positive(epsilon, "epsilon"), as_positive(sensitivity, "sensitivity")
+    exact, moved = as_usable_epsilon(epsilon), as_positive(sensitivity, "sensitivity")
     scale = moved * (1 if monotone else 2) / exact
     reasons = {
         "permute-and-flip": "its gap is stochastically the smaller at equal ε",

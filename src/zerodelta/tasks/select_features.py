@@ -17,7 +17,8 @@ import numpy as np
 from zerodelta.data.rowwise import Column
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
-from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.exact.rational import Rational, as_count
+from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.purify.plan import plan
 from zerodelta.spaces import Subsets
@@ -87,7 +88,7 @@ def select_features(
         target_bounds=target_bounds,
     )
     space = Subsets(of=table.width, size=as_count(size, "size", minimum=1))
-    total, source = as_positive(epsilon, "epsilon"), SystemBits() if bits is None else bits
+    total, source = as_usable_epsilon(epsilon), SystemBits() if bits is None else bits
     if method not in ("auto", "gram", "stepwise"):
         raise ParameterError(
             "method", method, expected='"auto", "gram" or "stepwise"', remedy="pass one of these"
@@ -135,7 +136,7 @@ def predicted_noise(
     table = FeatureTable.of(
         rows, target=-1, features=None, bounds=(-1, 1), data_norm=None, target_bounds=(-1, 1)
     )
-    exact = as_positive(epsilon, "epsilon")
+    exact = as_usable_epsilon(epsilon)
     made = plan(Subsets(of=features, size=size), epsilon=exact, failure=failure)
     return {
         "gram": _Gram.of(table, math.sqrt(made.calibration.mu_squared)).noise,

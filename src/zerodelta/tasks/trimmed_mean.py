@@ -21,6 +21,7 @@ from zerodelta.paper.algorithm_10 import free_propose_test_release
 from zerodelta.paper.stable_queries import TrimmedMean
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.issue import issue
+from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.testing import free_test_threshold
 from zerodelta.tasks.methods import Method, choose, ranked
@@ -71,7 +72,7 @@ def trimmed_mean(
     (True, PureDP(epsilon=1, bounded_range=0, neighbors=replace))
     """
     bits = SystemBits() if bits is None else bits
-    source, exact = as_source(rows), as_positive(epsilon, "epsilon")
+    source, exact = as_source(rows), as_usable_epsilon(epsilon)
     plan = _plan(n=row_count(source), trim=trim, bounds=bounds, epsilon=exact, spread=spread)
     chosen = choose(plan.methods(), method)
     if chosen.name == "propose-test-release":
@@ -98,7 +99,7 @@ def trimmed_mean_methods(
     >>> sorted(names)
     ['laplace', 'propose-test-release', 'smooth-sensitivity']
     """
-    count, exact = as_count(n, "n", minimum=1), as_positive(epsilon, "epsilon")
+    count, exact = as_count(n, "n", minimum=1), as_usable_epsilon(epsilon)
     return _plan(n=count, trim=trim, bounds=bounds, epsilon=exact, spread=spread).methods()
 
 

@@ -272,6 +272,11 @@ def _place(value: Any, places: dict[Any, int]) -> int:
 
 
 def _key(value: Any) -> Any:
-    """Return what is compared: a float for numbers and texts that spell one, else the value."""
+    """Return what is compared: a float for numbers and texts that spell one, else the value.
+
+    Bytes are the text that they spell: beside a text, NumPy makes one of them.
+    """
     number = as_float(value)
-    return value if math.isnan(number) else number
+    if not math.isnan(number):
+        return number
+    return value.decode() if isinstance(value, bytes) else value
