@@ -100,7 +100,7 @@ def test_one_stray_label_moves_no_other() -> None:
     classes = (0, 1, "2")
     plain = read_classes([0, 1, 2, 1], classes, 4).tolist()
     assert plain == [0, 1, 2, 1]
-    for stray in ("x", None, NAN, [1], 3, object()):
+    for stray in ("x", None, NAN, [1, 2], 3, object()):
         assert read_classes([0, 1, 2, stray], classes, 4).tolist() == [0, 1, 2, -1]
     assert read_classes(np.array([0, 1, 2, "x"]), classes, 4).tolist() == [0, 1, 2, -1]
     assert read_classes(np.array([0.0, 1.0, 2.0, NAN]), classes, 4).tolist() == [0, 1, 2, -1]
