@@ -142,7 +142,7 @@ def plan_huber(
     noise = shape.noise_to_signal
     threshold = _short(min(2.0, 0.125 * max(1.0, 0.005 / noise) ** 0.6))
     strength = _short(shape.strength(2 + 10 * noise))
-    slope_error = 4 + 1 / float(threshold)
+    slope_error = 2.5 + 1 / float(threshold)
     curvature = 1 / math.sqrt(1 + 2 * _RESIDUAL / float(threshold) ** 2)
     numerical = shape.numerical(slope_error, 2.0, strength, curvature=curvature)
     private = huber_noise_epsilon(epsilon=numerical.left, strength=strength)
