@@ -6,7 +6,7 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,6 +30,18 @@ class Row:
     metric: str
     errors: dict[str, Numbers]
     seconds: dict[str, float]
+    doubts: dict[str, Numbers] = field(default_factory=dict)
+    """Standard errors of the logarithms of `errors`; none where they are not known."""
+
+    def surely_behind(self, rivals: Iterable[str]) -> int:
+        """Return how many numbers are 10 % behind one of these by two standard errors or more."""
+        places = range(len(self.errors[OURS]))
+        return sum(any(self._behind(name, i) for name in rivals) for i in places)
+
+    def _behind(self, rival: str, i: int) -> bool:
+        ours, theirs = self.errors[OURS][i], self.errors[rival][i]
+        doubts = [self.doubts[name][i] if name in self.doubts else 0.0 for name in (OURS, rival)]
+        return ours > 1.1 * theirs * math.exp(2 * math.hypot(*doubts))
 
     def ratios(self, rivals: Iterable[str]) -> Numbers:
         """Return ours over the best of these rivals, number by number."""
@@ -75,13 +87,15 @@ def measured(
         times = {OURS: float(np.median(seconds))}
         times |= {name: next(iter(kinds.values())).seconds for name, kinds in answers.items()}
         for metric, error in metrics.items():
-            errors = {OURS: _median(error, values)}
+            found = {OURS: [_median(error, values)]}
             for name, kinds in answers.items():
-                medians = [_median(error, kind.values) for kind in kinds.values()]
-                errors[name] = medians[0]
-                if len(medians) > 1:
-                    best = tuple(float(x) for x in np.min(medians, axis=0))
-                    errors[ORACLE] = best
+                found[name] = [_median(error, kind.values) for kind in kinds.values()]
+                if len(kinds) > 1:
+                    found[ORACLE] = [tuple(min(pairs) for pairs in zip(*found[name], strict=True))]
+            errors, doubts = (
+                {name: tuple(pair[i] for pair in kinds[0]) for name, kinds in found.items()}
+                for i in (0, 1)
+            )
             rows.append(
                 Row(
                     task=task,
@@ -90,13 +104,19 @@ def measured(
                     metric=metric,
                     errors=errors,
                     seconds=times,
+                    doubts=doubts,
                 )
             )
     return rows
 
 
-def _median(error: Metric, values: list[Any]) -> Numbers:
-    return tuple(float(x) for x in np.median([error(value) for value in values], axis=0))
+def _median(error: Metric, values: list[Any]) -> tuple[tuple[float, float], ...]:
+    """Return each number's median and the standard error of its logarithm, by bootstrap."""
+    found = np.array([error(value) for value in values])
+    picks = np.random.default_rng(0).integers(len(found), size=(200, len(found)))
+    again = np.log(np.maximum(np.median(found[picks], axis=1), 1e-300)).std(axis=0)
+    middle = np.median(found, axis=0)
+    return tuple((float(m), float(s)) for m, s in zip(middle, again, strict=True))
 
 
 def show(rows: list[Row], *, runs: str) -> Table:
@@ -139,7 +159,8 @@ def _ratios(ratios: Numbers) -> str:
 def count(rows: list[Row]) -> tuple[Table, str]:
     """Return how often ours is best or near it, by metric, and the sentence about all."""
     table = Table("task", "metric", "numbers", "best or within 10 %", "> 10 % behind a default")
-    tallies: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0])
+    table.add_column("by two standard errors")
+    tallies: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0, 0, 0])
     for row in rows:
         against_all, against_default = row.ratios(row.rivals), row.ratios(row.defaults)
         tally = tallies[row.task, row.metric]
@@ -148,11 +169,13 @@ def count(rows: list[Row]) -> tuple[Table, str]:
         tally[0] += len(against_all)
         tally[1] += sum(ratio <= 1.1 for ratio in against_all)
         tally[2] += sum(ratio > 1.1 for ratio in against_default)
+        tally[3] += row.surely_behind(row.defaults)
     for (task, metric), tally in tallies.items():
         table.add_row(task, metric, *(str(number) for number in tally))
-    total, near, behind = (sum(column) for column in zip(*tallies.values(), strict=True))
+    total, near, behind, surely = (sum(column) for column in zip(*tallies.values(), strict=True))
     share = near / total if total else math.nan
     return table, (
         f"best or within 10 % of the best in {near} of {total} rows ({share:.0%}); "
-        f"worse than a peer's default by more than 10 % in {behind} rows"
+        f"worse than a peer's default by more than 10 % in {behind} rows, by two standard errors "
+        f"in {surely} of them"
     )
