@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from zerodelta.data.lookup import Lookup
+import zerodelta as zd
+from zerodelta.data.lookup import Lookup, is_plain
 from zerodelta.errors import ParameterError
 from zerodelta.spaces import Finite
 
@@ -81,3 +82,24 @@ def test_a_number_beside_a_text_that_spells_it_is_refused() -> None:
 def test_integers_are_the_whole_numbers() -> None:
     options: list[Any] = [3, "4", 2.5, math.inf, "x", None, 5.0]
     assert Lookup(Finite(options)).integers == {3: 0, 4: 1, 5: 6}
+
+
+def test_types_with_a_hash_and_a_comparison_of_their_own_are_not_plain() -> None:
+    class Hostile(type):
+        def __hash__(cls) -> int:
+            raise RuntimeError("secret")
+
+        def __eq__(cls, other: object) -> bool:
+            raise RuntimeError("secret")
+
+    class Item(metaclass=Hostile):
+        pass
+
+    assert not is_plain(Item())
+    assert all(map(is_plain, ["a", b"a", 1, 1.5, 1j, True, None, np.int8(1), np.float32(1)]))
+    assert not any(map(is_plain, [[], (), np.ones(1), {}]))
+    items = [0, 1, Item()]
+    assert zd.mode(items, universe=[0, 1], epsilon=50).value in (0, 1)
+    rows = np.array([[item] for item in items], dtype=object)
+    release = zd.answer_queries(rows, domain={0: [0, 1]}, workload=1, epsilon=1)
+    assert release.value[(0,)].shape == (2,)

@@ -17,7 +17,7 @@ from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import as_count
 
-__all__ = ["ArraySource", "as_float"]
+__all__ = ["ArraySource", "as_float", "as_frame"]
 
 _BLOCK_ENTRIES = 1 << 20
 _NUMBERS, _READABLE = "biuf", "biufcOUS"
@@ -53,7 +53,7 @@ class ArraySource(Source):
             self._names = tuple(str(i) for i in range(table.shape[1]))
             self._rows = len(table)
         else:
-            frame = _as_frame(data)
+            frame = as_frame(data)
             chosen = _chosen(columns, frame.columns)
             self._names = tuple(str(name) for name in chosen)  # pandas numbers them by default
             self._parts = [_from_series(frame.get_column(name)) for name in chosen]
@@ -95,12 +95,13 @@ def _as_table(data: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return table.reshape(-1, 1) if table.ndim == 1 else table
 
 
-def _as_frame(data: Any) -> nw.DataFrame[Any]:
+def as_frame(data: Any, name: str = "data") -> nw.DataFrame[Any]:
+    """Return an eager data frame of any kind; what is none is refused by its type."""
     try:
         return nw.from_native(data, eager_only=True)
     except TypeError:
         raise ParameterError(
-            "data",
+            name,
             type(data),
             expected="a NumPy array, or an eager pandas, Polars, Modin or PyArrow data frame",
             remedy="pass np.asarray(data), or collect() a lazy frame first",

@@ -17,12 +17,20 @@ from zerodelta.data.arrays import as_float
 from zerodelta.errors import ParameterError
 from zerodelta.spaces import Finite
 
-__all__ = ["Lookup"]
+__all__ = ["Lookup", "is_plain"]
 
 _EXACT = 1 << 53
 """Whole numbers up to here are floats."""
 _MISSING = ("NAType", "NaTType")
 """What pandas has in the place of a missing entry: not equal to itself, nor to anything else."""
+_PLAIN = {
+    id(kind)
+    for kind in (
+        *(str, bytes, int, float, complex, bool, type(None), np.bool_, np.str_),
+        *(np.dtype(code).type for code in np.typecodes["AllInteger"] + "efd"),
+    )
+}
+"""By identity: a type may have a comparison or a hash of its own."""
 _SHORT = (np.dtype(np.float16), np.dtype(np.float32))
 
 
@@ -91,6 +99,11 @@ class Lookup:
     def _first(self, *options: str | None) -> int | None:
         places = map(self._space.find, options)
         return next((place for place in places if place is not None), None)
+
+
+def is_plain(value: Any) -> bool:
+    """Tell whether equality is Python's own: such an entry stands for all that are equal to it."""
+    return id(type(value)) in _PLAIN
 
 
 def _rounded(places: dict[int | float, int], dtype: Any) -> dict[int | float, int]:

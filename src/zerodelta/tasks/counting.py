@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.entries import as_entries, as_objects
-from zerodelta.data.lookup import Lookup
+from zerodelta.data.lookup import Lookup, is_plain
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
 from zerodelta.spaces import Finite
@@ -30,10 +30,6 @@ _MOST_ITEMS = 1 << 53
 _MOST_DENSE = 1 << 24
 """Up to here one counter for each item of the universe is cheaper than sorting the items."""
 _BLOCK = 1 << 16
-_PLAIN = {str, bytes, int, float, complex, bool, type(None), np.bool_, np.str_} | {
-    np.dtype(code).type for code in np.typecodes["AllInteger"] + "efd"
-}
-"""Types whose entries are equal for good: such entries may be counted before they are looked up."""
 
 
 @final
@@ -141,20 +137,11 @@ def _times(entries: npt.NDArray[Any] | list[Any]) -> Counter[Any] | None:
         block = entries[start : start + _BLOCK]
         if isinstance(block, np.ndarray):  # of texts
             times.update(block.tolist())
-        elif _is_plain(block):
+        elif all(map(is_plain, block)):
             times.update(block)
         else:
             return None
     return times
-
-
-def _is_plain(block: list[Any]) -> bool:
-    try:
-        return all(type(item) in _PLAIN for item in block)
-    except KeyboardInterrupt:  # the person at the keyboard, not the data
-        raise
-    except BaseException:  # a type that cannot be hashed
-        return False
 
 
 def _count_keys(keys: npt.NDArray[Any], size: int, weights: Integers | None) -> Tally:

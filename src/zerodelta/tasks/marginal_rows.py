@@ -15,8 +15,9 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.arrays import as_frame
 from zerodelta.data.entries import as_entries, is_series, series_entries
-from zerodelta.data.lookup import Lookup
+from zerodelta.data.lookup import Lookup, is_plain
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
 from zerodelta.spaces import Finite
@@ -26,9 +27,6 @@ __all__ = ["CodedRows", "Integers", "code_rows", "row_writer"]
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 Entries: TypeAlias = npt.NDArray[Any]
-
-_PLAIN = (str, int, float, bool, type(None))
-"""Types whose equality is Python's own: such an entry may be remembered."""
 
 
 @final
@@ -168,15 +166,7 @@ def _stray_codes(unknown: Any, domain: Domain) -> list[int]:
 def _as_frame(rows: Any) -> nw.DataFrame[Any]:
     if is_series(rows):
         rows = nw.from_native(rows, series_only=True).to_frame().to_native()
-    try:
-        return nw.from_native(rows, eager_only=True)
-    except TypeError:
-        raise ParameterError(
-            "rows",
-            type(rows),
-            expected="a two-dimensional NumPy array, a source, or an eager data frame or series",
-            remedy="pass np.array(rows, dtype=object), or collect() a lazy frame first",
-        ) from None
+    return as_frame(rows, "rows")
 
 
 def _missing(columns: Sequence[Any], available: Sequence[Any]) -> ParameterError:
@@ -236,7 +226,7 @@ def _codes(entries: Entries, space: Finite, stray: int) -> Integers:
     known: dict[tuple[type, Any], int] = {}
     result = np.empty(len(entries), dtype=np.int64)
     for row, value in enumerate(entries.tolist()):
-        if type(value) not in _PLAIN:
+        if not is_plain(value):
             result[row] = code(value)
             continue
         key = (type(value), value)

@@ -45,7 +45,10 @@ __all__ = [
 _SHARES = 1 << 12
 """ε is split in multiples of 2^-12."""
 _STEPS = 1 << 20
-"""Where ranges differ, coefficients are stretched to this range in integers: at most 2^-10 lost."""
+"""Where ranges differ, coefficients are stretched to about this range in integers.
+
+What the integers lose is range/2^20 at most: 2^-10 for ranges up to 2^10.
+"""
 _MOST_COEFFICIENTS = 1 << 17
 _MOST_TOTAL = 1 << 62
 MOST_JOINT = 1 << 12

@@ -279,4 +279,4 @@ def _key(value: Any) -> Any:
     number = as_float(value)
     if not math.isnan(number):
         return number
-    return value.decode() if isinstance(value, bytes) else value
+    return value.decode(errors="surrogateescape") if isinstance(value, bytes) else value
