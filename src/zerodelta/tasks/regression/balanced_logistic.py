@@ -39,7 +39,8 @@ class BalancedLogistic(Loss):
 
     def slope(self, margins: Floats, where: slice) -> Floats:
         """Return -e^-u."""
-        return -np.exp(-self._level(margins))
+        slopes = np.exp(self._negative_level(margins))
+        return np.negative(slopes, out=slopes)
 
     def slope_balls(self, margins: FloatBalls, where: slice) -> FloatBalls:
         """Return -e^-u.
@@ -69,9 +70,13 @@ class BalancedLogistic(Loss):
 
     def curvature(self, margins: Floats, where: slice) -> Floats:
         """Return e^-u u²/(u² + a²)."""
-        level = self._level(margins)
+        level = self._negative_level(margins)
         squared = level * level
-        return np.exp(-level) * squared / (squared + float(self.roundness**2))
+        curved = np.exp(level, out=level)
+        curved *= squared
+        squared += float(self.roundness**2)
+        curved /= squared
+        return curved
 
     def bend(self, curvature: Floats, change: Floats) -> Floats:
         """Multiply row by row."""
@@ -86,8 +91,12 @@ class BalancedLogistic(Loss):
         """Return itself: labels are in the rows."""
         return self
 
-    def _level(self, margins: Floats) -> Floats:
+    def _negative_level(self, margins: Floats) -> Floats:
+        """Return -u; what cancels on the left is an absolute error, as small as that of m - m₀."""
         shifted = margins - float(self.shift)
-        square = float(self.roundness**2)
-        far = (np.abs(shifted) + np.sqrt(shifted * shifted + 4 * square)) * 0.5
-        return np.where(shifted >= 0, far, square / far)
+        level = shifted * shifted
+        level += 4 * float(self.roundness**2)
+        np.sqrt(level, out=level)
+        level += shifted
+        level *= -0.5
+        return level

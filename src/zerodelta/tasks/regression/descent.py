@@ -20,6 +20,9 @@ _SAMPLE = 1 << 14
 _ROWS_A_COLUMN = 20
 _NEWTON_STEPS = 30
 _QUASI_STEPS = 50
+_NEAR = 1
+"""After so many of them a Hessian is taken that serves to the end."""
+
 _HALVINGS = 12
 _STALE = 1 << 10
 _ACCELERATED_MOST = 1 << 20
@@ -62,9 +65,12 @@ def _newton(objective: Objective, theta: Floats, enough: float) -> tuple[Floats,
 
 
 def _quasi_newton(objective: Objective, theta: Floats, steps: QuasiNewton, enough: float) -> Floats:
-    """Return where quasi-Newton steps lead; slow ones are helped by the Hessian of all rows."""
+    """Return where quasi-Newton steps lead.
+
+    The Hessian of all rows helps slow ones and, where it is cheap, all that are near the end.
+    """
     gradient, fresh = objective.gradient(theta), False
-    for _ in range(_QUASI_STEPS):
+    for number in range(_QUASI_STEPS):
         length = _norm(gradient)
         if length <= enough:
             break
@@ -75,7 +81,7 @@ def _quasi_newton(objective: Objective, theta: Floats, steps: QuasiNewton, enoug
         elif fresh:
             break
         fresh = moved is None or 2 * _norm(gradient) > length
-        if fresh:
+        if fresh or (number == _NEAR and objective.bends_cheaply):
             steps.restart(objective.newton(theta))
     return theta
 

@@ -16,6 +16,7 @@ from zerodelta.tasks.regression.descent import QuasiNewton, accelerated, approac
 from zerodelta.tasks.regression.integer_rows import Floats, IntegerRows
 from zerodelta.tasks.regression.loss import Loss
 from zerodelta.tasks.regression.objective import Objective
+from zerodelta.tasks.regression.one_thread import one_thread
 from zerodelta.tasks.regression.point import Point
 from zerodelta.tasks.regression.precise import PreciseObjective, as_float, finish
 
@@ -35,7 +36,7 @@ def certified_minimum(
     """
     target = error * strength
     shape = (rows.dimension, loss.outputs)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), one_thread():
         drawn = noise.within(target / 64)
         linear = np.array([as_float(value) for value in drawn]).reshape(shape)
         objective = Objective(rows=rows, loss=loss, strength=float(strength), linear=linear)

@@ -96,14 +96,15 @@ class Features:
     def integers(self, source: Rows, factors: Floats) -> IntegerRows:
         """Return the rows times their factor: 0 for no row, ±1."""
         values = np.empty((source.count, self.dimension + self.intercept))
-        start = 0
-        for block in source.blocks():
+        size = max(1, _BLOCK_ENTRIES // self.dimension)
+        buffer, start = np.empty((size, self.dimension)), 0  # without gaps between the lines
+        for block in source.blocks(size):
             where = slice(start, start + len(block))
-            part, factor = values[where, : self.dimension], factors[where]
+            part, factor = buffer[: len(block)], factors[where]
             unusable = self.quantize(block, part)
             if unusable.any():
                 factor = np.where(unusable, 0.0, factor)
-            part *= factor[:, None]
+            np.multiply(part, factor[:, None], out=values[where, : self.dimension])
             if self.intercept:
                 np.multiply(factor, float(self.constant), out=values[where, -1])
             start = where.stop
@@ -152,9 +153,8 @@ class Rows:
         source = ArraySource(rows, batch=batch)
         return Rows(count=source.rows, columns=len(source.columns), array=None, source=source)
 
-    def blocks(self, most: int | None = None) -> Iterator[Floats]:
+    def blocks(self, size: int) -> Iterator[Floats]:
         """Yield all rows in order, at most so many at a time."""
-        size = max(1, _BLOCK_ENTRIES // self.columns) if most is None else most
         if self.source is not None:
             for block in self.source.blocks():
                 for start in range(0, len(block), size):
