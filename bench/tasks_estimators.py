@@ -2,13 +2,15 @@
 
 Rows have length at most 1. In-sample excess is over the non-private minimum on the same rows. Held
 out, synthetic data is judged by its true law (no label noise): excess over the true parameters;
-real data by rows left out: excess over the best of several non-private penalties there.
+real data by rows left out, in 20 ways: excess over the best of several non-private penalties there.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,8 @@ PENALTIES = (1.0, 0.001, 0.01, 0.1, 10.0, 100.0)
 """diffprivlib's C: its default, and those among which the oracle chooses."""
 FRESH = 20_000
 """Rows on which synthetic models are judged."""
+SPLITS = 20
+"""Ways to leave out rows of real data; every rival learns from each equally often."""
 
 
 def ball_rows(rng: np.random.Generator, n: int, d: int) -> Floats:
@@ -61,63 +65,67 @@ def misclassified(found: Floats, labels: Labels) -> float:
     return float((guess != labels).mean())
 
 
-def _one_hot(labels: Labels, classes: int) -> Floats:
-    return np.eye(classes)[labels]
+def _one_hot(labels: Labels) -> Floats:
+    return np.eye(int(labels.max()) + 1)[labels]
 
 
-def classification(
-    *,
-    task: str,
-    case: str,
-    train: tuple[Floats, Labels],
-    test: tuple[Floats, Labels],
-    chances: Floats | None,
-    least: float,
-    runs: int,
-) -> list[Row]:
-    """Return excess risk and misclassified share; `chances` are the true ones of the test rows.
+@dataclass(frozen=True)
+class Problem:
+    """Rows and labels to learn from and to judge by."""
 
-    `least` is the held-out loss that the excess is over.
-    """
-    x, y = train
-    classes = int(max(y.max(), test[1].max())) + 1
-    known = list(range(classes))
-    held = _one_hot(test[1], classes) if chances is None else chances
-    seen = _one_hot(y, classes)
-    plain = _published(PlainLogistic(C=1e4, max_iter=5000).fit(x, y))
-    minimum = log_loss(scores(plain, x), seen)
+    x: Floats
+    y: Labels
+    x_out: Floats
+    y_out: Labels
+    chances: Floats
+    """Of the labels of the rows left out: the true ones, or those seen."""
+    least: float
+    """The held-out loss that the excess is over."""
+
+    @functools.cached_property
+    def least_inside(self) -> float:
+        plain = _published(PlainLogistic(C=1e4, max_iter=5000).fit(self.x, self.y))
+        return log_loss(scores(plain, self.x), _one_hot(self.y))
+
+    def misclassified(self, value: dict[str, Any]) -> tuple[float, float]:
+        inside = misclassified(scores(value, self.x), self.y)
+        return inside, misclassified(scores(value, self.x_out), self.y_out)
+
+    def excess(self, value: dict[str, Any]) -> tuple[float, float]:
+        inside = log_loss(scores(value, self.x), _one_hot(self.y))
+        held = log_loss(scores(value, self.x_out), self.chances)
+        return inside - self.least_inside, held - self.least
+
+
+def classification(case: str, problems: list[Problem], runs: int) -> list[Row]:
+    """Return mean misclassified shares and, for two classes, median excess risks."""
+    classes = int(problems[0].y.max()) + 1
+    metrics: dict[str, Metric] = {"misclassified": lambda v, i: problems[i].misclassified(v)}
     # One-against-rest scores are no log-probabilities of a softmax: there only labels compare.
-    metrics: dict[str, Metric] = {
-        "misclassified": lambda value: (
-            misclassified(scores(value, x), y),
-            misclassified(scores(value, test[0]), test[1]),
-        ),
-    }
     if classes == 2:
-        metrics["excess risk"] = lambda value: (
-            log_loss(scores(value, x), seen) - minimum,
-            log_loss(scores(value, test[0]), held) - least,
-        )
+        metrics["excess risk"] = lambda v, i: problems[i].excess(v)
 
-    def ours(epsilon: float) -> dict[str, Any]:
-        model = LogisticRegression(epsilon=epsilon, data_norm=1, classes=known)
-        return _published(model.fit(x, y))
+    def ours(epsilon: float, i: int) -> dict[str, Any]:
+        model = LogisticRegression(epsilon=epsilon, data_norm=1, classes=list(range(classes)))
+        return _published(model.fit(problems[i].x, problems[i].y))
 
     theirs = ask(
         "diffprivlib",
         "logistic",
-        {"x": x, "y": y},
+        {"x": [one.x for one in problems], "y": [one.y for one in problems]},
         epsilons=EPSILONS,
         runs=runs,
         variants=PENALTIES,
     )
     return measured(
-        task=task,
+        task="logistic" if classes == 2 else "multinomial",
         case=case,
         ours=ours,
         theirs={"diffprivlib": theirs},
         metrics=metrics,
         runs=runs,
+        sets=len(problems),
+        heavy={"excess risk"},
     )
 
 
@@ -130,49 +138,42 @@ def _synthetic(n: int, d: int, classes: int, runs: int) -> list[Row]:
     chances = np.exp(logits - logsumexp(logits, axis=1, keepdims=True))
     labels = np.argmax(logits + rng.gumbel(size=logits.shape), axis=1)
     fresh = chances[n:]
-    return classification(
-        task="logistic" if classes == 2 else "multinomial",
-        case=f"synthetic d={d}, n={n:.0e}" + (f", {classes} classes" if classes > 2 else ""),
-        train=(rows[:n], labels[:n]),
-        test=(rows[n:], labels[n:]),
-        chances=fresh,
-        least=float(-np.mean((fresh * np.log(fresh)).sum(axis=1))),
-        runs=runs,
-    )
+    least = float(-np.mean((fresh * np.log(fresh)).sum(axis=1)))
+    problem = Problem(rows[:n], labels[:n], rows[n:], labels[n:], fresh, least)
+    kinds = f", {classes} classes" if classes > 2 else ""
+    return classification(f"synthetic d={d}, n={n:.0e}{kinds}", [problem], runs)
 
 
-def _real(name: str, data: tuple[Floats, Labels], runs: int) -> list[Row]:
+def _real(name: str, data: tuple[Floats, Labels], rounds: int) -> list[Row]:
     """Columns are divided by public-looking largest values, rows by √d; 30 % are held out."""
     x, y = data
     scaled = x / np.abs(x).max(axis=0).clip(1e-9) / math.sqrt(x.shape[1])
-    classes = int(y.max()) + 1
-    x_in, x_out, y_in, y_out = train_test_split(
-        scaled, y, test_size=0.3, random_state=0, stratify=y
-    )
-    rivals = (PlainLogistic(C=c, max_iter=5000).fit(x_in, y_in) for c in (1, 10, 100, 1e3, 1e4))
-    held = _one_hot(y_out, classes)
-    least = min(log_loss(scores(_published(rival), x_out), held) for rival in rivals)
-    return classification(
-        task="logistic" if classes == 2 else "multinomial",
-        case=f"{name} d={x.shape[1]}, n={len(x_in)}",
-        train=(x_in, y_in),
-        test=(x_out, y_out),
-        chances=None,
-        least=least,
-        runs=runs,
-    )
+    problems = [_split(scaled, y, seed) for seed in range(SPLITS)]
+    n, d = problems[0].x.shape
+    return classification(f"{name} d={d}, n={n}", problems, rounds * SPLITS)
+
+
+def _split(x: Floats, y: Labels, seed: int) -> Problem:
+    x_in, x_out, y_in, y_out = train_test_split(x, y, test_size=0.3, random_state=seed, stratify=y)
+    least, held = math.nan, _one_hot(y_out)
+    if held.shape[1] == 2:
+        rivals = (PlainLogistic(C=c, max_iter=5000).fit(x_in, y_in) for c in (1, 10, 100, 1e3, 1e4))
+        least = min(log_loss(scores(_published(rival), x_out), held) for rival in rivals)
+    return Problem(x_in, y_in, x_out, y_out, held, least)
 
 
 def logistic(runs: int) -> list[Row]:
     rows = []
     for d in (5, 20, 50):
         for n in (1000, 10_000, 100_000):
-            rows += _synthetic(n, d, 2, runs if n < 100_000 else max(3, runs // 4))
-    rows += _real("breast_cancer", load_breast_cancer(return_X_y=True), runs)
+            # The fewer parameters, the more their errors vary, and the less a run takes.
+            times = 3 * runs if d == 5 else runs if n < 100_000 else runs // 4
+            rows += _synthetic(n, d, 2, times)
+    rows += _real("breast_cancer", load_breast_cancer(return_X_y=True), runs // 2)
     x, y = load_digits(return_X_y=True)
-    rows += _real("digits, odd or even", (x, y % 2), runs)
+    rows += _real("digits, odd or even", (x, y % 2), runs // 2)
     three = (y == 3) | (y == 8)
-    return rows + _real("digits, 3 or 8", (x[three], (y[three] == 8).astype(np.int64)), runs)
+    return rows + _real("digits, 3 or 8", (x[three], (y[three] == 8).astype(np.int64)), runs // 2)
 
 
 def multinomial(runs: int) -> list[Row]:
@@ -186,57 +187,82 @@ def multinomial(runs: int) -> list[Row]:
         "wine": load_wine,
     }
     for name, load in loads.items():
-        rows += _real(name, load(return_X_y=True), runs)
+        rows += _real(name, load(return_X_y=True), runs // 10)
     return rows
+
+
+@dataclass(frozen=True)
+class Line:
+    """Rows in a cube inside the unit ball, so that both kinds of public bounds fit them.
+
+    The first n are to learn from, the others to judge by.
+    """
+
+    x: Floats
+    y: Floats
+    truth: Floats
+    n: int
+
+    @classmethod
+    def drawn(cls, n: int, d: int, seed: int) -> Line:
+        rng = np.random.default_rng((n, d, seed))
+        x = rng.uniform(-1, 1, size=(n + FRESH, d)) / math.sqrt(d)
+        line = x @ rng.normal(size=d)
+        truth = 0.3 * line / line.std() + 0.1
+        return cls(x, np.clip(truth + 0.15 * rng.normal(size=len(x)), -1, 1), truth, n)
+
+    @functools.cached_property
+    def least_inside(self) -> float:
+        full = np.column_stack([self.x, np.ones(len(self.x))])[: self.n]
+        solved = full @ np.linalg.lstsq(full, self.y[: self.n], rcond=None)[0]
+        return float(np.mean((solved - self.y[: self.n]) ** 2))
+
+    def squares(self, value: dict[str, Any]) -> tuple[float, float]:
+        gaps = (scores(value, self.x)[:, 0] - self.y) ** 2
+        return float(gaps[: self.n].mean()), float(gaps[self.n :].mean())
+
+    def excess(self, value: dict[str, Any]) -> tuple[float, float]:
+        gaps = (scores(value, self.x)[:, 0] - self.truth)[self.n :]
+        return self.squares(value)[0] - self.least_inside, float(np.mean(gaps**2))
 
 
 def linear(runs: int) -> list[Row]:
-    """Rows in a cube inside the unit ball, so that both kinds of public bounds fit them."""
+    """Each run is about fresh rows."""
     rows = []
     for d in (2, 10, 20, 50):
         for n in (1000, 10_000, 100_000):
-            rng = np.random.default_rng((n, d))
-            half = 1 / math.sqrt(d)
-            x = rng.uniform(-half, half, size=(n + FRESH, d))
-            line = x @ rng.normal(size=d)
-            truth = 0.3 * line / line.std() + 0.1
-            y = np.clip(truth + 0.15 * rng.normal(size=len(x)), -1, 1)
-            rows += _linear_case(f"d={d}, n={n:.0e}", x, y, truth, n, runs)
+            times = 5 * runs if d == 2 else runs if n < 100_000 else runs // 4
+            lines = [Line.drawn(n, d, seed) for seed in range(times)]
+            rows += _linear_case(f"d={d}, n={n:.0e}", lines)
     return rows
 
 
-def _linear_case(case: str, x: Floats, y: Floats, truth: Floats, n: int, runs: int) -> list[Row]:
-    full = np.column_stack([x, np.ones(len(x))])
-    solved = full[:n] @ np.linalg.lstsq(full[:n], y[:n], rcond=None)[0]
-    minimum = float(np.mean((solved - y[:n]) ** 2))
+def _linear_case(case: str, lines: list[Line]) -> list[Row]:
+    n, d = lines[0].n, lines[0].x.shape[1]
 
-    def ours(epsilon: float) -> dict[str, Any]:
+    def ours(epsilon: float, i: int) -> dict[str, Any]:
         model = LinearRegression(epsilon=epsilon, data_norm=1, bounds_y=(-1, 1))
-        return _published(model.fit(x[:n], y[:n]))
+        return _published(model.fit(lines[i].x[:n], lines[i].y[:n]))
 
-    def squares(value: dict[str, Any]) -> tuple[float, float]:
-        gaps = (scores(value, x)[:, 0] - y) ** 2
-        return float(gaps[:n].mean()), float(gaps[n:].mean())
-
-    def excess(value: dict[str, Any]) -> tuple[float, float]:
-        found = scores(value, x)[:, 0]
-        inside = float(np.mean((found[:n] - y[:n]) ** 2)) - minimum
-        return inside, float(np.mean((found[n:] - truth[n:]) ** 2))
-
-    runs = runs if n < 100_000 else max(3, runs // 4)
     theirs = ask(
         "diffprivlib",
         "linear",
-        {"x": x[:n], "y": y[:n]},
+        {"x": [line.x[:n] for line in lines], "y": [line.y[:n] for line in lines]},
         epsilons=EPSILONS,
-        runs=runs,
-        half=float(np.abs(x).max()),
+        runs=len(lines),
+        half=1 / math.sqrt(d),
     )
+    metrics: dict[str, Metric] = {
+        "mean squared error": lambda v, i: lines[i].squares(v),
+        "excess over least squares": lambda v, i: lines[i].excess(v),
+    }
     return measured(
         task="linear regression",
         case=case,
         ours=ours,
         theirs={"diffprivlib": theirs},
-        metrics={"mean squared error": squares, "excess over least squares": excess},
-        runs=runs,
+        metrics=metrics,
+        runs=len(lines),
+        sets=len(lines),
+        heavy=metrics,
     )

@@ -1,8 +1,8 @@
 """Peers at equal pure ε, each in its own environment, for `bench/tasks.py`.
 
 diffprivlib and OpenDP read the same rows and bounds as we do, are asked for the same replace-one
-ε, and time each answer themselves. A setting of theirs is a named variant; the first is what
-their documentation does by default.
+ε, and time each answer themselves, while we answer. A setting of theirs is a named variant; the
+first is what their documentation does by default.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import json
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -20,6 +22,8 @@ import numpy as np
 import numpy.typing as npt
 
 Array: TypeAlias = npt.NDArray[Any]
+Sets: TypeAlias = Sequence[Array] | Array
+"""One array of each data set, all of one shape."""
 
 ROOT = Path(__file__).resolve().parent.parent
 WANTED = {
@@ -36,6 +40,10 @@ class Answers:
 
     values: list[Any]
     seconds: float
+
+
+Asked: TypeAlias = "Future[list[dict[str, Answers]]]"
+"""For each ε, the answers of each variant; empty ones if the peer is not to be had."""
 
 
 @functools.cache
@@ -61,21 +69,29 @@ def python_of(peer: str) -> Path | None:
 def ask(
     peer: str,
     task: str,
-    arrays: dict[str, Array],
+    arrays: dict[str, Sets],
     *,
     epsilons: tuple[float, ...],
     runs: int,
     variants: tuple[Any, ...] = ("",),
     **public: Any,
-) -> list[dict[str, Answers]]:
-    """Return, for each ε, the answers of each variant; empty ones if the peer is not to be had."""
-    python = python_of(peer)
-    if python is None:
-        return [{} for _ in epsilons]
+) -> Asked:
+    """Let a peer answer in the background: run i reads data set i, modulo their number."""
     asked = {"task": task, "epsilons": epsilons, "runs": runs, "variants": variants, **public}
+    return BACKGROUND.submit(_answer, peer, python_of(peer), arrays, asked)
+
+
+BACKGROUND = ThreadPoolExecutor(2)
+
+
+def _answer(
+    peer: str, python: Path | None, arrays: dict[str, Sets], asked: dict[str, Any]
+) -> list[dict[str, Answers]]:
+    if python is None:
+        return [{} for _ in asked["epsilons"]]
     with tempfile.TemporaryDirectory() as folder:
-        for name, array in arrays.items():
-            np.save(Path(folder) / f"{name}.npy", array)
+        for name, sets in arrays.items():
+            np.save(Path(folder) / f"{name}.npy", np.asarray(sets))
         done = subprocess.run(
             [python, "-c", CODE[peer] + LOOP, folder, json.dumps(asked)],
             capture_output=True,
@@ -83,7 +99,7 @@ def ask(
             timeout=1200,
         )
     if done.returncode:
-        raise RuntimeError(f"{peer}, {task}: {done.stderr[-2000:]}")
+        raise RuntimeError(f"{peer}, {asked['task']}: {done.stderr[-2000:]}")
     return [
         {name: Answers(values, seconds) for name, (values, seconds) in found.items()}
         for found in json.loads(done.stdout)
@@ -94,14 +110,18 @@ LOOP = """
 import json, statistics, sys, time
 from pathlib import Path
 asked = json.loads(sys.argv[2])
-data = {path.stem: np.load(path) for path in Path(sys.argv[1]).glob("*.npy")}
+sets = {path.stem: np.load(path, mmap_mode="r") for path in Path(sys.argv[1]).glob("*.npy")}
+def rows_of(number):
+    return {name: np.array(each[number % len(each)]) for name, each in sets.items()
+            if number == 0 or len(each) > 1}
 found = []
 for epsilon in asked["epsilons"]:
     answers = {}
     for variant in asked["variants"]:
-        values, seconds = [], []
+        values, seconds, data = [], [], rows_of(0)
         run = globals()[asked["task"]](data, epsilon, variant, asked)
         for number in range(asked["runs"]):
+            data.update(rows_of(number))
             start = time.process_time()
             value = run()
             seconds.append(time.process_time() - start)
@@ -151,9 +171,10 @@ def mode(data, epsilon, variant, asked):
 
 def marginals(data, epsilon, variant, asked):
     # Its histograms are for added or removed rows: one replaced row is two of those.
-    x, sets = data["x"], asked["sets"]
+    sets = asked["sets"]
     part = {"epsilon": epsilon / 2 / len(sets), "bins": 2}
     def run():
+        x = data["x"]
         return [tools.histogramdd(x[:, i], range=[(-0.5, 1.5)] * len(i), **part)[0] / len(x)
                 for i in sets]
     return run
@@ -179,7 +200,7 @@ def median(data, epsilon, variant, asked):
     make = lambda scale: dp.m.make_private_quantile(
         *space, dp.max_divergence(), grid, 0.5, scale)
     chosen = dp.binary_search_chain(make, d_in=2, d_out=float(epsilon))
-    return lambda: chosen(data["x"].tolist())
+    return lambda: chosen(data["x"])
 
 def mode(data, epsilon, variant, asked):
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.linf_distance(T=int)
@@ -188,11 +209,11 @@ def mode(data, epsilon, variant, asked):
     return lambda: pick(np.bincount(data[variant], minlength=asked["universe"]).tolist())
 
 def marginals(data, epsilon, variant, asked):
-    x, sets = data["x"], asked["sets"]
+    sets = asked["sets"]
     space = dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)
     add = dp.m.make_laplace(*space, scale=2 * len(sets) / epsilon)
     def run():
-        counts = []
+        x, counts = data["x"], []
         for i in sets:
             cells = np.ravel_multi_index(x[:, i].T, (2,) * len(i))
             counts += np.bincount(cells, minlength=2 ** len(i)).tolist()

@@ -5,132 +5,170 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from bench.tasks_peers import Answers
+import numpy.typing as npt
+from bench.tasks_peers import Asked
 from rich.table import Table
 
 EPSILONS = (0.5, 1.0, 2.0)
 OURS, ORACLE = "zerodelta", "best C"
+TINY = 1e-300
 STAND_IN = " (not counted: peers answer another question)"
+Floats: TypeAlias = npt.NDArray[np.float64]
 Numbers: TypeAlias = tuple[float, ...]
-Metric: TypeAlias = Callable[[Any], Numbers]
+Metric: TypeAlias = Callable[[Any, int], Numbers]
+"""Errors of what was published about this data set."""
+
+
+class Ratio(NamedTuple):
+    """Ours over the best rival's, and the standard error of its logarithm."""
+
+    value: float
+    doubt: float
+
+    @property
+    def behind(self) -> bool:
+        return self.value > 1.1
+
+    @property
+    def surely_behind(self) -> bool:
+        return self.value > 1.1 * math.exp(2 * self.doubt)
+
+    def __str__(self) -> str:
+        return f"{self.value:.2f}±{self.value * self.doubt:.2f}" + "!" * self.behind
+
+
+class Estimate(NamedTuple):
+    """Averages of the errors, one or in-sample and held-out, and the same of resampled ones.
+
+    Resampling picks the same data sets or runs for all rivals: what data does to all cancels.
+    """
+
+    errors: Floats
+    again: Floats
+
+    @classmethod
+    def of(cls, errors: Floats, sets: int, average: Callable[..., Any]) -> Estimate:
+        """Run i was about data set i, modulo their number; with only one, runs are resampled."""
+        units = errors.reshape(-1, sets if sets > 1 else len(errors), errors.shape[-1])
+        picks = np.random.default_rng(0).integers(units.shape[1], size=(200, units.shape[1]))
+        flat = (units[:, pick].reshape(errors.shape) for pick in picks)
+        return cls(average(errors, axis=0), np.array([average(one, axis=0) for one in flat]))
+
+    @classmethod
+    def best(cls, kinds: list[Estimate]) -> Estimate:
+        """Return the least of each number: the choice of an oracle."""
+        errors, again = (np.array(parts) for parts in zip(*kinds, strict=True))
+        chosen, every = errors.argmin(axis=0), np.arange(errors.shape[1])
+        return cls(errors[chosen, every], again[chosen, :, every].T)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """Errors (one, or in-sample and held-out) and seconds by rival; ours is `OURS`."""
+    """Errors and seconds by rival; ours is `OURS`."""
 
     task: str
     case: str
     epsilon: float
     metric: str
-    errors: dict[str, Numbers]
+    found: dict[str, Estimate]
     seconds: dict[str, float]
-    doubts: dict[str, Numbers] = field(default_factory=dict)
-    """Standard errors of the logarithms of `errors`; none where they are not known."""
 
-    def surely_behind(self, rivals: Iterable[str]) -> int:
-        """Return how many numbers are 10 % behind one of these by two standard errors or more."""
-        places = range(len(self.errors[OURS]))
-        return sum(any(self._behind(name, i) for name in rivals) for i in places)
-
-    def _behind(self, rival: str, i: int) -> bool:
-        ours, theirs = self.errors[OURS][i], self.errors[rival][i]
-        doubts = [self.doubts[name][i] if name in self.doubts else 0.0 for name in (OURS, rival)]
-        return ours > 1.1 * theirs * math.exp(2 * math.hypot(*doubts))
-
-    def ratios(self, rivals: Iterable[str]) -> Numbers:
+    def ratios(self, rivals: Iterable[str]) -> list[Ratio]:
         """Return ours over the best of these rivals, number by number."""
-        known = [self.errors[name] for name in rivals if name in self.errors]
+        known = [self.found[name] for name in rivals if name in self.found]
         if not known:
-            return ()
-        return tuple(
-            ours / max(least, 1e-300)
-            for ours, least in zip(self.errors[OURS], np.min(known, axis=0), strict=True)
-        )
+            return []
+        (ours, mine), (theirs, others) = self.found[OURS], Estimate.best(known)
+        doubts = (_log(mine) - _log(others)).std(axis=0)
+        values = ours / np.maximum(theirs, TINY)
+        return [Ratio(*pair) for pair in zip(values.tolist(), doubts.tolist(), strict=True)]
 
     @property
     def rivals(self) -> list[str]:
-        return [name for name in self.errors if name != OURS]
+        return [name for name in self.found if name != OURS]
 
     @property
     def defaults(self) -> list[str]:
         return [name for name in self.rivals if name != ORACLE]
 
 
+def _log(errors: Floats) -> Floats:
+    return np.log(np.maximum(errors, TINY))
+
+
 def measured(
     *,
     task: str,
     case: str,
-    ours: Callable[[float], Any],
-    theirs: dict[str, list[dict[str, Answers]]],
+    ours: Callable[[float, int], Any],
+    theirs: dict[str, Asked],
     metrics: dict[str, Metric],
     runs: int,
+    sets: int = 1,
+    heavy: Collection[str] = (),
 ) -> list[Row]:
-    """Run ours, take medians of each metric, and set the peers' beside it.
+    """Run ours on data set i modulo `sets`, average each metric, and set the peers' beside it.
 
+    The average is the mean, or the median of metrics with `heavy` tails.
     A peer's first variant is its default; with several, the best of them is chosen for each number
     by an oracle that sees the true error.
     """
     rows = []
     for number, epsilon in enumerate(EPSILONS):
         values, seconds = [], []
-        for _ in range(runs):
+        for run in range(runs):
             start = time.process_time()
-            values.append(ours(epsilon))
+            values.append(ours(epsilon, run % sets))
             seconds.append(time.process_time() - start)
-        answers = {name: found[number] for name, found in theirs.items() if found[number]}
+        answers = {name: asked.result()[number] for name, asked in theirs.items()}
+        answers = {name: kinds for name, kinds in answers.items() if kinds}
         times = {OURS: float(np.median(seconds))}
         times |= {name: next(iter(kinds.values())).seconds for name, kinds in answers.items()}
         for metric, error in metrics.items():
-            found = {OURS: [_median(error, values)]}
+            average = np.median if metric in heavy else np.mean
+
+            def estimate(
+                published: list[Any], error: Metric = error, average: Any = average
+            ) -> Estimate:
+                errors = np.array([error(value, i % sets) for i, value in enumerate(published)])
+                return Estimate.of(errors, sets, average)
+
+            found = {OURS: estimate(values)}
             for name, kinds in answers.items():
-                found[name] = [_median(error, kind.values) for kind in kinds.values()]
-                if len(kinds) > 1:
-                    found[ORACLE] = [tuple(min(pairs) for pairs in zip(*found[name], strict=True))]
-            errors, doubts = (
-                {name: tuple(pair[i] for pair in kinds[0]) for name, kinds in found.items()}
-                for i in (0, 1)
-            )
+                each = [estimate(kind.values) for kind in kinds.values()]
+                found[name] = each[0]
+                if len(each) > 1:
+                    found[ORACLE] = Estimate.best(each)
             rows.append(
                 Row(
                     task=task,
                     case=case,
                     epsilon=epsilon,
                     metric=metric,
-                    errors=errors,
+                    found=found,
                     seconds=times,
-                    doubts=doubts,
                 )
             )
     return rows
 
 
-def _median(error: Metric, values: list[Any]) -> tuple[tuple[float, float], ...]:
-    """Return each number's median and the standard error of its logarithm, by bootstrap."""
-    found = np.array([error(value) for value in values])
-    picks = np.random.default_rng(0).integers(len(found), size=(200, len(found)))
-    again = np.log(np.maximum(np.median(found[picks], axis=1), 1e-300)).std(axis=0)
-    middle = np.median(found, axis=0)
-    return tuple((float(m), float(s)) for m, s in zip(middle, again, strict=True))
-
-
-def show(rows: list[Row], *, runs: str) -> Table:
-    """Return the table of one task."""
-    names = list(dict.fromkeys(name for row in rows for name in row.errors))
-    both = " (in-sample · held-out)" if any(len(row.errors[OURS]) > 1 for row in rows) else ""
-    table = Table(title=f"{rows[0].task}: median error{both}, {runs}")
+def show(rows: list[Row], what: str) -> Table:
+    """Return the table of one task; `what` says of which averages."""
+    names = list(dict.fromkeys(name for row in rows for name in row.found))
+    both = any(len(row.found[OURS].errors) > 1 for row in rows)
+    table = Table(title=f"{rows[0].task}: {what}" + " (in-sample · held-out)" * both)
     for column in ("case", "ε", "metric", *names):
         table.add_column(column, justify="left" if column in ("case", "metric") else "right")
     ends = ("ours / best rival", "ours / default", "seconds", "time / diffprivlib", "/ OpenDP")
     for column in ends:
         table.add_column(column, justify="right")
     for row in rows:
-        cells = [_cell(row.errors[name]) if name in row.errors else "-" for name in names]
+        cells = [_cell(row.found[name].errors) if name in row.found else "-" for name in names]
         times = [
             f"{row.seconds[OURS] / row.seconds[peer]:.2g}" if peer in row.seconds else "-"
             for peer in ("diffprivlib", "OpenDP")
@@ -148,12 +186,12 @@ def show(rows: list[Row], *, runs: str) -> Table:
     return table
 
 
-def _cell(numbers: Numbers) -> str:
+def _cell(numbers: Floats) -> str:
     return " · ".join(f"{number:.3g}" for number in numbers)
 
 
-def _ratios(ratios: Numbers) -> str:
-    return " · ".join(f"{ratio:.2f}" + ("!" if ratio > 1.1 else "") for ratio in ratios) or "-"
+def _ratios(ratios: list[Ratio]) -> str:
+    return " · ".join(map(str, ratios)) or "-"
 
 
 def count(rows: list[Row]) -> tuple[Table, str]:
@@ -167,9 +205,9 @@ def count(rows: list[Row]) -> tuple[Table, str]:
         if row.task.endswith(STAND_IN):
             continue
         tally[0] += len(against_all)
-        tally[1] += sum(ratio <= 1.1 for ratio in against_all)
-        tally[2] += sum(ratio > 1.1 for ratio in against_default)
-        tally[3] += row.surely_behind(row.defaults)
+        tally[1] += sum(not ratio.behind for ratio in against_all)
+        tally[2] += sum(ratio.behind for ratio in against_default)
+        tally[3] += sum(ratio.surely_behind for ratio in against_default)
     for (task, metric), tally in tallies.items():
         table.add_row(task, metric, *(str(number) for number in tally))
     total, near, behind, surely = (sum(column) for column in zip(*tallies.values(), strict=True))
