@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
+
+import numpy as np
 
 from zerodelta.privacy.certificate import Certificate
 
 __all__ = ["Release"]
+
+_SHOWN = 1000
+"""Arrays of which NumPy would print more are named: it writes out short axes in full."""
 
 
 @final
@@ -26,7 +33,20 @@ class Release:
     def __repr__(self) -> str:
         error = self.error if isinstance(self.error, str) else f"{self.error:.4g}"
         return (
-            f"Release(value={self.value!r},\n"
+            f"Release(value={_shown(self.value)},\n"
             f"        expected error: {error},\n"
             f"        {self.certificate.summary})"
         )
+
+
+def _shown(value: Any) -> str:
+    """Return the value as text, large arrays of many axes by their shapes.
+
+    >>> _shown({"a": np.zeros((2,) * 10 + (5,)), "b": 1})
+    "{'a': <float64 array of shape (2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 5)>, 'b': 1}"
+    """
+    if isinstance(value, np.ndarray) and math.prod(min(6, side) for side in value.shape) > _SHOWN:
+        return f"<{value.dtype} array of shape {value.shape}>"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key!r}: {_shown(part)}" for key, part in value.items()) + "}"
+    return repr(value)
