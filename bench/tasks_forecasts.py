@@ -1,12 +1,12 @@
 """Forecast against measured error of every task, and whether the advisor's pick was the best.
 
-Each cell runs the methods on the same data at pure ε in {0.5, 1, 2}; a ratio is the forecast over
-the mean measured error of the picked method. The constants of the regression forecasts were fitted
-on the designs of `regressions` and `classifications` (at other signals and seeds); `held_out` has
-data that no constant has seen: real data sets, correlated and short rows, weak and strong signals,
-where the advisor is told what a user could know (the rows' length to one digit; for the synthetic
-ones the signal, too).
-`--quick` takes a quarter of the repetitions.
+Each cell runs the methods on the same data at pure ε, mostly in {0.5, 1, 2}; a ratio is the
+forecast over the mean measured error of the picked method, and has to be within a factor of 1.5, or
+of 4 for estimators: their error depends on unseen data. `held_out` and `unseen` have rows on which
+no constant was fitted: real data sets, correlated, short, sparse and skewed rows, weak and strong
+signals, where the advisor is told what a user could know (to one digit how far rows are from their
+mean; for the synthetic ones the signal, too). Methods forecast to be 10 times behind get a tenth of
+the runs. `--quick` takes a quarter of the repetitions.
 """
 
 from __future__ import annotations
@@ -26,17 +26,24 @@ from rich.table import Table
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits
 from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 import zerodelta as zd
 from zerodelta.tasks.advise import advise
 from zerodelta.tasks.answer_queries import answer_queries
+from zerodelta.tasks.kmeans_grid import grid_for
 from zerodelta.tasks.regression import fit_linear, fit_logistic, fit_multinomial
 from zerodelta.tasks.select import worst_gap
 
 EPSILONS = (0.5, 1, 2)
 WITHIN = {"linear": 4.0, "logistic": 4.0, "multinomial": 4.0, "kmeans": 4.0}
+"""The factor where it is not 1.5: the error of estimators depends on unseen data."""
+
 NOT_MEASURED = {"descent", ("queries", "purified")}
 """Slow, and tens of times behind by forecast: "best" means the best of those that were run."""
+
+FAR = 10
+"""A method that is forecast to be so many times behind the best gets a tenth of the runs."""
 
 Floats = npt.NDArray[np.float64]
 Measure = Callable[[str, np.random.Generator], float]
@@ -51,6 +58,8 @@ class Cell:
     measure: Measure
     runs: int
     data: str = ""
+    harder: Measure | None = None
+    """Another case: a forecast of the largest error is compared with the larger one of the two."""
 
     @property
     def name(self) -> str:
@@ -129,6 +138,7 @@ def _hardest(options: int, scale: float) -> float:
 
 
 def modes() -> Iterator[Cell]:
+    """Forecasts are of the largest gap, so there are two races: all items tied but one, or two."""
     for epsilon in EPSILONS:
         for size in (2, 10, 100):
             lead = max(1, round(_hardest(size, 2 / epsilon)))
@@ -147,8 +157,20 @@ def modes() -> Iterator[Cell]:
                 found = zd.mode(items, universe=size, epsilon=epsilon, method=method).value
                 return 0.0 if found == 0 else float(lead)
 
+            def race(
+                method: str,
+                _: np.random.Generator,
+                size: int = size,
+                epsilon: float = epsilon,
+                half: int = len(items) // 2,
+            ) -> float:
+                found = zd.mode(
+                    np.repeat([0, 1], half), universe=size, epsilon=epsilon, method=method
+                ).value
+                return 0.0 if found < 2 else float(half)
+
             asked = {"n": len(items), "universe": size, "epsilon": epsilon}
-            yield Cell("mode", asked, measure, 600)
+            yield Cell("mode", asked, measure, 600, harder=race)
 
 
 def quantiles() -> Iterator[Cell]:
@@ -304,20 +326,37 @@ def clusterings() -> Iterator[Cell]:
                     n: int = n,
                     epsilon: float = epsilon,
                 ) -> float:
-                    centres = rng.uniform(0.15, 0.85, size=(4, d))
-                    while min(_distances(centres)) < 0.3:
-                        centres = rng.uniform(0.15, 0.85, size=(4, d))
+                    centres, weight = _centres(d, n, rng)
                     spread = 0.06 * rng.normal(size=(n, d))
                     rows = np.clip(centres[rng.integers(4, size=n)] + spread, 0, 1)
-                    plain = KMeans(4, n_init=4, random_state=0).fit(rows).inertia_
+                    with threadpool_limits(1):  # threads that wait for each other take longer
+                        plain = KMeans(4, init=centres, n_init=1).fit(rows).inertia_
                     found = zd.kmeans(
                         rows, clusters=4, bounds=(0, 1), epsilon=epsilon, method=method
                     ).value
                     gaps = ((rows[:, None, :] - np.asarray(found)[None]) ** 2).sum(axis=2)
-                    return float(gaps.min(axis=1).sum() / plain - 1)
+                    return weight * float(gaps.min(axis=1).sum() / plain - 1)
 
                 asked = {"n": n, "dimension": d, "clusters": 4, "epsilon": epsilon}
-                yield Cell("kmeans", asked, measure, 60)  # a missed cluster is rare, and dear
+                yield Cell("kmeans", asked, measure, 240 if d > 5 else 60)
+
+
+def _centres(d: int, n: int, rng: np.random.Generator) -> tuple[Floats, float]:
+    """Return centres and their weight in the mean.
+
+    A missed cluster is rare and dear: in every other run the centres are those of 6 draws that are
+    the closest as the grid sees them, which weigh 1/3, the others 5/3.
+    """
+    draws: list[Floats] = []
+    while len(draws) < 6:
+        centres = rng.uniform(0.15, 0.85, size=(4, d))
+        if min(_distances(centres)) >= 0.3:
+            draws.append(centres)
+    grid = grid_for(np.ones(d), rows=n, clusters=4, epsilon=1.0)
+    draws.sort(key=lambda centres: min(_distances(grid.coordinates(centres))))
+    if rng.integers(2):
+        return draws[0], 1 / 3
+    return draws[int(rng.integers(1, 6))], 5 / 3
 
 
 def _distances(points: Floats) -> list[float]:
@@ -349,6 +388,58 @@ def held_out() -> Iterator[Cell]:
                 yield _labels("correlated", mixed, drawn, epsilon, signal)
 
 
+def skewed(kind: str, n: int, d: int, rng: np.random.Generator) -> Floats:
+    """Rows as they come: correlated, in pairs, counts, mostly 0, in a ball, with long tails."""
+    normal = rng.normal(size=(n, d))
+    if kind == "chain":
+        rows = normal.copy()
+        for column in range(1, d):
+            rows[:, column] += 0.6 * rows[:, column - 1]
+        rows *= 0.35
+    elif kind == "pairs":
+        rows = 0.4 * (np.repeat(normal[:, : d // 2], 2, axis=1) + 0.5 * rng.normal(size=(n, d)))
+    elif kind == "counts":
+        rows = rng.poisson(2, size=(n, d)) / 5
+    elif kind == "sparse":
+        rows = normal * (rng.uniform(size=(n, d)) < 0.1)
+    elif kind == "ball":
+        length = np.linalg.norm(normal, axis=1, keepdims=True)
+        rows = math.sqrt(d) * normal / length * rng.uniform(size=(n, 1)) ** (1 / d)
+    else:
+        rows = rng.laplace(size=(n, d)) / 3
+    rows = rows / math.sqrt(d)
+    return np.asarray(rows / np.maximum(1, np.linalg.norm(rows, axis=1, keepdims=True)))
+
+
+def unseen() -> Iterator[Cell]:
+    """More data on which nothing was fitted, at other ε: drawn up after the formulas were."""
+    for epsilon in (0.4, 3):
+        rng = np.random.default_rng(2024)
+        for kind, n, d in (
+            ("chain", 4000, 9),
+            ("pairs", 12_000, 6),
+            ("counts", 25_000, 5),
+            ("sparse", 40_000, 16),
+            ("ball", 1200, 3),
+            ("long", 7000, 4),
+        ):
+            x = skewed(kind, n, d, rng)
+            centred = x - x.mean(axis=0)
+            for signal in (0.08, 0.45):
+                line = centred @ rng.normal(size=d)
+                y = signal * line / line.std() + 0.15 * rng.normal(size=n) - 0.1
+                yield _line(kind, x, y, epsilon, signal)
+            for signal in (0.5, 2.5):
+                line = centred @ rng.normal(size=d)
+                chance = 1 / (1 + np.exp(-signal * line / line.std()))
+                yield _labels(kind, x, (rng.uniform(size=n) < chance).astype(int), epsilon, signal)
+            if n <= 7000:
+                logits = centred @ rng.normal(size=(d, 3))
+                logits *= 1.5 / logits.std()
+                drawn = np.argmax(logits + rng.gumbel(size=logits.shape), axis=1)
+                yield _labels(kind, x, drawn, epsilon, 1.5)
+
+
 def _line(
     name: str, x: Floats, targets: Floats, epsilon: float, signal: float | None = None
 ) -> Cell:
@@ -365,8 +456,8 @@ def _line(
 
 
 def _hints(x: Floats, signal: float | None) -> dict[str, float]:
-    """What a user may know of rows without looking: their length to one digit, and a signal."""
-    length = float(np.sqrt(np.mean((x * x).sum(axis=1))))
+    """What a user may know without looking: how far rows are from their mean, and a signal."""
+    length = float(np.sqrt(x.var(axis=0).sum()))
     return {"row_length": float(f"{length:.1g}")} | ({} if signal is None else {"signal": signal})
 
 
@@ -404,25 +495,30 @@ TASKS: dict[str, Callable[[], Iterator[Cell]]] = {
     "classification": classifications,
     "kmeans": clusterings,
     "held_out": held_out,
+    "unseen": unseen,
 }
 
 
 def run(cell: Cell, quick: bool, table: Table) -> tuple[bool, bool]:
     """Measure one cell, add its line, and tell whether forecast and pick were right."""
     advice = advise(cell.task, **cell.asked)
-    runs = max(4, cell.runs // 4) if quick else cell.runs
+    best, most = advice.best, max(4, cell.runs // 4) if quick else cell.runs
     found: dict[str, float] = {}
+    shown: dict[str, str] = {}
     for method in advice:
         if NOT_MEASURED & {method.name, (cell.task, method.name)} or method.error == math.inf:
             continue
-        rng = np.random.default_rng(7)
-        found[method.name] = float(np.mean([cell.measure(method.name, rng) for _ in range(runs)]))
-    best = advice.best
+        runs = max(4, most // 10) if method.error > FAR * best.error else most
+        found[method.name] = max(
+            _mean(measure, method.name, runs) for measure in (cell.measure, cell.harder) if measure
+        )
+        few = f" in {runs} runs" if runs < most else ""
+        shown[method.name] = f"{method.name} {found[method.name]:.3g}{few}"
     ratio = best.error / found[best.name]
     limit = WITHIN.get(cell.task, 1.5)
     close = 1 / limit <= ratio <= limit
     right = found[best.name] <= 1.1 * min(found.values())
-    others = ", ".join(f"{name} {error:.3g}" for name, error in found.items() if name != best.name)
+    others = ", ".join(text for name, text in shown.items() if name != best.name)
     table.add_row(
         cell.name,
         best.name,
@@ -434,6 +530,11 @@ def run(cell: Cell, quick: bool, table: Table) -> tuple[bool, bool]:
     return close, right
 
 
+def _mean(measure: Measure, method: str, runs: int) -> float:
+    rng = np.random.default_rng(7)
+    return float(np.mean([measure(method, rng) for _ in range(runs)]))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tasks", nargs="*", choices=[*TASKS, []], help="all if none is named")
@@ -442,18 +543,21 @@ def main() -> None:
     console = Console(width=150)
     every: list[tuple[bool, bool]] = []
     for name in arguments.tasks or TASKS:
-        started = time.perf_counter()
+        started = time.process_time()
         table = Table(title=name)
         for column in ("cell", "pick", "forecast", "measured", "ratio", "best or within 10 %"):
             table.add_column(column)
-        results = [run(cell, arguments.quick, table) for cell in TASKS[name]()]
+        cells = list(TASKS[name]())
+        results = [run(cell, arguments.quick, table) for cell in cells]
         every += results
         console.print(table)
         close, right = (sum(column) for column in zip(*results, strict=True))
-        took = time.perf_counter() - started
+        took = time.process_time() - started
+        within = max(WITHIN.get(cell.task, 1.5) for cell in cells)
+        why = ": it depends on unseen data" if within > 1.5 else ""
         console.print(
-            f"{name}: forecast in range {close}/{len(results)}, pick best or within 10 % "
-            f"{right}/{len(results)} ({took:.0f} s)\n"
+            f"{name}: forecast in range {close}/{len(results)} (a factor of {within:g}{why}), "
+            f"pick best or within 10 % {right}/{len(results)} ({took:.0f} s of processor time)\n"
         )
     close, right = (sum(column) for column in zip(*every, strict=True))
     console.print(f"all: forecast in range {close}/{len(every)}, pick {right}/{len(every)}")

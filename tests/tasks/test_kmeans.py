@@ -34,6 +34,7 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.step import Status
 from zerodelta.privacy.verify import verify
 from zerodelta.tasks.kmeans import kmeans
+from zerodelta.tasks.kmeans_forecast import kmeans_methods
 from zerodelta.tasks.kmeans_grid import Frame, grid_for
 from zerodelta.tasks.kmeans_rounds import Centres, Seeds
 
@@ -295,6 +296,47 @@ def test_the_forecast_is_public() -> None:
         for rows in (blobs(100, 2, 2), np.full((100, 2), math.nan))
     )
     assert one == two
+
+
+def scattered(columns: int, rng: np.random.Generator) -> Floats:
+    """Four centres at least 5 deviations of 0.06 apart."""
+    while True:
+        centres = rng.uniform(0.15, 0.85, (4, columns))
+        if min(np.linalg.norm(a - b) for a, b in itertools.combinations(centres, 2)) >= 0.3:
+            return np.asarray(centres)
+
+
+@pytest.mark.parametrize(("n", "columns", "epsilon"), [(5000, 10, 1), (2000, 5, 1)])
+def test_the_forecast_knows_how_often_clusters_are_missed(
+    n: int, columns: int, epsilon: int
+) -> None:
+    """The mean of many runs, of which few have a cluster less and are the larger part of it."""
+    rng, errors = np.random.default_rng(23), []
+    for run in range(40):
+        centres = scattered(columns, rng)
+        spread = rng.normal(0, 0.06, (n, columns))
+        rows = np.clip(centres[rng.integers(4, size=n)] + spread, 0, 1)
+        best = KMeans(4, init=centres, n_init=1).fit(rows).inertia_
+        found = centres_of(
+            rows, method="lloyd", clusters=4, epsilon=epsilon, bits=ReplayBits(f"run {run}")
+        )
+        errors.append(inertia(rows, found) / best - 1)
+    ways = {
+        way.name: way.error
+        for way in kmeans_methods(rows=n, clusters=4, epsilon=epsilon, dimension=columns)
+    }
+    assert 0.4 < ways["lloyd"] / np.mean(errors) < 2.5
+    assert np.mean(errors) > 3 * np.median(errors)  # so that it is them that were forecast
+
+
+def test_missed_clusters_are_forecast_to_vanish_with_more_rows() -> None:
+    """What is left is the noise of the rounds, which falls as the square of the rows."""
+    few, many, more = (
+        kmeans_methods(rows=n, clusters=4, epsilon=1.0, dimension=10)[0].error
+        for n in (5000, 100_000, 1_000_000)
+    )
+    assert few / many > 10 * (100_000 / 5000) ** 1.5
+    assert many / more == pytest.approx(100, rel=0.2)
 
 
 # -- the grid -------------------------------------------------------------------------------------

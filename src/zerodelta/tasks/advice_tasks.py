@@ -42,8 +42,9 @@ Numbers: TypeAlias = Mapping[str, Any]
 _CLOSE = "the winner's was within a factor of 1.5 of what was measured"
 _ROUGH = (
     "within a factor of 4 if rows fill their bound evenly and the signal is moderate;\n       if "
-    "not, pass row_length= (typical length / data_norm) and signal= (typical size of a\n       "
-    "prediction: log-odds, or part of half the targets' range): short rows cost 10 times more"
+    "not, pass row_length= (typical distance of a row from the mean row / data_norm) and\n       "
+    "signal= (typical size of a prediction: log-odds, or part of half the targets' range):\n       "
+    "short rows cost 10 times more, and strongly correlated ones 3 times"
 )
 
 
@@ -261,7 +262,7 @@ TASKS: dict[str, Task] = {
             dimension=as_count(given["dimension"], "dimension", minimum=1),
         ),
         needs={**_TABLE, "clusters": "clusters=5"},
-        reliable="for compact clusters that a grid tells apart; one that is missed costs far more",
+        reliable="within a factor of 4 for compact clusters; a mean over rare runs that miss one",
     ),
     "select_features": Task(
         unit="largest noise to expect in a covariance of features and target in [-1, 1]",

@@ -71,8 +71,8 @@ def kmeans(
     rows are clipped to them, and rows with a NaN count nowhere. Distances are Euclidean in the
     columns as given, so bring them to comparable units; bounds several times wider than the data
     cost accuracy (the grid's cells grow with them).
-    **Error**: `release.error` forecasts (inertia / best inertia) - 1 for compact clusters of equal
-    size that the grid can tell apart; real data may be several times off.
+    **Error**: `release.error` forecasts the mean of (inertia / best inertia) - 1 for compact
+    clusters of equal size, rare runs that miss one included; real data may be several times off.
 
     >>> rng = np.random.default_rng(7)
     >>> rows = np.concatenate([rng.normal(c, 0.3, size=(5000, 2)) for c in ([2, 2], [7, 8])])

@@ -1,10 +1,11 @@
 """What the ways to publish k-means centres are predicted to lose, from public numbers only.
 
-The unit is (inertia / best inertia) - 1, for compact clusters of equal size that a grid can tell
-apart. Of a centre that n/k rows share, a round's noise moves each coordinate by about k/n times its
-deviation, in units of the clusters' radius; of a grid, all cells' noise and the cells' size do. A
-round corrects what seeds are off, unless a cluster was missed: the more, the noisier the grid. The
-factors were fitted to the clusters of bench/tasks_forecasts.py.
+The unit is (inertia / best inertia) - 1, for clusters of equal size with a deviation of 0.06 of the
+bounds, centres anywhere in the middle 0.7 of them, and at least 5 deviations between two. Of a
+centre that n/k rows share, a round's noise moves each coordinate by about k/n times its deviation,
+in units of the clusters' radius; of a grid, all cells' noise and the cells' size do. A round
+corrects what seeds are off, unless a cluster was missed: that is rare, and costs more than all the
+rest. The factors of noise and cells were fitted to the clusters of bench/tasks_forecasts.py.
 """
 
 from __future__ import annotations
@@ -25,8 +26,12 @@ LLOYD_SHARE = 2
 PURIFIED_SHARES = (3, 2, 2, 2)
 """The shares of the hidden histogram of "purified", and of its rounds."""
 
-_MISSED, _MISSED_UNSEEN = 10.0, 500.0
-"""What missed clusters cost over the square of a grid's noise, if it has all columns and if not."""
+_RADIUS, _APART, _MIDDLE = 0.06, 0.3, 0.7
+"""Deviation of a cluster, least distance and range of centres, in units of the bounds."""
+
+_FALL = 1.4
+"""How fast pairs are missed less often where more is lost: likeliest in 3450 runs with 3 to 10
+columns, as is the number of two cells of noise for a centre."""
 
 _MOST = 10.0
 """Centres spread evenly are about so much worse than the best."""
@@ -47,17 +52,19 @@ def kmeans_methods(
     lengths = np.ones(dimension) if sides is None else sides
     d = len(lengths)
 
-    def noise(share: float) -> tuple[Grid, float]:
-        grid = grid_for(lengths, rows=rows, clusters=clusters, epsilon=share)
-        return grid, 8 / share**2 * grid.size * clusters / rows**2
-
     def cells(share: float) -> float:
-        grid, noisy = noise(share)
-        return _limited(6 / d * noisy + 0.7 * (clusters / grid.size) ** (4 / len(grid.shape)))
+        grid = grid_for(lengths, rows=rows, clusters=clusters, epsilon=share)
+        noisy = 8 / share**2 * grid.size * clusters / rows**2
+        coarse = 0.7 * (clusters / grid.size) ** (4 / len(grid.shape))
+        return _limited(6 / d * noisy + coarse + missed(grid, share))
 
     def moves(deviation: float, share: float) -> float:
-        missed = (_MISSED if d <= MOST_AXES else _MISSED_UNSEEN) * noise(share)[1] ** 2
-        return _limited((2 + d / 4) * d * (deviation * clusters / rows) ** 2 + missed)
+        grid = grid_for(lengths, rows=rows, clusters=clusters, epsilon=share)
+        moved = (2 + d / 4) * d * (deviation * clusters / rows) ** 2
+        return _limited(moved + missed(grid, share))
+
+    def missed(grid: Grid, share: float) -> float:
+        return _missed(grid, noise=2 / share, rows=rows / clusters, clusters=clusters)
 
     part, rounds = epsilon / LLOYD_SHARE, lloyd_rounds(d)
     k_norm = 2 * ROW_NORM * rounds / (epsilon - part) * math.sqrt(d + 2)
@@ -92,6 +99,28 @@ def kmeans_methods(
 def lloyd_rounds(columns: int) -> int:
     """Return the rounds of "lloyd": two where the seeds' few directions miss most columns."""
     return 1 if columns <= MOST_AXES else 2
+
+
+def _missed(grid: Grid, *, noise: float, rows: float, clusters: int) -> float:
+    """Return the expected cost of clusters that share a centre, each of so many rows.
+
+    The k-means of a grid's cells wants a centre for cells of noise: the fullest two have some
+    b·ln(G/2) rows each, at a squared distance of D²k^(-2/a) from the nearest of k centres along a
+    axes. It takes that centre from two clusters of m rows at a distance δ if less is lost there:
+    m(δ²/2 + 4σ²/π), as halving the two saves. Where both are equal half of the pairs are missed.
+    Columns that the grid does not see are then off by the distance of any two centres.
+    """
+    columns, axes = len(grid.axes), len(grid.shape)
+    variance = float(np.mean((_MIDDLE * 2 * grid.middle) ** 2)) / 12  # of a centre, in a column
+    away = float(((grid.side * np.array(grid.shape)) ** 2).sum()) / 12 + axes * variance
+    distance = np.linspace(0 if grid.projects else _APART, 3 * math.sqrt(columns), 3000)[1:]
+    density = distance ** (axes - 1) * np.exp(-(distance**2) / (4 * variance))
+    lost = rows * (distance**2 / 2 + 4 / math.pi * (_RADIUS**2 + grid.side**2 / 12))
+    wanted = 2 * noise * math.log(max(2.0, grid.size / 2)) * away * clusters ** (-2 / axes)
+    chance = density / density.sum() * 0.5 ** ((lost / wanted) ** _FALL)
+    squared = distance**2 + 2 * variance * (columns - axes)
+    each = float(chance @ squared) / (2 * clusters * columns * _RADIUS**2)
+    return clusters * (clusters - 1) / 2 * each
 
 
 def _limited(excess: float) -> float:

@@ -45,6 +45,16 @@ def test_every_method_finds_the_line(method: str) -> None:
     assert release.value.intercept[0] == pytest.approx(3, abs=room)
 
 
+@pytest.mark.parametrize("epsilon", [50, 1000])
+@pytest.mark.parametrize("method", ["huber", "statistics", "adassp"])
+def test_hardly_any_noise_leaves_the_line_as_it_is(method: str, epsilon: int) -> None:
+    rows, targets = line(20_000)
+    release = fit_linear(
+        rows, targets, epsilon=epsilon, data_norm=1, bounds_y=(0, 6), method=method
+    )
+    assert release.value.coefficients[0] == pytest.approx([2, -1], abs=0.03)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_is_proven_at_its_epsilon(method: str) -> None:
     rows, targets = line(500)

@@ -153,7 +153,7 @@ def linear_methods(
         ),
         Method(
             name="adassp",
-            error=_adassp_error(exact, rows, columns, expected),
+            error=_adassp_error(exact, rows, columns, intercept, expected),
             spends=f"ε on a lattice of {columns} dimensions, {noisy.dimension} hidden sums",
             why="hidden Gaussian noise: overtakes statistics from some 20 features on",
         ),
@@ -181,35 +181,63 @@ def _weight(rows: int) -> Fraction:
 
 
 def _adassp(x: Floats, y: Floats, epsilon: Fraction, bits: BitSource | None) -> Release:
+    rows, columns = x.shape
     return lattice_adassp(
         x,
         y,
         data_norm=1,
         target_bound=1,
         epsilon=epsilon,
-        mixing_weight=_weight(len(x)),
+        mixing_weight=_weight(rows),
+        resolution=_resolution(epsilon, rows, columns),
         ridge_factor=_RIDGE,
         bits=bits,
     )
 
 
-def _adassp_error(epsilon: Fraction, rows: int, columns: int, expected: Expected) -> float:
-    """Forecast: noise of multiplier √(9/2)/μ, a lattice of Rt/n, a random point now and then."""
-    steps = max(rows, 16)
+def _resolution(epsilon: Fraction, rows: int, columns: int) -> int:
+    """Return how many steps of the lattice make its radius: a step is no more than the noise.
+
+    What is hidden may fail with δ = e^-L, L about d·ln(n) + 1.5·ln(n), which gives μ nearly.
+    """
+    rare = (columns + 1.5) * math.log(max(rows, 16))
+    mu = 2 * float(epsilon) / (math.sqrt(2 * rare + 2 * float(epsilon)) + math.sqrt(2 * rare))
+    noise = _noise_error(rows, columns, math.sqrt(4.5) / mu, False, TARGETS)
+    steps = _radius_of(rows, columns, math.sqrt(4.5) / mu) / math.sqrt(noise / TARGETS.spread)
+    return 1 << min(max(math.ceil(math.log2(steps)), 4), 50)
+
+
+def _radius_of(rows: int, columns: int, multiplier: float) -> float:
+    """Return the trust radius: all that the penalty lets coefficients be."""
+    return rows / (_RIDGE * math.sqrt(columns) * multiplier) + 1
+
+
+def _noise_error(
+    rows: int, columns: int, multiplier: float, intercept: bool, expected: Expected
+) -> float:
+    return statistics_error(
+        rows=rows,
+        columns=columns,
+        gram_deviation=multiplier,
+        moment_deviation=multiplier,
+        intercept=intercept,
+        expected=expected,
+    )
+
+
+def _adassp_error(
+    epsilon: Fraction, rows: int, columns: int, intercept: bool, expected: Expected
+) -> float:
+    """Forecast: noise of multiplier √(9/2)/μ, a lattice, a random point now and then."""
+    steps = _resolution(epsilon, rows, columns)
     unit = GaussianMix(
         lattice=BallLattice(ball=Ball(columns, steps), spacing=Fraction(1)),
         mixing_weight=_weight(rows),
     )
     needed = min(unit.log_delta_required(epsilon), -(2.0**-20))
     multiplier = math.sqrt(4.5 / calibrate(epsilon=epsilon, log_delta=needed).mu_squared)
-    noise = statistics_error(
-        rows=rows,
-        columns=columns,
-        gram_deviation=multiplier,
-        moment_deviation=multiplier,
-        expected=expected,
-    )
-    spacing = (rows / (_RIDGE * math.sqrt(columns) * multiplier) + 1) / steps
+    noise = _noise_error(rows, columns, multiplier, intercept, expected)
+    spacing = _radius_of(rows, columns, multiplier) / steps
     added = expected.spread * (spacing**2 / 12 + 4 * float(_weight(rows)))
     return min(noise + added, expected.explained)
 

@@ -8,6 +8,7 @@ number of parameters, tells how much of what is learnt will be noise.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
@@ -119,8 +120,9 @@ def plan_logistic(
         shift=_short(shift),
         expected=expected,
         unit=largest,
-        explained=expected.curvature * expected.explained / 2,
+        bias=lambda part: expected.shrunk(part * expected.curvature),
         most=2 * math.log(2),
+        flatness=expected.flatness,
     )
 
 
@@ -144,6 +146,8 @@ def plan_huber(
     strength = _short(shape.strength(2 + 10 * noise))
     slope_error = 2.5 + 1 / float(threshold)
     curvature = 1 / math.sqrt(1 + 2 * _RESIDUAL / float(threshold) ** 2)
+    # without privacy it errs otherwise than least squares: as the median does, if less so
+    other = (math.pi / 2 - 1) * (1 - curvature) ** 2 * _RESIDUAL * shape.columns / max(1, rows)
     numerical = shape.numerical(slope_error, 2.0, strength, curvature=curvature)
     private = huber_noise_epsilon(epsilon=numerical.left, strength=strength)
     return shape.plan(
@@ -154,7 +158,7 @@ def plan_huber(
         threshold=threshold,
         expected=expected,
         unit=2 * float(threshold) ** 2 / curvature,  # squares have curvature 2 everywhere
-        explained=expected.explained,
+        bias=lambda part: expected.explained * (part / (1 + part)) ** 2 + other,
         most=expected.explained,
     )
 
@@ -179,6 +183,7 @@ def plan_multinomial(
     shift = 2 * _clip(math.log(noise / 0.01) / math.log(10))
     strength = _short(shape.strength(min(24, 0.8 * classes + 2 + 20 * noise)))
     curvature = softmax_curvature(classes, expected)
+    relative = curvature / expected.curvature
     numerical = shape.numerical(
         20 + 2 * math.log2(classes), math.sqrt(8), strength, curvature=curvature
     )
@@ -191,8 +196,9 @@ def plan_multinomial(
         shift=_short(shift),
         expected=expected,
         unit=1.0,
-        explained=expected.explained * (classes - 1) / 2 * curvature,
+        bias=lambda part: (classes - 1) * relative * expected.shrunk(part * expected.curvature),
         most=2 * math.log(classes),
+        flatness=expected.flatness,
     )
 
 
@@ -281,11 +287,17 @@ class _Shape:
         scale_squared: Fraction,
         expected: Expected,
         unit: float,
-        explained: float,
+        bias: Callable[[float], float],
         most: float,
+        flatness: float = 1.0,
         shift: Fraction = Fraction(0),
         threshold: Fraction = Fraction(1),
     ) -> RegressionPlan:
+        """Return the plan; `bias` is what a fit without noise loses, `most` a fit of noise alone.
+
+        `bias` is a function of the penalty over the data's part of the Hessian; `flatness` is the
+        part of the mean curvature that there is along the signal.
+        """
         strength, entries = numerical.strength, self.columns * self.outputs
         scale = 2 * numerical.error / numerical.cost
         reach = (self.rows + 64 * self.parameters * math.isqrt(math.ceil(scale_squared))) / strength
@@ -296,13 +308,14 @@ class _Shape:
             spacing=_power_of_two_above(float(scale)) / 16,
             status=Status.PROVEN,
         )
-        # E‖v‖² = N(N+1)·scale², the Hessian of evenly spread rows is h = nκ·spread/d + Λ; v moves
-        # the minimum by v/h, the penalty by the part Λ/h of it
-        spread = expected.spread / self.columns
-        hessian = self.rows * numerical.curvature * spread + float(strength)
-        moved = self.parameters * (self.parameters + 1) * float(scale_squared) / hessian**2
-        excess = unit * numerical.curvature * spread * moved / 2
-        excess += explained * (float(strength) / hessian) ** 2
+        # Each of the N coordinates of v has E v² = (N+1)·scale². Along a direction of variance λ,
+        # with curvature κ, the Hessian is h = nκλ + Λ, and v moves the minimum by v/h.
+        variances = expected.variances(self.columns, intercept=self.intercept)
+        noise = (self.parameters + 1) * float(scale_squared) * self.parameters / self.columns
+        excess = bias(float(strength) / (max(1, self.rows) * numerical.curvature * variances[0]))
+        for place, variance in enumerate(variances):
+            bend = numerical.curvature * variance * (flatness if place == 0 else 1.0)
+            excess += unit / 2 * bend * noise / (self.rows * bend + float(strength)) ** 2
         return RegressionPlan(
             epsilon=self.epsilon,
             base=Step(theorem=theorem, numbers=numbers),

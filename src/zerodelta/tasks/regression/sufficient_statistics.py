@@ -165,6 +165,7 @@ def plan_statistics(
             columns=columns,
             gram_deviation=deviation,
             moment_deviation=deviation / float(_ROOT_WEIGHT),
+            intercept=intercept,
             expected=expected,
         ),
     )
@@ -226,6 +227,7 @@ def statistics_error(
     columns: int,
     gram_deviation: float,
     moment_deviation: float,
+    intercept: bool,
     expected: Expected,
 ) -> float:
     """Return the excess of the mean squared error to expect of noisy statistics.
@@ -233,9 +235,9 @@ def statistics_error(
     Of (XᵀX)⁻¹(E₂ - E₁θ), for rows spread evenly over all directions and coefficients that explain
     a typical part of the targets; never more than that part, which the penalty sees to.
     """
-    length = expected.explained * columns / expected.spread  # ‖θ‖²
-    noise = moment_deviation**2 + gram_deviation**2 * length / 2
-    excess = columns**2 * noise / (expected.spread * max(1, rows) ** 2)
+    variances = expected.variances(columns, intercept=intercept)
+    noise = moment_deviation**2 + gram_deviation**2 * expected.explained / variances[0] / 2
+    excess = sum(noise / variance for variance in variances) / max(1, rows) ** 2
     return limited(excess, expected.explained)
 
 
