@@ -13,7 +13,7 @@ import zerodelta as zd
 from tasks.test_answer_queries import binary
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.tasks.answer_queries import answer_queries
-from zerodelta.tasks.marginal_domain import as_domain
+from zerodelta.tasks.marginal_domain import as_domain, as_workload
 from zerodelta.tasks.marginal_rounding import rounded_cells, whole_rows
 from zerodelta.tasks.marginal_rows import row_writer
 from zerodelta.tasks.synthesize import synthesize
@@ -39,7 +39,7 @@ def test_whole_rows_keep_the_tables(columns: int, size: int) -> None:
     weights = draw.dirichlet(np.full(1 << columns, 0.3))
     domain = as_domain(dict.fromkeys(range(columns), 2))
     pairs = list(itertools.combinations(range(columns), 2))
-    codes = whole_rows(weights, domain, pairs, size)
+    codes = whole_rows(weights, domain, as_workload(pairs, domain), size)
     assert codes.shape == (size, columns)
     cube = weights.reshape((2,) * columns)
     wanted = [cube.sum(axis=tuple(i for i in range(columns) if i not in pair)) for pair in pairs]
@@ -195,7 +195,7 @@ def test_rows_go_to_cells_that_rounding_left_empty() -> None:
     table = np.array([[20, 6], [20, 7], [20, 7], [13, 7]]) / 100
     weights = np.broadcast_to(table[None, :, :, None] / 8, (2, 4, 2, 4)).reshape(-1)
     domain = as_domain({0: 2, 1: 4, 2: 2, 3: 4})
-    rows = whole_rows(weights, domain, [(1, 2)], 50)
+    rows = whole_rows(weights, domain, as_workload([(1, 2)], domain), 50)
     counts = np.zeros((4, 2))
     np.add.at(counts, (rows[:, 1], rows[:, 2]), 1)
     assert len(rows) == 50

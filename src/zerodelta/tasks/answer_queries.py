@@ -57,8 +57,8 @@ def answer_queries(
         rows, space, wanted, epsilon=exact, unknown=unknown, method=method, bits=bits, whole=False
     )
     value = {
-        name: np.ascontiguousarray(table.transpose(order))
-        for name, order, table in zip(wanted.names, wanted.orders, found.tables, strict=True)
+        name: np.ascontiguousarray(found.table(table).transpose(order))
+        for name, order, table in zip(wanted.names, wanted.orders, wanted.tables, strict=True)
     }
     return Release(value=value, certificate=found.certificate, error=found.method.error)
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+import string
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, TypeAlias, final
@@ -17,40 +18,21 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.tasks.marginal_domain import Columns, Domain
+from zerodelta.tasks.marginal_domain import Columns
 
 __all__ = [
-    "Coefficients",
-    "Estimate",
     "Floats",
     "Span",
     "coefficients",
     "column_basis",
-    "every_coefficient",
+    "margin",
     "orthonormal",
     "parts_of",
     "spans",
-    "table_of",
 ]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
-Coefficients: TypeAlias = Mapping[Columns, Floats]
-"""For each set of columns U an array of shape (c_i - 1 for i in U), of orthonormal functions."""
-
-
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Estimate:
-    """Noisy coefficients, as fractions of n, and the variance of each."""
-
-    values: Coefficients
-    variances: Coefficients
-
-    @property
-    def dimension(self) -> int:
-        """The number of coefficients."""
-        return sum(part.size for part in self.values.values())
 
 
 @final
@@ -95,45 +77,19 @@ def column_basis(categories: int) -> Integers:
 
 
 def coefficients(table: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:
-    """Return the coefficients of the set of *all* columns of a table, exact for integers."""
-    return _transformed(table.reshape(shape), first=1)
-
-
-def every_coefficient(
-    table: npt.NDArray[Any], columns: Columns
-) -> Iterator[tuple[Columns, npt.NDArray[Any]]]:
-    """Yield the coefficients of every set of columns within a table but the empty one.
-
-    >>> for part, found in every_coefficient(np.array([[5, 1], [2, 2]]), (3, 8)):
-    ...     print(part, found.tolist())
-    (3,) [2]
-    (8,) [4]
-    (3, 8) [[4]]
-    """
-    full = _transformed(table, first=0)  # the function of ones adds up what a set leaves out
-    for part in parts_of(columns):
-        yield part, full[_within(part, columns)]
-
-
-def _transformed(values: npt.NDArray[Any], *, first: int) -> npt.NDArray[Any]:
-    """Apply the functions of each column, from the first of ones or from the second on.
+    """Return the coefficients of the set of *all* columns of a table, exact for integers.
 
     NumPy multiplies integers without BLAS and without floats.
+
+    >>> coefficients(np.array([5, 1, 2, 2]), (2, 2)).tolist()
+    [[4]]
     """
-    for axis, size in enumerate(values.shape):
-        functions, before, after = (
-            column_basis(size)[first:],
-            values.shape[:axis],
-            values.shape[axis + 1 :],
-        )
+    values = table.reshape(shape)
+    for axis, size in enumerate(shape):
+        functions, before, after = column_basis(size)[1:], values.shape[:axis], shape[axis + 1 :]
         blocks = values.reshape(math.prod(before), size, math.prod(after))
         values = (functions @ blocks).reshape(*before, len(functions), *after)
     return values
-
-
-def _within(part: Columns, columns: Columns) -> tuple[slice | int, ...]:
-    """Return where the coefficients of a part are among those of all columns."""
-    return tuple(slice(1, None) if column in part else 0 for column in columns)
 
 
 @cache
@@ -157,26 +113,22 @@ def spans(shape: tuple[int, ...]) -> Span:
     return Span(low=low, high=high, norms=norms)
 
 
+def margin(cells: Floats, axes: Sequence[int]) -> Floats:
+    """Return the sums over all axes but these, which come in this order.
+
+    >>> margin(np.arange(8.0).reshape(2, 2, 2), (2, 1))
+    array([[ 4.,  8.],
+           [ 6., 10.]])
+    """
+    names = string.ascii_letters
+    wanted = "".join(names[axis] for axis in axes)
+    return np.asarray(np.einsum(f"{names[: cells.ndim]}->{wanted}", cells))
+
+
 def parts_of(table: Columns) -> list[Columns]:
     """Return all sets of columns within a table but the empty one."""
     sizes = range(1, len(table) + 1)
     return [part for size in sizes for part in itertools.combinations(table, size)]
-
-
-def table_of(values: Coefficients, domain: Domain, columns: Columns) -> Floats:
-    """Return the table, adding up to 1, that has these coefficients.
-
-    With orthonormal b: p_S(a) = 1/N_S + Σ_{U⊆S} N_U/N_S Σ_u q_{U,u} Π b_u(a).
-    """
-    shape = domain.shape(columns)
-    full = np.zeros(shape)
-    cells = math.prod(shape)
-    full[(0,) * len(shape)] = 1 / math.sqrt(cells)
-    for part in parts_of(columns):
-        full[_within(part, columns)] = values[part] * math.sqrt(domain.cells_of(part) / cells)
-    for axis, size in enumerate(shape):
-        full = np.moveaxis(np.tensordot(full, orthonormal(size), axes=(axis, 0)), -1, axis)
-    return full
 
 
 @cache

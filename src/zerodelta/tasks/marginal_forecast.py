@@ -51,10 +51,9 @@ def rounds_error(
     share = rounds / len(workload.tables)
     noise = usual = dimension = 0.0
     for kind in kinds(domain, workload):
-        reads = share * len(kind.tables)  # how many of the chosen tables show it
+        reads = share * kind.around  # how many of the chosen tables show it
         known, weight = min(1.0, reads), kind.count * kind.importance
-        cells = sum(map(domain.cells_of, kind.tables)) / len(kind.tables)
-        each = variance * cells / kind.cells / max(1.0, reads)
+        each = variance * kind.table_cells / kind.cells / max(1.0, reads)
         noise += weight * known * kind.size * each
         usual += weight * (1 - known) * _CHOSEN * _usual_square(kind)
         dimension += known * kind.coefficients
@@ -91,10 +90,8 @@ def _fitted(
     cells = sum(map(domain.cells_of, workload.tables))
     error = math.sqrt(2 / math.pi * noise / cells)
     if domain.cells <= MOST_FITTED:
-        signs = math.fsum(
-            kind.count * kind.importance * kind.size / kind.cells
-            for kind in kinds(domain, workload)
-        )  # every coefficient of size 1
+        # every coefficient of size 1: those of a table, over its cells
+        signs = math.fsum(1 - 1 / domain.cells_of(table) for table in workload.tables)
         unit = math.sqrt(2 / math.pi * signs / cells)
         reach = _TYPICAL * unit * math.sqrt(2 * math.log(domain.cells) / max(1.0, dimension))
         error /= math.sqrt(1 + error / reach)

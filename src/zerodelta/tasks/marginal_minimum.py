@@ -14,7 +14,8 @@ from zerodelta.tasks.marginal_bases import Floats
 
 __all__ = ["minimum"]
 
-_MEMORY = 20
+_MEMORY, _MOST_REMEMBERED = 20, 1 << 26
+"""Pairs of vectors that the curvature is learnt from, and entries of all of them: 512 MB."""
 _DECREASE, _HALVINGS = 1e-4, 60
 
 
@@ -34,7 +35,8 @@ def minimum(
     """
     point = start
     value, slope = objective(point)
-    pairs: deque[tuple[Floats, Floats, float]] = deque(maxlen=_MEMORY)
+    memory = max(1, min(_MEMORY, _MOST_REMEMBERED // (2 * len(start))))
+    pairs: deque[tuple[Floats, Floats, float]] = deque(maxlen=memory)
     for _ in range(most):
         direction = _direction(slope, pairs)
         descent = float((direction * slope).sum())

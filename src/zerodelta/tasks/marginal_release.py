@@ -6,21 +6,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, final
-
-import numpy as np
 
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.issue import issue
-from zerodelta.tasks.marginal_bases import Floats
+from zerodelta.tasks.marginal_bases import Floats, margin
 from zerodelta.tasks.marginal_domain import MOST_CELLS, Columns, Domain, Workload
-from zerodelta.tasks.marginal_fit import Fit, answers, fit
+from zerodelta.tasks.marginal_fit import Fit, answer, fit
 from zerodelta.tasks.marginal_forecast import (
     MOST_FITTED,
     best_rounds,
@@ -48,7 +47,7 @@ _PUBLIC = ("the domain", "the workload", "the number of rows")
 class Published:
     """Everything here is private: a function of noisy answers and of public numbers."""
 
-    tables: list[Floats]
+    table: Callable[[Columns], Floats]
     weights: Floats | None
     certificate: Certificate
     method: Method
@@ -73,9 +72,11 @@ def publish(
         plan = sample_plan(domain, workload, epsilon, data.rows)
         assert plan is not None
         weights, release = sampled(plan, data, bits)
-        tables = [_summed(weights, domain, table) for table in workload.tables]
         return Published(
-            tables=tables, weights=weights, certificate=release.certificate, method=chosen
+            table=partial(margin, weights.reshape(domain.sizes)),
+            weights=weights,
+            certificate=release.certificate,
+            method=chosen,
         )
     if chosen.name == "mwem":
         rounds = Rounds(
@@ -84,7 +85,7 @@ def publish(
         certificate = _certificate(rounds.steps(), epsilon, bits)
         _, found = rounds.run(data, bits)
         return Published(
-            tables=[found.table(table) for table in workload.tables],
+            table=found.table,
             weights=found.weights,
             certificate=certificate,
             method=chosen,
@@ -95,9 +96,9 @@ def publish(
     estimate = strategy.measure(data, bits)
     fitted: Fit | None = None
     if domain.cells <= (MOST_CELLS if whole else MOST_FITTED):
-        fitted = fit(domain, estimate)
+        fitted = fit(estimate)
     return Published(
-        tables=answers(domain, workload.tables, estimate, fitted),
+        table=partial(answer, estimate=estimate, fitted=fitted),
         weights=None if fitted is None else fitted.weights,
         certificate=certificate,
         method=chosen,
@@ -204,8 +205,3 @@ def _applicable(method: Method, domain: Domain) -> Method:
 
 def _certificate(steps: tuple[Any, ...], epsilon: Fraction, bits: BitSource) -> Certificate:
     return issue(claim=PureDP(epsilon), steps=steps, bits=bits, public=_PUBLIC)
-
-
-def _summed(weights: Floats, domain: Domain, table: Columns) -> Floats:
-    others = tuple(i for i in range(len(domain.sizes)) if i not in table)
-    return np.asarray(weights.reshape(domain.sizes).sum(axis=others))

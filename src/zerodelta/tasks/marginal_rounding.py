@@ -10,8 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from zerodelta.tasks.marginal_bases import Floats, column_basis, parts_of
-from zerodelta.tasks.marginal_domain import Columns, Domain
+from zerodelta.tasks.marginal_bases import Floats, column_basis
+from zerodelta.tasks.marginal_domain import Columns, Domain, Workload
+from zerodelta.tasks.marginal_estimate import column_axes
+from zerodelta.tasks.marginal_kinds import kinds
 from zerodelta.tasks.marginal_rows import Integers
 
 __all__ = ["rounded_cells", "whole_rows"]
@@ -19,19 +21,20 @@ __all__ = ["rounded_cells", "whole_rows"]
 _MOST_SWAPS = 400
 _MOST_FEATURES = 1 << 25
 """Entries of the table of features that swaps look at: 128 MB."""
+_MOST_WIDTH = 1 << 16
+"""Features of a row; for more it would take longer to list them than to fit the tables."""
 
 
-def whole_rows(weights: Floats, domain: Domain, tables: Sequence[Columns], size: int) -> Integers:
+def whole_rows(weights: Floats, domain: Domain, workload: Workload, size: int) -> Integers:
     """Return `size` rows as codes whose tables are those of the distribution, almost exactly."""
     counts = rounded_cells(weights, size)
-    parts = sorted({part for table in tables for part in parts_of(table)})
-    width = sum(math.prod(size - 1 for size in domain.shape(part)) for part in parts)
+    width = sum(kind.coefficients for kind in kinds(domain, workload))
     used = np.flatnonzero((weights > 0) | (counts > 0))
     if width * len(used) > _MOST_FEATURES:
         used = np.flatnonzero(counts)
     times = counts[used]
-    if width * len(used) <= _MOST_FEATURES:
-        times = _repaired(weights, domain, parts, used, times)
+    if width <= _MOST_WIDTH and width * len(used) <= _MOST_FEATURES:
+        times = _repaired(weights, domain, workload.closure, used, times)
     cells = np.repeat(used, times)
     codes = np.unravel_index(cells, domain.sizes)
     return np.stack(codes, axis=1).astype(np.int64)
@@ -70,7 +73,8 @@ def _repaired(
 ) -> Integers:
     """Move rows between these cells, one at a time, while their tables come closer."""
     features = _features(domain, parts, cells)
-    wanted = np.concatenate([_coefficients(weights, domain, part) for part in parts])
+    normed = weights * (math.sqrt(domain.cells) / float(weights.sum()))
+    wanted = column_axes(domain).transform_of(parts).read(normed)
     gap = wanted * int(times.sum()) - features.T @ times.astype(np.float32)
     lengths = (features**2).sum(axis=1)
     times = times.copy()
@@ -100,15 +104,6 @@ def _features(
             block = (block[:, :, None] * values[:, None, :]).reshape(len(cells), -1)
         blocks.append(block.astype(np.float32))
     return np.concatenate(blocks, axis=1)
-
-
-def _coefficients(weights: Floats, domain: Domain, part: Columns) -> Floats:
-    others = tuple(i for i in range(len(domain.sizes)) if i not in part)
-    table = weights.reshape(domain.sizes).sum(axis=others) / float(weights.sum())
-    for axis, column in enumerate(part):
-        functions = _unit(domain.sizes[column])[1:]
-        table = np.moveaxis(np.tensordot(table, functions, axes=(axis, 1)), -1, axis)
-    return np.asarray(table.reshape(-1))
 
 
 def _unit(categories: int) -> Floats:

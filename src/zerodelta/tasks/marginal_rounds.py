@@ -18,11 +18,11 @@ from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.privacy.step import Step
-from zerodelta.tasks.marginal_bases import Estimate, Floats
+from zerodelta.tasks.marginal_bases import Floats, margin
 from zerodelta.tasks.marginal_domain import Columns, Domain, Workload
+from zerodelta.tasks.marginal_estimate import Estimate, table_estimate
 from zerodelta.tasks.marginal_fit import Fit, fit
 from zerodelta.tasks.marginal_rows import CodedRows, Integers
-from zerodelta.tasks.marginal_strategies import table_estimate
 
 __all__ = ["Rounds"]
 
@@ -78,17 +78,12 @@ class Rounds:
             noisy[chosen] = cells.reshape(self._domain.shape(chosen))
             estimate = table_estimate(self._domain, noisy, dict.fromkeys(noisy, variance), rows)
             last = turn + 1 == self.rounds
-            found = (
-                fit(self._domain, estimate)
-                if last
-                else fit(self._domain, estimate, penalties=(100.0,))
-            )
+            found = fit(estimate) if last else fit(estimate, penalties=(100.0,))
             weights = found.weights.reshape(self._domain.sizes)
         return estimate, found
 
     def _score(self, weights: Floats, table: Columns, counts: Integers, rows: int) -> int:
         """Return Σ|round(n p) - counts| less the noise a measurement would bring; moves by 2."""
-        others = tuple(i for i in range(len(self._domain.sizes)) if i not in table)
-        expected = np.rint(weights.sum(axis=others) * rows).astype(np.int64)
+        expected = np.rint(margin(weights, table) * rows).astype(np.int64)
         noise = round(float(self.noise.scale) * counts.size)
         return int(np.abs(expected - counts).sum()) - noise

@@ -7,10 +7,12 @@ no other box is smaller; and a coefficient is measured once, where tables repeat
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from typing import TypeAlias, final
 
 import numpy as np
@@ -20,14 +22,9 @@ from zerodelta.mechanisms.counts import CountNoise
 from zerodelta.mechanisms.k_norm import KNorm
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.privacy.step import Step
-from zerodelta.tasks.marginal_bases import (
-    Estimate,
-    Floats,
-    coefficients,
-    every_coefficient,
-    spans,
-)
+from zerodelta.tasks.marginal_bases import Floats, coefficients, spans
 from zerodelta.tasks.marginal_domain import Columns, Domain, Workload
+from zerodelta.tasks.marginal_estimate import Estimate, column_axes, table_estimate
 from zerodelta.tasks.marginal_kinds import Kind, kinds
 from zerodelta.tasks.marginal_rows import CodedRows, Integers
 
@@ -37,7 +34,6 @@ __all__ = [
     "Strategy",
     "TableStrategy",
     "box_strategy",
-    "table_estimate",
     "table_strategy",
     "total_variance",
 ]
@@ -91,12 +87,15 @@ class BoxStrategy:
 
     def variances(self, rows: int) -> dict[Columns, Floats]:
         """Return the variances of one measured set of columns of each kind."""
-        return {
-            kind.example: group.variance(self.domain.shape(kind.example), rows)
-            for kind in kinds(self.domain, self.workload)
-            for group in self.groups
-            if kind.order in group.orders
-        }
+        found, by_shape = {}, {}
+        for kind in kinds(self.domain, self.workload):
+            shape = self.domain.shape(kind.example)
+            for group in self.groups:
+                if kind.order in group.orders:
+                    if shape not in by_shape:
+                        by_shape[shape] = group.variance(shape, rows)
+                    found[kind.example] = by_shape[shape]
+        return found
 
     def measure(self, data: CodedRows, bits: BitSource) -> Estimate:
         """Return noisy coefficients: exact integer sums, noise, then post-processing in floats."""
@@ -117,7 +116,7 @@ class BoxStrategy:
                 inside = np.clip(average, span.low.astype(float), span.high.astype(float))
                 values[part] = inside / span.norms
                 variances[part] = group.variance(shape, data.rows)
-        return Estimate(values=values, variances=variances)
+        return Estimate(axes=column_axes(self.domain), values=values, variances=variances)
 
     def totals(self, data: CodedRows, group: BoxGroup, part: Columns) -> Integers:
         """Return the exact stretched coefficients of the rows."""
@@ -151,16 +150,19 @@ class TableStrategy:
 
     def variances(self, rows: int) -> dict[Columns, Floats]:
         """Return the variances of one set of columns of each kind, as fractions of n."""
-        measured = dict(zip(self.tables, self.cell_variances(), strict=True))
-        found = {}
+        found, precisions = (
+            {},
+            {
+                table: 1 / (variance * self.domain.cells_of(table))
+                for table, variance in zip(self.tables, self.cell_variances(), strict=True)
+            },
+        )
         for kind in kinds(self.domain, self.workload):
-            weight = math.fsum(
-                kind.cells / (measured[table] * self.domain.cells_of(table))
-                for table in kind.tables
-                if table in measured
+            weight = kind.cells * math.fsum(
+                number * precisions.get(table, 0.0) for table, number in kind.tables
             )
             sizes = tuple(categories - 1 for categories in self.domain.shape(kind.example))
-            found[kind.example] = np.full(sizes, 1 / weight / rows**2)
+            found[kind.example] = np.broadcast_to(1 / weight / rows**2, sizes)
         return found
 
     def measure(self, data: CodedRows, bits: BitSource) -> Estimate:
@@ -188,31 +190,6 @@ class TableStrategy:
 
 
 Strategy: TypeAlias = BoxStrategy | TableStrategy
-
-
-def table_estimate(
-    domain: Domain, noisy: Mapping[Columns, Floats], variances: Mapping[Columns, float], rows: int
-) -> Estimate:
-    """Return the best linear estimate of every coefficient within noisy tables.
-
-    An orthonormal coefficient of U read off the table of S has variance v_S · N_S/N_U; readings of
-    different tables are independent, so they are weighed by 1/variance.
-    """
-    totals: dict[Columns, Floats] = {}
-    weights: dict[Columns, float] = {}
-    for table, cells in noisy.items():
-        for part, total in every_coefficient(cells, table):
-            weight = domain.cells_of(part) / (variances[table] * domain.cells_of(table))
-            found = total / spans(domain.shape(part)).norms / rows
-            totals[part] = totals.get(part, 0.0) + weight * found
-            weights[part] = weights.get(part, 0.0) + weight
-    return Estimate(
-        values={part: total / weights[part] for part, total in totals.items()},
-        variances={
-            part: np.full(total.shape, 1 / weights[part] / rows**2)
-            for part, total in totals.items()
-        },
-    )
 
 
 def box_strategy(
@@ -278,27 +255,42 @@ def total_variance(
 
 def _best_groups(domain: Domain, closure: Sequence[Kind]) -> list[list[Kind]]:
     """Return neighbouring orders together or apart, so that the roots of their costs are least."""
-    orders = sorted({kind.order for kind in closure})
+    by_order = [list(some) for _, some in itertools.groupby(closure, key=lambda kind: kind.order)]
+    costs = [_costs(domain, some) for some in by_order]
     best: list[tuple[float, list[list[Kind]]]] = [(0.0, [])]  # of the first orders
-    for end in range(1, len(orders) + 1):
-        splits = []
-        for start in range(end):
-            group = [kind for kind in closure if kind.order in orders[start:end]]
-            least, groups = best[start]
-            splits.append((least + _root_cost(domain, group), [*groups, group]))
-        best.append(min(splits, key=lambda split: split[0]))
+    for end in range(1, len(costs) + 1):
+        splits = [best[start][0] + _root(costs[start:end]) for start in range(end)]
+        start = splits.index(min(splits))
+        group = list(itertools.chain(*by_order[start:end]))
+        best.append((splits[start], [*best[start][1], group]))
     return best[-1][1]
 
 
 def _root_cost(domain: Domain, group: Sequence[Kind]) -> float:
     """Return the cube root of the total variance that this group would cause with ε = 1."""
-    dimension = sum(kind.coefficients for kind in group)
+    return _root([_costs(domain, group)])
+
+
+def _root(costs: Sequence[tuple[int, float]]) -> float:
+    dimension, total = (sum(column) for column in zip(*costs, strict=True))
+    return float((total * (dimension + 1) * (dimension + 2) / 3) ** (1 / 3))
+
+
+def _costs(domain: Domain, group: Sequence[Kind]) -> tuple[int, float]:
+    """Return the number of coefficients, and the sum of their squared ranges by importance."""
     total = 0.0
     for kind in group:
-        span = spans(domain.shape(kind.example))
-        unit = span.width.astype(np.float64) / span.norms
-        total += kind.count * kind.importance * float((unit**2).sum())
-    return float((total * (dimension + 1) * (dimension + 2) / 3) ** (1 / 3))
+        _, squares = _ranges(domain.shape(kind.example))
+        total += kind.count * kind.importance * squares
+    return sum(kind.coefficients for kind in group), total
+
+
+@cache
+def _ranges(shape: tuple[int, ...]) -> tuple[frozenset[int], float]:
+    """Return the different ranges of coefficients, and the sum of squares of normed ones."""
+    span = spans(shape)
+    unit = span.width.astype(np.float64) / span.norms
+    return frozenset(map(int, span.width.reshape(-1))), float((unit**2).sum())
 
 
 def _shares(weights: Sequence[float]) -> list[Fraction]:
@@ -310,8 +302,7 @@ def _shares(weights: Sequence[float]) -> list[Fraction]:
 
 
 def _box_group(domain: Domain, group: Sequence[Kind], epsilon: Fraction) -> BoxGroup:
-    widths = [spans(domain.shape(kind.example)).width for kind in group]
-    distinct = sorted({int(width) for some in widths for width in some.reshape(-1)})
+    distinct = sorted(_all_ranges(domain, group))
     target = distinct[0] if len(distinct) == 1 else max(_STEPS, distinct[-1])
     noise = KNorm.for_epsilon(
         epsilon=epsilon,
@@ -325,8 +316,12 @@ def _box_group(domain: Domain, group: Sequence[Kind], epsilon: Fraction) -> BoxG
 
 def _fits(domain: Domain, closure: Sequence[Kind], rows: int) -> bool:
     """Tell whether every exact total fits into 64 bits; by public numbers."""
-    widths = [int(spans(domain.shape(kind.example)).width.max()) for kind in closure]
-    return max(_STEPS, *widths) * rows < _MOST_TOTAL
+    return max(_STEPS, *_all_ranges(domain, closure)) * rows < _MOST_TOTAL
+
+
+def _all_ranges(domain: Domain, group: Sequence[Kind]) -> set[int]:
+    shapes = {domain.shape(kind.example) for kind in group}
+    return set().union(*(_ranges(shape)[0] for shape in shapes))
 
 
 def _joint_variance(noise: CountNoise) -> float:

@@ -65,7 +65,7 @@ def synthesize(
     assert found.weights is not None
     if count is None:
         count = rows.rows if isinstance(rows, Source) else len(rows)
-    codes = whole_rows(found.weights, space, wanted.tables, count)
+    codes = whole_rows(found.weights, space, wanted, count)
     error = found.method.error + whole_rows_error(space, wanted, count)
     return Release(value=write(codes), certificate=found.certificate, error=error)
 
