@@ -12,7 +12,7 @@ import math
 import string
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -21,6 +21,7 @@ import numpy.typing as npt
 from zerodelta.tasks.marginal_domain import Columns
 
 __all__ = [
+    "MOST_CATEGORIES",
     "Floats",
     "Span",
     "coefficients",
@@ -33,6 +34,9 @@ __all__ = [
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[np.int64]
+
+MOST_CATEGORIES = 1 << 11
+"""Of columns whose functions are written out: a matrix of 32 MB."""
 
 
 @final
@@ -54,7 +58,7 @@ class Span:
         return np.asarray(self.high - self.low)
 
 
-@cache
+@lru_cache(maxsize=32)
 def column_basis(categories: int) -> Integers:
     """Return a square integer matrix with orthogonal rows, the first of ones.
 
@@ -92,7 +96,7 @@ def coefficients(table: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray
     return values
 
 
-@cache
+@lru_cache(maxsize=1024)
 def spans(shape: tuple[int, ...]) -> Span:
     """Return the range and the norm of every coefficient of columns of these sizes.
 
@@ -131,7 +135,7 @@ def parts_of(table: Columns) -> list[Columns]:
     return [part for size in sizes for part in itertools.combinations(table, size)]
 
 
-@cache
+@lru_cache(maxsize=32)
 def orthonormal(categories: int) -> Floats:
     """Return the basis of a column with rows of length 1."""
     basis = column_basis(categories).astype(np.float64)

@@ -83,9 +83,9 @@ def publish(
             domain, workload, epsilon, best_rounds(domain, workload, epsilon, data.rows)
         )
         certificate = _certificate(rounds.steps(), epsilon, bits)
-        _, found = rounds.run(data, bits)
+        estimate, found = rounds.run(data, bits)
         return Published(
-            table=found.table,
+            table=partial(answer, estimate=estimate, fitted=found),
             weights=found.weights,
             certificate=certificate,
             method=chosen,

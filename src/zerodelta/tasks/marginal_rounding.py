@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from zerodelta.tasks.marginal_bases import Floats, column_basis
+from zerodelta.tasks.marginal_bases import MOST_CATEGORIES, Floats, column_basis
 from zerodelta.tasks.marginal_domain import Columns, Domain, Workload
 from zerodelta.tasks.marginal_estimate import column_axes
 from zerodelta.tasks.marginal_kinds import kinds
@@ -33,7 +33,8 @@ def whole_rows(weights: Floats, domain: Domain, workload: Workload, size: int) -
     if width * len(used) > _MOST_FEATURES:
         used = np.flatnonzero(counts)
     times = counts[used]
-    if width <= _MOST_WIDTH and width * len(used) <= _MOST_FEATURES:
+    few = width <= _MOST_WIDTH and max(domain.sizes) <= MOST_CATEGORIES
+    if few and width * len(used) <= _MOST_FEATURES:
         times = _repaired(weights, domain, workload.closure, used, times)
     cells = np.repeat(used, times)
     codes = np.unravel_index(cells, domain.sizes)

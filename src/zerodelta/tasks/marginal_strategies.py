@@ -22,7 +22,7 @@ from zerodelta.mechanisms.counts import CountNoise
 from zerodelta.mechanisms.k_norm import KNorm
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.privacy.step import Step
-from zerodelta.tasks.marginal_bases import Floats, coefficients, spans
+from zerodelta.tasks.marginal_bases import MOST_CATEGORIES, Floats, coefficients, spans
 from zerodelta.tasks.marginal_domain import Columns, Domain, Workload
 from zerodelta.tasks.marginal_estimate import Estimate, column_axes, table_estimate
 from zerodelta.tasks.marginal_kinds import Kind, kinds
@@ -199,6 +199,9 @@ def box_strategy(
 
     With `order`, only coefficients of so many columns are measured.
     """
+    columns = tuple(set(itertools.chain(*workload.tables)))
+    if max(domain.shape(columns)) > MOST_CATEGORIES:
+        return None
     closure = [kind for kind in kinds(domain, workload) if order is None or kind.order <= order]
     size = sum(kind.coefficients for kind in closure)
     if size > _MOST_COEFFICIENTS or not _fits(domain, closure, rows):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 
 from tasks.regression.test_certified_gradient import LOSSES, loss_of, rows_of
 from zerodelta.exact.bits import ReplayBits
@@ -197,3 +199,36 @@ def test_separable_rows_do_not_need_the_slow_ways(
         rows, rows[:, 0] > 0, epsilon=10, data_norm=1, classes=range(classes), bits=ReplayBits("s")
     )
     assert release.value.decision(rows).shape[0] == 40_000
+
+
+@pytest.mark.parametrize("epsilon", [10**3, 10**6])
+@pytest.mark.parametrize("fit", [fit_logistic, fit_multinomial])
+def test_columns_that_say_the_same_need_no_slow_way(
+    fit: Any, epsilon: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The penalty, a thousandth or less, is all that bends the loss along their differences."""
+
+    def slow(*_: Any) -> Any:
+        raise AssertionError("neither accelerated steps nor Arb are needed here")
+
+    monkeypatch.setattr(minimum, "accelerated", slow)
+    monkeypatch.setattr(minimum, "finish", slow)
+    rng = np.random.default_rng(0)
+    two = rng.uniform(-0.5, 0.5, size=(20_000, 2))
+    rows = np.column_stack([two, two @ [0.37, 0.61], two @ [0.11, -0.7]])
+    labels = (rows[:, 0] + rows[:, 3] + rng.normal(size=len(rows)) / 20 > 0).astype(int)
+    release = fit(rows, labels, epsilon=epsilon, data_norm=1, classes=[0, 1])
+    assert np.isfinite(release.value.coefficients).all()
+
+
+def test_fits_at_once_leave_the_threads_as_they_were() -> None:
+    before = [library["num_threads"] for library in threadpool_info()]
+    rows = np.random.default_rng(0).uniform(-0.5, 0.5, size=(3000, 2))
+
+    def fit(_: int) -> Any:
+        return fit_logistic(rows, rows[:, 0] > 0, epsilon=1, data_norm=1, classes=[False, True])
+
+    with ThreadPoolExecutor(3) as several:
+        found = list(several.map(fit, range(9)))
+    assert len(found) == 9
+    assert [library["num_threads"] for library in threadpool_info()] == before

@@ -5,8 +5,10 @@ On a busy machine that waiting took several times as long as the fit.
 
 from __future__ import annotations
 
-import functools
-from contextlib import AbstractContextManager
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import numpy  # noqa: F401, what it loads is limited
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
@@ -14,11 +16,12 @@ from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 __all__ = ["one_thread"]
 
 
-def one_thread() -> AbstractContextManager[object]:
-    """Return a context in which NumPy's BLAS uses one thread; what was set before comes back.
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let NumPy's BLAS use one thread; after the last of several fits at once, as many as before.
 
     >>> def threads():
-    ...     return {library["num_threads"] for library in _libraries().info()}
+    ...     return {library["num_threads"] for library in _BLAS.libraries.info()}
     >>> before = threads()
     >>> with one_thread():
     ...     threads()
@@ -26,11 +29,33 @@ def one_thread() -> AbstractContextManager[object]:
     >>> threads() == before
     True
     """
-    limited: AbstractContextManager[object] = _libraries().limit(limits=1)
-    return limited
+    _BLAS.enter()
+    try:
+        yield
+    finally:
+        _BLAS.leave()
 
 
-@functools.cache
-def _libraries() -> ThreadpoolController:
-    """Return NumPy's BLAS and what else was loaded by now; to look for it takes milliseconds."""
-    return ThreadpoolController()
+class _Limited:
+    """How many fits there are now, and what undoes the limit that the first of them set."""
+
+    def __init__(self) -> None:
+        self.libraries = ThreadpoolController().select(user_api="blas")
+        self._lock = threading.Lock()
+        self._fits = 0
+        self._limit: Any = None
+
+    def enter(self) -> None:
+        with self._lock:
+            if self._fits == 0:
+                self._limit = self.libraries.limit(limits=1)
+            self._fits += 1
+
+    def leave(self) -> None:
+        with self._lock:
+            self._fits -= 1
+            if self._fits == 0:
+                self._limit.restore_original_limits()
+
+
+_BLAS = _Limited()
