@@ -42,7 +42,8 @@ def answer_queries(
     A value outside the domain counts as `unknown` in columns that have this category; elsewhere
     it counts nowhere, so that its row is spread evenly over the cells ("purified": the first cell).
     **Error**: the expected absolute error of a frequency, averaged over all cells: what is known
-    without the rows; on data close to a few cells it is smaller. For "purified" it is a bound.
+    without the rows; on data close to a few cells it is smaller, with many values outside the
+    domain larger. For "purified" it is a bound.
 
     >>> people = np.array([["f", "yes"], ["m", "no"], ["m", "yes"], ["f", "no"]] * 5000)
     >>> release = answer_queries(people, domain={0: ["f", "m"], 1: ["no", "yes"]}, epsilon=1)

@@ -150,13 +150,11 @@ class TableStrategy:
 
     def variances(self, rows: int) -> dict[Columns, Floats]:
         """Return the variances of one set of columns of each kind, as fractions of n."""
-        found, precisions = (
-            {},
-            {
-                table: 1 / (variance * self.domain.cells_of(table))
-                for table, variance in zip(self.tables, self.cell_variances(), strict=True)
-            },
-        )
+        precisions = {
+            table: 1 / (variance * self.domain.cells_of(table))
+            for table, variance in zip(self.tables, self.cell_variances(), strict=True)
+        }
+        found = {}
         for kind in kinds(self.domain, self.workload):
             weight = kind.cells * math.fsum(
                 number * precisions.get(table, 0.0) for table, number in kind.tables
