@@ -125,6 +125,8 @@ def _stability_error(epsilon: Any, rows: int, size: int) -> float:
     threshold, worst = free_mode_threshold(points=size, epsilon=epsilon), 0.0
     for gap in sorted({*range(min(rows, 64) + 1), *np.geomspace(1, max(rows, 1), 64).astype(int)}):
         failed = failed_test(int(gap), threshold=threshold, epsilon=epsilon)
+        if failed * rows <= worst:  # nothing costs more than all rows, and later gaps fail less
+            break
         lost = gap / size + (1 - 2 / size) * (rows + gap) / 2
         worst = max(worst, failed * lost)
     return float(worst)
