@@ -31,7 +31,7 @@ def answer_queries(
 
     **Releases**: a dictionary from each tuple of columns to an array with one axis per column, in
     the order of the domain's categories. Up to 2^20 cells in the whole domain all tables belong to
-    one fitted distribution; beyond, each is a distribution by itself. `method`: "k-norm"
+    one fitted distribution if there is one near; else each is one by itself. `method`: "k-norm"
     (orthogonal coefficients of the tables), "counts" and "laplace" (all cells of all tables),
     "mwem" (a few tables, chosen and measured in rounds), "purified" (hidden rounds, then mixing).
     **Neighbors**: replace-one (n is public).

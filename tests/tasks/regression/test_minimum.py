@@ -201,10 +201,26 @@ def test_separable_rows_do_not_need_the_slow_ways(
     assert release.value.decision(rows).shape[0] == 40_000
 
 
-@pytest.mark.parametrize("epsilon", [10**3, 10**6])
+def _mixed(rng: np.random.Generator, n: int) -> Any:
+    two = rng.uniform(-0.5, 0.5, size=(n, 2))
+    return np.column_stack([two, two @ [0.37, 0.61], two @ [0.11, -0.7]])
+
+
+def _categories(rng: np.random.Generator, n: int) -> Any:
+    """Sums of equal rows round the same way."""
+    one = np.eye(4)[rng.integers(4, size=n)]
+    return np.column_stack([one, one.sum(axis=1)]) * 0.37
+
+
+def _equal(_: np.random.Generator, n: int) -> Any:
+    return np.full((n, 3), 0.37)
+
+
+@pytest.mark.parametrize("epsilon", [10, 200, 10**3, 10**6])
+@pytest.mark.parametrize("rows_like", [_mixed, _categories, _equal])
 @pytest.mark.parametrize("fit", [fit_logistic, fit_multinomial])
 def test_columns_that_say_the_same_need_no_slow_way(
-    fit: Any, epsilon: int, monkeypatch: pytest.MonkeyPatch
+    fit: Any, rows_like: Any, epsilon: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The penalty, a thousandth or less, is all that bends the loss along their differences."""
 
@@ -214,9 +230,8 @@ def test_columns_that_say_the_same_need_no_slow_way(
     monkeypatch.setattr(minimum, "accelerated", slow)
     monkeypatch.setattr(minimum, "finish", slow)
     rng = np.random.default_rng(0)
-    two = rng.uniform(-0.5, 0.5, size=(20_000, 2))
-    rows = np.column_stack([two, two @ [0.37, 0.61], two @ [0.11, -0.7]])
-    labels = (rows[:, 0] + rows[:, 3] + rng.normal(size=len(rows)) / 20 > 0).astype(int)
+    rows = rows_like(rng, 20_000)
+    labels = (rows[:, 0] + rng.normal(size=len(rows)) / 3 > 0.1).astype(int)
     release = fit(rows, labels, epsilon=epsilon, data_norm=1, classes=[0, 1])
     assert np.isfinite(release.value.coefficients).all()
 

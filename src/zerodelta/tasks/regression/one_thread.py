@@ -5,6 +5,7 @@ On a busy machine that waiting took several times as long as the fit.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -57,5 +58,11 @@ class _Limited:
             if self._fits == 0:
                 self._limit.restore_original_limits()
 
+    def forget(self) -> None:
+        """Begin anew, in a process that was forked while other threads were fitting."""
+        self._lock, self._fits = threading.Lock(), 0
+
 
 _BLAS = _Limited()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_BLAS.forget)
