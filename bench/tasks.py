@@ -408,7 +408,8 @@ def numerical_cost(plan: RegressionPlan, n: int, d: int) -> float:
     """Return what the numerical part of the proof adds to the excess risk, by formula.
 
     Noise of the objective for a little less than ε, and the noise of the output beside what that
-    of the objective moves the minimum by. A part in a thousand is not measurable.
+    of the objective moves the minimum by, along all directions. A part in a thousand is not
+    measurable.
     """
     expected, curvature, given = LOG_ODDS, LOG_ODDS.curvature, {"strength": plan.strength}
     if plan.base.theorem == "C9-huber":
@@ -416,9 +417,10 @@ def numerical_cost(plan: RegressionPlan, n: int, d: int) -> float:
         whole = huber_noise_epsilon(epsilon=plan.epsilon, **given)
     else:
         whole = logistic_noise_epsilon(epsilon=plan.epsilon, roundness=plan.roundness, **given)
-    curved = n * curvature * expected.spread / (d + 1) + float(plan.strength)
-    moved = float(plan.channel.scale) * curved / math.sqrt(plan.noise_scale_squared)
-    return float(whole / Fraction(plan.base.numbers["noise_epsilon"])) ** 2 - 1 + moved**2
+    bends = [curvature * variance for variance in expected.variances(d + 1, intercept=True)]
+    moved = sum(bend / (n * bend + float(plan.strength)) ** 2 for bend in bends)
+    output = float(plan.channel.scale) ** 2 / plan.noise_scale_squared * sum(bends) / moved
+    return float(whole / Fraction(plan.base.numbers["noise_epsilon"])) ** 2 - 1 + output
 
 
 def proof() -> Table:
