@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 import zerodelta as zd
 from zerodelta.cli import app
+from zerodelta.cli.verify import MEANING
 
 SAMPLERS = ("noise", "lazy", "k_norm", "argmax", "integers", "bits")
 
@@ -41,14 +42,14 @@ def test_a_proven_certificate_prints_its_summary_and_exits_with_0(
 ) -> None:
     code, output = run(good)
     assert code == 0
-    assert output == f"{good}: {certificate.summary}\n"
+    assert output == f"{good}: {certificate.summary}\n{MEANING}\n"
     assert "0.75" in output
 
 
 def test_explain_prints_every_step_as_it_is(good: Path, certificate: zd.Certificate) -> None:
     code, output = run(good, "--explain")
     assert code == 0
-    assert output == f"{good}: {certificate.explain()}\n"
+    assert output == f"{good}: {certificate.explain()}\n{MEANING}\n"
     assert "[asserted]" in output  # square brackets are not taken for markup
     assert "theorem B1" in output
 
@@ -60,7 +61,7 @@ def test_a_release_file_with_a_certificate_inside_is_accepted(
     path = tmp_path / "release.json"
     text = certificate.to_json()
     path.write_text(json.dumps({"value": 3, "certificate": text if as_text else json.loads(text)}))
-    assert run(path) == (0, f"{path}: {certificate.summary}\n")
+    assert run(path) == (0, f"{path}: {certificate.summary}\n{MEANING}\n")
 
 
 def test_a_forged_certificate_exits_with_1_and_says_why(

@@ -3,7 +3,7 @@
 >>> import zerodelta as zd
 >>> release = zd.purify(3, space=zd.Finite(16), claim=zd.GaussianDP("0.2"), epsilon=1)
 >>> zd.verify(release.certificate)
-True
+PureDP(epsilon=1, bounded_range=0, neighbors=replace)
 """
 
 from __future__ import annotations

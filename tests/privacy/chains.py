@@ -166,7 +166,12 @@ MECHANISMS: dict[str, Chain] = {
     "R-laplace": proven(
         *[Step(theorem="R-laplace", numbers={"sensitivity": 2, "scale": 900, "count": 300})] * 2
     ),
-    "K-norm": proven(Step(theorem="K-norm", numbers={"sensitivity": 3, "scale": "7/2"})),
+    "K-norm": proven(
+        Step(
+            theorem="K-norm",
+            numbers={"norm": 2, "quantum": "1/1024", "sensitivity": 3, "scale": "7/2"},
+        )
+    ),
     "EM": proven(
         Step(
             theorem="EM",

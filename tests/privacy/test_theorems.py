@@ -90,7 +90,7 @@ def _uniform(draw: random.Random) -> Pair:
 
 def _prior(draw: random.Random) -> Pair:
     q = weight_of(draw)
-    return prior_mass(q), -mp.log(real(q))
+    return prior_mass(q, size=1), -mp.log(real(q))
 
 
 def _grid(draw: random.Random) -> Pair:
@@ -348,7 +348,7 @@ GOOD: dict[Callable[..., Any], dict[str, Any]] = {
     largest_log_delta: {"epsilon": 1, "weight": CENT, "log_mass": 1.0},
     smallest_weight: {"epsilon": 1, "log_delta": -9.0, "log_mass": 1.0},
     uniform_mass: {"size": 4},
-    prior_mass: {"smallest_probability": CENT},
+    prior_mass: {"smallest_probability": CENT, "size": 2},
     grid_mass: {"cells": 4, "dimension": 2},
     gaussian_net_mass: {"dimension": 2, "bound": 5, "variance": 3},
     laplace_net_mass: {"dimension": 2, "bound": 5, "scale": 3},
@@ -397,7 +397,9 @@ def test_malformed_numbers_are_refused_by_name(
         lambda: as_weight(1),
         lambda: kernel_mass(dimension=2, diameter=2, scale="1.01"),
         lambda: window_mass(cells=3, window=4, dimension=1),
-        lambda: prior_mass(0),
+        lambda: prior_mass(0, size=1),
+        lambda: prior_mass("3/2", size=1),
+        lambda: prior_mass("0.51", size=2),
         lambda: uniform_mass(0),
         lambda: product_laplace_radius(dimension=2, norm=0.5, log_radius=0.0),
         lambda: numerical_error_epsilon(error=1, scale=0),

@@ -36,15 +36,21 @@ def verify(
     files: Annotated[list[Path], typer.Argument(help="Certificates, or releases, as JSON.")],
     explain: Annotated[bool, typer.Option("--explain", help="Print every step.")] = False,
 ) -> None:
-    """Re-derive the claim of each certificate; exit with 1 if one does not prove what it says."""
-    from zerodelta.cli.verify import report  # here, so that other commands start faster
+    """Re-derive the claim of each certificate; exit with 1 if one does not prove what it says.
 
-    proven = True
+    The steps prove the claim: that is what is checked. Not that they were run; nobody has signed
+    them.
+    """
+    from zerodelta.cli.verify import MEANING, report  # here, so that other commands start faster
+
+    verdicts = []
     for path in files:
         good, text = report(path, explain=explain)
         _print(f"{path}: {text}" if good else f"{path}: NOT VERIFIED: {text}", to_errors=not good)
-        proven = proven and good
-    if not proven:
+        verdicts.append(good)
+    if any(verdicts):
+        _print(MEANING, to_errors=False)
+    if not all(verdicts):
         raise typer.Exit(1)
 
 

@@ -8,9 +8,15 @@ from typing import Any
 
 from zerodelta.errors import CertificateError
 from zerodelta.privacy.certificate import Certificate
+from zerodelta.privacy.json_text import LARGEST_TEXT, read_json
 from zerodelta.privacy.verify import verify
 
-__all__ = ["report"]
+__all__ = ["MEANING", "report"]
+
+MEANING = (
+    "Verified means: the steps prove the claim. It does not mean that these steps were run, and "
+    "nobody has signed them."
+)
 
 
 def report(path: Path, *, explain: bool) -> tuple[bool, str]:
@@ -26,8 +32,12 @@ def report(path: Path, *, explain: bool) -> tuple[bool, str]:
 def _certificate_text(path: Path) -> str:
     """Return the certificate in a file: all of it, or what it keeps under "certificate"."""
     try:
-        text = path.read_text(encoding="utf-8")
-        data: Any = json.loads(text)
+        with path.open("rb") as file:
+            content = file.read(LARGEST_TEXT + 1)
+        if len(content) > LARGEST_TEXT:
+            raise CertificateError(f"the file has more than {LARGEST_TEXT} bytes.")
+        text = content.decode("utf-8")
+        data: Any = read_json(text, floats=True)
     except (OSError, ValueError, RecursionError) as error:
         raise CertificateError(
             f"the file cannot be read as JSON: {type(error).__name__}: {error}."

@@ -19,8 +19,11 @@ __all__ = ["Rational", "as_count", "as_positive", "as_rational"]
 Rational: TypeAlias = int | float | Fraction | Decimal | str
 """What a caller may write for a real parameter."""
 
-_PLAIN = re.compile(r"\s*[-+0-9./]+([eE][-+]?0*[0-9]{1,6})?\s*", re.ASCII)
-"""ASCII digits, with an exponent below a million: larger ones only serve to exhaust memory."""
+_PLAIN = re.compile(r"\s*[-+0-9./]+([eE][-+]?0*([0-9]{1,4}))?\s*", re.ASCII)
+"""ASCII digits, with an exponent."""
+
+_LARGEST_EXPONENT = 5000
+"""Larger ones only serve to exhaust memory."""
 
 _REMEDY = 'pass an int, a finite float, a Fraction, or a string such as "0.1" or "1/50"'
 
@@ -35,8 +38,10 @@ def as_rational(value: Rational, name: str) -> Fraction:
         if isinstance(value, numbers.Rational):  # through int(): NumPy integers would wrap later
             return Fraction(int(value.numerator), int(value.denominator))
         try:
-            if isinstance(value, str) and _PLAIN.fullmatch(value):
-                return Fraction(value)
+            if isinstance(value, str):
+                plain = _PLAIN.fullmatch(value)
+                if plain is not None and int(plain[2] or 0) <= _LARGEST_EXPONENT:
+                    return Fraction(value)
             if isinstance(value, (numbers.Real, Decimal)):
                 return Fraction(*value.as_integer_ratio())
         except (ValueError, OverflowError, ZeroDivisionError):

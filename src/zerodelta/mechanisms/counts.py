@@ -60,7 +60,8 @@ class CountNoise:
 
     def step(self) -> Step:
         """Return the proof step of one release."""
-        return Step(theorem="K-norm", numbers={"sensitivity": 1, "scale": self.scale})
+        numbers = {"norm": "counts", "quantum": 1, "sensitivity": 1, "scale": self.scale}
+        return Step(theorem="K-norm", numbers=numbers)
 
     def apply(self, counts: npt.NDArray[np.generic], bits: BitSource) -> IntegerArray:
         """Return the noisy counts; never wraps around."""

@@ -17,6 +17,7 @@ from zerodelta.exact.k_norm import rounded_k_norm
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.integer_sums import add_exactly, check_sums
 from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.domains import MOST_ENTRIES
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mechanisms import k_norm_epsilon
@@ -94,9 +95,18 @@ class KNorm:
         epsilon = k_norm_epsilon(self.sensitivity, self.scale)
         return PureDP(epsilon, neighbors=self.neighbors)
 
-    def step(self) -> Step:
-        """Return the proof step of one release."""
-        numbers = {"sensitivity": self.sensitivity, "scale": self.scale}
+    def step(self, *, quantum: Fraction | tuple[Fraction, ...] = Fraction(1)) -> Step:
+        """Return the proof step of one release.
+
+        `quantum` says what one unit of the integers is in the data's own units, for every
+        coordinate or for each; 1 where the integers have no other unit.
+        """
+        numbers = {
+            "norm": "inf" if self.norm == math.inf else int(self.norm),
+            "quantum": _short(quantum),
+            "sensitivity": self.sensitivity,
+            "scale": self.scale,
+        }
         return Step(theorem="K-norm", numbers=numbers, neighbors=self.neighbors)
 
     def apply(self, sums: npt.NDArray[np.generic], bits: BitSource) -> IntegerArray:
@@ -120,3 +130,12 @@ class KNorm:
             logs = math.lgamma(d / 2) - math.lgamma((d + 1) / 2)
             return scale * d * math.exp(logs) / math.sqrt(math.pi)
         return scale * (d + 1) / 2
+
+
+def _short(quantum: Fraction | tuple[Fraction, ...]) -> Fraction | list[Fraction]:
+    """Return one quantum if all coordinates share it; 1 for more of them than a step may list."""
+    if isinstance(quantum, Fraction):
+        return quantum
+    if len(set(quantum)) == 1:
+        return quantum[0]
+    return list(quantum) if len(quantum) <= MOST_ENTRIES else Fraction(1)

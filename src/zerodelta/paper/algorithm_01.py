@@ -91,6 +91,7 @@ def purify_ball(
         steps=(*steps, channel.step()),
         bits=source,
         public=(f"the ball {ball!r}", "every number in the steps"),
+        bare_rows=bool(base_steps),
     )
     # theory A1.3: the paper's output is unbounded; projecting it onto Θ is post-processing.
     return Release(

@@ -72,6 +72,7 @@ def purify_choice(
         steps=(*steps, channel.step()),
         bits=source,
         public=(f"the space {space!r}", "every number in the steps"),
+        bare_rows=bool(base_steps),
     )
     return Release(
         value=channel.apply(value, source),

@@ -63,6 +63,7 @@ def mix_choice(
         steps=(*steps, channel.step()),
         bits=source,
         public=(f"the space {space!r}", "every number in the steps"),
+        bare_rows=bool(base_steps),
     )
     return Release(
         value=channel.apply(value, source),

@@ -14,6 +14,9 @@ from typing import Any, final
 
 from zerodelta.errors import CertificateError
 from zerodelta.privacy.claims import Claim, claim_from_numbers
+from zerodelta.privacy.composition import CLAIM_TYPES
+from zerodelta.privacy.fields import check_claim_numbers
+from zerodelta.privacy.json_text import read_json
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Status, Step, weakest
 from zerodelta.privacy.wording import explain_claim, explain_step
@@ -23,6 +26,8 @@ __all__ = ["OS_ENTROPY", "REPLAYED", "Certificate"]
 SCHEMA = "zerodelta/certificate/1"
 OS_ENTROPY = "operating system"
 REPLAYED = "replayed test bits: NOT PRIVATE"
+
+MOST_STEPS = 10_000
 
 
 @final
@@ -39,6 +44,7 @@ class Certificate:
     digest: str = ""
 
     def __post_init__(self) -> None:
+        self.check_types()
         if not self.digest:
             object.__setattr__(self, "digest", self.fingerprint())
 
@@ -49,15 +55,44 @@ class Certificate:
 
     @property
     def summary(self) -> str:
-        """One line: what is promised, and on what it rests."""
+        """One line: what is promised, and on what it rests.
+
+        Plainly "proven" only if nothing is assumed. Caller assertions are counted by steps: each
+        step marked `asserted` is one.
+        """
         if self.randomness != OS_ENTROPY:
             return f"NOT PRIVATE (drawn from replayed test bits): {explain_claim(self.claim)}"
-        rests = {
-            Status.PROVEN: "proven, every step exact on this computer",
-            Status.ASSERTED: "conditional on what the caller asserted",
-            Status.IDEALISED: "proven for real arithmetic only",
-        }[self.status]
-        return f"{explain_claim(self.claim)}: {rests}"
+        return f"{explain_claim(self.claim)}: {self._rests()}"
+
+    def _rests(self) -> str:
+        if self.status is Status.IDEALISED:
+            return "for real arithmetic only"
+        if self.status is Status.ASSERTED:
+            asserted = sum(step.status is Status.ASSERTED for step in self.steps)
+            return f"conditional on {_counted(asserted, 'caller assertion')}"
+        if self.assumed:
+            return f"proven under {_counted(len(self.assumed), 'assumption')}"
+        return "proven"
+
+    def check_types(self) -> None:
+        """Refuse parts of any other type than those a proof is made of, subclasses too.
+
+        A subclass could say one thing where it is judged and another where it is read.
+        """
+        texts = (self.row, self.randomness, self.digest)
+        exact = (
+            type(self) is Certificate
+            and type(self.claim) in CLAIM_TYPES
+            and type(self.claim.neighbors) is Neighbors
+            and all(type(part) is tuple for part in (self.steps, self.public, self.assumed))
+            and all(type(step) is Step and step.is_exact() for step in self.steps)
+            and all(type(text) is str for text in (*texts, *self.public, *self.assumed))
+        )
+        if not exact:
+            raise CertificateError(
+                "this is no certificate: a part of it is of a type that no proof is made of, or "
+                "of a subclass; make it of zd.PureDP (or another claim), Step and plain str."
+            )
 
     def explain(self) -> str:
         """Return a short text a privacy officer can follow: each step, its theorem, its numbers."""
@@ -85,7 +120,7 @@ class Certificate:
         What was read must say the same when written again, so nothing in the text goes unread.
         """
         try:
-            data = json.loads(text, object_pairs_hook=_without_repetition)
+            data = read_json(text)
             certificate = _from_data(data)
             if _canonical({**certificate._body(), "digest": certificate.digest}) != _canonical(
                 data
@@ -130,11 +165,8 @@ def _canonical(data: Any) -> str:
     return json.dumps(data, sort_keys=True, separators=(",", ":"))
 
 
-def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    data = dict(pairs)
-    if len(data) < len(pairs):
-        raise CertificateError("a name occurs twice in this certificate.")
-    return data
+def _counted(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 def _sentences(items: Any) -> tuple[str, ...]:
@@ -156,8 +188,11 @@ def _from_data(data: Mapping[str, Any]) -> Certificate:
             f"unknown schema {data['schema']!r}: this version reads {SCHEMA}; "
             "verify it with the version of zerodelta that wrote it."
         )
+    if len(data["steps"]) > MOST_STEPS:
+        raise CertificateError(f"more than {MOST_STEPS} steps: no release of ours has so many.")
     stated = dict(data["claim"])
     neighbors, row = Neighbors(stated.pop("neighbors")), _sentence(stated.pop("row"))
+    check_claim_numbers(stated)
     return Certificate(
         claim=claim_from_numbers(stated, neighbors),
         steps=tuple(

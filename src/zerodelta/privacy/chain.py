@@ -13,10 +13,12 @@ from typing import Any, TypeAlias
 
 from zerodelta.errors import CertificateError, GuaranteeError
 from zerodelta.exact.arb import ball, lower
-from zerodelta.exact.rational import as_count, as_rational
+from zerodelta.exact.rational import as_count, as_positive, as_rational
 from zerodelta.privacy.claims import ZCDP, Claim, GaussianDP, PureDP, claim_from_numbers
 from zerodelta.privacy.composition import Composed, gaussian_share, history, simplest, zcdp_cost
+from zerodelta.privacy.fields import COUNT, FIELDS, check_claim_numbers, check_numbers
 from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.parameters import as_at_least_zero
 from zerodelta.privacy.step import Status, Step, whole
 from zerodelta.privacy.subsampling import subsampled_gaussian
 from zerodelta.privacy.theorems.mechanisms import (
@@ -63,7 +65,7 @@ from zerodelta.privacy.theorems.transport import (
     product_laplace_radius,
 )
 
-__all__ = ["base_claim", "check_last_gaussian", "is_channel", "proves_epsilon"]
+__all__ = ["base_claim", "check_form", "check_last_gaussian", "is_channel", "proves_epsilon"]
 
 Numbers: TypeAlias = Mapping[str, Any]
 
@@ -79,7 +81,7 @@ def _single(step: Step) -> tuple[Claim, int]:
     """Return the claim of one base step, and how often it was taken."""
     if step.theorem not in _BASE:
         raise CertificateError(f"unknown theorem {step.theorem!r}: no base step has that label.")
-    _check_form(step)
+    check_form(step)
     numbers = dict(step.numbers)
     count = as_count(numbers.pop("count", 1), "count", minimum=1)
     return _BASE[step.theorem](numbers, step.neighbors), count
@@ -115,8 +117,12 @@ def check_last_gaussian(before: tuple[Step, ...], channel: Step) -> None:
 
 def proves_epsilon(step: Step, claim: Composed | None, epsilon: Fraction) -> bool:
     """Tell whether the channel step, on a base with `claim`, certainly proves pure ε-DP."""
-    _check_form(step)
+    check_form(step)
     if step.theorem == "B1-profile":
+        if claim is not None:
+            raise CertificateError(
+                "theorem 'B1-profile' is about the whole base mechanism: no base step goes before."
+            )
         return _profile(step.numbers, epsilon)
     if claim is None:
         raise CertificateError("a step is missing: the channel has no base mechanism before it.")
@@ -132,65 +138,28 @@ def proves_epsilon(step: Step, claim: Composed | None, epsilon: Fraction) -> boo
     raise CertificateError(f"unknown theorem {step.theorem!r}: no channel has that label.")
 
 
-_NAMES = {
-    "R-laplace": {"sensitivity", "scale"},
-    "K-norm": {"sensitivity", "scale"},
-    "R-gaussian": {"sensitivity_squared", "variance"},
-    "R2": {"mu_squared", "rounds"},
-    "R2-zcdp": {"rho", "rounds"},
-    "EM": {"sensitivity", "scale", "monotone"},
-    "PF": {"sensitivity", "scale", "monotone"},
-    "WOR": {"rows", "batch", "sensitivity_squared", "variance", "steps"},
-    "PTR": {"test_epsilon", "release_epsilon", "threshold", "noise"},
-    "LS": {"bound_epsilon", "release_epsilon", "local_change", "threshold", "noise"},
-    "C3": {
-        *("points", "dimension", "sensitivity", "test_epsilon", "release_epsilon"),
-        *("threshold", "noise"),
-    },
-    "C4": {
-        *("points", "dimension", "bound_epsilon", "release_epsilon", "local_change"),
-        *("smallest_bound", "threshold", "weight", "noise"),
-    },
-    "C5": {"points", "epsilon", "threshold", "noise"},
-    "SS": {"epsilon", "degrees", "decay", "ratio"},
-    "C6": {"row_bound_squared", "multiplier_squared", "eigenvalue"},
-    "C10.5": {"target_weight", "scale"},
-    "C9-logistic": {"noise_epsilon", "strength", "roundness"},
-    "C9-huber": {"noise_epsilon", "strength"},
-    "C9-softmax": {"noise_epsilon", "strength", "classes"},
-    "B1": {"size", "weight"},
-    "B1-prior": {"smallest_probability", "weight"},
-    "B1-profile": {"epsilon", "ratio", "weight"},
-    "B2": {"cells", "dimension", "weight"},
-    "B2-sides": {"sides", "weight"},
-    "R-v": {"dimension", "bound", "variance", "weight"},
-    "R-vi": {"dimension", "bound", "scale", "weight"},
-    "K": {"dimension", "diameter", "scale", "weight"},
-    "B4-cube": {"dimension", "side", "scale", "weight"},
-    "B4-window": {"cells", "window", "dimension", "weight"},
-    "S2": {
-        *("dimension", "variance", "radius", "sensitivity", "order", "mixing_variance", "weight")
-    },
-    "N": {"error", "scale"},
-    "W": {"norm", "dimension", "diameter", "scale", "weight", "base_epsilon"},
-}
-"""The numbers of each theorem; a base step may also have a "count", a "given" one is a claim's."""
-
 _ON_SOMEONES_WORD = ("given", "B1-profile")
 
 
-def _check_form(step: Step) -> None:
-    """Refuse numbers that no theorem reads, and a caller's word that calls itself proven."""
-    if step.theorem in _ON_SOMEONES_WORD and step.status is Status.PROVEN:
+def check_form(step: Step) -> None:
+    """Refuse numbers outside the theorem's domain, and a caller's word that calls itself proven.
+
+    Nothing is evaluated here, so a file full of absurd numbers costs no more than reading it.
+    """
+    label = step.theorem
+    if label not in FIELDS and label != "given":
+        raise CertificateError(f"unknown theorem {label[:80]!r}: no step has that label.")
+    if label in _ON_SOMEONES_WORD and step.status is Status.PROVEN:
         raise CertificateError(
-            f"step {step.theorem!r} rests on the caller's word and cannot be marked as proven."
+            f"step {label!r} rests on the caller's word and cannot be marked as proven."
         )
-    names = set(step.numbers) - ({"count"} if step.theorem in _BASE else set())
-    if step.theorem in _NAMES and names != _NAMES[step.theorem]:
-        raise CertificateError(
-            f"theorem {step.theorem!r} has exactly the numbers {sorted(_NAMES[step.theorem])}, "
-            f"not {sorted(names)}."
-        )
+    numbers = dict(step.numbers)
+    if label in _BASE and "count" in numbers:
+        check_numbers(f"step {label!r}", {"count": numbers.pop("count")}, {"count": COUNT})
+    if label == "given":
+        check_claim_numbers(numbers)
+    else:
+        check_numbers(f"theorem {label!r}", numbers, FIELDS[label])
 
 
 _BASE: dict[str, Callable[[Numbers, Neighbors], Claim]] = {
@@ -242,7 +211,7 @@ _BASE: dict[str, Callable[[Numbers, Neighbors], Claim]] = {
 
 _MASS: dict[str, Callable[[Numbers], float]] = {
     "B1": lambda n: uniform_mass(whole(n["size"])),
-    "B1-prior": lambda n: prior_mass(n["smallest_probability"]),
+    "B1-prior": lambda n: prior_mass(n["smallest_probability"], size=whole(n["size"])),
     "B2": lambda n: grid_mass(cells=n["cells"], dimension=n["dimension"]),
     "B2-sides": lambda n: sides_mass(n["sides"]),
     "R-v": lambda n: gaussian_net_mass(
@@ -293,9 +262,9 @@ def _subsampled(numbers: Numbers, neighbors: Neighbors) -> Claim:
 
 def _profile(numbers: Numbers, epsilon: Fraction) -> bool:
     """B1 with a pointwise profile: sup_y δ_t(y)/Q(y) <= (e^t - 1) w/(1-w), for t >= stated t."""
-    stated = as_rational(numbers["epsilon"], "epsilon")
+    stated = as_positive(numbers["epsilon"], "epsilon")
     weight = as_weight(numbers["weight"])
-    ratio = as_rational(numbers["ratio"], "ratio") * (1 - weight) / weight
+    ratio = as_positive(numbers["ratio"], "ratio") * (1 - weight) / weight
     return epsilon >= stated and lower(lambda: ball(epsilon).expm1() - ball(ratio)) >= 0
 
 
@@ -333,13 +302,15 @@ def _numerical(numbers: Numbers, claim: Composed, epsilon: Fraction) -> bool:
     """Theorem N, for a pure ideal mechanism."""
     ideal = simplest(claim)
     extra = numerical_error_epsilon(error=numbers["error"], scale=numbers["scale"])
-    return isinstance(ideal, PureDP) and ideal.exact_epsilon + extra <= epsilon
+    return type(ideal) is PureDP and ideal.exact_epsilon + extra <= epsilon
 
 
 def _wasserstein(numbers: Numbers, claim: Composed, epsilon: Fraction) -> bool:
     """Algorithm 1: with δ at the base ε, noise of scale b costs ε' = 2Δ_1/b more."""
     norm = math.inf if numbers["norm"] == "inf" else float(numbers["norm"])
-    base = as_rational(numbers["base_epsilon"], "base_epsilon")
+    base = as_at_least_zero(numbers["base_epsilon"], "base_epsilon")
+    if base > epsilon:
+        return False
     log_radius = log_transport_radius(
         dimension=numbers["dimension"],
         diameter=numbers["diameter"],
@@ -350,7 +321,7 @@ def _wasserstein(numbers: Numbers, claim: Composed, epsilon: Fraction) -> bool:
     log_one = product_laplace_radius(
         dimension=numbers["dimension"], norm=norm, log_radius=log_radius
     )
-    scale = as_rational(numbers["scale"], "scale")
+    scale = as_positive(numbers["scale"], "scale")
     return lower(lambda: ball(epsilon - base) - 2 * ball(log_one).exp() / ball(scale)) >= 0
 
 

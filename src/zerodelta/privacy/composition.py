@@ -37,7 +37,15 @@ from zerodelta.privacy.renyi import (
     table_of,
 )
 
-__all__ = ["Composed", "compose", "gaussian_share", "history", "simplest", "zcdp_cost"]
+__all__ = [
+    "CLAIM_TYPES",
+    "Composed",
+    "compose",
+    "gaussian_share",
+    "history",
+    "simplest",
+    "zcdp_cost",
+]
 
 PureSteps: TypeAlias = tuple[tuple[Fraction, bool, int], ...]
 """Pure steps as (ε, bounded range, how many), each pair (ε, bounded range) once, in order."""
@@ -130,6 +138,10 @@ class Composed(Claim):
         )
 
 
+CLAIM_TYPES = (PureDP, ApproxDP, GaussianDP, ZCDP, RDP, Composed)
+"""All that a proof may rest on; a subclass could answer anything it likes."""
+
+
 def compose(*claims: Claim, count: int = 1) -> Claim:
     """Return what `count` repetitions of all the claims prove together.
 
@@ -197,22 +209,22 @@ def gaussian_share(claim: Claim) -> Fraction:
 
 def _parts(claim: Claim) -> Composed:
     relation = claim.neighbors
-    if isinstance(claim, Composed):
+    if type(claim) is Composed:
         return claim
-    if isinstance(claim, PureDP):
+    if type(claim) is PureDP:
         steps = _merged([(claim.exact_epsilon, claim.bounded_range, 1)])
         return Composed(pure=steps, neighbors=relation)
-    if isinstance(claim, ApproxDP):
+    if type(claim) is ApproxDP:
         return Composed(
             pure=_merged([(claim.exact_epsilon, False, 1)]),
             log_failure=claim.exact_log_delta,
             neighbors=relation,
         )
-    if isinstance(claim, GaussianDP):
+    if type(claim) is GaussianDP:
         return Composed(mu_squared=claim.mu_squared, neighbors=relation)
-    if isinstance(claim, ZCDP):
+    if type(claim) is ZCDP:
         return Composed(rho=claim.rho, neighbors=relation)
-    if isinstance(claim, RDP):
+    if type(claim) is RDP:
         return Composed(rdp=claim, neighbors=relation)
     raise ParameterError(
         "claim",

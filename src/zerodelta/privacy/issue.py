@@ -10,7 +10,10 @@ from zerodelta.privacy.claims import Claim
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.verify import verify
 
-__all__ = ["issue"]
+__all__ = ["BARE_ROWS", "issue"]
+
+BARE_ROWS = "column types and preparation were not computed from the rows"
+"""What nobody can see of rows that arrive as an array or a frame."""
 
 
 def issue(
@@ -21,13 +24,28 @@ def issue(
     row: str = "one row of the data",
     public: tuple[str, ...] = (),
     assumed: tuple[str, ...] = (),
+    bare_rows: bool = True,
 ) -> Certificate:
     """Return the certificate of a release drawn from `bits`, from public numbers only.
 
     A chain that does not prove its claim raises `CertificateError` here, before anything is drawn.
+    `bare_rows`: the release reads rows that came as an array, a list or a frame; False where it is
+    given no rows, only a value.
     """
-    certificate = Certificate(claim=claim, steps=steps, row=row, public=public, assumed=assumed)
+    certificate = Certificate(
+        claim=claim,
+        steps=steps,
+        row=_line(row),
+        public=tuple(map(_line, public)),
+        assumed=tuple(map(_line, (*assumed, *([BARE_ROWS] if bare_rows else [])))),
+    )
     verify(certificate)
     if is_private(bits):
         return certificate
     return replace(certificate, randomness=REPLAYED, digest="")
+
+
+def _line(text: str) -> str:
+    """Return the text on one line, as a certificate is read: a long repr may have several."""
+    joined = " ".join(text.split())
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in joined)

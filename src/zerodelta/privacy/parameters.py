@@ -84,8 +84,10 @@ def as_log_delta(value: Any) -> float:
             expected="a finite logarithm (ln δ = -inf means pure)",
             remedy="say PureDP(epsilon) if delta really is 0",
         )
-    # a certificate writes a float as the shortest decimal that reads back as the same float
-    exact = as_rational(_float_if_text(value), "log_delta")
+    exact = as_rational(value, "log_delta")
+    if isinstance(value, str) and "/" not in value:
+        # a certificate writes a float as the shortest decimal that reads back as the same float
+        exact = as_rational(float(value), "log_delta")
     if exact > 0:
         raise ParameterError(
             "log_delta",
@@ -94,13 +96,6 @@ def as_log_delta(value: Any) -> float:
             remedy="pass ln δ, such as -30.0; for δ itself write delta=",
         )
     return sum_upper(exact)
-
-
-def _float_if_text(value: Any) -> Any:
-    try:
-        return float(value) if isinstance(value, str) else value
-    except ValueError:
-        return value
 
 
 def log_of_delta(delta: Rational) -> float:

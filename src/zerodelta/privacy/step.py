@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -11,7 +12,7 @@ from typing import Any, TypeAlias, final
 
 from zerodelta.privacy.neighbors import Neighbors
 
-__all__ = ["Number", "Status", "Step", "weakest", "whole"]
+__all__ = ["LONGEST_INTEGER", "Number", "Status", "Step", "weakest", "whole"]
 
 Number: TypeAlias = int | str | list[Any]
 """What a step may carry: integers, rationals "p/q", floats as decimal strings, lists of these.
@@ -19,8 +20,11 @@ Number: TypeAlias = int | str | list[Any]
 Integers beyond what Python writes in decimal are hexadecimal strings "0x…".
 """
 
-_LONG = 13_000
+LONGEST_INTEGER = 13_000
 """Bits; Python refuses to write or read integers of more than 4300 decimal digits."""
+
+_HEXADECIMAL = re.compile(r"0x[1-9a-f][0-9a-f]{0,4194303}")
+"""As `hex` writes them, up to 2^24 bits."""
 
 
 class Status(Enum):
@@ -60,6 +64,16 @@ class Step:
         plain = {name: _plain(value) for name, value in self.numbers.items()}
         object.__setattr__(self, "numbers", MappingProxyType(plain))
 
+    def is_exact(self) -> bool:
+        """Tell whether every part is of exactly the type it should be, and of no subclass."""
+        return (
+            type(self.theorem) is str
+            and type(self.numbers) is MappingProxyType
+            and all(type(name) is str for name in self.numbers)
+            and type(self.status) is Status
+            and type(self.neighbors) is Neighbors
+        )
+
     def __reduce__(self) -> tuple[object, ...]:  # a read-only mapping cannot be pickled
         return _rebuild, (self.theorem, dict(self.numbers), self.status, self.neighbors)
 
@@ -73,20 +87,23 @@ def _plain(value: Any) -> Number:
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     if isinstance(value, Fraction):
-        return int(value) if value.denominator == 1 else str(value)
+        return _plain(int(value)) if value.denominator == 1 else str(value)
     if isinstance(value, float):
-        return repr(value)
-    if isinstance(value, int) and value.bit_length() > _LONG:
-        return hex(value)
-    if isinstance(value, (int, str)):
+        return repr(float(value))
+    if isinstance(value, bool):
         return value
+    if isinstance(value, int):  # the number itself, whatever a subclass makes of it
+        exact = int.__int__(value)
+        return hex(exact) if exact.bit_length() > LONGEST_INTEGER else exact
+    if isinstance(value, str):
+        return str.__str__(value)
     raise TypeError(f"a step cannot carry {type(value).__name__}")
 
 
 def whole(number: Any) -> Any:
     """Return the integer that a hexadecimal string stands for; anything else as it is.
 
-    >>> whole("0x10"), whole(16)
-    (16, 16)
+    >>> whole("0x10"), whole(16), whole("0x1_0")
+    (16, 16, '0x1_0')
     """
-    return int(number, 16) if isinstance(number, str) and number.startswith("0x") else number
+    return int(number, 16) if type(number) is str and _HEXADECIMAL.fullmatch(number) else number

@@ -36,8 +36,8 @@ _STEPS = {
     "R2-zcdp": "up to {rounds} hidden questions, chosen on the way: exact integer sums with "
     "exactly rounded Gaussian noise, and exponential-mechanism choices at ε²/8; together ρ = {rho} "
     "(lemma R2): zCDP.",
-    "K-norm": "K-norm noise of scale {scale} on integer sums that move by at most {sensitivity} in "
-    "that norm (theorem R): pure DP.",
+    "K-norm": "noise of scale {scale} in the norm {norm}, exactly rounded, on integer sums, in "
+    "units of {quantum}, that move by at most {sensitivity} in that norm (theorem R): pure DP.",
     "EM": "exponential mechanism (exact Gumbel argmax) of scale {scale}, scores moving by at most "
     "{sensitivity} (C10.1): pure DP.",
     "PF": "permute-and-flip (exact) of scale {scale}, scores moving by at most {sensitivity} "
@@ -77,8 +77,8 @@ _STEPS = {
     "minimised with K-norm noise of rate {noise_epsilon} in the objective (theorem C9): pure DP.",
     "B1": "the answer is replaced by a uniform one of {size} with probability {weight} (theorem "
     "B1): δ is gone at no extra ε.",
-    "B1-prior": "the answer is replaced by a draw from a public prior, whose smallest probability "
-    "is {smallest_probability}, with probability {weight} (theorem B1).",
+    "B1-prior": "the answer, one of {size}, is replaced by a draw from a public prior, whose "
+    "smallest probability is {smallest_probability}, with probability {weight} (theorem B1).",
     "B1-profile": "the answer is replaced by a draw from the prior proportional to its pointwise "
     "profile with probability {weight} (theorem B1).",
     "B2": "the answer is put on a grid of {cells} cells in each of {dimension} dimensions and "
@@ -144,11 +144,10 @@ def shown(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, (int, Fraction)):
         return _short(Fraction(value))
-    if isinstance(value, str) and re.fullmatch(r"-?\d+/\d*[1-9]\d*", value):
+    if isinstance(value, str) and re.fullmatch(r"-?[0-9]+/[0-9]*[1-9][0-9]*", value):
         return _short(Fraction(value))
-    if isinstance(value, str) and value.startswith("0x"):
-        return _short(Fraction(whole(value)))
-    return str(value)
+    size = whole(value)
+    return str(value) if size is value else _short(Fraction(size))
 
 
 def equals(value: Any) -> str:

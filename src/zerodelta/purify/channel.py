@@ -16,7 +16,7 @@ from zerodelta.exact.integers import bernoulli
 from zerodelta.exact.rational import Rational, as_positive, as_rational
 from zerodelta.privacy.chain import proves_epsilon
 from zerodelta.privacy.claims import Claim
-from zerodelta.privacy.composition import history
+from zerodelta.privacy.composition import CLAIM_TYPES, history
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mixing import largest_log_delta
 
@@ -80,14 +80,15 @@ class Mixing(Purifier):
 
 def as_claim(claim: Any, name: str) -> Claim:
     """Return what the base mechanism satisfies, refusing anything that is no claim."""
-    if not isinstance(claim, Claim):
+    if type(claim) not in CLAIM_TYPES:
         raise ParameterError(
             name,
             claim,
             expected="what the base mechanism satisfies",
             remedy=f"pass {name}=zd.GaussianDP(...), zd.ZCDP(...), zd.ApproxDP(...), …",
         )
-    return claim
+    found: Claim = claim
+    return found
 
 
 def mix(kept: Value, drawn: Value, weight: Fraction, bits: BitSource) -> Value:

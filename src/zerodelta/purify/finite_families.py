@@ -69,7 +69,7 @@ class PriorFamily(FiniteFamily):
         return float(1 - Fraction(min(self.prior), sum(self.prior)))
 
     def least_budget(self) -> float:
-        return prior_mass(Fraction(min(self.prior), sum(self.prior)))
+        return prior_mass(Fraction(min(self.prior), sum(self.prior)), size=len(self.prior))
 
     def build(self, budget: float, weight: Fraction) -> PriorMix:
         return PriorMix(space=self.space, mixing_weight=weight, prior=self.prior)

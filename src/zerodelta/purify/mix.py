@@ -80,7 +80,7 @@ class PriorMix(Mixing):
     @property
     def log_mass(self) -> float:
         """Return ln(1/q_min), rounded up."""
-        return prior_mass(self._smallest())
+        return prior_mass(self._smallest(), size=self.space.size)
 
     def apply(self, value: Any, bits: BitSource) -> Any:
         """Return the projected value or a draw from the prior."""
@@ -94,7 +94,11 @@ class PriorMix(Mixing):
 
     def step(self) -> Step:
         """Return B1 for a prior."""
-        numbers = {"smallest_probability": self._smallest(), "weight": self.mixing_weight}
+        numbers = {
+            "size": self.space.size,
+            "smallest_probability": self._smallest(),
+            "weight": self.mixing_weight,
+        }
         return Step(theorem="B1-prior", numbers=numbers)
 
     def _smallest(self) -> Fraction:
@@ -150,9 +154,8 @@ class ProfileMix:
         smallest = min(self.profile) / sum(self.profile)
         if smallest == 0:
             return -math.inf
-        return largest_log_delta(
-            epsilon=epsilon, weight=self.mixing_weight, log_mass=prior_mass(smallest)
-        )
+        log_mass = prior_mass(smallest, size=self.space.size)
+        return largest_log_delta(epsilon=epsilon, weight=self.mixing_weight, log_mass=log_mass)
 
     def apply(self, value: Any, bits: BitSource) -> Any:
         """Return the projected value or a draw from the optimal prior."""

@@ -102,12 +102,14 @@ class Plan:
         )
         if not steps and not isinstance(self.purifier, ProfileMix):  # a profile says it all
             steps = (given,)
+        rows_read = any(step.theorem != "given" for step in steps)
         return issue(
             claim=PureDP(self.epsilon, neighbors=claim.neighbors),
             steps=(*steps, replace(self.purifier.step(), neighbors=claim.neighbors)),
             bits=SystemBits() if bits is None else bits,
             public=(f"the space {self.space!r}", "every number in the steps"),
             assumed=self._assumed(),
+            bare_rows=rows_read,
         )
 
     def _assumed(self) -> tuple[str, ...]:

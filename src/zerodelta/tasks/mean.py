@@ -80,7 +80,7 @@ def mean(
     )
     certificate = issue(
         claim=PureDP(exact),
-        steps=(mechanism.step(),),
+        steps=(mechanism.step(quantum=lattice.quantum),),
         bits=bits,
         public=("the number of rows", "the number of columns", "bounds on the rows"),
     )

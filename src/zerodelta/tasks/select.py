@@ -112,6 +112,7 @@ def select(
         bits=bits,
         public=("the options", "how far one row can move a score"),
         assumed=() if status is Status.PROVEN else _words(monotone),
+        bare_rows=bounds is not None,
     )
     winner = mechanism.select(exact_scores, bits)
     return Release(value=names[winner], certificate=certificate, error=chosen.error)

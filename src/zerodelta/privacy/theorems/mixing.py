@@ -91,9 +91,19 @@ def uniform_mass(size: int) -> float:
     return upper(lambda: ball(count).log())
 
 
-def prior_mass(smallest_probability: Rational) -> float:
-    """Return ln(1/q_min) rounded up: a point mass against a public prior Q (B1)."""
+def prior_mass(smallest_probability: Rational, *, size: int) -> float:
+    """Return ln(1/q_min) rounded up: a point mass against a public prior Q on N points (B1).
+
+    N probabilities of at least q_min add up to 1, so q_min is at most 1/N.
+    """
     q = as_positive(smallest_probability, "smallest_probability")
+    if q * as_count(size, "size", minimum=1) > 1:
+        raise ParameterError(
+            "smallest_probability",
+            smallest_probability,
+            expected="at most 1/size: no distribution on so many points has a larger one",
+            remedy="pass the smallest probability of the prior",
+        )
     return upper(lambda: -ball(q).log())
 
 

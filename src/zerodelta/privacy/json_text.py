@@ -1,0 +1,56 @@
+"""JSON from strangers: bounded in size, no name twice, and where asked no floats."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn
+
+from zerodelta.errors import CertificateError
+
+__all__ = ["LARGEST_TEXT", "read_json"]
+
+LARGEST_TEXT = 10_000_000
+"""Characters of a file; ours have a few thousand."""
+
+_LONGEST_INTEGER = 4000
+"""Digits; longer ones are written in hexadecimal."""
+
+
+def read_json(text: str, *, floats: bool = False) -> Any:
+    """Return what the text says, refusing what could be read in two ways or takes long to read.
+
+    >>> read_json('{"epsilon": "1/2"}')
+    {'epsilon': '1/2'}
+    """
+    if type(text) is not str or len(text) > LARGEST_TEXT:
+        raise CertificateError(f"this is not a text of at most {LARGEST_TEXT} characters.")
+    if floats:  # a release file also holds the released value
+        return json.loads(text, object_pairs_hook=_without_repetition)
+    return json.loads(
+        text,
+        object_pairs_hook=_without_repetition,
+        parse_float=_refuse_float,
+        parse_constant=_refuse_float,
+        parse_int=_integer,
+    )
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    data = dict(pairs)
+    if len(data) < len(pairs):
+        raise CertificateError("a name occurs twice in this text.")
+    return data
+
+
+def _refuse_float(text: str) -> NoReturn:
+    raise CertificateError(
+        f"{text[:40]} is a float: a certificate writes integers, and other numbers as text."
+    )
+
+
+def _integer(text: str) -> int:
+    if len(text) > _LONGEST_INTEGER:
+        raise CertificateError(
+            f"an integer of {len(text)} digits: from {_LONGEST_INTEGER} on they are hexadecimal."
+        )
+    return int(text)

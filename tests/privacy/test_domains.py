@@ -1,0 +1,442 @@
+"""Every field of every theorem: no number outside its domain, and none that understates, passes.
+
+The domains and directions below are written down here a second time, from the theorems and not from
+`privacy/fields.py`, so that a domain that is too wide there is found.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+import zerodelta as zd
+import zerodelta.privacy.verify as verifier
+from privacy.chains import data_of, given, resealed
+from privacy.theorem_cases import CASES
+from zerodelta.privacy.chain import _BASE, _MASS, _OTHER
+from zerodelta.privacy.claims import Claim
+from zerodelta.privacy.fields import CLAIMS, FIELDS
+from zerodelta.privacy.step import Status, Step
+
+MALFORMED: list[Any] = [
+    None, True, False, "", "x", "-", [], {}, [1], [[1]], 0.5, 1.0, -0.0, 1e300, math.nan, math.inf,
+    "nan", "NaN", "infinity", "-infinity", "1/0", "1/-2", "0/0", "1//2", "1/2/3", "1e", "e1", ".5",
+    "1.", "--1", "+1", " 1", "1 ", "1\n", "\n1", "1\r", "1\t", "1_0", "1_0/3", "1/1_0", "0x1_0",
+    "0X10", "0x", "0xg", "-0x10", "0x10", "01/2", "1/02", "1e5001", "1e-5001", "1e999999",
+    "1e-999999", "1e9999999999", "1E5", "١", "१/२", "1e٢", "1٫5", "²", "½", "１", "1" * 4301,
+    "1/" + "9" * 4301, "1" * 401 + ".5", "proven", "real ", "Real", 10**4299,
+]  # fmt: skip
+"""Never a number, a word or a list of any field, however it is meant."""
+
+LESS, MORE, BOTH, FREE = -1, 1, 0, None
+"""Which direction needs a weaker claim; both; or neither, because it only describes."""
+
+WORSE: dict[str, dict[str, int | None]] = {
+    "R-laplace": {"sensitivity": MORE, "scale": LESS, "count": MORE},
+    "K-norm": {"norm": FREE, "quantum": FREE, "sensitivity": MORE, "scale": LESS},
+    "R-gaussian": {"sensitivity_squared": MORE, "variance": LESS, "count": MORE},
+    "R2": {"mu_squared": MORE, "rounds": FREE},
+    "R2-zcdp": {"rho": MORE, "rounds": FREE},
+    "EM": {"sensitivity": MORE, "scale": LESS, "monotone": FREE, "count": MORE},
+    "PF": {"sensitivity": MORE, "scale": LESS, "monotone": FREE},
+    "WOR": {
+        "rows": LESS,
+        "batch": MORE,
+        "sensitivity_squared": MORE,
+        "variance": LESS,
+        "steps": MORE,
+    },
+    "PTR": {"test_epsilon": BOTH, "release_epsilon": MORE, "threshold": LESS, "noise": FREE},
+    "LS": {
+        "bound_epsilon": BOTH,
+        "release_epsilon": MORE,
+        "local_change": MORE,
+        "threshold": LESS,
+        "noise": FREE,
+    },
+    # more dimensions or a larger sensitivity spread the noise: each point is less likely
+    "C3": {
+        "points": MORE,
+        "dimension": LESS,
+        "sensitivity": LESS,
+        "test_epsilon": BOTH,
+        "release_epsilon": MORE,
+        "threshold": LESS,
+        "noise": FREE,
+    },
+    "C4": {
+        "points": MORE,
+        "dimension": LESS,
+        "bound_epsilon": BOTH,
+        "release_epsilon": MORE,
+        "local_change": MORE,
+        "smallest_bound": LESS,
+        "threshold": LESS,
+        "weight": LESS,
+        "noise": FREE,
+    },
+    "C5": {"points": MORE, "epsilon": BOTH, "threshold": LESS, "noise": FREE},
+    "SS": {"epsilon": BOTH, "degrees": FREE, "decay": LESS, "ratio": MORE},
+    "C6": {"row_bound_squared": LESS, "multiplier_squared": LESS, "eigenvalue": MORE},
+    "C10.5": {"target_weight": MORE, "scale": LESS},
+    "C9-logistic": {"noise_epsilon": MORE, "strength": LESS, "roundness": LESS},
+    "C9-huber": {"noise_epsilon": MORE, "strength": LESS},
+    "C9-softmax": {"noise_epsilon": MORE, "strength": LESS, "classes": MORE},
+    "B1": {"size": MORE, "weight": LESS},
+    "B1-prior": {"size": FREE, "smallest_probability": LESS, "weight": LESS},
+    "B1-profile": {"epsilon": MORE, "ratio": MORE, "weight": LESS},
+    "B2": {"cells": MORE, "dimension": MORE, "weight": LESS},
+    "B2-sides": {"sides": FREE, "weight": LESS},
+    "R-v": {"dimension": MORE, "bound": MORE, "variance": BOTH, "weight": LESS},
+    "R-vi": {"dimension": MORE, "bound": MORE, "scale": BOTH, "weight": LESS},
+    "K": {"dimension": MORE, "diameter": MORE, "scale": LESS, "weight": LESS},
+    "B4-cube": {"dimension": MORE, "side": MORE, "scale": LESS, "weight": LESS},
+    "B4-window": {"cells": MORE, "window": LESS, "dimension": MORE, "weight": LESS},
+    "S2": {
+        "dimension": MORE,
+        "variance": LESS,
+        "radius": MORE,
+        "sensitivity": MORE,
+        "order": BOTH,
+        "mixing_variance": BOTH,
+        "weight": LESS,
+    },
+    "N": {"error": MORE, "scale": LESS},
+    "W": {
+        "norm": MORE,
+        "dimension": MORE,
+        "diameter": MORE,
+        "scale": LESS,
+        "weight": LESS,
+        "base_epsilon": BOTH,
+    },
+}
+
+WHOLE = {
+    *("rows", "batch", "steps", "rounds", "count", "points", "size", "dimension", "cells"),
+    *("window", "bound", "classes", "row_bound_squared", "eigenvalue"),
+}
+"""Fields that are integers; all other numbers are rationals."""
+
+ZERO_IS_FINE = {
+    *(("R2", "mu_squared"), ("R2-zcdp", "rho"), ("WOR", "sensitivity_squared")),
+    *(("PTR", "release_epsilon"), ("R-v", "bound"), ("R-vi", "bound"), ("N", "error")),
+    *(("W", "base_epsilon"), ("C6", "eigenvalue")),
+    *((label, "threshold") for label in ("PTR", "LS", "C3", "C4", "C5")),
+}
+"""Nothing is asked, moved, tested or wrong: the theorem still says something."""
+
+AT_MOST_ONE = {"smallest_probability", "eigenvalue"}
+BELOW_ONE = {"weight", "decay"}
+WORDS = {"norm", "noise", "monotone", "sides"}
+
+LABELS = sorted(set(_BASE) | set(_MASS) | set(_OTHER))
+labels = pytest.mark.parametrize("label", LABELS)
+
+
+def outside(label: str, field: str, value: Fraction) -> bool:
+    """Tell whether the theorem is not about this value."""
+    if value < 0 or (value == 0 and (label, field) not in ZERO_IS_FINE):
+        return True
+    if field in WHOLE and value.denominator != 1:
+        return True
+    if field in AT_MOST_ONE and value > 1:
+        return True
+    if field in BELOW_ONE and value >= 1:
+        return True
+    if field == "order" and value <= 1:
+        return True
+    if (field == "degrees" and value < 1) or (field == "classes" and value < 2):
+        return True
+    return field == "target_weight" and not 1 <= value <= 2
+
+
+def fields_of(label: str) -> Iterator[tuple[int, str, Any]]:
+    """Yield the place of the step, and each of its fields with its value."""
+    for place, step in enumerate(CASES[label].steps):
+        if step.theorem == label:
+            for field, value in step.numbers.items():
+                yield place, field, value
+            return
+
+
+def changed(certificate: zd.Certificate, place: int, field: str, value: Any) -> str:
+    data = data_of(certificate)
+    data["steps"][place]["numbers"][field] = value
+    return resealed(data)
+
+
+def accepts(text: str) -> bool:
+    try:
+        zd.verify(text)
+    except zd.CertificateError:
+        return False
+    return True
+
+
+def test_every_label_of_the_registry_has_a_case_with_all_of_its_fields() -> None:
+    assert set(CASES) == set(LABELS)
+    assert set(WORSE) == set(FIELDS) == set(LABELS) - {"given"}
+    for label in WORSE:
+        stated = {field for _, field, _ in fields_of(label)}
+        assert stated == set(WORSE[label]), label
+        assert stated - {"count"} == set(FIELDS[label]), label
+
+
+@labels
+def test_every_case_is_accepted_as_it_is(label: str) -> None:
+    assert zd.verify(CASES[label].to_json()) == CASES[label].claim
+
+
+@labels
+def test_what_is_no_number_is_refused_before_anything_is_evaluated(
+    label: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluated: list[zd.Certificate] = []
+    monkeypatch.setattr(verifier, "_check", evaluated.append)
+    for place, field, value in fields_of(label):
+        for bad in MALFORMED:
+            if type(value) is bool and type(bad) is bool:
+                continue  # the other answer to a question of yes or no
+            if field == "quantum" and bad == [1]:
+                continue  # one for each coordinate
+            text = changed(CASES[label], place, field, bad)
+            assert not accepts(text), (field, bad)
+    assert evaluated == []
+
+
+def values_for(field: str, old: Any) -> list[Any]:
+    """Return the value negated, zero, one, huge, tiny, doubled and halved, as it is written."""
+    exact = Fraction(old)
+    if field in WHOLE:
+        values: list[Any] = [0, 1, 2, 10**12, 10**30, 10**300, -1, -int(exact), 2 * int(exact)]
+        return [*values, "3", "1/2", "-1", "1e2"]
+    written = [exact * 2, exact / 2, -exact, Fraction(0), Fraction(1), Fraction(-1)]
+    return [
+        *(int(x) if x.denominator == 1 else str(x) for x in written),
+        *("1e300", "1e-300", "1e5000", "1e-5000", "-1e300", "-1e-300", 10**30, -(10**30)),
+    ]
+
+
+@pytest.mark.parametrize("label", sorted(WORSE))
+def test_no_number_outside_the_domain_and_none_that_understates_is_accepted(label: str) -> None:
+    tried = 0
+    for place, field, old in fields_of(label):
+        if field in WORDS or isinstance(old, list):
+            continue
+        for new in values_for(field, old):
+            if field in WHOLE and isinstance(new, str):
+                sound = False  # integers are written as integers
+            else:
+                sound = not outside(label, field, Fraction(new)) and judged(label, field, old, new)
+            tried += 1
+            if not sound:
+                assert not accepts(changed(CASES[label], place, field, new)), (field, new)
+    assert tried >= 10
+
+
+def judged(label: str, field: str, old: Any, new: Any) -> bool:
+    """Tell whether the changed step still proves the claim, knowing that the old one just does."""
+    before, after = Fraction(old), Fraction(new)
+    if (label, field) == ("SS", "degrees"):
+        return student_epsilon(float(min(after, 10**9))) <= 1 + 1e-9
+    direction = WORSE[label][field]
+    if direction is FREE or after == before:
+        return True
+    if direction == BOTH:
+        return False
+    return after < before if direction == MORE else after > before
+
+
+def student_epsilon(degrees: float) -> float:
+    """Return the formula of theorem SS, in floats."""
+    numbers = CASES["SS"].steps[0].numbers
+    ratio, beta = float(Fraction(numbers["ratio"])), -math.log(Fraction(numbers["decay"]))
+    spread = math.sqrt(ratio**2 / degrees + beta**2)
+    return ((degrees + 1) * spread + (degrees - 1) * beta) / 2
+
+
+@pytest.mark.parametrize("label", sorted(WORSE))
+def test_words_are_those_of_the_theorem(label: str) -> None:
+    for place, field, old in fields_of(label):
+        allowed = {
+            "norm": [1, 2, "inf", "counts"] if label == "K-norm" else [1, 2, "inf"],
+            "noise": ["real", "rounded", "discrete"],
+            "monotone": [True, False],
+            "eigenvalue": [0, 1],
+        }.get(field)
+        if allowed is None:
+            continue
+        assert any(old == word for word in allowed)
+        for bad in (-1, 0, 3, "1", "2", "l2", "Inf", "-inf", "1/2", "3/2", "other", "counts "):
+            if not any(bad == word and type(bad) is type(word) for word in allowed):
+                assert not accepts(changed(CASES[label], place, field, bad)), bad
+
+
+def test_sides_are_pairs_of_positive_integers() -> None:
+    certificate = CASES["B2-sides"]
+    for sides in ([], [[11]], [[11, 1, 1]], [[0, 1]], [[11, 0]], [[-11, 1]], [["11", 1]], [11, 1],
+                  [[11, True]], [[11, 10**10]], [[11.0, 1]], [[[11], 1]], [None]):  # fmt: skip
+        assert not accepts(changed(certificate, 1, "sides", sides)), sides
+    fewer = [[11, 1], [99, 1]]  # cells: a coarser grid needs less
+    assert accepts(changed(certificate, 1, "sides", fewer))
+
+
+def test_counts_of_base_steps_are_positive_integers() -> None:
+    for label in _BASE:
+        place = next(i for i, s in enumerate(CASES[label].steps) if s.theorem == label)
+        for count in (0, -1, True, False, "2", 2.0, "1/2", None, [1], 10**13, 10**300, "0x2"):
+            assert not accepts(changed(CASES[label], place, "count", count)), (label, count)
+        stated = CASES[label].steps[place].numbers.get("count", 1)
+        assert accepts(changed(CASES[label], place, "count", stated))
+        assert not accepts(changed(CASES[label], place, "count", 2 * stated)), label
+
+
+@pytest.mark.parametrize("label", sorted(set(_MASS) | set(_OTHER)))
+def test_a_channel_has_no_count(label: str) -> None:
+    place = len(CASES[label].steps) - 1
+    assert not accepts(changed(CASES[label], place, "count", 1))
+
+
+# Claims, both as what is promised and as what a base mechanism is stated to satisfy.
+
+CLAIM_CASES: dict[str, Claim] = {
+    "pure": zd.PureDP("1/100"),
+    "approximate": zd.ApproxDP("1/100", -50.0),
+    "gaussian": zd.GaussianDP("1/100"),
+    "zcdp": zd.ZCDP("1/10000"),
+    "rdp": zd.RDP({2: "1/100", 200: "1/50"}),
+    "composed": zd.compose(
+        zd.ZCDP("1/10000"), zd.ApproxDP("1/100", -50.0), zd.RDP({2: "1/100", 200: "1/50"})
+    ),
+}
+
+
+def stated(kind: str) -> tuple[zd.Certificate, zd.Certificate]:
+    """Return a certificate of the claim itself, and one that purifies it."""
+    claim = CLAIM_CASES[kind]
+    channel = Step(theorem="B1", numbers={"size": 4, "weight": "1/100"})
+    base = given(claim)
+    return (
+        zd.Certificate(claim=claim, steps=(base,)),
+        zd.Certificate(claim=zd.PureDP(1), steps=(base, channel)),
+    )
+
+
+@pytest.mark.parametrize("kind", sorted(CLAIMS))
+def test_the_numbers_of_a_claim_have_domains_too(kind: str) -> None:
+    claimed, purified = stated(kind)
+    assert zd.verify(claimed.to_json()).numbers() == CLAIM_CASES[kind].numbers()
+    assert zd.verify(purified.to_json()) == zd.PureDP(1)
+    negative: list[Any] = [-1, "-1", "-1/2", "-1e-300", -(10**30)]
+    for field in ("kind", *CLAIMS[kind]):
+        bad = [*MALFORMED, *([1, "1e-300"] if field == "log_delta" else negative)]
+        if field == "bounded_range":
+            bad += [2, "0", "1"]
+        if field in ("kind", "orders", "values"):
+            bad += [0, 1, "1", [0], ["-1"], [1, 2, 3]]
+        for value in bad:
+            if value in ([], [1], [[1]]) and field in ("pure", "rdp"):
+                continue  # an empty list is one of these; others are below
+            assert not accepts(changed(purified, 0, field, value)), (field, value)
+            data = data_of(claimed)
+            data["claim"][field] = value
+            assert not accepts(resealed(data)), (field, value)
+
+
+@pytest.mark.parametrize(
+    ("field", "bad"),
+    [
+        ("pure", [[1, 0]]),
+        ("pure", [[-1, 0, 1]]),
+        ("pure", [["1", True, 1]]),
+        ("pure", [["1", 0, 0]]),
+        ("pure", [["1", 0, "2"]]),
+        ("pure", [1, 0, 1]),
+        ("rdp", [[2]]),
+        ("rdp", [[1], ["1/100"]]),
+        ("rdp", [["1/2"], ["1/100"]]),
+        ("rdp", [[2], ["-1/100"]]),
+        ("rdp", [[2, 3], ["1/100"]]),
+        ("rdp", [[2, 2], ["1/100", "1/100"]]),
+        ("rdp", [[], []]),
+        ("log_delta", "inf"),
+    ],
+)
+def test_the_lists_of_a_composition_have_domains_too(field: str, bad: Any) -> None:
+    _, purified = stated("composed")
+    assert not accepts(changed(purified, 0, field, bad))
+
+
+# What was seen to be accepted.
+
+
+def test_theorem_w_has_a_positive_scale_and_no_more_than_the_claimed_epsilon() -> None:
+    whole = CASES["W"]
+    for scale in ("-20", -20, "-1e-300", 0, "-1/10"):
+        assert not accepts(changed(whole, 1, "scale", scale))
+    for base in (5, "1e6", "1e300"):
+        assert not accepts(changed(whole, 1, "base_epsilon", base))
+        data = json.loads(changed(whole, 1, "base_epsilon", base))
+        data["steps"][1]["numbers"]["scale"] = "-20"
+        assert not accepts(resealed(data))
+        data["steps"][1]["numbers"]["scale"] = "1e300"
+        assert not accepts(resealed(data))
+
+
+def test_no_prior_on_n_points_has_a_smallest_probability_above_1_over_n() -> None:
+    whole = CASES["B1-prior"]  # weights 1, 5, 9 on three points
+    for probability in ("1/2", 1, "334/1000", "10/3", 2, "1e300"):
+        assert not accepts(changed(whole, 1, "smallest_probability", probability))
+    assert accepts(changed(whole, 1, "smallest_probability", "1/3"))
+    for size in (16, 10**30, 0, -3):
+        assert not accepts(changed(whole, 1, "size", size))
+
+
+def test_a_profile_has_a_positive_ratio_and_no_base_step_before_it() -> None:
+    whole = CASES["B1-profile"]
+    for ratio in (0, -1, "-1/2", "-1e300"):
+        assert not accepts(changed(whole, 0, "ratio", ratio))
+    base = Step(theorem="R-laplace", numbers={"sensitivity": 1, "scale": 1})
+    with pytest.raises(zd.CertificateError, match="no base step"):
+        zd.verify(zd.Certificate(claim=whole.claim, steps=(base, *whole.steps)))
+
+
+@pytest.mark.parametrize("label", ["R-laplace", "K-norm", "PF", "PTR"])
+def test_only_the_exponential_mechanism_proves_a_bounded_range(label: str) -> None:
+    numbers = {
+        "R-laplace": {"sensitivity": 1, "scale": 1},
+        "K-norm": {"norm": 1, "quantum": 1, "sensitivity": 1, "scale": 1},
+        "PF": {"sensitivity": 1, "scale": 2, "monotone": False},
+        "PTR": {"test_epsilon": 1, "release_epsilon": 0, "threshold": 9, "noise": "real"},
+    }[label]
+    step = Step(theorem=label, numbers=numbers)
+    for epsilon in (1, 2, 100):
+        claim = zd.PureDP(epsilon, bounded_range=True)
+        with pytest.raises(zd.CertificateError, match="do not prove the claim"):
+            zd.verify(zd.Certificate(claim=claim, steps=(step,)))
+    if label != "PTR":
+        assert zd.verify(zd.Certificate(claim=zd.PureDP(1), steps=(step,)))
+
+
+def test_one_exponential_mechanism_proves_a_bounded_range_and_two_do_not() -> None:
+    numbers = {"sensitivity": 1, "scale": 2, "monotone": False}
+    once = Step(theorem="EM", numbers=numbers)
+    twice = Step(theorem="EM", numbers={**numbers, "count": 2})
+    ranged = zd.PureDP(1, bounded_range=True)
+    assert zd.verify(zd.Certificate(claim=ranged, steps=(once,))) == ranged
+    assert zd.verify(zd.Certificate(claim=zd.PureDP(1), steps=(once,)))
+    for steps in ((twice,), (once, once)):
+        with pytest.raises(zd.CertificateError, match="do not prove the claim"):
+            zd.verify(zd.Certificate(claim=zd.PureDP(2, bounded_range=True), steps=steps))
+
+
+def test_a_real_minimum_is_published_with_an_error() -> None:
+    for label in ("C9-logistic", "C9-huber", "C9-softmax"):
+        assert not accepts(changed(CASES[label], 1, "error", 0))
+        assert CASES[label].status is Status.PROVEN
