@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import zerodelta as zd
 from zerodelta.cli import app
 from zerodelta.cli.verify import MEANING
+from zerodelta.privacy.json_text import LARGEST_TEXT
 
 SAMPLERS = ("noise", "lazy", "k_norm", "argmax", "integers", "bits")
 
@@ -87,6 +88,50 @@ def test_unreadable_files_exit_with_1_and_no_traceback(tmp_path: Path, content: 
     code, output = run(path)
     assert code == 1
     assert "NOT VERIFIED" in output
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"value": 3', '"value": 4, "value": 3'),
+        ('"certificate": {', '"certificate": {}, "certificate": {'),
+        ('"epsilon": "3/4"', '"epsilon": "1/100", "epsilon": "3/4"'),
+        ('"size": 16', '"size": 1, "size": 16'),
+        ('"note": {', '"note": {"deep": [{"a": 1, "a": 2}], '),
+    ],
+)
+def test_a_release_file_in_which_a_name_occurs_twice_is_refused_at_every_depth(
+    tmp_path: Path, certificate: zd.Certificate, old: str, new: str
+) -> None:
+    inner = json.loads(certificate.to_json())
+    text = json.dumps({"value": 3, "note": {"x": 0.5}, "certificate": inner})
+    path = tmp_path / "release.json"
+    path.write_text(text)
+    assert run(path)[0] == 0
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new))
+    code, output = run(path)
+    assert code == 1
+    assert "twice" in output
+    assert MEANING not in output
+
+
+def test_a_file_of_more_than_ten_megabytes_is_refused_unread(
+    tmp_path: Path, certificate: zd.Certificate
+) -> None:
+    path = tmp_path / "large.json"
+    path.write_text(certificate.to_json() + " " * LARGEST_TEXT)
+    code, output = run(path)
+    assert code == 1
+    assert "more than 10000000 bytes" in output
+
+
+def test_the_command_says_what_verified_means_once(good: Path) -> None:
+    code, output = run(good, good)
+    assert code == 0
+    assert output.count(MEANING) == 1
+    for words in ("steps prove the claim", "not mean that these steps were run", "nobody has sign"):
+        assert words in MEANING
 
 
 def test_missing_files_and_directories_exit_with_1(tmp_path: Path) -> None:

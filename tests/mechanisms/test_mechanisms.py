@@ -51,6 +51,8 @@ def test_a_step_carries_the_arguments_of_its_theorem(
     step = mechanism.step()
     assert step.theorem == label
     numbers = json.loads(json.dumps(dict(step.numbers)))
+    if label == "K-norm":  # in which norm and in which units the other two numbers are
+        assert (numbers.pop("norm"), numbers.pop("quantum")) == (2, 1)
     assert mechanism.claim == claim
     stated = claim.numbers()["mu_squared" if label == "R-gaussian" else "epsilon"]
     assert theorem(**numbers) == Fraction(stated)

@@ -161,7 +161,7 @@ def test_a_function_gradient_is_asserted_and_says_so() -> None:
     )
     assert verify(release.certificate)
     assert release.certificate.status is Status.ASSERTED
-    assert "asserted" in release.certificate.summary
+    assert "caller assertion" in release.certificate.summary
 
 
 # --- one dimension, exactly ----------------------------------------------------------------------

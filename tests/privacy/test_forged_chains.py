@@ -9,7 +9,7 @@ import pytest
 from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.rational import as_rational
 from zerodelta.privacy.certificate import Certificate
-from zerodelta.privacy.claims import GaussianDP, PureDP
+from zerodelta.privacy.claims import Claim, GaussianDP, PureDP
 from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.verify import verify
 
@@ -29,7 +29,7 @@ def smooth(**changed: object) -> Step:
     return Step(theorem="S2", numbers={**numbers, **changed}, status=Status.ASSERTED)
 
 
-def accepted(epsilon: Fraction, *steps: Step) -> bool:
+def accepted(epsilon: Fraction, *steps: Step) -> Claim:
     return verify(Certificate(claim=PureDP(epsilon), steps=steps))
 
 

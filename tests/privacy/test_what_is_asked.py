@@ -1,0 +1,206 @@
+"""`verify` answers with the claim, demands what is asked of it, and the summary says no more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zerodelta as zd
+from privacy.chains import CHAINS
+from zerodelta.exact.bits import SystemBits
+from zerodelta.privacy.issue import BARE_ROWS, issue
+from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.step import Status, Step
+
+LAPLACE = Step(theorem="R-laplace", numbers={"sensitivity": 1, "scale": 2})
+HALF = zd.Certificate(claim=zd.PureDP("1/2"), steps=(LAPLACE,))
+ADD_REMOVE = zd.Certificate(
+    claim=zd.PureDP("1/2", neighbors=Neighbors.ADD_REMOVE),
+    steps=(replace(LAPLACE, neighbors=Neighbors.ADD_REMOVE),),
+)
+GAUSSIAN = zd.Certificate(
+    claim=zd.GaussianDP(1),
+    steps=(Step(theorem="R-gaussian", numbers={"sensitivity_squared": 1, "variance": 1}),),
+)
+
+
+@pytest.mark.parametrize("certificate", [HALF, ADD_REMOVE, GAUSSIAN])
+def test_the_claim_is_returned_and_is_true(certificate: zd.Certificate) -> None:
+    found = zd.verify(certificate)
+    assert found == certificate.claim
+    assert type(found) is type(certificate.claim)
+    assert bool(found)
+
+
+def test_the_claim_is_at_most_the_epsilon_that_is_asked() -> None:
+    for enough in ("1/2", 0.5, 1, Fraction(1, 2), "1e300"):
+        assert zd.verify(HALF, epsilon=enough) == HALF.claim
+    for less in (0, "0.4999999999", 0.25, Fraction(1, 2) - Fraction(1, 10**30)):
+        with pytest.raises(zd.CertificateError, match="too weak"):
+            zd.verify(HALF, epsilon=less)
+
+
+def test_what_is_not_pure_has_no_epsilon_to_ask_for() -> None:
+    for certificate in (
+        GAUSSIAN,
+        replace(GAUSSIAN, claim=zd.ZCDP("1/2"), digest=""),
+        replace(HALF, claim=zd.ApproxDP("1/2", -10.0), digest=""),
+    ):
+        assert zd.verify(certificate) == certificate.claim
+        with pytest.raises(zd.CertificateError, match="not pure"):
+            zd.verify(certificate, epsilon=10**6)
+
+
+def test_add_remove_counts_double_where_replace_is_asked_and_never_the_other_way() -> None:
+    assert zd.verify(ADD_REMOVE, epsilon=1) == ADD_REMOVE.claim
+    assert zd.verify(ADD_REMOVE, epsilon=1, neighbors=Neighbors.REPLACE) == ADD_REMOVE.claim
+    assert zd.verify(ADD_REMOVE, epsilon="1/2", neighbors="add-remove") == ADD_REMOVE.claim
+    with pytest.raises(zd.CertificateError, match="twice"):
+        zd.verify(ADD_REMOVE, epsilon="0.9999999999")
+    with pytest.raises(zd.CertificateError, match="too weak"):
+        zd.verify(ADD_REMOVE, epsilon="0.4999999999", neighbors="add-remove")
+    for epsilon in (None, "1/2", 1, 10**6):
+        with pytest.raises(zd.CertificateError, match="adding or removing"):
+            zd.verify(HALF, epsilon=epsilon, neighbors="add-remove")
+
+
+def test_proven_refuses_what_is_asserted_or_idealised() -> None:
+    assumed = replace(HALF, assumed=("the moon is round",), digest="")
+    assert zd.verify(assumed, proven=True) == HALF.claim  # proven, under one assumption
+    for status in (Status.ASSERTED, Status.IDEALISED):
+        weaker = replace(HALF, steps=(replace(LAPLACE, status=status),), digest="")
+        assert zd.verify(weaker) == HALF.claim
+        with pytest.raises(zd.CertificateError, match=status.value):
+            zd.verify(weaker, proven=True)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"epsilon": -1},
+        {"epsilon": "x"},
+        {"epsilon": True},
+        {"epsilon": float("nan")},
+        {"neighbors": "swap"},
+        {"neighbors": None},
+        {"neighbors": 3},
+        {"proven": "yes"},
+        {"proven": None},
+    ],
+)
+def test_a_malformed_question_is_a_parameter_error(asked: dict[str, Any]) -> None:
+    ((name, _),) = asked.items()
+    with pytest.raises(zd.ParameterError, match=name):
+        zd.verify(HALF, **asked)
+
+
+def test_a_certificate_that_proves_nothing_is_refused_whatever_is_asked() -> None:
+    understated = replace(HALF, claim=zd.PureDP("1/4"), digest="")
+    for asked in ({}, {"epsilon": 1}, {"proven": True}, {"neighbors": "add-remove"}):
+        with pytest.raises(zd.CertificateError, match="do not prove"):
+            zd.verify(understated, **asked)
+
+
+# The one-line summary.
+
+
+def rests(certificate: zd.Certificate) -> str:
+    return certificate.summary.split(": ")[-1]
+
+
+def test_the_summary_counts_assumptions_and_assertions() -> None:
+    assert rests(HALF) == "proven"
+    assert rests(replace(HALF, assumed=("a",), digest="")) == "proven under 1 assumption"
+    assert rests(replace(HALF, assumed=("a", "b"), digest="")) == "proven under 2 assumptions"
+    asserted = replace(LAPLACE, status=Status.ASSERTED)
+    for steps, said in (
+        ((asserted,), "conditional on 1 caller assertion"),
+        ((asserted, LAPLACE), "conditional on 1 caller assertion"),
+        ((asserted, asserted), "conditional on 2 caller assertions"),
+    ):
+        assert rests(replace(HALF, steps=steps, assumed=("a",), digest="")) == said
+    ideal = replace(LAPLACE, status=Status.IDEALISED)
+    assert rests(replace(HALF, steps=(asserted, ideal), digest="")) == "for real arithmetic only"
+    assert rests(CHAINS["all"].certificate()) == "conditional on 1 caller assertion"
+
+
+# What nobody can see of rows that come as an array.
+
+
+def test_rows_from_an_array_or_a_list_are_an_assumption() -> None:
+    for release in (
+        zd.mean(np.ones(10), bounds=(0, 2), epsilon=1),
+        zd.mean([1.0, 2.0], bounds=(0, 2), epsilon=1),
+        zd.mode(["a", "b"], universe=["a", "b"], epsilon=1),
+        zd.histogram([0, 1, 1], universe=2, epsilon=1),
+        zd.select(np.ones((4, 2)), bounds=(0, 1), epsilon=1),
+    ):
+        assert release.certificate.assumed == (BARE_ROWS,)
+        assert rests(release.certificate) == "proven under 1 assumption"
+        assert zd.verify(release.certificate, epsilon=1, proven=True)
+
+
+def test_a_value_that_is_handed_in_has_no_rows() -> None:
+    for release in (
+        zd.purify(1, space=zd.Finite(4), claim=zd.GaussianDP("1/10"), epsilon=1),
+        zd.select({"a": 1, "b": 2}, sensitivity=1, epsilon=1),
+    ):
+        assert BARE_ROWS not in release.certificate.assumed
+        assert rests(release.certificate) == "conditional on 1 caller assertion"
+
+
+def test_a_plan_with_proven_steps_has_read_rows() -> None:
+    claim = zd.GaussianDP(mu_squared="1/100")
+    gaussian = Step(theorem="R-gaussian", numbers={"sensitivity_squared": 1, "variance": 100})
+    plan = zd.plan(zd.Finite(4), epsilon=1, base=claim)
+    assert plan.certificate(claim, steps=(gaussian,)).assumed == (BARE_ROWS,)
+    assert plan.certificate(claim).assumed == ()
+
+
+def test_sentences_of_several_lines_are_issued_on_one() -> None:
+    made = issue(
+        claim=zd.PureDP("1/2"),
+        steps=(LAPLACE,),
+        bits=SystemBits(),
+        row="one\n  row",
+        public=("the points [[1 2]\n [3 4]]", "a bell \a"),
+        bare_rows=False,
+    )
+    assert (made.row, made.public) == ("one row", ("the points [[1 2] [3 4]]", "a bell \\x07"))
+    assert made.assumed == ()
+    assert zd.verify(made.to_json()) == zd.PureDP("1/2")
+
+
+# The norm and the quantum of K-norm noise.
+
+
+@pytest.mark.parametrize(
+    ("release", "norm", "quantum"),
+    [
+        (lambda: zd.histogram([0, 1], universe=3, epsilon=1, method="k-norm"), "counts", 1),
+        (lambda: zd.histogram([0, 1], universe=3, epsilon=1, method="k-norm-max"), "inf", 1),
+    ],
+)
+def test_counts_name_their_norm(release: Any, norm: Any, quantum: Any) -> None:
+    (step,) = release().certificate.steps
+    assert (step.theorem, step.numbers["norm"], step.numbers["quantum"]) == (
+        "K-norm",
+        norm,
+        quantum,
+    )
+
+
+def test_a_mean_states_what_one_unit_of_its_integers_is() -> None:
+    """ε = sensitivity/scale in lattice units; times the quantum it is the width of the data."""
+    for bounds, width in (((0, 2), 2), ((-3, 3), 6)):
+        (step,) = zd.mean(np.ones(10), bounds=bounds, epsilon=1).certificate.steps
+        quantum, moved = (Fraction(step.numbers[name]) for name in ("quantum", "sensitivity"))
+        assert quantum * moved == width
+    (step,) = zd.mean(np.ones((10, 2)), bounds=([0, 0], [2, 6]), epsilon=1).certificate.steps
+    assert step.theorem == "K-norm"
+    first, second = map(Fraction, step.numbers["quantum"])
+    assert second == 3 * first
