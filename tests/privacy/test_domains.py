@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from flint import arb
 
 import zerodelta as zd
 import zerodelta.privacy.verify as verifier
@@ -22,6 +23,7 @@ from zerodelta.privacy.chain import _BASE, _MASS, _OTHER
 from zerodelta.privacy.claims import Claim
 from zerodelta.privacy.fields import CLAIMS, FIELDS
 from zerodelta.privacy.step import Status, Step
+from zerodelta.privacy.theorems import objective_perturbation
 
 MALFORMED: list[Any] = [
     None, True, False, "", "x", "-", [], {}, [1], [[1]], 0.5, 1.0, -0.0, 1e300, math.nan, math.inf,
@@ -440,3 +442,23 @@ def test_a_real_minimum_is_published_with_an_error() -> None:
     for label in ("C9-logistic", "C9-huber", "C9-softmax"):
         assert not accepts(changed(CASES[label], 1, "error", 0))
         assert CASES[label].status is Status.PROVEN
+
+
+def test_the_bisection_of_theorem_c9_ends_for_whatever_numbers_someone_writes() -> None:
+    calls = 0
+
+    def never_settled(u: arb) -> tuple[arb, arb]:
+        nonlocal calls
+        calls += 1
+        return arb(0, 1), arb(0, 1)
+
+    assert objective_perturbation._supremum(never_settled, 0.0, 64.0) >= 1
+    assert calls < 2 * 10**4
+    for noise, strength, fine in (
+        ("1e-1000", "1e5000", True),  # more noise and a stronger penalty; it once ran for minutes
+        ("1e-5000", "1e-5000", False),
+        ("1e300", "1e300", False),
+    ):
+        data = json.loads(changed(CASES["C9-huber"], 0, "noise_epsilon", noise))
+        data["steps"][0]["numbers"]["strength"] = strength
+        assert accepts(resealed(data)) == fine

@@ -41,6 +41,9 @@ _CLOSE = 2.0**-40
 """Relative gap between the bound returned and the supremum."""
 
 _NARROWEST = 2.0**-46
+_MOST_BOXES = 1 << 13
+"""Real plans take a few hundred; beyond it the bounds stay valid and only become wider."""
+
 _FAR = 64.0
 """e^-64 is all that is left of slope and curvature of the balanced loss from u = 64 on."""
 
@@ -154,16 +157,18 @@ def _supremum(function: _Function, low: float, high: float) -> float:
     above a value that f certainly takes; the result is the largest bound of those set aside.
     """
     floor, ceiling = -math.inf, -math.inf
-    boxes = [(low, high)]
+    boxes, seen = [(low, high)], 0
     while boxes:
         left, right = boxes.pop()
+        seen += 1
         middle, radius = (left + right) / 2, (right - left) / 2
         center = function(arb(middle))[0]
         value, slope = function(arb(middle, radius))
         spread = center + slope * arb(0, radius)
         bound = min(to_float_up(value), to_float_up(spread))
         floor = max(floor, to_float_down(center))
-        if bound <= floor + abs(floor) * _CLOSE or radius < _NARROWEST:
+        close = bound <= floor + abs(floor) * _CLOSE
+        if close or radius < _NARROWEST or seen > _MOST_BOXES:
             ceiling = max(ceiling, bound)
         else:
             boxes += [(left, middle), (middle, right)]
