@@ -6,24 +6,21 @@ The domains and directions below are written down here a second time, from the t
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
 import pytest
-from flint import arb
 
 import zerodelta as zd
 import zerodelta.privacy.verify as verifier
 from privacy.chains import data_of, given, resealed
-from privacy.theorem_cases import CASES
+from privacy.theorem_cases import CASES, accepts, changed
 from zerodelta.privacy.chain import _BASE, _MASS, _OTHER
 from zerodelta.privacy.claims import Claim
 from zerodelta.privacy.fields import CLAIMS, FIELDS
-from zerodelta.privacy.step import Status, Step
-from zerodelta.privacy.theorems import objective_perturbation
+from zerodelta.privacy.step import Step
 
 MALFORMED: list[Any] = [
     None, True, False, "", "x", "-", [], {}, [1], [[1]], 0.5, 1.0, -0.0, 1e300, math.nan, math.inf,
@@ -167,20 +164,6 @@ def fields_of(label: str) -> Iterator[tuple[int, str, Any]]:
             return
 
 
-def changed(certificate: zd.Certificate, place: int, field: str, value: Any) -> str:
-    data = data_of(certificate)
-    data["steps"][place]["numbers"][field] = value
-    return resealed(data)
-
-
-def accepts(text: str) -> bool:
-    try:
-        zd.verify(text)
-    except zd.CertificateError:
-        return False
-    return True
-
-
 def test_every_label_of_the_registry_has_a_case_with_all_of_its_fields() -> None:
     assert set(CASES) == set(LABELS)
     assert set(WORSE) == set(FIELDS) == set(LABELS) - {"given"}
@@ -246,7 +229,7 @@ def judged(label: str, field: str, old: Any, new: Any) -> bool:
     """Tell whether the changed step still proves the claim, knowing that the old one just does."""
     before, after = Fraction(old), Fraction(new)
     if (label, field) == ("SS", "degrees"):
-        return student_epsilon(float(min(after, 10**9))) <= 1 + 1e-9
+        return student_epsilon(float(min(after, Fraction(10**9)))) <= 1 + 1e-9
     direction = WORSE[label][field]
     if direction is FREE or after == before:
         return True
@@ -266,14 +249,15 @@ def student_epsilon(degrees: float) -> float:
 @pytest.mark.parametrize("label", sorted(WORSE))
 def test_words_are_those_of_the_theorem(label: str) -> None:
     for place, field, old in fields_of(label):
-        allowed = {
+        words: dict[str, list[Any]] = {
             "norm": [1, 2, "inf", "counts"] if label == "K-norm" else [1, 2, "inf"],
             "noise": ["real", "rounded", "discrete"],
             "monotone": [True, False],
             "eigenvalue": [0, 1],
-        }.get(field)
-        if allowed is None:
+        }
+        if field not in words:
             continue
+        allowed = words[field]
         assert any(old == word for word in allowed)
         for bad in (-1, 0, 3, "1", "2", "l2", "Inf", "-inf", "1/2", "3/2", "other", "counts "):
             if not any(bad == word and type(bad) is type(word) for word in allowed):
@@ -373,92 +357,3 @@ def test_the_numbers_of_a_claim_have_domains_too(kind: str) -> None:
 def test_the_lists_of_a_composition_have_domains_too(field: str, bad: Any) -> None:
     _, purified = stated("composed")
     assert not accepts(changed(purified, 0, field, bad))
-
-
-# What was seen to be accepted.
-
-
-def test_theorem_w_has_a_positive_scale_and_no_more_than_the_claimed_epsilon() -> None:
-    whole = CASES["W"]
-    for scale in ("-20", -20, "-1e-300", 0, "-1/10"):
-        assert not accepts(changed(whole, 1, "scale", scale))
-    for base in (5, "1e6", "1e300"):
-        assert not accepts(changed(whole, 1, "base_epsilon", base))
-        data = json.loads(changed(whole, 1, "base_epsilon", base))
-        data["steps"][1]["numbers"]["scale"] = "-20"
-        assert not accepts(resealed(data))
-        data["steps"][1]["numbers"]["scale"] = "1e300"
-        assert not accepts(resealed(data))
-
-
-def test_no_prior_on_n_points_has_a_smallest_probability_above_1_over_n() -> None:
-    whole = CASES["B1-prior"]  # weights 1, 5, 9 on three points
-    for probability in ("1/2", 1, "334/1000", "10/3", 2, "1e300"):
-        assert not accepts(changed(whole, 1, "smallest_probability", probability))
-    assert accepts(changed(whole, 1, "smallest_probability", "1/3"))
-    for size in (16, 10**30, 0, -3):
-        assert not accepts(changed(whole, 1, "size", size))
-
-
-def test_a_profile_has_a_positive_ratio_and_no_base_step_before_it() -> None:
-    whole = CASES["B1-profile"]
-    for ratio in (0, -1, "-1/2", "-1e300"):
-        assert not accepts(changed(whole, 0, "ratio", ratio))
-    base = Step(theorem="R-laplace", numbers={"sensitivity": 1, "scale": 1})
-    with pytest.raises(zd.CertificateError, match="no base step"):
-        zd.verify(zd.Certificate(claim=whole.claim, steps=(base, *whole.steps)))
-
-
-@pytest.mark.parametrize("label", ["R-laplace", "K-norm", "PF", "PTR"])
-def test_only_the_exponential_mechanism_proves_a_bounded_range(label: str) -> None:
-    numbers = {
-        "R-laplace": {"sensitivity": 1, "scale": 1},
-        "K-norm": {"norm": 1, "quantum": 1, "sensitivity": 1, "scale": 1},
-        "PF": {"sensitivity": 1, "scale": 2, "monotone": False},
-        "PTR": {"test_epsilon": 1, "release_epsilon": 0, "threshold": 9, "noise": "real"},
-    }[label]
-    step = Step(theorem=label, numbers=numbers)
-    for epsilon in (1, 2, 100):
-        claim = zd.PureDP(epsilon, bounded_range=True)
-        with pytest.raises(zd.CertificateError, match="do not prove the claim"):
-            zd.verify(zd.Certificate(claim=claim, steps=(step,)))
-    if label != "PTR":
-        assert zd.verify(zd.Certificate(claim=zd.PureDP(1), steps=(step,)))
-
-
-def test_one_exponential_mechanism_proves_a_bounded_range_and_two_do_not() -> None:
-    numbers = {"sensitivity": 1, "scale": 2, "monotone": False}
-    once = Step(theorem="EM", numbers=numbers)
-    twice = Step(theorem="EM", numbers={**numbers, "count": 2})
-    ranged = zd.PureDP(1, bounded_range=True)
-    assert zd.verify(zd.Certificate(claim=ranged, steps=(once,))) == ranged
-    assert zd.verify(zd.Certificate(claim=zd.PureDP(1), steps=(once,)))
-    for steps in ((twice,), (once, once)):
-        with pytest.raises(zd.CertificateError, match="do not prove the claim"):
-            zd.verify(zd.Certificate(claim=zd.PureDP(2, bounded_range=True), steps=steps))
-
-
-def test_a_real_minimum_is_published_with_an_error() -> None:
-    for label in ("C9-logistic", "C9-huber", "C9-softmax"):
-        assert not accepts(changed(CASES[label], 1, "error", 0))
-        assert CASES[label].status is Status.PROVEN
-
-
-def test_the_bisection_of_theorem_c9_ends_for_whatever_numbers_someone_writes() -> None:
-    calls = 0
-
-    def never_settled(u: arb) -> tuple[arb, arb]:
-        nonlocal calls
-        calls += 1
-        return arb(0, 1), arb(0, 1)
-
-    assert objective_perturbation._supremum(never_settled, 0.0, 64.0) >= 1
-    assert calls < 2 * 10**4
-    for noise, strength, fine in (
-        ("1e-1000", "1e5000", True),  # more noise and a stronger penalty; it once ran for minutes
-        ("1e-5000", "1e-5000", False),
-        ("1e300", "1e300", False),
-    ):
-        data = json.loads(changed(CASES["C9-huber"], 0, "noise_epsilon", noise))
-        data["steps"][0]["numbers"]["strength"] = strength
-        assert accepts(resealed(data)) == fine

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 import zerodelta as zd
-from privacy.chains import CHAINS
+from privacy.chains import CHAINS, data_of, resealed
 from zerodelta.privacy.chain import base_claim, proves_epsilon
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.composition import simplest
@@ -101,3 +101,18 @@ CASES: dict[str, zd.Certificate] = {
     "C9-huber": minimum("C9-huber", noise_epsilon="3/2", strength="1/4"),
     "C9-softmax": minimum("C9-softmax", noise_epsilon="3/2", strength="1/4", classes=3),
 }
+
+
+def changed(certificate: zd.Certificate, place: int, field: str, value: Any) -> str:
+    """Return the certificate as a forger writes it, one number of one step exchanged."""
+    data = data_of(certificate)
+    data["steps"][place]["numbers"][field] = value
+    return resealed(data)
+
+
+def accepts(text: str) -> bool:
+    try:
+        zd.verify(text)
+    except zd.CertificateError:
+        return False
+    return True
