@@ -103,7 +103,7 @@ def test_missing_and_extra_names_are_named(frame: Any) -> None:
 
 
 def test_names_need_a_frame() -> None:
-    with pytest.raises(ParameterError, match="no names.*data frame"):
+    with pytest.raises(ParameterError, match=r"no names.*data frame"):
         BoundedScaler(bounds=BY_NAME).fit(np.zeros((2, 3)))
 
 

@@ -94,7 +94,7 @@ class Untouchable:
 @private
 def test_there_is_no_default_epsilon_and_nothing_is_read_without_one(estimator: Any) -> None:
     assert type(estimator)().epsilon is None
-    with pytest.raises(ParameterError, match="^epsilon = None: .*no default.*pass epsilon="):
+    with pytest.raises(ParameterError, match=r"^epsilon = None: .*no default.*pass epsilon="):
         clone(estimator).set_params(epsilon=None).fit(Untouchable(), Untouchable())
 
 

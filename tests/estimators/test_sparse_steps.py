@@ -19,8 +19,10 @@ from zerodelta.spaces import Ball
 EPSILONS = (0.25, 0.5, 1, 1.5, 2, 2.5, 3, 4, 6, 10)
 
 
-def steps(**changed: Any) -> SparseSteps:
-    return SparseSteps.best(**{"rows": 5000, "columns": 51, "epsilon": 1.0, "radius": 1.0, **changed})
+def steps(
+    *, rows: int = 5000, columns: int = 51, epsilon: float = 1, radius: float = 1
+) -> SparseSteps:
+    return SparseSteps.best(rows=rows, columns=columns, epsilon=epsilon, radius=radius)
 
 
 @pytest.mark.parametrize("radius", [0.5, 1, 4])

@@ -80,7 +80,11 @@ def run(out: Path) -> Path:
 
     console.rule("4. Anyone can check both certificates")
     weights = dict(zip(chosen, fitted.coef_.ravel().tolist(), strict=True))
-    value = {"coefficients": weights, "intercept": float(fitted.intercept_[0]), **_scaling(model[0])}
+    value = {
+        "coefficients": weights,
+        "intercept": float(fitted.intercept_[0]),
+        **_scaling(model[0]),
+    }
     console.print("published: malignant if the sum of these is above 0, features scaled by bounds")
     for name, number in [*weights.items(), ("intercept", value["intercept"])]:
         console.print(f"  {name:<24} {number:+.2f}", highlight=False)

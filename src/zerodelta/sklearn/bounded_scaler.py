@@ -46,12 +46,15 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         column. Pass 1 if most rows lie in a corner of the bounds and their size matters, or for a
         linear regression on many rows.
 
+    Examples
+    --------
     >>> BoundedScaler(bounds=([0, 100], [10, 200])).transform([[5, 100], [10, 999]])
     array([[ 0., -1.],
            [ 1.,  1.]])
     >>> BoundedScaler(bounds=(-1, 1), data_norm=1).transform([[1, 0, 0, 0], [1, 1, 1, 1]])
     array([[1. , 0. , 0. , 0. ],
            [0.5, 0.5, 0.5, 0.5]])
+
     """
 
     def __init__(
@@ -111,5 +114,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
 
 def _clipped(rows: Floats, norm: float, reach: float) -> Floats:
     """Return the rows times norm/reach, or of length `norm` if they are longer."""
-    squares = np.cumsum(rows * rows, axis=1)[:, -1:]  # in order, so that a row is added up by itself
+    squares = np.cumsum(rows * rows, axis=1)[
+        :, -1:
+    ]  # in order, so that a row is added up by itself
     return rows * (norm / np.maximum(np.sqrt(squares), reach))

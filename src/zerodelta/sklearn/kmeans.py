@@ -30,8 +30,8 @@ class KMeans(BaseEstimator):  # type: ignore[misc]
     `zerodelta.select_model` and `BoundedScaler`.
     **Public**: all parameters and the shape of X. Rows are clipped to `bounds`, a pair of numbers
     or of one for each column, or one pair for each column name of a data frame; bounds that clip
-    every row cannot raise and give centers that are noise; rows with a NaN count as nothing, and predictions take a NaN for the
-    middle of its bounds. `method`: what `zerodelta.kmeans` accepts.
+    every row cannot raise and give centers that are noise. Rows with a NaN count as nothing, and
+    predictions take a NaN for the middle of its bounds. `method`: what `zerodelta.kmeans` accepts.
     **Error**: `release_.error` forecasts (inertia / best inertia) - 1 for compact clusters.
 
     >>> rng = np.random.default_rng(7)

@@ -33,7 +33,8 @@ class LinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     rows are shortened to it; targets are cut to `bounds_y`. Rows with a NaN or an infinity, or with
     a target that is NaN or no number, count as nothing; a prediction for such a row is the
     intercept. A `data_norm` or `bounds_y` that clips every row, or that all rows are far inside,
-    cannot raise and gives noise that looks like a model. `method`: what `zerodelta.tasks.regression.fit_linear` accepts.
+    cannot raise and gives noise that looks like a model. `method`: what
+    `zerodelta.tasks.regression.fit_linear` accepts.
     **Error**: `release_.error` forecasts the excess of the mean squared error; the true one depends
     on unseen data.
 

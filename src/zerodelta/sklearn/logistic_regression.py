@@ -35,8 +35,9 @@ class LogisticRegression(PrivateClassifier):
     rows are shortened to it. `classes` lists all labels that can occur: `classes_` is that list in
     order, whatever is in y. Rows with a NaN or an infinity, or with a label that is no class, count
     as nothing; labels that all match no class, or a `data_norm` far below or above all rows, cannot
-    raise and give noise that looks like a model. A prediction for such a row is that of the intercept. `method`: "objective" (noise
-    in it), "descent" (a hidden one), or "auto", the one with the least predicted error.
+    raise and give noise that looks like a model. A prediction for such a row is that of the
+    intercept. `method`: "objective" (noise in it), "descent" (a hidden one), or "auto", the one
+    with the least predicted error.
     Probabilities are those of scores over `temperature_`, public and above 1 where noise dominates.
     **Error**: `release_.error` forecasts the excess of the mean loss; the true one depends on data.
 

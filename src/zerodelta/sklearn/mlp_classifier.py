@@ -44,10 +44,10 @@ class MLPClassifier(PrivateClassifier):
     numbers or of one for each column, or one pair for each column name of a data frame. `classes`
     lists all labels that can occur. Rows with a NaN, or with a label that is no class, count as
     nothing; labels that all match no class, or bounds that clip every row, cannot raise and give
-    noise that looks like a model. Predictions take a NaN for the middle of its
-    bounds. The network sees x ↦ 3x/(1 + 2|x|) of features scaled to [-1, 1] by their bounds, so
-    that wide bounds cost it less. `hidden_units`, `rounds` and `radius`, how far from its public start the network may go,
-    rarely need a change.
+    noise that looks like a model. Predictions take a NaN for the middle of its bounds. The network
+    sees x ↦ 3x/(1 + 2|x|) of features scaled to [-1, 1] by their bounds, so that wide bounds cost
+    it less. `hidden_units`, `rounds` and `radius`, how far from its public start the network may
+    go, rarely need a change. Probabilities are those of logits over the public `temperature_`.
     **Error**: `release_.error` forecasts the excess of the mean log loss: ln(number of classes)
     where noise dominates, less with more rows or a larger ε; the true one depends on data.
 
