@@ -218,8 +218,8 @@ def radii(every: dict[str, Data]) -> tuple[Table, Table]:
             cells = (*accuracy, now[0], *(rival[0] for rival in rivals))
             table.add_row(name, f"{epsilon:g}", *(f"{cell:.3f}" for cell in cells))
             equal = math.log(len(data.classes))
-            losses = (equal, data.frequencies, found[0][2], now[2], now[1])
-            losses = (*losses, *(rival[1] for rival in rivals))
+            losses = [equal, data.frequencies, found[0][2], now[2], now[1]]
+            losses += [rival[1] for rival in rivals]
             mark = " !" if now[1] > equal else ""
             chances.add_row(name + mark, f"{epsilon:g}", *(f"{loss:.3f}" for loss in losses))
     worst = np.max(regrets, axis=0)
@@ -240,7 +240,7 @@ def sparse() -> Table:
             for seed in range(6):
                 rng = np.random.default_rng((FIRST_SEED, n, seed))
                 x = rng.uniform(-1, 1, size=(2 * n, d))
-                truth = sum(weight * x[:, i] for i, weight in weights.items())
+                truth = x[:, list(weights)] @ np.array(list(weights.values()))
                 y = np.clip(truth + noise * rng.normal(size=2 * n), -1, 1)
                 model = SparseRegression(epsilon=epsilon, bounds=(-1, 1), bounds_y=(-1, 1))
                 model.fit(x[:n], y[:n])

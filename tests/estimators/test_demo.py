@@ -27,8 +27,8 @@ def test_the_model_file_reproduces_the_predictions_and_its_numbers_are_printed(
     printed = capsys.readouterr().out
     model = json.loads((tmp_path / "model.json").read_text(encoding="utf-8"))["value"]
     names = list(model["coefficients"])
-    ends = np.array([[float(end) for end in demo.BOUNDS[name]] for name in names]).T
-    rows = np.random.default_rng(0).uniform(*ends, size=(100, len(names)))
+    ends = np.array([[float(str(end)) for end in demo.BOUNDS[name]] for name in names]).T
+    rows = np.random.default_rng(0).uniform(ends[0], ends[1], size=(100, len(names)))
     lower, upper = np.array(model["lower"]), np.array(model["upper"])
     scaled = (2 * rows - lower - upper) / (upper - lower) / model["divided_by"]
     scores = scaled @ list(model["coefficients"].values()) + model["intercept"]

@@ -41,8 +41,8 @@ class NetworkForecast:
         """Compare what the rows can move a logit by with the start's logits and the noise."""
         path = descent.clip * float(descent.sizes.sizes().sum())
         noise = _SLOPE * descent.error / math.sqrt(network.parameters)
-        ends = (np.array(end, dtype=np.float64) for end in (network.lower, network.upper))
-        made_up = np.random.default_rng(0).uniform(*ends, size=(256, network.inputs))
+        low, high = (np.array(end, dtype=np.float64) for end in (network.lower, network.upper))
+        made_up = np.random.default_rng(0).uniform(low, high, size=(256, network.inputs))
         start = network.logits(network.start(), made_up)
         unlearnt = math.sqrt(float(np.mean(start**2)) + noise**2)
         moved = (_AGREEMENT * _SLOPE * path / unlearnt) ** 2
