@@ -22,16 +22,16 @@ from zerodelta.sklearn import (
 )
 
 REGRESSORS: list[Any] = [
-    LinearRegression(data_norm=10, bounds_y=(-100, 100)),
-    SparseRegression(bounds=(-10, 10), bounds_y=(-100, 100)),
+    LinearRegression(epsilon=1, data_norm=10, bounds_y=(-100, 100)),
+    SparseRegression(epsilon=1, bounds=(-10, 10), bounds_y=(-100, 100)),
 ]
 CLASSIFIERS: list[Any] = [
-    LogisticRegression(data_norm=10, classes=[0, 1]),
-    LogisticRegression(data_norm=10, classes=[0, 1, 2]),
-    MLPClassifier(bounds=(-10, 10), classes=[0, 1], rounds=5, hidden_units=2),
-    MLPClassifier(bounds=(-10, 10), classes=[0, 1, 2], rounds=5, hidden_units=2),
+    LogisticRegression(epsilon=1, data_norm=10, classes=[0, 1]),
+    LogisticRegression(epsilon=1, data_norm=10, classes=[0, 1, 2]),
+    MLPClassifier(epsilon=1, bounds=(-10, 10), classes=[0, 1], rounds=5, hidden_units=2),
+    MLPClassifier(epsilon=1, bounds=(-10, 10), classes=[0, 1, 2], rounds=5, hidden_units=2),
 ]
-PRIVATE: list[Any] = [*REGRESSORS, *CLASSIFIERS, KMeans(n_clusters=3, bounds=(-10, 10))]
+PRIVATE: list[Any] = [*REGRESSORS, *CLASSIFIERS, KMeans(n_clusters=3, epsilon=1, bounds=(-10, 10))]
 ALL: list[Any] = [*PRIVATE, BoundedScaler(bounds=(-10, 10))]
 
 

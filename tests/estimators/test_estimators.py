@@ -67,21 +67,35 @@ def fit_alike(estimator: Any, *data: tuple[Any, Any]) -> list[Any]:
 @pytest.mark.parametrize(
     ("estimator", "missing"),
     [
-        (LinearRegression(data_norm=1), "bounds_y"),
-        (LinearRegression(bounds_y=(0, 1)), "data_norm"),
-        (SparseRegression(bounds=(0, 1)), "bounds_y"),
-        (SparseRegression(bounds_y=(0, 1)), "bounds"),
-        (LogisticRegression(data_norm=1), "classes"),
-        (LogisticRegression(classes=[0, 1]), "data_norm"),
-        (MLPClassifier(bounds=(0, 1)), "classes"),
-        (MLPClassifier(classes=[0, 1]), "bounds"),
-        (KMeans(), "bounds"),
+        (LinearRegression(epsilon=1, data_norm=1), "bounds_y"),
+        (LinearRegression(epsilon=1, bounds_y=(0, 1)), "data_norm"),
+        (SparseRegression(epsilon=1, bounds=(0, 1)), "bounds_y"),
+        (SparseRegression(epsilon=1, bounds_y=(0, 1)), "bounds"),
+        (LogisticRegression(epsilon=1, data_norm=1), "classes"),
+        (LogisticRegression(epsilon=1, classes=[0, 1]), "data_norm"),
+        (MLPClassifier(epsilon=1, bounds=(0, 1)), "classes"),
+        (MLPClassifier(epsilon=1, classes=[0, 1]), "bounds"),
+        (KMeans(epsilon=1), "bounds"),
         (BoundedScaler(), "bounds"),
     ],
 )
 def test_a_missing_public_input_is_refused_with_the_remedy(estimator: Any, missing: str) -> None:
     with pytest.raises(ParameterError, match=f"^{missing} = None: .*pass {missing}="):
         estimator.fit(*examples())
+
+
+class Untouchable:
+    """Data that nobody may look at: everything that is asked of it fails the test."""
+
+    def __getattribute__(self, name: str) -> Any:
+        raise AssertionError(f"{name} of the data was read")
+
+
+@private
+def test_there_is_no_default_epsilon_and_nothing_is_read_without_one(estimator: Any) -> None:
+    assert type(estimator)().epsilon is None
+    with pytest.raises(ParameterError, match=r"^epsilon = None: .*no default.*pass epsilon="):
+        clone(estimator).set_params(epsilon=None).fit(Untouchable(), Untouchable())
 
 
 @every
@@ -96,7 +110,7 @@ def test_parameters_are_keywords_stored_untouched(estimator: Any) -> None:
 @pytest.mark.parametrize("classes", [[0], [1, 1], "ab", [0, "a"], [1, 1.0], [[0], [1]]])
 def test_malformed_classes_are_refused(classes: Any) -> None:
     with pytest.raises(ParameterError, match="classes"):
-        LogisticRegression(data_norm=1, classes=classes).fit(*examples())
+        LogisticRegression(epsilon=1, data_norm=1, classes=classes).fit(*examples())
 
 
 @private
@@ -229,6 +243,7 @@ def test_nothing_else_is_published(estimator: Any) -> None:
         "coef_",
         "intercept_",
         "classes_",
+        "temperature_",
         "cluster_centers_",
         "network_",
         "certificate_",
@@ -288,7 +303,7 @@ def test_texts_are_classes_in_the_order_of_scikit_learn(kind: Any, classes: list
     rows, _ = examples(200)
     y = np.array(classes)[np.arange(200) % len(classes)]
     bound = {"data_norm": 10} if kind is LogisticRegression else {"bounds": (-10, 10)}
-    found = kind(classes=classes, **bound).fit(rows, y)
+    found = kind(epsilon=1, classes=classes, **bound).fit(rows, y)
     assert found.classes_.tolist() == sorted(classes)
     assert set(found.predict(rows)) <= set(classes)
 
@@ -332,7 +347,9 @@ def test_without_an_intercept_the_line_goes_through_0(estimator: Any) -> None:
 @pytest.mark.parametrize("classes", [[0, 1], [0, 1, 2]])
 @pytest.mark.parametrize("method", ["objective", "descent"])
 def test_without_an_intercept_logistic_scores_are_0_at_0(classes: list[int], method: str) -> None:
-    model = LogisticRegression(data_norm=9, classes=classes, fit_intercept=False, method=method)
+    model = LogisticRegression(
+        epsilon=1, data_norm=9, classes=classes, fit_intercept=False, method=method
+    )
     found = model.fit(*examples(40))
     assert not found.intercept_.any()
     assert not found.decision_function(np.zeros((1, 3))).any()
@@ -343,8 +360,9 @@ def test_sparse_regression_does_not_depend_on_units() -> None:
     rows = rng.uniform(0, 1, size=(400, 5))
     y = rng.uniform(0, 1, size=400)
     with same_noise_in_every_fit():
-        one = SparseRegression(bounds=(0, 1), bounds_y=(0, 1)).fit(rows, y).predict(rows)
-        model = SparseRegression(bounds=(-4, 4), bounds_y=(2, 10)).fit(8 * rows - 4, 8 * y + 2)
+        one = SparseRegression(epsilon=1, bounds=(0, 1), bounds_y=(0, 1)).fit(rows, y).predict(rows)
+        model = SparseRegression(epsilon=1, bounds=(-4, 4), bounds_y=(2, 10))
+        model.fit(8 * rows - 4, 8 * y + 2)
     np.testing.assert_allclose((model.predict(8 * rows - 4) - 2) / 8, one, atol=1e-12)
 
 
@@ -360,7 +378,7 @@ def test_few_of_many_features_are_found() -> None:
 def test_linear_regression_takes_every_method_by_name() -> None:
     rows, y = examples(50)
     digests = {
-        LinearRegression(data_norm=5, bounds_y=(0, 2), method=method)
+        LinearRegression(epsilon=1, data_norm=5, bounds_y=(0, 2), method=method)
         .fit(rows, y)
         .certificate_.digest
         for method in ("huber", "statistics", "adassp", "descent")
@@ -451,7 +469,8 @@ def test_pipelines_and_searches_run() -> None:
         search = GridSearchCV(pipeline, grid, cv=2, scoring=scoring, error_score="raise")
         search.fit(rows, y)
         assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-    assert len(cross_val_score(KMeans(n_clusters=2, bounds=(0, 10)), rows, cv=3)) == 3
+    clusters = KMeans(n_clusters=2, epsilon=1, bounds=(0, 10))
+    assert len(cross_val_score(clusters, rows, cv=3)) == 3
 
 
 def test_the_estimators_are_what_the_package_lists() -> None:

@@ -70,7 +70,7 @@ def run(out: Path) -> Path:
     console.rule("3. A logistic regression on them")
     columns = list(study.value)
     model = make_pipeline(
-        BoundedScaler(bounds=_ends(chosen), data_norm=1),
+        BoundedScaler(bounds=_ends(chosen), data_norm=1, radius=1),
         LogisticRegression(epsilon=EPSILON_MODEL, data_norm=1, classes=[0, 1]),
     )
     model.fit(features[rows][:, columns], labels[rows])
@@ -80,9 +80,17 @@ def run(out: Path) -> Path:
 
     console.rule("4. Anyone can check both certificates")
     weights = dict(zip(chosen, fitted.coef_.ravel().tolist(), strict=True))
+    value = {
+        "coefficients": weights,
+        "intercept": float(fitted.intercept_[0]),
+        **_scaling(model[0]),
+    }
+    console.print("published: malignant if the sum of these is above 0, features scaled by bounds")
+    for name, number in [*weights.items(), ("intercept", value["intercept"])]:
+        console.print(f"  {name:<24} {number:+.2f}", highlight=False)
     written = [
         _write(out / "features.json", chosen, study.certificate),
-        _write(out / "model.json", weights, fitted.certificate_),
+        _write(out / "model.json", value, fitted.certificate_),
     ]
     for path in written:
         certificate = json.loads(path.read_text(encoding="utf-8"))["certificate"]
@@ -103,6 +111,15 @@ def _rows() -> tuple[Any, Any]:
 
 def _ends(names: list[str]) -> tuple[list[Any], list[Any]]:
     return [BOUNDS[name][0] for name in names], [BOUNDS[name][1] for name in names]
+
+
+def _scaling(scaler: BoundedScaler) -> dict[str, Any]:
+    """Return what is needed beside coefficients to predict: how rows become what they multiply.
+
+    A feature x is ((2x - lower - upper)/(upper - lower))/√(number of features), as `radius=1` says.
+    """
+    lower, upper = ([float(end) for end in ends] for ends in scaler.bounds)
+    return {"lower": lower, "upper": upper, "divided_by": float(np.sqrt(len(lower)))}
 
 
 def _write(path: Path, value: Any, certificate: Certificate) -> Path:

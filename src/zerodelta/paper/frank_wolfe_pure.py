@@ -84,6 +84,7 @@ def frank_wolfe_pure(
     method: Method = "auto",
     mixing_weight: Rational = "0.01",
     steps: int = 1 << 20,
+    path: Rational | None = None,
     rowwise: bool = False,
     bits: BitSource | None = None,
 ) -> Release:
@@ -92,7 +93,8 @@ def frank_wolfe_pure(
     "composition": T choices by permute-and-flip, ε/T each. "transcript": T choices by the
     exponential mechanism with ε₀ of `transcript_step_epsilon`, and with probability
     `mixing_weight` a uniform transcript instead. "auto" takes the one with the larger ε per step,
-    from public numbers.
+    from public numbers. `path`, for an l1 ball: steps from 0 that shrink linearly and add up to so
+    many radii, instead of the paper's, whose last point jumps about as T grows.
 
     **Neighbors**: replace-one; n is public.
     **Guarantee**: pure ε-DP by basic composition (C2, C10.7), or by Theorem B1 with N = |S|^T.
@@ -100,7 +102,8 @@ def frank_wolfe_pure(
     **Public**: n, the domain, `lipschitz`, T, `steps`. Longer gradients are clipped, a row on which
     the gradient fails counts as a zero gradient.
     **Error**: 2Γ/(T+2) + 4 L₁ ‖C‖₁ T ln|S|/(n ε) above the minimum, for convex losses, up to
-    clipping; leave out `iterations` for the best T, which needs `smoothness`.
+    clipping; leave out `iterations` for the best T, which needs `smoothness`. With `path` no bound
+    is known.
 
     >>> from zerodelta.spaces import Ball
     >>> import numpy as np
@@ -122,6 +125,7 @@ def frank_wolfe_pure(
         lipschitz=lipschitz,
         iterations=iterations,
         steps=steps,
+        path=path,
         rowwise=rowwise,
     )
     target, size = as_positive(epsilon, "epsilon"), descent.polytope.size
@@ -152,7 +156,7 @@ def frank_wolfe_pure(
     chosen = descent.run(mechanism, bits)
     if by_transcript:
         chosen = _digits(channel.apply(_number(chosen, size), bits), size, len(chosen))
-    value = descent.polytope.iterate(chosen)
+    value = descent.iterate(chosen)
     return Release(value=value, certificate=certificate, error=error)
 
 

@@ -20,7 +20,14 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, Selection
 from zerodelta.paper.algorithm_05 import curvature, optimisation_error
-from zerodelta.paper.polytopes import Domain, Floats, Polytope, as_polytope
+from zerodelta.paper.polytopes import (
+    Domain,
+    Floats,
+    L1Ball,
+    Polytope,
+    as_polytope,
+    shrinking_parts,
+)
 from zerodelta.privacy.step import Status, Step
 from zerodelta.study.losses import Hinge, Huber, Logistic, Loss, Squared
 
@@ -50,6 +57,13 @@ class Descent:
     iterations: int
     steps: int
     rowwise: bool
+    path: Fraction | None = None
+    """None for the paper's steps of 2/(t + 2) towards a vertex; else the length of all steps.
+
+    The steps then start from 0, shrink linearly, and add up to `path` times the radius. The paper's
+    last iterate jumps about as T grows (its last step is 2/(T + 1) of the radius, its first all of
+    it); these steps end in ones of 2/T² and depend on T smoothly (`bench/defaults_classifiers.py`).
+    """
 
     @staticmethod
     def plan(
@@ -62,11 +76,19 @@ class Descent:
         iterations: int,
         steps: int,
         rowwise: bool,
+        path: Rational | None = None,
     ) -> Descent:
         """Check the public parameters; no row is read."""
         source, polytope = _source(features, labels), as_polytope(domain)
         polytope.lattice(lipschitz, steps)  # refuses what is malformed
         gradient = _gradient(loss, polytope, len(source.columns))
+        if path is not None and not isinstance(polytope, L1Ball):
+            raise ParameterError(
+                "path",
+                path,
+                expected="None for a domain given by its vertices",
+                remedy="leave it out, or pass Ball(dimension, radius, norm=1) as the domain",
+            )
         proven = type(loss) in _ROW_BY_ROW  # a function may have a memory, even row by row
         return Descent(
             source=source,
@@ -77,6 +99,7 @@ class Descent:
             iterations=as_count(iterations, "iterations", minimum=1),
             steps=steps,
             rowwise=bool(rowwise),
+            path=None if path is None else as_positive(path, "path"),
         )
 
     @property
@@ -109,8 +132,21 @@ class Descent:
         for step in range(self.iterations):
             sums = self.source.sum(self._at(theta), lattice, rowwise=self.rowwise)
             chosen.append(mechanism.select(self.polytope.scores(sums), bits))
-            theta = self.polytope.towards(theta, step, chosen[-1])
+            theta = self._moved(theta, step, chosen[-1])
         return chosen
+
+    def iterate(self, chosen: list[int]) -> Floats:
+        """Return θ_T, a function of the choices alone."""
+        theta = np.zeros(self.polytope.dimension)
+        for step, index in enumerate(chosen):
+            theta = self._moved(theta, step, index)
+        return theta
+
+    def _moved(self, theta: Floats, step: int, index: int) -> Floats:
+        if self.path is None or not isinstance(self.polytope, L1Ball):
+            return self.polytope.towards(theta, step, index)
+        part = shrinking_parts(self.iterations, self.path)[step]
+        return self.polytope.along(theta, part, index)
 
     def _at(self, theta: Floats) -> Callable[[Block], Floats]:
         """Return the function of a block of rows that is summed at the iterate θ.
@@ -131,6 +167,8 @@ class Descent:
         """Return 2Γ/(T + 2) plus the expected gap of one noisy choice (theory C10.7)."""
         unit = self.lipschitz * self.polytope.length / (self.steps * self.source.rows)
         gap = float(unit) * mechanism.error(self.polytope.size)
+        if self.path is not None:
+            return f"each choice is at most {gap:.4g} below the best; no bound on all of them"
         if smoothness is None:
             return f"at most {gap:.4g} above Frank-Wolfe's own 2Γ/(T + 2); pass smoothness for both"
         bend = curvature(smoothness=smoothness, length=self.polytope.length)
@@ -144,6 +182,7 @@ class Descent:
             f"{self.polytope.length}",
             f"gradients clipped to {self.lipschitz} in linf, {self.steps} steps",
             f"T = {self.iterations}",
+            *(() if self.path is None else (f"steps that add up to {self.path} radii",)),
         )
 
     def assumed(self) -> tuple[str, ...]:

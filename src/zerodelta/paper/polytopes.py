@@ -28,6 +28,7 @@ __all__ = [
     "L1Ball",
     "Polytope",
     "as_polytope",
+    "shrinking_parts",
     "step_size",
 ]
 
@@ -94,6 +95,16 @@ class Polytope(ABC):
         return moved
 
 
+def shrinking_parts(count: int, path: Rational) -> list[Fraction]:
+    """Return parts that shrink linearly and add up to `path`, the largest first.
+
+    >>> [str(part) for part in shrinking_parts(3, 1)]
+    ['1/2', '1/3', '1/6']
+    """
+    length = as_positive(path, "path")
+    return [length * 2 * left / (count * (count + 1)) for left in range(count, 0, -1)]
+
+
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
 class L1Ball(Polytope):
@@ -121,6 +132,16 @@ class L1Ball(Polytope):
         vertex = np.zeros(self.dimension)
         vertex[coordinate] = float(self.radius) if sign else -float(self.radius)
         return vertex
+
+    def along(self, theta: Floats, part: Fraction, index: int) -> Floats:
+        """Return θ + part · s, shortened to the ball if it is beyond.
+
+        >>> L1Ball(dimension=2, radius=Fraction(1)).along(np.array([0.5, 0.5]), Fraction(1, 2), 2)
+        array([0.66666667, 0.33333333])
+        """
+        moved: Floats = theta + float(part) * self.vertex(index)
+        beyond = float(np.abs(moved).sum()) / float(self.radius)
+        return moved / beyond if beyond > 1 else moved
 
     def lattice(self, lipschitz: Rational, steps: int) -> FixedPoint:
         """Return the lattice of gradients clipped to `lipschitz` in linf (the dual of l1)."""

@@ -38,6 +38,7 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     classes: Sequence[Any] | None
     classes_: npt.NDArray[Any]
+    temperature_: float
 
     @abstractmethod
     def decision_function(self, X: Any) -> Floats:  # noqa: N803
@@ -51,15 +52,19 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return labels
 
     def predict_proba(self, X: Any) -> Floats:  # noqa: N803
-        """Return the probability of each class, in the order of `classes_`."""
-        scores = self.decision_function(X)
+        """Return the probability of each class, in the order of `classes_`.
+
+        Scores are divided by `temperature_`, which follows from public numbers: at least 1, and
+        more where noise dominates. Predictions do not depend on it.
+        """
+        scores = self.decision_function(X) / self.temperature_
         if scores.ndim == 2:
             return np.asarray(softmax(scores, axis=1))
         return np.column_stack([expit(-scores), expit(scores)])
 
     def predict_log_proba(self, X: Any) -> Floats:  # noqa: N803
         """Return the logarithms of `predict_proba`."""
-        scores = self.decision_function(X)
+        scores = self.decision_function(X) / self.temperature_
         if scores.ndim == 1:
             scores = np.column_stack([np.zeros_like(scores), scores])
         return np.asarray(log_softmax(scores, axis=1))
@@ -70,9 +75,9 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.classifier_tags.multi_class = self.classes is None or len(self.classes) != 2
         return tags
 
-    def _publish_classes(self, known: tuple[Any, ...]) -> None:
+    def _publish_classes(self, known: tuple[Any, ...], *, temperature: float) -> None:
         labels = np.array(known)
         if labels.ndim != 1:  # such as tuples
             labels = np.empty(len(known), dtype=object)
             labels[:] = known
-        self.classes_ = labels
+        self.classes_, self.temperature_ = labels, temperature

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -30,6 +31,13 @@ class ColumnBounds:
     @staticmethod
     def of(bounds: Any, *, columns: int) -> ColumnBounds:
         """Read (lower, upper), each a number or one for each column."""
+        if isinstance(bounds, Mapping):
+            raise ParameterError(
+                "bounds",
+                bounds,
+                expected="a pair (lower, upper), since these columns have no names",
+                remedy="pass a data frame, or bounds=([0, -5], [1, 5]) column by column",
+            )
         if not isinstance(bounds, (tuple, list, np.ndarray)) or len(bounds) != 2:
             raise ParameterError(
                 "bounds",
@@ -41,6 +49,20 @@ class ColumnBounds:
         box = Box(bounds[0], bounds[1], dimension=columns)
         ends = (np.broadcast_to(end.floats(), columns).copy() for end in (box.lower, box.upper))
         return ColumnBounds(**dict(zip(("lower", "upper"), ends, strict=True)))
+
+    @staticmethod
+    def of_columns(bounds: Any, estimator: Any) -> ColumnBounds:
+        """Read bounds for the columns that an estimator was given; a mapping goes by their names.
+
+        >>> from types import SimpleNamespace
+        >>> given = SimpleNamespace(n_features_in_=2, feature_names_in_=["age", "income"])
+        >>> ColumnBounds.of_columns({"income": (0, 500), "age": (0, 120)}, given).upper.tolist()
+        [120.0, 500.0]
+        """
+        names = getattr(estimator, "feature_names_in_", None)
+        if isinstance(bounds, Mapping) and names is not None:
+            bounds = _by_name(bounds, list(names))
+        return ColumnBounds.of(bounds, columns=estimator.n_features_in_)
 
     @property
     def middle(self) -> Floats:
@@ -65,3 +87,26 @@ class ColumnBounds:
         """Return the rows in [-1, 1], what was beyond the bounds at an end; NaN stays NaN."""
         scaled: Floats = (self.clipped(rows) - self.middle) / self.half
         return np.clip(scaled, -1.0, 1.0)  # a quotient may round to more
+
+
+def _by_name(bounds: Mapping[Any, Any], names: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Return the lower and the upper ends in the order of the columns."""
+    missing = [name for name in names if name not in bounds]
+    extra = [name for name in bounds if name not in names]
+    if missing or extra:
+        wrong = [f"no bounds for {missing}"] * bool(missing) + [f"no columns {extra}"] * bool(extra)
+        raise ParameterError(
+            "bounds",
+            bounds,
+            expected="one pair (lower, upper) for each column, by its name",
+            remedy=f"there are {' and '.join(wrong)}: name each column once",
+        )
+    for name, pair in bounds.items():
+        if not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2:
+            raise ParameterError(
+                "bounds",
+                {name: pair},
+                expected="a public pair (lower, upper)",
+                remedy=f"pass bounds={{{name!r}: (0, 1), ...}}: what values can be",
+            )
+    return [bounds[name][0] for name in names], [bounds[name][1] for name in names]

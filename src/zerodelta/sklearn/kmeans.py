@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from zerodelta.exact.rational import Rational
 from zerodelta.sklearn.column_bounds import ColumnBounds
 from zerodelta.sklearn.reading import Floats, accepting_any_value, read_rows, rows_to_predict
+from zerodelta.sklearn.required_epsilon import required_epsilon
 from zerodelta.tasks.kmeans import kmeans
 
 __all__ = ["KMeans"]
@@ -28,8 +29,9 @@ class KMeans(BaseEstimator):  # type: ignore[misc]
     `GridSearchCV` over them and a transformer fitted on the rows are not covered: see
     `zerodelta.select_model` and `BoundedScaler`.
     **Public**: all parameters and the shape of X. Rows are clipped to `bounds`, a pair of numbers
-    or of one for each column; rows with a NaN count as nothing, and predictions take a NaN for the
-    middle of its bounds. `method`: what `zerodelta.kmeans` accepts.
+    or of one for each column, or one pair for each column name of a data frame; bounds that clip
+    every row cannot raise and give centers that are noise. Rows with a NaN count as nothing, and
+    predictions take a NaN for the middle of its bounds. `method`: what `zerodelta.kmeans` accepts.
     **Error**: `release_.error` forecasts (inertia / best inertia) - 1 for compact clusters.
 
     >>> rng = np.random.default_rng(7)
@@ -43,7 +45,7 @@ class KMeans(BaseEstimator):  # type: ignore[misc]
         self,
         *,
         n_clusters: int = 8,
-        epsilon: Rational = 1,
+        epsilon: Rational | None = None,
         bounds: Any = None,
         method: str = "auto",
     ) -> None:
@@ -54,12 +56,13 @@ class KMeans(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None) -> KMeans:  # noqa: N803
         """Publish centres; this is the one release that the certificate is about."""
+        epsilon = required_epsilon(self.epsilon)
         rows = read_rows(self, X)
-        bounds = ColumnBounds.of(self.bounds, columns=rows.shape[1])
+        bounds = ColumnBounds.of_columns(self.bounds, self)
         release = kmeans(
             rows,
             clusters=self.n_clusters,
-            epsilon=self.epsilon,
+            epsilon=epsilon,
             bounds=(bounds.lower, bounds.upper),
             method=self.method,
         )

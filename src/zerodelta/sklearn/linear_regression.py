@@ -14,6 +14,7 @@ from zerodelta.sklearn.reading import (
     read_examples,
     rows_to_predict,
 )
+from zerodelta.sklearn.required_epsilon import required_epsilon
 from zerodelta.tasks.regression import fit_linear
 
 __all__ = ["LinearRegression"]
@@ -31,7 +32,9 @@ class LinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     **Public**: all parameters and the shape of X. `data_norm` bounds the l2 norm of a row: longer
     rows are shortened to it; targets are cut to `bounds_y`. Rows with a NaN or an infinity, or with
     a target that is NaN or no number, count as nothing; a prediction for such a row is the
-    intercept. `method`: what `zerodelta.tasks.regression.fit_linear` accepts.
+    intercept. A `data_norm` or `bounds_y` that clips every row, or that all rows are far inside,
+    cannot raise and gives noise that looks like a model. `method`: what
+    `zerodelta.tasks.regression.fit_linear` accepts.
     **Error**: `release_.error` forecasts the excess of the mean squared error; the true one depends
     on unseen data.
 
@@ -46,7 +49,7 @@ class LinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        epsilon: Rational = 1,
+        epsilon: Rational | None = None,
         data_norm: Rational | None = None,
         bounds_y: tuple[Rational, Rational] | None = None,
         fit_intercept: bool = True,
@@ -60,11 +63,12 @@ class LinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> LinearRegression:  # noqa: N803
         """Publish coefficients; this is the one release that the certificate is about."""
+        epsilon = required_epsilon(self.epsilon)
         rows, targets = read_examples(self, X, y)
         release = fit_linear(
             rows,
             targets,
-            epsilon=self.epsilon,
+            epsilon=epsilon,
             data_norm=self.data_norm,
             bounds_y=self.bounds_y,
             intercept=self.fit_intercept,

@@ -16,6 +16,7 @@ from zerodelta.spaces import Ball
 from zerodelta.study.losses import Logistic, Loss, Multinomial
 from zerodelta.study.study import Study
 from zerodelta.tasks.regression import LinearModel
+from zerodelta.tasks.regression.classification import descent_temperature
 from zerodelta.tasks.regression.integer_rows import STEPS
 from zerodelta.tasks.regression.reading import Features, read_classes
 
@@ -64,5 +65,12 @@ def descend_logistic(
     )
     release = study.minimize(loss, data_norm=1)
     lines, constants = features.coefficients(release.value.reshape(columns, outputs))
-    model = LinearModel(coefficients=lines, intercept=constants, classes=classes)
+    model = LinearModel(
+        coefficients=lines,
+        intercept=constants,
+        classes=classes,
+        temperature=descent_temperature(
+            epsilon=epsilon, n=source.count, columns=columns, classes=len(classes)
+        ),
+    )
     return Release(value=model, certificate=release.certificate, error=error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from functools import partial
 from typing import Any, final
 
@@ -13,6 +14,7 @@ from zerodelta.sklearn.classification import PrivateClassifier, sorted_classes
 from zerodelta.sklearn.linear_scores import linear_scores
 from zerodelta.sklearn.logistic_descent import descend_logistic
 from zerodelta.sklearn.reading import Floats, read_examples, rows_to_predict
+from zerodelta.sklearn.required_epsilon import required_epsilon
 from zerodelta.tasks.methods import Method, choose
 from zerodelta.tasks.regression import fit_logistic, fit_multinomial
 from zerodelta.tasks.regression.classification import logistic_methods, multinomial_methods
@@ -32,8 +34,11 @@ class LogisticRegression(PrivateClassifier):
     **Public**: all parameters and the shape of X. `data_norm` bounds the l2 norm of a row: longer
     rows are shortened to it. `classes` lists all labels that can occur: `classes_` is that list in
     order, whatever is in y. Rows with a NaN or an infinity, or with a label that is no class, count
-    as nothing; a prediction for such a row is that of the intercept. `method`: "objective" (noise
-    in it), "descent" (a hidden one), or "auto", the one with the least predicted error.
+    as nothing; labels that all match no class, or a `data_norm` far below or above all rows, cannot
+    raise and give noise that looks like a model. A prediction for such a row is that of the
+    intercept. `method`: "objective" (noise in it), "descent" (a hidden one), or "auto", the one
+    with the least predicted error.
+    Probabilities are those of scores over `temperature_`, public and above 1 where noise dominates.
     **Error**: `release_.error` forecasts the excess of the mean loss; the true one depends on data.
 
     >>> import numpy as np
@@ -49,7 +54,7 @@ class LogisticRegression(PrivateClassifier):
     def __init__(
         self,
         *,
-        epsilon: Rational = 1,
+        epsilon: Rational | None = None,
         data_norm: Rational | None = None,
         classes: Sequence[Any] | None = None,
         fit_intercept: bool = True,
@@ -63,32 +68,33 @@ class LogisticRegression(PrivateClassifier):
 
     def fit(self, X: Any, y: Any) -> LogisticRegression:  # noqa: N803
         """Publish coefficients; this is the one release that the certificate is about."""
+        epsilon = required_epsilon(self.epsilon)
         known = sorted_classes(self.classes)
         rows, labels = read_examples(self, X, y)
-        chosen = self._method(len(rows), rows.shape[1], len(known))
+        chosen = self._method(epsilon, len(rows), rows.shape[1], len(known))
         fit: Callable[..., Release] = fit_logistic if len(known) == 2 else fit_multinomial
         if chosen.name == "descent":
             fit = partial(descend_logistic, error=chosen.error)
         release = fit(
             rows,
             labels,
-            epsilon=self.epsilon,
+            epsilon=epsilon,
             data_norm=self.data_norm,
             classes=known,
             intercept=self.fit_intercept,
         )
         self.coef_, self.intercept_ = release.value.coefficients, release.value.intercept
         self.release_, self.certificate_ = release, release.certificate
-        self._publish_classes(known)
+        self._publish_classes(known, temperature=release.value.temperature)
         return self
 
-    def _method(self, rows: int, columns: int, classes: int) -> Method:
+    def _method(self, epsilon: Fraction, rows: int, columns: int, classes: int) -> Method:
         """Return the method that is named, or the one with the least predicted error."""
         forecast: Callable[..., tuple[Method, ...]] = (
             logistic_methods if classes == 2 else partial(multinomial_methods, classes=classes)
         )
         ways = forecast(
-            epsilon=self.epsilon,
+            epsilon=epsilon,
             n=rows,
             dimension=columns,
             intercept=as_flag(self.fit_intercept, "fit_intercept"),

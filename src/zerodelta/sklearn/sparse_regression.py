@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from zerodelta.exact.rational import Rational, as_positive
-from zerodelta.paper.frank_wolfe_pure import Method, best_iterations, frank_wolfe_pure
+from zerodelta.paper.frank_wolfe_pure import Method, frank_wolfe_pure
 from zerodelta.privacy.parameters import as_flag
 from zerodelta.privacy.release import Release
 from zerodelta.sklearn.column_bounds import ColumnBounds
@@ -22,6 +22,8 @@ from zerodelta.sklearn.reading import (
     read_examples,
     rows_to_predict,
 )
+from zerodelta.sklearn.required_epsilon import required_epsilon
+from zerodelta.sklearn.sparse_steps import SparseSteps
 from zerodelta.spaces import Ball
 from zerodelta.study.losses import Huber
 from zerodelta.tasks.regression import LinearModel
@@ -31,9 +33,6 @@ __all__ = ["SparseRegression"]
 
 _THRESHOLD = Fraction(1, 4)
 """Residuals beyond this part of half the target's range count linearly: a quarter of the noise."""
-
-_FEWER = 6
-"""Frank-Wolfe's own bound asks for so many times the steps that do best on sparse data."""
 
 
 @final
@@ -51,10 +50,12 @@ class SparseRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     and predictions of rows, a `GridSearchCV` over them and a transformer fitted on the rows are not
     covered: see `zerodelta.select_model` and `BoundedScaler`.
     **Public**: all parameters and the shape of X. Features are clipped to `bounds`, a pair of
-    numbers or of one for each column, and targets to `bounds_y`. Rows with a NaN, or with a target
+    numbers or of one for each column, or one pair for each column name of a data frame, and targets
+    to `bounds_y`; bounds that clip every row cannot raise and give noise that looks like a model.
+    Rows with a NaN, or with a target
     that is NaN or no number, count as nothing; a prediction for such a row is the intercept.
-    **Error**: `release_.error` bounds the expected excess of the mean squared error, as far as
-    residuals are small; it is pessimistic.
+    **Error**: `release_.error` forecasts the excess of the mean squared error where few features
+    matter; the true one depends on unseen data.
 
     >>> import numpy as np
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(5000, 50))
@@ -67,7 +68,7 @@ class SparseRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
-        epsilon: Rational = 1,
+        epsilon: Rational | None = None,
         bounds: Any = None,
         bounds_y: tuple[Rational, Rational] | None = None,
         radius: Rational = 1,
@@ -83,13 +84,17 @@ class SparseRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> SparseRegression:  # noqa: N803
         """Publish coefficients; this is the one release that the certificate is about."""
+        epsilon = required_epsilon(self.epsilon)
         target_bounds = as_target_bounds(self.bounds_y)
         intercept = as_flag(self.fit_intercept, "fit_intercept")
         rows, targets = read_examples(self, X, y)
-        bounds = ColumnBounds.of(self.bounds, columns=rows.shape[1])
+        bounds = ColumnBounds.of_columns(self.bounds, self)
         domain = Ball(rows.shape[1] + intercept, as_positive(self.radius, "radius"), norm=1)
-        steps = best_iterations(
-            rows=len(rows), epsilon=self.epsilon, smoothness=1, lipschitz=_THRESHOLD, domain=domain
+        steps = SparseSteps.best(
+            rows=len(rows),
+            columns=domain.dimension,
+            epsilon=float(epsilon),
+            radius=float(domain.radius),
         )
         scale = bounds if intercept else bounds.around_zero()
         scaled = scale.scaled(bounds.clipped(as_floats(rows)))
@@ -101,12 +106,13 @@ class SparseRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             loss=Huber(label_bound=1, threshold=_THRESHOLD),
             domain=domain,
             lipschitz=_THRESHOLD,
-            epsilon=self.epsilon,
-            iterations=max(4, steps // _FEWER),
-            smoothness=1,
+            epsilon=epsilon,
+            iterations=steps.count,
+            path=steps.path,
             method=self.method,
         )
-        self._publish(release, scale, *target_scale(target_bounds, intercept))
+        middle, half = target_scale(target_bounds, intercept)
+        self._publish(release, scale, middle, half, error=steps.error)
         return self
 
     def predict(self, X: Any) -> Floats:  # noqa: N803
@@ -114,7 +120,9 @@ class SparseRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         rows = rows_to_predict(self, X)
         return linear_scores(rows, self.coef_[None, :], self.intercept_)[:, 0]
 
-    def _publish(self, release: Release, bounds: ColumnBounds, middle: float, half: float) -> None:
+    def _publish(
+        self, release: Release, bounds: ColumnBounds, middle: float, half: float, *, error: float
+    ) -> None:
         """Set coefficients for rows and targets in the units in which they were given."""
         columns = len(bounds.half)
         slopes = release.value[:columns] * half / bounds.half
@@ -124,7 +132,7 @@ class SparseRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.release_ = Release(
             value=LinearModel(coefficients=slopes[None, :], intercept=np.array([constant])),
             certificate=release.certificate,
-            error=2 * half**2 * float(release.error),
+            error=half**2 * error,
         )
         self.certificate_ = release.certificate
 

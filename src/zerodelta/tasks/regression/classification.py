@@ -15,8 +15,9 @@ from zerodelta.tasks.regression.plan import (
     plan_multinomial,
     softmax_curvature,
 )
+from zerodelta.tasks.regression.temperature import temperature
 
-__all__ = ["logistic_methods", "multinomial_methods"]
+__all__ = ["descent_temperature", "logistic_methods", "multinomial_methods"]
 
 _STEPS = 100
 
@@ -71,6 +72,20 @@ def multinomial_methods(
     return _methods(plan, expected, n, dimension + bool(intercept), classes=classes)
 
 
+def descent_temperature(*, epsilon: Rational, n: int, columns: int, classes: int) -> float:
+    """Return what the scores of a hidden descent are divided by before they are probabilities.
+
+    The noise of a coordinate is held below 1.4 by a shorter path: `Study.minimize` keeps it to a
+    part of the ball's radius.
+    """
+    noise = _descent_noise(as_positive(epsilon, "epsilon"), n, columns * (classes - 1))
+    held = min(noise, 1.4)
+    return temperature(
+        noise=held**2 * (1 if classes == 2 else 2) * (LOG_ODDS.spread + 0.2),
+        informed=2 * _STEPS * held / noise / held**2,
+    )
+
+
 def _methods(
     plan: RegressionPlan, expected: Expected, n: int, columns: int, *, classes: int
 ) -> tuple[Method, ...]:
@@ -101,9 +116,14 @@ def _descent(epsilon: Fraction, expected: Expected, n: int, columns: int, classe
     outputs = classes - 1
     curvature = softmax_curvature(classes, expected) if outputs > 1 else expected.curvature
     size = columns * outputs
-    mu = float(as_positive(epsilon, "epsilon")) / math.sqrt(2 * (size * math.log(max(n, 2)) + 7))
-    noise = 2 * 4 * _STEPS / (math.sqrt(3) * max(1, n) * mu)
+    noise = _descent_noise(epsilon, n, size)
     pull = curvature * expected.spread / columns
     left = min(1.0, 1.5 / (4 * pull * _STEPS))
     behind = 2 * curvature * outputs * math.exp(-4 * pull * _STEPS)
     return pull / 2 * size * noise**2 * left + behind
+
+
+def _descent_noise(epsilon: Fraction, n: int, size: int) -> float:
+    """Return the noise of a coordinate if all steps have their full length."""
+    mu = float(epsilon) / math.sqrt(2 * (size * math.log(max(n, 2)) + 7))
+    return 2 * 4 * _STEPS / (math.sqrt(3) * max(1, n) * mu)

@@ -58,6 +58,8 @@ class LinearModel:
     coefficients: npt.NDArray[np.float64]
     intercept: npt.NDArray[np.float64]
     classes: tuple[Any, ...] = ()
+    temperature: float = 1.0
+    """What scores are divided by before they become probabilities; public numbers alone say it."""
 
     def decision(self, rows: npt.NDArray[np.generic]) -> npt.NDArray[np.float64]:
         """Return the linear predictors of rows, one line for each row."""
@@ -109,7 +111,9 @@ def fit_logistic(
 
     theta, certificate = _fit(plan, read, bits, public=(*_PUBLIC, "the classes"))
     lines, constants = features.coefficients(theta)
-    model = LinearModel(coefficients=lines, intercept=constants, classes=known)
+    model = LinearModel(
+        coefficients=lines, intercept=constants, classes=known, temperature=plan.temperature
+    )
     return Release(value=model, certificate=certificate, error=plan.predicted_error)
 
 
@@ -159,7 +163,9 @@ def fit_multinomial(
         plan, read, bits, public=(*_PUBLIC, "the classes"), classes=len(known)
     )
     lines, constants = features.coefficients(theta)
-    model = LinearModel(coefficients=lines, intercept=constants, classes=known)
+    model = LinearModel(
+        coefficients=lines, intercept=constants, classes=known, temperature=plan.temperature
+    )
     return Release(value=model, certificate=certificate, error=plan.predicted_error)
 
 

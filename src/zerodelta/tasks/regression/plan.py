@@ -25,6 +25,7 @@ from zerodelta.privacy.theorems.objective_perturbation import (
 from zerodelta.purify.transport import NumericalError
 from zerodelta.spaces import Ball
 from zerodelta.tasks.regression.expected import LOG_ODDS, TARGETS, Expected
+from zerodelta.tasks.regression.temperature import temperature
 
 __all__ = [
     "RegressionPlan",
@@ -72,6 +73,8 @@ class RegressionPlan:
     factor of 4; rows much shorter than their bound and strong signals have errors 10 times larger
     and more, unless `expected` says so.
     """
+    temperature: float = 1.0
+    """What a classifier's scores are divided by before they become probabilities."""
 
     @property
     def roundness(self) -> Fraction:
@@ -313,9 +316,13 @@ class _Shape:
         variances = expected.variances(self.columns, intercept=self.intercept)
         noise = (self.parameters + 1) * float(scale_squared) * self.parameters / self.columns
         excess = bias(float(strength) / (max(1, self.rows) * numerical.curvature * variances[0]))
+        scores = 0.0  # the variance of all scores of a row that is noise
         for place, variance in enumerate(variances):
             bend = numerical.curvature * variance * (flatness if place == 0 else 1.0)
-            excess += unit / 2 * bend * noise / (self.rows * bend + float(strength)) ** 2
+            moved = noise / (self.rows * bend + float(strength)) ** 2
+            excess += unit / 2 * bend * moved
+            scores += variance * moved
+        informed = self.rows * strength / (scale_squared * (self.parameters + 1)) / Fraction(unit)
         return RegressionPlan(
             epsilon=self.epsilon,
             base=Step(theorem=theorem, numbers=numbers),
@@ -325,6 +332,10 @@ class _Shape:
             shift=shift,
             threshold=threshold,
             predicted_error=limited(excess, most),
+            temperature=temperature(
+                noise=scores if self.outputs == 1 else 2 * scores / (self.outputs - 1),
+                informed=float(informed),
+            ),
         )
 
 

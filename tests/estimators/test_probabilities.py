@@ -1,0 +1,130 @@
+"""Probabilities are no worse than equal ones, and the rule that makes them so is public."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.metrics import log_loss
+from sklearn.model_selection import train_test_split
+from sklearn.pipeline import make_pipeline
+
+from estimators.instances import CLASSIFIERS, examples, name
+from zerodelta.sklearn import BoundedScaler, LogisticRegression, MLPClassifier
+from zerodelta.tasks.regression.classification import descent_temperature
+from zerodelta.tasks.regression.plan import plan_logistic, plan_multinomial
+from zerodelta.tasks.regression.temperature import temperature
+
+classifiers = pytest.mark.parametrize("estimator", CLASSIFIERS, ids=name)
+
+
+@classifiers
+def test_the_temperature_changes_no_prediction_and_no_order(estimator: Any) -> None:
+    rows, y = examples(40)
+    found = clone(estimator).fit(rows, y)
+    assert found.temperature_ >= 1
+    labels, scores = found.predict(rows), found.decision_function(rows)
+    for divisor in (1.0, found.temperature_, 50.0):
+        found.temperature_ = divisor
+        chances = found.predict_proba(rows)
+        np.testing.assert_array_equal(found.classes_[chances.argmax(axis=1)], labels)
+        if scores.ndim == 1:
+            odds = np.log(chances[:, 1] / chances[:, 0])
+        else:
+            odds, scores = np.log(chances[:, 1] / chances[:, 0]), scores - scores[:, :1]
+        np.testing.assert_allclose(
+            odds, (scores if scores.ndim == 1 else scores[:, 1]) / divisor, atol=1e-6
+        )
+
+
+@classifiers
+def test_the_temperature_is_a_function_of_the_shape_alone(estimator: Any) -> None:
+    rows, y = examples(40)
+    spoiled = np.full_like(rows, math.nan)
+    found = [clone(estimator).fit(*data) for data in ((rows, y), (spoiled, y), (-rows, 2 - y))]
+    assert len({one.temperature_ for one in found}) == 1
+
+
+def test_more_noise_or_less_information_is_a_higher_temperature() -> None:
+    by_noise = [temperature(noise=v, informed=5) for v in (0, 0.1, 1, 10, 100)]
+    by_rows = [temperature(noise=10, informed=q) for q in (1000, 20, 5, 1, 0.01)]
+    for found in (by_noise, by_rows):
+        assert found == sorted(found)
+        assert min(found) >= 1
+    assert by_noise[0] == 1
+    # without a rival the mean of a logistic function under normal noise is known to be this
+    assert 2 * by_rows[0] == pytest.approx(math.sqrt(1 + math.pi / 8 * 10))
+
+
+@pytest.mark.parametrize("classes", [2, 10])
+def test_plans_with_more_rows_or_a_larger_epsilon_are_shrunk_less(classes: int) -> None:
+    def of(rows: int, epsilon: float) -> tuple[float, float]:
+        shape: dict[str, Any] = {"rows": rows, "dimension": 64, "epsilon": epsilon}
+        plan = (
+            plan_logistic(**shape) if classes == 2 else plan_multinomial(**shape, classes=classes)
+        )
+        descent = descent_temperature(epsilon=epsilon, n=rows, columns=65, classes=classes)
+        return plan.temperature, descent
+
+    few, more, many = of(100, 0.5), of(1000, 0.5), of(100_000, 2)
+    for one in (0, 1):
+        assert few[one] > more[one] >= many[one]
+    assert many[0] == 1
+
+
+DATA = {
+    "iris": load_iris,
+    "wine": load_wine,
+    "breast_cancer": load_breast_cancer,
+    "digits": load_digits,
+}
+
+
+def held_out_losses(kind: str, data: str, epsilon: str, fits: int) -> list[float]:
+    x, y = DATA[data](return_X_y=True)
+    low, high = x.min(axis=0), x.max(axis=0)  # stands for bounds that are public
+    bounds = (low, np.where(high > low, high, low + 1))
+    classes, losses = sorted(set(y.tolist())), []
+    for seed in range(fits):
+        x_in, x_out, y_in, y_out = train_test_split(
+            x, y, test_size=0.3, random_state=seed, stratify=y
+        )
+        model: Any = (
+            MLPClassifier(epsilon=epsilon, bounds=bounds, classes=classes, rounds=20)
+            if kind == "network"
+            else make_pipeline(
+                BoundedScaler(bounds=bounds, data_norm=1),
+                LogisticRegression(epsilon=epsilon, data_norm=1, classes=classes, method=kind),
+            )
+        )
+        losses.append(log_loss(y_out, model.fit(x_in, y_in).predict_proba(x_out), labels=classes))
+    return losses
+
+
+@pytest.mark.parametrize("epsilon", ["1/2", "1", "2"])
+@pytest.mark.parametrize("data", DATA)
+def test_on_small_data_probabilities_are_at_least_as_good_as_equal_ones(
+    data: str, epsilon: str
+) -> None:
+    """Rule: the mean over fits is at most ln C; five standard errors are left to chance."""
+    losses = held_out_losses("objective", data, epsilon, 6)
+    classes = len(set(DATA[data](return_X_y=True)[1].tolist()))
+    doubt = np.std(losses) / math.sqrt(len(losses))
+    assert np.mean(losses) <= math.log(classes) + 5 * doubt
+    assert max(losses) < math.log(classes) + 0.5  # a single one was 2 above, unshrunk
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", ["1/2", "1", "2"])
+@pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize("kind", ["descent", "network"])
+def test_other_classifiers_are_as_good_as_equal_probabilities(
+    kind: str, data: str, epsilon: str
+) -> None:
+    losses = held_out_losses(kind, data, epsilon, 4)
+    classes = len(set(DATA[data](return_X_y=True)[1].tolist()))
+    assert np.mean(losses) <= math.log(classes) + 5 * np.std(losses) / 2 + 0.01
