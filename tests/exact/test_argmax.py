@@ -199,7 +199,7 @@ def test_members_that_are_no_counts_are_refused(
 ) -> None:
     """A score of no option has no noise: choosing it would go on forever."""
     for given in (members, np.array(members)):
-        with pytest.raises(ParameterError, match="^members = .*one for each score"):
+        with pytest.raises(ParameterError, match=r"^members = .*one for each score"):
             sampler([3, 4], scale=1, size=1, bits=SystemBits(), members=given)
     drawn = sampler([0, 99], scale=1, size=2, bits=SystemBits(), members=[3, 4])
     assert drawn.tolist() == [1, 1]
