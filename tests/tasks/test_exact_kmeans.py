@@ -202,7 +202,7 @@ def test_rows_that_are_not_scaled_down_are_caught() -> None:
         assert largest_loss(1, 1, (WHOLE, WHOLE)) > ball(EPSILON)
 
 
-# --- one center ------------------------------------------------------------------------------------
+# --- one center -----------------------------------------------------------------------------------
 
 
 def handed(rows: Any) -> tuple[KNorm, tuple[int, ...]]:

@@ -48,6 +48,7 @@ __all__ = ["kmeans"]
 
 _STEPS = 1 << 20
 _BLOCK_ENTRIES = 1 << 20
+_FEW = 100
 
 
 def kmeans(
@@ -73,9 +74,9 @@ def kmeans(
     round by 2√2 in the sum of their l2 norms, and a mean by the bounds' width / n in every column
     (K-norm); the rest is post-processing.
     **Public**: everything but the rows. `bounds` is a pair of numbers, or of one for each column;
-    rows are clipped to them, and rows with a NaN count nowhere (in a mean: as the middle). Distances are Euclidean in the
-    columns as given, so bring them to comparable units; bounds several times wider than the data
-    cost accuracy (the grid's cells grow with them).
+    rows are clipped to them, and rows with a NaN count nowhere (in a mean: as the middle).
+    Distances are Euclidean in the columns as given, so bring them to comparable units; bounds
+    several times wider than the data cost accuracy (the grid's cells grow with them).
     **Error**: `release.error` forecasts the mean of (inertia / best inertia) - 1 for compact
     clusters of equal size, rare runs that miss one included; real data may be several times off.
 
@@ -147,6 +148,13 @@ class _Task:
         if source.rows < 1 or not source.columns:
             raise ParameterError(
                 "rows", "no rows", expected="at least one row and column", remedy="pass the data"
+            )
+        if clusters > max(source.rows, _FEW):
+            raise ParameterError(
+                "clusters",
+                clusters,
+                expected=f"at most one for each of the {source.rows} rows",
+                remedy="ask for fewer clusters",
             )
         box = Box(*bounds, dimension=len(source.columns))
         return cls(source=source, box=box, frame=Frame.of(box), clusters=clusters, epsilon=exact)

@@ -327,10 +327,9 @@ class _Listed:
 
     @staticmethod
     def of(grid: Any) -> _Listed:
-        try:
+        points = np.zeros(0)
+        if isinstance(grid, (Sequence, np.ndarray)) and not isinstance(grid, (str, bytes)):
             points = np.array([float(as_rational(point, "grid")) for point in grid])
-        except TypeError:
-            points = np.zeros(0)
         if len(points) == 0 or bool(np.any(points[1:] <= points[:-1])):
             raise ParameterError(
                 "grid",

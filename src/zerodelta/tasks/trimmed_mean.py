@@ -235,7 +235,7 @@ def _planned(
 ) -> _Plan:
     """Tune every method for normal rows; a function of public numbers only."""
     width = upper - lower
-    guesses = _SPREADS if spread is None else (min(float(spread / width), 1e300),)
+    guesses = _SPREADS if spread is None else (float(min(spread / width, 10**100)),)
     changes = np.unique(np.geomspace(1, min(n, 4000), 200).astype(np.int64)) - 1
     reaches_of = [_model(n, trim, steps, guess * 2 * steps, changes) for guess in guesses]
     reach = reaches_of[0]  # of the largest spread
