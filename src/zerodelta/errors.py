@@ -15,6 +15,9 @@ Nothing here is ever raised because of a *value* in the data: an exception is an
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 __all__ = [
     "BudgetError",
     "CertificateError",
@@ -22,6 +25,7 @@ __all__ = [
     "GuaranteeError",
     "ParameterError",
     "ZeroDeltaError",
+    "did_you_mean",
 ]
 
 
@@ -39,7 +43,8 @@ class ParameterError(ZeroDeltaError, ValueError):
     """
 
     def __init__(self, name: str, value: object, *, expected: str, remedy: str) -> None:
-        super().__init__(f"{name} = {_shown(value)}: expected {expected}; {remedy}.")
+        end = "" if remedy.endswith("?") else "."
+        super().__init__(f"{name} = {_shown(value)}: expected {expected}; {remedy}{end}")
         self.name = name
         self.expected = expected
         self.remedy = remedy
@@ -60,6 +65,21 @@ def _shown(value: object) -> str:
 
 def _rebuild(name: str, value: object, expected: str, remedy: str) -> ParameterError:
     return ParameterError(name, value, expected=expected, remedy=remedy)
+
+
+def did_you_mean(name: object, known: Iterable[str], otherwise: str) -> str:
+    """Return the remedy for a public name that is none of those known.
+
+    >>> did_you_mean("Loyd", ["histogram", "lloyd"], "pass one of these names")
+    'did you mean "lloyd"?'
+    >>> did_you_mean(7, ["histogram", "lloyd"], "pass one of these names")
+    'pass one of these names'
+    """
+    if not isinstance(name, str):
+        return otherwise
+    plain = {each.lower(): each for each in known}
+    near = difflib.get_close_matches(name[:100].strip().lower(), plain, n=1, cutoff=0.6)
+    return f'did you mean "{plain[near[0]]}"?' if near else otherwise
 
 
 class GuaranteeError(ZeroDeltaError):

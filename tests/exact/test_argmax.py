@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flint import arb
 
 from reference import probabilities, samplers
 from reference.chi_square import goodness_of_fit, two_sample
 from zerodelta.errors import ParameterError
-from zerodelta.exact import float_balls
+from zerodelta.exact import argmax, float_balls
+from zerodelta.exact.arb import precision
+from zerodelta.exact.arb_balls import ArbBalls
 from zerodelta.exact.argmax import exponential_argmax, gumbel_argmax
 from zerodelta.exact.bits import BitSource, ReplayBits, SystemBits
 
@@ -185,3 +188,64 @@ def test_the_slow_path_alone_chooses_the_same_among_members(
     slow = sampler([0, 40, 20, 30], **options, bits=ReplayBits("slow members"))
     assert fast.tolist() == slow.tolist()
     assert len(set(fast.tolist())) > 1
+
+
+@EACH
+@pytest.mark.parametrize(
+    "members", [[0, 1], [1, 0], [-1, 2], [1], [1, 1, 1], [[1, 1]], [1.0, 2.0], [True, True], ["1"]]
+)
+def test_members_that_are_no_counts_are_refused(
+    sampler: Sampler, law: Probabilities, members: Any
+) -> None:
+    """A score of no option has no noise: choosing it would go on forever."""
+    for given in (members, np.array(members)):
+        with pytest.raises(ParameterError, match=r"^members = .*one for each score"):
+            sampler([3, 4], scale=1, size=1, bits=SystemBits(), members=given)
+    drawn = sampler([0, 99], scale=1, size=2, bits=SystemBits(), members=[3, 4])
+    assert drawn.tolist() == [1, 1]
+
+
+@EACH
+@pytest.mark.parametrize("grouped", [False, True])
+def test_far_blocks_are_beaten_without_their_noise_and_only_if_no_word_is_extreme(
+    sampler: Sampler, law: Probabilities, grouped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same bits choose the same score; far blocks are evaluated if a word is all 0s or 1s."""
+    scores = -np.arange(40_000)
+    seen: list[int] = []
+    whole = argmax._Contest._values
+
+    def counted(self: Any, start: int, block: Any, words: Any) -> Any:
+        seen.append(start)
+        return whole(self, start, block, words)
+
+    monkeypatch.setattr(argmax._Contest, "_values", counted)
+    options: dict[str, Any] = {"scale": 50, "size": 1}
+    if grouped:
+        options["members"] = np.full(40_000, 2**40)
+    quick = [int(sampler(scores, **options, bits=ReplayBits(str(i)))[0]) for i in range(20)]
+    assert set(seen) == {0}
+    for extreme in (b"\x00" * 8, b"\xff" * 8):
+        seen.clear()
+        tape = ReplayBits("near").read(8 * 20_000) + extreme
+        sampler(scores, **options, bits=ReplayBits("tail", tape=tape))
+        assert seen == [0, 2 * 8192]
+    monkeypatch.setattr(argmax, "_MOST_NOISE", float("inf"))
+    slow = [int(sampler(scores, **options, bits=ReplayBits(str(i)))[0]) for i in range(20)]
+    assert quick == slow
+    assert len(set(quick)) > 1
+
+
+@pytest.mark.parametrize("members", [1, 2, 2**40, 2**62])
+def test_no_noise_of_an_ordinary_word_is_larger_than_the_bound(members: int) -> None:
+    words = np.array([1, 2, 2**63, 2**64 - 3, 2**64 - 2], dtype=np.uint64)
+    uniforms = float_balls.FloatBalls.uniform(words)
+    count = float_balls.FloatBalls(np.array(float(members)), np.array(0.0))
+    for formula in (argmax._gumbel, argmax._exponential):
+        with precision(4096):
+            strings = [ArbBalls.uniform([int(word)], 64) for word in words]
+            for given in ((), (ArbBalls.of([arb(members)]),)):
+                for string in strings:
+                    assert bool(formula(string, *given).values[0] < argmax._MOST_NOISE)
+        with np.errstate(all="ignore"):
+            assert np.nanmax(formula(uniforms, count).middle) < argmax._MOST_NOISE

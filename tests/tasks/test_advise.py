@@ -14,6 +14,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import zerodelta as zd
+from zerodelta.tasks.advice import least_rows
 from zerodelta.tasks.advice_tasks import TASKS
 from zerodelta.tasks.advise import advise
 from zerodelta.tasks.histogram import histogram_methods
@@ -133,6 +134,43 @@ def test_numbers_that_a_task_does_not_have_are_refused() -> None:
 def test_malformed_numbers_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(zd.ParameterError):
         advise("mean", **{**ASKED["mean"], **wrong})
+
+
+@pytest.mark.parametrize("task", [task for task, asked in ASKED.items() if "n" in asked])
+def test_the_number_of_rows_from_which_on_an_answer_is_useful(task: str) -> None:
+    """There the error is about a tenth of what an answer that reads no rows would have."""
+    advice = advise(task, **ASKED[task])
+    least = advice.useful_from
+    assert least is not None
+    assert advice.blind is not None
+    for n, enough in ((least * 5 // 4 + 1, True), (least * 4 // 5 - 1, False)):
+        asked = {**advice.numbers, "n": n}
+        assert (advice.forecast(asked)[0].error <= advice.blind(asked) / 10) == enough
+    again = advise(task, **{**ASKED[task], "n": max(2, least // 3)})
+    assert again.useful_from == pytest.approx(least, rel=0.15)
+    assert "useful from n ≈" in str(again)
+    assert "with fewer" in str(again)
+    assert "with fewer" not in str(advise(task, **{**ASKED[task], "n": 2 * least}))
+
+
+def test_nothing_is_said_where_rows_do_not_matter_or_never_suffice() -> None:
+    for task in ("histogram", "select", "study"):
+        assert advise(task, **ASKED[task]).useful_from is None
+        assert "useful from" not in str(advise(task, **ASKED[task]))
+    assert least_rows(lambda n: 1 + 1 / n, start=7) is None
+
+
+@pytest.mark.parametrize("start", [1, 10, 3000, 10**9])
+@pytest.mark.parametrize(("scale", "power"), [(1, 1), (12, 1), (3456, 2), (10**7, 0.5)])
+def test_least_rows_are_found_from_anywhere(start: int, scale: int, power: float) -> None:
+    asked: list[int] = []
+
+    def share(n: int) -> float:
+        asked.append(n)
+        return float((scale / n) ** power)
+
+    assert least_rows(share, start=start) == pytest.approx(scale, rel=0.13)
+    assert len(asked) < 20
 
 
 @pytest.mark.parametrize("task", ASKED)

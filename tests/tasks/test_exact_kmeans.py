@@ -200,3 +200,35 @@ class Cut:
 def test_rows_that_are_not_scaled_down_are_caught() -> None:
     with patch.object(module, "FixedPoint", Cut), ctx.workprec(200):
         assert largest_loss(1, 1, (WHOLE, WHOLE)) > ball(EPSILON)
+
+
+# --- one center -----------------------------------------------------------------------------------
+
+
+def handed(rows: Any) -> tuple[KNorm, tuple[int, ...]]:
+    """Return the noise of the only center and the sum that it was handed."""
+    seen: list[tuple[KNorm, tuple[int, ...]]] = []
+
+    def spy(mechanism: KNorm, sums: Any, _: Any) -> Any:
+        seen.append((mechanism, tuple(sums.tolist())))
+        return np.zeros(len(sums), dtype=np.int64)
+
+    with patch.object(module, "_STEPS", STEPS), patch.object(KNorm, "apply", spy):
+        kmeans(rows, clusters=2, epsilon=EPSILON, bounds=([0, -1], [1, 9]), method="one-center")
+    ((mechanism, sums),) = seen
+    return mechanism, sums
+
+
+def test_one_center_is_pure_on_every_pair_of_neighbors() -> None:
+    """Two columns: noise of the density exp(-max|z|/b) loses max|move|/b, and two rows reach it."""
+    universe = [(x, y) for x in (0.0, 0.4, 7.0, math.nan) for y in (-math.inf, 2.0, 9.0)]
+    tables = list(itertools.product(universe, repeat=2))
+    found = {rows: handed(np.array(rows)) for rows in tables}
+    losses = []
+    for a, b in itertools.combinations(tables, 2):
+        if sum(one is not other for one, other in zip(a, b, strict=True)) == 1:
+            (mechanism, one), (_, other) = found[a], found[b]
+            assert (mechanism.norm, mechanism.dimension) == (math.inf, 2)
+            moved = max(abs(x - y) for x, y in zip(one, other, strict=True))
+            losses.append(Fraction(moved) / mechanism.scale)
+    assert max(losses) == EPSILON

@@ -235,7 +235,7 @@ UGLY = {
 }
 
 
-@pytest.mark.parametrize("method", ["auto", "lloyd", "purified"])
+@pytest.mark.parametrize("method", ["auto", "lloyd", "one-center", "purified"])
 @pytest.mark.parametrize("kind", UGLY)
 @pytest.mark.parametrize("clusters", [1, 9])
 def test_no_value_raises(kind: str, method: str, clusters: int) -> None:
@@ -337,6 +337,55 @@ def test_missed_clusters_are_forecast_to_vanish_with_more_rows() -> None:
     )
     assert few / many > 10 * (100_000 / 5000) ** 1.5
     assert many / more == pytest.approx(100, rel=0.2)
+
+
+# -- one center -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epsilon", ["1/2", 1])
+def test_few_rows_in_many_columns_get_one_center(epsilon: Any) -> None:
+    """64 columns, rows in a corner of the bounds: one private mean beats noisy clusters."""
+    rng = np.random.default_rng(5)
+    rows = np.clip(rng.uniform(0, 0.4, (10, 64))[rng.integers(10, size=1800)], 0, 1)
+    rows = np.clip(rows + rng.normal(0, 0.1, rows.shape), 0, 1)
+    released = {
+        method: kmeans(rows, clusters=10, epsilon=epsilon, bounds=(0, 1), method=method)
+        for method in ("auto", "lloyd", "one-center")
+    }
+    assert released["auto"].error == released["one-center"].error < released["lloyd"].error
+    assert len({tuple(center) for center in released["auto"].value}) == 1
+    auto, lloyd = (inertia(rows, released[method].value) for method in ("auto", "lloyd"))
+    assert auto < 0.8 * lloyd
+    assert verify(released["auto"].certificate)
+
+
+def test_one_center_is_the_mean_or_without_information_the_middle() -> None:
+    rows = np.random.default_rng(6).uniform((0, 10), (1, 12), (20_000, 2))
+    public: dict[str, Any] = {"clusters": 3, "bounds": ([0, 10], [4, 30]), "method": "one-center"}
+    found = kmeans(rows, epsilon=50, **public).value
+    assert found.shape == (3, 2)
+    assert np.abs(found - rows.mean(axis=0)).max() < 0.01
+    drowned = kmeans(rows[:5], epsilon="1/1000000", **public).value
+    assert np.abs(drowned - [2, 20]).max() < 0.1
+
+
+@pytest.mark.parametrize(
+    ("n", "columns", "epsilon"), [(300, 64, 1.0), (2000, 64, 1.0), (50, 3, 0.5)]
+)
+def test_the_forecast_of_one_center_is_measured(n: int, columns: int, epsilon: float) -> None:
+    rng, errors = np.random.default_rng(9), []
+    for run in range(30):
+        centers = rng.uniform(0.15, 0.85, (4, columns))
+        rows = np.clip(centers[rng.integers(4, size=n)] + rng.normal(0, 0.06, (n, columns)), 0, 1)
+        found = centres_of(
+            rows, method="one-center", clusters=4, epsilon=epsilon, bits=ReplayBits(f"one {run}")
+        )
+        errors.append(inertia(rows, found) / inertia(rows, centers) - 1)
+    ways = {
+        way.name: way.error
+        for way in kmeans_methods(rows=n, clusters=4, epsilon=epsilon, dimension=columns)
+    }
+    assert 0.8 < ways["one-center"] / np.mean(errors) < 1.25
 
 
 # -- the grid -------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
 from fractions import Fraction
 from typing import Any
@@ -26,7 +25,15 @@ from zerodelta.audit.exact import (
 )
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
-from zerodelta.tasks.quantile import median, quantile, quantile_methods, rank_runs, wanted_ranks
+from zerodelta.tasks import quantile as module
+from zerodelta.tasks.quantile import (
+    aimed_ranks,
+    median,
+    quantile,
+    quantile_methods,
+    rank_distances,
+    wanted_ranks,
+)
 
 LAWS: dict[str, tuple[Any, Any]] = {
     "permute-and-flip": (PermuteAndFlip, permute_and_flip_law),
@@ -38,7 +45,12 @@ each = pytest.mark.parametrize("method", LAWS)
 def distances(rows: tuple[int, ...], q: Fraction, points: int) -> list[int]:
     """How many rows must change for a point to be a q-quantile, by definition (theory C10.2)."""
     n = len(rows)
-    most_below, least_not_above = min(math.floor(q * n), n - 1), max(math.ceil(q * n), 1)
+    return from_ranks(rows, (min(math.floor(q * n), n - 1), max(math.ceil(q * n), 1)), points)
+
+
+def from_ranks(rows: tuple[int, ...], ranks: tuple[int, int], points: int) -> list[int]:
+    """Return max(0, L - a, b - U) at every point."""
+    most_below, least_not_above = ranks
     found = []
     for point in range(points):
         below = sum(row < point for row in rows)
@@ -48,24 +60,102 @@ def distances(rows: tuple[int, ...], q: Fraction, points: int) -> list[int]:
 
 
 @given(st.data(), st.integers(1, 30), st.integers(1, 12))
-def test_runs_are_the_definition_at_every_point(data: Any, points: int, count: int) -> None:
+def test_distances_are_the_definition_at_every_point(data: Any, points: int, count: int) -> None:
     rows = data.draw(st.lists(st.integers(0, points - 1), min_size=count, max_size=count))
     q = data.draw(st.fractions(0, 1, max_denominator=2 * count))
     ranks = wanted_ranks(q, count)
-    runs = rank_runs(np.sort(np.array(rows)), ranks=ranks, points=points)
-    every: dict[int, int] = {}
-    triples = zip(runs.starts, runs.lengths, runs.distances, strict=True)
-    for start, length, distance in triples:
-        for point in range(start, start + length):
-            assert point not in every
-            every[point] = int(distance)
+    within = rank_distances(np.sort(np.array(rows)), ranks=ranks, points=points)
     wanted = distances(tuple(rows), q, points)
-    assert [every[point] for point in range(points)] == wanted
     assert wanted[sorted(rows)[ranks[1] - 1]] == 0 == wanted[sorted(rows)[ranks[0]]]
-    for level in set(wanted):
-        members = [point for point, distance in enumerate(wanted) if distance == level]
-        drawn = [runs.member(level, place) for place in range(len(members))]
-        assert sorted(drawn) == members
+    for level, size in enumerate(within.members().tolist()):
+        drawn = [within.member(level, place) for place in range(size)]
+        assert drawn == [point for point, distance in enumerate(wanted) if distance == level]
+    assert len(within.members()) > max(wanted)
+
+
+@each
+@pytest.mark.parametrize("ranks", [(0, 1), (1, 1), (1, 2), (2, 2), (2, 3)])
+def test_any_public_ranks_are_pure_on_every_pair_of_neighbors(
+    monkeypatch: pytest.MonkeyPatch, method: str, ranks: tuple[int, int]
+) -> None:
+    """Aiming inside changes only which ranks the scores are about, not how far one row moves them.
+
+    The ranks are handed in as an aim would; scores and law come from the definition.
+    """
+    mechanism, law = LAWS[method]
+    calls = recorded(monkeypatch, mechanism, "select", zero)
+    monkeypatch.setattr(module, "aimed_ranks", lambda *_, **__: ranks)
+    epsilon, points = Fraction(1, 2), 4
+    laws, half, cache = {}, {}, {}
+    for rows in datasets(range(points), 3):
+        quantile(np.array(rows), q=0, bounds=(0, 3), grid=points, epsilon=epsilon, method=method)
+        used, scores, *_, named = calls[-1]
+        wanted = from_ranks(rows, ranks, points)
+        handed = dict(zip((-scores).tolist(), named["members"].tolist(), strict=True))
+        assert handed == Counter(wanted)
+        key = tuple(-distance for distance in wanted)
+        if key not in cache:
+            cache[key] = law(key, scale=used.scale), law(key, scale=used.scale / 2)
+        laws[rows], half[rows] = cache[key]
+    pairs = list(neighbors(laws))
+    assert all(certainly_pure(laws[a], laws[b], epsilon) for a, b in pairs)
+    assert any(certainly_impure(half[a], half[b], epsilon) for a, b in pairs)
+
+
+@given(
+    st.fractions(0, 1, max_denominator=1000),
+    st.integers(1, 10**6),
+    st.integers(2, 2**40),
+    st.fractions(Fraction(1, 1000), 100),
+)
+def test_an_aim_is_inside_by_a_public_margin_and_moves_by_a_tenth_at_most(
+    q: Fraction, n: int, points: int, epsilon: Fraction
+) -> None:
+    wanted, aim = wanted_ranks(q, n), aimed_ranks(q, n, points=points, epsilon=epsilon)
+    full = 2 * (math.log(points) + 3) / float(epsilon)
+    margin = min(math.floor(full), n // 10)
+    assert 0 <= aim[0] <= aim[1] <= n
+    assert aim[1] - aim[0] in (0, 1)
+    assert aim[1] >= margin
+    assert n - aim[0] >= margin
+    if wanted[1] >= margin and n - wanted[0] >= margin:
+        assert aim == wanted
+    else:
+        assert abs(aim[0] - wanted[0]) <= n / 10
+    mirrored = aimed_ranks(1 - q, n, points=points, epsilon=epsilon)
+    assert mirrored == (n - aim[1], n - aim[0])
+
+
+@pytest.mark.parametrize(("q", "n"), [(0, 2000), ("0.001", 10_000), ("0.995", 2000), (1, 2000)])
+def test_end_quantiles_of_wide_bounds_stay_among_the_rows(q: Any, n: int) -> None:
+    """Nearly all points are beyond all rows, and no answer is; the forecast counts the aim."""
+    forecast = quantile_methods(epsilon=1, n=n, q=q)[0].error
+    level, ranks = float(Fraction(q)), []
+    for seed in range(40):
+        rows = np.sort(np.random.default_rng(seed).normal(0, 1, n))
+        found = quantile(rows, q=q, bounds=(-(10**6), 10**6), epsilon=1).value
+        assert rows[0] < found < rows[-1]
+        ranks.append(abs(int(np.searchsorted(rows, found)) - level * n))
+    assert 1 / 1.25 < np.mean(ranks) / forecast < 1.25
+
+
+def test_the_forecast_counts_answers_beyond_all_rows() -> None:
+    """100 rows in a hundredth of the bounds at ε = 1/10: most answers are beyond all of them."""
+    forecast = quantile_methods(epsilon="1/10", n=100)[0].error
+    errors = []
+    for seed in range(300):
+        rows = np.sort(np.random.default_rng(seed).uniform(49.5, 50.5, 100))
+        found = median(rows, bounds=(0, 100), epsilon="1/10").value
+        errors.append(abs(int(np.searchsorted(rows, found)) - 50))
+    assert 1 / 1.25 < np.mean(errors) / forecast < 1.25
+
+
+def test_the_default_grid_is_as_fine_for_wide_bounds() -> None:
+    rows = np.random.default_rng(3).lognormal(10, 1, 10_001)
+    errors = [
+        abs(median(rows, bounds=(0, 10**12), epsilon=1).value - np.median(rows)) for _ in range(40)
+    ]
+    assert np.mean(errors) < 100  # 1024 points a row are 1e5 apart here
 
 
 @each
@@ -144,11 +234,15 @@ def test_the_forecast_is_the_rank_error_that_is_measured(
     assert 1 / 1.25 < measured / forecast < 1.25
 
 
-def test_a_trillion_grid_points_cost_no_more_than_the_rows() -> None:
-    rows = np.random.default_rng(3).normal(0.5, 0.01, 10**6)
-    start = time.process_time()
+def test_a_trillion_grid_points_cost_no_more_than_the_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls = recorded(monkeypatch, PermuteAndFlip, "select", zero)
+    rows = np.random.default_rng(3).normal(0.5, 0.01, 10**5)
     release = quantile(rows, q="0.25", bounds=(0, 1), grid=2**40, epsilon=1)
-    assert time.process_time() - start < 3
+    _, scores, *_, named = calls[-1]
+    assert len(scores) <= len(rows) + 1
+    assert int(named["members"].sum()) == 2**40
     assert abs(np.mean(rows <= release.value) - 0.25) < 1e-3
     assert zd.verify(release.certificate)
     assert release.certificate.status.value == "proven"

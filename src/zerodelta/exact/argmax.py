@@ -35,6 +35,8 @@ Indices: TypeAlias = npt.NDArray[np.int64]
 Members: TypeAlias = npt.NDArray[np.int64]
 
 _BLOCK = 1 << 13
+_ONES = np.uint64(2**64 - 1)
+_MOST_NOISE = 90.0
 
 
 def gumbel_argmax(
@@ -115,7 +117,7 @@ def _argmax(
 ) -> Indices:
     integers, unit = _common_integers(scores)
     step = 1 / (as_positive(scale, "scale") * unit)
-    contest = _Contest(_gaps(integers), step, formula, members)
+    contest = _Contest(_gaps(integers), step, formula, _checked(members, len(integers)))
     winners = np.empty(as_count(size, "size"), dtype=np.int64)
     rounds = max(1, _BLOCK // len(integers))
     for start in range(0, len(winners), rounds):
@@ -153,6 +155,8 @@ class _Contest:
         for start in range(0, len(self._gaps), _BLOCK):
             block = self._gaps[start : start + _BLOCK]
             words = bits.words(rounds * len(block)).reshape(rounds, len(block))
+            if self._all_beaten(block, words, floor):
+                continue
             with np.errstate(all="ignore"):
                 values = self._values(start, block, words)
                 best = np.fmax.reduce(values.lower(), axis=1, keepdims=True)
@@ -170,6 +174,20 @@ class _Contest:
             if not upper_end < floor[row, 0]:
                 alive[row].append(item)
         return [self._settle(survivors, bits) for survivors in alive]
+
+    def _all_beaten(self, block: Integers, words: Words, floor: npt.NDArray[np.float64]) -> bool:
+        """Return whether no score of a block can win, found without evaluating its noise.
+
+        Unless its first word is all zeros or all ones, U and 1 - U are at least 2^-64, and then no
+        noise exceeds 64 ln 2 + ln m < 89 for m < 2^63 options: -ln U and -ln(-ln U) do not, and
+        -ln(1 - U^(1/m)) <= ln m - ln(1 - U) because U^(1/m) <= 1 - (1 - U)/m.
+        """
+        least = float(min(int(block.min()), 2**1000))
+        with np.errstate(all="ignore"):  # NaN reads "not known"
+            ahead = float(floor.min()) - least * float(self._slope.upper().max()) * (1 - 1e-9)
+        if not ahead > _MOST_NOISE:
+            return False
+        return not bool(((words == 0) | (words == _ONES)).any())
 
     def _draw(self, place: int) -> Draw:
         """Return the noise of one score."""
@@ -207,6 +225,25 @@ class _Contest:
             for item in left:
                 item.string.extend(bits)
         return left
+
+
+def _checked(members: Members | None, count: int) -> Members | None:
+    """Return so many numbers of options as int64; a score of no option could neither win nor lose.
+
+    The numbers themselves are not shown: they may be computed from data.
+    """
+    if members is None:
+        return None
+    array = np.asarray(members)
+    whole = array.dtype.kind in "iu" and array.shape == (count,)
+    if not whole or int(array.min()) < 1 or int(array.max()) >= 2**63:
+        raise ParameterError(
+            "members",
+            type(members),
+            expected=f"{count} whole numbers from 1 to 2^63 - 1, one for each score",
+            remedy="leave out scores that no option has",
+        )
+    return array.astype(np.int64)
 
 
 def _common_integers(scores: Scores) -> tuple[Integers, int]:

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.source import Source
-from zerodelta.errors import ParameterError
+from zerodelta.errors import ParameterError, did_you_mean
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.paper.algorithm_05 import curvature
@@ -138,7 +138,7 @@ def frank_wolfe_pure(
             "method",
             method,
             expected='"auto", "composition" or "transcript"',
-            remedy="pass one of these",
+            remedy=did_you_mean(method, ("auto", "composition", "transcript"), "pass one of these"),
         )
     by_transcript = method == "transcript" or (method == "auto" and mixed > plain)
     mechanism = descent.exponential(mixed) if by_transcript else descent.flip(plain)

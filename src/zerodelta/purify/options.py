@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from zerodelta.errors import GuaranteeError, ParameterError
+from zerodelta.errors import GuaranteeError, ParameterError, did_you_mean
 from zerodelta.exact.rational import Rational, as_positive, as_rational
 from zerodelta.privacy.wording import equals
 from zerodelta.purify.candidate import Candidate, Target
@@ -108,7 +108,7 @@ def _check_channel(channel: str | None, names: list[str], target: Target) -> Non
             "channel",
             channel,
             expected=f"one of {', '.join(map(repr, names))} on this space",
-            remedy="leave it out to let the plan choose",
+            remedy=did_you_mean(channel, names, "leave it out to let the plan choose"),
         )
     if channel == "smooth" and (target.sensitivity is None or target.log_delta is not None):
         raise ParameterError(

@@ -13,9 +13,11 @@ from zerodelta.tasks.methods import Method
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Advice"]
+__all__ = ["Advice", "least_rows"]
 
 _WIDTH = 100
+_USEFUL = 0.1
+_MOST_ROWS = 10**12
 
 
 @final
@@ -38,6 +40,8 @@ class Advice:
     methods: tuple[Method, ...]
     forecast: Callable[[Mapping[str, Any]], tuple[Method, ...]]
     """The methods for other numbers, which `plot` asks for."""
+    blind: Callable[[Mapping[str, Any]], float] | None = None
+    """The error of an answer that reads no rows; None where the number of rows does not matter."""
 
     @property
     def best(self) -> Method:
@@ -53,6 +57,26 @@ class Advice:
         ratio = rivals[0].error / best.error if best.error > 0 else math.inf
         lead = "as good as" if ratio < 1.005 else f"{ratio:.3g} times less error than"
         return f"{best.name}, {lead} {rivals[0].name}: {best.why}"
+
+    @property
+    def useful_from(self) -> int | None:
+        """About how many rows it takes until the error is a tenth of a blind answer's.
+
+        With fewer rows an answer says little about them. None where n does not matter, or where
+        no number of rows is enough.
+
+        >>> from zerodelta.tasks.advise import advise
+        >>> advise("mean", n=50, epsilon=1, bounds=(0, 100)).useful_from
+        20
+        """
+        blind = self.blind
+        if blind is None:
+            return None
+        return least_rows(lambda n: self._error_share(n, blind), start=self.numbers["n"])
+
+    def _error_share(self, n: int, blind: Callable[[Mapping[str, Any]], float]) -> float:
+        asked = {**self.numbers, "n": n}
+        return self.forecast(asked)[0].error / (_USEFUL * blind(asked))
 
     def __iter__(self) -> Iterator[Method]:
         return iter(self.methods)
@@ -82,11 +106,20 @@ class Advice:
             *self._table(),
             "",
             f"best: {self.reason}",
+            *self._useful(),
             f"call: {self.call}",
         ]
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _useful(self) -> list[str]:
+        """Return from how many rows on the answer says something, if that is known."""
+        least = self.useful_from
+        if least is None:
+            return []
+        few = ": with fewer the error exceeds a tenth of that of a guess without rows"
+        return [f"useful from n ≈ {_value(least)}{few if self.numbers['n'] < least else ''}"]
 
     def _table(self) -> list[str]:
         least = self.best.error
@@ -111,6 +144,36 @@ class Advice:
             if place:
                 lines.append(" " * (len(head) + 2) + why)
         return [*lines[:1], "  " + "-" * (max(len(line) for line in lines) - 2), *lines[1:]]
+
+
+def least_rows(share: Callable[[int], float], *, start: int) -> int | None:
+    """Return the least n with share(n) <= 1 to about a tenth, in two digits; None if there is none.
+
+    The share falls with n. A bracket is found in factors of 8, and then narrowed along a straight
+    line in logarithms: forecasts may take a while, and about six are needed.
+
+    >>> least_rows(lambda n: (3000 / n) ** 2, start=10), least_rows(lambda n: 2.0, start=10)
+    (3000, None)
+    """
+    shares = {start: share(start)}
+    low = high = start
+    while shares[high] > 1:
+        if high >= _MOST_ROWS:
+            return None
+        low, high = high, high * 8
+        shares[high] = share(high)
+    while low > 1 and shares[low] <= 1:
+        low, high = max(1, low // 8), low
+        shares[low] = share(low)
+    while shares[low] > 1 and high > 1.1 * low + 1:
+        above, below = math.log(shares[low]), math.log(max(shares[high], 1e-300))
+        part = min(max(above / (above - below), 0.1), 0.9)
+        middle = min(max(round(low * (high / low) ** part), low + 1), high - 1)
+        shares[middle] = share(middle)
+        low, high = (middle, high) if shares[middle] > 1 else (low, middle)
+    found = low if shares[low] <= 1 else high
+    digits = 2 - len(str(found))
+    return round(found, digits) if digits < 0 else found
 
 
 def _name(number: str) -> str:

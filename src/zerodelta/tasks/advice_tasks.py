@@ -61,6 +61,8 @@ class Task:
     allows: Mapping[str, Any] = field(default_factory=dict)
     """Each number that may be given, with its default."""
     reliable: str = _CLOSE
+    blind: Callable[[Numbers], float] | None = None
+    """The error of an answer that reads no rows; by default what is forecast for one row."""
 
 
 def _mean(given: Numbers) -> tuple[Method, ...]:
@@ -80,6 +82,15 @@ def _pair(bounds: Any) -> tuple[Any, Any]:
     if isinstance(bounds, (tuple, list)) and len(bounds) == 2:
         return bounds[0], bounds[1]
     return as_bounds(bounds)
+
+
+def _spread(given: Numbers) -> float:
+    """Return how far the middle of the bounds is from a trimmed mean, if the spread is public."""
+    lower, upper = as_bounds(given["bounds"])
+    wide = (upper - lower) / 2
+    return float(
+        wide if given["spread"] is None else min(as_positive(given["spread"], "spread"), wide)
+    )
 
 
 def _linear(given: Numbers) -> tuple[Method, ...]:
@@ -165,6 +176,7 @@ _MEDIAN = Task(
     methods=_simple(quantile_methods, grid="points"),
     needs=_ROWS,
     allows={"grid": None},
+    blind=lambda given: given["n"] / 2,
 )
 _QUERIES = Task(
     unit="expected absolute error of a frequency, averaged over all cells of all tables",
@@ -204,6 +216,7 @@ TASKS: dict[str, Task] = {
         methods=_counted(mode_methods),
         needs={**_ROWS, "universe": "universe=100"},
         reliable="for the counts that are hardest to tell apart; usually much less",
+        blind=lambda given: given["n"],
     ),
     "quantile": replace(
         _MEDIAN,
@@ -219,6 +232,7 @@ TASKS: dict[str, Task] = {
         needs={**_ROWS, "trim": "trim=0.1", "bounds": "bounds=(0, 100)"},
         allows={"spread": None},
         reliable="for normal rows of that spread (a tenth of the width if not given)",
+        blind=_spread,
     ),
     "queries": _QUERIES,
     "synthesize": replace(
@@ -271,6 +285,7 @@ TASKS: dict[str, Task] = {
         methods=_features,
         needs={**_TABLE, "size": "size=3"},
         reliable="a guide to the choice, not the error of the choice",
+        blind=lambda _: 1.0,
     ),
     "study": Task(
         unit="noise of a question, in units of its sensitivity",

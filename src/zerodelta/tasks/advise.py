@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from zerodelta.errors import ParameterError
+from zerodelta.errors import ParameterError, did_you_mean
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.tasks.advice import Advice
 from zerodelta.tasks.advice_tasks import TASKS, Task
@@ -47,6 +47,11 @@ def advise(
     def forecast(asked: Mapping[str, Any]) -> tuple[Method, ...]:
         return known.methods({**known.allows, **asked})
 
+    def blind(asked: Mapping[str, Any]) -> float:
+        if known.blind is None:
+            return forecast({**asked, "n": 1})[0].error
+        return known.blind({**known.allows, **asked})
+
     told = {name: _shown(value) for name, value in {**known.allows, **numbers}.items()}
     return Advice(
         task=task,
@@ -56,6 +61,7 @@ def advise(
         call=known.call.format(**told),
         methods=forecast(numbers),
         forecast=forecast,
+        blind=None if "n" not in known.needs else blind,
     )
 
 
@@ -68,7 +74,10 @@ def _shown(value: Any) -> str:
 def _task(name: Any) -> Task:
     if not isinstance(name, str) or name not in TASKS:
         raise ParameterError(
-            "task", name, expected=f"one of {', '.join(sorted(TASKS))}", remedy="pass its name"
+            "task",
+            name,
+            expected=f"one of {', '.join(sorted(TASKS))}",
+            remedy=did_you_mean(name, TASKS, "pass its name"),
         )
     return TASKS[name]
 
@@ -82,11 +91,12 @@ def _numbers(name: str, task: Task, given: dict[str, Any]) -> dict[str, Any]:
         needs = ", ".join(need.replace("|", " or ") for need in task.needs)
         wanted = {part for need in task.needs for part in need.split("|")}
         may = ", ".join(number for number in task.allows if number not in wanted)
+        example = f'such as advise("{name}", {", ".join(task.needs.values())})'
         raise ParameterError(
             ", ".join(need.replace("|", " or ") for need in missing) or unknown[0],
             given.get(unknown[0]) if unknown and not missing else None,
             expected=f'for "{name}": {needs}' + (f"; optional: {may}" if may else ""),
-            remedy=f'such as advise("{name}", {", ".join(task.needs.values())})',
+            remedy=did_you_mean(unknown[0] if unknown else None, sorted(known), example),
         )
     if "n" in given:
         given["n"] = as_count(given["n"], "n", minimum=1)

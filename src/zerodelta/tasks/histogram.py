@@ -18,6 +18,7 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.issue import issue
 from zerodelta.privacy.release import Release
 from zerodelta.tasks.counting import as_universe, item_count, stray_index, tally
+from zerodelta.tasks.items import as_items
 from zerodelta.tasks.methods import Method, choose, ranked
 
 __all__ = ["histogram", "histogram_methods"]
@@ -79,7 +80,7 @@ def histogram(
         bits=bits,
         public=("the universe of items", "the number of items"),
     )
-    counts = tally(items, space, stray=stray).dense(space.size)
+    counts = tally(as_items(items), space, stray=stray).dense(space.size)
     if not complete or stray is None:
         value: Any = noise.apply(counts, bits)
     else:  # the counts add up to the number of items, so one of them follows from the others

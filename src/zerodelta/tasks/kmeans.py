@@ -3,6 +3,7 @@
 A histogram on a public grid costs one row's two counts whatever its size, and tells where clusters
 are; one or two rounds of Lloyd's algorithm with K-norm noise then say where exactly. Purifying a
 longer hidden Lloyd is offered by name: kd published numbers cost more nats than its rounds save.
+Where noise would drown all of these, one private mean serves as the only center.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from zerodelta.tasks.kmeans_forecast import (
     PURIFIED_SHARES,
     kmeans_methods,
     lloyd_rounds,
+    mean_kept,
 )
 from zerodelta.tasks.kmeans_grid import Floats, Frame, Grid, grid_for
 from zerodelta.tasks.kmeans_rounds import ROW_NORM, Centres, moved, seeds_from
@@ -46,6 +48,7 @@ __all__ = ["kmeans"]
 
 _STEPS = 1 << 20
 _BLOCK_ENTRIES = 1 << 20
+_FEW = 100
 
 
 def kmeans(
@@ -63,14 +66,17 @@ def kmeans(
     **Methods**: "histogram": noisy counts on a public grid, and the k-means of its full cells.
     "lloyd": half of ε for that, half for one round of Lloyd's algorithm (two, seeded along four
     public directions, for more than 5 columns). "purified": the same with three rounds, hidden in
-    a `Study`; never the best in our measurements. "auto": the least forecast.
+    a `Study`; never the best in our measurements. "one-center": a noisy mean of all rows, moved to
+    the middle of the bounds as far as its noise is large, in place of every center. "auto": the
+    least forecast, which is the last for few rows in many columns.
     **Releases**: the centres. **Neighbors**: replace-one (the number of rows is public).
-    **Guarantee**: pure ε-DP, `proven`: one row moves two counts by 1 (R-laplace), and the blocks
-    of a round by 2√2 in the sum of their l2 norms (K-norm); the rest is post-processing.
+    **Guarantee**: pure ε-DP, `proven`: one row moves two counts by 1 (R-laplace), the blocks of a
+    round by 2√2 in the sum of their l2 norms, and a mean by the bounds' width / n in every column
+    (K-norm); the rest is post-processing.
     **Public**: everything but the rows. `bounds` is a pair of numbers, or of one for each column;
-    rows are clipped to them, and rows with a NaN count nowhere. Distances are Euclidean in the
-    columns as given, so bring them to comparable units; bounds several times wider than the data
-    cost accuracy (the grid's cells grow with them).
+    rows are clipped to them, and rows with a NaN count nowhere (in a mean: as the middle).
+    Distances are Euclidean in the columns as given, so bring them to comparable units; bounds
+    several times wider than the data cost accuracy (the grid's cells grow with them).
     **Error**: `release.error` forecasts the mean of (inertia / best inertia) - 1 for compact
     clusters of equal size, rare runs that miss one included; real data may be several times off.
 
@@ -98,6 +104,8 @@ def kmeans(
     source: BitSource = SystemBits() if bits is None else bits
     if chosen.name == "purified":
         return task.purified(chosen.error, source)
+    if chosen.name == "one-center":
+        return task.one_center(chosen.error, source)
     rounds = lloyd_rounds(task.dimension) if chosen.name == "lloyd" else 0
     return task.direct(rounds, chosen.error, source)
 
@@ -140,6 +148,13 @@ class _Task:
         if source.rows < 1 or not source.columns:
             raise ParameterError(
                 "rows", "no rows", expected="at least one row and column", remedy="pass the data"
+            )
+        if clusters > max(source.rows, _FEW):
+            raise ParameterError(
+                "clusters",
+                clusters,
+                expected=f"at most one for each of the {source.rows} rows",
+                remedy="ask for fewer clusters",
             )
         box = Box(*bounds, dimension=len(source.columns))
         return cls(source=source, box=box, frame=Frame.of(box), clusters=clusters, epsilon=exact)
@@ -192,6 +207,29 @@ class _Task:
                 centres = centres.after(points, seeds)
         return Release(value=self._value(centres.points), certificate=certificate, error=error)
 
+    def one_center(self, error: float, bits: BitSource) -> Release:
+        """Publish a noisy mean as every center, shrunk to the middle by a public factor."""
+        sides = np.maximum(self.frame.sides, 1e-300)
+        lattice = FixedPoint.box(
+            dimension=self.dimension, lower=0, upper=sides.tolist(), steps=_STEPS
+        )
+        noise = KNorm.for_epsilon(
+            epsilon=self.epsilon, norm=math.inf, dimension=self.dimension, sensitivity=2 * _STEPS
+        )
+        rows = self.source.rows
+        certificate = issue(
+            claim=PureDP(self.epsilon), steps=(noise.step(),), bits=bits, public=self._public_mean()
+        )
+        noisy = noise.apply(self.source.sum(Rowwise(self.frame.rows), lattice), bits)
+        mean = lattice.dequantize(noisy, rows=rows) / rows
+        kept = mean_kept(rows=rows, epsilon=float(self.epsilon), dimension=self.dimension)
+        point = np.clip(sides / 2 + kept * (mean - sides / 2), 0, self.frame.sides)
+        return Release(
+            value=self._value(np.tile(point, (self.clusters, 1))),
+            certificate=certificate,
+            error=error,
+        )
+
     def purified(self, error: float, bits: BitSource) -> Release:
         """Publish by a hidden histogram and three hidden rounds, purified on a lattice."""
         corner = np.tile(self.frame.sides, self.clusters)
@@ -230,10 +268,23 @@ class _Task:
     def _value(self, points: Floats) -> Floats:
         return np.stack([self.box.project(point) for point in self.frame.back(points)])
 
+    def _known(self) -> str:
+        return (
+            f"the bounds {self.box!r}, the number of clusters, {self.clusters}, and of rows, "
+            f"{self.source.rows}"
+        )
+
+    def _public_mean(self) -> tuple[str, ...]:
+        return (
+            self._known(),
+            "the lattice of the sum; replacing a row moves each column by at most the sensitivity, "
+            "and the noise's norm is the largest coordinate",
+            "every number in the steps",
+        )
+
     def _public(self, rounds: int) -> tuple[str, ...]:
         said = (
-            f"the bounds {self.box!r}, the number of clusters, {self.clusters}, and of rows, "
-            f"{self.source.rows}",
+            self._known(),
             "the grid; replacing a row moves two of its counts by 1, together by 2",
             "every number in the steps",
         )

@@ -112,9 +112,7 @@ def mean_methods(
     exact, count = as_usable_epsilon(epsilon), as_count(n, "n", minimum=1)
     d, size = as_count(dimension, "dimension", minimum=1), float(as_positive(bound, "bound"))
     if norm not in _FITTING:
-        raise ParameterError(
-            "norm", norm, expected="1, 2 or math.inf", remedy="pass one of these three norms"
-        )
+        raise _no_norm(norm)
     fits = _FITTING[norm]
 
     def of(name: str, why: str) -> Method:
@@ -133,6 +131,12 @@ def mean_methods(
     return ranked(*(of(name, reasons[name]) for name in order))
 
 
+def _no_norm(norm: Any) -> ParameterError:
+    return ParameterError(
+        "norm", norm, expected="1, 2 or math.inf", remedy="pass one of these three norms"
+    )
+
+
 def _lattice(
     bounds: tuple[Any, Any] | None,
     data_norm: Rational | None,
@@ -142,6 +146,8 @@ def _lattice(
     n: int,
     epsilon: Fraction,
 ) -> FixedPoint:
+    if isinstance(norm, bool) or norm not in _FITTING:
+        raise _no_norm(norm)
     if (bounds is None) == (data_norm is None):
         raise ParameterError(
             "bounds, data_norm",

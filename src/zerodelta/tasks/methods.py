@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
-from zerodelta.errors import ParameterError
+from zerodelta.errors import ParameterError, did_you_mean
 
 __all__ = ["Method", "choose", "ranked"]
 
@@ -46,11 +46,11 @@ def choose(methods: Sequence[Method], method: str) -> Method:
     named = {known.name: known for known in methods}
     if method == "auto":
         return min(methods, key=lambda known: known.error)
-    if method not in named:
+    if not isinstance(method, str) or method not in named:
         raise ParameterError(
             "method",
             method,
             expected=f'"auto" or one of {sorted(named)}',
-            remedy="pass one of these names",
+            remedy=did_you_mean(method, ["auto", *named], "pass one of these names"),
         )
     return named[method]

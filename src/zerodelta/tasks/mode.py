@@ -19,6 +19,7 @@ from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.testing import free_mode_threshold
 from zerodelta.spaces import Finite
 from zerodelta.tasks.counting import Tally, as_universe, item_count, stray_index, tally
+from zerodelta.tasks.items import as_items
 from zerodelta.tasks.methods import Method, choose, ranked
 from zerodelta.tasks.select import SELECTIONS, worst_gap
 
@@ -55,7 +56,9 @@ def mode(
     bits = SystemBits() if bits is None else bits
     space, exact = as_universe(universe), as_usable_epsilon(epsilon)
     stray = stray_index(unknown, space)
-    chosen = choose(mode_methods(epsilon=exact, n=item_count(items), universe=space.size), method)
+    chosen = choose(
+        mode_methods(epsilon=exact, n=item_count(as_items(items)), universe=space.size), method
+    )
     if chosen.name == "stability":
         threshold = free_mode_threshold(points=space.size, epsilon=exact)
         numbers = {"points": space.size, "epsilon": exact, "threshold": threshold, "noise": "real"}

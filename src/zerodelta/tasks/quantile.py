@@ -23,12 +23,28 @@ from zerodelta.tasks.methods import Method, choose, ranked
 from zerodelta.tasks.public_inputs import as_bounds, as_source, column, row_count
 from zerodelta.tasks.select import SELECTIONS, worst_gap
 
-__all__ = ["Runs", "median", "quantile", "quantile_methods", "rank_runs", "wanted_ranks"]
+__all__ = [
+    "Within",
+    "aimed_ranks",
+    "median",
+    "quantile",
+    "quantile_methods",
+    "rank_distances",
+    "wanted_ranks",
+]
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-_LEAST_DEFAULT, _MOST_POINTS = 1 << 16, 1 << 40
+_MOST_POINTS = (1 << 40) + 1
+"""Also the default, whatever the bounds: rows cost time and points do not, and a grid that is
+coarser than the rows where they crowd loses (bench/defaults.py)."""
+
+_SURE = 3.0
+"""An answer falls beyond all rows with a probability of at most e^-3, far less on most data."""
+
+_FILLED = 100
+"""Forecasts are for rows that lie evenly in one part of the bounds out of so many."""
 
 
 def quantile(
@@ -45,9 +61,11 @@ def quantile(
 
     It is the ⌈q·n⌉-th smallest row, or any point from there to the next row if q·n is whole.
 
-    **Releases**: a grid point. `grid` is how many points lie evenly between the bounds (2 to 2^40;
-    about 1024·n if not given; whole numbers deserve their own), or the points themselves. If it is
-    known where rows crowd, points that are about 3/ε rows apart there are a little better.
+    **Releases**: a grid point. `grid` is how many points lie evenly between the bounds (2^40 + 1 if
+    not given, which is the most; whole numbers deserve their own), or the points themselves. If it
+    is known where rows crowd, points that are about 3/ε rows apart there are a little better. Near
+    the ends the aim is about 60/ε rows inside (less on coarse grids, never more than n/10), because
+    the empty part of wide bounds would be chosen instead; `error` counts that.
     `method`: "permute-and-flip", "exponential".
     **Neighbors**: replace-one (n is public).
     **Guarantee**: pure ε-DP (PF, EM): one row moves the rank score of every point by at most 1;
@@ -55,7 +73,9 @@ def quantile(
     **Public**: n, q, `bounds` or the grid's points. Rows are moved to the nearest grid point, those
     beyond the ends to the ends; a NaN counts as the middle point.
     **Error**: the expected rank error in rows, about 2/ε where rows lie evenly around the quantile
-    on a finer grid; how much that is in the unit of the data depends on unseen rows.
+    on a finer grid; how much that is in the unit of the data depends on unseen rows. It is for rows
+    that fill a hundredth of the bounds: with few rows at a small ε it says that most answers lie
+    beyond all rows.
 
     >>> ages = np.arange(10_000) % 100
     >>> release = quantile(ages, q=0.9, bounds=(0, 120), grid=121, epsilon=1)
@@ -66,7 +86,7 @@ def quantile(
     exact, level = as_usable_epsilon(epsilon), _as_level(q)
     source = as_source(rows)
     n = row_count(source)
-    points = _Even.of(bounds, grid, n) if _counts_points(grid) else _Listed.of(grid)
+    points = _Even.of(bounds, grid) if _counts_points(grid) else _Listed.of(grid)
     chosen = choose(quantile_methods(epsilon=exact, n=n, points=points.size, q=level), method)
     mechanism = SELECTIONS[chosen.name].for_epsilon(epsilon=exact, sensitivity=1)
     certificate = issue(
@@ -75,15 +95,17 @@ def quantile(
         bits=bits,
         public=("the number of rows", "the grid of possible answers", "which quantile"),
     )
-    ordered = np.sort(points.snap(column(source)))
-    runs = rank_runs(ordered, ranks=wanted_ranks(level, n), points=points.size)
-    members = np.bincount(runs.distances, weights=runs.lengths).astype(np.int64)  # at most 2^40
+    ordered = points.snap(column(source))
+    ordered.sort()
+    aim = aimed_ranks(level, n, points=points.size, epsilon=exact)
+    within = rank_distances(ordered, ranks=aim, points=points.size)
+    members = within.members()
     levels = np.flatnonzero(members)
     members = members[levels]
     winner = mechanism.select(-levels, bits, members=members)
     place = int(uniform_below(int(members[winner]), size=1, bits=bits)[0])
     return Release(
-        value=points.value(runs.member(int(levels[winner]), place)),
+        value=points.value(within.member(int(levels[winner]), place)),
         certificate=certificate,
         error=chosen.error,
     )
@@ -115,21 +137,23 @@ def quantile_methods(
 ) -> tuple[Method, ...]:
     """Return the ways to release a quantile, best first.
 
-    Errors are expected rank errors in rows. If every gap between rows has equally many grid points,
-    P(rank error = k) ∝ x^k, x = e^(-ε/2), k = 1, 2, …, on two sides, and once k = 0 if q·n is
-    whole: the means are 1/(1 - x) and 2x/(1 - x²). Gaps of random rows are unequal, which adds
-    about min(1/8, εx) by simulation. A few points are no worse than any choice among so many.
+    Errors are expected rank errors in rows, for rows that lie evenly in a hundredth of the bounds
+    or more. Near the ends they include how far inside `aimed_ranks` aims, and with few rows at a
+    small ε the answers that fall beyond all of them. A few points are no worse than any choice
+    among so many.
 
     >>> [round(quantile_methods(epsilon=1, n=n)[0].error, 2) for n in (1000, 1001)]
     [2.04, 2.67]
+    >>> round(quantile_methods(epsilon=1, n=10_000, q="0.001")[0].error)
+    51
     """
-    scale = 2 / as_usable_epsilon(epsilon)
+    exact = as_usable_epsilon(epsilon)
     rows = as_count(n, "n", minimum=1)
-    size = as_count(_default_points(rows) if points is None else points, "points", minimum=1)
-    first, last = wanted_ranks(_as_level(q), rows)
-    rate = min(max(1 / float(scale), 1e-15), 700.0)
-    equal = 1 / math.sinh(rate) if first == last else -1 / math.expm1(-rate)
-    fine = min(equal + min(0.125, 2 * rate * math.exp(-rate)), rows / 2)
+    size = as_count(_MOST_POINTS if points is None else points, "points", minimum=1)
+    level = _as_level(q)
+    wanted, aim = wanted_ranks(level, rows), aimed_ranks(level, rows, points=size, epsilon=exact)
+    far = abs(sum(aim) - sum(wanted)) / 2
+    fine = _rank_error(rows, wanted, aim, min(max(float(exact) / 2, 1e-15), 700.0))
     reasons = {
         "permute-and-flip": "its rank error is stochastically the smaller at equal ε",
         "exponential": "the same on fine grids, never better",
@@ -138,7 +162,7 @@ def quantile_methods(
         *(
             Method(
                 name=name,
-                error=min(fine, worst_gap(size, scale, method=name)),
+                error=min(fine, far + worst_gap(size, 2 / exact, method=name)),
                 spends="ε on one choice",
                 why=why,
             )
@@ -147,22 +171,49 @@ def quantile_methods(
     )
 
 
+def _rank_error(n: int, wanted: tuple[int, int], aim: tuple[int, int], rate: float) -> float:
+    """Return the expected rank error on a fine grid, with x = e^-rate = e^(-ε/2).
+
+    If every gap between rows has equally many grid points, P(rank error = k) ∝ x^k, k = 1, 2, …,
+    on two sides, and once k = 0 if q·n is whole: the means are 1/(1 - x) and 2x/(1 - x²). Gaps of
+    random rows are unequal, which adds about min(1/8, εx) by simulation. An aim d rows off gives
+    d + 2x^(d+1)/(1 - x²). Each empty side of the bounds has the points of so many gaps.
+    """
+    off = abs(sum(aim) - sum(wanted)) / 2
+    if off:
+        near = off + math.exp(-rate * off) / math.sinh(rate)
+    else:
+        near = 1 / math.sinh(rate) if aim[0] == aim[1] else -1 / math.expm1(-rate)
+    near = min(near + min(0.125, 2 * rate * math.exp(-rate)), n / 2)
+    gaps = 1 / math.tanh(rate / 2)  # x^|k| summed over all k: what the points near the aim weigh
+    empty = n * (_FILLED - 1) / 2
+    left, right = (empty * math.exp(-rate * rank) for rank in (aim[1], n - aim[0]))
+    lost = left * wanted[1] + right * (n - wanted[0])
+    return (gaps * near + lost) / (gaps + left + right)
+
+
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Runs:
-    """Grid points in runs of equal rank distance: where each starts, its length, its distance."""
+class Within:
+    """The grid points at a rank distance of at most k: all from `low[k]` to `high[k]`."""
 
-    starts: Integers
-    lengths: Integers
-    distances: Integers
+    low: Integers
+    high: Integers
+
+    def members(self) -> Integers:
+        """Return how many points are at each distance k."""
+        sizes = self.high - self.low
+        sizes += 1
+        sizes[1:] -= sizes[:-1].copy()
+        return sizes
 
     def member(self, distance: int, place: int) -> int:
-        """Return the grid point of that rank among all points at this distance."""
-        chosen = np.flatnonzero(self.distances == distance)
-        ends = np.cumsum(self.lengths[chosen])
-        run = int(np.searchsorted(ends, place, side="right"))
-        before = int(ends[run - 1]) if run else 0
-        return int(self.starts[chosen[run]]) + place - before
+        """Return the point of that place among all points at this distance, from left to right."""
+        first = int(self.low[distance])
+        if distance == 0:
+            return first + place
+        left = int(self.low[distance - 1]) - first
+        return first + place if place < left else int(self.high[distance - 1]) + 1 + place - left
 
 
 def wanted_ranks(q: Fraction, n: int) -> tuple[int, int]:
@@ -178,26 +229,46 @@ def wanted_ranks(q: Fraction, n: int) -> tuple[int, int]:
     return min(math.floor(q * n), n - 1), max(math.ceil(q * n), 1)
 
 
-def rank_runs(ordered: Integers, *, ranks: tuple[int, int], points: int) -> Runs:
-    """Return max(0, L - a, b - U) for all grid points 0..points-1, in at most 2n + 1 runs.
+def aimed_ranks(q: Fraction, n: int, *, points: int, epsilon: Fraction) -> tuple[int, int]:
+    """Return the wanted ranks, but at least e rows away from both ends.
 
-    L rows are below a point and U are not above it, a and b are the wanted ranks. One replaced row
-    moves L and U by at most 1 each, and therefore this by at most 1.
+    The part of the bounds beyond the first row may hold nearly all points. They are at a distance
+    of the wanted rank, so for ranks below (2/ε) ln(points) their number outweighs their distance,
+    and the answer would be somewhere in the empty part. e = (2/ε)(ln(points) + 3) makes that rarer
+    than e^-3 whatever the rows are (theory C10.2), but no aim leaves the first or the last tenth
+    of the rows that it was in. All of this is public, and the scores of `rank_distances` have a
+    sensitivity of 1 for *any* ranks that do not depend on the rows: the claim is not touched.
 
-    >>> runs = rank_runs(np.array([2, 2, 5]), ranks=(1, 2), points=8)
-    >>> runs.starts.tolist(), runs.lengths.tolist(), runs.distances.tolist()
-    ([2, 5, 0, 3, 6], [1, 1, 2, 2, 2], [0, 1, 2, 1, 2])
+    >>> tight = Fraction(1)
+    >>> [aimed_ranks(Fraction(1, k), 10**4, points=2**40, epsilon=tight) for k in (1000, 100, 2)]
+    [(61, 61), (100, 100), (5000, 5000)]
     """
-    last = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))
-    values, not_above = ordered[last], last + 1
-    below = np.append(0, not_above[:-1])
-    starts = np.concatenate([values, [0], values + 1])
-    ends = np.concatenate([values + 1, values, [points]])
-    low = np.concatenate([below, [0], not_above])
-    high = np.concatenate([not_above, [0], not_above])
-    distances = np.maximum(0, np.maximum(low - ranks[0], ranks[1] - high))
-    kept = ends > starts
-    return Runs(starts=starts[kept], lengths=(ends - starts)[kept], distances=distances[kept])
+    first, last = wanted_ranks(q, n)
+    e = min(math.floor(2 * (math.log(points) + _SURE) / min(float(epsilon), 1e6)), n // 10)
+    if last < e:
+        return e, e
+    return (n - e, n - e) if first > n - e else (first, last)
+
+
+def rank_distances(ordered: Integers, *, ranks: tuple[int, int], points: int) -> Within:
+    """Return which grid points 0..points-1 are within each distance max(0, L - a, b - U).
+
+    L rows are below a point and U are not above it, a and b are the ranks. One replaced row
+    moves L and U by at most 1 each, and therefore this by at most 1. L <= a + k means that the
+    point is not above row a + k + 1, and U >= b - k that it is not below row b - k: the points
+    within k are those between two rows, or up to an end of the grid.
+
+    >>> within = rank_distances(np.array([2, 2, 5]), ranks=(1, 2), points=8)
+    >>> within.low.tolist(), within.high.tolist(), within.members().tolist()
+    ([2, 2, 0], [2, 5, 7], [1, 3, 4])
+    """
+    first, last = ranks
+    n = len(ordered)
+    count = max(last, n - first) + 1
+    low, high = np.zeros(count, np.int64), np.full(count, points - 1, np.int64)
+    low[:last] = ordered[:last][::-1]
+    high[: n - first] = ordered[first:]
+    return Within(low=low, high=high)
 
 
 def _as_level(q: Rational) -> Fraction:
@@ -206,11 +277,6 @@ def _as_level(q: Rational) -> Fraction:
     if not 0 <= level <= 1:
         raise ParameterError("q", q, expected="a number from 0 to 1", remedy="pass q=0.5")
     return level
-
-
-def _default_points(n: int) -> int:
-    """Return 2^k + 1 of at least 1024·n points: finer than the rows, wherever they crowd."""
-    return min(max(_LEAST_DEFAULT, 1 << (1024 * n - 1).bit_length()) + 1, _MOST_POINTS)
 
 
 def _counts_points(grid: Any) -> bool:
@@ -227,12 +293,12 @@ class _Even:
     size: int
 
     @staticmethod
-    def of(bounds: Any, grid: Any, n: int) -> _Even:
+    def of(bounds: Any, grid: Any) -> _Even:
         lower, upper = as_bounds(bounds)
-        size = _default_points(n) if grid is None else as_count(grid, "grid", minimum=2)
+        size = _MOST_POINTS if grid is None else as_count(grid, "grid", minimum=2)
         if size > _MOST_POINTS:
             raise ParameterError(
-                "grid", grid, expected="at most 2^40 points", remedy="use a coarser grid"
+                "grid", grid, expected="at most 2^40 + 1 points", remedy="use a coarser grid"
             )
         return _Even(lower=lower, upper=upper, size=size)
 
@@ -240,9 +306,13 @@ class _Even:
         """Return the nearest grid point of each value, by elementwise operations only."""
         top = float(self.size - 1)
         with np.errstate(all="ignore"):
-            scaled = (values - float(self.lower)) / float(self.upper - self.lower) * top
-            scaled = np.where(np.isnan(values), float((self.size - 1) // 2), scaled)
-            return np.rint(np.clip(np.nan_to_num(scaled, nan=top), 0.0, top)).astype(np.int64)
+            scaled = values - float(self.lower)  # the only copy: columns may be long
+            scaled /= float(self.upper - self.lower)
+            scaled *= top
+            np.nan_to_num(scaled, copy=False, nan=top)
+            scaled[np.isnan(values)] = float((self.size - 1) // 2)
+            np.clip(scaled, 0.0, top, out=scaled)
+            return np.rint(scaled, out=scaled).astype(np.int64)
 
     def value(self, point: int) -> float:
         return float(self.lower + (self.upper - self.lower) * Fraction(point, self.size - 1))
@@ -257,10 +327,9 @@ class _Listed:
 
     @staticmethod
     def of(grid: Any) -> _Listed:
-        try:
+        points = np.zeros(0)
+        if isinstance(grid, (Sequence, np.ndarray)) and not isinstance(grid, (str, bytes)):
             points = np.array([float(as_rational(point, "grid")) for point in grid])
-        except TypeError:
-            points = np.zeros(0)
         if len(points) == 0 or bool(np.any(points[1:] <= points[:-1])):
             raise ParameterError(
                 "grid",

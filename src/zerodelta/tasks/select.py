@@ -87,11 +87,19 @@ def select(
         (lower, upper), source = as_bounds(bounds), as_source(scores)
         names: Sequence[Any] = _names(scores, source.columns)
         row_count(source)
+        if len(names) < 2:
+            raise ParameterError(
+                "columns of rows",
+                len(names),
+                expected="a table with a column for each of at least two options",
+                remedy="pass rows of all options, or sensitivity= for a list of scores",
+            )
         lattice = FixedPoint.box(dimension=len(names), lower=lower, upper=upper, steps=_STEPS)
         moved, width, status = Fraction(2 * _STEPS), upper - lower, Status.PROVEN
         exact_scores: Any = source.sum(list(range(len(names))), lattice)
     else:
         names = list(scores) if isinstance(scores, Mapping) else range(_length(scores))
+        _refuse_rows(scores)
         listed = list(scores.values()) if isinstance(scores, Mapping) else list(scores)
         width = moved = as_positive(sensitivity or 0, "sensitivity")
         status = Status.ASSERTED
@@ -173,7 +181,8 @@ def _names(table: Any, columns: tuple[str, ...]) -> Sequence[Any]:
 
 
 def _length(scores: Any) -> int:
-    if isinstance(scores, str) or not isinstance(scores, (Sequence, np.ndarray)):
+    numpy = isinstance(scores, np.ndarray) and scores.ndim > 0
+    if isinstance(scores, (str, bytes)) or not (numpy or isinstance(scores, Sequence)):
         raise ParameterError(
             "scores",
             type(scores),
@@ -181,6 +190,22 @@ def _length(scores: Any) -> int:
             remedy="pass a list; for a table of rows pass bounds=(lower, upper)",
         )
     return len(scores)
+
+
+def _refuse_rows(scores: Any) -> None:
+    """Refuse a table where scores are asked for: by its shape, or the type of its first entry.
+
+    Each of its rows would count as one score that is no number, and the answer would be random.
+    """
+    first = next(iter(scores.values() if isinstance(scores, Mapping) else scores), None)
+    if isinstance(first, (Sequence, Mapping, np.ndarray)) and not isinstance(first, (str, bytes)):
+        raise ParameterError(
+            "scores",
+            f"{type(scores).__name__} of {type(first).__name__}",
+            expected="one number for each option",
+            remedy="add up the rows of each option first, or pass the table of rows with "
+            "bounds=(lower, upper) instead of sensitivity=",
+        )
 
 
 def _words(monotone: bool) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from typing import Any, Literal, final
 import numpy as np
 
 from zerodelta.data.rowwise import Column
-from zerodelta.errors import ParameterError
+from zerodelta.errors import ParameterError, did_you_mean
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.privacy.parameters import as_usable_epsilon
@@ -91,7 +91,10 @@ def select_features(
     total, source = as_usable_epsilon(epsilon), SystemBits() if bits is None else bits
     if method not in ("auto", "gram", "stepwise"):
         raise ParameterError(
-            "method", method, expected='"auto", "gram" or "stepwise"', remedy="pass one of these"
+            "method",
+            method,
+            expected='"auto", "gram" or "stepwise"',
+            remedy=did_you_mean(method, ("auto", "gram", "stepwise"), "pass one of these"),
         )
     if method == "stepwise" and table.halves is None:
         raise ParameterError(

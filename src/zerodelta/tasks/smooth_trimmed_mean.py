@@ -7,7 +7,7 @@ as a whole: nothing is approximated.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias, final
@@ -125,9 +125,16 @@ class SmoothNoise:
 
 
 def best_smooth_noise(
-    *, epsilon: Fraction, reach: npt.NDArray[np.float64], changes: npt.NDArray[np.int64]
+    *,
+    epsilon: Fraction,
+    reaches: Sequence[npt.NDArray[np.float64]],
+    changes: npt.NDArray[np.int64],
 ) -> SmoothNoise:
-    """Return the noise that is least for a guess of A_k: ν of 2, 3, 4, 6 and β below ε/ν."""
+    """Return the noise of least worst regret over guesses of A_k: ν of 2, 3, 4, 6 and β below ε/ν.
+
+    The regret for a guess is the error over the least error of any candidate for it; with one
+    guess this is the noise that is least for it.
+    """
     candidates = []
     for nu in _DEGREES:
         for share in np.linspace(0.04, 0.96, 24):
@@ -137,11 +144,14 @@ def best_smooth_noise(
                 candidates.append((nu, decay))
     if not candidates:  # an ε so small that e^-β rounds to 1
         candidates = [(2, 1 - Fraction(epsilon) / 8)]
-    rough = [
-        (_rough_error(float(epsilon), nu, decay, reach, changes), nu, decay)
-        for nu, decay in candidates
-    ]
-    _, nu, decay = min(rough)
+    rough = np.array(
+        [
+            [_rough_error(float(epsilon), nu, decay, reach, changes) for reach in reaches]
+            for nu, decay in candidates
+        ]
+    )
+    least = np.maximum(rough.min(axis=0), np.finfo(float).tiny)
+    nu, decay = candidates[int((rough / least).max(axis=1).argmin())]
     return SmoothNoise.of(epsilon=epsilon, degrees=nu, decay=decay)
 
 

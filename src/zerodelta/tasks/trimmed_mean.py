@@ -35,8 +35,12 @@ from zerodelta.tasks.smooth_trimmed_mean import (
 
 __all__ = ["trimmed_mean", "trimmed_mean_methods"]
 
-_GUESS = Fraction(1, 10)
+_SPREADS = tuple(10.0 ** (-k / 2) for k in range(2, 13))
+"""Without a guess: spreads from a tenth to a millionth of the width, for which the noise must not
+be much larger than the best for each (least worst regret, at most 2.3; bench/defaults.py)."""
+
 _SHARES = tuple(Fraction(k, 10) for k in range(1, 10))
+_FINEST = Fraction(1, 10**9)
 _SAFETY = 1.25
 """The proposed bound is for a spread this much larger: a failed test is a random answer."""
 
@@ -63,8 +67,10 @@ def trimmed_mean(
     **Public**: n, `trim` in [0, 1/2), `bounds`, and `spread`: a guess of the standard deviation of
     the rows, better a little too large. It tunes the noise; a wrong guess costs accuracy, never
     privacy. Rows beyond the bounds are moved to them, a NaN counts as the middle.
+    Without one the noise is tuned for all spreads from a tenth to a millionth of the width at once.
     **Error**: the expected absolute error for normal rows with that spread in the middle of the
-    bounds (a tenth of their width if not given); real rows differ.
+    bounds; real rows differ. Without a guess it is that of a tenth of the width, far more than
+    for rows that lie close together.
 
     >>> incomes = np.linspace(20, 60, 20_000)
     >>> release = trimmed_mean(incomes, trim=0.1, bounds=(0, 1000), spread=12, epsilon=1)
@@ -213,7 +219,8 @@ def _plan(
             "trim", trim, expected="a share of the rows in [0, 1/2)", remedy="pass trim=0.1"
         )
     guess = None if spread is None else as_positive(spread, "spread")
-    return _planned(n, math.floor(share * n), lower, upper, epsilon, guess, _steps(n, epsilon))
+    steps = _steps(n, epsilon, None if guess is None else guess / (upper - lower))
+    return _planned(n, math.floor(share * n), lower, upper, epsilon, guess, steps)
 
 
 @lru_cache(maxsize=64)
@@ -228,14 +235,15 @@ def _planned(
 ) -> _Plan:
     """Tune every method for normal rows; a function of public numbers only."""
     width = upper - lower
-    deviation = float((width * _GUESS if spread is None else spread) / width) * 2 * steps
+    guesses = _SPREADS if spread is None else (float(min(spread / width, 10**100)),)
     changes = np.unique(np.geomspace(1, min(n, 4000), 200).astype(np.int64)) - 1
-    reach = _model(n, trim, steps, deviation, changes)
-    smooth = best_smooth_noise(epsilon=epsilon, reach=reach, changes=changes)
+    reaches_of = [_model(n, trim, steps, guess * 2 * steps, changes) for guess in guesses]
+    reach = reaches_of[0]  # of the largest spread
+    smooth = best_smooth_noise(epsilon=epsilon, reaches=reaches_of, changes=changes)
     laplace = RoundedLaplace.for_epsilon(epsilon=epsilon, sensitivity=2 * steps)
     bound, share, tested = None, Fraction(1, 2), math.inf
     if trim >= 1 and spread is not None:
-        safe = _model(n, trim, steps, deviation * _SAFETY, changes)
+        safe = _model(n, trim, steps, guesses[0] * 2 * steps * _SAFETY, changes)
         bound, share, tested = _best_proposal(n, trim, steps, epsilon, safe, changes)
     unit = float(width) / (2 * steps * (n - 2 * trim))
     return _Plan(
@@ -251,10 +259,18 @@ def _planned(
     )
 
 
-def _steps(n: int, epsilon: Fraction) -> int:
-    """Return half the width in quanta: 2^14·n·ε, so that rounding is far below the noise."""
-    wanted = 1 << math.ceil(math.log2(max(1.0, min(float(2**14 * n * epsilon), 2.0**60))))
-    return max(1 << 10, min(wanted, (1 << 51) // n))
+def _steps(n: int, epsilon: Fraction, spread: Fraction | None) -> int:
+    """Return half the width in quanta: 2^10·n·ε a spread, so that rounding is far below the noise.
+
+    `spread` is a share of the width; without one the lattice is as fine as 64-bit sums allow, which
+    costs nothing: only propose-test-release, which needs a guess, pays for points (theory C3).
+    """
+    most = min(1 << 52, (1 << 61) // n)
+    if spread is not None:
+        most = (1 << 51) // n
+        wanted = min(float(2**10 * n * epsilon) / float(min(max(spread, _FINEST), 1)), 2.0**60)
+        most = min(most, 1 << math.ceil(math.log2(max(1.0, wanted))))
+    return max(1 << 10, most)
 
 
 def _model(

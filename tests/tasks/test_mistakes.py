@@ -1,0 +1,140 @@
+"""Mistakes that would release something meaningless are refused, with a remedy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import zerodelta as zd
+from zerodelta.errors import ParameterError, did_you_mean
+from zerodelta.exact.bits import BitSource
+from zerodelta.spaces import Finite
+from zerodelta.tasks.select_features import select_features
+
+COLUMN, TABLE = np.linspace(0, 1, 50), np.linspace(0, 1, 150).reshape(50, 3)
+
+
+class NoBits(BitSource):
+    """Fails if anything is drawn: what is refused must be refused before."""
+
+    def read(self, count: int) -> bytes:
+        raise AssertionError(f"{count} bytes were drawn")
+
+
+def scores(given: Any, **public: Any) -> Any:
+    return zd.select(given, epsilon=1, bits=NoBits(), **public)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [TABLE, TABLE.tolist(), [tuple(row) for row in TABLE], list(TABLE), {"a": [1, 2], "b": [3]}],
+    ids=["array", "lists", "tuples", "list of arrays", "mapping of lists"],
+)
+def test_a_table_of_rows_is_not_a_list_of_scores(rows: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^scores = .*bounds=\(lower, upper\)"):
+        scores(rows, sensitivity=1)
+
+
+@pytest.mark.parametrize("given", [np.array(3.0), "abc", b"abc", 7, None, {1, 2}])
+def test_what_is_no_list_of_scores_is_refused(given: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^scores = "):
+        scores(given, sensitivity=1)
+
+
+@pytest.mark.parametrize("rows", [COLUMN, COLUMN.tolist(), TABLE[:, :1], TABLE[:, :0]])
+def test_a_table_of_options_has_two_columns_at_least(rows: Any) -> None:
+    """One column is most often a list of scores, of which the sum was then the only option."""
+    with pytest.raises(ParameterError, match=r"^columns of rows = .*sensitivity="):
+        scores(rows, bounds=(0, 1))
+
+
+def test_odd_scores_still_never_raise() -> None:
+    odd = [math.nan, math.inf, "x", None, True, np.float32(2), 10**400]
+    for first in range(len(odd)):
+        given = odd[first:] + odd[:first]
+        assert zd.select(given, sensitivity=1, epsilon=1).value in range(len(odd))
+
+
+@pytest.mark.parametrize("task", [zd.mode, zd.histogram])
+@pytest.mark.parametrize("items", ["abc", b"abc", {"a": 1}, {1, 2}, np.array(1)])
+def test_items_are_one_column(task: Callable[..., Any], items: Any) -> None:
+    with pytest.raises(ParameterError, match="items"):
+        task(items, universe=3, epsilon=1, bits=NoBits())
+
+
+@pytest.mark.parametrize("grid", ["5", b"15", {1, 2}, {1: 2}, (i for i in (1, 2)), [], 2.5])
+def test_a_grid_is_a_number_or_points_in_order(grid: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^grid = "):
+        zd.median(COLUMN, bounds=(0, 1), grid=grid, epsilon=1, bits=NoBits())
+
+
+@pytest.mark.parametrize("norm", [True, 3, 0, "2"])
+def test_a_norm_is_refused_beside_bounds_too(norm: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^norm = "):
+        zd.mean(TABLE, bounds=(0, 1), norm=norm, epsilon=1, bits=NoBits())
+
+
+def test_more_clusters_than_rows_are_refused() -> None:
+    with pytest.raises(ParameterError, match=r"^clusters = 10000000: .* 50 rows"):
+        zd.kmeans(TABLE, clusters=10**7, bounds=(0, 1), epsilon=1, bits=NoBits())
+
+
+def test_a_spread_beyond_all_floats_is_only_a_bad_guess() -> None:
+    for spread in (10**400, 1e-320):
+        release = zd.trimmed_mean(COLUMN, trim=0.1, bounds=(0, 1), spread=spread, epsilon=1)
+        assert 0 <= release.value <= 1
+
+
+# -- near misses ----------------------------------------------------------------------------------
+
+NAMES: list[tuple[Callable[[str], Any], str, str]] = [
+    (lambda m: zd.kmeans(TABLE, clusters=2, bounds=(0, 1), epsilon=1, method=m), "Loyd", "lloyd"),
+    (lambda m: zd.median(COLUMN, bounds=(0, 1), epsilon=1, method=m), "exponental", "exponential"),
+    (lambda m: zd.mean(COLUMN, bounds=(0, 1), epsilon=1, method=m), "Laplace", "laplace"),
+    (lambda m: zd.mode([0, 1], universe=2, epsilon=1, method=m), "Auto", "auto"),
+    (
+        lambda m: select_features(
+            TABLE, target=0, size=1, bounds=(0, 1), target_bounds=(0, 1), epsilon=1, method=m
+        ),
+        "step-wise",
+        "stepwise",
+    ),
+    (lambda task: zd.advise(task, n=10, epsilon=1), "k-means", "kmeans"),
+    (lambda task: zd.advise(task, n=10, epsilon=1), "trimmed mean", "trimmed_mean"),
+    (
+        lambda name: zd.advise("mode", n=10, universe=3, epsilon=1, **{name: 2}),
+        "univers",
+        "universe",
+    ),
+    (lambda name: zd.plan(Finite(16), epsilon=1, channel=name), "unifrom", "uniform"),
+]
+
+
+@pytest.mark.parametrize(("call", "given", "meant"), NAMES)
+def test_near_misses_are_named(call: Callable[[str], Any], given: str, meant: str) -> None:
+    with pytest.raises(ParameterError) as caught:
+        call(given)
+    assert str(caught.value).endswith(f'did you mean "{meant}"?')
+    with pytest.raises(ParameterError) as caught:
+        call("zzzzzz")
+    assert "did you mean" not in str(caught.value)
+
+
+@pytest.mark.parametrize("method", [None, 3, ["lloyd"], {"a": 1}])
+def test_a_method_that_is_no_name_is_refused(method: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^method = "):
+        zd.median(COLUMN, bounds=(0, 1), epsilon=1, method=method, bits=NoBits())
+
+
+def test_a_long_wrong_name_takes_no_time() -> None:
+    assert did_you_mean("auto" * 10**6, ["auto"], "no") == "no"
+
+
+def test_frames_are_asked_for_bounds() -> None:
+    with pytest.raises(ParameterError, match=r"^scores = .*bounds"):
+        scores(pd.DataFrame(TABLE), sensitivity=1)
