@@ -54,8 +54,8 @@ class Source(ABC):
 
         `function` maps an (n, columns) array to (n, lattice.dimension) numbers, or names columns.
         A row for which it raises, or returns another shape or a NaN, counts as the zero row. With
-        ``rowwise=True`` it only ever sees one row at a time (slower, and proven to treat rows one
-        by one: see `row_status`).
+        ``rowwise=True`` it only ever sees one row at a time, which is slower. On whose word it
+        treats rows one by one: see `row_status`.
 
         Replacing one row moves the sum by at most 2 · lattice.steps in the lattice's norm.
         """

@@ -84,6 +84,7 @@ class MLPClassifier(PrivateClassifier):
             publish=Ball(network.parameters, self.radius, center=network.start()),
             rounds=as_count(self.rounds, "rounds", minimum=1),
             failure=min(Fraction(1, 100), Fraction(10, len(rows))),
+            functions=False,
         )
         self.release_ = study.minimize(network)
         self.certificate_, self.network_ = self.release_.certificate, network

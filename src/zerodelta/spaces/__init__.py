@@ -1,8 +1,9 @@
 """What may be published: finite sets, boxes, balls, multisets, and their lattices.
 
-Where to look: `space` (the contract), `finite`, `subsets`, `multiset`, `with_extra`, `box`, `ball` (one
-space each), `lattices` (boxes and balls as integers), `ranking` (numbering of subsets), `coordinates`
-(exact parameters), `reading` (any object read without raising), `from_numbers` (certificates).
+Where to look: `space` (the contract), `finite`, `subsets`, `multiset`, `with_extra`, `box`, `ball`
+(one space each), `lattices` (boxes and balls as integers), `ranking` (numbering of subsets),
+`coordinates` (exact parameters), `reading` (any object read without raising), `from_numbers`
+(certificates).
 """
 
 from zerodelta.spaces.ball import Ball

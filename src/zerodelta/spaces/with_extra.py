@@ -96,7 +96,7 @@ class WithExtra(FiniteSpace):
 
         described, extra = named_numbers(numbers, "with-extra", ("of", "extra"))
         try:
-            base = space_from_numbers({name: value for name, value in described})
+            base = space_from_numbers(dict(described))
         except (TypeError, ValueError) as error:
             raise ParameterError(
                 "of", described, expected="a finite space", remedy="use describe() unchanged"
