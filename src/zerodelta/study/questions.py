@@ -101,8 +101,8 @@ class PublicRows(Source):
 
     def _scaled(self, total: IntegerArray) -> IntegerArray:
         exact = [int(entry) * self._rows // len(self._table) for entry in total.ravel()]
-        scaled: IntegerArray = np.array(exact, dtype=total.dtype).reshape(total.shape)
-        return scaled
+        scaled: npt.NDArray[Any] = np.array(exact, dtype=np.object_).reshape(total.shape)
+        return scaled.astype(total.dtype)
 
     @property
     def columns(self) -> tuple[str, ...]:

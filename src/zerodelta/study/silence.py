@@ -18,7 +18,7 @@ from typing import Any
 __all__ = ["silenced"]
 
 _lock = threading.RLock()
-_running: list[frozenset[int]] = []
+_running: list[frozenset[threading.Thread]] = []
 """For each program that runs now, the threads that were there before it."""
 _left_behind: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
 _hooks: list[tuple[Any, Any]] = []
@@ -28,7 +28,7 @@ _hooks: list[tuple[Any, Any]] = []
 @contextmanager
 def silenced() -> Iterator[None]:
     """Show nothing that finalizers, and threads started in the block, raise."""
-    before = frozenset(id(thread) for thread in threading.enumerate())
+    before = frozenset(threading.enumerate())
     with _lock:
         _running.append(before)
         if not _hooks:
@@ -40,7 +40,7 @@ def silenced() -> Iterator[None]:
         gc.collect(1)  # the program's younger garbage, while its finalizers are silenced
         with _lock:
             _running.remove(before)
-            started = (t for t in threading.enumerate() if id(t) not in before)
+            started = (t for t in threading.enumerate() if t not in before)
             _left_behind.update(started)
             _restore_hooks()
 
@@ -63,7 +63,7 @@ def _unraisable(raised: Any) -> None:
 
 def _thread_failed(raised: Any) -> None:
     with _lock:
-        started = any(id(raised.thread) not in before for before in _running)
+        started = any(raised.thread not in before for before in _running)
         ignore = started or raised.thread in _left_behind
         found = _hooks[-1][1] if _hooks else threading.__excepthook__
     if not ignore:
