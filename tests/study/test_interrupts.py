@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import signal
 import sys
@@ -51,10 +52,8 @@ def is_stopped(study: Study) -> int:
 
 
 def catches(study: Study) -> int:
-    try:
+    with contextlib.suppress(KeyboardInterrupt):
         stop()
-    except KeyboardInterrupt:
-        pass
     return 1
 
 

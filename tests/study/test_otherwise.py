@@ -134,7 +134,7 @@ def test_a_descent_keeps_no_rows(objective: Any) -> None:
     study = Study(source, epsilon=1, publish=Ball(2, 1), rounds=2)
     alive = weakref.ref(source)
     del source
-    study.minimize(objective, **({"data_norm": 1} if isinstance(objective, Logistic) else {}))
+    study.minimize(objective, data_norm=1)
     gc.collect()
     assert alive() is None
     assert study.release.value.shape == (2,)

@@ -279,7 +279,7 @@ def _function(
 
 def _trial_rows(setting: Setting, label: Column | None) -> Block:
     """Return the public rows on which a gradient is tried, the label last."""
-    rows = PublicRows(setting.probe, setting.source.columns, rows=len(setting.probe))
+    rows = PublicRows(setting.probe, setting.source.columns)
     return np.concatenate(list(Examples.of_source(rows, label=label).blocks()))
 
 

@@ -68,12 +68,14 @@ class Rowwise:
 class PublicRows(Source):
     """Made-up rows under the data's own column names, for trying a program.
 
-    They stand for `rows` rows: sums and counts are those of the made-up rows, times the number of
-    rows that each stands for, so that they are to the noise what the data's will be.
+    They stand for `rows` rows (by default for themselves): sums and counts are those of the
+    made-up rows, times the number of rows that each stands for, so that they are to the noise what
+    the data's will be.
     """
 
-    def __init__(self, table: Block, names: tuple[str, ...], *, rows: int) -> None:
-        self._table, self._names, self._rows = table, names, rows
+    def __init__(self, table: Block, names: tuple[str, ...], *, rows: int | None = None) -> None:
+        self._table, self._names = table, names
+        self._rows = len(table) if rows is None else rows
 
     @property
     def rows(self) -> int:
@@ -102,7 +104,7 @@ class PublicRows(Source):
     def _scaled(self, total: IntegerArray) -> IntegerArray:
         exact = [int(entry) * self._rows // len(self._table) for entry in total.ravel()]
         scaled: npt.NDArray[Any] = np.array(exact, dtype=np.object_).reshape(total.shape)
-        return scaled.astype(total.dtype)
+        return scaled if total.dtype == np.object_ else scaled.astype(np.int64)
 
     @property
     def columns(self) -> tuple[str, ...]:
