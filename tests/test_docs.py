@@ -97,7 +97,7 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert fragment in map(anchor, headings), f"{page.name} links to {link}"
 
 
-@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_snippets_print_what_the_page_shows(page: Path) -> None:
     blocks = re.findall(r"```(\w*)\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     for (kind, code), (shown_kind, shown) in zip(blocks, [*blocks[1:], ("", "")], strict=False):

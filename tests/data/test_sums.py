@@ -295,7 +295,6 @@ def test_bad_parameters_are_named(name: str, ask: Callable[[], object]) -> None:
 
 def test_batch_functions_are_asserted_and_columns_are_proven() -> None:
     assert row_status(fragile) is Status.ASSERTED
-    assert row_status(fragile, rowwise=True) is Status.PROVEN
     assert row_status(0) is row_status(["a", "b"]) is Status.PROVEN
 
 

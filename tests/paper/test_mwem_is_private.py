@@ -7,6 +7,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pytest
 from flint import arb, ctx
 
@@ -19,6 +20,7 @@ from zerodelta.audit.exact import (
     hockey_stick,
     max_log_ratio,
 )
+from zerodelta.data.arrays import ArraySource
 from zerodelta.exact.arb import ball
 from zerodelta.mechanisms.gaussian import RoundedGaussian
 from zerodelta.mechanisms.laplace import RoundedLaplace
@@ -34,6 +36,7 @@ from zerodelta.privacy.verify import verify
 from zerodelta.purify.mix import FiniteMix
 
 SQUARE = Marginals(dimension=2, order=2)
+OURS = ArraySource(np.zeros((1, 2)))
 CORNERS = [(0, 0), (0, 1), (1, 0), (1, 1)]
 GRADED = LinearQueries([[0, 1, 2], [2, 0, 1]])
 EPSILON = Fraction(1)
@@ -108,7 +111,10 @@ def test_algorithm_14_is_within_its_zcdp_and_approximate_claims(rounds: int) -> 
     pairs = transcript_laws(CORNERS, 2, SQUARE, rounds=rounds, select=select, measure=measure)
     certificate = Certificate(
         claim=ApproxDP("1/2", -1.4),
-        steps=(counted(select.step(), rounds, SQUARE), counted(measure.step(), rounds, SQUARE)),
+        steps=(
+            counted(select.step(), rounds, SQUARE, OURS),
+            counted(measure.step(), rounds, SQUARE, OURS),
+        ),
     )
     assert verify(certificate)
     with ctx.workprec(200):
@@ -234,7 +240,10 @@ def test_the_binary_embedding_is_pure_on_all_neighbours(sample: int, rounds: int
 def test_dropping_the_mixing_is_not_certified() -> None:
     """The same rounds with a hundredth of the weight: the chain refuses."""
     plan = plan_multiset(rows=10, workload=SQUARE, epsilon=1, sample_size=3, rounds=4)
-    steps = (counted(plan.select.step(), 4, SQUARE), counted(plan.measure.step(), 4, SQUARE))
+    steps = (
+        counted(plan.select.step(), 4, SQUARE, OURS),
+        counted(plan.measure.step(), 4, SQUARE, OURS),
+    )
     good = Certificate(claim=PureDP(1), steps=(*steps, plan.channel.step()))
     assert verify(good)
     assert isinstance(plan.channel, FiniteMix)

@@ -7,6 +7,7 @@ import math
 import random
 import time
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zerodelta.errors import ParameterError
-from zerodelta.spaces import Finite, FiniteSpace, Multiset, Subsets
+from zerodelta.spaces import Finite, FiniteSpace, Multiset, Subsets, WithExtra
 from zerodelta.spaces.ranking import rank, unrank
 
 
@@ -31,6 +32,8 @@ def enumerated() -> Iterable[tuple[FiniteSpace, set[Any]]]:
             yield Multiset(universe, size), set(items)
     words = ["z", "y", "x"]
     yield Multiset(words, 2), set(itertools.combinations_with_replacement(words, 2))
+    yield WithExtra(Finite(3), "none"), {0, 1, 2, "none"}
+    yield WithExtra(Subsets(of=3, size=2), None), {(0, 1), (0, 2), (1, 2), None}
 
 
 @pytest.mark.parametrize(
@@ -104,6 +107,44 @@ def test_whole_numbers_of_any_type_are_indices(value: Any) -> None:
     assert type(Finite(16).project(value)) is int
     assert Subsets(of=9, size=2).project([value]) == (0, 3)
     assert Multiset(9, 2).project([value]) == (0, 3)
+
+
+NEAREST: list[tuple[FiniteSpace, Any, Any]] = [
+    (Finite(16), 7.4, 7),
+    (Finite(16), np.float32(7.6), 8),
+    (Finite(16), np.array(8.02), 8),
+    (Finite(16), -0.3, 0),
+    (Finite(16), -1, 0),
+    (Finite(16), -1e300, 0),
+    (Finite(16), 15.4, 15),
+    (Finite(16), 16, 15),
+    (Finite(16), 10**400, 15),
+    (Finite(16), Fraction(29, 10), 3),
+    (Finite([0.1, 1, 10.0]), 0.8, 1),
+    (Finite([0.1, 1, 10.0]), -5, 0.1),
+    (Finite([0.1, 1, 10.0]), 10**400, 10.0),
+    (Finite([10, 1]), 5.5, 10),  # a tie: the one listed first
+    (Finite([math.inf, 1.0]), 1e300, 1.0),
+    (Finite([math.inf, 1.0]), math.inf, math.inf),
+    (WithExtra(Finite(4), "none"), 2.9, 3),
+    (WithExtra(Finite(4), 4), 3.9, 3),
+    (WithExtra(Finite(4), 4), 4, 4),
+    (Multiset(9, 2), [2.6, 4], (3, 4)),
+]
+
+
+@pytest.mark.parametrize(("space", "value", "element"), NEAREST, ids=str)
+def test_a_finite_number_is_the_nearest_element(
+    space: FiniteSpace, value: Any, element: Any
+) -> None:
+    assert space.project(value) == element
+    assert space.denotes(value)
+
+
+def test_numbers_are_no_options_among_texts_and_truths() -> None:
+    for space in (Finite(["a", 1]), Finite([False, True]), Finite([None, 3])):
+        assert not space.denotes(0.75)
+        assert space.project(0.75) == space.element(0)
 
 
 def test_a_decision_is_an_index() -> None:

@@ -26,6 +26,7 @@ from zerodelta.spaces import (
     Multiset,
     Space,
     Subsets,
+    WithExtra,
     lattice_from_numbers,
     space_from_numbers,
 )
@@ -42,6 +43,9 @@ SPACES: list[Space] = [
     Multiset(4, 3),
     Multiset(["x", "y"], 2),
     Multiset(2**40, 5),
+    WithExtra(Finite(16), "none"),
+    WithExtra(Finite(["a", 2.5]), None),
+    WithExtra(Subsets(of=5, size=2), (1, "x")),
     Box(0, 1),
     Box("1/3", 1, dimension=2),
     Box([-1, 1e-200], ["1e100", 2e-150]),
@@ -66,6 +70,7 @@ def check_space(space: Space, value: Any) -> None:
     element = space.project(value)
     assert space.contains(element)
     assert isinstance(space.contains(value), bool)
+    assert space.denotes(value) or not space.contains(value)
     again = space.project(element)
     if isinstance(space, FiniteSpace):
         assert again == element
@@ -114,9 +119,12 @@ def test_anything_becomes_an_element(value: Any) -> None:
 
 
 def test_what_is_no_element_becomes_the_fixed_one() -> None:
-    for value in (None, "x", math.nan, object(), -1, 99, [3, 4]):
+    for value in (None, "x", math.nan, math.inf, object(), [3, 4]):
         assert Finite(16).project(value) == 0
         assert Finite(["a", "b"]).project(value) == "a"
+        for space in (Finite(16), Finite(["a", "b"]), Finite([0.5, 3]), Box(0, 1)):
+            assert not space.denotes(value)
+        assert not WithExtra(Finite(16), "none").denotes(value)
     for value in (None, "12", math.nan, [1, math.nan], [math.inf, 0], [[1, 2]], [1, 2, 3], 5):
         assert Box([0, 2], [1, 4]).project(value).tolist() == [0.5, 3.0]
         assert Ball(2, 9, center=[1, 2]).project(value).tolist() == [1.0, 2.0]
@@ -172,6 +180,11 @@ def test_option_types_survive_json() -> None:
         {"kind": "box", "lower": 1, "upper": 0, "dimension": 1},
         {"kind": "box", "lower": 0, "upper": "x", "dimension": 1},
         {"kind": "box", "lower": [0, 0], "upper": 1, "dimension": 3},
+        {"kind": "with-extra", "of": [["kind", "finite"], ["of", 3]], "extra": 2},
+        {"kind": "with-extra", "of": [["kind", "finite"]], "extra": "none"},
+        {"kind": "with-extra", "of": "finite", "extra": "none"},
+        {"kind": "with-extra", "of": [["kind", "with-extra"]], "extra": "none"},
+        {"kind": "with-extra", "of": list(map(list, Box(0, 1).describe().items())), "extra": 1},
         {"kind": "ball", "dimension": 2, "radius": 0, "norm": 2, "center": 0},
         {"kind": "ball", "dimension": 2, "radius": 1, "norm": 3, "center": 0},
         {"kind": "ball", "dimension": 2, "radius": 1, "norm": 2, "center": None},

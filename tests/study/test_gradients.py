@@ -162,9 +162,10 @@ def test_a_function_sees_features_then_the_label_in_blocks() -> None:
     made = CallableGradients(
         Examples.of_source(source, label=1), gradient=gradient, radius=1, clip=1
     )
+    seen.clear()  # it was tried on public rows
     total = made.total(np.zeros(2))
-    assert [len(block) for block in seen[1:]] == [3, 1]
-    assert np.array_equal(np.vstack(seen[1:]), rows[:, [0, 2, 1]])
+    assert [len(block) for block in seen] == [3, 1]
+    assert np.array_equal(np.vstack(seen), rows[:, [0, 2, 1]])
     sums = total.astype(float) * float(made.quantum)
     assert np.allclose(sums, rows[:, [0, 2]].sum(axis=0), atol=1e-5)
 

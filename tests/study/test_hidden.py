@@ -8,8 +8,10 @@ import logging
 import math
 import pickle
 import pprint
+import re
 import traceback
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,6 +47,8 @@ SHOWN: dict[str, Callable[[Any], str]] = {
     "in a message": lambda x: str(ValueError("no", x)),
     "pickled": lambda x: str(pickle.loads(pickle.dumps(x))),
     "dumps": lambda x: x.dumps().decode(),
+    "tobytes": lambda x: x.tobytes().decode(),
+    "nested list": lambda x: str(x.tolist()),
 }
 
 
@@ -139,6 +143,21 @@ COMPUTED: dict[str, Callable[[Any, Any, Any], Any]] = (
         "outer": lambda x, a, m: np.outer(a, a),
         "reduced": lambda x, a, m: np.add.reduce(a),
         "close": lambda x, a, m: np.allclose(a, a),
+        "rounded": lambda x, a, m: a.round(1),
+        "one number rounded": lambda x, a, m: np.asanyarray(x).round(),
+        "flat": lambda x, a, m: list(m.flat),
+        "flat, indexed": lambda x, a, m: m.flat[1],
+        "item": lambda x, a, m: a.item(1),
+        "one number's item": lambda x, a, m: np.asanyarray(x).item(),
+        "list": lambda x, a, m: a.tolist(),
+        "determinant": lambda x, a, m: np.linalg.det(m),
+        "cholesky": lambda x, a, m: np.linalg.cholesky(m),
+        "unique": lambda x, a, m: np.unique(a),
+        "accumulated": lambda x, a, m: np.minimum.accumulate(a),
+        "outer difference": lambda x, a, m: np.subtract.outer(a, a),
+        "built-in sorted": lambda x, a, m: sorted(a),
+        "parts": lambda x, a, m: np.modf(a),
+        "where as an option": lambda x, a, m: np.add(a, 1, where=a > 0, out=np.zeros(3)),
         "copied": lambda x, a, m: copy.copy(a),
         "deeply copied": lambda x, a, m: copy.deepcopy(a),
         "as text": lambda x, a, m: a.astype(str),
@@ -187,6 +206,83 @@ def test_results_are_right_and_stay_hidden(way: str) -> None:
     for text in (str(found), repr(found)):
         assert shows_nothing(text)
     np.testing.assert_array_equal(reveal(found), expected)
+
+
+ESCAPES: dict[str, Callable[[Any, Any], Any]] = {
+    "float(h)": lambda x, a: float(x),
+    "int(h)": lambda x, a: int(x),
+    "complex(h)": lambda x, a: complex(x),
+    "bool(h)": lambda x, a: bool(x),
+    "h in list": lambda x, a: x in [2.25],
+    "math.floor(h)": lambda x, a: math.floor(x),
+    "math.sqrt(h)": lambda x, a: math.sqrt(x),
+    "range(h)": lambda x, a: len(range(hide(3))),
+    '"%f" % h': lambda x, a: float("%f" % x),  # noqa: UP031
+    "np.float64(h)": lambda x, a: np.float64(x),
+    "np.asarray(h)": lambda x, a: np.asarray(a),
+    "np.array(h)": lambda x, a: np.array(a),
+    "np.array([h, h])": lambda x, a: np.array([x, x]),
+    "np.ascontiguousarray(h)": lambda x, a: np.ascontiguousarray(a),
+    "np.fromiter(h, float)": lambda x, a: np.fromiter(a, float),
+    "np.full(n, h)": lambda x, a: np.full(2, x),
+    "np.full_like(plain, h)": lambda x, a: np.full_like(np.zeros(2), x),
+    "np.arange(h)": lambda x, a: np.arange(x),
+    "np.nditer(h)": lambda x, a: next(iter(np.nditer(a))),
+    "np.ndenumerate(h)": lambda x, a: next(iter(np.ndenumerate(a)))[1],
+    "plain[0] = h": lambda x, a: _assigned(x),
+    "np.add.at(plain, i, h)": lambda x, a: _added_at(x),
+    "np.add(h, 1, out=plain)": lambda x, a: _written(x),
+    "h.view(np.ndarray)": lambda x, a: a.view(np.ndarray),
+    "h.data": lambda x, a: np.frombuffer(a.data),
+    "memoryview(h)": lambda x, a: np.frombuffer(memoryview(a)),
+    "bytes(h)": lambda x, a: np.frombuffer(bytes(a)),
+    "h.__array_interface__": lambda x, a: a.__array_interface__["data"][0],
+    "h.ctypes": lambda x, a: a.ctypes.data,
+    "np.from_dlpack(h)": lambda x, a: np.from_dlpack(a),
+    "np.random.default_rng().normal(h)": lambda x, a: np.random.default_rng(0).normal(x),
+    "np.random.default_rng().permutation(h)": lambda x, a: np.random.default_rng(0).permutation(a),
+}
+
+
+def _assigned(number: Any) -> Any:
+    plain = np.zeros(2)
+    plain[0] = number
+    return plain
+
+
+def _added_at(number: Any) -> Any:
+    plain = np.zeros(2)
+    np.add.at(plain, [0], number)
+    return plain
+
+
+def _written(number: Any) -> Any:
+    plain = np.zeros(())
+    np.add(number, 1, out=plain)
+    return plain
+
+
+@pytest.mark.parametrize("way", ESCAPES)
+def test_what_the_page_lists_does_give_plain_numbers(way: str) -> None:
+    found = ESCAPES[way](hide(NUMBER), hide(ARRAY.copy()))
+    assert isinstance(found, (bool, int, float, complex, np.generic, np.ndarray))
+    assert not isinstance(found, Hidden)
+
+
+def test_the_page_lists_exactly_these() -> None:
+    page = Path(__file__).resolve().parents[2].joinpath("docs", "study.md").read_text("utf-8")
+    listed = page.split("give plain numbers:")[1].split(".\n")[0]
+    assert set(re.findall(r"`([^`]+)`", listed)) == set(ESCAPES)
+
+
+def test_what_is_written_into_a_plain_array_comes_back_hidden() -> None:
+    total: Any = np.zeros(3)
+    total += hide(ARRAY)
+    assert isinstance(total, Hidden)
+    number: Any = 1.0
+    number += hide(NUMBER)
+    assert isinstance(number, Hidden)
+    assert float(number) == 1 + NUMBER
 
 
 def test_in_place_operations_stay_hidden() -> None:

@@ -16,6 +16,7 @@ from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import ParameterError
 from zerodelta.privacy.step import Status
 from zerodelta.spaces import Ball, Finite
+from zerodelta.study.gradient_sums import GRADIENT
 from zerodelta.study.hidden import hidden_array
 from zerodelta.study.losses import Logistic
 from zerodelta.study.step_sizes import StepSizes
@@ -168,7 +169,9 @@ def test_a_row_by_row_study_minimises_row_by_row() -> None:
         return rows[:, :2]
 
     study = Study(line_data(30), epsilon=1, publish=Ball(2, 1), rounds=2, rowwise=True)
-    assert study.minimize(gradient).certificate.status is Status.PROVEN
+    certificate = study.minimize(gradient).certificate
+    assert certificate.status is Status.ASSERTED  # it may keep a state all the same
+    assert GRADIENT in certificate.assumed
     assert sizes == {1, 7}  # 7: the made-up rows of the trial
 
 

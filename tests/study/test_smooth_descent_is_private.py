@@ -187,7 +187,7 @@ class Tiny(Gradients):
 
     def __init__(self, world: World, values: Rows) -> None:
         self.rows, self.dimension, self.bound = world.rows, 1, 1
-        self.quantum, self.status = F(1), Status.PROVEN
+        self.quantum, self.callers_function, self.ours = F(1), False, True
         self._world, self._values = world, values
 
     def total(self, theta: Any, chosen: Any = None) -> Any:

@@ -131,6 +131,12 @@ def silent(study: Study, see: See) -> Any:
     return 0
 
 
+def functions_not_planned(study: Study, see: See) -> Any:
+    """A function of rows is answered by the constant 3, and is never shown a row."""
+    asked = see(study.sum(0) > worst_sum(study))
+    return 2 if asked and see(study.sum(lambda rows: rows[:, 0] + 0 * rows[:, 0]) == 3) else 0
+
+
 def on_a_line(study: Study, see: See) -> Any:
     """The lattice itself cuts the answers."""
     first = study.mean(0)
@@ -240,6 +246,14 @@ CASES: dict[str, tuple[Case, float]] = {  # with a part of ε that is reached at
     "too dear": (case(too_dear), 0.7),
     "raising": (case(raising), TIGHT),
     "silent": (case(silent), 0.9),
+    "raising, one element more": (case(raising, otherwise="none"), TIGHT),
+    "silent, one element more": (case(silent, otherwise="none", size=2), 0.5),
+    "raising, another element": (case(raising, otherwise=1), TIGHT),
+    "raising, a place on the line": (
+        case(raising, publish=LINE, resolution=F(1, 3), otherwise=0.0, size=2),
+        0.9,
+    ),
+    "functions not planned": (case(functions_not_planned, functions=False), TIGHT),
     "on a line": (case(on_a_line, publish=LINE, resolution=F(1, 3), rounds=2, size=4), 0.8),
     "in the plane": (case(in_the_plane, publish=PLANE, resolution=F(1, 2), rounds=3, size=2), 0.75),
     "in an interval, Gaussian mixing": (
@@ -310,7 +324,9 @@ def never_deducted(self: Budget, share: Any) -> Fraction:
 
 
 def lets_errors_out(self: Study, kind: Any, error: Any, trace: Any) -> bool:
-    self._quiet.close()
+    stack, watch = self._blocks.pop()
+    watch.leave()
+    stack.close()
     if kind is None and self._life.is_open:
         self.publish(None)
     return False
@@ -352,7 +368,12 @@ MUTANTS: dict[str, tuple[Any, str, Any, list[str]]] = {
         ["two answers added", "what to ask", "in a disc"],
     ),
     "never deducted": (Budget, "take", never_deducted, ["one too many"]),
-    "errors get out": (Study, "__exit__", lets_errors_out, ["raising"]),
+    "errors get out": (
+        Study,
+        "__exit__",
+        lets_errors_out,
+        ["raising", "raising, one element more"],
+    ),
     "no mixing of options": (
         "zerodelta.purify.mix",
         "mix",

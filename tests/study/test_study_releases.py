@@ -77,7 +77,7 @@ def test_the_certificate_verifies_and_says_the_same_whatever_was_asked(
 
 
 def test_test_bits_are_branded() -> None:
-    release = made(bits=ReplayBits("x")).run(asks_much)
+    release = made(bits=ReplayBits("x")).run(asks_much, rehearse=False)
     assert release.certificate.randomness == REPLAYED
     assert "NOT PRIVATE" in repr(release)
     with pytest.raises(CertificateError, match="test bits"):
@@ -93,7 +93,7 @@ def test_a_source_of_bits_that_fails_publishes_nothing() -> None:
 
 
 def test_a_release_holds_nothing_of_the_study() -> None:
-    release = made().run(asks_much)
+    release = made().run(asks_much, rehearse=False)
     assert set(type(release).__slots__) == {"value", "certificate", "error"}
     assert release.value in range(4)
     assert type(release.value) is int

@@ -16,9 +16,10 @@ from zerodelta.privacy.verify import verify
 from zerodelta.purify.plan import plan
 from zerodelta.spaces import Finite
 from zerodelta.study.losses import Logistic, Squared
+from zerodelta.study.plan import FUNCTIONS
 from zerodelta.study.study import Study
 from zerodelta.tasks.models import LinearModel, NetworkModel
-from zerodelta.tasks.select_model import select_model
+from zerodelta.tasks.select_model import SCORE, select_model
 
 LOUD: dict[str, Any] = {"epsilon": 2000, "failure": "1e-12"}
 """So little noise, and so rarely a random candidate, that the best one must win."""
@@ -55,8 +56,9 @@ def test_fixed_candidates_are_chosen_by_permute_and_flip_and_the_release_says_so
     assert "permute-and-flip" in str(release.error)
     assert verify(release.certificate)
     assert release.certificate.status.value == "asserted"
-    proven = select_model(fixed_rows(30), FIXED, epsilon=2, score=same, rowwise=True)
-    assert proven.certificate.status.value == "proven"
+    single = select_model(fixed_rows(30), FIXED, epsilon=2, score=same, rowwise=True)
+    assert single.certificate.status.value == "asserted"  # one row at a time it may still remember
+    assert all(SCORE in found.certificate.assumed for found in (release, single))
 
 
 def test_trained_candidates_are_chosen_in_a_study() -> None:
@@ -110,21 +112,39 @@ def test_callers_train_and_score_their_own() -> None:
     assert release.certificate.status.value == "asserted"
 
 
-def test_a_training_that_asks_too_much_or_fails_still_publishes() -> None:
-    rows = fixed_rows(40)
-
-    def greedy(study: Study, column: int) -> Any:
-        return [means(study, column) for _ in range(50)][-1]
+def test_a_training_that_fails_still_publishes() -> None:
+    calls: list[int] = []
 
     def fails(study: Study, column: int) -> Any:
-        if study.size == 40:  # not in the rehearsal
+        calls.append(column)
+        if len(calls) > len(FIXED):  # not in the rehearsal
             raise RuntimeError(str(means(study, column)))
         return means(study, column)
 
-    for train in (greedy, fails):
-        release = select_model(rows, FIXED, epsilon=1, train=train, score=near, rounds=2)
-        assert release.value in FIXED
-        assert verify(release.certificate)
+    release = select_model(fixed_rows(40), FIXED, epsilon=1, train=fails, score=near, rounds=2)
+    assert len(calls) == len(FIXED) + 1
+    assert release.value in FIXED
+    assert verify(release.certificate)
+
+
+def test_a_training_that_asks_too_much_is_refused_before_rows_are_read() -> None:
+    def greedy(study: Study, column: int) -> Any:
+        return [means(study, column) for _ in range(50)][-1]
+
+    with pytest.raises(ParameterError, match="more queries than the plan"):
+        select_model(fixed_rows(40), FIXED, epsilon=1, train=greedy, score=near, rounds=2)
+
+
+def test_a_callers_models_are_asserted_also_row_by_row() -> None:
+    for rowwise in (False, True):
+        certificate = select_model(
+            fixed_rows(20), FIXED, epsilon=1, train=means, score=near, rounds=1, rowwise=rowwise
+        ).certificate
+        assert certificate.status.value == "asserted"
+        assert FUNCTIONS in certificate.assumed
+    built_in = select_model(products(20), networks(), epsilon=1, rounds=1).certificate
+    assert built_in.status.value == "proven"
+    assert FUNCTIONS not in built_in.assumed
 
 
 def test_fixed_candidates_are_pure_over_all_neighbours_and_half_the_noise_is_caught() -> None:

@@ -6,13 +6,14 @@ rows that do so by themselves are found; they become NaN, which the lattice maps
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.interrupts import Watch
+from zerodelta.data.quiet import quiet
 from zerodelta.errors import ParameterError
 from zerodelta.privacy.step import Status
 
@@ -27,18 +28,19 @@ RowFunction: TypeAlias = Callable[[Block], Any] | Column | Sequence[Column]
 """A function of a block of rows, one column, or several columns."""
 
 
-def row_status(function: RowFunction, *, rowwise: bool = False) -> Status:
-    """Tell on whose word each row is treated by itself: ours, or for a batch function the caller's.
+def row_status(function: RowFunction) -> Status:
+    """Tell on whose word each row is treated by itself: ours, or for a function the caller's.
 
-    A batch function is asserted to make of row i something that depends on that row, on i and on
-    the number of rows only, to the last bit: ``rows - rows.mean(axis=0)`` is not such a function.
+    A function is asserted to make of row i something that depends on that row, on i and on the
+    number of rows only, to the last bit: ``rows - rows.mean(axis=0)`` is not such a function.
     ``rows @ weights`` is, but BLAS rounds by the layout of the batch, so its last bits, unlike
-    those of elementwise functions, change with the batch size and the order of the rows.
+    those of elementwise functions, change with the batch size and the order of the rows. One that
+    is only ever shown one row at a time may still remember the rows before.
 
     >>> row_status("age"), row_status(lambda rows: rows[:, 0])
     (<Status.PROVEN: 'proven'>, <Status.ASSERTED: 'asserted'>)
     """
-    return Status.ASSERTED if callable(function) and not rowwise else Status.PROVEN
+    return Status.ASSERTED if callable(function) else Status.PROVEN
 
 
 def row_function(
@@ -72,17 +74,18 @@ def evaluate(function: Callable[[Block], Any], rows: Block, *, width: int, rowwi
     array([[0.25],
            [ inf]])
     """
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # a warning is an output too
-        whole = None if rowwise else _attempt(function, rows, width)
-        return _one_by_one(function, rows, width, rowwise) if whole is None else whole
+    with quiet(), Watch() as watch:
+        whole = None if rowwise else _attempt(function, rows, width, watch)
+        return _one_by_one(function, rows, width, rowwise, watch) if whole is None else whole
 
 
-def _one_by_one(function: Callable[[Block], Any], rows: Block, width: int, rowwise: bool) -> Block:
+def _one_by_one(
+    function: Callable[[Block], Any], rows: Block, width: int, rowwise: bool, watch: Watch
+) -> Block:
     result = np.full((len(rows), width), np.nan)
     failed = np.zeros(len(rows), dtype=np.bool_)
     for i in range(len(rows)):
-        single = _attempt(function, rows[i : i + 1], width)
+        single = _attempt(function, rows[i : i + 1], width, watch)
         if single is None:
             failed[i] = True
         else:
@@ -94,20 +97,22 @@ def _one_by_one(function: Callable[[Block], Any], rows: Block, width: int, rowwi
     # that works in the place of each that does not.
     repaired = rows.copy()
     repaired[failed] = rows[np.argmin(failed)]
-    whole = _attempt(function, repaired, width)
+    whole = _attempt(function, repaired, width, watch)
     if whole is None:
         return result
     whole[failed] = np.nan
     return whole
 
 
-def _attempt(function: Callable[[Block], Any], rows: Block, width: int) -> Block | None:
+def _attempt(
+    function: Callable[[Block], Any], rows: Block, width: int, watch: Watch
+) -> Block | None:
     """Return the function's values as (n, width) floats, or None if they are anything else."""
     try:
         values = np.asarray(function(rows.copy()))
-    except KeyboardInterrupt:  # the person at the keyboard, not the data
-        raise
     except BaseException:  # whatever it was, it must not become an output
+        if watch.arrived:
+            raise
         return None
     return _in_shape(values, len(rows), width)
 
@@ -124,8 +129,7 @@ def _in_shape(values: npt.NDArray[Any], rows: int, width: int) -> Block | None:
 
 
 def _try_on_zeros(function: Callable[[Block], Any], columns: int, width: int) -> None:
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with quiet():
         try:
             values = np.asarray(function(np.zeros((1, columns))))
         except (Exception, SystemExit):

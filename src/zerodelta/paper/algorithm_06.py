@@ -153,7 +153,7 @@ def approximate_frank_wolfe(
         steps=(descent.step(mechanism),),
         bits=bits,
         public=descent.public(),
-        assumed=descent.assumed(),
+        assumed=descent.assumed,
     )
     error = descent.error(mechanism, smoothness)
     value = descent.polytope.iterate(descent.run(mechanism, bits))

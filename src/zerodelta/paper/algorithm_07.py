@@ -285,7 +285,7 @@ def pure_frank_wolfe(
         steps=(descent.step(mechanism), purification.channel.step()),
         bits=bits,
         public=(*descent.public(), _described(matrix)),
-        assumed=descent.assumed(),
+        assumed=descent.assumed,
     )
     error = purification.error(descent, descent.error(mechanism, smoothness))
     theta = polytope.iterate(descent.run(mechanism, bits))

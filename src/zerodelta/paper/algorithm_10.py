@@ -23,7 +23,7 @@ from zerodelta.paper.algorithm_09 import (
     paper_threshold,
     proposed_step,
 )
-from zerodelta.paper.stable_queries import StableQuery
+from zerodelta.paper.stable_queries import StableQuery, query_status
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.issue import issue
 from zerodelta.privacy.neighbors import Neighbors
@@ -103,7 +103,7 @@ def pure_propose_test_release(
         ),
         bits=bits,
         public=PUBLIC,
-        assumed=() if query.status is Status.PROVEN else (WORD,),
+        assumed=() if query_status(query) is Status.PROVEN else (WORD,),
     )
     cell = draft(
         rows,
@@ -161,13 +161,13 @@ def free_propose_test_release(
     first, second = share * exact, (1 - share) * exact
     count = query.count(rows)
     bound, lattice = query.bound_in_cells(proposed_bound, count), query.lattice(count)
-    step = _free_step(lattice, bound, first, second, query.status)
+    step = _free_step(lattice, bound, first, second, query_status(query))
     certificate = issue(
         claim=PureDP(exact),
         steps=(step,),
         bits=bits,
         public=PUBLIC,
-        assumed=() if query.status is Status.PROVEN else (WORD,),
+        assumed=() if query_status(query) is Status.PROVEN else (WORD,),
     )
     cell = draft(
         rows,

@@ -20,7 +20,7 @@ from zerodelta.exact.rational import Rational, as_count, as_positive, as_rationa
 from zerodelta.mechanisms.integer_sums import add_exactly
 from zerodelta.paper.algorithm_09 import WORD, Integers
 from zerodelta.paper.algorithm_10 import uniform_cell
-from zerodelta.paper.stable_queries import StableQuery
+from zerodelta.paper.stable_queries import StableQuery, query_status
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.issue import issue
 from zerodelta.privacy.neighbors import Neighbors
@@ -115,10 +115,10 @@ def pure_bounded_local_sensitivity(
     )
     certificate = issue(
         claim=PureDP(2 * exact + extra),
-        steps=(Step(theorem="LS", numbers=numbers, status=query.status), purifier.step()),
+        steps=(Step(theorem="LS", numbers=numbers, status=query_status(query)), purifier.step()),
         bits=bits,
         public=_PUBLIC,
-        assumed=() if query.status is Status.PROVEN else (WORD,),
+        assumed=() if query_status(query) is Status.PROVEN else (WORD,),
     )
     cell = _draft(
         rows,
@@ -199,10 +199,10 @@ def bounded_local_sensitivity(
     }
     certificate = issue(
         claim=PureDP(exact),
-        steps=(Step(theorem="C4", numbers=numbers, status=query.status),),
+        steps=(Step(theorem="C4", numbers=numbers, status=query_status(query)),),
         bits=bits,
         public=_PUBLIC,
-        assumed=() if query.status is Status.PROVEN else (WORD,),
+        assumed=() if query_status(query) is Status.PROVEN else (WORD,),
     )
     cell = _draft(
         rows,

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.rational import Rational, as_count, as_positive
@@ -189,12 +190,12 @@ def run(
     )
 
 
-def counted(step: Step, count: int, workload: Workload) -> Step:
+def counted(step: Step, count: int, workload: Workload, source: Source) -> Step:
     """Return the step, taken `count` times; it stands on the caller's word if the workload does."""
     return Step(
         theorem=step.theorem,
         numbers={**step.numbers, "count": count},
-        status=weakest([step.status, workload_status(workload)]),
+        status=weakest([step.status, workload_status(workload, source)]),
         neighbors=step.neighbors,
     )
 
@@ -266,10 +267,12 @@ def _release(
     measure = RoundedLaplace.for_epsilon(epsilon=share, sensitivity=workload.bound)
     certificate = issue(
         claim=claim,
-        steps=tuple(counted(step, rounds, workload) for step in (select.step(), measure.step())),
+        steps=tuple(
+            counted(step, rounds, workload, data) for step in (select.step(), measure.step())
+        ),
         bits=source,
         public=("the workload", "the number of rounds", "the number of rows"),
-        assumed=workload_assumptions(workload),
+        assumed=workload_assumptions(workload, data),
     )
     counts, n = histogram(data, workload), data.rows
     average = run(counts, workload, rounds=rounds, select=select, measure=measure, bits=source)

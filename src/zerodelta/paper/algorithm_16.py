@@ -113,13 +113,13 @@ class Plan:
     ) -> Release:
         """Certify, run MWEM, sample, purify."""
         taken = (self.select.step(), self.measure.step())
-        steps = tuple(counted(step, self.rounds, self.workload) for step in taken)
+        steps = tuple(counted(step, self.rounds, self.workload, data) for step in taken)
         certificate = issue(
             claim=PureDP(self.epsilon),
             steps=(*steps, self.channel.step()),
             bits=bits,
             public=("the workload", "rounds, sample size and mixing", "the number of rows"),
-            assumed=workload_assumptions(self.workload),
+            assumed=workload_assumptions(self.workload, data),
         )
         average = run(
             histogram(data, self.workload),

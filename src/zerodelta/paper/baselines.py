@@ -96,6 +96,7 @@ def laplace_noisy_descent(
         ),
         bits=source,
         public=(f"the ball {ball!r}", "the number of rows", "every number in the steps"),
+        assumed=gradients.assumed(),
     )
     sigma = float(gradients.quantum * noise.scale)
     moment = (n * float(gradients.lipschitz)) ** 2 + 2 * d * sigma**2

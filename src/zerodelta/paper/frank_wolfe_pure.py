@@ -148,7 +148,7 @@ def frank_wolfe_pure(
         steps=(descent.step(mechanism), *([channel.step()] if by_transcript else [])),
         bits=bits,
         public=descent.public(),
-        assumed=descent.assumed(),
+        assumed=descent.assumed,
     )
     error = descent.error(mechanism, smoothness)
     if by_transcript and isinstance(error, float):  # a uniform transcript may cost all of it

@@ -14,7 +14,7 @@ import numpy as np
 
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import Source
+from zerodelta.data.source import Source, is_ours
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
@@ -29,7 +29,10 @@ from zerodelta.paper.polytopes import (
     shrinking_parts,
 )
 from zerodelta.privacy.step import Status, Step
+from zerodelta.study.callable_gradients import try_gradient
+from zerodelta.study.gradient_sums import GRADIENT
 from zerodelta.study.losses import Hinge, Huber, Logistic, Loss, Squared
+from zerodelta.study.plan import SOURCE
 
 __all__ = ["Descent", "GradientFunction"]
 
@@ -51,7 +54,8 @@ class Descent:
 
     source: Source
     gradient: GradientFunction
-    status: Status
+    assumed: tuple[str, ...]
+    """What the caller asserts: a function may keep a state, even row by row."""
     polytope: Polytope
     lipschitz: Fraction
     iterations: int
@@ -80,6 +84,7 @@ class Descent:
     ) -> Descent:
         """Check the public parameters; no row is read."""
         source, polytope = _source(features, labels), as_polytope(domain)
+        ours = not isinstance(features, Source) or is_ours(features)
         polytope.lattice(lipschitz, steps)  # refuses what is malformed
         gradient = _gradient(loss, polytope, len(source.columns))
         if path is not None and not isinstance(polytope, L1Ball):
@@ -89,11 +94,11 @@ class Descent:
                 expected="None for a domain given by its vertices",
                 remedy="leave it out, or pass Ball(dimension, radius, norm=1) as the domain",
             )
-        proven = type(loss) in _ROW_BY_ROW  # a function may have a memory, even row by row
+        callers = type(loss) not in _ROW_BY_ROW
         return Descent(
             source=source,
             gradient=gradient,
-            status=Status.PROVEN if proven else Status.ASSERTED,
+            assumed=(*(GRADIENT,) * callers, *(SOURCE,) * (not ours)),
             polytope=polytope,
             lipschitz=as_positive(lipschitz, "lipschitz"),
             iterations=as_count(iterations, "iterations", minimum=1),
@@ -121,7 +126,7 @@ class Descent:
         return replace(
             single,
             numbers={**single.numbers, "count": self.iterations},
-            status=self.status,
+            status=Status.ASSERTED if self.assumed else Status.PROVEN,
         )
 
     def run(self, mechanism: Selection, bits: BitSource) -> list[int]:
@@ -185,12 +190,6 @@ class Descent:
             *(() if self.path is None else (f"steps that add up to {self.path} radii",)),
         )
 
-    def assumed(self) -> tuple[str, ...]:
-        """Return what rests on the caller's word."""
-        if self.status is Status.PROVEN:
-            return ()
-        return ("gradient(theta, rows) makes of each row something that depends on that row only",)
-
 
 def _source(features: Any, labels: Any) -> Source:
     """Return the rows, with the labels as their last column if there are any."""
@@ -228,17 +227,8 @@ def _gradient(loss: Loss | GradientFunction, polytope: Polytope, columns: int) -
             expected="a loss, or a function gradient(theta, rows)",
             remedy="pass Logistic(), Squared(label_bound=1), … or a function",
         )
-    try:  # at θ = 0 on one row of zeros: both are public
-        values = np.asarray(loss(np.zeros(polytope.dimension), np.zeros((1, columns))))
-    except (Exception, SystemExit):
-        return loss  # nothing is known then
-    if not _fits(values, 1, polytope.dimension):
-        raise ParameterError(
-            "loss",
-            f"returns {values.dtype} of shape {values.shape} for one row",
-            expected=f"real numbers of shape (n, {polytope.dimension}) for a block of n rows",
-            remedy="return one gradient for each row: gradient(theta, rows)",
-        )
+    names = [str(i) for i in range(columns)]
+    try_gradient(loss, np.zeros(polytope.dimension), names, polytope.dimension)
     return loss
 
 

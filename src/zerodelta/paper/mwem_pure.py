@@ -96,10 +96,12 @@ def pure_mwem(
     select, measure = round_mechanisms(epsilon=target, rounds=rounds, workload=workload)
     certificate = issue(
         claim=PureDP(target),
-        steps=tuple(counted(step, rounds, workload) for step in (select.step(), measure.step())),
+        steps=tuple(
+            counted(step, rounds, workload, data) for step in (select.step(), measure.step())
+        ),
         bits=source,
         public=("the workload", "the number of rounds", "the number of rows"),
-        assumed=workload_assumptions(workload),
+        assumed=workload_assumptions(workload, data),
     )
     counts = histogram(data, workload)
     value = run(counts, workload, rounds=rounds, select=select, measure=measure, bits=source)

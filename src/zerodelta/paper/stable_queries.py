@@ -8,7 +8,6 @@ all exact for replace-one neighbours (theory C3, C4; the order statistics are th
 from __future__ import annotations
 
 import math
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,13 +18,15 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.arrays import ArraySource
+from zerodelta.data.interrupts import Watch
+from zerodelta.data.quiet import quiet
 from zerodelta.errors import ParameterError
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
 from zerodelta.privacy.step import Status
 from zerodelta.spaces import Box, GridLattice
 
-__all__ = ["CustomQuery", "Median", "StableQuery", "TrimmedMean"]
+__all__ = ["CustomQuery", "Median", "StableQuery", "TrimmedMean", "query_status"]
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 
@@ -301,6 +302,11 @@ class CustomQuery(StableQuery):
         return min(whole, cells + self.grid.dimension)
 
 
+def query_status(query: StableQuery) -> Status:
+    """Tell on whose word a query stands: ours is proven; a subclass may say anything of itself."""
+    return query.status if type(query) in (Median, TrimmedMean) else Status.ASSERTED
+
+
 def _store_column(query: _OrderStatistics, bounds: tuple[Rational, Rational], steps: int) -> None:
     if not isinstance(bounds, tuple) or len(bounds) != 2:
         raise ParameterError(
@@ -333,13 +339,12 @@ def _needed(function: Callable[..., Any] | None, name: str) -> None:
 
 def _quietly(function: Callable[..., Any] | None, *arguments: Any) -> Any:
     """Return what a caller's function makes of the data; None if it raises (theory A14.4)."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with quiet(), Watch() as watch:
         try:
             return function(*arguments) if function is not None else None
-        except KeyboardInterrupt:  # the person at the keyboard, not the data
-            raise
         except BaseException:
+            if watch.arrived:  # the person at the keyboard, not the data
+                raise
             return None
 
 

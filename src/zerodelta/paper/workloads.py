@@ -18,10 +18,11 @@ import numpy.typing as npt
 
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import Source
+from zerodelta.data.source import Source, is_ours
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import as_count
 from zerodelta.privacy.step import Status
+from zerodelta.study.plan import SOURCE
 
 __all__ = [
     "LinearQueries",
@@ -41,17 +42,21 @@ _MOST_DIMENSIONS = 20
 
 _MOST_ENTRIES = 1 << 26
 
+_WORKLOAD = (
+    "the workload's keys treat rows one by one, keep no state and show nothing, and its answers "
+    "stay within its bound"
+)
 
-def workload_status(workload: Workload) -> Status:
-    """Return PROVEN for our own workloads; a caller's class is the caller's word."""
-    return Status.PROVEN if type(workload) in (Marginals, LinearQueries) else Status.ASSERTED
+
+def workload_status(workload: Workload, source: Source) -> Status:
+    """Return PROVEN for our own workloads and sources; a caller's class is asserted."""
+    return Status.ASSERTED if workload_assumptions(workload, source) else Status.PROVEN
 
 
-def workload_assumptions(workload: Workload) -> tuple[str, ...]:
-    """Return what a certificate must list as assumed."""
-    if workload_status(workload) is Status.PROVEN:
-        return ()
-    return ("the workload's keys treat rows one by one, and its answers stay within its bound",)
+def workload_assumptions(workload: Workload, source: Source) -> tuple[str, ...]:
+    """Return what a certificate must list as caller-asserted."""
+    ours = type(workload) in (Marginals, LinearQueries)
+    return (*(_WORKLOAD,) * (not ours), *(SOURCE,) * (not is_ours(source)))
 
 
 class Workload(ABC):

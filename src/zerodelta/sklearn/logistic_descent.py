@@ -61,7 +61,7 @@ def descend_logistic(
         epsilon=epsilon,
         publish=Ball(size, _LENGTH * (math.isqrt(size) + 1)),
         rounds=_ROUNDS,
-        rowwise=True,
+        functions=False,
     )
     release = study.minimize(loss, data_norm=1)
     lines, constants = features.coefficients(release.value.reshape(columns, outputs))

@@ -95,6 +95,7 @@ class MLPClassifier(PrivateClassifier):
             publish=Ball(network.parameters, self.radius, center=network.start()),
             rounds=as_count(self.rounds, "rounds", minimum=1),
             failure=min(Fraction(1, 100), Fraction(10, len(rows))),
+            functions=False,
         )
         plan = plan_minimize(study, network)
         forecast = NetworkForecast.of(network, plan)

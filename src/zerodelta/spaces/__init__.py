@@ -1,8 +1,9 @@
 """What may be published: finite sets, boxes, balls, multisets, and their lattices.
 
-Where to look: `space` (the contract), `finite`, `subsets`, `multiset`, `box`, `ball` (one space
-each), `lattices` (boxes and balls as integers), `ranking` (numbering of subsets), `coordinates`
-(exact parameters), `reading` (any object read without raising), `from_numbers` (certificates).
+Where to look: `space` (the contract), `finite`, `subsets`, `multiset`, `with_extra`, `box`, `ball`
+(one space each), `lattices` (boxes and balls as integers), `ranking` (numbering of subsets),
+`coordinates` (exact parameters), `reading` (any object read without raising), `from_numbers`
+(certificates).
 """
 
 from zerodelta.spaces.ball import Ball
@@ -13,6 +14,7 @@ from zerodelta.spaces.lattices import BallLattice, GridLattice
 from zerodelta.spaces.multiset import Multiset
 from zerodelta.spaces.space import EuclideanSpace, FiniteSpace, Space
 from zerodelta.spaces.subsets import Subsets
+from zerodelta.spaces.with_extra import WithExtra
 
 __all__ = [
     "Ball",
@@ -25,6 +27,7 @@ __all__ = [
     "Multiset",
     "Space",
     "Subsets",
+    "WithExtra",
     "lattice_from_numbers",
     "space_from_numbers",
 ]

@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, TypeAlias, final
 
 import numpy as np
 
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import as_count
-from zerodelta.spaces.reading import read_integer
+from zerodelta.spaces.reading import read_integer, read_number
 from zerodelta.spaces.space import FiniteSpace, named_numbers
 
-__all__ = ["Finite", "Option", "checked_index"]
+__all__ = ["Finite", "Option", "checked_index", "checked_option", "plain_option", "read_option"]
 
 Option: TypeAlias = str | int | float | bool | tuple[Any, ...] | None
 """What can be written into a certificate and read back; tuples hold options again."""
@@ -25,16 +26,16 @@ Option: TypeAlias = str | int | float | bool | tuple[Any, ...] | None
 class Finite(FiniteSpace):
     """The indices 0..size-1, or a list of distinct options.
 
-    A value that is no element (NaN, None, an index out of range, an unknown option) counts as
-    element 0.
+    A finite number counts as the nearest index, or as the nearest option where all options are
+    numbers; whatever else is no element (NaN, an infinity, None, an unknown option) as element 0.
 
     **Public**: the size and the options; they must not be read off the data.
 
     >>> space = Finite(16)
-    >>> space.project(3.0), space.project(99), space.project("3"), space.size
-    (3, 0, 0, 16)
-    >>> Finite(["ridge", "lasso"]).index("lasso")
-    1
+    >>> space.project(7.6), space.project(99), space.project("3"), space.size
+    (8, 15, 0, 16)
+    >>> Finite(["ridge", "lasso"]).index("lasso"), Finite([0.1, 1.0, 10.0]).project(0.8)
+    (1, 1.0)
     """
 
     _size: int
@@ -69,9 +70,25 @@ class Finite(FiniteSpace):
         except BaseException:  # an unhashable object, or one that raises when compared
             return None
 
+    def nearest(self, value: object) -> int | None:
+        """Return the number of the element that `value` is or, if a number, lies nearest to.
+
+        None if it is neither. Of two elements at the same distance it is the even index, or the
+        option that is listed first.
+        """
+        found = self.find(value)
+        if found is not None:
+            return found
+        number = read_number(value)
+        if number is None:
+            return None
+        if self.options is None:
+            return min(max(round(number), 0), self._size - 1)
+        return _nearest_option(number, self.options)
+
     def index(self, value: object) -> int:
-        """Return the number of the element that `value` is, 0 if it is none."""
-        return self.find(value) or 0
+        """Return the number of the nearest element, 0 for a value that denotes nothing."""
+        return self.nearest(value) or 0
 
     def element(self, index: int) -> Option:
         """Return the option, or the index itself, of a number 0..size-1."""
@@ -79,8 +96,12 @@ class Finite(FiniteSpace):
         return index if self.options is None else self.options[index]
 
     def project(self, value: object) -> Option:
-        """Return the element that `value` is, element 0 if it is none."""
+        """Return the nearest element, element 0 for a value that denotes nothing."""
         return self.element(self.index(value))
+
+    def denotes(self, value: object) -> bool:
+        """Tell whether `value` is an element, or a number where numbers have a nearest one."""
+        return self.nearest(value) is not None
 
     def contains(self, value: object) -> bool:
         """Tell whether `value` is an element."""
@@ -96,7 +117,7 @@ class Finite(FiniteSpace):
 
     def described_options(self) -> int | list[Any]:
         """Return the size, or the options as integers, strings and tagged lists."""
-        return self._size if self.options is None else [_plain(item) for item in self.options]
+        return self._size if self.options is None else [plain_option(item) for item in self.options]
 
     @classmethod
     def from_numbers(cls, numbers: Mapping[str, Any]) -> Finite:
@@ -107,7 +128,7 @@ class Finite(FiniteSpace):
     @classmethod
     def from_described_options(cls, given: int | list[Any]) -> Finite:
         """Invert `described_options`."""
-        return cls(map(_unplain, given) if isinstance(given, list) else given)
+        return cls(map(read_option, given) if isinstance(given, list) else given)
 
     def __repr__(self) -> str:
         if self.options is None:
@@ -133,7 +154,7 @@ def _checked_options(given: Iterable[Option]) -> tuple[Option, ...]:
             expected="a size, or a list of options in a fixed order",
             remedy="pass Finite(16) or Finite(['a', 'b'])",
         )
-    options = tuple(_checked_option(option) for option in given)
+    options = tuple(checked_option(option) for option in given)
     if not options:
         raise ParameterError("options", given, expected="at least one", remedy="list the options")
     if len(set(options)) < len(options):
@@ -146,11 +167,21 @@ def _checked_options(given: Iterable[Option]) -> tuple[Option, ...]:
     return options
 
 
-def _checked_option(option: Any) -> Option:
+def _nearest_option(number: int | Fraction, options: tuple[Option, ...]) -> int | None:
+    """Return the place of the nearest finite option, if all options are numbers."""
+    if not all(type(option) in (int, float) for option in options):
+        return None
+    exact = [(place, read_number(option)) for place, option in enumerate(options)]
+    distances = [(abs(option - number), place) for place, option in exact if option is not None]
+    return min(distances)[1] if distances else None
+
+
+def checked_option(option: Any) -> Option:
+    """Return an option as a plain Python value, refusing what a certificate cannot carry."""
     if isinstance(option, np.generic):
         option = option.item()
     if type(option) is tuple:
-        return tuple(_checked_option(part) for part in option)
+        return tuple(checked_option(part) for part in option)
     if type(option) not in (str, int, float, bool, type(None)) or option != option:
         raise ParameterError(
             "option",
@@ -161,7 +192,7 @@ def _checked_option(option: Any) -> Option:
     return option  # type: ignore[no-any-return]
 
 
-def _plain(option: Option) -> int | str | list[Any]:
+def plain_option(option: Option) -> int | str | list[Any]:
     """Write an option so that its type survives JSON and a proof step."""
     if isinstance(option, bool):
         return ["bool", int(option)]
@@ -170,12 +201,12 @@ def _plain(option: Option) -> int | str | list[Any]:
     if option is None:
         return ["none"]
     if isinstance(option, tuple):
-        return ["tuple", *map(_plain, option)]
+        return ["tuple", *map(plain_option, option)]
     return option
 
 
-def _unplain(given: Any) -> Option:
-    """Read what `_plain` wrote."""
+def read_option(given: Any) -> Option:
+    """Read what `plain_option` wrote."""
     match given:
         case bool():
             pass
@@ -191,7 +222,7 @@ def _unplain(given: Any) -> Option:
         case ["none"]:
             return None
         case ["tuple", *parts]:
-            return tuple(map(_unplain, parts))
+            return tuple(map(read_option, parts))
     raise ParameterError(
         "option", given, expected="an option as describe() writes it", remedy="use describe()"
     )

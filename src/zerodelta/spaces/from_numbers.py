@@ -13,6 +13,7 @@ from zerodelta.spaces.lattices import BallLattice, GridLattice
 from zerodelta.spaces.multiset import Multiset
 from zerodelta.spaces.space import Space, named_numbers
 from zerodelta.spaces.subsets import Subsets
+from zerodelta.spaces.with_extra import WithExtra
 
 __all__ = ["lattice_from_numbers", "space_from_numbers"]
 
@@ -22,6 +23,7 @@ _SPACES: dict[str, type[Space]] = {
     "multiset": Multiset,
     "box": Box,
     "ball": Ball,
+    "with-extra": WithExtra,
 }
 
 

@@ -64,6 +64,10 @@ class Multiset(FiniteSpace):
         """
         return tuple(self.universe.element(number) for number in self._numbers(value))
 
+    def denotes(self, value: object) -> bool:
+        """Tell whether one of the first `chosen` items of `value` denotes one of the universe."""
+        return any(map(self.universe.denotes, read_items(value, self.chosen)))
+
     def contains(self, value: object) -> bool:
         """Tell whether `value` holds exactly `chosen` items of the universe, in any order."""
         items = list(read_items(value, self.chosen + 1))

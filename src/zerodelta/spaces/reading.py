@@ -1,4 +1,4 @@
-"""Any Python object read as an integer, as items, or as a vector, without ever raising.
+"""Any Python object read as a number, as items, or as a vector, without ever raising.
 
 What a hidden analysis hands over depends on data, and an exception is an output (theory A14.4).
 So `BaseException` is caught on purpose: an object may raise anything from any of its methods.
@@ -6,14 +6,16 @@ So `BaseException` is caught on purpose: an object may raise anything from any o
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterator
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["read_integer", "read_items", "read_vector"]
+__all__ = ["read_integer", "read_items", "read_number", "read_vector"]
 
 
 def read_integer(value: object) -> int | None:
@@ -27,13 +29,27 @@ def read_integer(value: object) -> int | None:
     >>> read_integer("3"), read_integer(2.5), read_integer(float("nan"))
     (None, None, None)
     """
+    number = read_number(value)
+    return int(number) if number is not None and number.denominator == 1 else None
+
+
+def read_number(value: object) -> int | Fraction | None:
+    """Return the finite real number that `value` is, exactly, or None if it is not one.
+
+    What counts as a number is what `read_integer` reads, and any other finite float.
+
+    >>> read_number(2.5), read_number(np.array(3)), read_number(True)
+    (Fraction(5, 2), 3, 1)
+    >>> read_number("3"), read_number(float("inf")), read_number(None), read_number([1])
+    (None, None, None, None)
+    """
     try:
-        return _integer(value)
+        return _number(value)
     except BaseException:
         return None
 
 
-def _integer(value: Any) -> int | None:
+def _number(value: Any) -> int | Fraction | None:
     if isinstance(value, np.ndarray):
         if value.ndim:
             return None
@@ -43,7 +59,7 @@ def _integer(value: Any) -> int | None:
     if hasattr(type(value), "__index__"):
         return operator.index(value)
     number = float(value)
-    return int(number) if number.is_integer() else None
+    return Fraction(number) if math.isfinite(number) else None
 
 
 def read_items(value: object, most: int) -> Iterator[Any]:

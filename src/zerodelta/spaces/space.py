@@ -35,6 +35,14 @@ class Space(ABC):
         """Tell whether `value` denotes an element; False, never an exception, for anything else."""
 
     @abstractmethod
+    def denotes(self, value: object) -> bool:
+        """Tell whether ``project(value)`` follows from the value, rather than standing in for it.
+
+        A finite number denotes the nearest element; None, NaN and texts that name no option denote
+        nothing. Never raises.
+        """
+
+    @abstractmethod
     def describe(self) -> dict[str, Any]:
         """Return the space as JSON of integers, strings and lists, with its "kind", exactly."""
 
@@ -56,7 +64,7 @@ class FiniteSpace(Space):
 
     @abstractmethod
     def index(self, value: object) -> int:
-        """Return the number of ``project(value)``."""
+        """Return the number of ``project(value)``, 0 for a value that denotes nothing."""
 
     @abstractmethod
     def element(self, index: int) -> Any:
@@ -103,6 +111,10 @@ class EuclideanSpace(Space):
             return self.middle()
         with np.errstate(all="ignore"):
             return vector if self._holds(vector) else self._nearest(vector)
+
+    def denotes(self, value: object) -> bool:
+        """Tell whether `value` is a finite vector of the right dimension."""
+        return read_vector(value, self.dimension) is not None
 
     def contains(self, value: object) -> bool:
         """Tell whether `value` is a vector in the space, up to the float rounding of `project`."""

@@ -70,6 +70,11 @@ class Subsets(FiniteSpace):
         others = (index for index in range(self.of) if index not in found)
         return tuple(sorted([*found, *itertools.islice(others, self.chosen - len(found))]))
 
+    def denotes(self, value: object) -> bool:
+        """Tell whether `value` holds a valid item among the first `of`."""
+        numbers = (read_integer(item) for item in read_items(value, self.of))
+        return any(number is not None and 0 <= number < self.of for number in numbers)
+
     def contains(self, value: object) -> bool:
         """Tell whether `value` holds exactly `chosen` distinct valid items, in any order."""
         items = [read_integer(item) for item in read_items(value, self.chosen + 1)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -31,6 +32,7 @@ from zerodelta.study.questions import (
     Question,
     ask,
     box_lattice,
+    is_callers,
     norm_lattice,
 )
 
@@ -59,9 +61,13 @@ class Asking(ABC):
 
     @abstractmethod
     def _answer(
-        self, constant: Any, exact: Callable[[Source, Fraction], Any], share: Share
+        self,
+        question: Question,
+        constant: Any,
+        exact: Callable[[Source, Fraction], Any],
+        share: Share,
     ) -> Hidden:
-        """Return the hidden answer; a public constant if the plan has no such share left (C8)."""
+        """Return the hidden answer; a public constant if the plan does not cover it (C8)."""
 
     def count(self, function: RowFunction, *, share: Share = None) -> Hidden:
         """Return the hidden number of rows for which the function is true (1, not 0)."""
@@ -118,7 +124,7 @@ class Asking(ABC):
             counts = source.counts(question.function, cells, rowwise=question.rowwise)
             return self._noised(counts, 2, taken)  # two counts move by one each
 
-        return self._answer(np.full(cells, self._size / cells), counted, share)
+        return self._answer(question, np.full(cells, self._size / cells), counted, share)
 
     def covariance(
         self,
@@ -150,7 +156,7 @@ class Asking(ABC):
             covariance: Floats = second - np.outer(mean, mean)
             return covariance
 
-        return self._answer(np.zeros((d, d)), moments, share)
+        return self._answer(question, np.zeros((d, d)), moments, share)
 
     def select(
         self,
@@ -184,7 +190,7 @@ class Asking(ABC):
             )
             return mechanism.select(question.total(source).tolist(), self._bits)
 
-        return self._answer(0, chosen, share)
+        return self._answer(question, 0, chosen, share)
 
     @property
     @abstractmethod
@@ -192,7 +198,16 @@ class Asking(ABC):
         """Whether hidden answers exist, so that messages may not quote a program's own words."""
 
     def _question(self, function: RowFunction, lattice: Callable[[int], FixedPoint]) -> Question:
-        return ask(
+        allowed = self._plan.functions or not is_callers(function)
+        if not allowed and not self._quiet_errors:
+            raise ParameterError(
+                "function",
+                "a function, in a study with functions=False",
+                expected="a column, or a list of columns",
+                remedy="name columns, or make it with zd.Study(..., functions=True): its "
+                "certificate then rests on what the function does",
+            )
+        question = ask(
             function,
             columns=self._columns,
             probe=self._probe,
@@ -200,6 +215,7 @@ class Asking(ABC):
             lattice=lattice,
             quiet=self._quiet_errors,
         )
+        return replace(question, allowed=allowed)
 
     def _sum(self, question: Question, share: Share) -> Hidden:
         lattice = question.lattice
@@ -209,7 +225,7 @@ class Asking(ABC):
             return lattice.dequantize(noisy, rows=self._size)
 
         constant = lattice.dequantize(np.zeros(lattice.dimension, dtype=np.int64), rows=self._size)
-        answer = self._answer(constant, summed, share)
+        answer = self._answer(question, constant, summed, share)
         return hidden_array(answer[0] if lattice.dimension == 1 else answer)
 
     def _noised(

@@ -10,17 +10,17 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.rowwise import evaluate, row_function
+from zerodelta.data.rowwise import evaluate
 from zerodelta.errors import ParameterError
 from zerodelta.exact.exact_sums import IntegerArray, arithmetic, exact_sum
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.privacy.step import Status
 from zerodelta.spaces import Ball
 from zerodelta.study.examples import Examples, Floats
 from zerodelta.study.gradient_sums import Gradients, Indices, public_bound
+from zerodelta.study.questions import ask, public_rows
 
-__all__ = ["CallableGradients", "GradientFunction", "Layers"]
+__all__ = ["CallableGradients", "GradientFunction", "Layers", "try_gradient"]
 
 GradientFunction: TypeAlias = Callable[[Floats, Floats], Any]
 """gradient(theta, rows): the (n, d) gradients of n rows."""
@@ -35,9 +35,9 @@ _GRADIENT_STEPS = 1 << 20
 class CallableGradients(Gradients):
     """Gradients of a function, clipped to `clip`, or each of `layers` to its own norm.
 
-    The function is asserted to treat rows one by one, unless it is one of ours (`proven`) or only
-    ever sees one row at a time (`rowwise`). A row
-    for which it raises, or returns something else than d finite numbers, counts as nothing.
+    The function is asserted to treat rows one by one, also if it only ever sees one row at a time
+    (`rowwise`), unless it is one of ours (`proven`). It is tried on public rows first (`probe`). A
+    row for which it raises, or returns something else than d finite numbers, counts as nothing.
     """
 
     def __init__(
@@ -53,6 +53,7 @@ class CallableGradients(Gradients):
         start: Floats | None = None,
         proven: bool = False,
         rowwise: bool = False,
+        probe: Floats | None = None,
     ) -> None:
         if not callable(gradient):
             raise ParameterError(
@@ -69,7 +70,7 @@ class CallableGradients(Gradients):
         self.rows, self.dimension = examples.rows, as_count(size, "dimension", minimum=1)
         self.radius = as_positive(radius, "radius")
         self.ball = Ball(self.dimension, self.radius)
-        self.status = Status.PROVEN if proven or rowwise else Status.ASSERTED
+        self.callers_function, self.ours = not proven, examples.ours
         self._rowwise = rowwise
         parts = [(self.dimension, public_bound(clip, "clip"))] if layers is None else layers
         self._lattices = _lattices(parts, self.dimension)
@@ -80,9 +81,8 @@ class CallableGradients(Gradients):
         self._gradient = gradient
         self._everything: Floats | None = None
         origin = self.ball.middle() if start is None else start
-        row_function(
-            lambda rows: gradient(origin.copy(), rows), examples.columns, width=self.dimension
-        )
+        if not proven:
+            try_gradient(gradient, origin, examples.columns, self.dimension, probe=probe)
 
     def total(self, theta: Floats, chosen: Indices | None = None) -> IntegerArray:
         """Return the exact sum of the quantised gradients."""
@@ -109,6 +109,43 @@ class CallableGradients(Gradients):
             sums.append(exact_sum(lattice.quantize(part), bound=lattice.steps))
             start += lattice.dimension
         return np.concatenate(sums)
+
+
+def try_gradient(
+    gradient: GradientFunction,
+    theta: Floats,
+    columns: Sequence[str],
+    dimension: int,
+    *,
+    probe: Floats | None = None,
+) -> None:
+    """Refuse a gradient that never works on public rows, or does not fit, before data is read.
+
+    Without `probe` these are a row of zeros and some made-up ones.
+    """
+    if probe is None:
+        made_up = public_rows(len(columns), None, None)
+        probe = np.concatenate([np.zeros((1, len(columns))), made_up])
+
+    def lattice(width: int) -> FixedPoint:
+        if width != dimension:
+            raise ParameterError(
+                "gradient",
+                f"{width} numbers a row",
+                expected=f"the {dimension} parameters' derivatives, an array of shape "
+                f"(n, {dimension}) for n rows",
+                remedy="return one gradient for each row: gradient(theta, rows)",
+            )
+        return FixedPoint.ball(dimension=dimension, bound=1, steps=1)
+
+    ask(
+        lambda rows: gradient(theta.copy(), rows),
+        columns=columns,
+        probe=probe,
+        rowwise=False,
+        lattice=lattice,
+        quiet=False,  # there are no internal answers yet
+    )
 
 
 def _lattices(parts: Layers, dimension: int) -> tuple[FixedPoint, ...]:

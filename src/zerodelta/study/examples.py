@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.rowwise import Block, Column
-from zerodelta.data.source import Source
+from zerodelta.data.source import Source, is_ours
 from zerodelta.errors import ParameterError
 
 __all__ = ["Examples", "Floats"]
@@ -74,6 +74,11 @@ class Examples:
     def rows(self) -> int:
         """The number of rows; public."""
         return self.sources[0].rows
+
+    @property
+    def ours(self) -> bool:
+        """Whether this library's own code reads the rows."""
+        return all(map(is_ours, self.sources))
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -18,8 +18,11 @@ from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.privacy.step import Status
 from zerodelta.study.examples import Floats
+from zerodelta.study.plan import SOURCE
 
-__all__ = ["Gradients", "Indices", "public_bound"]
+__all__ = ["GRADIENT", "Gradients", "Indices", "public_bound"]
+
+GRADIENT = "gradient(theta, rows) treats rows one by one, keeps no state and shows nothing"
 
 Indices: TypeAlias = npt.NDArray[np.int64]
 
@@ -36,13 +39,19 @@ class Gradients(ABC):
     """The largest l2 norm of one row's integer gradient."""
     quantum: Fraction
     """What one integer step stands for."""
-    status: Status
+    callers_function: bool
+    """Whether the gradient is code of the caller's, which sees rows."""
+    ours: bool
+    """Whether this library's own code reads the rows."""
+
+    @property
+    def status(self) -> Status:
+        """Asserted if code that we did not write sees rows, also one at a time."""
+        return Status.ASSERTED if self.assumed() else Status.PROVEN
 
     def assumed(self) -> tuple[str, ...]:
-        """Return what a certificate must list as the caller's word."""
-        if self.status is Status.PROVEN:
-            return ()
-        return ("gradient(theta, rows) makes of each row something that depends on that row only",)
+        """Return what a certificate must list as caller-asserted."""
+        return (*(GRADIENT,) * self.callers_function, *(SOURCE,) * (not self.ours))
 
     @property
     def lipschitz(self) -> Fraction:

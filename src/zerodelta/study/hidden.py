@@ -31,9 +31,9 @@ _WRITERS = frozenset(
 
 _METHODS = (
     *("all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "std", "sum", "var"),
-    *("dot", "nonzero", "searchsorted", "take", "trace"),
+    *("dot", "item", "nonzero", "round", "searchsorted", "take", "tolist", "trace"),
 )
-"""Methods that would return a plain number."""
+"""Methods that would return plain numbers."""
 
 
 @final
@@ -69,6 +69,20 @@ class Hidden(np.ndarray[Any, np.dtype[Any]]):
         """Return `<hidden>`."""
         return HIDDEN.encode()
 
+    def tobytes(self, *args: Any, **options: Any) -> bytes:
+        """Return `<hidden>`."""
+        return HIDDEN.encode()
+
+    @property
+    def base(self) -> None:
+        """None: the plain array below stays out of sight."""
+        return None
+
+    @property
+    def flat(self) -> Any:
+        """The entries one after the other, hidden too."""
+        return self.reshape(-1)
+
     def tofile(self, *args: Any, **options: Any) -> None:
         """Write nothing: a hidden answer does not leave its program."""
 
@@ -85,6 +99,15 @@ class Hidden(np.ndarray[Any, np.dtype[Any]]):
         self, array: Any, context: Any = None, return_scalar: bool = False, /
     ) -> Any:
         return hide(array)
+
+    def __array_ufunc__(
+        self, ufunc: Any, method: str, *inputs: Any, out: Any = None, **options: Any
+    ) -> Any:
+        """Compute as NumPy does; also what is written into a plain array comes back hidden."""
+        if out is not None:
+            options["out"] = tuple(map(_below, out))
+        options = {name: _below(option) for name, option in options.items()}
+        return hide(getattr(ufunc, method)(*map(_below, inputs), **options))
 
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any
@@ -135,8 +158,14 @@ def reveal(value: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Hidden):
-        return value.view(np.ndarray) if value.ndim else value.item()
+        array = value.view(np.ndarray)
+        return array if array.ndim else array.item()
     return value
+
+
+def _below(value: Any) -> Any:
+    """Return the plain array below a hidden one; anything else as it is."""
+    return value.view(np.ndarray) if isinstance(value, Hidden) else value
 
 
 def _rebuilt(value: Any, parts: list[Any]) -> Any:

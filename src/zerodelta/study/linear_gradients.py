@@ -16,7 +16,6 @@ from zerodelta.errors import ParameterError
 from zerodelta.exact.exact_sums import IntegerArray, arithmetic
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_positive
-from zerodelta.privacy.step import Status
 from zerodelta.spaces import Ball
 from zerodelta.study.examples import Examples, Floats
 from zerodelta.study.gradient_sums import Gradients, Indices, public_bound
@@ -83,7 +82,7 @@ class LinearGradients(Gradients):
         self.dimension = self.width * loss.outputs
         self.radius = as_positive(radius, "radius")
         self.ball = Ball(self.dimension, self.radius)
-        self.status = Status.PROVEN
+        self.callers_function, self.ours = False, examples.ours
         self._slope_quantum = loss.slope_bound(self.norm * self.radius) / _SLOPE_STEPS
         self.quantum = self.norm / _ROW_STEPS * self._slope_quantum
         self.bound = _ROW_STEPS * _SLOPE_STEPS

@@ -1,7 +1,7 @@
 """`minimize`: exact noisy full-batch gradient descent inside a study, one pure point out (C1, A6).
 
-Built-in losses and networks are proven to treat rows one by one; a function or a torch module is
-taken on the caller's word.
+Built-in losses and networks are proven to treat rows one by one; of a function or a torch module
+the caller asserts it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball as arb_ball
 from zerodelta.exact.arb import upper
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.release import Release
 from zerodelta.purify.candidate import Target
@@ -33,7 +32,7 @@ from zerodelta.study.examples import Examples
 from zerodelta.study.gradient_sums import Gradients
 from zerodelta.study.linear_gradients import LinearGradients
 from zerodelta.study.losses import Loss
-from zerodelta.study.questions import PublicRows, ask
+from zerodelta.study.questions import PublicRows
 from zerodelta.study.step_sizes import StepSizes
 from zerodelta.study.tanh_network import TanhNetwork
 from zerodelta.study.torch_gradients import TorchModel
@@ -59,6 +58,7 @@ class Setting:
     epsilon: Fraction
     failure: Fraction
     rounds: int
+    functions: bool
     rowwise: bool
     probe: Block
     bits: BitSource
@@ -91,7 +91,8 @@ def minimize(
     **Releases**: one point of the ball, and nothing else of the run; then the study is closed.
     **Neighbors**: replace-one (the number of rows is public).
     **Guarantee**: pure ε-DP: T Gaussian steps on integer sums (R, R2), published by R(v), B2 or S2
-    at no extra ε. `proven` for built-in losses and `TanhNetwork`, else `asserted`.
+    at no extra ε. `proven` for built-in losses and `TanhNetwork`, else `asserted`: that the
+    gradient treats rows one by one, keeps no state and shows nothing. It is tried on public rows.
     **Public**: everything but the rows; choose no argument by looking at them. `progress` shows
     rounds, never values.
     **Error**: the predicted l2 error of the point: hidden noise, rounding and mixing.
@@ -231,6 +232,14 @@ def _gradients(
     else:
         function, size = _function(objective, space)
         ours = type(objective) is TanhNetwork  # a subclass may do anything
+        if not ours and not setting.functions:
+            raise ParameterError(
+                "objective",
+                type(objective),
+                expected="a built-in loss or network, in a study with functions=False",
+                remedy="make it with zd.Study(..., functions=True): its certificate then rests on "
+                "what the function does",
+            )
         if layers is not None and clip is not None:
             raise ParameterError(
                 "clip", clip, expected="None beside layers", remedy="clip in the layers only"
@@ -245,11 +254,10 @@ def _gradients(
             start=space.middle(),
             proven=ours,
             rowwise=setting.rowwise and not ours,
+            probe=_trial_rows(setting, label),
         )
         if isinstance(objective, TanhNetwork):
             objective.check_inputs(examples.width)
-        elif not isinstance(objective, TorchModel):
-            _try(function, setting, label, size, space)
     if gradients.dimension != space.dimension:
         raise ParameterError(
             "publish",
@@ -269,20 +277,10 @@ def _function(
     return objective, space.dimension
 
 
-def _try(
-    function: GradientFunction, setting: Setting, label: Column | None, size: int, space: Ball
-) -> None:
-    """Try a gradient function on public rows, at the public start."""
+def _trial_rows(setting: Setting, label: Column | None) -> Block:
+    """Return the public rows on which a gradient is tried, the label last."""
     rows = PublicRows(setting.probe, setting.source.columns)
-    examples = Examples.of_source(rows, label=label)
-    ask(
-        lambda block: function(space.middle(), block),
-        columns=examples.columns,
-        probe=np.concatenate(list(examples.blocks())),
-        rowwise=False,
-        lattice=lambda _: FixedPoint.ball(dimension=size, bound=1, steps=1),
-        quiet=False,  # there are no hidden answers yet
-    )
+    return np.concatenate(list(Examples.of_source(rows, label=label).blocks()))
 
 
 def _as_ball(space: Space) -> Ball:

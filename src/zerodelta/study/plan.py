@@ -24,16 +24,16 @@ from zerodelta.privacy.wording import equals
 from zerodelta.purify.plan import Plan
 from zerodelta.spaces import FiniteSpace
 
-__all__ = ["Budget", "Schedule", "StudyPlan"]
+__all__ = ["FUNCTIONS", "SOURCE", "Budget", "Schedule", "StudyPlan"]
 
 _PROGRAM = (
     "the program reaches the data only through the study's questions",
     "nothing but the published value leaves the study",
 )
 _UNGUARDED = "the program did not stop, raise or fail to publish because of a hidden value"
+FUNCTIONS = "functions of rows treat rows one by one, keep no state and show nothing"
+SOURCE = "the source's own code yields each row by itself, keeps no state and shows nothing"
 _ROUNDING = Fraction(1, 10**9)
-_MEMORY = "functions of rows keep nothing from one call to the next"
-_BATCHES = "functions of rows make of each row something that depends on that row only"
 
 
 @final
@@ -76,7 +76,7 @@ class Budget:
     """What is left of a plan: hidden, because an adaptive program decides what it spends."""
 
     def __init__(self, schedule: Schedule) -> None:
-        self._schedule, self._asked, self._left = schedule, 0, Fraction(1)
+        self._schedule, self._asked, self._refused, self._left = schedule, 0, 0, Fraction(1)
         self._lock = threading.Lock()
 
     def take(self, share: Rational | None) -> Fraction | None:
@@ -92,10 +92,21 @@ class Budget:
             if self._left < taken <= self._left * (1 + _ROUNDING):
                 taken = self._left  # ten shares of the float 0.1 exceed 1 in the last digit
             if not 0 < taken <= self._left:
+                self._refused += 1
                 return None
             self._asked += 1
             self._left -= taken
             return taken
+
+    @property
+    def left(self) -> Fraction:
+        """The share that is left; an internal answer."""
+        return self._left
+
+    @property
+    def refused(self) -> int:
+        """How many questions found nothing left for them; an internal answer."""
+        return self._refused
 
     @property
     def untouched(self) -> bool:
@@ -112,7 +123,11 @@ class StudyPlan:
     rows: int
     schedule: Schedule
     selects: bool
-    rowwise: bool
+    rowwise: bool = False
+    functions: bool = True
+    """Whether functions of the caller's may be asked, which then see rows."""
+    ours: bool = True
+    """Whether this library's own code reads the rows."""
 
     @property
     def epsilon(self) -> Fraction:
@@ -172,8 +187,8 @@ class StudyPlan:
             theorem, numbers["rho"] = "R2-zcdp", self.mu_squared / 2
         else:
             theorem, numbers["mu_squared"] = "R2", self.mu_squared
-        status = Status.PROVEN if self.rowwise else Status.ASSERTED
-        assumed = (*_PROGRAM, _MEMORY) if guarded else (*_PROGRAM, _MEMORY, _UNGUARDED)
+        asserted = (*(FUNCTIONS,) * self.functions, *(SOURCE,) * (not self.ours))
+        status = Status.ASSERTED if asserted else Status.PROVEN
         return issue(
             claim=PureDP(self.epsilon),
             steps=(
@@ -190,7 +205,7 @@ class StudyPlan:
                 "coordinates), √2 for a histogram, √2 times the squared bound for second moments",
                 "every number in the steps",
             ),
-            assumed=assumed if self.rowwise else (*assumed, _BATCHES),
+            assumed=(*_PROGRAM, *(() if guarded else (_UNGUARDED,)), *asserted),
         )
 
     def __repr__(self) -> str:

@@ -7,7 +7,6 @@ row of the data is read (theory C0, C8).
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,8 +15,9 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.quiet import quiet as no_warnings
 from zerodelta.data.rowwise import Block, RowFunction, evaluate, row_function
-from zerodelta.data.source import Source
+from zerodelta.data.source import Source, ours
 from zerodelta.errors import ParameterError
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.fixed_point import FixedPoint
@@ -33,6 +33,7 @@ __all__ = [
     "ask",
     "box_lattice",
     "check_row_by_row",
+    "is_callers",
     "norm_lattice",
     "public_rows",
 ]
@@ -52,7 +53,7 @@ GRAM_STEPS = 1 << 15
 class Rowwise:
     """A function written here: elementwise, so what it makes of a row depends on that row only.
 
-    It is evaluated on whole blocks and is still `proven`.
+    It is evaluated on whole blocks and is `proven`, unlike any function of the caller's.
     """
 
     function: Callable[[Block], Any]
@@ -62,17 +63,48 @@ class Rowwise:
         return self.function(rows)
 
 
+@ours
 @final
 class PublicRows(Source):
-    """Made-up rows under the data's own column names, for trying a program."""
+    """Made-up rows under the data's own column names, for trying a program.
 
-    def __init__(self, table: Block, names: tuple[str, ...]) -> None:
+    They stand for `rows` rows (by default for themselves): sums and counts are those of the
+    made-up rows, times the number of rows that each stands for, so that they are to the noise what
+    the data's will be.
+    """
+
+    def __init__(self, table: Block, names: tuple[str, ...], *, rows: int | None = None) -> None:
         self._table, self._names = table, names
+        self._rows = len(table) if rows is None else rows
 
     @property
     def rows(self) -> int:
-        """The number of made-up rows."""
-        return len(self._table)
+        """The number of rows for which the made-up ones stand."""
+        return self._rows
+
+    def sum(
+        self, function: RowFunction, lattice: FixedPoint, *, rowwise: bool = False
+    ) -> IntegerArray:
+        """Return the sum over the rows that these stand for."""
+        return self._scaled(super().sum(function, lattice, rowwise=rowwise))
+
+    def gram(
+        self, function: RowFunction, lattice: FixedPoint, *, rowwise: bool = False
+    ) -> IntegerArray:
+        """Return the second moments of the rows that these stand for."""
+        return self._scaled(super().gram(function, lattice, rowwise=rowwise))
+
+    def counts(
+        self, keys: RowFunction, size: int, *, invalid: int | None = None, rowwise: bool = False
+    ) -> npt.NDArray[np.int64]:
+        """Return the counts of the rows that these stand for."""
+        counts = super().counts(keys, size, invalid=invalid, rowwise=rowwise)
+        return self._scaled(counts).astype(np.int64)
+
+    def _scaled(self, total: IntegerArray) -> IntegerArray:
+        exact = [int(entry) * self._rows // len(self._table) for entry in total.ravel()]
+        scaled: npt.NDArray[Any] = np.array(exact, dtype=np.object_).reshape(total.shape)
+        return scaled if total.dtype == np.object_ else scaled.astype(np.int64)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -80,7 +112,7 @@ class PublicRows(Source):
         return self._names
 
     def blocks(self) -> Iterator[Block]:
-        """Yield all rows at once."""
+        """Yield the made-up rows at once."""
         yield self._table.copy()
 
 
@@ -92,6 +124,8 @@ class Question:
     function: Callable[[Block], Any]
     lattice: FixedPoint
     rowwise: bool
+    allowed: bool = True
+    """Whether the plan covers it: a study of named columns answers no function of the caller's."""
 
     @property
     def sensitivity_squared(self) -> int:
@@ -106,6 +140,11 @@ class Question:
     def gram(self, source: Source) -> IntegerArray:
         """Return the exact sum over the rows of k kᵀ."""
         return source.gram(self.function, self.lattice, rowwise=self.rowwise)
+
+
+def is_callers(function: Any) -> bool:
+    """Tell whether a question's function is code of the caller's, which would see rows."""
+    return callable(function) and type(function) is not Rowwise
 
 
 def ask(
@@ -123,7 +162,7 @@ def ask(
     row, or does not treat rows one by one there, is refused before data is touched. What it raised
     is not quoted if `quiet`: it may know hidden answers.
     """
-    single = rowwise and callable(function) and not isinstance(function, Rowwise)
+    single = rowwise and is_callers(function)
     width = _width(function, columns, probe, single=single, quiet=quiet)
     mapped = row_function(function, columns, width=width)
     if callable(function):
@@ -169,16 +208,19 @@ def norm_lattice(
     return lambda width: FixedPoint.ball(dimension=width, bound=bound, steps=steps)
 
 
-def public_rows(columns: int, bounds: Bounds | None, data_norm: Rational | None) -> Block:
+def public_rows(
+    columns: int, bounds: Bounds | None, data_norm: Rational | None, *, count: int = 7
+) -> Block:
     """Return a few made-up rows on which functions are tried: a fixed sequence within the bounds.
+
+    Several columns are far from linear in each other once there are more rows than columns.
 
     >>> public_rows(1, (0, 10), None)[:, 0].round(2).tolist()
     [0.0, 6.18, 2.36, 8.54, 4.72, 0.9, 7.08]
     """
-    golden = (math.sqrt(5) - 1) / 2
-    places = np.arange(7)[:, None] * (golden + np.arange(columns)[None, :] * math.sqrt(2)) % 1.0
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    slopes = [(math.sqrt(5) - 1) / 2, *(math.sqrt(prime) for prime in _primes(columns - 1))]
+    places = np.arange(count)[:, None] * np.array(slopes) % 1.0
+    with no_warnings():
         lower, upper = (-1.0, 1.0) if bounds is None else bounds
         low, high = (np.asarray(end, dtype=np.float64) for end in (lower, upper))
         if (low.ndim and len(low) != columns) or (high.ndim and len(high) != columns):
@@ -187,6 +229,17 @@ def public_rows(columns: int, bounds: Bounds | None, data_norm: Rational | None)
     if data_norm is not None:
         rows = rows * min(1.0, float(Fraction(data_norm)) / float(np.abs(rows).sum(axis=1).max()))
     return rows
+
+
+def _primes(count: int) -> list[int]:
+    """Return the first primes but 5, whose root is in the golden ratio."""
+    found: list[int] = []
+    candidate = 2
+    while len(found) < count + 3:
+        if all(candidate % prime for prime in found):
+            found.append(candidate)
+        candidate += 1
+    return [prime for prime in found if prime != 5][:count]
 
 
 def _width(
@@ -208,8 +261,7 @@ def _width(
     alone = [probe[i : i + 1] for i in range(len(probe))]
     for rows in alone if single else (probe, *alone):
         try:
-            with warnings.catch_warnings(), np.errstate(all="ignore"):
-                warnings.simplefilter("ignore")
+            with no_warnings():
                 values = np.asarray(function(rows.copy()))
         except (Exception, SystemExit) as error:
             errors.append(error)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from fractions import Fraction
@@ -13,8 +11,10 @@ from typing import Any, final
 import numpy as np
 
 from zerodelta.data.arrays import ArraySource
+from zerodelta.data.interrupts import Watch, raise_fresh
+from zerodelta.data.quiet import quiet
 from zerodelta.data.rowwise import RowFunction
-from zerodelta.data.source import Source
+from zerodelta.data.source import Source, is_ours
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.fixed_point import FixedPoint
@@ -23,7 +23,7 @@ from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.purify.plan import plan
-from zerodelta.spaces import Space
+from zerodelta.spaces import FiniteSpace, Space, WithExtra
 from zerodelta.study.asking import Asking, Floats, Share
 from zerodelta.study.hidden import Hidden, hidden_array, reveal
 from zerodelta.study.life import Life
@@ -37,6 +37,8 @@ from zerodelta.study.questions import (
     norm_lattice,
     public_rows,
 )
+from zerodelta.study.rehearsal import check_asked, check_program, check_result, rehearsed
+from zerodelta.study.silence import silenced
 
 __all__ = ["Study"]
 
@@ -52,19 +54,22 @@ class Study(Asking):
     **Releases**: one element of `publish`, once.
     **Neighbors**: replace-one (the number of rows is public).
     **Guarantee**: pure ε-DP: the history is μ-Gaussian DP (R, R2), published by B1 or B2 at no
-    extra ε. `proven` with ``rowwise=True`` (functions then see one row at a time; named columns
-    and built-in losses cost nothing extra), else `asserted`: that batch functions treat rows one by
-    one. What no library can enforce is listed in the certificate as assumed.
+    extra ε. With ``functions=False`` only named columns may be asked, and that is `proven`; else
+    `asserted`: that functions of rows treat rows one by one, keep no state and show nothing (with
+    ``rowwise=True`` they see one row at a time). What no library can enforce is listed as assumed.
     **Public**: everything but the rows. A question beyond the plan is answered by a public
-    constant; a program that fails or does not publish publishes a fixed element.
+    constant. A program that fails or does not publish publishes `otherwise`: an element or, in a
+    finite space, one more than it has (by default element 0, or the center of a box or ball).
     **Error**: `study.plan` shows it before a row is read.
 
     >>> from zerodelta.spaces import Finite
     >>> rows = np.array([[0.0], [1.0], [1.0], [1.0]] * 500)
-    >>> study = Study(rows, epsilon=1, publish=Finite(2), rounds=10, bounds=(0, 1))
-    >>> release = study.run(lambda s: s.mean(0) > 0.5)
-    >>> release.certificate.claim.exact_epsilon
-    Fraction(1, 1)
+    >>> study = Study(
+    ...     rows, epsilon=1, publish=Finite(["no", "yes"]), rounds=10, bounds=(0, 1),
+    ...     functions=False, failure=1e-6, otherwise="unknown")
+    >>> release = study.run(lambda s: "yes" if s.mean(0) > 0.5 else "no")
+    >>> release.value, release.certificate.claim.exact_epsilon, release.certificate.status.value
+    ('yes', Fraction(1, 1), 'proven')
     """
 
     def __init__(
@@ -79,8 +84,10 @@ class Study(Asking):
         bounds: Bounds | None = None,
         data_norm: Rational | None = None,
         columns: Sequence[str] | None = None,
+        functions: bool = True,
         rowwise: bool = False,
         selects: bool = False,
+        otherwise: Any = None,
         example: Any = None,
         bits: BitSource | None = None,
     ) -> None:
@@ -100,20 +107,24 @@ class Study(Asking):
             box_lattice(bounds)(1 if np.ndim(bounds[0]) == 0 else len(bounds[0]))
         if data_norm is not None:
             norm_lattice(data_norm, "data_norm")(1)
-        self._bounds, self._data_norm = bounds, data_norm
+        self._bounds, self._data_norm, self._example = bounds, data_norm, example
         self._probe = _probe(self._columns, bounds, data_norm, example)
         self._failure = as_weight(failure, "failure")
+        space, self._otherwise = _with_otherwise(publish, otherwise)
         self._plan = StudyPlan(
-            publishing=plan(publish, epsilon=epsilon, failure=failure, resolution=resolution),
+            publishing=plan(space, epsilon=epsilon, failure=failure, resolution=resolution),
             rows=self._size,
             schedule=schedule,
             selects=selects,
             rowwise=rowwise,
+            functions=functions,
+            ours=is_ours(rows),
         )
         self._bits: BitSource = SystemBits() if bits is None else bits
         self._plan.certificate(guarded=True, bits=self._bits)  # raises now, if ever
         self._budget = Budget(schedule)
-        self._life, self._guarded, self._quiet = Life(), False, ExitStack()
+        self._life, self._guarded = Life(), False
+        self._blocks: list[tuple[ExitStack, Watch]] = []  # one for each with block we are in
         self._release: Release | None = None
 
     # -- the plan -----------------------------------------------------------------------------
@@ -128,14 +139,30 @@ class Study(Asking):
         """The number of rows, which is public."""
         return self._size
 
+    @property
+    def remaining(self) -> Hidden:
+        """The share of the budget that is left: an internal answer, while the program runs."""
+        if not self._life.is_open:
+            raise AttributeError("remaining is an internal answer: it ends with the study")
+        self._life.check()
+        return hidden_array(float(self._budget.left))
+
     # -- publishing ---------------------------------------------------------------------------
 
     def publish(self, value: Any) -> Release:
-        """Publish a value, once, and close the study. Anything is mapped into the space first."""
+        """Publish a value, once, and close the study. Anything is mapped into the space first.
+
+        A finite number is published as the nearest element; what denotes none (None, NaN, a text
+        that is no option) as `otherwise`.
+        """
+        if self._rehearses:
+            check_result(value, self._plan.publishing.space)
         with self._life.busy():
             self._life.close()  # before the value is looked at: reading it may run code
             made, certificate = self._plan.publishing, self._certificate()
-            published = made.purifier.apply(made.space.project(reveal(value)), self._bits)
+            plain = reveal(value)
+            kept = made.space.project(plain if made.space.denotes(plain) else self._otherwise)
+            published = made.purifier.apply(kept, self._bits)
             return self._keep(
                 Release(
                     value=made.space.project(published),
@@ -147,33 +174,33 @@ class Study(Asking):
     def run(self, program: Callable[[Study], Any], *, rehearse: bool = True) -> Release:
         """Run a program on the study and publish what it returns (or has published).
 
-        An exception inside it, or nothing to publish, publishes a fixed element: nothing but the
+        An exception inside it, or nothing to publish, publishes `otherwise`: nothing but the
         release can be seen. So the program is first rehearsed on a few made-up public rows, where
-        its mistakes do show (it runs twice, then); ``rehearse=False`` leaves that out.
+        its mistakes do show (it runs twice, then); ``rehearse=False`` leaves that out. Only an
+        interrupt from the keyboard leaves, and then nothing is published.
         """
         self._life.check()
-        if not callable(program) or inspect.isgeneratorfunction(program):
-            raise ParameterError(
-                "program",
-                type(program),
-                expected="a plain function of the study",
-                remedy="write a function that returns what is to be published",
-            )
+        check_program(program)
         if rehearse:
             self._rehearse(program)
         with self:
-            result = program(self)
-            if self._life.is_open:
-                self.publish(result)
+            self._conduct(program)
         return self.release
+
+    def _conduct(self, program: Callable[[Study], Any]) -> None:
+        result = program(self)
+        if self._life.is_open:
+            self.publish(result)
 
     def __enter__(self) -> Study:
         self._life.check()
         # what was asked before could already have stopped or raised
         self._guarded = self._guarded or self._budget.untouched
-        self._quiet.enter_context(warnings.catch_warnings())  # a warning is an output too
-        warnings.simplefilter("ignore")
-        self._quiet.enter_context(np.errstate(all="ignore"))
+        stack, watch = ExitStack(), Watch()
+        stack.enter_context(silenced())
+        stack.enter_context(quiet())  # a warning is an output too
+        watch.__enter__()
+        self._blocks.append((stack, watch))
         return self
 
     def __exit__(
@@ -182,14 +209,22 @@ class Study(Asking):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
-        """Publish a fixed element if nothing was published; nothing the program raised gets out."""
-        self._quiet.close()
-        if kind is not None and issubclass(kind, KeyboardInterrupt):  # the person at the keyboard
-            if self._life.is_open:
-                self._life.close()
-            return False
-        if self._life.is_open:
-            self.publish(None)
+        """Publish `otherwise` if nothing was published; nothing the program raised gets out."""
+        del kind, error, trace  # what leaves from here shows the locals of this frame
+        stack, watch = self._blocks.pop()
+        try:
+            if self._life.is_open and not watch.arrived:
+                self.publish(_FAILED)
+        except BaseException as failed:  # the machine's failure, not the program's
+            failed.__context__ = None
+            if not watch.arrived:
+                raise
+        finally:
+            interrupted = watch.leave()
+            stack.close()
+        if interrupted:
+            self._end()
+            raise_fresh()
         return self._release is not None  # else the machine failed to publish, which may show
 
     @property
@@ -224,12 +259,16 @@ class Study(Asking):
     # -- inside -------------------------------------------------------------------------------
 
     def _answer(
-        self, constant: Any, exact: Callable[[Source, Fraction], Any], share: Share
+        self,
+        question: Question,
+        constant: Any,
+        exact: Callable[[Source, Fraction], Any],
+        share: Share,
     ) -> Hidden:
-        """Return the hidden answer; a public constant if the plan has no such share left (C8)."""
-        with self._life.busy(), np.errstate(all="ignore"):
-            nonsense = _is_hidden_nonsense(share)
-            taken = None if nonsense else self._budget.take(reveal(share))
+        """Return the hidden answer; a public constant if the plan does not cover it (C8)."""
+        with self._life.busy(), np.errstate(all="ignore"), Watch():
+            covered = question.allowed and not _is_hidden_nonsense(share)
+            taken = self._budget.take(reveal(share)) if covered else None
             return hidden_array(constant if taken is None else exact(self._source, taken))
 
     def _question(self, function: RowFunction, lattice: Callable[[int], FixedPoint]) -> Question:
@@ -237,8 +276,13 @@ class Study(Asking):
             return super()._question(function, lattice)
 
     @property
+    def _rehearses(self) -> bool:
+        """Whether the rows are made up, so that everything may be shown."""
+        return self._life.is_open and isinstance(self._source, PublicRows)
+
+    @property
     def _quiet_errors(self) -> bool:
-        return not self._budget.untouched and not isinstance(self._source, PublicRows)
+        return not self._budget.untouched and not self._rehearses
 
     def _descend(self, run: Callable[[], Release]) -> Release:
         """Spend the whole budget on a descent, and publish its end."""
@@ -250,7 +294,12 @@ class Study(Asking):
                     expected="a study of its own: a descent spends the whole budget",
                     remedy="make a new Study, or ask gradients yourself with study.gradient",
                 )
-            release = run()
+            try:
+                with Watch():
+                    release = run()
+            except KeyboardInterrupt:  # a signal: nothing else gets out of a descent
+                self._end()
+                raise
             self._life.close()
             return self._keep(release)
 
@@ -264,6 +313,7 @@ class Study(Asking):
             epsilon=made.epsilon,
             failure=self._failure,
             rounds=made.rounds,
+            functions=made.functions,
             rowwise=made.rowwise,
             probe=self._probe,
             bits=self._bits,
@@ -274,35 +324,67 @@ class Study(Asking):
 
     def _keep(self, release: Release) -> Release:
         """Keep the release, and nothing else that was computed from rows."""
-        self._release, self._budget = release, Budget(self._plan.schedule)
-        del self._source
+        self._release = release
+        self._forget()
         return release
 
+    def _forget(self) -> None:
+        self._budget = Budget(self._plan.schedule)
+        del self._source
+
+    def _end(self) -> None:
+        """End without a release: someone at the keyboard has stopped the study."""
+        if self._life.is_open:
+            self._life.close()
+        if hasattr(self, "_source"):
+            self._forget()
+
     def _rehearse(self, program: Callable[[Study], Any]) -> None:
-        made = self._plan
+        made, width = self._plan, len(self._columns)
+        rows = self._probe
+        if self._example is None:
+            rows = public_rows(width, self._bounds, self._data_norm, count=max(7, 4 * width))
         stage = Study(
-            PublicRows(self._probe, self._columns),
+            PublicRows(rows, self._columns, rows=self._size),
             epsilon=made.epsilon,
             publish=made.publishing.space,
             rounds=list(made.schedule.shares) or made.rounds,
             failure=made.publishing.mixing_weight,
             bounds=self._bounds,
             data_norm=self._data_norm,
+            functions=made.functions,
             rowwise=made.rowwise,
             selects=made.selects,
             example=self._probe,
         )
-        try:
-            with self._life.rehearsing(), warnings.catch_warnings(), np.errstate(all="ignore"):
-                warnings.simplefilter("ignore")
-                program(stage)
-        except Exception as error:
-            raise ParameterError(
-                "program",
-                f"{type(error).__name__}: {error}",
-                expected="a program that runs on made-up public rows (no data was read yet)",
-                remedy="mend it, pass Study(example=public rows), or run(…, rehearse=False)",
-            ) from error
+        budget = stage._budget
+        with self._life.rehearsing():
+            result = rehearsed(lambda: program(stage))
+            if stage._life.is_open:
+                check_result(result, made.publishing.space)
+        check_asked(budget.refused, made.rounds)
+
+
+_FAILED = object()
+"""Denotes no element of any space."""
+
+
+def _with_otherwise(space: Space, otherwise: Any) -> tuple[Space, Any]:
+    """Return the space, with `otherwise` as one more element if need be, and what stands in."""
+    if not isinstance(space, Space):
+        return space, otherwise  # the plan refuses such a space
+    if otherwise is None:
+        return space, space.project(_FAILED)
+    if space.contains(otherwise):
+        return space, space.project(otherwise)
+    if isinstance(space, FiniteSpace):
+        return WithExtra(space, otherwise), otherwise
+    raise ParameterError(
+        "otherwise",
+        otherwise,
+        expected=f"an element of {space!r}",
+        remedy="pass a point inside, or leave it out for the center",
+    )
 
 
 def _is_hidden_nonsense(share: Any) -> bool:

@@ -239,7 +239,7 @@ class _Task:
             publish=Box(np.zeros(len(corner)), corner),
             rounds=PURIFIED_SHARES,
             bounds=(self.box.lower.values, self.box.upper.values),
-            rowwise=True,
+            functions=False,
             bits=bits,
         )
         parts = [

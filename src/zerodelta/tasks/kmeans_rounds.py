@@ -9,7 +9,6 @@ centre's block and nothing to the others. So one replaced row moves the blocks' 
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -18,6 +17,7 @@ import numpy.typing as npt
 from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from zerodelta.data.quiet import quiet
 from zerodelta.tasks.kmeans_grid import Floats, Frame, Grid
 
 __all__ = ["ROW_NORM", "Centres", "Seeds", "moved", "seeds_from"]
@@ -60,8 +60,7 @@ def seeds_from(counts: npt.NDArray[Any], grid: Grid, *, clusters: int, threshold
         places = points[np.arange(clusters) % wanted]
         return Seeds(places=places[_order(places)], radius=grid.side)
     # One thread: faster on so few points, and sums are then always added in the same order.
-    with warnings.catch_warnings(), threadpool_limits(1):
-        warnings.simplefilter("ignore")
+    with quiet(), threadpool_limits(1):
         fitted = KMeans(clusters, n_init=_RESTARTS, random_state=0)
         fitted.fit(points, sample_weight=mass / mass.max())
     places = fitted.cluster_centers_

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import numbers
-import warnings
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
@@ -12,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from zerodelta.data.arrays import as_float
+from zerodelta.data.interrupts import Watch
+from zerodelta.data.quiet import quiet
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.fixed_point import FixedPoint
@@ -103,9 +104,8 @@ def select(
         listed = list(scores.values()) if isinstance(scores, Mapping) else list(scores)
         width = moved = as_positive(sensitivity or 0, "sensitivity")
         status = Status.ASSERTED
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a warning because of a score is an output
-            exact_scores = [_finite(score) for score in listed]
+        with quiet(), Watch() as watch:  # a warning because of a score is an output
+            exact_scores = [_finite(score, watch) for score in listed]
     chosen = choose(
         select_methods(epsilon=exact, options=len(names), sensitivity=width, monotone=monotone),
         method,
@@ -213,13 +213,13 @@ def _words(monotone: bool) -> tuple[str, ...]:
     return (_WORD, _ONE_WAY) if monotone else (_WORD,)
 
 
-def _finite(score: Any) -> Fraction:
+def _finite(score: Any, watch: Watch) -> Fraction:
     """Return a score exactly; what is not a finite number counts as 0, for it may be data."""
     try:
         if isinstance(score, numbers.Rational):
             return Fraction(int(score.numerator), int(score.denominator))
         return Fraction(*as_float(score).as_integer_ratio())
-    except KeyboardInterrupt:  # the person at the keyboard, not the data
-        raise
     except BaseException:  # whatever a score is, it must not become an output
+        if watch.arrived:
+            raise
         return Fraction(0)

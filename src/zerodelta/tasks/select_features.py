@@ -109,7 +109,7 @@ def select_features(
         publish=space,
         rounds=1,
         failure=failure,
-        rowwise=True,
+        functions=False,
         bits=source,
     )
     question = _Gram.of(table, study.plan.mu)

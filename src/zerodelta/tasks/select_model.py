@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from zerodelta.data.arrays import ArraySource
-from zerodelta.data.source import Source
+from zerodelta.data.source import Source, is_ours
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.rational import Rational, as_count, as_rational
@@ -24,11 +24,12 @@ from zerodelta.privacy.issue import issue
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status
 from zerodelta.spaces import Finite
+from zerodelta.study.plan import SOURCE
 from zerodelta.study.questions import Bounds, Question, Rowwise, ask, box_lattice, public_rows
 from zerodelta.study.study import Study
 from zerodelta.tasks.models import Floats, LinearModel, Model, NetworkModel
 
-__all__ = ["Score", "Train", "select_model"]
+__all__ = ["SCORE", "Score", "Train", "select_model"]
 
 Train: TypeAlias = Callable[[Study, Any], Any]
 """train(study, candidate): asks at most `rounds` hidden questions, returns parameters."""
@@ -36,7 +37,7 @@ Train: TypeAlias = Callable[[Study, Any], Any]
 Score: TypeAlias = Callable[..., Any]
 """score(candidate, parameters, rows), or score(candidate, rows): a number for each row."""
 
-_BATCHES = "score makes of each row something that depends on that row only"
+SCORE = "score treats rows one by one, keeps no state and shows nothing"
 
 
 def select_model(
@@ -66,7 +67,8 @@ def select_model(
     **Releases**: one of the names.
     **Neighbors**: replace-one (the number of rows is public).
     **Guarantee**: pure ε-DP: a Study (B1, R2), or permute-and-flip (C10.1). `proven` for built-in
-    models and with ``rowwise=True``, else `asserted`: that functions treat rows one by one.
+    models, else `asserted`: that functions treat rows one by one, keep no state and show nothing
+    (with ``rowwise=True`` they see one row at a time).
     **Public**: the candidates, `rounds`, `bounds`, `scoring` (the share of the budget that the
     scores take), `failure`. A row with a NaN scores the middle of the bounds.
     **Error**: the probability of a random candidate, or how far the winner's total may fall behind.
@@ -94,7 +96,7 @@ def select_model(
             lattice=box_lattice(bounds),
             quiet=False,  # nothing is hidden yet
         )
-        return _by_permute_and_flip(source, names, question, epsilon, rowwise, tape)
+        return _by_permute_and_flip(source, names, question, epsilon, tape)
     ours = all(type(model) in (NetworkModel, LinearModel) for model in models)  # so: proven
     built_in = ours and train is None and score is None
     if not built_in and (train is None or score is None):
@@ -119,7 +121,8 @@ def select_model(
         publish=Finite(names),
         rounds=[(1 - share) / (one * len(names))] * (one * len(names)) + [share],
         failure=failure,
-        rowwise=built_in or rowwise,
+        functions=not built_in,
+        rowwise=rowwise,
         example=example,
         bits=tape,
     )
@@ -180,18 +183,17 @@ def _by_permute_and_flip(
     names: list[str],
     question: Question,
     epsilon: Rational,
-    rowwise: bool,
     bits: BitSource,
 ) -> Release:
     lattice = question.lattice
     flip = PermuteAndFlip.for_epsilon(epsilon=epsilon, sensitivity=2 * lattice.steps)
-    step = replace(flip.step(), status=Status.PROVEN if rowwise else Status.ASSERTED)
+    step = replace(flip.step(), status=Status.ASSERTED)
     certificate = issue(
         claim=PureDP(flip.epsilon),
         steps=(step,),
         bits=bits,
         public=("the candidates", "the bounds of a score", "the number of rows"),
-        assumed=() if rowwise else (_BATCHES,),
+        assumed=(SCORE, *(SOURCE,) * (not is_ours(source))),
     )
     behind = flip.error(len(names)) / (2 * lattice.steps * source.rows)
     totals = [int(total) for total in question.total(source)]

@@ -254,7 +254,7 @@ def _descent(x: Floats, y: Floats, epsilon: Fraction, bits: BitSource | None) ->
         epsilon=epsilon,
         publish=Ball(columns, _radius(columns)),
         rounds=_rounds(columns),
-        rowwise=True,
+        functions=False,
         bits=bits,
     )
     return study.minimize(Squared(label_bound=1), data_norm=1)

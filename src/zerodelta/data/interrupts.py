@@ -1,0 +1,99 @@
+"""The interrupt of a person at the keyboard, told apart from one that code raises (theory C8).
+
+A `KeyboardInterrupt` that a program or a function of rows raises is decided by what it has seen,
+so it is a failure like any other. Only one that arrived as a signal may leave, and then as a fresh
+exception, without the message, traceback and locals of the code that it stopped. Signals reach the
+main thread only.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType, TracebackType
+from typing import Any, ClassVar, NoReturn, final
+
+__all__ = ["Watch", "raise_fresh"]
+
+
+@final
+class Watch:
+    """A block in which an interrupt that arrives as a signal is noted; blocks may be nested.
+
+    Leaving the block raises a fresh `KeyboardInterrupt` if one arrived, whatever the code inside
+    made of it. Any other exception passes; one that code inside raises itself is up to that code.
+
+    >>> with Watch() as watch:
+    ...     watch.arrived
+    False
+    """
+
+    # of the main thread, for all blocks together
+    _depth: ClassVar[int] = 0
+    _arrived: ClassVar[bool] = False
+    _previous: ClassVar[Any] = None
+
+    def __init__(self) -> None:
+        self._watches = False
+
+    @property
+    def arrived(self) -> bool:
+        """Whether a signal has asked the code in this block to stop."""
+        return self._watches and Watch._arrived
+
+    def __enter__(self) -> Watch:
+        self._watches = threading.current_thread() is threading.main_thread()
+        if self._watches:
+            if Watch._depth == 0:
+                Watch._arrived, Watch._previous = False, _replace_handler()
+            Watch._depth += 1
+        return self
+
+    def leave(self) -> bool:
+        """Stop watching and tell whether a signal arrived."""
+        if not self._watches:
+            return False
+        self._watches, arrived = False, Watch._arrived
+        Watch._depth -= 1
+        if Watch._depth == 0:
+            if Watch._previous is not None:  # also if the code inside put its own in the place
+                signal.signal(signal.SIGINT, Watch._previous)
+            Watch._arrived, Watch._previous = False, None
+        return arrived
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        arrived = self.leave()
+        del kind, error, trace  # a traceback shows the locals of this frame too
+        if arrived:
+            raise_fresh()
+
+
+def raise_fresh() -> NoReturn:
+    """Raise a `KeyboardInterrupt` that knows nothing of any other exception."""
+    fresh = KeyboardInterrupt()
+    try:
+        raise fresh
+    finally:
+        fresh.__context__ = None
+
+
+def _replace_handler() -> Any:
+    """Note interrupts before the present handler deals with them; return that handler, if any."""
+    previous = signal.getsignal(signal.SIGINT)
+    if not callable(previous):  # ignored, or the process ends at once
+        return None
+
+    def note(number: int, frame: FrameType | None) -> None:
+        try:
+            previous(number, frame)
+        except KeyboardInterrupt:  # else the handler has dealt with it
+            Watch._arrived = True
+            raise
+
+    signal.signal(signal.SIGINT, note)
+    return previous

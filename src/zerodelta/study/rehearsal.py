@@ -1,0 +1,102 @@
+"""A program is tried on made-up public rows first: there its mistakes may show (theory C8).
+
+The made-up rows stand for as many rows as the data has, so that the noise is to them what it will
+be to the data: a program that works on the data works here.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from zerodelta.data.interrupts import Watch
+from zerodelta.data.quiet import quiet
+from zerodelta.errors import ParameterError
+from zerodelta.spaces import Finite, Space, WithExtra
+from zerodelta.spaces.space import EuclideanSpace
+from zerodelta.study.hidden import reveal
+
+__all__ = ["check_asked", "check_program", "check_result", "rehearsed"]
+
+_REMEDY = "mend it, pass Study(example=public rows), or run(…, rehearse=False)"
+
+
+def check_program(program: Any) -> None:
+    """Refuse what is no plain function: calling it would not run it."""
+    unfinished = (
+        inspect.isgeneratorfunction(program)
+        or inspect.iscoroutinefunction(program)
+        or inspect.isasyncgenfunction(program)
+    )
+    if not callable(program) or unfinished:
+        raise ParameterError(
+            "program",
+            "a generator or an async function" if unfinished else type(program),
+            expected="a plain function of the study",
+            remedy="write a function that returns what is to be published",
+        )
+
+
+def rehearsed(program: Callable[[], Any]) -> Any:
+    """Return what the program returns on made-up rows; what it raises is the caller's to see."""
+    try:
+        with quiet(), Watch() as watch:
+            try:
+                return program()
+            except KeyboardInterrupt:
+                if watch.arrived:
+                    raise
+                raise RuntimeError("the program raised KeyboardInterrupt") from None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise ParameterError(
+            "program",
+            f"{type(error).__name__}: {error}",
+            expected="a program that runs on made-up public rows (no data was read yet)",
+            remedy=_REMEDY,
+        ) from error
+
+
+def check_result(value: Any, space: Space) -> None:
+    """Refuse what a rehearsed program wants to publish if it would be published as a failure."""
+    if inspect.iscoroutine(value) or inspect.isgenerator(value):
+        value.close()  # else Python complains that it was never awaited
+    if not _acceptable(value, space):
+        raise ParameterError(
+            "result of the program",
+            _named(value),
+            expected=f"an element of {space!r}, on made-up public rows (no data was read yet)",
+            remedy="return what is to be published, or publish it with study.publish(value)",
+        )
+
+
+def check_asked(refused: int, planned: int) -> None:
+    """Refuse a program that asked more than there is."""
+    if refused:
+        raise ParameterError(
+            "program",
+            f"{refused} more quer{'y' if refused == 1 else 'ies'} than the plan has shares for",
+            expected=f"at most {planned} in all, on made-up public rows (no data was read yet)",
+            remedy="make the study with a larger rounds=, or pass smaller shares; what is asked "
+            "beyond the plan is answered by a constant. run(…, rehearse=False) allows it",
+        )
+
+
+def _acceptable(value: Any, space: Space) -> bool:
+    """Tell whether a result is an element; numbers and vectors may have a nearest one."""
+    plain = reveal(value)
+    if isinstance(space, WithExtra):
+        return space.contains(plain) or _acceptable(plain, space.base)
+    if isinstance(space, (Finite, EuclideanSpace)):
+        return space.denotes(plain)
+    return space.contains(plain)
+
+
+def _named(value: Any) -> str:
+    """Say what came back. It was made of made-up rows, and long values are told by their type."""
+    if value is None:
+        return "nothing was returned or published"
+    text = repr(reveal(value))
+    return text if len(text) < 60 else str(type(value))
