@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import random
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -159,16 +158,17 @@ def test_a_larger_batch_more_steps_or_less_noise_is_worse() -> None:
     assert log_delta() < log_delta(variance=99)
 
 
-def test_high_orders_are_reached_and_fast() -> None:
+def test_high_orders_are_reached_by_adding_few_terms() -> None:
     claim = subsampled_gaussian(
         rows=10**6, batch=1000, sensitivity_squared=4, variance=4 * 10**5, steps=10
     )
-    start = time.perf_counter()
     found = claim.log_delta("1/2")
-    assert time.perf_counter() - start < 2
     assert found < -1e4
     (order,) = claim.numbers()["orders"]
     assert 10**4 < order <= 10**6
+    step = SubsampledGaussianCurve(rows=10**6, batch=1000, mu_squared=Fraction(4, 4 * 10**5))
+    windows = _Terms.of(step, int(order)).windows
+    assert sum(last - first + 1 for first, last in windows) < 2000
     # the best order is about -2 ln δ/t; half and twice of it prove less
     for other in (order // 2, min(2 * order, 10**6)):
         table = RDP({other: claim.curve.value(Fraction(other)) or 0})

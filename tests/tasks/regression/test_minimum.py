@@ -127,6 +127,28 @@ def test_no_size_of_noise_makes_empty_rows_raise() -> None:
         assert distance(list(found), exact) <= float(plan.channel.error)
 
 
+@pytest.mark.parametrize("size", [2**60 + 127, 2**80 + 2**26 + 1, 3 * 10**20 + 1])
+def test_what_the_noise_loses_as_a_float_is_doubted(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the noise is large its rounding to floats is more than all that was asked for."""
+    rows, loss = rows_of("even", 6, 1), loss_of("huber", 6)
+    told: list[tuple[float, float]] = []
+
+    def spy(objective: Objective, *given: Any) -> None:
+        told.append((float(objective.linear[0, 0]), given[-1]))
+
+    monkeypatch.setattr(minimum, "_certify", spy)
+    error, drawn = Fraction(1, 10**3), Fraction(size)
+    found = certified_minimum(rows, loss, FixedNoise(drawn), strength=STRENGTH, error=error)  # type: ignore[arg-type]
+    assert len(found) == 1
+    for linear, doubt in told:
+        lost = abs(Fraction(linear) - drawn)
+        assert lost > error * STRENGTH
+        assert doubt >= lost + error * STRENGTH / 64  # what `within` was allowed to be off by
+    assert told
+
+
 def test_a_lost_fast_way_is_made_good(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever `approach` returns, accelerated or precise steps end at the same minimiser."""
     rows, loss = rows_of("even", 200, 3), loss_of("logistic", 200)
