@@ -107,14 +107,6 @@ def test_long_values_are_shortened_in_messages() -> None:
     assert len(str(error)) < 200
 
 
-def test_the_readme_snippet_prints_what_the_readme_shows() -> None:
-    _, code, shown, *_ = (
-        block.split("\n", 1)[1] for block in (ROOT / "README.md").read_text().split("```")[1::2]
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == shown
-
-
 @pytest.mark.parametrize("script", sorted(path.name for path in (ROOT / "examples").glob("*.py")))
 def test_examples_run(script: str) -> None:
     done = subprocess.run(
