@@ -26,7 +26,7 @@ NOISE = [-3, 0, 1]
 ENDS = [-(2**63), -(2**63) + 3, -1, 0, 7, 2**63 - 2, 2**63 - 1]
 NUMBERS = {"scale", "variance", "norm", "dimension"}
 
-ADDED = {
+ADDED: dict[str, tuple[Any, str]] = {
     "laplace": (RoundedLaplace(sensitivity=2, scale="7/3"), "laplace.rounded_laplace"),
     "gaussian": (RoundedGaussian(sensitivity_squared=2, variance=5), "gaussian.rounded_gaussian"),
     "counts": (CountNoise(dimension=3, scale="7/3"), "counts.rounded_count_noise"),

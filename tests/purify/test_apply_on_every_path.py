@@ -9,6 +9,7 @@ numbers that noise is asked for are compared too.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
@@ -190,7 +191,7 @@ def stand_in(dimension: int) -> Table:
     """The law of a vector of stand-in noise."""
     law: Table = {}
     for vector in itertools.product(STEPS, repeat=dimension):
-        law[vector] = F(np.prod([STEPS[step] for step in vector]))
+        law[vector] = math.prod((STEPS[step] for step in vector), start=F(1))
     return law
 
 
