@@ -1,0 +1,164 @@
+"""Mistakes in claims, composition and the verifier: a check or a count dropped."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant
+
+MUTANTS = (
+    Mutant(
+        file="privacy/chain.py",
+        old="return _log_delta(claim, epsilon) <= allowed",
+        new="return _log_delta(claim, epsilon) <= allowed + 1",
+        tests=(
+            "privacy/test_certificate.py::test_every_understated_number_fails_although_the_digest_was_computed_anew",
+        ),
+    ),
+    Mutant(
+        file="privacy/chain.py",
+        old="gaussian_share(claim) >= 2 * step.rho",
+        new="gaussian_share(claim) >= step.rho",
+        tests=(
+            "privacy/test_gaussian_share.py::test_a_pure_step_does_not_pay_for_the_gaussian_one",
+        ),
+    ),
+    Mutant(
+        file="privacy/chain.py",
+        old="ideal.exact_epsilon + extra <= epsilon",
+        new="ideal.exact_epsilon <= epsilon",
+        tests=(
+            "privacy/test_certificate.py::test_every_understated_number_fails_although_the_digest_was_computed_anew",
+        ),
+    ),
+    Mutant(
+        file="privacy/chain.py",
+        old="- 2 * ball(log_one).exp() / ball(scale)",
+        new="- ball(log_one).exp() / ball(scale)",
+        tests=(
+            "purify/test_channels_are_pure.py::test_algorithm_one_is_pure_at_theorem_w_s_radius",
+        ),
+    ),
+    Mutant(
+        file="privacy/chain.py",
+        old="* (1 - weight) / weight",
+        new="* (1 - weight)",
+        tests=(
+            "privacy/test_certificate.py::test_every_understated_number_fails_although_the_digest_was_computed_anew",
+        ),
+    ),
+    Mutant(
+        file="privacy/chain.py",
+        old="return epsilon >= stated and lower(",
+        new="return lower(",
+        tests=(
+            "privacy/test_certificate.py::test_every_understated_number_fails_although_the_digest_was_computed_anew",
+        ),
+    ),
+    Mutant(
+        file="privacy/verify.py",
+        old="proven.exact_epsilon <= claimed.exact_epsilon",
+        new="proven.exact_epsilon <= 2 * claimed.exact_epsilon",
+        tests=("privacy/test_certificate.py::test_base_steps_alone_prove_what_they_compose_to",),
+    ),
+    Mutant(
+        file="privacy/verify.py",
+        old="proven.mu_squared <= claimed.mu_squared",
+        new="proven.mu_squared <= 2 * claimed.mu_squared",
+        tests=("privacy/test_certificate.py::test_base_steps_alone_prove_what_they_compose_to",),
+    ),
+    Mutant(
+        file="privacy/verify.py",
+        old="zcdp_cost(proven) <= claimed.rho",
+        new="zcdp_cost(proven) <= 2 * claimed.rho",
+        tests=("privacy/test_certificate.py::test_base_steps_alone_prove_what_they_compose_to",),
+    ),
+    Mutant(
+        file="privacy/verify.py",
+        old="<= claimed.exact_log_delta",
+        new="<= claimed.exact_log_delta + 1",
+        tests=("privacy/test_claims_of_base_steps.py::test_a_smaller_delta_is_refused",),
+    ),
+    Mutant(
+        file="privacy/verify.py",
+        old="and (proven.bounded_range or not claimed.bounded_range)",
+        new="",
+        tests=(
+            "privacy/test_claims_of_base_steps.py::test_only_a_choice_by_gumbel_noise_has_a_bounded_range",
+        ),
+    ),
+    Mutant(
+        file="privacy/verify.py",
+        old="if certificate.digest != certificate.fingerprint():",
+        new="if False:",
+        tests=("privacy/test_certificate.py::test_any_changed_number_breaks_the_digest",),
+    ),
+    Mutant(
+        file="privacy/verify.py",
+        old="if certificate.randomness != OS_ENTROPY:",
+        new="if False:",
+        tests=("privacy/test_certificate.py::test_replayed_test_bits_are_never_private",),
+    ),
+    Mutant(
+        file="privacy/claims.py",
+        old="if t >= stated:\n            return -math.inf",
+        new="if t >= stated / 2:\n            return -math.inf",
+        tests=("privacy/test_claims.py::test_pure_below_its_epsilon_is_randomised_response",),
+    ),
+    Mutant(
+        file="privacy/claims.py",
+        old="2 * (-ball(half).expm1()).log()",
+        new="3 * (-ball(half).expm1()).log()",
+        tests=("privacy/test_claims.py::test_bounded_range_is_the_worst_two_point_loss",),
+    ),
+    Mutant(
+        file="privacy/claims.py",
+        old="if t >= stated:\n            return self.exact_log_delta",
+        new="if t >= 0:\n            return self.exact_log_delta",
+        tests=("privacy/test_claims.py::test_approximate_below_its_epsilon_is_reveal_or_respond",),
+    ),
+    Mutant(
+        file="privacy/composition.py",
+        old="return self.mu_squared / 2 + self.rho + sum(pure",
+        new="return self.mu_squared / 4 + self.rho + sum(pure",
+        tests=("privacy/test_composition.py::test_counting_exactly",),
+    ),
+    Mutant(
+        file="privacy/composition.py",
+        old="mu_squared=count * parts.mu_squared",
+        new="mu_squared=parts.mu_squared",
+        tests=("privacy/test_composition.py::test_repeating_the_list_is_counting",),
+    ),
+    Mutant(
+        file="privacy/composition.py",
+        old="(epsilon, ranged, count * steps)",
+        new="(epsilon, ranged, steps)",
+        tests=("privacy/test_composition.py::test_repeating_the_list_is_counting",),
+    ),
+    Mutant(
+        file="privacy/composition.py",
+        old="parts.pure[0][1:] == (True, 1)",
+        new="parts.pure[0][1]",
+        tests=(
+            "privacy/test_composition.py::test_one_claim_once_is_itself_and_a_sum_loses_its_bounded_range",
+        ),
+    ),
+    Mutant(
+        file="privacy/composition.py",
+        old="rest = t - self.pure_epsilon",
+        new="rest = t",
+        tests=(
+            "privacy/test_composition.py::test_gaussian_with_pure_steps_bounds_the_exact_profile",
+        ),
+    ),
+    Mutant(
+        file="privacy/composition.py",
+        old="return min(log_sum_upper((bound, self.log_failure)), 0.0)",
+        new="return min(bound, 0.0)",
+        tests=("privacy/test_composition.py::test_adding_a_step_never_helps",),
+    ),
+    Mutant(
+        file="privacy/renyi.py",
+        old="return epsilon**2 / 8",
+        new="return epsilon**2 / 16",
+        tests=("privacy/test_composition.py::test_zcdp_costs",),
+    ),
+)
