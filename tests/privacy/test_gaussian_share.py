@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from zerodelta.privacy.chain import proves_epsilon
-from zerodelta.privacy.composition import Composed
+from zerodelta.privacy.composition import Composed, gaussian_share
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.smoothing import GaussianStep, best_mixing_variance
 
@@ -42,3 +42,10 @@ def test_the_whole_step_in_the_gaussian_part_is_enough() -> None:
 )
 def test_a_pure_step_does_not_pay_for_the_gaussian_one(share: Fraction) -> None:
     assert not proves_epsilon(CHANNEL, claim(share), Fraction(3))
+
+
+def test_a_zcdp_part_holds_the_step_if_its_rho_does() -> None:
+    rest = ((Fraction(1, 4), False, 1),)
+    assert gaussian_share(Composed(mu_squared=Fraction(1, 3), rho=Fraction(1, 4))) == Fraction(5, 6)
+    assert proves_epsilon(CHANNEL, Composed(rho=LAST.rho, pure=rest), Fraction(3))
+    assert not proves_epsilon(CHANNEL, Composed(rho=LAST.rho * 3 / 4, pure=rest), Fraction(3))
