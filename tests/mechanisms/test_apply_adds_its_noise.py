@@ -19,6 +19,8 @@ from zerodelta.mechanisms.gaussian import RoundedGaussian
 from zerodelta.mechanisms.k_norm import KNorm
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, Selection
+from zerodelta.privacy.chain import base_claim
+from zerodelta.privacy.composition import simplest
 
 F = Fraction
 BITS = ReplayBits("not read")
@@ -62,6 +64,17 @@ def test_the_noise_is_added_as_it_was_drawn_with_the_numbers_of_the_step(name: s
             assert (numbers["norm"], numbers["dimension"]) == (mechanism.norm, 3)
         if isinstance(mechanism, CountNoise):
             assert numbers["dimension"] == 3
+
+
+@pytest.mark.parametrize("name", ADDED)
+def test_the_claim_of_a_mechanism_is_what_its_step_proves(name: str) -> None:
+    mechanism, _ = ADDED[name]
+    claim = base_claim((mechanism.step(),))
+    assert simplest(claim) == mechanism.claim
+    if name == "gaussian":
+        assert mechanism.claim.mu_squared == F(2, 5)
+    else:  # Δ over the scale: 2 rows' worth for sums, 1 for counts in their own norm
+        assert mechanism.claim.exact_epsilon == F(3, 7) * (1 if name == "counts" else 2)
 
 
 @pytest.mark.parametrize("monotone", [False, True])

@@ -102,6 +102,12 @@ MUTANTS = (
         tests=("exact/test_k_norm.py::test_the_joint_law_in_the_plane_is_that_of_the_norm",),
     ),
     Mutant(
+        file="exact/k_norm.py",
+        old="return inside * r + around * b",
+        new="return inside * r",
+        tests=("purify/test_apply_has_the_law.py::test_apply_has_the_law",),
+    ),
+    Mutant(
         file="exact/count_noise.py",
         old="uniforms=2 * d + 3,",
         new="uniforms=2 * d + 2,",

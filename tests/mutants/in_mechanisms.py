@@ -64,6 +64,14 @@ MUTANTS = (
         ),
     ),
     Mutant(
+        file="mechanisms/counts.py",
+        old="k_norm_epsilon(1, self.scale)",
+        new="k_norm_epsilon(1, 2 * self.scale)",
+        tests=(
+            "mechanisms/test_apply_adds_its_noise.py::test_the_claim_of_a_mechanism_is_what_its_step_proves",
+        ),
+    ),
+    Mutant(
         file="mechanisms/selection.py",
         old="gumbel_argmax(scores, scale=self.scale",
         new="gumbel_argmax(scores, scale=self.scale / 2",

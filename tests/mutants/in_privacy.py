@@ -135,6 +135,12 @@ MUTANTS = (
     ),
     Mutant(
         file="privacy/composition.py",
+        old="return parts.mu_squared + 2 * parts.rho",
+        new="return parts.mu_squared + 4 * parts.rho",
+        tests=("privacy/test_gaussian_share.py::test_a_zcdp_part_holds_the_step_if_its_rho_does",),
+    ),
+    Mutant(
+        file="privacy/composition.py",
         old="parts.pure[0][1:] == (True, 1)",
         new="parts.pure[0][1]",
         tests=(
@@ -160,5 +166,63 @@ MUTANTS = (
         old="return epsilon**2 / 8",
         new="return epsilon**2 / 16",
         tests=("privacy/test_composition.py::test_zcdp_costs",),
+    ),
+    Mutant(
+        file="privacy/renyi.py",
+        old="order * self.epsilon**2 / 8",
+        new="order * self.epsilon**2 / 16",
+        tests=(
+            "privacy/test_composition.py::test_exponential_mechanism_steps_stay_within_their_cost",
+        ),
+    ),
+    Mutant(
+        file="privacy/renyi.py",
+        old="bisect_left(self.orders, order)",
+        new="bisect_left(self.orders, order - 1)",
+        tests=("privacy/test_renyi.py::test_a_table_answers_with_the_next_larger_order",),
+    ),
+    Mutant(
+        file="privacy/renyi.py",
+        old="math.ceil(order) if self.integer",
+        new="math.floor(order) if self.integer",
+        tests=("privacy/test_renyi.py::test_a_table_answers_with_the_next_larger_order",),
+    ),
+    Mutant(
+        file="privacy/renyi.py",
+        old="            - ball(order).log()\n",
+        new="            - 2 * ball(order).log()\n",
+        tests=("privacy/test_renyi.py::test_one_order_is_converted_upwards",),
+    ),
+    Mutant(
+        file="privacy/renyi.py",
+        old="ball(epsilon / 2).tanh()",
+        new="ball(epsilon / 4).tanh()",
+        tests=("privacy/test_renyi.py::test_pure_steps_are_concentrated_at_the_tanh_rate",),
+    ),
+    Mutant(
+        file="privacy/subsampling.py",
+        old="(2 * terms.total()).log1p()",
+        new="terms.total().log1p()",
+        tests=(
+            "privacy/test_subsampling.py::test_the_certified_divergence_is_the_lemma_rounded_up",
+        ),
+    ),
+    Mutant(
+        file="privacy/subsampling.py",
+        old="whole = max(math.ceil(order), 2)",
+        new="whole = max(math.floor(order), 2)",
+        tests=("privacy/test_subsampling.py::test_between_integers_the_next_larger_order_answers",),
+    ),
+    Mutant(
+        file="privacy/subsampling.py",
+        old="total += (end - start + 1) * self._largest(",
+        new="total += self._largest(",
+        tests=("privacy/test_subsampling.py::test_skipped_terms_are_bounded_whatever_is_skipped",),
+    ),
+    Mutant(
+        file="privacy/subsampling.py",
+        old="plain = order * self.mu_squared / 2\n",
+        new="plain = order * self.mu_squared / 4\n",
+        tests=("privacy/test_subsampling.py::test_the_lemma_covers_exact_mixtures_over_batches",),
     ),
 )

@@ -175,6 +175,16 @@ def test_high_orders_are_reached_by_adding_few_terms() -> None:
         assert table.log_delta("1/2") >= found
 
 
+def test_between_integers_the_next_larger_order_answers() -> None:
+    """The divergence grows with the order; the one below would promise too much."""
+    curve = SubsampledGaussianCurve(rows=1000, batch=10, mu_squared=Fraction(1, 4))
+    for order in range(2, 12):
+        below, above = curve.value(Fraction(order)), curve.value(Fraction(order + 1))
+        assert below < above
+        for part in (Fraction(1, 10**9), Fraction(1, 2)):
+            assert curve.value(order + part) == above
+
+
 @pytest.mark.parametrize(
     "change",
     [{"batch": 0}, {"batch": 101}, {"rows": 0}, {"variance": 0}, {"steps": 0}, {"rows": 1.5}],
