@@ -16,6 +16,7 @@ from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.real_k_norm import RealKNorm
 from zerodelta.tasks.regression import fit_logistic, fit_multinomial, minimum
 from zerodelta.tasks.regression.balanced_logistic import BalancedLogistic
+from zerodelta.tasks.regression.certified_gradient import CertifiedGradient
 from zerodelta.tasks.regression.descent import QuasiNewton, accelerated
 from zerodelta.tasks.regression.integer_rows import Floats, IntegerRows
 from zerodelta.tasks.regression.loss import Loss
@@ -147,6 +148,37 @@ def test_what_the_noise_loses_as_a_float_is_doubted(
         assert lost > error * STRENGTH
         assert doubt >= lost + error * STRENGTH / 64  # what `within` was allowed to be off by
     assert told
+
+
+@pytest.mark.parametrize("size", [0, 1, 2**40])
+def test_the_error_of_the_noise_itself_is_doubted(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A float is its own rounding, and still `within` may have been off by a 64th."""
+    told: list[float] = []
+    monkeypatch.setattr(minimum, "_certify", lambda *given: told.append(given[-1]))
+    noise, error = FixedNoise(Fraction(size)), Fraction(1, 10**3)
+    rows, loss = rows_of("even", 6, 1), loss_of("huber", 6)
+    certified_minimum(rows, loss, noise, strength=STRENGTH, error=error)  # type: ignore[arg-type]
+    assert told
+    assert min(told) >= error * STRENGTH / 64
+
+
+@pytest.mark.parametrize(
+    ("error", "good"), [(0.5, True), (0.99, True), (1.01, False), (9.0, False)]
+)
+def test_a_gradient_is_certified_with_its_error_and_what_is_not_seen(
+    error: float, good: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A computed gradient of 0 proves nothing if its error, or the noise's, is the whole target."""
+    rows, loss = rows_of("even", 6, 1), loss_of("huber", 6)
+    objective = Objective(rows=rows, loss=loss, strength=1.5, linear=np.zeros((1, 1)))
+    steps = QuasiNewton(lambda gradient: gradient * 0)
+    for errs, unseen in ((error, 0.0), (0.0, error)):
+        certain = CertifiedGradient(value=np.zeros((1, 1)), error=errs)
+        monkeypatch.setattr(minimum, "certified_gradient", lambda *_, c=certain, **__: c)
+        found = minimum._certify(objective, np.zeros((1, 1)), steps, 1.0, unseen)
+        assert (found is not None) == good
 
 
 def test_a_lost_fast_way_is_made_good(monkeypatch: pytest.MonkeyPatch) -> None:
