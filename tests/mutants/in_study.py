@@ -145,7 +145,9 @@ MUTANTS = (
         file="study/descent.py",
         old="return self.ball.project(self.channel.apply(walk.point(), bits))",
         new="return self.ball.project(walk.point())",
-        tests=("study/test_descent.py::test_every_round_and_every_ending_draws_its_noise",),
+        tests=(
+            "study/test_descent_publishes_through_its_channel.py::test_the_channel_has_the_last_word",
+        ),
     ),
     Mutant(
         file="study/linear_gradients.py",

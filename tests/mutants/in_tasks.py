@@ -135,14 +135,6 @@ MUTANTS = (
     ),
     Mutant(
         file="tasks/smooth_trimmed_mean.py",
-        old="max(*terms, last * 2 * steps)",
-        new="max(terms)",
-        tests=(
-            "tasks/test_trimmed_mean.py::test_values_never_raise_and_the_answer_stays_within_the_bounds",
-        ),
-    ),
-    Mutant(
-        file="tasks/smooth_trimmed_mean.py",
         old="-(-found[-1] * numerator // denominator)",
         new="found[-1] * numerator // denominator",
         tests=(
@@ -177,6 +169,68 @@ MUTANTS = (
         new="float(target) / 32",
         tests=(
             "tasks/regression/test_minimum.py::test_what_the_noise_loses_as_a_float_is_doubted",
+        ),
+    ),
+    Mutant(
+        file="tasks/regression/minimum.py",
+        old="1.01 * _U + float(target) / 32",
+        new="1.01 * _U",
+        tests=("tasks/regression/test_minimum.py::test_the_error_of_the_noise_itself_is_doubted",),
+    ),
+    Mutant(
+        file="tasks/regression/minimum.py",
+        old="if gradient.length + doubt <= reach:",
+        new="if gradient.length <= reach:",
+        tests=(
+            "tasks/regression/test_minimum.py::test_a_gradient_is_certified_with_its_error_and_what_is_not_seen",
+        ),
+    ),
+    Mutant(
+        file="tasks/regression/minimum.py",
+        old="target * 3 / 4)",
+        new="target * 5 / 4)",
+        tests=(
+            "tasks/regression/test_minimum.py::test_no_way_may_leave_a_longer_gradient_than_strength_times_error",
+        ),
+    ),
+    Mutant(
+        file="tasks/regression/minimum.py",
+        old="target = error * strength",
+        new="target = 2 * error * strength",
+        tests=(
+            "tasks/regression/test_minimum.py::test_no_way_may_leave_a_longer_gradient_than_strength_times_error",
+        ),
+    ),
+    Mutant(
+        file="tasks/regression/precise.py",
+        old="<= (target - error) ** 2:",
+        new="<= (2 * target) ** 2:",
+        tests=(
+            "tasks/regression/test_minimum.py::test_steps_as_bad_as_they_like_do_not_stop_the_precise_way",
+        ),
+    ),
+    Mutant(
+        file="tasks/regression/plan.py",
+        old="scale = 2 * numerical.error / numerical.cost",
+        new="scale = numerical.error / numerical.cost",
+        tests=(
+            "tasks/regression/test_fit_is_private.py::test_the_published_coefficient_has_the_exact_law",
+        ),
+    ),
+    Mutant(
+        file="tasks/regression/sufficient_statistics.py",
+        old="diagonal * HALF_ROOT, diagonal / _ROOT_WEIGHT",
+        new="diagonal / 2, diagonal / _ROOT_WEIGHT",
+        tests=(
+            "tasks/regression/test_statistics.py::test_all_neighbours_of_the_real_pipeline_are_within_epsilon",
+        ),
+    ),
+    Mutant(
+        file="tasks/regression/sufficient_statistics.py",
+        old="diagonal = self.scale * Fraction(LENGTH**2, self.spacing)",
+        new="diagonal = self.scale * Fraction(LENGTH**2, 2 * self.spacing)",
+        tests=(
+            "tasks/regression/test_statistics.py::test_all_neighbours_of_the_real_pipeline_are_within_epsilon",
         ),
     ),
 )

@@ -26,7 +26,7 @@ def test_every_mutant_is_noticed() -> None:
 
 def mutant(**changes: object) -> Mutant:
     first = {name: getattr(MUTANTS[0], name) for name in ("file", "old", "new", "tests")}
-    return Mutant(**{**first, **changes})  # type: ignore[arg-type]
+    return Mutant(**{**first, **changes})
 
 
 def test_a_mutant_that_does_not_fit_is_told_apart() -> None:
