@@ -181,6 +181,33 @@ def test_a_gradient_is_certified_with_its_error_and_what_is_not_seen(
         assert (found is not None) == good
 
 
+@pytest.mark.parametrize("error", [Fraction(1, 10), Fraction(1, 10**6)])
+def test_no_way_may_leave_a_longer_gradient_than_strength_times_error(
+    error: Fraction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The distance from the minimizer is at most the gradient's length over the strength."""
+    reached: list[float] = []
+    finished: list[Fraction] = []
+    asked: list[Fraction] = []
+
+    class Asked(FixedNoise):
+        def within(self, error: Fraction) -> list[Fraction]:
+            asked.append(error)
+            return super().within(error)
+
+    def finish_at(_: Any, start: list[Fraction], __: Any, target: Fraction) -> list[Fraction]:
+        finished.append(target)
+        return start
+
+    monkeypatch.setattr(minimum, "_certify", lambda *given: reached.append(given[3]))
+    monkeypatch.setattr(minimum, "finish", finish_at)
+    noise: Any = Asked(Fraction(3))
+    rows, loss = rows_of("even", 6, 1), loss_of("huber", 6)
+    certified_minimum(rows, loss, noise, strength=STRENGTH, error=error)
+    assert 0 < max(reached) <= error * STRENGTH
+    assert 0 < finished[-1] + asked[-1] <= error * STRENGTH
+
+
 def test_a_lost_fast_way_is_made_good(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever `approach` returns, accelerated or precise steps end at the same minimiser."""
     rows, loss = rows_of("even", 200, 3), loss_of("logistic", 200)
