@@ -378,6 +378,7 @@ def error_of(value: Any, rows: Any) -> float:
     return float(np.mean(errors))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["independent", "clusters", "chain"])
 @pytest.mark.parametrize(("columns", "order", "n"), [(8, 2, 20_000), (6, 3, 3_000)])
 def test_forecasts_are_what_is_measured_and_the_pick_is_the_best(
@@ -415,7 +416,7 @@ def test_forecasts_are_what_is_measured_and_the_pick_is_the_best(
 
 @pytest.mark.parametrize("sizes", [(2,) * 6, (3,) * 5, (4, 3, 2, 2)])
 def test_variances_are_exact(sizes: tuple[int, ...]) -> None:
-    """Before fits: the mean square of all cells against the sum of variances, 400 repetitions."""
+    """Before fits: the mean square of all cells against the sum of variances, 200 repetitions."""
     domain = as_domain(dict(enumerate(sizes)))
     wanted = as_workload(2, domain)
     rows = code_rows(np.zeros((1000, len(sizes)), dtype=int), domain)
@@ -425,7 +426,7 @@ def test_variances_are_exact(sizes: tuple[int, ...]) -> None:
         stated = total_variance(domain, wanted, strategy.variances(1000))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(np, "clip", lambda value, *_: value)  # only the noise, unclipped
-            for _ in range(400):
+            for _ in range(200):
                 found = strategy.measure(rows, bits)
                 squares.append(sum(((found.table(t) - truth[t]) ** 2).sum() for t in truth))
         assert np.mean(squares) == pytest.approx(stated, rel=0.2)

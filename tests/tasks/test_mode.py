@@ -92,7 +92,7 @@ def test_the_release_has_the_law(method: str) -> None:
         exact = LAWS[method][1](counts, scale=1)
     bits = ReplayBits(method)
     drawn = Counter(
-        mode(items, universe=size, epsilon=2, method=method, bits=bits).value for _ in range(3000)
+        mode(items, universe=size, epsilon=2, method=method, bits=bits).value for _ in range(800)
     )
     expected = [float(exact[i]) for i in range(size)]
     assert goodness_of_fit([drawn[i] for i in range(size)], expected) > 1e-4
