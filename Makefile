@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help env demo test check lint types layers test-slow bench clean
+.PHONY: help env demo test check lint types layers test-slow mutants bench clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -35,10 +35,15 @@ types: env
 layers: env
 	$(BIN)/lint-imports
 
-test-slow: env ## the long statistical runs (1e8 draws a sampler)
+test-slow: env ## the long statistical runs (1e8 draws a sampler), random examples, and all mutants
 	$(BIN)/python -m pytest -n auto -m slow
+	$(BIN)/python -m pytest -n auto -m 'hypothesis and not slow' --hypothesis-profile=random
+
+mutants: env ## one-line mistakes in the library, each of which its tests must notice
+	$(BIN)/python tests/mutants/run.py
 
 bench: env ## speed and accuracy, beside our peers
+	$(BIN)/python bench/speed.py
 	$(BIN)/python bench/samplers.py
 	$(BIN)/python bench/purify.py
 	$(BIN)/python bench/paper.py

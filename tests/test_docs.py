@@ -97,18 +97,34 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert fragment in map(anchor, headings), f"{page.name} links to {link}"
 
 
+def snippets(page: Path) -> list[tuple[str, str]]:
+    """Return each Python block of a page with the plain block right below it, its output."""
+    text = page.read_text(encoding="utf-8")
+    found = re.finditer(r"^```python\n(.*?)^```\n(?:\s*^```\n(.*?)^```$)?", text, re.M | re.S)
+    return [(match[1], match[2] or "") for match in found]
+
+
+SNIPPETS = {
+    f"{page.name}-{i}": snippet for page in PAGES for i, snippet in enumerate(snippets(page))
+}
+
+
+@pytest.mark.parametrize("place", SNIPPETS)
+def test_a_snippet_prints_what_the_page_shows(place: str) -> None:
+    code, shown = SNIPPETS[place]
+    assert shown, "the block below a snippet shows what it prints"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == shown
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_snippets_print_what_the_page_shows(page: Path) -> None:
-    blocks = re.findall(r"```(\w*)\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
-    for (kind, code), (shown_kind, shown) in zip(blocks, [*blocks[1:], ("", "")], strict=False):
-        if kind != "python":
-            continue
-        done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        assert shown_kind == ""
-        assert done.stdout == shown
+def test_every_python_block_is_run(page: Path) -> None:
+    assert page.read_text(encoding="utf-8").count("```python") == len(snippets(page))
+
+
+def test_the_readme_shows_code_that_is_run() -> None:
+    assert snippets(ROOT / "README.md")
 
 
 def test_purification_in_five_minutes_has_one_snippet_and_one_picture() -> None:

@@ -62,16 +62,25 @@ def test_no_public_function_takes_a_seed() -> None:
                 assert not parameters & {"seed", "random_state", "rng", "generator"}, name
 
 
-def test_import_takes_less_than_three_tenths_of_a_second() -> None:
-    code = (
-        "import time; start = time.perf_counter(); import zerodelta; "
-        "print(time.perf_counter() - start)"
-    )
-    seconds = [
-        float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
-        for _ in range(5)
-    ]
-    assert min(seconds) < 0.3
+HEAVY = {
+    "flint",
+    "matplotlib",
+    "narwhals",
+    "numpy",
+    "pandas",
+    "polars",
+    "scipy",
+    "sklearn",
+    "torch",
+}
+
+
+def test_import_loads_nothing_heavy() -> None:
+    code = "import sys, zerodelta; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    assert "zerodelta" in loaded
+    assert not loaded & HEAVY
 
 
 def test_version_command_prints_the_version() -> None:
@@ -96,14 +105,6 @@ def test_every_error_is_a_zerodelta_error() -> None:
 def test_long_values_are_shortened_in_messages() -> None:
     error = ParameterError("rows", list(range(1000)), expected="less", remedy="pass less")
     assert len(str(error)) < 200
-
-
-def test_the_readme_snippet_prints_what_the_readme_shows() -> None:
-    _, code, shown, *_ = (
-        block.split("\n", 1)[1] for block in (ROOT / "README.md").read_text().split("```")[1::2]
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == shown
 
 
 @pytest.mark.parametrize("script", sorted(path.name for path in (ROOT / "examples").glob("*.py")))

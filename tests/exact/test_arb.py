@@ -10,13 +10,12 @@ from fractions import Fraction
 
 import pytest
 from flint import arb, ctx
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from zerodelta.exact.arb import ball, lower, to_float_down, to_float_up, upper
 
-derandomized = settings(derandomize=True, deadline=None)
 LARGEST = math.nextafter(math.inf, 0)
 
 
@@ -58,13 +57,11 @@ def test_up_is_the_smallest_float_above_and_down_the_largest_below() -> None:
             assert truth < -Fraction(LARGEST)
 
 
-@derandomized
 @given(st.floats(allow_nan=False))
 def test_a_float_survives_both_directions_unchanged(value: float) -> None:
     assert to_float_up(arb(value)) == value == to_float_down(arb(value))
 
 
-@derandomized
 @given(st.integers(-(2**70), 2**70), st.integers(0, 2**20), st.integers(-1100, 900))
 def test_the_whole_ball_is_enclosed(mantissa: int, radius: int, exponent: int) -> None:
     value = arb((mantissa, exponent), (radius, exponent))

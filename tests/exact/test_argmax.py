@@ -45,6 +45,7 @@ def test_a_million_choices_follow_the_exact_law(sampler: Sampler, law: Probabili
     assert p_value(sampler, law, Fraction(2), 1_000_000, ReplayBits("choice")) > 1e-3
 
 
+@pytest.mark.slow
 @EACH
 @pytest.mark.parametrize("factor", [Fraction(98, 100), Fraction(102, 100)])
 def test_a_scale_two_percent_off_is_rejected(
@@ -104,7 +105,7 @@ def test_scores_longer_than_a_block_follow_the_law_too(
 ) -> None:
     """20 000 equal scores: the winner is uniform, also across blocks."""
     scores = np.zeros(20_000, dtype=np.int64)
-    drawn = sampler(scores, scale=3, size=2000, bits=ReplayBits("long"))
+    drawn = sampler(scores, scale=3, size=500, bits=ReplayBits("long"))
     counts = np.bincount(drawn // 1000, minlength=20).tolist()
     assert goodness_of_fit(counts, [1 / 20] * 20) > 1e-3
 

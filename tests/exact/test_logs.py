@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 from zerodelta.errors import ParameterError
 from zerodelta.exact import logs
 
-derandomized = settings(derandomize=True, deadline=None)
 SLACK = mpf("1e-12")
 SMALLEST = mpf(5e-324)
 
@@ -74,7 +73,6 @@ def test_log_keeps_relative_accuracy_at_one_plus_1e_minus_300() -> None:
     assert logs.log_lower(1) == logs.log_upper(1) == 0
 
 
-@derandomized
 @given(st.fractions(min_value=Fraction(1, 10**9)).filter(lambda x: x > 0))
 def test_log_of_the_inverse_is_the_mirror_image(value: Fraction) -> None:
     assert logs.log_upper(value) == -logs.log_lower(1 / value)
@@ -111,7 +109,6 @@ def test_log_sum_of_nothing_of_one_and_of_equal_terms() -> None:
     assert 0 <= logs.log_sum_lower([0.0, -1e6]) < logs.log_sum_upper([0.0, -1e6]) == 5e-324
 
 
-@derandomized
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=6), st.randoms(use_true_random=False))
 def test_log_sum_does_not_depend_on_the_order(terms: list[float], rng: random.Random) -> None:
     shuffled = sorted(terms, key=lambda _: rng.random())
@@ -192,7 +189,6 @@ def test_log_binomial_of_big_integers(total: int, chosen: int) -> None:
         assert_encloses(low, logs.log_binomial_upper(total, chosen), truth)
 
 
-@derandomized
 @given(st.integers(0, 10**30), st.integers(0, 10**30))
 def test_log_binomial_is_symmetric(first: int, second: int) -> None:
     total = first + second
@@ -279,7 +275,6 @@ def test_gaussian_profile_at_extremes(mu_squared: Fraction, epsilon: Fraction) -
         assert_encloses(low, high, profile(mu_squared, epsilon))
 
 
-@derandomized
 @given(st.fractions(Fraction(1, 10**6), 100), st.fractions(0, 50), st.fractions(0, 10))
 def test_gaussian_profile_grows_with_mu_and_falls_with_epsilon(
     mu_squared: Fraction, epsilon: Fraction, more: Fraction

@@ -9,23 +9,19 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import as_count, as_positive, as_rational
 
-derandomized = settings(derandomize=True, deadline=None)
 
-
-@derandomized
 @given(st.fractions())
 def test_a_fraction_and_its_decimal_text_keep_their_value(value: Fraction) -> None:
     assert as_rational(value, "x") == value
     assert as_rational(str(value), "x") == value
 
 
-@derandomized
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_float_is_the_dyadic_it_is_not_the_decimal_it_prints(value: float) -> None:
     exact = as_rational(value, "x")

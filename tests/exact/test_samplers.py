@@ -23,6 +23,7 @@ def test_a_million_draws_follow_the_exact_law(case: Case) -> None:
     assert p_value(case, sample) > 1e-3
 
 
+@pytest.mark.slow
 @EACH
 @pytest.mark.parametrize("factor", [Fraction(98, 100), Fraction(102, 100)])
 def test_a_scale_two_percent_off_is_rejected(case: Case, factor: Fraction) -> None:

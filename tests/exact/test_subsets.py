@@ -97,7 +97,7 @@ def subset_p_value(places: int, size: int, draws: int, bits: BitSource) -> float
 
 @pytest.mark.parametrize(("places", "size"), [(4, 1), (5, 2), (6, 3), (5, 3), (5, 4), (8, 4)])
 def test_all_subsets_are_alike(places: int, size: int) -> None:
-    assert subset_p_value(places, size, 40_000, ReplayBits(f"{size} of {places}")) > 1e-3
+    assert subset_p_value(places, size, 10_000, ReplayBits(f"{size} of {places}")) > 1e-3
 
 
 @pytest.mark.slow
@@ -109,7 +109,7 @@ def test_a_subset_draws_on_while_its_draws_are_equal() -> None:
     """Hundreds of zero words, all the same place: the rest of the subset comes later, uniformly."""
     others = Counter(
         min(set(uniform_subset(9, size=2, bits=ReplayBits(str(i), tape=bytes(800))).tolist()) - {0})
-        for i in range(8000)
+        for i in range(2000)
     )
     assert goodness_of_fit([others[place] for place in range(1, 9)], [1 / 8] * 8) > 1e-3
 
@@ -144,7 +144,7 @@ def test_rows_draw_on_while_their_draws_are_equal() -> None:
     rows = np.concatenate(
         [
             uniform_subsets(9, size=2, count=3, bits=ReplayBits(str(i), tape=bytes(48)))
-            for i in range(8000)
+            for i in range(2000)
         ]
     )
     assert (rows[:, 0] == 0).all()
@@ -175,8 +175,8 @@ def test_subsets_agree_with_floyds_algorithm(places: int, size: int) -> None:
 def test_multisets_of_any_universe_agree_with_floyds_algorithm(universe: int) -> None:
     """In six buckets of the universe, as codes to base 6."""
     slow = random.Random(universe).randrange
-    reference = [samplers.multiset(universe, 3, slow) for _ in range(30_000)]
-    ours = uniform_multisets(universe, size=3, count=100_000, bits=ReplayBits("floyd")).tolist()
+    reference = [samplers.multiset(universe, 3, slow) for _ in range(8_000)]
+    ours = uniform_multisets(universe, size=3, count=30_000, bits=ReplayBits("floyd")).tolist()
 
     def codes(rows: list[list[int]]) -> list[int]:
         buckets = [[item * 6 // universe for item in row] for row in rows]

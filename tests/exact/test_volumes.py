@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
@@ -23,7 +23,6 @@ from zerodelta.exact.volumes import (
     log_lattice_count_upper,
 )
 
-derandomized = settings(derandomize=True, deadline=None)
 SLACK = mpf("1e-12")
 NORMS = (1, 2, math.inf)
 
@@ -212,7 +211,6 @@ def test_l2_bounds_stay_close_in_high_dimension(dimension: int, bound: int, gap:
     assert 0 < low <= high <= low + gap
 
 
-@derandomized
 @given(st.integers(1, 12), st.integers(0, 60))
 def test_the_balls_are_nested(dimension: int, radius: int) -> None:
     inner = lattice_count(1, dimension, radius)

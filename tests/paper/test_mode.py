@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from fractions import Fraction
 from typing import Any
@@ -218,11 +217,3 @@ def test_a_large_universe_is_never_enumerated() -> None:
     release = mode(np.full(2000, 2**40 - 1), universe=2**40, epsilon=1)
     assert release.value == 2**40 - 1
     assert zd.verify(release.certificate)
-
-
-def test_a_million_rows_take_less_than_a_second() -> None:
-    items = np.random.default_rng(1).integers(0, 2**20, 10**6)
-    start = time.perf_counter()
-    release = mode(items, universe=2**20, epsilon=1)
-    assert time.perf_counter() - start < 1
-    assert 0 <= release.value < 2**20

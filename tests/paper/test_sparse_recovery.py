@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
-import time
 from typing import Any
 
 import numpy as np
@@ -112,13 +111,11 @@ def test_both_solvers_find_the_same_length() -> None:
     assert np.abs(one).sum() == pytest.approx(np.abs(other).sum(), abs=1e-8)
 
 
-def test_two_hundred_measurements_of_two_thousand_coordinates_take_seconds() -> None:
+def test_two_hundred_measurements_find_two_thousand_coordinates() -> None:
     rng = np.random.default_rng(5)
     phi, theta = gaussian_sketch(200, 2000, bits=ReplayBits("phi")), sparse(2000, 10, rng)
     noise = rng.laplace(size=200) * 1e-4
-    start = time.perf_counter()
     found = sparse_recovery(phi @ theta + noise, phi, tolerance=float(np.abs(noise).sum()))
-    assert time.perf_counter() - start < 20  # 1 s on an idle machine; the bench has the number
     assert np.abs(found - theta).sum() < 0.02
 
 

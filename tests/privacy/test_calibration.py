@@ -1,9 +1,8 @@
-"""Calibration ends on the safe side, next to the optimum, and in time."""
+"""Calibration ends on the safe side, next to the optimum."""
 
 from __future__ import annotations
 
 import math
-import time
 from fractions import Fraction
 from typing import Any
 
@@ -12,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zerodelta.errors import ParameterError
+from zerodelta.exact.logs import gaussian_log_delta_upper
+from zerodelta.privacy import claims
 from zerodelta.privacy.calibration import calibrate
 from zerodelta.privacy.claims import ZCDP, GaussianDP
 from zerodelta.privacy.threshold import safe_end
@@ -39,7 +40,7 @@ def test_results_are_safe_and_next_to_the_optimum(epsilon: Any, log_delta: float
     check(epsilon, log_delta)
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.floats(min_value=math.log(1e-3), max_value=math.log(50)),
     st.floats(min_value=0, max_value=math.log(1e6)),
@@ -48,11 +49,20 @@ def test_results_are_safe_anywhere(log_epsilon: float, log_ell: float) -> None:
     check(math.exp(log_epsilon), -math.exp(log_ell))
 
 
-def test_each_takes_less_than_20_ms() -> None:
-    start = time.perf_counter()
+def test_each_takes_fewer_looks_at_the_profile_than_halving_would(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks = 0
+
+    def counted(*given: Any) -> float:
+        nonlocal looks
+        looks += 1
+        return gaussian_log_delta_upper(*given)
+
+    monkeypatch.setattr(claims, "gaussian_log_delta_upper", counted)
     for epsilon, log_delta in GRID:
         calibrate(epsilon=epsilon, log_delta=log_delta, sensitivity=1)
-    assert (time.perf_counter() - start) / len(GRID) < 0.02
+    assert 0 < looks / len(GRID) < 80
 
 
 def test_variance_is_only_for_a_sensitivity() -> None:

@@ -223,7 +223,7 @@ def test_epsilon_where_there_is_none_or_nothing_to_protect() -> None:
         assert nothing.epsilon(-math.inf) == 0.0
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.fractions(min_value="1/100000", max_value=4, max_denominator=10**6),
     st.floats(min_value=-1e6, max_value=-1e-3),

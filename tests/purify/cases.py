@@ -32,6 +32,9 @@ MIXING: dict[str, Mixing] = {
     "sides-3d": UnequalGridMix(
         lattice=Box(0, [1, 2, 1]).unequal_grid([1, 4, 2]), mixing_weight=F(1, 3)
     ),
+    "sides-3d-twice": UnequalGridMix(
+        lattice=Box(0, [1, 2, 1]).unequal_grid([2, 3, 2]), mixing_weight=W
+    ),
     "window-1d": WindowMix(lattice=Box(0, 1).grid(5), mixing_weight=W, window=3),
     "window-1d-even": WindowMix(lattice=Box(0, 1).grid(4), mixing_weight=W, window=2),
     "window-2d": WindowMix(lattice=Box(0, 1, dimension=2).grid(3), mixing_weight=W, window=2),

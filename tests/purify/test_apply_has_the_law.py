@@ -21,6 +21,8 @@ from zerodelta.spaces import Ball, Finite
 
 F = Fraction
 LEAST = 1e-4
+DRAWS = 500
+"""Few: `test_apply_on_every_path` compares exactly; here the samplers are the real ones."""
 
 
 def even(purifier: Any) -> Any:
@@ -44,9 +46,8 @@ def test_apply_has_the_law(name: str) -> None:
     purifier = even(MIXING[name])
     values = values_of(purifier)
     cheap = hasattr(purifier, "space") or isinstance(purifier, (GridMix, WindowMix))
-    draws, chosen = (2500, [0, len(values) // 2]) if cheap else (1500, [0])
-    for value in (values[i] for i in chosen):
-        found = fit(purifier, value, row(purifier, value, wide(purifier)), draws)
+    for value in (values[0], values[len(values) // 2]) if cheap else (values[0],):
+        found = fit(purifier, value, row(purifier, value, wide(purifier)), DRAWS)
         assert found.outside < 1e-4
         assert found.p_value > LEAST
 
@@ -56,7 +57,7 @@ def test_algorithm_one_has_the_law(name: str) -> None:
     built = algorithm_one(BODIES[name], base=F(1), extra=F(1), log_delta=-4.0)
     purifier = even(built)
     value = values_of(purifier)[0]
-    assert fit(purifier, value, row(purifier, value), 1500).p_value > LEAST
+    assert fit(purifier, value, row(purifier, value), DRAWS).p_value > LEAST
 
 
 @pytest.mark.parametrize("size", [2, 3, 5])
@@ -125,6 +126,6 @@ def test_disc_smoothing_has_the_law() -> None:
     for center in ((0, 0), (1, -1)):
         value = np.array(center, dtype=float)
         settled = tuple(int(k) for k in purifier.body.centered(value))
-        found = fit(purifier, value, disc_law(purifier, (settled[0], settled[1]), 6), 1500)
+        found = fit(purifier, value, disc_law(purifier, (settled[0], settled[1]), 6), DRAWS)
         assert found.outside < 1e-3
         assert found.p_value > LEAST

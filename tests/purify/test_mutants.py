@@ -34,6 +34,7 @@ from zerodelta.spaces import Ball, BallLattice, Box, Finite, GridLattice
 
 F = Fraction
 T = F(1)
+pytestmark = pytest.mark.slow
 
 
 def holds(rows: Sequence[Row], log_delta: float, epsilon: Fraction = T) -> bool:

@@ -6,6 +6,7 @@ import functools
 import itertools
 import math
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,7 @@ def test_theorem_s_cannot_be_had_without_its_plan() -> None:
 # --- Theorem S -----------------------------------------------------------------------------------
 
 
+@cache
 def smooth_plan(
     dimension: int, rows: int, *, epsilon: Any = 1, failure: Any = "0.01", **options: Any
 ) -> zd.Plan:

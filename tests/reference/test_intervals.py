@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -211,14 +210,3 @@ def test_undefined() -> None:
 def test_immutable() -> None:
     with pytest.raises(AttributeError):
         Interval(0, 1, 20).low = 1
-
-
-@pytest.mark.parametrize("name", ["ln", "exp", "cos_pi", "sin_pi"])
-def test_fast_enough(name: str) -> None:
-    function = CASES[name][0]
-    x = Interval(Fraction(123456789, 1 << 30), Fraction(123456790, 1 << 30), BITS)
-    function(x)
-    start = time.perf_counter()
-    for _ in range(50):
-        function(x)
-    assert time.perf_counter() - start < 50 * 0.002

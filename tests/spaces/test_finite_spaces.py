@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import random
-import time
 from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
@@ -78,14 +77,12 @@ def test_binomial_thresholds_are_decided_exactly() -> None:
             assert unrank(exact - 1, of=of, size=place)[-1] == item - 1
 
 
-def test_huge_spaces_are_fast_and_exact() -> None:
+def test_huge_spaces_are_exact() -> None:
     generator = random.Random(0)
-    start = time.perf_counter()
     spaces = [Subsets(of=10**6, size=1000), Subsets(of=2000, size=1000), Multiset(2**40, 1000)]
     for space in spaces:
         for index in (generator.randrange(space.size), 0, space.size - 1):
             assert space.index(space.element(index)) == index
-    assert time.perf_counter() - start < 10  # about 1.5 s on an idle core
 
 
 def test_log_size_is_the_log_binomial() -> None:

@@ -165,6 +165,7 @@ def test_no_row_moves_an_answer_by_more_than_its_share(name: str, noiseless: Any
     assert reached <= spent(question, noiseless) <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_a_little_less_noise_is_caught(
     name: str, noiseless: Any, monkeypatch: pytest.MonkeyPatch

@@ -392,6 +392,7 @@ MUTANTS: dict[str, tuple[Any, str, Any, list[str]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mutant", "name"), [(mutant, name) for mutant in MUTANTS for name in MUTANTS[mutant][3]]
 )

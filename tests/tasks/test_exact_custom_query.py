@@ -215,6 +215,7 @@ PROPOSED_MUTANTS: dict[str, tuple[str, Patches]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutant", PROPOSED_MUTANTS)
 def test_a_broken_propose_test_release_is_caught(mutant: str) -> None:
     name, changes = PROPOSED_MUTANTS[mutant]
@@ -321,6 +322,7 @@ BOUNDED_MUTANTS: dict[str, Patches] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutant", BOUNDED_MUTANTS)
 def test_a_broken_bounded_local_sensitivity_is_caught(mutant: str) -> None:
     changes = BOUNDED_MUTANTS[mutant]

@@ -313,6 +313,7 @@ def test_two_steps_are_pure_on_every_pair_of_neighbours() -> None:
         assert found > ball(TWO * F(3, 5))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("choosing", [F(1), F(1, 2)], ids=["fits", "both"])
 def test_half_the_noise_of_two_steps_is_caught(choosing: Fraction) -> None:
     with ctx.workprec(scripted.BITS):

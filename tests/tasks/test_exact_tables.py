@@ -246,6 +246,7 @@ MUTANTS: dict[str, tuple[str, Patches]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_broken_purified_release_is_caught(mutant: str) -> None:
     name, changes = MUTANTS[mutant]

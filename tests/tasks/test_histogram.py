@@ -85,7 +85,7 @@ def test_the_hexagon_law_is_a_law_and_the_sampler_has_it(scale: Fraction) -> Non
     law = {(i, j): float(hexagon_pmf(i, j, scale)) for i in reach for j in reach}
     assert sum(law.values()) == pytest.approx(1, abs=4 * math.exp(-6.5 / float(scale)) * 8)
     bits = ReplayBits("hexagon")
-    draws = 20_000
+    draws = 5_000
     drawn = Counter(
         tuple(rounded_count_noise(dimension=2, scale=scale, bits=bits).tolist())
         for _ in range(draws)
@@ -172,6 +172,7 @@ def test_the_noise_of_one_count_does_not_cover_two() -> None:
     assert certainly_pure(law(fitted, (1, 2)), law(fitted, (2, 1)), EPSILON)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("universe", [2, 3, 20])
 def test_forecasts_are_what_is_measured_and_the_pick_is_the_best(
     universe: int, capsys: pytest.CaptureFixture[str]

@@ -306,6 +306,7 @@ def scattered(columns: int, rng: np.random.Generator) -> Floats:
             return np.asarray(centres)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "columns", "epsilon"), [(5000, 10, 1), (2000, 5, 1)])
 def test_the_forecast_knows_how_often_clusters_are_missed(
     n: int, columns: int, epsilon: int

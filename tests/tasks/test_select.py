@@ -80,6 +80,7 @@ def test_stated_scores_are_pure_and_the_wrong_flag_is_caught(
         assert all(certainly_pure(*pair, EPSILON) for pair in both_ways)
 
 
+@pytest.mark.slow
 @each
 @pytest.mark.parametrize("options", [2, 10, 100])
 def test_the_forecast_is_the_gap_where_it_is_largest(

@@ -258,6 +258,7 @@ def test_laplace_noise_is_pure_on_every_pair_of_neighbours() -> None:
     assert any(certainly_impure(half[a], half[b], 1) for a, b in sums)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "epsilon"), [(1000, 1), (10_000, "1/2")])
 def test_forecasts_for_normal_rows(
     n: int, epsilon: Any, capsys: pytest.CaptureFixture[str]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
+from zerodelta.exact.float_balls import FloatBalls
 from zerodelta.tasks.regression.balanced_logistic import BalancedLogistic
 from zerodelta.tasks.regression.certified_gradient import certified_gradient
 from zerodelta.tasks.regression.integer_rows import STEPS, Floats, IntegerRows
@@ -111,6 +113,47 @@ def test_slopes_in_single_precision_are_found(monkeypatch: pytest.MonkeyPatch) -
     wrong = certified_gradient(rows, loss, point, strength=1.5, linear=linear)
     monkeypatch.undo()
     assert true_error(rows, loss, point, linear, wrong.value) > wrong.error
+
+
+class StatedSlopes:
+    """What `certified_gradient` asks of a loss; slopes and radii are stated outright."""
+
+    outputs, only_differences = 1, False
+
+    def __init__(self, middle: Floats, radius: Floats) -> None:
+        self.stated = FloatBalls(middle, radius)
+
+    def slope_balls(self, margins: FloatBalls, where: slice) -> FloatBalls:
+        return FloatBalls(self.stated.middle[:, where], self.stated.radius[:, where])
+
+
+@pytest.mark.parametrize("radius", [2.0**-60, 2.0**-40, 1e-3])
+def test_every_slope_within_its_radius_is_covered(radius: float) -> None:
+    """Slopes of 0 give a computed gradient of 0; each may be `radius`, all the same way."""
+    n = 50
+    loss: Any = StatedSlopes(np.zeros((1, n)), np.full((1, n), radius))
+    rows = IntegerRows(values=np.full((n, 1), float(STEPS)))
+    nothing = np.zeros((1, 1))
+    found = certified_gradient(rows, loss, Point.near(nothing), strength=1.0, linear=nothing)
+    assert found.value.tolist() == [[0.0]]
+    assert found.error >= n * radius
+
+
+def test_what_floats_lose_in_slopes_below_the_exact_digits_is_covered() -> None:
+    """Rows p, q and -(p + q) of equal slopes cancel; their products in floats do not quite."""
+    chance, n = np.random.default_rng(3), 900
+    pairs = chance.integers(1, STEPS // 2, size=(n // 3, 2)).astype(np.float64)
+    values = np.column_stack([pairs, -pairs.sum(axis=1)]).reshape(n, 1)
+    slopes = np.repeat(chance.uniform(2.0**-21, 2.0**-20, n // 3), 3)
+    loss: Any = StatedSlopes(slopes[None], np.zeros((1, n)))
+    nothing = np.zeros((1, 1))
+    rows = IntegerRows(values=values)
+    found = certified_gradient(rows, loss, Point.near(nothing), strength=1.0, linear=nothing)
+    exact = sum(
+        (Fraction(s) * int(k) for s, k in zip(slopes, values[:, 0], strict=True)), Fraction(0)
+    )
+    assert exact == 0
+    assert 0 < abs(found.value[0, 0]) <= found.error
 
 
 def test_unknown_slopes_are_not_certified() -> None:

@@ -33,7 +33,7 @@ Fit = Callable[[Any, Any, Any], Any]
 ROWS = np.array([[1.0], [-0.5], [0.25]])
 OTHER = np.array([[-1.0], [-0.5], [0.25]])
 DATA = {"one": ROWS, "two": OTHER}
-FITS = 1000
+FITS = 400
 MUTANT_FITS = 300
 
 
@@ -131,11 +131,13 @@ def audited(name: str, draw: Callable[[str, str, int], Any], fits: int) -> float
     return max(bounds)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_an_audit_finds_no_violation(name: str) -> None:
     assert audited(name, once, FITS) <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_an_audit_finds_a_quarter_of_the_noise(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     true = RealKNorm

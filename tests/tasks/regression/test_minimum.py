@@ -16,6 +16,7 @@ from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.real_k_norm import RealKNorm
 from zerodelta.tasks.regression import fit_logistic, fit_multinomial, minimum
 from zerodelta.tasks.regression.balanced_logistic import BalancedLogistic
+from zerodelta.tasks.regression.certified_gradient import CertifiedGradient
 from zerodelta.tasks.regression.descent import QuasiNewton, accelerated
 from zerodelta.tasks.regression.integer_rows import Floats, IntegerRows
 from zerodelta.tasks.regression.loss import Loss
@@ -125,6 +126,86 @@ def test_no_size_of_noise_makes_empty_rows_raise() -> None:
         )
         exact = [-Fraction(float(size)) / plan.strength]
         assert distance(list(found), exact) <= float(plan.channel.error)
+
+
+@pytest.mark.parametrize("size", [2**60 + 127, 2**80 + 2**26 + 1, 3 * 10**20 + 1])
+def test_what_the_noise_loses_as_a_float_is_doubted(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the noise is large its rounding to floats is more than all that was asked for."""
+    rows, loss = rows_of("even", 6, 1), loss_of("huber", 6)
+    told: list[tuple[float, float]] = []
+
+    def spy(objective: Objective, *given: Any) -> None:
+        told.append((float(objective.linear[0, 0]), given[-1]))
+
+    monkeypatch.setattr(minimum, "_certify", spy)
+    error, drawn = Fraction(1, 10**3), Fraction(size)
+    found = certified_minimum(rows, loss, FixedNoise(drawn), strength=STRENGTH, error=error)  # type: ignore[arg-type]
+    assert len(found) == 1
+    for linear, doubt in told:
+        lost = abs(Fraction(linear) - drawn)
+        assert lost > error * STRENGTH
+        assert doubt >= lost + error * STRENGTH / 64  # what `within` was allowed to be off by
+    assert told
+
+
+@pytest.mark.parametrize("size", [0, 1, 2**40])
+def test_the_error_of_the_noise_itself_is_doubted(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A float is its own rounding, and still `within` may have been off by a 64th."""
+    told: list[float] = []
+    monkeypatch.setattr(minimum, "_certify", lambda *given: told.append(given[-1]))
+    noise, error = FixedNoise(Fraction(size)), Fraction(1, 10**3)
+    rows, loss = rows_of("even", 6, 1), loss_of("huber", 6)
+    certified_minimum(rows, loss, noise, strength=STRENGTH, error=error)  # type: ignore[arg-type]
+    assert told
+    assert min(told) >= error * STRENGTH / 64
+
+
+@pytest.mark.parametrize(
+    ("error", "good"), [(0.5, True), (0.99, True), (1.01, False), (9.0, False)]
+)
+def test_a_gradient_is_certified_with_its_error_and_what_is_not_seen(
+    error: float, good: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A computed gradient of 0 proves nothing if its error, or the noise's, is the whole target."""
+    rows, loss = rows_of("even", 6, 1), loss_of("huber", 6)
+    objective = Objective(rows=rows, loss=loss, strength=1.5, linear=np.zeros((1, 1)))
+    steps = QuasiNewton(lambda gradient: gradient * 0)
+    for errs, unseen in ((error, 0.0), (0.0, error)):
+        certain = CertifiedGradient(value=np.zeros((1, 1)), error=errs)
+        monkeypatch.setattr(minimum, "certified_gradient", lambda *_, c=certain, **__: c)
+        found = minimum._certify(objective, np.zeros((1, 1)), steps, 1.0, unseen)
+        assert (found is not None) == good
+
+
+@pytest.mark.parametrize("error", [Fraction(1, 10), Fraction(1, 10**6)])
+def test_no_way_may_leave_a_longer_gradient_than_strength_times_error(
+    error: Fraction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The distance from the minimizer is at most the gradient's length over the strength."""
+    reached: list[float] = []
+    finished: list[Fraction] = []
+    asked: list[Fraction] = []
+
+    class Asked(FixedNoise):
+        def within(self, error: Fraction) -> list[Fraction]:
+            asked.append(error)
+            return super().within(error)
+
+    def finish_at(_: Any, start: list[Fraction], __: Any, target: Fraction) -> list[Fraction]:
+        finished.append(target)
+        return start
+
+    monkeypatch.setattr(minimum, "_certify", lambda *given: reached.append(given[3]))
+    monkeypatch.setattr(minimum, "finish", finish_at)
+    noise: Any = Asked(Fraction(3))
+    rows, loss = rows_of("even", 6, 1), loss_of("huber", 6)
+    certified_minimum(rows, loss, noise, strength=STRENGTH, error=error)
+    assert 0 < max(reached) <= error * STRENGTH
+    assert 0 < finished[-1] + asked[-1] <= error * STRENGTH
 
 
 def test_a_lost_fast_way_is_made_good(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,6 +119,18 @@ def test_the_supremum_is_the_largest_of_many_values(strength: Fraction) -> None:
     assert ball(claimed) - largest < 1e-5
 
 
+@pytest.mark.parametrize("strength", STRENGTHS)
+def test_the_supremum_for_huber_is_the_largest_of_many_values(strength: Fraction) -> None:
+    with precision(128):
+        largest = ball(Fraction(0))
+        for k in range(4097):  # residuals tan πt, where the slope is sin πt and the rest cos³ πt
+            sine, cosine = ball(Fraction(k, 8192)).sin_cos_pi()
+            largest = largest.max(0.5 + 0.5 * sine + (1 + cosine**3 / ball(strength)).log())
+    claimed = theorem.huber_epsilon(noise_epsilon=1, strength=strength)
+    assert largest <= ball(claimed)
+    assert ball(claimed) - largest < 1e-5
+
+
 @pytest.mark.parametrize("classes", [2, 3, 10])
 def test_softmax_slopes_and_curvatures_stay_below_what_is_charged(classes: int) -> None:
     """For random p: slope and determinant of one record, at its trace t, are within the charge."""

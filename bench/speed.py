@@ -1,0 +1,111 @@
+"""How long the work takes of which tests check the structure only, in seconds.
+
+    python bench/speed.py
+
+The first run of each, with nothing cached. Nothing is asserted: a busy machine is not a mistake.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import zerodelta as zd
+from zerodelta.data.arrays import ArraySource
+from zerodelta.exact.bits import SystemBits
+from zerodelta.exact.fixed_point import FixedPoint
+from zerodelta.mechanisms.gaussian import RoundedGaussian
+from zerodelta.mechanisms.laplace import RoundedLaplace
+from zerodelta.paper.algorithm_07 import gaussian_sketch
+from zerodelta.paper.algorithm_08 import sparse_recovery
+from zerodelta.privacy.calibration import calibrate
+from zerodelta.privacy.subsampling import subsampled_gaussian
+from zerodelta.tasks.answer_queries import answer_queries, queries_methods
+from zerodelta.tasks.mode import mode
+from zerodelta.tasks.quantile import quantile
+from zerodelta.tasks.synthesize import synthesize
+
+MILLION = 10**6
+RNG = np.random.default_rng(1)
+
+
+def seconds(run: Callable[[], Any]) -> float:
+    """Return how long one run takes."""
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def imported() -> None:
+    subprocess.run([sys.executable, "-c", "import zerodelta"], check=True)
+
+
+def recovered() -> None:
+    phi, theta = gaussian_sketch(200, 2000, bits=SystemBits()), np.zeros(2000)
+    theta[:10] = 1.0
+    sparse_recovery(phi @ theta, phi, tolerance=1e-3)
+
+
+def cases() -> dict[str, Callable[[], Any]]:
+    """What is run, by name."""
+    zeros = np.zeros(MILLION, dtype=np.int64)
+    table = RNG.normal(size=(MILLION, 10))
+    lattice = FixedPoint.ball(dimension=10, bound=1, steps=MILLION)
+    codes, words = RNG.integers(0, 1000, 10**7), np.array([f"item{i}" for i in range(1000)])
+    texts, binary = words[codes], RNG.integers(0, 2, (100_000, 12))
+    wide = zd.plan(zd.Ball(MILLION, 1), epsilon=1, base=zd.ApproxDP(1, -5e6))
+    small = np.full(MILLION, 1e-3)
+    two = dict.fromkeys(range(12), 2)
+
+    def tables(columns: int, workload: Any) -> Any:
+        domain = dict.fromkeys(range(columns), 2)
+        return queries_methods(epsilon=1, n=100_000, domain=domain, workload=workload)
+
+    return {
+        "import zerodelta, with Python": imported,
+        "plan, Ball(1000)": lambda: zd.plan(zd.Ball(1000, 1), epsilon=1),
+        "plan, Box of 4000 sides": (
+            lambda: zd.plan(
+                zd.Box(0, np.arange(1.0, 4001.0)), epsilon=1, base=zd.ApproxDP(1, -20000.0)
+            )
+        ),
+        "publish a million coordinates": lambda: wide.purify(small),
+        "project on an l2 ball, a million": lambda: zd.Ball(MILLION, 10).project(small),
+        "calibrate": lambda: calibrate(epsilon=1, log_delta=-1e3, sensitivity=1),
+        "subsampled profile, order 1e6": (
+            lambda: subsampled_gaussian(
+                rows=MILLION, batch=1000, sensitivity_squared=4, variance=4 * 10**5, steps=10
+            ).log_delta("1/2")
+        ),
+        "a million Gaussian draws": (
+            lambda: RoundedGaussian(sensitivity_squared=1, variance=100).apply(zeros, SystemBits())
+        ),
+        "a million Laplace draws": (
+            lambda: RoundedLaplace(sensitivity=1, scale=10).apply(zeros, SystemBits())
+        ),
+        "sum of a million rows of ten": (
+            lambda: ArraySource(table).sum(lambda rows: rows * 0.1, lattice)
+        ),
+        "mode of 1e7 integers": lambda: mode(codes, universe=1000, epsilon=1),
+        "mode of 1e7 texts": lambda: mode(texts, universe=words.tolist(), epsilon=1),
+        "quantile of 1e6 rows, 2^40 points": (
+            lambda: quantile(table[:, 0], q="0.25", bounds=(-5, 5), grid=2**40, epsilon=1)
+        ),
+        "plan tables of 24 columns": lambda: tables(24, 24),
+        "plan pairs of 200 columns": lambda: tables(200, 2),
+        "answer a table of 12 columns": (
+            lambda: answer_queries(binary, domain=two, workload=12, epsilon=1)
+        ),
+        "synthesize 100 000 rows of 12": lambda: synthesize(binary, domain=two, epsilon=1),
+        "sparse recovery, 200 of 2000": recovered,
+    }
+
+
+if __name__ == "__main__":
+    for name, run in cases().items():
+        print(f"{name:36}{seconds(run):9.2f} s")

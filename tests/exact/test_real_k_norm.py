@@ -1,0 +1,34 @@
+"""Real noise as rationals: the l2 error of the whole vector is what was asked for."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from zerodelta.exact import real_k_norm
+from zerodelta.exact.bits import ReplayBits
+from zerodelta.exact.real_k_norm import RealKNorm
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (4, 1), (5, 3)])
+@pytest.mark.parametrize("error", [Fraction(10**6), Fraction(1), Fraction(1, 10**30)])
+def test_all_coordinates_together_are_within_the_error(
+    rows: int, columns: int, error: Fraction, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    allowed: list[Fraction] = []
+    decide = real_k_norm._finite_radius
+
+    def noted(value: Any, most: Fraction) -> bool:
+        allowed.append(most)
+        return decide(value, most)
+
+    monkeypatch.setattr(real_k_norm, "_finite_radius", noted)
+    noise = RealKNorm(rows=rows, columns=columns, scale=10**40, bits=ReplayBits("far"))
+    near = noise.within(error)
+    assert max(allowed) * rows * columns <= error**2  # squared radii, added up
+    exact = noise.within(error / 10**9)
+    distance = math.sqrt(sum((a - b) ** 2 for a, b in zip(near, exact, strict=True)))
+    assert distance <= float(error) * (1 + 1e-8)

@@ -1,0 +1,230 @@
+"""Mistakes in exact arithmetic and samplers: rounding, off by one, a sign, half the noise."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant
+
+MUTANTS = (
+    Mutant(
+        file="exact/arb.py",
+        old="return to_float_up(_accurate(evaluate))",
+        new="return to_float_down(_accurate(evaluate))",
+        tests=("exact/test_arb.py::test_the_two_directions_are_neighbouring_floats",),
+    ),
+    Mutant(
+        file="exact/arb.py",
+        old="return to_float_down(_accurate(evaluate))",
+        new="return to_float_up(_accurate(evaluate))",
+        tests=("exact/test_arb.py::test_the_two_directions_are_neighbouring_floats",),
+    ),
+    Mutant(
+        file="exact/arb.py",
+        old="mantissa = -((-mantissa) >> excess)",
+        new="mantissa = mantissa >> excess",
+        tests=(
+            "exact/test_arb.py::test_up_is_the_smallest_float_above_and_down_the_largest_below",
+        ),
+    ),
+    Mutant(
+        file="exact/integers.py",
+        old="torn = np.flatnonzero(words > ~surplus)",
+        new="torn = np.flatnonzero(words >= ~surplus)",
+        tests=(
+            "exact/test_integers.py::test_the_largest_word_is_rejected_when_it_does_not_fill_a_cycle",
+        ),
+    ),
+    Mutant(
+        file="exact/integers.py",
+        old="surplus = (~limit + np.uint64(1)) % limit",
+        new="surplus = ~limit % limit",
+        tests=(
+            "exact/test_integers.py::test_the_largest_word_is_rejected_when_it_does_not_fill_a_cycle",
+        ),
+    ),
+    Mutant(
+        file="exact/integers.py",
+        old="if candidate < limit]",
+        new="if candidate <= limit]",
+        tests=("exact/test_integers.py::test_the_first_candidate_below_a_big_limit_is_the_draw",),
+    ),
+    Mutant(
+        file="exact/integers.py",
+        old="log() * mean - half",
+        new="log() * mean + half",
+        tests=("exact/test_integers.py::test_a_million_draws_follow_the_exact_law",),
+    ),
+    Mutant(
+        file="exact/integers.py",
+        old='side="right")',
+        new='side="left")',
+        tests=("exact/test_integers.py::test_a_million_draws_follow_the_exact_law",),
+    ),
+    Mutant(
+        file="exact/integers.py",
+        old="uniform_subsets(universe + size - 1, size=size",
+        new="uniform_subsets(universe + size, size=size",
+        tests=("exact/test_subsets.py::test_multiset_extremes",),
+    ),
+    Mutant(
+        file="exact/noise.py",
+        old="[ball(variance).sqrt()]",
+        new="[ball(variance)]",
+        tests=("exact/test_samplers.py::test_a_million_draws_follow_the_exact_law",),
+    ),
+    Mutant(
+        file="exact/noise.py",
+        old="(first.log() * -2).sqrt()",
+        new="(first.log() * -1).sqrt()",
+        tests=("exact/test_samplers.py::test_a_million_draws_follow_the_exact_law",),
+    ),
+    Mutant(
+        file="exact/noise.py",
+        old="bits=bits) * bits.signs(size)",
+        new="bits=bits)",
+        tests=("exact/test_samplers.py::test_a_million_draws_follow_the_exact_law",),
+    ),
+    Mutant(
+        file="exact/noise.py",
+        old="constant(2 / degrees)",
+        new="constant(1 / degrees)",
+        tests=("exact/test_samplers.py::test_a_million_draws_follow_the_exact_law",),
+    ),
+    Mutant(
+        file="exact/k_norm.py",
+        old="uniforms=point.uniforms + dimension + 1, formula",
+        new="uniforms=point.uniforms + dimension, formula",
+        tests=("exact/test_k_norm.py::test_the_joint_law_in_the_plane_is_that_of_the_norm",),
+    ),
+    Mutant(
+        file="exact/k_norm.py",
+        old="return uniforms * 2 - 1",
+        new="return uniforms",
+        tests=("exact/test_k_norm.py::test_the_joint_law_in_the_plane_is_that_of_the_norm",),
+    ),
+    Mutant(
+        file="exact/k_norm.py",
+        old="return inside * r + around * b",
+        new="return inside * r",
+        tests=("purify/test_apply_has_the_law.py::test_apply_has_the_law",),
+    ),
+    Mutant(
+        file="exact/count_noise.py",
+        old="uniforms=2 * d + 3,",
+        new="uniforms=2 * d + 2,",
+        tests=("tasks/test_histogram.py::test_the_hexagon_law_is_a_law_and_the_sampler_has_it",),
+    ),
+    Mutant(
+        file="exact/real_k_norm.py",
+        old="** 2 / self._draw.outputs",
+        new="** 2",
+        tests=("exact/test_real_k_norm.py::test_all_coordinates_together_are_within_the_error",),
+    ),
+    Mutant(
+        file="exact/argmax.py",
+        old='step = 1 / (as_positive(scale, "scale") * unit)',
+        new='step = unit / as_positive(scale, "scale")',
+        tests=("exact/test_argmax.py::test_rational_scores_are_exact",),
+    ),
+    Mutant(
+        file="exact/argmax.py",
+        old="return noise + members[0].log() if members else noise",
+        new="return noise",
+        tests=("exact/test_argmax.py::test_members_of_equal_score_act_as_one",),
+    ),
+    Mutant(
+        file="exact/argmax.py",
+        old="(exponential / members[0])",
+        new="(exponential * members[0])",
+        tests=("exact/test_argmax.py::test_members_of_equal_score_act_as_one",),
+    ),
+    Mutant(
+        file="exact/lazy.py",
+        old="(prefix << width) | bits.integer(width)",
+        new="bits.integer(2 * width)",
+        tests=(
+            "exact/test_lazy.py::test_a_gaussian_pair_beyond_20_sigma_is_the_exact_function_of_its_bits",
+        ),
+    ),
+    Mutant(
+        file="exact/exact_sums.py",
+        old="_FLOAT64_EXACT = 1 << 53",
+        new="_FLOAT64_EXACT = 1 << 54",
+        tests=("exact/test_exact_sums.py::test_arithmetic_changes_exactly_at_2_to_53_and_2_to_63",),
+    ),
+    Mutant(
+        file="exact/exact_sums.py",
+        old="_INT64_MOST = (1 << 63) - 1",
+        new="_INT64_MOST = 1 << 63",
+        tests=("exact/test_exact_sums.py::test_arithmetic_changes_exactly_at_2_to_53_and_2_to_63",),
+    ),
+    Mutant(
+        file="exact/exact_sums.py",
+        old="copy=False), -bound, bound)",
+        new="copy=False), -bound, 2 * bound)",
+        tests=(
+            "exact/test_exact_sums.py::test_entries_beyond_the_promise_count_as_the_bound_so_one_row_moves_no_more",
+        ),
+    ),
+    Mutant(
+        file="exact/fixed_point.py",
+        old="axis=0) > self.steps**power",
+        new="axis=0) > 2 * self.steps**power",
+        tests=("exact/test_fixed_point.py::test_huge_dimension_satisfies_the_bound",),
+    ),
+    Mutant(
+        file="exact/fixed_point.py",
+        old="np.clip(scaled, -float(self.steps), float(self.steps), out=scaled)",
+        new="np.clip(scaled, -float(self.steps), 2 * float(self.steps), out=scaled)",
+        tests=("exact/test_fixed_point.py::test_huge_dimension_satisfies_the_bound",),
+    ),
+    Mutant(
+        file="exact/fixed_point.py",
+        old="return (lower + upper) / 2, (upper - lower) / 2",
+        new="return (lower + upper) / 2, (upper - lower)",
+        tests=("exact/test_fixed_point.py::test_linf_cuts_each_column_by_itself",),
+    ),
+    Mutant(
+        file="exact/float_balls.py",
+        old="(spread + np.abs(product) * _U + _TINY) * _GROW",
+        new="(spread + _TINY) * _GROW",
+        tests=("exact/test_float_balls.py::test_arithmetic_contains_every_possible_result",),
+    ),
+    Mutant(
+        file="exact/float_balls.py",
+        old="(self.radius + radius + np.abs(total) * _U) * _GROW",
+        new="(self.radius + radius) * _GROW",
+        tests=("exact/test_float_balls.py::test_arithmetic_contains_every_possible_result",),
+    ),
+    Mutant(
+        file="exact/float_balls.py",
+        old="+ self.radius * _GROW < 0.5 - 2 * _U",
+        new="< 0.5 - 2 * _U",
+        tests=(
+            "exact/test_float_balls.py::test_nearest_is_decided_only_when_the_whole_ball_rounds_there",
+        ),
+    ),
+    Mutant(
+        file="exact/float_balls.py",
+        old="(middle * _U + WORD) * _GROW",
+        new="(middle * _U) * _GROW",
+        tests=("exact/test_float_balls.py::test_uniform_contains_every_extension_of_its_word",),
+    ),
+    Mutant(
+        file="exact/logs.py",
+        old="near = (2 * t - square) ** 2 / (8 * square)",
+        new="near = (2 * t + square) ** 2 / (8 * square)",
+        tests=("exact/test_logs.py::test_gaussian_profile_at_extremes",),
+    ),
+    Mutant(
+        file="exact/volumes.py",
+        old="ball(bound).sqrt() + ball(dimension).sqrt() / 2",
+        new="ball(bound).sqrt()",
+        tests=("exact/test_volumes.py::test_l2_bounds_enclose_the_exact_count",),
+    ),
+    Mutant(
+        file="exact/bits.py",
+        old="return type(source) is SystemBits",
+        new="return isinstance(source, BitSource)",
+        tests=("exact/test_bits.py::test_only_the_system_source_counts_as_private",),
+    ),
+)

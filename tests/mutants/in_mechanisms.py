@@ -1,0 +1,106 @@
+"""Mistakes in mechanisms: half the noise, a claim that says more, sums that wrap around."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant
+
+MUTANTS = (
+    Mutant(
+        file="mechanisms/laplace.py",
+        old='scale = moved / as_positive(epsilon, "epsilon")',
+        new='scale = moved / (2 * as_positive(epsilon, "epsilon"))',
+        tests=("mechanisms/test_mechanisms.py::test_the_scale_for_an_epsilon_is_exact",),
+    ),
+    Mutant(
+        file="mechanisms/laplace.py",
+        old="rounded_laplace(scale=self.scale, size",
+        new="rounded_laplace(scale=self.scale / 2, size",
+        tests=(
+            "mechanisms/test_apply_adds_its_noise.py::test_the_noise_is_added_as_it_was_drawn_with_the_numbers_of_the_step",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/laplace.py",
+        old="laplace_epsilon(self.sensitivity, self.scale)",
+        new="laplace_epsilon(self.sensitivity, 2 * self.scale)",
+        tests=("mechanisms/test_mechanisms.py::test_a_step_carries_the_arguments_of_its_theorem",),
+    ),
+    Mutant(
+        file="mechanisms/gaussian.py",
+        old="variance=self.variance, size",
+        new="variance=self.variance / 2, size",
+        tests=(
+            "mechanisms/test_apply_adds_its_noise.py::test_the_noise_is_added_as_it_was_drawn_with_the_numbers_of_the_step",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/gaussian.py",
+        old='variance = squared / as_positive(mu_squared, "mu_squared")',
+        new='variance = squared / (2 * as_positive(mu_squared, "mu_squared"))',
+        tests=("mechanisms/test_mechanisms.py::test_the_scale_for_an_epsilon_is_exact",),
+    ),
+    Mutant(
+        file="mechanisms/k_norm.py",
+        old="scale=self.scale, size=1",
+        new="scale=self.scale / 2, size=1",
+        tests=(
+            "mechanisms/test_apply_adds_its_noise.py::test_the_noise_is_added_as_it_was_drawn_with_the_numbers_of_the_step",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/k_norm.py",
+        old="norm=self.norm, dimension=self.dimension, scale",
+        new="norm=1, dimension=self.dimension, scale",
+        tests=(
+            "mechanisms/test_apply_adds_its_noise.py::test_the_noise_is_added_as_it_was_drawn_with_the_numbers_of_the_step",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/counts.py",
+        old="dimension=self.dimension, scale=self.scale, bits",
+        new="dimension=self.dimension, scale=self.scale / 2, bits",
+        tests=(
+            "mechanisms/test_apply_adds_its_noise.py::test_the_noise_is_added_as_it_was_drawn_with_the_numbers_of_the_step",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/counts.py",
+        old="k_norm_epsilon(1, self.scale)",
+        new="k_norm_epsilon(1, 2 * self.scale)",
+        tests=(
+            "mechanisms/test_apply_adds_its_noise.py::test_the_claim_of_a_mechanism_is_what_its_step_proves",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/selection.py",
+        old="gumbel_argmax(scores, scale=self.scale",
+        new="gumbel_argmax(scores, scale=self.scale / 2",
+        tests=(
+            "mechanisms/test_apply_adds_its_noise.py::test_a_choice_is_that_of_the_sampler_with_the_scale_of_the_step",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/selection.py",
+        old="exponential_argmax(scores, scale=self.scale",
+        new="exponential_argmax(scores, scale=self.scale / 2",
+        tests=(
+            "mechanisms/test_apply_adds_its_noise.py::test_a_choice_is_that_of_the_sampler_with_the_scale_of_the_step",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/selection.py",
+        old="return PureDP(self.epsilon, neighbors=self.neighbors)",
+        new="return PureDP(self.epsilon, bounded_range=True, neighbors=self.neighbors)",
+        tests=(
+            "mechanisms/test_apply_adds_its_noise.py::test_a_choice_is_that_of_the_sampler_with_the_scale_of_the_step",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/integer_sums.py",
+        old="if not wide and low >= _SMALLEST and high <= _LARGEST:",
+        new="if not wide and low >= _SMALLEST:",
+        tests=(
+            "mechanisms/test_apply_adds_its_noise.py::test_the_noise_is_added_as_it_was_drawn_with_the_numbers_of_the_step",
+        ),
+    ),
+)

@@ -1,0 +1,170 @@
+"""Mistakes in studies: a budget that is not kept, sensitivities, what outlives publishing."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant
+
+MUTANTS = (
+    Mutant(
+        file="study/plan.py",
+        old="if not 0 < taken <= self._left:",
+        new="if not 0 < taken:",
+        tests=("study/test_study_plan.py::test_a_schedule_is_spent_exactly",),
+    ),
+    Mutant(
+        file="study/plan.py",
+        old="self._left -= taken",
+        new="self._left -= taken / 2",
+        tests=("study/test_study_plan.py::test_a_schedule_is_spent_exactly",),
+    ),
+    Mutant(
+        file="study/plan.py",
+        old="if number >= self.rounds:",
+        new="if number > self.rounds:",
+        tests=("study/test_study_plan.py::test_a_schedule_is_spent_exactly",),
+    ),
+    Mutant(
+        file="study/plan.py",
+        old="/ (share * self.mu_squared)",
+        new="/ (2 * share * self.mu_squared)",
+        tests=("study/test_study_plan.py::test_the_variance_is_the_sensitivity_over_the_share",),
+    ),
+    Mutant(
+        file="study/plan.py",
+        old="exact = 8 * share * self.mu_squared / 2",
+        new="exact = 8 * share * self.mu_squared",
+        tests=("study/test_study_plan.py::test_a_selection_costs_its_share_of_rho",),
+    ),
+    Mutant(
+        file="study/plan.py",
+        old="return 2 * calibration.rho if",
+        new="return 4 * calibration.rho if",
+        tests=("study/test_study_plan.py::test_rho_is_enough_for_zcdp",),
+    ),
+    Mutant(
+        file="study/questions.py",
+        old="return 4 * self.lattice.steps**2 * coordinates",
+        new="return self.lattice.steps**2 * coordinates",
+        tests=("study/test_questions.py::test_the_noise_has_the_planned_variance",),
+    ),
+    Mutant(
+        file="study/questions.py",
+        old="coordinates = self.lattice.dimension if",
+        new="coordinates = 1 if",
+        tests=("study/test_questions.py::test_the_noise_has_the_planned_variance",),
+    ),
+    Mutant(
+        file="study/asking.py",
+        old="self._noised(counts, 2, taken)",
+        new="self._noised(counts, 1, taken)",
+        tests=("study/test_questions.py::test_no_row_moves_an_answer_by_more_than_its_share",),
+    ),
+    Mutant(
+        file="study/asking.py",
+        old="squared = 2 * GRAM_STEPS**4",
+        new="squared = GRAM_STEPS**4",
+        tests=("study/test_questions.py::test_no_row_moves_an_answer_by_more_than_its_share",),
+    ),
+    Mutant(
+        file="study/asking.py",
+        old="squared, 2 * share)",
+        new="squared, 4 * share)",
+        tests=("study/test_questions.py::test_no_row_moves_an_answer_by_more_than_its_share",),
+    ),
+    Mutant(
+        file="study/asking.py",
+        old="part = taken / 2 if centered else taken",
+        new="part = taken",
+        tests=("study/test_questions.py::test_no_row_moves_an_answer_by_more_than_its_share",),
+    ),
+    Mutant(
+        file="study/asking.py",
+        old="sensitivity=2 * question.lattice.steps",
+        new="sensitivity=question.lattice.steps",
+        tests=(
+            "study/test_questions.py::test_a_score_moves_by_at_most_the_sensitivity_of_its_choice",
+        ),
+    ),
+    Mutant(
+        file="study/study.py",
+        old="made.purifier.apply(made.space.project(reveal(value)), self._bits)",
+        new="made.space.project(reveal(value))",
+        tests=("study/test_study_releases.py::test_a_source_of_bits_that_fails_publishes_nothing",),
+    ),
+    Mutant(
+        file="study/study.py",
+        old="self._guarded = self._guarded or self._budget.untouched",
+        new="self._guarded = True",
+        tests=("study/test_study_life.py::test_without_a_guard_the_certificate_says_so",),
+    ),
+    Mutant(
+        file="study/study.py",
+        old="        del self._source\n",
+        new="",
+        tests=("study/test_nothing_outlives_publishing.py::test_rows_are_let_go_with_the_release",),
+    ),
+    Mutant(
+        file="study/life.py",
+        old="        self._open = False\n",
+        new="",
+        tests=(
+            "study/test_study_life.py::test_a_study_that_has_ended_answers_and_publishes_nothing",
+        ),
+    ),
+    Mutant(
+        file="study/walk.py",
+        old="if square <= most * most:",
+        new="if square <= 2 * most * most:",
+        tests=(
+            "study/test_descent.py::test_the_base_of_the_last_step_is_an_integer_point_of_the_ball",
+        ),
+    ),
+    Mutant(
+        file="study/walk.py",
+        old="length = math.isqrt(square) + 1",
+        new="length = math.isqrt(square)",
+        tests=(
+            "study/test_descent.py::test_the_base_of_the_last_step_is_an_integer_point_of_the_ball",
+        ),
+    ),
+    Mutant(
+        file="study/descent.py",
+        old="return (2 * self.bound) ** 2",
+        new="return self.bound**2",
+        tests=(
+            "study/test_descent.py::test_the_certificate_lists_rounds_sensitivity_noise_and_channel",
+        ),
+    ),
+    Mutant(
+        file="study/descent.py",
+        old="walk.step(noise.apply(exact, bits))",
+        new="walk.step(exact)",
+        tests=("study/test_descent.py::test_every_round_and_every_ending_draws_its_noise",),
+    ),
+    Mutant(
+        file="study/descent.py",
+        old="return self.ball.project(self.channel.apply(walk.point(), bits))",
+        new="return self.ball.project(walk.point())",
+        tests=(
+            "study/test_descent_publishes_through_its_channel.py::test_the_channel_has_the_last_word",
+        ),
+    ),
+    Mutant(
+        file="study/linear_gradients.py",
+        old="np.clip(slopes, -caps, caps, out=slopes)",
+        new="np.clip(slopes, -caps, 2 * caps, out=slopes)",
+        tests=("study/test_gradients.py::test_one_row_is_within_the_bound_in_integers",),
+    ),
+    Mutant(
+        file="study/linear_gradients.py",
+        old="caps * caps * squares > bound * bound",
+        new="caps * caps * squares > 2 * bound * bound",
+        tests=("study/test_gradients.py::test_one_row_is_within_the_bound_in_integers",),
+    ),
+    Mutant(
+        file="study/callable_gradients.py",
+        old="self.bound = math.isqrt(squares - 1) + 1",
+        new="self.bound = math.isqrt(squares - 1)",
+        tests=("study/test_descent.py::test_layers_are_clipped_each_to_its_own_norm",),
+    ),
+)
