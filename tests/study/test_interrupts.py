@@ -77,10 +77,11 @@ def is_stopped_in_a_function(study: Study) -> Any:
 
 @pytest.fixture(autouse=True)
 def _handler() -> Iterator[None]:
-    """The handler of the process is back after every test."""
-    before = signal.getsignal(signal.SIGINT)
+    """Python's own handler, also in a background job; it is in its place after every test."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
-    assert signal.getsignal(signal.SIGINT) is before
+    after = signal.signal(signal.SIGINT, before)
+    assert after is signal.default_int_handler
 
 
 def test_an_interrupt_that_the_program_raises_publishes_otherwise() -> None:

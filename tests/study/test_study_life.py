@@ -66,8 +66,10 @@ def test_a_study_that_has_ended_answers_and_publishes_nothing(way: str) -> None:
     elif way == "run":
         study.run(lambda s: s.count(0) > 60)
     elif way == "interrupted":
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
         with pytest.raises(KeyboardInterrupt), study:
             signal.raise_signal(signal.SIGINT)
+        signal.signal(signal.SIGINT, before)
     else:
         with study:
             study.count(0)
