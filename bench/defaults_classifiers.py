@@ -52,7 +52,8 @@ from zerodelta.sklearn import BoundedScaler, LogisticRegression, MLPClassifier, 
 
 Floats = npt.NDArray[np.float64]
 EPSILONS = (0.5, 1.0, 2.0)
-RADII = (1, 0.8, 0.6, 0.5, 0.4, 0.3)
+RADII = (1, 0.8, 0.6, 0.4, 0.3)
+"""The default is 1/2 for all of these data sets."""
 FITS = 12
 """Fits of each setting: as many ways to leave out 30 % of the rows."""
 FIRST_SEED = 1000
@@ -213,7 +214,7 @@ def radii(every: dict[str, Data]) -> tuple[Table, Table]:
             found = [judged(data, partial(scaled_logistic, data, epsilon, r)) for r in RADII]
             now = judged(data, partial(scaled_logistic, data, epsilon, None))
             accuracy = [one[0] for one in found]
-            regrets.append([max(accuracy) - one for one in (*accuracy, now[0])])
+            regrets.append([max(*accuracy, now[0]) - one for one in (*accuracy, now[0])])
             rivals = [beside.get(f"{k} {epsilon}", [math.nan] * 2) for k in ("logistic", "forest")]
             cells = (*accuracy, now[0], *(rival[0] for rival in rivals))
             table.add_row(name, f"{epsilon:g}", *(f"{cell:.3f}" for cell in cells))
@@ -223,7 +224,11 @@ def radii(every: dict[str, Data]) -> tuple[Table, Table]:
             mark = " !" if now[1] > equal else ""
             chances.add_row(name + mark, f"{epsilon:g}", *(f"{loss:.3f}" for loss in losses))
     worst = np.max(regrets, axis=0)
+    table.add_row("mean regret", "", *(f"{r:.3f}" for r in np.mean(regrets, axis=0)))
     table.add_row("worst regret", "", *(f"{regret:.3f}" for regret in worst))
+    table.caption = (
+        "Noise: one setting run twice differed by 0.035 (sd) and at most 0.12 in a cell."
+    )
     return table, chances
 
 
@@ -261,6 +266,10 @@ def networks(every: dict[str, Data]) -> Table:
         f"XOR, bounds ±{wide}": Data(x=x, y=y, lower=np.full(2, -wide), upper=np.full(2, wide))
         for wide in (1.0, 3.0, 10.0)
     }
+    for wide in (3.0, 10.0):  # what was before: this is seen as x/wide, as if nothing was widened
+        undone = x / wide / (3 - 2 * np.abs(x) / wide)
+        ends = {"lower": np.full(2, -1.0), "upper": np.full(2, 1.0)}
+        cases[f"XOR, bounds ±{wide}, not widened"] = Data(x=undone, y=y, **ends)
     cases |= {name: every[name] for name in ("iris", "wine")}
     table = Table("data", "ε", "accuracy", "ln C", "frequencies", "no temperature", "log loss")
     table.add_column("forecast of the excess")
