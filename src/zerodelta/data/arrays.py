@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from zerodelta.data.entries import as_objects, series_list
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import Source
+from zerodelta.data.source import Source, ours
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import as_count
 
@@ -24,6 +24,7 @@ _NUMBERS, _READABLE = "biuf", "biufcOUS"
 _TRUTHS = {"True": 1.0, "False": 0.0}
 
 
+@ours
 @final
 class ArraySource(Source):
     """The rows of a NumPy array (one or two dimensions) or of named columns of a data frame.
