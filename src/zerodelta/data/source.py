@@ -24,7 +24,7 @@ __all__ = ["Source", "is_ours", "ours"]
 _Kind = TypeVar("_Kind", bound=type)
 
 _OURS: list[type] = []
-"""Final classes that this library wrote; compared by identity, so nothing else can claim to be one."""
+"""Final classes that this library wrote, compared by identity: no other class can pass for one."""
 
 
 class Source(ABC):

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.rowwise import Block, RowFunction, evaluate, row_function
-from zerodelta.data.source import Source
+from zerodelta.data.source import Source, ours
 from zerodelta.errors import ParameterError
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.fixed_point import FixedPoint
@@ -62,6 +62,7 @@ class Rowwise:
         return self.function(rows)
 
 
+@ours
 @final
 class PublicRows(Source):
     """Made-up rows under the data's own column names, for trying a program."""
