@@ -5,11 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 
 from zerodelta.data.arrays import ArraySource
-from zerodelta.data.entries import as_rows, is_series
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
@@ -19,12 +17,8 @@ __all__ = ["as_bounds", "as_source", "column", "needed", "row_count"]
 
 
 def as_source(rows: Any) -> Source:
-    """Return the rows as a source; a series is one column, a list one or a table (`as_rows`)."""
-    if isinstance(rows, Source):
-        return rows
-    if is_series(rows):
-        return ArraySource(nw.from_native(rows, series_only=True).to_frame().to_native())
-    return ArraySource(as_rows(rows) if isinstance(rows, (list, tuple)) else rows)
+    """Return the rows as a source; a series is one column, a list one or a table."""
+    return rows if isinstance(rows, Source) else ArraySource(rows)
 
 
 def row_count(source: Source) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from zerodelta.data.arrays import as_float
+from zerodelta.data.cells import number
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.fixed_point import FixedPoint
@@ -192,7 +192,7 @@ def _finite(score: Any) -> Fraction:
     try:
         if isinstance(score, numbers.Rational):
             return Fraction(int(score.numerator), int(score.denominator))
-        return Fraction(*as_float(score).as_integer_ratio())
+        return Fraction(*number(score).as_integer_ratio())
     except KeyboardInterrupt:  # the person at the keyboard, not the data
         raise
     except BaseException:  # whatever a score is, it must not become an output
