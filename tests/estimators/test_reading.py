@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from data.test_entries import Hostile
+from data.test_columns import Hostile
 from estimators.instances import ALL, PRIVATE, examples, name
 from estimators.test_estimators import fit_alike
 from zerodelta.tasks.regression.reading import read_classes, read_targets

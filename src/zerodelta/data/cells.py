@@ -72,17 +72,14 @@ def numbers(cells: npt.NDArray[Any], out: npt.NDArray[np.float64] | None = None)
     with np.errstate(all="ignore"):  # a value never warns
         if kind == "c":
             values[...] = np.where(cells.imag == 0, cells.real, np.nan)
-        elif kind == "f" and cells.dtype.itemsize == 8:
-            np.clip(cells, -LARGEST, LARGEST, out=values)  # NaN stays NaN
-            return values
+        elif kind == "f" and cells.dtype.itemsize <= 8:
+            np.multiply(cells, 1.0, out=values)  # a signaling NaN becomes a quiet one
         elif kind in "biuf":
             values[...] = cells
-            if kind != "f":
-                return values
         else:
             values[...] = _read_numbers(cells.reshape(-1)).reshape(cells.shape)
-            return values
-        np.clip(values, -LARGEST, LARGEST, out=values)
+        if kind in "cf":
+            np.clip(values, -LARGEST, LARGEST, out=values)  # NaN stays NaN
     return values
 
 
@@ -94,8 +91,7 @@ def _read_numbers(cells: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         types = set(map(id, map(type, block)))
         read: Iterable[float]
         if types <= _FLOAT_OR_NONE:
-            some = np.array(block, dtype=np.float64)  # None is NaN
-            read = np.clip(some, -LARGEST, LARGEST, out=some)
+            read = numbers(np.array(block, dtype=np.float64))  # None is NaN
         elif types == _ONLY_TEXT:
             read = spelled.each(block)
         else:
@@ -122,6 +118,8 @@ class _Known(dict[str, Any]):
 
 
 def _within(value: float) -> float:
+    if value != value:
+        return math.nan  # a quiet one
     return LARGEST if value > LARGEST else -LARGEST if value < -LARGEST else value
 
 
