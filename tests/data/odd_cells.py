@@ -155,7 +155,14 @@ COLUMNS: dict[str, Build] = {
     "arrow dictionary": lambda cells: pa.array(cells).dictionary_encode(),
 }
 TYPED = {"float64", "float32", "int64", "bool", "texts", "bytes", "pandas Int64", "pandas float32"}
-TYPED |= {"pandas Float32", "pandas boolean", "pandas arrow", "polars", "polars frame"}
+TYPED |= {
+    "pandas categorical",
+    "pandas Float32",
+    "pandas boolean",
+    "pandas arrow",
+    "polars",
+    "polars frame",
+}
 TYPED |= {"arrow", "arrow chunks", "arrow table", "arrow dictionary", "array", "masked", "pandas"}
 """Containers that convert their cells: not all cells can be put into them, nor stay what they are.
 """

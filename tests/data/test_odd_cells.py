@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 import zerodelta as zd
-from data.odd_cells import COLUMNS, ODD, TYPED, Interrupting, held, kept
+from data.odd_cells import COLUMNS, ODD, TYPED, held, kept
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.cells import category, number
 from zerodelta.data.columns import as_cells
@@ -199,8 +199,22 @@ def single(odd: Any) -> Any:
     return column
 
 
+HARMLESS = {id(kind) for kind in (float, str, bool, type(None))}
+NARROW = {
+    "int64": "integers",
+    "pandas Int64": "integers",
+    "bool": "booleans",
+    "pandas boolean": "booleans",
+}
+
+
 def cases() -> list[Any]:
-    return [pytest.param(build, base, id=f"{build}-{base}") for build in COLUMNS for base in BASES]
+    return [
+        pytest.param(build, base, id=f"{build}-{base}")
+        for build in COLUMNS
+        for base in BASES
+        if base == NARROW.get(build, base)  # other numbers are converted to these
+    ]
 
 
 @pytest.mark.parametrize(("build", "base"), cases())
@@ -210,11 +224,11 @@ def test_an_odd_cell_changes_no_other_row(build: str, base: str) -> None:
     for i, odd in enumerate(ODD.values()):
         cells, place = list(BASES[base]), 1 + i % 3
         cells[place] = odd
-        if isinstance(odd, Interrupting) and build in ("polars", "polars frame"):
-            continue  # Polars itself calls its methods, and prints what they raise
+        if build in ("polars", "polars frame") and id(type(odd)) not in HARMLESS:
+            continue  # Polars itself calls methods of cells, and prints what they raise
         container = held(COLUMNS[build], cells)
         a_row = build in ("list", "tuple") and isinstance(odd, (list, tuple))  # see test_columns
-        if container is None or a_row:
+        if container is None or a_row or _is_refused(container):
             continue
         tried += 1
         stays = build not in TYPED or kept(container, place, odd)
@@ -232,6 +246,11 @@ def test_an_odd_cell_changes_no_other_row(build: str, base: str) -> None:
 def _found(container: Any, place: int) -> Any:
     """Return what the library made of the odd cell, read from the container itself."""
     return as_cells(container).reshape(-1)[place]
+
+
+def _is_refused(container: Any) -> bool:
+    """Tell whether NumPy made an array of times of it, which is refused by its type."""
+    return isinstance(container, np.ndarray) and container.dtype.kind in "mM"
 
 
 def _is_text(container: Any) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 
 from zerodelta.data.cells import numbers
 from zerodelta.data.columns import (
+    READABLE,
     Array,
     as_cells,
     as_frame,
@@ -24,7 +25,6 @@ from zerodelta.exact.rational import as_count
 __all__ = ["ArraySource"]
 
 _BLOCK_ENTRIES = 1 << 20
-_READABLE = "biufcOUST"
 
 
 @ours
@@ -108,7 +108,7 @@ class ArraySource(Source):
 
 
 def _as_table(data: Array) -> Array:
-    if data.ndim not in (1, 2) or data.dtype.kind not in _READABLE:
+    if data.ndim not in (1, 2) or data.dtype.kind not in READABLE:
         raise ParameterError(
             "data",
             f"{data.dtype} array with {data.ndim} dimensions",  # never a cell

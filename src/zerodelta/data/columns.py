@@ -18,6 +18,7 @@ from narwhals.exceptions import DuplicateError
 from zerodelta.errors import ParameterError
 
 __all__ = [
+    "READABLE",
     "Array",
     "as_cells",
     "as_frame",
@@ -30,6 +31,9 @@ __all__ = [
 ]
 
 Array: TypeAlias = npt.NDArray[Any]
+
+READABLE = "biufcOUST"
+"""The kinds of NumPy arrays that have readable cells; not dates, times and records."""
 
 _FLOATS = (nw.Float16, nw.Float32, nw.Float64)
 _WHOLE = (
@@ -44,10 +48,16 @@ def as_cells(values: Any) -> Array:
 
     What is masked or null is NaN among floats, else None. Refuses by the container's type only.
     """
-    if isinstance(values, np.ma.MaskedArray):
-        return _unmasked(values)
     if isinstance(values, np.ndarray):
-        return np.asarray(values)
+        if values.dtype.kind not in READABLE:
+            raise ParameterError(
+                "dtype",
+                values.dtype,
+                expected="an array of numbers, booleans, texts or objects",
+                remedy="convert dates and times to numbers or texts first",
+            )
+        masked = isinstance(values, np.ma.MaskedArray)
+        return _unmasked(values) if masked else np.asarray(values)
     values = _as_series(values)
     if is_series(values):
         return series_cells(nw.from_native(values, series_only=True))

@@ -25,6 +25,7 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.issue import issue
 from zerodelta.privacy.release import Release
 from zerodelta.tasks.feature_table import column_position
+from zerodelta.tasks.public_inputs import for_source
 
 __all__ = ["DecisionTree", "Split", "Splits", "decision_tree", "tree_of", "tree_scores"]
 
@@ -132,7 +133,7 @@ def decision_tree(
     chosen = flip.select(scores.reshape(-1), bits)
     return Release(
         value=tree_of(chosen, splits, (first, second)),
-        certificate=certificate,
+        certificate=for_source(certificate, source),
         error=flip.error(16 * count**3) / source.rows,
     )
 

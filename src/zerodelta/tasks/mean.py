@@ -20,7 +20,7 @@ from zerodelta.privacy.issue import issue
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.tasks.methods import Method, choose, ranked
-from zerodelta.tasks.public_inputs import as_source, row_count
+from zerodelta.tasks.public_inputs import as_source, for_source, row_count
 
 __all__ = ["mean", "mean_methods"]
 
@@ -88,7 +88,7 @@ def mean(
     value = _inside(lattice.dequantize(noisy, rows=n) / n, lattice)
     return Release(
         value=float(value[0]) if dimension == 1 else value,
-        certificate=certificate,
+        certificate=for_source(certificate, source),
         error=chosen.error,
     )
 

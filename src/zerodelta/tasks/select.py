@@ -23,7 +23,7 @@ from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status, Step
 from zerodelta.tasks.methods import Method, choose, ranked
-from zerodelta.tasks.public_inputs import as_bounds, as_source, row_count
+from zerodelta.tasks.public_inputs import as_bounds, as_source, for_source, row_count
 
 __all__ = ["SELECTIONS", "select", "select_methods", "worst_gap"]
 
@@ -114,7 +114,8 @@ def select(
         assumed=() if status is Status.PROVEN else _words(monotone),
     )
     winner = mechanism.select(exact_scores, bits)
-    return Release(value=names[winner], certificate=certificate, error=chosen.error)
+    proof = for_source(certificate, scores)
+    return Release(value=names[winner], certificate=proof, error=chosen.error)
 
 
 def select_methods(
