@@ -48,7 +48,7 @@ TASKS: dict[str, tuple[Any, Callable[[Any], Release]]] = {
     "select": (TABLE, lambda rows: zd.select(rows, **UNIT)),
     "answer_queries": (TABLE, lambda rows: zd.answer_queries(rows, domain={0: 2, 1: 2}, epsilon=1)),
     "synthesize": (TABLE, lambda rows: zd.synthesize(rows, domain={0: 2, 1: 2}, epsilon=1)),
-    "kmeans": (TABLE, lambda rows: zd.kmeans(rows, clusters=2, method="direct", **UNIT)),
+    "kmeans": (TABLE, lambda rows: zd.kmeans(rows, clusters=2, method="lloyd", **UNIT)),
     "decision_tree": (
         TABLE,
         lambda rows: zd.decision_tree(rows, thresholds={0: [0.5]}, epsilon=1),

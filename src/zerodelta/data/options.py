@@ -48,6 +48,7 @@ class Options:
         self._index = _checked_keys(listed, name)
         self._missing = self._index.get(None, -1)
         self._integers: _Table | None = None
+        self._short: dict[type, tuple[Array, Places]] = {}
 
     def find(self, cell: Any) -> int | None:
         """Return the place of the option that a cell is, or None."""
@@ -101,7 +102,10 @@ class Options:
                 found[larger] = [self._place(cell) for cell in cells[larger]]
             return found
         found = np.full(len(cells), -1, dtype=np.int64)
-        options, places = _floats_read_as(self._index, cells.dtype.newbyteorder("=").type)
+        kind = cells.dtype.type
+        if kind not in self._short:
+            self._short[kind] = _floats_read_as(self._index, kind)
+        options, places = self._short[kind]
         if len(options):
             nearest = np.minimum(np.searchsorted(options, cells), len(options) - 1)
             found = np.where(options[nearest] == cells, places[nearest], found)

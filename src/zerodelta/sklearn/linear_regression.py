@@ -29,7 +29,7 @@ class LinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     `GridSearchCV` over them and a transformer fitted on the rows are not covered: see
     `zerodelta.select_model` and `BoundedScaler`.
     **Public**: all parameters and the shape of X. `data_norm` bounds the l2 norm of a row: longer
-    rows are shortened to it; targets are cut to `bounds_y`. Rows with a NaN or an infinity, or with
+    rows are shortened to it; targets are cut to `bounds_y`. Rows with a missing cell, or with
     a target that is NaN or no number, count as nothing; a prediction for such a row is the
     intercept. `method`: what `zerodelta.tasks.regression.fit_linear` accepts.
     **Error**: `release_.error` forecasts the excess of the mean squared error; the true one depends

@@ -31,7 +31,7 @@ class LogisticRegression(PrivateClassifier):
     covered: see `zerodelta.select_model` and `BoundedScaler`.
     **Public**: all parameters and the shape of X. `data_norm` bounds the l2 norm of a row: longer
     rows are shortened to it. `classes` lists all labels that can occur: `classes_` is that list in
-    order, whatever is in y. Rows with a NaN or an infinity, or with a label that is no class, count
+    order, whatever is in y. Rows with a missing cell, or with a label that is no class, count
     as nothing; a prediction for such a row is that of the intercept. `method`: "objective" (noise
     in it), "descent" (a hidden one), or "auto", the one with the least predicted error.
     **Error**: `release_.error` forecasts the excess of the mean loss; the true one depends on data.

@@ -85,7 +85,9 @@ def _as_table(X: Any) -> tuple[npt.NDArray[Any], bool]:  # noqa: N803
     if isinstance(X, np.ma.MaskedArray) and X.ndim == 2:
         return _blocks(ArraySource(X)), False  # what is masked is NaN
     if isinstance(X, (list, tuple)):
-        return as_rows(X), False  # nothing is converted: a cell may be no number
+        table = as_rows(X)  # nothing is converted: a cell may be no number
+        narrow = table.ndim == 1 and len(X) > 0 and isinstance(X[0], (list, tuple, np.ndarray))
+        return table.reshape(-1, 1) if narrow else table, False
     return np.asarray(X), False
 
 

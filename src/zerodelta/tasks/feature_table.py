@@ -63,7 +63,7 @@ class FeatureTable:
         target_bounds: Bounds | None,
     ) -> FeatureTable:
         """Return the table, refusing what is malformed or missing before a row is read."""
-        named = not isinstance(rows, np.ndarray)
+        named = not isinstance(rows, (np.ndarray, list, tuple))
         source = rows if isinstance(rows, Source) else ArraySource(rows)
         if source.rows < 1:
             raise ParameterError("rows", "no rows", expected="some rows", remedy="pass the data")
