@@ -6,38 +6,42 @@ import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
+import zerodelta as zd
 from zerodelta.data.arrays import ArraySource
+from zerodelta.data.source import is_ours
 from zerodelta.errors import ParameterError
 from zerodelta.exact.fixed_point import FixedPoint
+from zerodelta.study.hidden import reveal
 
-LATTICE = FixedPoint.box(dimension=4, lower=-4, upper=4, steps=1000)
+LATTICE = FixedPoint.box(dimension=3, lower=-4, upper=4, steps=1000)
 NUMBERS: dict[str, list[Any]] = {
     "height": [0.5, None, -1.25],
     "age": [1, 2, 3],
     "member": [True, False, True],
-    "note": ["1.5", "none", ""],
 }
-ARRAY = np.array(
-    [[0.5, 1, 1, 1.5], [math.nan, 2, 0, math.nan], [-1.25, 3, 1, math.nan]], dtype=np.float64
-)
+ARRAY = np.array([[0.5, 1, 1], [math.nan, 2, 0], [-1.25, 3, 1]], dtype=np.float64)
 
 
-def frame(library: str, columns: dict[str, list[Any]]) -> Any:
-    module = pytest.importorskip(library)
-    build = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}[library]
-    return getattr(module, build)(columns)
+BUILD: dict[str, Any] = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
+
+
+def frame(library: str, columns: dict[str, Any]) -> Any:
+    return BUILD[library](columns)
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_a_frame_is_its_array(library: str) -> None:
     source = ArraySource(frame(library, NUMBERS))
-    assert source.columns == ("height", "age", "member", "note")
+    assert source.columns == ("height", "age", "member")
     assert source.rows == 3
     np.testing.assert_array_equal(np.concatenate(list(source.blocks())), ARRAY)
     whole = ArraySource(ARRAY)
-    assert source.sum(list(NUMBERS), LATTICE).tolist() == whole.sum([0, 1, 2, 3], LATTICE).tolist()
+    assert source.sum(list(NUMBERS), LATTICE).tolist() == whole.sum([0, 1, 2], LATTICE).tolist()
     assert source.counts("age", 4).tolist() == [0, 1, 1, 1]
 
 
@@ -53,12 +57,11 @@ def test_named_columns_come_in_the_order_named(library: str) -> None:
 
 
 def test_nullable_pandas_columns_hold_nan() -> None:
-    pandas = pytest.importorskip("pandas")
-    table = pandas.DataFrame(
+    table = pd.DataFrame(
         {
-            "whole": pandas.array([1, None], dtype="Int64"),
-            "flag": pandas.array([True, None], dtype="boolean"),
-            "odd": pandas.Series([{}, 2], dtype=object),
+            "whole": pd.array([1, None], dtype="Int64"),
+            "flag": pd.array([True, None], dtype="boolean"),
+            "odd": pd.Series([{}, 2], dtype=object),
         }
     )
     blocks = list(ArraySource(table).blocks())
@@ -66,14 +69,106 @@ def test_nullable_pandas_columns_hold_nan() -> None:
 
 
 def test_a_lazy_frame_is_refused_with_the_remedy() -> None:
-    polars = pytest.importorskip("polars")
     with pytest.raises(ParameterError, match=r"collect\(\)"):
-        ArraySource(polars.LazyFrame({"a": [1.0]}))
+        ArraySource(pl.LazyFrame({"a": [1.0]}))
 
 
 def test_an_integer_beyond_floats_in_an_arrow_column_does_not_raise() -> None:
     """A checked cast of the whole column would raise, and name the value, because of one row."""
-    arrow = pytest.importorskip("pyarrow")
-    table = arrow.table({"a": [1, 2, 2**53 + 1]})
+    table = pa.table({"a": [1, 2, 2**53 + 1]})
     (block,) = ArraySource(table).blocks()
     assert block.reshape(-1).tolist() == [1.0, 2.0, float(2**53 + 1)]
+
+
+TEXTS: dict[str, Any] = {
+    "arrow": pa.table({"income": [1.0, 2.0], "city": ["Rome", "7"]}),
+    "arrow large": pa.table({"city": pa.array(["Rome", "7"], type=pa.large_string())}),
+    "arrow dictionary": pa.table({"city": pa.array(["Rome", "7"]).dictionary_encode()}),
+    "polars": pl.DataFrame({"income": [1.0, 2.0], "city": ["Rome", "7"]}),
+    "polars categorical": pl.DataFrame({"city": pl.Series(["Rome"], dtype=pl.Categorical)}),
+    "polars enum": pl.DataFrame({"city": pl.Series(["7"], dtype=pl.Enum(["7"]))}),
+    "pandas string": pd.DataFrame({"city": pd.Series(["Rome", "7"], dtype="string")}),
+    "pandas arrow": pd.DataFrame({"city": pd.Series(["7"], dtype=pd.ArrowDtype(pa.string()))}),
+    "lists": pl.DataFrame({"city": [[1], [2]]}),
+    "dates": pd.DataFrame({"city": pd.to_datetime(["2020-01-01"])}),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_column_that_is_text_by_type_is_refused_where_numbers_are_needed(name: str) -> None:
+    """By its type alone, before anything is spent; naming the column and the remedy."""
+    bounds = {"bounds": (0, 1), "epsilon": 1}
+    table = TEXTS[name]
+    for ask in (
+        lambda: ArraySource(table),
+        lambda: zd.mean(table, **bounds),
+        lambda: zd.quantile(table, **bounds, q=0.5),
+        lambda: zd.kmeans(table, clusters=2, **bounds),
+        lambda: zd.Study(table, epsilon=1, publish=zd.Finite(2), rounds=1),
+        lambda: zd.sklearn.KMeans(n_clusters=2, epsilon=1, bounds=(0, 1)).fit(table),
+    ):
+        with pytest.raises(ParameterError, match=r"^column 'city' = .*name the columns"):
+            ask()
+
+
+@pytest.mark.parametrize("dtype", [object, "str"])
+def test_objects_and_texts_of_pandas_are_read_cell_by_cell(dtype: Any) -> None:
+    """Their type follows from the cells: it must decide nothing."""
+    (block,) = ArraySource(
+        pd.DataFrame({"a": pd.Series(["1.5", "true", "x"], dtype=dtype)})
+    ).blocks()
+    assert block[:2, 0].tolist() == [1.5, 1.0]
+    assert math.isnan(block[2, 0])
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("odd", ["maybe", "", None, 5, {}])
+def test_one_odd_cell_among_truths_changes_no_other(odd: Any) -> None:
+    """A CSV reader makes booleans of such a column, and texts beside one odd cell."""
+    clean = ["true", "TRUE", "True", "tRuE"]
+    lattice = FixedPoint.box(dimension=1, lower=0, upper=1, steps=100)
+    alone = ArraySource([odd]).sum(0, lattice)
+    for cells in (clean, [True] * 4):
+        for frame_of in (pd.Series, lambda cells: pd.Series(cells, dtype=object)):
+            total = ArraySource(frame_of([*cells, odd])).sum(0, lattice)
+            assert (total - alone).tolist() == [400]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_a_missing_cell_moves_no_other_column(library: str) -> None:
+    lattice = FixedPoint.box(dimension=2, lower=0, upper=1, steps=100)
+    table = {"a": [1.0, 1.0, 1.0], "b": [None, math.nan, 0.0]}
+    assert ArraySource(frame(library, table)).sum([0, 1], lattice).tolist() == [300, -100]
+
+
+def test_a_study_reads_its_rows_once() -> None:
+    rows = np.ones((50, 2))
+    source = ArraySource(rows).frozen()
+    lattice = FixedPoint.box(dimension=1, lower=-1, upper=1, steps=100)
+    assert source.sum(0, lattice).tolist() == [5000]
+    rows[:] = -1.0
+    assert source.sum(0, lattice).tolist() == source.sum(1, lattice).tolist() == [5000]
+    assert ArraySource(rows).sum(0, lattice).tolist() == [-5000]
+    (block,) = source.blocks()
+    assert not block.flags.writeable
+    answers = []
+
+    def program(study: Any) -> int:
+        for value in (1.0, -1.0, 0.5):
+            rows[:] = value
+            answers.append(reveal(study.mean(0)))
+        return 0
+
+    study = zd.Study(rows, epsilon=1e6, publish=zd.Finite(2), rounds=3, bounds=(-1, 1))
+    study.run(program, rehearse=False)
+    assert all(abs(float(answer) - 1.0) < 0.1 for answer in answers)
+
+
+def test_only_our_own_classes_are_ours() -> None:
+    class Pretender(ArraySource):  # type: ignore[misc]
+        pass
+
+    assert is_ours(ArraySource(np.zeros(2)))
+    assert is_ours(ArraySource(np.zeros(2)).frozen())
+    assert not is_ours(Pretender(np.zeros(2)))
+    assert not is_ours(np.zeros(2))

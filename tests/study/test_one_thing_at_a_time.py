@@ -226,9 +226,11 @@ def test_named_columns_are_not_read_row_by_row() -> None:
     rows, seen = np.ones((100, 2)), []
 
     class Watched(ArraySource):  # type: ignore[misc]
-        def sum(self, function: Any, lattice: Any, *, rowwise: bool = False) -> Any:
+        def sum(
+            self, function: Any, lattice: Any, *, rowwise: bool = False, joint: bool = False
+        ) -> Any:
             seen.append(rowwise)
-            return super().sum(function, lattice, rowwise=rowwise)
+            return super().sum(function, lattice, rowwise=rowwise, joint=joint)
 
     study = study_of(Watched(rows), rowwise=True)
     study.mean(0)

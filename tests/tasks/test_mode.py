@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections import Counter
 from fractions import Fraction
 from typing import Any
@@ -224,7 +225,7 @@ def test_no_type_of_the_items_raises_because_of_the_universe() -> None:
 
 
 def test_frames_and_arrow_arrays_are_items() -> None:
-    pandas, arrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    pandas, arrow = importlib.import_module("pandas"), importlib.import_module("pyarrow")
     for items in (pandas.DataFrame({"a": ["x", "y", "x"]}), arrow.array(["x", None, "y", "x"])):
         assert tally(items, Finite(["x", "y"])).counts.tolist() == [2, 1]
     for items in (pandas.Series([1, 1, 2]), arrow.array([1, 1, None]), pandas.Series([1, 1, None])):

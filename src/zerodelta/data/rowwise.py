@@ -7,7 +7,8 @@ rows that do so by themselves are found; they become NaN, which the lattice maps
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,15 @@ from zerodelta.data.quiet import quiet
 from zerodelta.errors import ParameterError
 from zerodelta.privacy.step import Status
 
-__all__ = ["Block", "Column", "RowFunction", "evaluate", "row_function", "row_status"]
+__all__ = [
+    "Block",
+    "Column",
+    "RowFunction",
+    "evaluate",
+    "row_function",
+    "row_status",
+    "whole_rows",
+]
 
 Block: TypeAlias = npt.NDArray[np.float64]
 """Rows as an (n, columns) array."""
@@ -62,7 +71,18 @@ def row_function(
             expected=f"{width} of them, the dimension of the result",
             remedy="name as many columns as the lattice has dimensions (one for keys)",
         )
-    return lambda rows: rows[:, chosen]
+    return _Columns(positions=chosen)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Columns:
+    """The chosen columns of a block: our own function, which needs no copy of the others."""
+
+    positions: list[int]
+
+    def __call__(self, rows: Block) -> Block:
+        return rows[:, self.positions]
 
 
 def evaluate(function: Callable[[Block], Any], rows: Block, *, width: int, rowwise: bool) -> Block:
@@ -74,9 +94,23 @@ def evaluate(function: Callable[[Block], Any], rows: Block, *, width: int, rowwi
     array([[0.25],
            [ inf]])
     """
+    if type(function) is _Columns:
+        return function(rows)
     with quiet(), Watch() as watch:
         whole = None if rowwise else _attempt(function, rows, width, watch)
         return _one_by_one(function, rows, width, rowwise, watch) if whole is None else whole
+
+
+def whole_rows(rows: Block) -> Block:
+    """Return the rows; one in which a number is missing is missing throughout.
+
+    For what looks at the numbers of a row together: the lattice makes the zero row of it.
+
+    >>> whole_rows(np.array([[1.0, 2.0], [3.0, np.nan]])).tolist()
+    [[1.0, 2.0], [nan, nan]]
+    """
+    missing = np.isnan(rows).any(axis=1, keepdims=True)
+    return np.where(missing, np.nan, rows) if missing.any() else rows
 
 
 def _one_by_one(

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.rowwise import Block, RowFunction, evaluate, row_function
+from zerodelta.data.rowwise import Block, RowFunction, evaluate, row_function, whole_rows
 from zerodelta.errors import ParameterError
 from zerodelta.exact.exact_sums import IntegerArray, arithmetic, exact_product, exact_sum
 from zerodelta.exact.fixed_point import FixedPoint
@@ -45,15 +45,24 @@ class Source(ABC):
 
     @abstractmethod
     def blocks(self) -> Iterator[Block]:
-        """Yield all rows once, as (n, columns) arrays of floats; what is missing is NaN."""
+        """Yield all rows once, as (n, columns) arrays of floats; what is missing is NaN.
+
+        Infinities are clipped like any large number. A block may be read-only.
+        """
 
     def sum(
-        self, function: RowFunction, lattice: FixedPoint, *, rowwise: bool = False
+        self,
+        function: RowFunction,
+        lattice: FixedPoint,
+        *,
+        rowwise: bool = False,
+        joint: bool = False,
     ) -> IntegerArray:
         """Return the exact integer sum over rows of lattice.quantize(function(row)).
 
         `function` maps an (n, columns) array to (n, lattice.dimension) numbers, or names columns.
-        A row for which it raises, or returns another shape or a NaN, counts as the zero row. With
+        A row for which it raises, or returns another shape, counts as the zero row; a NaN is the
+        center of its own coordinate or, with ``joint=True``, makes its row the zero row. With
         ``rowwise=True`` it only ever sees one row at a time, which is slower. On whose word it
         treats rows one by one: see `row_status`.
 
@@ -65,6 +74,7 @@ class Source(ABC):
         total: npt.NDArray[Any] = np.zeros(width, dtype=np.int64 if fits else np.object_)
         for block in self.blocks():
             values = evaluate(mapped, block, width=width, rowwise=rowwise)
+            values = whole_rows(values) if joint else values
             total += exact_sum(lattice.quantize(values), bound=steps)
         return total
 
@@ -73,7 +83,8 @@ class Source(ABC):
     ) -> IntegerArray:
         """Return the exact sum over rows of k kᵀ, k = lattice.quantize(function(row)).
 
-        This is a `sum` too, of d² products for each row, computed by exact matrix products.
+        This is a `sum` too, of d² products for each row, computed by exact matrix products. A row
+        with a NaN counts as the zero row.
         Replacing one row within an l2 ball of s steps moves it by at most √2·s² (Frobenius).
         """
         width, steps = lattice.dimension, lattice.steps
@@ -81,7 +92,8 @@ class Source(ABC):
         fits = arithmetic(self.rows, steps**2) != "python"
         total: npt.NDArray[Any] = np.zeros((width, width), dtype=np.int64 if fits else np.object_)
         for block in self.blocks():
-            integers = lattice.quantize(evaluate(mapped, block, width=width, rowwise=rowwise))
+            values = evaluate(mapped, block, width=width, rowwise=rowwise)
+            integers = lattice.quantize(whole_rows(values))
             total += exact_product(integers, integers, bounds=(steps, steps))
         return total
 

@@ -32,6 +32,9 @@ _BLOCK_ENTRIES = 1 << 14
 _MOST_STEPS = 1 << 53
 """A float64 has no finer resolution; up to here ``float(steps)`` is exact, so a clamp is too."""
 
+_FARTHEST = float(np.finfo(np.float64).max)
+"""Infinities count as this."""
+
 _LARGEST = Fraction(2**1000)
 """Centres and quanta stay this far from where floats overflow or lose bits to underflow."""
 
@@ -52,10 +55,10 @@ class FixedPoint:
     coordinate; `center` always may.
 
     >>> lattice = FixedPoint.ball(dimension=2, bound=1, steps=1000)
-    >>> lattice.quantize(np.array([[0.25, -0.5], [3.0, 4.0], [math.nan, 1.0]]))
+    >>> lattice.quantize(np.array([[0.25, -0.5], [3.0, 4.0], [math.nan, 0.5]]))
     array([[ 250, -500],
            [ 600,  800],
-           [   0,    0]])
+           [   0,  500]])
     """
 
     dimension: int
@@ -147,10 +150,10 @@ class FixedPoint:
         """Return the lattice for columns between `lower` and `upper`, centred in the middle.
 
         >>> lattice = FixedPoint.box(dimension=2, lower=[0, -5], upper=[1, 15], steps=100)
-        >>> lattice.quantize(np.array([[0.0, 5.0], [1.0, 99.0], [math.inf, 5.0]]))
+        >>> lattice.quantize(np.array([[0.0, 5.0], [1.0, 99.0], [-math.inf, math.nan]]))
         array([[-100,    0],
                [ 100,  100],
-               [   0,    0]])
+               [-100,    0]])
         """
         dimension = as_count(dimension, "dimension", minimum=1)
         lows = _each(_as_exact(lower, "lower", dimension))
@@ -178,8 +181,9 @@ class FixedPoint:
 
         A row inside the bound is rounded to the nearest lattice point. A row outside is first
         scaled down to the bound (norms 1 and 2), or cut coordinate by coordinate (norm inf: the
-        columns of a box have nothing to do with each other, and cutting moves a row least). A row
-        with a NaN or an infinity becomes the zero row, which is the centre. No value in `rows`
+        columns of a box have nothing to do with each other, and cutting moves a row least). An
+        infinity is clipped like any large number; a NaN counts as the center of its own coordinate
+        (a caller for whom a row is missing as a whole passes NaN throughout). No value in `rows`
         raises or warns; a shape or dtype that does not match does.
 
         Rows are read as float64, which rounds only integers above 2^53 and extended floats.
@@ -248,10 +252,7 @@ class FixedPoint:
         scaled /= quantum
         outside = ~self._within(scaled)  # not "exceeds": NaN must land here
         if outside.any():
-            far = np.ascontiguousarray(rows[:, outside], dtype=np.float64)
-            scaled[:, outside] = np.where(
-                np.isfinite(far).all(axis=0), self._pulled_in(far, center, quantum), 0.0
-            )
+            scaled[:, outside] = self._clipped(rows[:, outside], center, quantum)
         # Exact; no coordinate of a bounded row exceeds its norm. It is the whole clip of norm inf,
         # it makes the cast safe, and `_exceeds` chooses its arithmetic on the strength of it.
         np.clip(scaled, -float(self.steps), float(self.steps), out=scaled)
@@ -270,10 +271,18 @@ class FixedPoint:
             return _halving_sum(scaled * scaled) <= float(self.steps) ** 2
         return _largest(scaled) <= self.steps
 
-    def _pulled_in(self, rows: _Floats, center: _Floats, quantum: _Floats) -> _Floats:
-        """Scale finite rows down to the bound, in quanta; a box needs no scaling."""
-        if self.norm == math.inf:
-            return (rows - center) / quantum  # the caller cuts every coordinate anyway
+    def _clipped(self, rows: npt.NDArray[np.generic], center: _Floats, quantum: _Floats) -> _Floats:
+        """Return rows of any floats in quanta, finite ones scaled down to the bound."""
+        far = np.ascontiguousarray(rows, dtype=np.float64)
+        far = np.where(np.isnan(far), center, np.clip(far, -_FARTHEST, _FARTHEST))
+        scaled: _Floats = (far - center) / quantum
+        if self.norm != math.inf:  # the caller clips every coordinate of a box anyway
+            beyond = ~self._within(scaled)
+            scaled[:, beyond] = self._pulled_in(far[:, beyond], center)
+        return scaled
+
+    def _pulled_in(self, rows: _Floats, center: _Floats) -> _Floats:
+        """Scale finite rows down to the bound, in quanta."""
         # A quarter cannot overflow, and a largest coordinate of 1 lets the norm neither overflow
         # nor underflow, so that 1e308 keeps its direction.
         direction = rows * 0.25 - center * 0.25

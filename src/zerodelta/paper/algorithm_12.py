@@ -7,15 +7,15 @@ that alone is pure ε-DP; the paper goes on through the binary embedding and pay
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.arrays import ArraySource
+from zerodelta.data.columns import as_cells, as_objects
+from zerodelta.data.options import Options
 from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball, lower
 from zerodelta.exact.bits import BitSource, SystemBits
@@ -225,13 +225,14 @@ def _universe(universe: int | Iterable[Any] | Finite) -> Finite:
         raise ParameterError(
             "universe", space.size, expected="at most 2^53 items", remedy="list the items instead"
         )
+    Options(space, "universe")  # refuses items that are read alike
     return space
 
 
 def _unknown(unknown: Any, space: Finite) -> int | None:
     if unknown is None:
         return None
-    index = space.find(unknown)
+    index = Options(space).find(unknown)
     if index is None:
         raise ParameterError(
             "unknown",
@@ -244,41 +245,15 @@ def _unknown(unknown: Any, space: Finite) -> int | None:
 
 def _counts(items: Any, space: Finite, unknown: int | None) -> tuple[Array, Array]:
     """Return the indices that occur and how often, from the items alone."""
-    if isinstance(items, np.ndarray) and items.ndim == 2 and items.shape[1] == 1:
-        items = items[:, 0]
-    if space.options is None:
-        keys = _numbers(items)
-        valid = (keys >= 0) & (keys < space.size) & (keys == np.floor(keys))  # NaN: not valid
-        strays = len(keys) - int(np.count_nonzero(valid))
-        indices, counts = np.unique(keys[valid].astype(np.int64), return_counts=True)
-    else:
-        listed: Sequence[Any] = items.tolist() if hasattr(items, "tolist") else list(items)
-        tally = Counter(space.find(item) for item in listed)
-        strays = tally.pop(None, 0)
-        indices = np.array(list(tally), dtype=np.int64)
-        counts = np.array(list(tally.values()), dtype=np.int64)
-    if unknown is not None and strays:
-        merged = np.append(indices, unknown), np.append(counts, strays)
-        indices, places = np.unique(merged[0], return_inverse=True)
-        counts = np.bincount(places.reshape(-1), weights=merged[1]).astype(np.int64)
-    return indices, counts
-
-
-def _numbers(items: Any) -> Array:
-    """Return the items as numbers, NaN for what is none; one by one unless they are an array."""
-    if isinstance(items, np.ndarray) and items.ndim == 1 and items.dtype.kind in "biu":
-        whole: Array = items
-        if whole.dtype == np.uint64:  # beyond any universe, but not beyond int64
-            whole = np.minimum(whole, np.uint64(1 << 62))
-        return whole.astype(np.int64)
-    if isinstance(items, (list, tuple)):
-        objects = np.empty(len(items), dtype=object)
-        for place, item in enumerate(items):  # an item may be a list itself
-            objects[place] = item
-        items = objects
-    source = ArraySource(items)
-    if len(source.columns) != 1:
+    cells = as_objects(items) if isinstance(items, (list, tuple)) else as_cells(items)
+    if cells.ndim == 2 and cells.shape[1] == 1:
+        cells = cells[:, 0]
+    if cells.ndim != 1:
         raise ParameterError(
-            "columns of items", len(source.columns), expected="one", remedy="pass one column"
+            "columns of items", cells.shape[1:], expected="one", remedy="pass one column"
         )
-    return np.concatenate([np.zeros(0), *(block[:, 0] for block in source.blocks())])
+    places = Options(space).places(cells)
+    if unknown is not None:
+        places = np.where(places < 0, unknown, places)
+    indices, counts = np.unique(places[places >= 0], return_counts=True)
+    return indices, counts

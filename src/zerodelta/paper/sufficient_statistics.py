@@ -16,6 +16,7 @@ import numpy.typing as npt
 from flint import fmpz_mat, fmpz_poly
 
 from zerodelta.data.arrays import ArraySource
+from zerodelta.data.rowwise import whole_rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import exact_product
 from zerodelta.exact.fixed_point import FixedPoint
@@ -143,8 +144,10 @@ class Statistics:
         y_lattice = FixedPoint.ball(
             dimension=1, bound=self.target_bound, norm=math.inf, steps=STEPS
         )
-        x = np.concatenate([x_lattice.quantize(b) for b in ArraySource(features).blocks()])
-        y = np.concatenate([y_lattice.quantize(b) for b in ArraySource(target).blocks()])
+        rows = np.concatenate([*ArraySource(features).blocks()])
+        answers = np.concatenate([*ArraySource(target).blocks()])
+        whole = whole_rows(np.column_stack([rows, answers]))  # with a missing cell: the zero row
+        x, y = x_lattice.quantize(whole[:, :-1]), y_lattice.quantize(whole[:, -1:])
         gram = exact_product(x, x, bounds=(STEPS, STEPS))
         return gram, exact_product(x, y, bounds=(STEPS, STEPS))[:, 0]
 

@@ -30,7 +30,7 @@ class LinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     `GridSearchCV` over them and a transformer fitted on the rows are not covered: see
     `zerodelta.select_model` and `BoundedScaler`.
     **Public**: all parameters and the shape of X. `data_norm` bounds the l2 norm of a row: longer
-    rows are shortened to it; targets are cut to `bounds_y`. Rows with a NaN or an infinity, or with
+    rows are shortened to it; targets are cut to `bounds_y`. Rows with a missing cell, or with
     a target that is NaN or no number, count as nothing; a prediction for such a row is the
     intercept. A `data_norm` or `bounds_y` that clips every row, or that all rows are far inside,
     cannot raise and gives noise that looks like a model. `method`: what

@@ -33,7 +33,7 @@ class LogisticRegression(PrivateClassifier):
     covered: see `zerodelta.select_model` and `BoundedScaler`.
     **Public**: all parameters and the shape of X. `data_norm` bounds the l2 norm of a row: longer
     rows are shortened to it. `classes` lists all labels that can occur: `classes_` is that list in
-    order, whatever is in y. Rows with a NaN or an infinity, or with a label that is no class, count
+    order, whatever is in y. Rows with a missing cell, or with a label that is no class, count
     as nothing; labels that all match no class, or a `data_norm` far below or above all rows, cannot
     raise and give noise that looks like a model. A prediction for such a row is that of the
     intercept. `method`: "objective" (noise in it), "descent" (a hidden one), or "auto", the one

@@ -21,7 +21,8 @@ from sklearn.utils.validation import (
 )
 
 from zerodelta.data.arrays import ArraySource
-from zerodelta.data.entries import as_entries, as_rows
+from zerodelta.data.cells import numbers
+from zerodelta.data.columns import as_cells, as_rows
 from zerodelta.errors import ParameterError
 
 __all__ = [
@@ -84,13 +85,15 @@ def _as_table(X: Any) -> tuple[npt.NDArray[Any], bool]:  # noqa: N803
     if isinstance(X, np.ma.MaskedArray) and X.ndim == 2:
         return _blocks(ArraySource(X)), False  # what is masked is NaN
     if isinstance(X, (list, tuple)):
-        return as_rows(X), False  # nothing is converted: an entry may be no number
+        table = as_rows(X)  # nothing is converted: a cell may be no number
+        narrow = table.ndim == 1 and len(X) > 0 and isinstance(X[0], (list, tuple, np.ndarray))
+        return table.reshape(-1, 1) if narrow else table, False
     return np.asarray(X), False
 
 
 def _as_column(y: Any) -> npt.NDArray[Any]:
-    """Return y in one dimension; entries of a list stay what they are."""
-    array = as_rows(y) if isinstance(y, (list, tuple)) else as_entries(y)
+    """Return y in one dimension; cells of a list stay what they are."""
+    array = as_rows(y) if isinstance(y, (list, tuple)) else as_cells(y)
     column_or_1d(_stand_in(array), warn=True)
     return array.reshape(-1)
 
@@ -101,11 +104,9 @@ def _stand_in(array: npt.NDArray[Any]) -> Floats:
 
 
 def as_floats(table: npt.NDArray[Any]) -> Floats:
-    """Return the array as float64, NaN for what is no real number."""
-    if table.dtype.kind in "biuf":
-        with np.errstate(all="ignore"):  # an extended float may overflow: a value never warns
-            return table.astype(np.float64, copy=False)
-    return _blocks(ArraySource(table))
+    """Return the array as float64, NaN for what is no real number, no infinities."""
+    read: Floats = numbers(table)
+    return read
 
 
 def _blocks(source: ArraySource) -> Floats:

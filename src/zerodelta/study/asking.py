@@ -151,7 +151,9 @@ class Asking(ABC):
             second: Floats = noisy * (unit**2 / self._size)
             if not centered:
                 return second
-            first = self._noised(question.total(source), question.sensitivity_squared, part)
+            first = self._noised(
+                question.total(source, joint=True), question.sensitivity_squared, part
+            )
             mean = first.astype(np.float64) * (unit / self._size)
             covariance: Floats = second - np.outer(mean, mean)
             return covariance

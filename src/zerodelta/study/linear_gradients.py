@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.rowwise import whole_rows
 from zerodelta.errors import ParameterError
 from zerodelta.exact.exact_sums import IntegerArray, arithmetic
 from zerodelta.exact.fixed_point import FixedPoint
@@ -102,7 +103,8 @@ class LinearGradients(Gradients):
             lattice = FixedPoint.ball(dimension=self.width, bound=self.norm, steps=_ROW_STEPS)
             start = 0
             for block in self._examples.blocks():  # the label is the last column
-                integers, read = lattice.quantize(block[:, :-1]), self.loss.read(block[:, -1])
+                features = whole_rows(block[:, :-1])  # a row with a missing cell is the zero row
+                integers, read = lattice.quantize(features), self.loss.read(block[:, -1])
                 counted, part = np.isfinite(read), slice(start, start + len(block))
                 integers[~counted] = 0
                 rows[part] = integers

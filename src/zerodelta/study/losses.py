@@ -268,7 +268,7 @@ class Multinomial(Loss):
 
 def _check_classes(classes: Sequence[float], *, least: int = 2, most: int = 2) -> None:
     good = isinstance(classes, tuple) and least <= len(classes) <= most
-    if not good or len(set(classes)) != len(classes):
+    if not good or len({float(as_rational(label, "classes")) for label in classes}) < len(classes):
         raise ParameterError(
             "classes",
             classes,

@@ -133,9 +133,9 @@ class Question:
         coordinates = self.lattice.dimension if self.lattice.norm == math.inf else 1
         return 4 * self.lattice.steps**2 * coordinates
 
-    def total(self, source: Source) -> IntegerArray:
+    def total(self, source: Source, *, joint: bool = False) -> IntegerArray:
         """Return the exact sum over the rows."""
-        return source.sum(self.function, self.lattice, rowwise=self.rowwise)
+        return source.sum(self.function, self.lattice, rowwise=self.rowwise, joint=joint)
 
     def gram(self, source: Source) -> IntegerArray:
         """Return the exact sum over the rows of k kᵀ."""

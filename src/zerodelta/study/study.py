@@ -94,7 +94,8 @@ class Study(Asking):
         schedule = Schedule.of(rounds)
         if columns is not None or not isinstance(rows, Source):
             rows = ArraySource(rows, columns=columns)
-        self._source: Source = rows
+        # one copy, read once: changing the array between queries changes nothing
+        self._source: Source = rows.frozen() if type(rows) is ArraySource else rows
         self._columns, self._size = rows.columns, rows.rows
         if self._size < 1 or not self._columns:
             raise ParameterError(

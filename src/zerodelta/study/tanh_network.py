@@ -67,7 +67,7 @@ class TanhNetwork:
                 expected="lower < upper for each feature",
                 remedy="drop constant columns and do not swap the ends",
             )
-        if len(self.classes) < 2 or len(set(self.classes)) != len(self.classes):
+        if len(self.classes) < 2 or len(set(map(float, self.classes))) < len(self.classes):
             raise ParameterError(
                 "classes",
                 self.classes,

@@ -25,6 +25,7 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.issue import issue
 from zerodelta.privacy.release import Release
 from zerodelta.tasks.feature_table import column_position
+from zerodelta.tasks.public_inputs import for_source
 
 __all__ = ["DecisionTree", "Split", "Splits", "decision_tree", "tree_of", "tree_scores"]
 
@@ -101,8 +102,8 @@ def decision_tree(
     **Releases**: a `DecisionTree`.
     **Neighbors**: replace-one (the number of rows is public).
     **Guarantee**: pure ε-DP by permute-and-flip (C10.1), `proven`.
-    **Public**: the columns and thresholds, the classes. A NaN is not above any threshold; a row
-    with another label counts for no tree.
+    **Public**: the columns and thresholds, the classes. A row with a missing cell in one of
+    them, or with another label, counts for no tree.
     **Error**: rows classified right are at most (2/ε) ln(16 s³) fewer than the best tree's, on
     average; the release says which part of all rows that is.
 
@@ -132,7 +133,7 @@ def decision_tree(
     chosen = flip.select(scores.reshape(-1), bits)
     return Release(
         value=tree_of(chosen, splits, (first, second)),
-        certificate=certificate,
+        certificate=for_source(certificate, source),
         error=flip.error(16 * count**3) / source.rows,
     )
 
@@ -168,9 +169,10 @@ def tree_scores(
 
 def _pairs(source: Source, splits: Splits, label: int, value: float) -> npt.NDArray[Any]:
     """Return how many rows of one class are above each two thresholds (0: no threshold)."""
+    used = sorted({place for place, _, _ in splits})
 
     def above(rows: Floats) -> Floats:
-        counted = rows[:, label] == value
+        counted = (rows[:, label] == value) & ~np.isnan(rows[:, used]).any(axis=1)
         answers = [rows[:, place] > threshold for place, _, threshold in splits]
         return np.stack([counted, *(counted & yes for yes in answers)], axis=1).astype(np.float64)
 
@@ -221,9 +223,10 @@ def _splits(
 
 
 def _checked_classes(classes: tuple[float, float]) -> tuple[float, float]:
-    if not isinstance(classes, tuple) or len(classes) != 2 or classes[0] == classes[1]:
+    listed = classes if isinstance(classes, tuple) else ()
+    read = [float(as_rational(label, "classes")) for label in listed]
+    if len(read) != 2 or read[0] == read[1]:
         raise ParameterError(
             "classes", classes, expected="two different labels", remedy="pass classes=(0, 1), say"
         )
-    first, second = (float(as_rational(label, "classes")) for label in classes)
-    return first, second
+    return read[0], read[1]

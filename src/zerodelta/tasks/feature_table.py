@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.arrays import ArraySource
-from zerodelta.data.rowwise import Column
+from zerodelta.data.rowwise import Column, whole_rows
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
 from zerodelta.exact.fixed_point import FixedPoint
@@ -63,7 +63,7 @@ class FeatureTable:
         target_bounds: Bounds | None,
     ) -> FeatureTable:
         """Return the table, refusing what is malformed or missing before a row is read."""
-        named = not isinstance(rows, np.ndarray)
+        named = not isinstance(rows, (np.ndarray, list, tuple))
         source = rows if isinstance(rows, Source) else ArraySource(rows)
         if source.rows < 1:
             raise ParameterError("rows", "no rows", expected="some rows", remedy="pass the data")
@@ -117,19 +117,25 @@ class FeatureTable:
         return len(self.features)
 
     def labels(self, rows: Floats) -> Floats:
-        """Return the targets on [-1, 1]; NaN stays NaN."""
-        scaled = (rows[:, self.target] - self.target_center) / self.target_half
+        """Return the targets on [-1, 1]; NaN for a row in which a used cell is missing."""
+        scaled = (self._used(rows)[:, -1] - self.target_center) / self.target_half
         cut: Floats = np.clip(scaled, -1.0, 1.0)
         return cut
 
     def boxed(self, rows: Floats) -> Floats:
-        """Return the features, one line each, on [-1, 1] if they have bounds."""
-        columns = rows[:, list(self.features)].T
+        """Return the features, one line each, on [-1, 1] if they have bounds.
+
+        NaN for a row in which a used cell is missing.
+        """
+        columns = self._used(rows)[:, :-1].T
         if self.halves is None:
             return np.ascontiguousarray(columns)
         scaled = (columns - self.centers[:, None]) / self.halves[:, None]
         cut: Floats = np.clip(scaled, -1.0, 1.0)
         return cut
+
+    def _used(self, rows: Floats) -> Floats:
+        return whole_rows(rows[:, [*self.features, self.target]])
 
     def within_norm(self, rows: Floats) -> tuple[Floats, Floats]:
         """Return features, one line each, and the factors <= 1 that scale rows down to the norm."""

@@ -20,6 +20,7 @@ from zerodelta.privacy.release import Release
 from zerodelta.tasks.counting import as_universe, item_count, stray_index, tally
 from zerodelta.tasks.items import as_items
 from zerodelta.tasks.methods import Method, choose, ranked
+from zerodelta.tasks.public_inputs import for_source
 
 __all__ = ["histogram", "histogram_methods"]
 
@@ -88,7 +89,7 @@ def histogram(
         whole = noisy.tolist()
         whole.insert(stray, item_count(items) - sum(whole))
         value = add_exactly(np.array(whole, dtype=np.object_), np.zeros(len(whole), dtype=np.int64))
-    return Release(value=value, certificate=certificate, error=chosen.error)
+    return Release(value=value, certificate=for_source(certificate, items), error=chosen.error)
 
 
 def histogram_methods(

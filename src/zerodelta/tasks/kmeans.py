@@ -43,6 +43,7 @@ from zerodelta.tasks.kmeans_forecast import (
 from zerodelta.tasks.kmeans_grid import Floats, Frame, Grid, grid_for
 from zerodelta.tasks.kmeans_rounds import ROW_NORM, Centres, moved, seeds_from
 from zerodelta.tasks.methods import choose
+from zerodelta.tasks.public_inputs import for_source
 
 __all__ = ["kmeans"]
 
@@ -205,7 +206,8 @@ class _Task:
                 noisy = np.concatenate([noise.apply(block, bits) for block in blocks])
                 points = moved(centres, noisy, deviation=deviation)
                 centres = centres.after(points, seeds)
-        return Release(value=self._value(centres.points), certificate=certificate, error=error)
+        proof = for_source(certificate, self.source)
+        return Release(value=self._value(centres.points), certificate=proof, error=error)
 
     def one_center(self, error: float, bits: BitSource) -> Release:
         """Publish a noisy mean as every center, shrunk to the middle by a public factor."""

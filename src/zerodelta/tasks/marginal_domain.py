@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
+from zerodelta.data.options import Options
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import as_count
 from zerodelta.spaces import Finite
@@ -115,6 +116,8 @@ def as_domain(domain: Any) -> Domain:
     spaces = tuple(
         value if isinstance(value, Finite) else Finite(value) for value in given.values()
     )
+    for column, space in zip(given, spaces, strict=True):
+        Options(space, f"domain of {column!r}")  # refuses categories that are read alike
     small = [column for column, space in zip(given, spaces, strict=True) if space.size < 2]
     if small:
         raise ParameterError(

@@ -6,7 +6,6 @@ Each entry is looked up by itself, so a row speaks for nobody else, and no entry
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
@@ -15,18 +14,16 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.arrays import as_frame
-from zerodelta.data.entries import as_entries, is_series, series_entries
-from zerodelta.data.lookup import Lookup, is_plain
+from zerodelta.data.columns import as_cells, as_frame, as_one_column, as_rows, series_cells
+from zerodelta.data.options import Options
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
-from zerodelta.spaces import Finite
 from zerodelta.tasks.marginal_domain import Columns, Domain
 
 __all__ = ["CodedRows", "Integers", "code_rows", "row_writer"]
 
 Integers: TypeAlias = npt.NDArray[np.int64]
-Entries: TypeAlias = npt.NDArray[Any]
+Cells: TypeAlias = npt.NDArray[Any]
 
 
 @final
@@ -70,24 +67,21 @@ def code_rows(rows: Any, domain: Domain, *, unknown: Any = None) -> CodedRows:
     if isinstance(rows, Source):
         parts = _source_parts(rows, domain)
         count = rows.rows
-    elif isinstance(rows, np.ndarray):
+    elif isinstance(rows, (np.ndarray, list, tuple)):
         parts = _array_parts(rows, domain)
         count = len(rows)
     else:
         frame = _as_frame(rows)
-        parts = [series_entries(frame.get_column(name)) for name in _named(domain, frame.columns)]
+        parts = [series_cells(frame.get_column(name)) for name in _named(domain, frame.columns)]
         count = len(frame)
     if count < 1:
         raise ParameterError(
             "rows", "empty", expected="at least one row", remedy="pass the rows to be summarised"
         )
-    spaces = domain.categories
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a warning because of an entry is an output
-        codes = tuple(
-            _codes(part, space, stray)
-            for part, space, stray in zip(parts, spaces, strays, strict=True)
-        )
+    codes = tuple(
+        _codes(part, Options(space), stray)
+        for part, space, stray in zip(parts, domain.categories, strays, strict=True)
+    )
     return _grouped(CodedRows(domain=domain, rows=count, codes=codes, weights=None))
 
 
@@ -100,7 +94,7 @@ def row_writer(rows: Any, domain: Domain) -> Callable[[Integers], Any]:
         space.options if space.options is not None else tuple(range(space.size))
         for space in domain.categories
     ]
-    if isinstance(rows, (np.ndarray, Source)):
+    if isinstance(rows, (np.ndarray, list, tuple, Source)):
         return lambda codes: _as_array(codes, options)
     frame = _as_frame(rows)
     namespace, names = nw.get_native_namespace(frame), _named(domain, frame.columns)
@@ -151,7 +145,8 @@ def _as_array(codes: Integers, options: Sequence[Sequence[Any]]) -> npt.NDArray[
 
 
 def _stray_codes(unknown: Any, domain: Domain) -> list[int]:
-    found = [None if unknown is None else space.find(unknown) for space in domain.categories]
+    spaces = domain.categories
+    found = [None if unknown is None else Options(space).find(unknown) for space in spaces]
     if unknown is not None and all(place is None for place in found):
         raise ParameterError(
             "unknown",
@@ -164,9 +159,7 @@ def _stray_codes(unknown: Any, domain: Domain) -> list[int]:
 
 
 def _as_frame(rows: Any) -> nw.DataFrame[Any]:
-    if is_series(rows):
-        rows = nw.from_native(rows, series_only=True).to_frame().to_native()
-    return as_frame(rows, "rows")
+    return as_frame(as_one_column(rows), "rows")
 
 
 def _missing(columns: Sequence[Any], available: Sequence[Any]) -> ParameterError:
@@ -193,17 +186,17 @@ def _positions(domain: Domain, width: int) -> list[int]:
     return [named[str(column)] for column in domain.columns]
 
 
-def _array_parts(rows: npt.NDArray[Any], domain: Domain) -> list[Entries]:
-    table = as_entries(rows)
+def _array_parts(rows: Any, domain: Domain) -> list[Cells]:
+    table = as_cells(rows) if isinstance(rows, np.ndarray) else as_rows(rows)
     table = table.reshape(-1, 1) if table.ndim == 1 else table
     if table.ndim != 2:
         raise ParameterError(
-            "dimensions of rows", rows.ndim, expected="2", remedy="reshape to (rows, columns)"
+            "dimensions of rows", table.ndim, expected="2", remedy="reshape to (rows, columns)"
         )
     return [table[:, i] for i in _positions(domain, table.shape[1])]
 
 
-def _source_parts(rows: Source, domain: Domain) -> list[Entries]:
+def _source_parts(rows: Source, domain: Domain) -> list[Cells]:
     if all(column in rows.columns for column in domain.columns):
         chosen = [rows.columns.index(str(column)) for column in domain.columns]
     else:
@@ -213,28 +206,9 @@ def _source_parts(rows: Source, domain: Domain) -> list[Entries]:
     return [table[:, i] for i in range(len(chosen))]
 
 
-def _codes(entries: Entries, space: Finite, stray: int) -> Integers:
-    lookup = Lookup(space, entries.dtype)
-
-    def code(value: Any) -> int:
-        place = lookup.find(value)
-        return stray if place is None else place
-
-    if entries.dtype.kind in "biuf":
-        values, places = np.unique(entries, return_inverse=True)
-        return np.array([code(v) for v in values.tolist()], dtype=np.int64)[places.reshape(-1)]
-    known: dict[tuple[type, Any], int] = {}
-    result = np.empty(len(entries), dtype=np.int64)
-    for row, value in enumerate(entries.tolist()):
-        if not is_plain(value):
-            result[row] = code(value)
-            continue
-        key = (type(value), value)
-        found = known.get(key)
-        if found is None:
-            found = known[key] = code(value)
-        result[row] = found
-    return result
+def _codes(cells: Cells, options: Options, stray: int) -> Integers:
+    places = options.places(cells)
+    return np.where(places < 0, stray, places)
 
 
 def _grouped(coded: CodedRows) -> CodedRows:

@@ -20,7 +20,7 @@ from zerodelta.privacy.issue import issue
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.tasks.methods import Method, choose, ranked
-from zerodelta.tasks.public_inputs import as_source, row_count
+from zerodelta.tasks.public_inputs import as_source, for_source, row_count
 
 __all__ = ["mean", "mean_methods"]
 
@@ -51,8 +51,8 @@ def mean(
     **Guarantee**: pure ε-DP (K-norm), proven.
     **Public**: n; `bounds` = (lower, upper), numbers or one for each column (a box), or `data_norm`
     = the largest l1, l2 or l∞ norm of a row, with `norm` 1, 2 or ``math.inf``. Rows beyond them are
-    pulled in; a row with a NaN or an infinity counts as the centre. A list of rows is a table,
-    whose width (that of more than half of them) is public like the shape of an array.
+    pulled in, infinities too; a missing cell counts as the center of its own column. A list of rows
+    is a table, whose width (that of its first row) is public like the shape of an array.
     **Error**: the expected absolute error of a coordinate, averaged over the columns, in the unit
     of the data; quantising adds less than a hundredth of it (for n·ε below 2^40).
 
@@ -88,7 +88,7 @@ def mean(
     value = _inside(lattice.dequantize(noisy, rows=n) / n, lattice)
     return Release(
         value=float(value[0]) if dimension == 1 else value,
-        certificate=certificate,
+        certificate=for_source(certificate, source),
         error=chosen.error,
     )
 

@@ -21,6 +21,7 @@ from zerodelta.spaces import Finite
 from zerodelta.tasks.counting import Tally, as_universe, item_count, stray_index, tally
 from zerodelta.tasks.items import as_items
 from zerodelta.tasks.methods import Method, choose, ranked
+from zerodelta.tasks.public_inputs import for_source
 from zerodelta.tasks.select import SELECTIONS, worst_gap
 
 __all__ = ["mode", "mode_methods"]
@@ -78,7 +79,8 @@ def mode(
         winner = mechanism.select(levels, bits, members=members)
         place = int(uniform_below(int(members[winner]), size=1, bits=bits)[0])
         index = _member(counted, int(levels[winner]), place)
-    return Release(value=space.element(index), certificate=certificate, error=chosen.error)
+    proof = for_source(certificate, items)
+    return Release(value=space.element(index), certificate=proof, error=chosen.error)
 
 
 def mode_methods(*, epsilon: Rational, n: int, universe: int) -> tuple[Method, ...]:

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 
 from zerodelta.data.arrays import ArraySource
-from zerodelta.data.entries import as_rows, is_series
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import Source
+from zerodelta.data.source import Source, is_ours
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import as_rational
+from zerodelta.privacy.certificate import Certificate
+from zerodelta.privacy.step import Status, weakest
 
-__all__ = ["as_bounds", "as_source", "column", "needed", "row_count"]
+__all__ = ["as_bounds", "as_source", "column", "for_source", "needed", "row_count"]
+
+_PREMISE = "the source's own code yields each row by itself, keeps no state and shows nothing"
 
 
 def as_source(rows: Any) -> Source:
-    """Return the rows as a source; a series is one column, a list one or a table (`as_rows`)."""
-    if isinstance(rows, Source):
-        return rows
-    if is_series(rows):
-        return ArraySource(nw.from_native(rows, series_only=True).to_frame().to_native())
-    return ArraySource(as_rows(rows) if isinstance(rows, (list, tuple)) else rows)
+    """Return the rows as a source; a series is one column, a list one or a table."""
+    return rows if isinstance(rows, Source) else ArraySource(rows)
+
+
+def for_source(certificate: Certificate, rows: Any) -> Certificate:
+    """Return the certificate; asserted, with its premise, if rows come from a foreign `Source`."""
+    if not isinstance(rows, Source) or is_ours(rows):
+        return certificate
+    steps = tuple(
+        replace(step, status=weakest([step.status, Status.ASSERTED])) for step in certificate.steps
+    )
+    assumed = (*certificate.assumed, _PREMISE)
+    return replace(certificate, steps=steps, assumed=assumed, digest="")
 
 
 def row_count(source: Source) -> int:

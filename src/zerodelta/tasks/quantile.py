@@ -20,7 +20,7 @@ from zerodelta.privacy.issue import issue
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.tasks.methods import Method, choose, ranked
-from zerodelta.tasks.public_inputs import as_bounds, as_source, column, row_count
+from zerodelta.tasks.public_inputs import as_bounds, as_source, column, for_source, row_count
 from zerodelta.tasks.select import SELECTIONS, worst_gap
 
 __all__ = [
@@ -106,7 +106,7 @@ def quantile(
     place = int(uniform_below(int(members[winner]), size=1, bits=bits)[0])
     return Release(
         value=points.value(within.member(int(levels[winner]), place)),
-        certificate=certificate,
+        certificate=for_source(certificate, source),
         error=chosen.error,
     )
 

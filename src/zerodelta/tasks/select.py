@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from zerodelta.data.arrays import as_float
+from zerodelta.data.cells import number
 from zerodelta.data.interrupts import Watch
 from zerodelta.data.quiet import quiet
 from zerodelta.errors import ParameterError
@@ -24,7 +24,7 @@ from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status, Step
 from zerodelta.tasks.methods import Method, choose, ranked
-from zerodelta.tasks.public_inputs import as_bounds, as_source, row_count
+from zerodelta.tasks.public_inputs import as_bounds, as_source, for_source, row_count
 
 __all__ = ["SELECTIONS", "select", "select_methods", "worst_gap"]
 
@@ -123,7 +123,8 @@ def select(
         bare_rows=bounds is not None,
     )
     winner = mechanism.select(exact_scores, bits)
-    return Release(value=names[winner], certificate=certificate, error=chosen.error)
+    proof = for_source(certificate, scores)
+    return Release(value=names[winner], certificate=proof, error=chosen.error)
 
 
 def select_methods(
@@ -218,7 +219,7 @@ def _finite(score: Any, watch: Watch) -> Fraction:
     try:
         if isinstance(score, numbers.Rational):
             return Fraction(int(score.numerator), int(score.denominator))
-        return Fraction(*as_float(score).as_integer_ratio())
+        return Fraction(*number(score).as_integer_ratio())
     except BaseException:  # whatever a score is, it must not become an output
         if watch.arrived:
             raise

@@ -21,6 +21,7 @@ from zerodelta.privacy.issue import issue
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.tasks.feature_table import FeatureTable, Floats
+from zerodelta.tasks.public_inputs import for_source
 from zerodelta.tasks.subset_search import positive
 
 __all__ = ["new_products", "stepwise", "stepwise_noise", "with_residual"]
@@ -70,7 +71,8 @@ def stepwise(table: FeatureTable, size: int, epsilon: Fraction, bits: BitSource)
         f"each choice's covariance with what is left to explain is at most "
         f"{stepwise_noise(table, size, epsilon):.3g} of the bounds below the best, on average"
     )
-    return Release(value=tuple(sorted(chosen)), certificate=certificate, error=error)
+    proof = for_source(certificate, table.source)
+    return Release(value=tuple(sorted(chosen)), certificate=proof, error=error)
 
 
 class _Fit:

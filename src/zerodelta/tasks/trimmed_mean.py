@@ -25,7 +25,7 @@ from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.testing import free_test_threshold
 from zerodelta.tasks.methods import Method, choose, ranked
-from zerodelta.tasks.public_inputs import as_bounds, as_source, column, row_count
+from zerodelta.tasks.public_inputs import as_bounds, as_source, column, for_source, row_count
 from zerodelta.tasks.smooth_trimmed_mean import (
     SmoothNoise,
     best_smooth_noise,
@@ -88,7 +88,8 @@ def trimmed_mean(
         certificate = issue(claim=PureDP(exact), steps=(noise.step(),), bits=bits, public=_PUBLIC)
         total = plan.noisy_sum(np.sort(plan.quantized(column(source))), noise, bits)
         value = plan.value(total)
-    return Release(value=value, certificate=certificate, error=chosen.error)
+    proof = for_source(certificate, source)
+    return Release(value=value, certificate=proof, error=chosen.error)
 
 
 def trimmed_mean_methods(

@@ -84,7 +84,7 @@ def fit_logistic(
     **Guarantee**: pure ε-DP (theorems C9 and N): the minimiser of the balanced logistic loss with
     K-norm noise in the objective, computed with a sure error. Running time is not covered.
     **Public**: ε, `data_norm`, `classes`, the shape of the data. Longer rows are shortened to
-    `data_norm`; rows with a NaN or an infinity or a label that is no class count as empty.
+    `data_norm`; rows with a missing cell or a label that is no class count as empty.
     **Error**: the expected excess of the mean loss if rows were spread evenly; the true one
     depends on unseen data.
 

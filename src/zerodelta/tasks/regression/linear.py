@@ -67,7 +67,7 @@ def fit_linear(
     **Neighbors**: replace-one; the number of rows is public.
     **Guarantee**: pure ε-DP, proven (theorems C9 and N; C10.5; C6 and R(v); R2 and the ball's).
     **Public**: ε, `data_norm`, `bounds_y`, the shape of the data. Longer rows are shortened to
-    `data_norm`, targets cut to `bounds_y`; rows with a NaN or an infinity, and those whose target
+    `data_norm`, targets cut to `bounds_y`; rows with a missing cell, and those whose target
     is no number, count as empty.
     **Error**: the expected excess of the mean squared error for rows that fill their bound evenly;
     the true one depends on unseen data, and short rows have 10 times more and beyond.

@@ -1,14 +1,13 @@
 """Records to integer rows and labels, one by one: what does not fit is mapped, never refused.
 
-A row with a NaN or an infinity, and a row whose label is no class (whose target is NaN), becomes
-the zero row: its gradient is 0 whatever the parameters. Longer rows are shortened to the bound.
+A row with a missing cell, and a row whose label is no class (whose target is missing), becomes
+the zero row: its gradient is 0 whatever the parameters. Longer rows are scaled to the bound.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias, final
@@ -16,8 +15,9 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.arrays import ArraySource, as_float
-from zerodelta.data.entries import as_entries, as_rows
+from zerodelta.data.arrays import ArraySource
+from zerodelta.data.columns import as_cells, as_rows
+from zerodelta.data.options import Options
 from zerodelta.errors import ParameterError
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_positive, as_rational
@@ -111,7 +111,7 @@ class Features:
         return IntegerRows(values=values)
 
     def quantize(self, block: Floats, out: Floats) -> npt.NDArray[np.bool_]:
-        """Write integer rows of length at most `steps` to `out`; return which are not finite.
+        """Write integer rows of length at most `steps` to `out`; return which lack a number.
 
         Most rows are inside the bound: cut entry by entry, with a squared length that is exact in
         floats up to 2^53 in any order, hence a function of the row alone. `FixedPoint` does
@@ -124,7 +124,7 @@ class Features:
         if inside.all():
             return np.zeros(len(block), dtype=np.bool_)
         out[~inside] = self.lattice().quantize(block[~inside])
-        return np.asarray(~np.isfinite(block).all(axis=1), dtype=np.bool_)
+        return np.asarray(np.isnan(block).any(axis=1), dtype=np.bool_)
 
     def coefficients(self, theta: Floats) -> tuple[Floats, Floats]:
         """Return slopes and intercepts, lines by output, for rows as they were given."""
@@ -194,8 +194,8 @@ def target_scale(bounds: tuple[Fraction, Fraction], intercept: bool) -> tuple[fl
 def as_classes(classes: Sequence[Any] | None) -> tuple[Any, ...]:
     """Return the public classes, at least two and all different."""
     given = () if classes is None or isinstance(classes, str) else tuple(classes)
-    different = {_key(label) for label in given if isinstance(label, Hashable)}
-    if len(given) < 2 or len(different) < len(given):
+    Options(given, "classes")  # refuses labels that are read alike
+    if len(given) < 2:
         raise ParameterError(
             "classes",
             classes,
@@ -208,21 +208,11 @@ def as_classes(classes: Sequence[Any] | None) -> tuple[Any, ...]:
 def read_classes(labels: Any, classes: tuple[Any, ...], count: int) -> _Labels:
     """Return each label's place among the classes, -1 for any other.
 
-    Numbers are compared as numbers, a text that spells one counts as it, and nothing raises.
+    A number and a text that spells it are one label, and nothing raises.
     """
     values = _as_column(labels)
     _check_count(len(values), count)
-    keys = [_key(label) for label in classes]
-    if values.dtype.kind in "biuf":
-        found = np.full(count, -1, dtype=np.int64)
-        for place, key in enumerate(keys):
-            if isinstance(key, float):
-                found[values == key] = place
-        return found
-    places = {key: place for place, key in enumerate(keys)}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a warning because of a label is an output
-        return np.array([_place(value, places) for value in values], dtype=np.int64)
+    return Options(classes, "classes").places(values)
 
 
 def read_targets(
@@ -241,7 +231,7 @@ def read_targets(
 
 def _as_column(values: Any) -> npt.NDArray[Any]:
     """Return the values as a one-dimensional array; entries of a list stay what they are."""
-    array = as_rows(values) if isinstance(values, (list, tuple)) else as_entries(values)
+    array = as_rows(values) if isinstance(values, (list, tuple)) else as_cells(values)
     if array.ndim not in (1, 2) or array.size != len(array):
         raise ParameterError(
             "labels",
@@ -260,23 +250,3 @@ def _check_count(found: int, count: int) -> None:
             expected=f"as many as there are rows, {count}",
             remedy="pass one value for each row",
         )
-
-
-def _place(value: Any, places: dict[Any, int]) -> int:
-    try:
-        return places.get(_key(value), -1)
-    except KeyboardInterrupt:  # the person at the keyboard, not the data
-        raise
-    except BaseException:  # whatever the label is, it must not become an output
-        return -1
-
-
-def _key(value: Any) -> Any:
-    """Return what is compared: a float for numbers and texts that spell one, else the value.
-
-    Bytes are the text that they spell: beside a text, NumPy makes one of them.
-    """
-    number = as_float(value)
-    if not math.isnan(number):
-        return number
-    return value.decode(errors="surrogateescape") if isinstance(value, bytes) else value

@@ -188,7 +188,7 @@ def fit_statistics(
     **Guarantee**: pure ε-DP (theorem C10.5), proven: exact integer statistics with K-norm noise;
     penalty and solution follow from the noisy ones.
     **Public**: ε, `data_norm`, `bounds_y`, the shape of the data. Longer rows are shortened to
-    `data_norm`, targets are cut to `bounds_y`, rows with a NaN or an infinity or a target that is
+    `data_norm`, targets are cut to `bounds_y`, rows with a missing cell or a target that is
     no number count as empty.
     **Error**: the expected excess of the mean squared error if rows were spread evenly; the true
     one depends on unseen data.

@@ -1,0 +1,372 @@
+"""One cell, read by itself to its declared kind: a number, a category or a boolean.
+
+The reading of a cell never depends on another cell, nor on the type that a library gave to its
+column: a typed array is read to exactly what its cells are read to one by one. Only plain types
+are read, recognized by identity, so that no code of a cell ever runs: `str` and `bytes` (UTF-8),
+`bool`, `int`, `float`, `complex` with no imaginary part, `Decimal`, `Fraction`, and NumPy's own
+texts, integers, floats and booleans. Dates, times, subclasses and all other objects are missing.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["LARGEST", "Key", "boolean", "category", "is_readable", "number", "numbers", "read_all"]
+
+Key: TypeAlias = int | float | str | tuple[Any, ...] | None
+"""What categories are compared by: a whole number, another number, a text, several; None: missing.
+"""
+
+LARGEST = sys.float_info.max
+"""What an infinity, or a number too large for float64, counts as: bounds clip it like any other."""
+
+_NUMBER = re.compile(r" *[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)? *")
+_INTEGER = re.compile(r" *([+-]?)0*([0-9]+) *")
+_TRUTHS = {"true": 1, "false": 0}
+_ANSWERS = {"yes": 1.0, "no": 0.0}
+_NO_CATEGORY = frozenset({"", "nan", "NaN", "null", "NULL", "None"})
+_MOST_DIGITS = 600
+"""Longer integers are compared as texts: Python may refuse to convert them (at least 640)."""
+_FEW_BITS = 1 << 10
+_DEPTH = 8
+_EXACT = float(1 << 53)
+_BLOCK = 1 << 16
+
+
+# -- numbers ----------------------------------------------------------------------------------
+
+
+def number(cell: Any) -> float:
+    """Return the float64 nearest to the number that a cell is or spells; NaN if it is missing.
+
+    A text spells a number with ASCII digits, at most one dot, an optional sign and exponent, and
+    spaces around it; `true` and `false`, in any case, are 1 and 0. Nothing else is a number: not
+    "1_000", "0x10", "1,5", "inf" or "nan". An infinity, or what is too large, is `LARGEST`.
+
+    >>> [number(cell) for cell in (" 1.50 ", "1e-3", True, b"TRUE", "1_000", "inf", None)]
+    [1.5, 0.001, 1.0, 1.0, nan, nan, nan]
+    >>> number("1e400") == number(-(10**400)) * -1 == number(math.inf) == LARGEST
+    True
+    """
+    read = _NUMBERS.get(id(type(cell)))
+    return math.nan if read is None else read(cell)
+
+
+def numbers(cells: npt.NDArray[Any], out: npt.NDArray[np.float64] | None = None) -> Any:
+    """Return what `number` makes of each cell of an array, in its shape: float64.
+
+    >>> numbers(np.array([[1.5, np.inf]]))[0, 0], numbers(np.array(["1.5", "x"], dtype=object))
+    (np.float64(1.5), array([1.5, nan]))
+    """
+    values = np.empty(cells.shape) if out is None else out
+    kind = cells.dtype.kind
+    with np.errstate(all="ignore"):  # a value never warns
+        if kind == "c":
+            values[...] = np.where(cells.imag == 0, cells.real, np.nan)
+        elif kind == "f" and cells.dtype.itemsize <= 8:
+            np.multiply(cells, 1.0, out=values)  # a signaling NaN becomes a quiet one
+        elif kind in "biuf":
+            values[...] = cells
+        else:
+            values[...] = _read_numbers(cells.reshape(-1)).reshape(cells.shape)
+        if kind in "cf":
+            np.clip(values, -LARGEST, LARGEST, out=values)  # NaN stays NaN
+    return values
+
+
+def _read_numbers(cells: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    result = np.empty(len(cells))
+    spelled = _Known(_text_number)
+    for start in range(0, len(cells), _BLOCK):
+        block = cells[start : start + _BLOCK].tolist()
+        types = set(map(id, map(type, block)))
+        read: Iterable[float]
+        if types <= _FLOAT_OR_NONE:
+            read = numbers(np.array(block, dtype=np.float64))  # None is NaN
+        elif types == _ONLY_TEXT:
+            read = spelled.each(block)
+        else:
+            read = [number(cell) for cell in block]
+        result[start : start + len(block)] = read
+    return result
+
+
+class _Known(dict[str, Any]):
+    """Texts and what they were read to: each different text is read once."""
+
+    def __init__(self, read: Callable[[str], Any]) -> None:
+        super().__init__()
+        self._read = read
+
+    def __missing__(self, text: str) -> Any:
+        found = self[text] = self._read(text)
+        return found
+
+    def each(self, texts: list[str]) -> list[Any]:
+        if len(self) > _BLOCK:
+            self.clear()
+        return list(map(self.__getitem__, texts))
+
+
+def _within(value: float) -> float:
+    if value != value:
+        return math.nan  # a quiet one
+    return LARGEST if value > LARGEST else -LARGEST if value < -LARGEST else value
+
+
+def _text_number(text: str) -> float:
+    if _NUMBER.fullmatch(text):
+        return _within(float(text))
+    truth = _TRUTHS.get(text.strip(" ").lower())
+    return math.nan if truth is None else float(truth)
+
+
+def _bytes_number(cell: bytes) -> float:
+    text = _decoded(cell)
+    return math.nan if text is None else _text_number(text)
+
+
+def _integer_number(cell: Any) -> float:
+    whole = int(cell)
+    try:
+        return float(whole)
+    except OverflowError:
+        return LARGEST if whole > 0 else -LARGEST
+
+
+def _float_number(cell: Any) -> float:
+    return _within(float(cell))
+
+
+def _extended_number(cell: Any) -> float:
+    with np.errstate(all="ignore"):
+        return _within(float(cell))
+
+
+def _complex_number(cell: Any) -> float:
+    return _within(float(cell.real)) if cell.imag == 0 else math.nan
+
+
+def _decimal_number(cell: Decimal) -> float:
+    return math.nan if cell.is_nan() else _within(float(cell))
+
+
+def _fraction_number(cell: Fraction) -> float:
+    return _within(_quotient(cell))
+
+
+def _quotient(cell: Fraction) -> float:
+    top, bottom = cell.numerator, cell.denominator
+    if type(top) is not int or type(bottom) is not int or bottom <= 0:
+        return math.nan
+    try:
+        return top / bottom
+    except OverflowError:
+        return math.inf if top > 0 else -math.inf
+
+
+# -- categories -------------------------------------------------------------------------------
+
+
+def category(cell: Any, *, exact: bool = False) -> Key:
+    """Return what a cell is compared by as a category; None if it is missing.
+
+    A text is itself. A number, or a text that spells one, is that number's shortest decimal:
+    integers and texts that spell one exactly, other numbers as float64, a float32 or float16 by its
+    own. True, and the text true in any case, is 1, false is 0. The texts "", "nan", "null" and
+    "None" are missing. With ``exact=True`` only texts are compared, "01" is not "1", and a number
+    is the text that Python writes for it.
+
+    >>> [category(cell) for cell in ("a", "01", 1.0, "TRUE", "0.10", np.float32(0.1), 1e22)]
+    ['a', 1, 1, 1, 0.1, 0.1, 10000000000000000000000]
+    >>> category("nan"), category(None), category("01", exact=True), category(7, exact=True)
+    (None, None, '01', '7')
+    """
+    if exact:
+        return _exact_key(cell)
+    read = _KEYS.get(id(type(cell)))
+    return None if read is None else read(cell)
+
+
+def read_all(cells: npt.NDArray[Any], place: Callable[[Any], int]) -> npt.NDArray[np.int64]:
+    """Return `place` of each cell of an array of texts or objects; of equal texts it is one."""
+    result = np.empty(len(cells), dtype=np.int64)
+    known = _Known(place)
+    for start in range(0, len(cells), _BLOCK):
+        block = cells[start : start + _BLOCK].tolist()
+        texts = set(map(id, map(type, block))) == _ONLY_TEXT
+        result[start : start + len(block)] = known.each(block) if texts else list(map(place, block))
+    return result
+
+
+def is_readable(cell: Any) -> bool:
+    """Tell whether a cell has a type that is read at all: a public option must."""
+    if type(cell) is tuple:
+        return all(map(is_readable, cell))
+    return cell is None or id(type(cell)) in _KEYS
+
+
+def _float_key(cell: Any) -> Key:
+    value = float(cell)
+    if value != value:
+        return None
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    if abs(value) < _EXACT:
+        whole = int(value)
+        return whole if whole == value else value
+    return int(Decimal(repr(value)))  # shortest decimal, written out
+
+
+def _short_key(cell: Any) -> Key:
+    return _float_key(float(np.format_float_scientific(cell)))
+
+
+def _extended_key(cell: Any) -> Key:
+    with np.errstate(all="ignore"):
+        return _float_key(float(cell))
+
+
+def _integer_key(cell: Any) -> Key:
+    whole = int(cell)
+    if whole.bit_length() < _FEW_BITS or abs(whole) < _TOO_LONG:
+        return whole
+    return f"{'-' if whole < 0 else ''}{_digits(abs(whole))}"
+
+
+_TOO_LONG = 10**_MOST_DIGITS
+
+
+def _digits(whole: int) -> str:
+    """Return all digits; Python itself may refuse to write that many."""
+    if whole < _TOO_LONG:
+        return str(whole)
+    half = whole.bit_length() * 30103 // 200000
+    high, low = divmod(whole, 10**half)
+    return _digits(high) + _digits(low).zfill(half)
+
+
+def _text_key(text: str) -> Key:
+    if (found := _INTEGER.fullmatch(text)) is not None:
+        sign, digits = found.groups()
+        if len(digits) <= _MOST_DIGITS:
+            return int(sign + digits)
+        return f"{'-' if sign == '-' else ''}{digits}"
+    if _NUMBER.fullmatch(text):
+        return _float_key(float(text))
+    truth = _TRUTHS.get(text.strip(" ").lower())
+    if truth is not None:
+        return truth
+    return None if text in _NO_CATEGORY else text
+
+
+def _bytes_key(cell: bytes) -> Key:
+    text = _decoded(cell)
+    return None if text is None else _text_key(text)
+
+
+def _complex_key(cell: Any) -> Key:
+    return category(cell.real) if cell.imag == 0 else None
+
+
+def _decimal_key(cell: Decimal) -> Key:
+    if not cell.is_finite():
+        return None if cell.is_nan() else _float_key(float(cell))
+    return _text_key(str(cell))
+
+
+def _fraction_key(cell: Fraction) -> Key:
+    if type(cell.numerator) is int and type(cell.denominator) is int and cell.denominator == 1:
+        return _integer_key(cell.numerator)
+    return _float_key(_quotient(cell))
+
+
+def _tuple_key(cell: tuple[Any, ...], depth: int = _DEPTH) -> Key:
+    if depth == 0:
+        return None
+    return tuple(
+        _tuple_key(part, depth - 1) if type(part) is tuple else category(part) for part in cell
+    )
+
+
+def _exact_key(cell: Any) -> Key:
+    if id(type(cell)) in _BYTES:
+        cell = _decoded(cell)
+    if id(type(cell)) in _TEXTS:
+        return None if cell in _NO_CATEGORY else str(cell)
+    if id(type(cell)) in _SHORT:
+        cell = float(np.format_float_scientific(cell))
+    if id(type(cell)) not in _WRITTEN:
+        return None
+    item = cell.item() if isinstance(cell, np.generic) else cell
+    if type(item) is int:
+        return str(item) if abs(item) < _TOO_LONG else _integer_key(item)
+    return None if item != item else str(item)
+
+
+def _decoded(cell: bytes) -> str | None:
+    try:
+        return bytes(cell).decode()
+    except UnicodeDecodeError:
+        return None
+
+
+# -- booleans ---------------------------------------------------------------------------------
+
+
+def boolean(cell: Any) -> float:
+    """Return 1.0 or 0.0; NaN if the cell is missing.
+
+    true, yes, false and no in any case, and any number equal to 1 or 0, are booleans.
+
+    >>> [boolean(cell) for cell in (True, "YES", "1.0", 0, "no", 2, "x", None)]
+    [1.0, 1.0, 1.0, 0.0, 0.0, nan, nan, nan]
+    """
+    value = number(cell)
+    if value in (0.0, 1.0):
+        return abs(value)
+    if id(type(cell)) in _BYTES:
+        cell = _decoded(cell)
+    if id(type(cell)) in _TEXTS:
+        return _ANSWERS.get(cell.strip(" ").lower(), math.nan)
+    return math.nan
+
+
+# -- the types that are read ------------------------------------------------------------------
+
+
+def _ids(*types: type) -> frozenset[int]:
+    """By identity: a type may have a comparison or a hash of its own."""
+    return frozenset(map(id, types))
+
+
+_INTEGERS = tuple({np.dtype(code).type for code in np.typecodes["AllInteger"]})
+_COMPLEX = (complex, np.complex64, np.complex128)
+_TEXTS, _BYTES = _ids(str, np.str_), _ids(bytes, np.bytes_)
+_WRITTEN = _ids(bool, int, float, np.bool_, np.float64, *_INTEGERS)
+_SHORT = _ids(np.float16, np.float32)
+_ONLY_TEXT = set(_ids(str))
+_FLOAT_OR_NONE = set(_ids(float, type(None)))
+
+_KINDS: list[tuple[tuple[type, ...], Callable[[Any], float], Callable[[Any], Key]]] = [
+    ((str, np.str_), _text_number, _text_key),
+    ((bytes, np.bytes_), _bytes_number, _bytes_key),
+    ((bool, int, np.bool_, *_INTEGERS), _integer_number, _integer_key),
+    ((float, np.float64), _float_number, _float_key),
+    ((np.float16, np.float32), _float_number, _short_key),
+    ((np.longdouble,), _extended_number, _extended_key),
+    ((*_COMPLEX, np.clongdouble), _complex_number, _complex_key),
+    ((Decimal,), _decimal_number, _decimal_key),
+    ((Fraction,), _fraction_number, _fraction_key),
+]
+_NUMBERS = {id(kind): read for kinds, read, _ in _KINDS for kind in kinds}
+_KEYS = {id(kind): key for kinds, _, key in _KINDS for kind in kinds} | {id(tuple): _tuple_key}

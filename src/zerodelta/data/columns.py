@@ -1,0 +1,271 @@
+"""Columns and rows of any container as arrays of their cells: none is read with another's help.
+
+Libraries convert whole columns because of one cell: the type of an *untyped* column (a list, an
+object array, a pandas column of objects or texts) decides nothing here. A *declared* type (Arrow,
+Polars, nullable pandas) is public, and may be refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+from narwhals.exceptions import DuplicateError
+
+from zerodelta.errors import ParameterError
+
+__all__ = [
+    "READABLE",
+    "Array",
+    "as_cells",
+    "as_frame",
+    "as_objects",
+    "as_one_column",
+    "as_rows",
+    "is_series",
+    "number_cells",
+    "series_cells",
+]
+
+Array: TypeAlias = npt.NDArray[Any]
+
+READABLE = "biufcOUST"
+"""The kinds of NumPy arrays that have readable cells; not dates, times and records."""
+
+_FLOATS = (nw.Float16, nw.Float32, nw.Float64)
+_WHOLE = (
+    *(nw.Boolean, nw.Int8, nw.Int16, nw.Int32, nw.Int64),
+    *(nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64),
+)
+_TEXT = (nw.String, nw.Categorical, nw.Enum)
+
+
+def as_cells(values: Any) -> Array:
+    """Return one column, or a table, as an array of its cells: of a number type, or of objects.
+
+    What is masked or null is NaN among floats, else None. Refuses by the container's type only.
+    """
+    if isinstance(values, np.ndarray):
+        if values.dtype.kind not in READABLE:
+            raise ParameterError(
+                "dtype",
+                values.dtype,
+                expected="an array of numbers, booleans, texts or objects",
+                remedy="convert dates and times to numbers or texts first",
+            )
+        masked = isinstance(values, np.ma.MaskedArray)
+        return _unmasked(values) if masked else np.asarray(values)
+    values = _as_series(values)
+    if is_series(values):
+        return series_cells(nw.from_native(values, series_only=True))
+    if nw.dependencies.is_into_dataframe(values):
+        return _frame_cells(as_frame(values))
+    if hasattr(values, "__array__") and not hasattr(values, "to_numpy"):
+        return np.asarray(values)
+    return as_objects(values)  # of an unknown column: its own conversion may depend on one cell
+
+
+def as_objects(values: Any) -> Array:
+    """Return the cells of an iterable as they are, in one dimension."""
+    if not isinstance(values, Iterable):
+        raise ParameterError(
+            "values",
+            type(values),
+            expected="one column: a list, an array or a series",
+            remedy="pass a list or np.array(values)",
+        )
+    cells = values if isinstance(values, (list, tuple)) else list(values)
+    return np.fromiter(cells, dtype=object, count=len(cells))  # a cell may be a list
+
+
+def as_rows(rows: Sequence[Any]) -> Array:
+    """Return a list as a column of cells or, if its first row is a row, as a table of cells.
+
+    A list, a tuple or a one-dimensional array is a row, and the width of the **first** row is the
+    table's: it is public, like the shape of an array, so neighbors have the same. Each row is then
+    read by itself; one of another width is a row of missing cells. In a column, [x] is x.
+
+    >>> as_rows([[1, 2], [3, 4], 5, [6]]).tolist()
+    [[1, 2], [3, 4], [None, None], [None, None]]
+    >>> as_rows([1, [2], [3, 4]]).tolist()
+    [1, 2, None]
+    """
+    if not any(map(_is_row, rows)):
+        return as_objects(rows)
+    width = len(_cells(rows[0]))
+    missing = [None] * width
+    table = (cell for row in map(_cells, rows) for cell in (row if len(row) == width else missing))
+    cells = np.fromiter(table, dtype=object, count=len(rows) * width)
+    return cells if width == 1 else cells.reshape(-1, width)
+
+
+def is_series(values: Any) -> bool:
+    """Tell whether this is one column of a data frame."""
+    return bool(nw.dependencies.is_into_series(values)) and not isinstance(values, np.ndarray)
+
+
+def as_frame(data: Any, name: str = "data") -> nw.DataFrame[Any]:
+    """Return an eager data frame of any kind; what is none is refused by its type."""
+    try:
+        frame: nw.DataFrame[Any] = nw.from_native(data, eager_only=True)
+        names = list(frame.columns)
+    except TypeError:
+        raise ParameterError(
+            name,
+            type(data),
+            expected="an array, a list of rows, or an eager pandas, Polars, Modin or PyArrow frame",
+            remedy="pass np.asarray(data), or collect() a lazy frame first",
+        ) from None
+    except DuplicateError:
+        raise _duplicates(name) from None
+    if len({str(column) for column in names}) < len(names):
+        raise _duplicates(name)
+    return frame
+
+
+def as_one_column(values: Any) -> Any:
+    """Return a series, or a column that is no series yet, as a frame; all else as it is."""
+    series = _as_series(values)
+    if not is_series(series):
+        return values
+    wrapped = nw.from_native(series, series_only=True)
+    return wrapped.alias("0" if wrapped.name is None else wrapped.name).to_frame().to_native()
+
+
+def number_cells(frame: nw.DataFrame[Any], column: str) -> Array:
+    """Return the cells of a column where numbers are needed, refusing it by its declared type."""
+    series = frame.get_column(column)
+    if _is_untyped(series):
+        return _untyped_cells(series)
+    declared = _decoded(series).dtype
+    if declared in _TEXT or declared.is_temporal() or declared.is_nested():
+        raise ParameterError(
+            f"column {column!r}",
+            f"a column of {declared}",
+            expected="numbers or booleans",
+            remedy="name the columns to be used, and convert this one first if it spells numbers",
+        )
+    return series_cells(series)
+
+
+def series_cells(series: nw.Series[Any]) -> Array:
+    """Return numbers of a declared type as an array of that type, anything else cell by cell."""
+    if _is_untyped(series):
+        return _untyped_cells(series)
+    series = _decoded(series)
+    try:
+        if series.dtype in _FLOATS:
+            found = np.asarray(series.to_numpy())  # a null is NaN
+            if found.dtype.kind == "f":
+                return found
+        elif series.dtype in _WHOLE and not series.is_null().any():
+            found = np.asarray(series.to_numpy())
+            if found.dtype.kind in "biu":
+                return found
+    except Exception:  # because of one cell
+        pass
+    return as_objects(_listed(series))
+
+
+def _is_untyped(series: nw.Series[Any]) -> bool:
+    """Tell whether a pandas column's type follows from its cells, which narwhals would look at."""
+    if not series.implementation.is_pandas_like():
+        return False
+    dtype = nw.to_native(series).dtype
+    kind = type(dtype).__name__
+    inferred = kind == "StringDtype" and isinstance(dtype.na_value, float)  # pandas' own `str`
+    return inferred or kind == "CategoricalDtype" or str(dtype) == "object"
+
+
+def _untyped_cells(series: nw.Series[Any]) -> Array:
+    native = nw.to_native(series)
+    if type(native.dtype).__name__ != "CategoricalDtype":
+        return as_objects(_listed(series))
+    kinds = [*as_cells(native.cat.categories), None]  # the last is for the code -1: missing
+    return as_objects([kinds[code] for code in native.cat.codes.tolist()])
+
+
+def _decoded(series: nw.Series[Any]) -> nw.Series[Any]:
+    """Return the values of an Arrow dictionary as a column of their own type."""
+    arrow, native = nw.dependencies.get_pyarrow(), nw.to_native(series)
+    if arrow is None or not series.implementation.is_pyarrow():
+        return series
+    if not arrow.types.is_dictionary(native.type):
+        return series
+    return nw.from_native(native.cast(native.type.value_type), series_only=True)
+
+
+def _listed(series: nw.Series[Any]) -> list[Any]:
+    """Return all cells, None for one that cannot be had."""
+    try:
+        return list(series.to_list())
+    except Exception:
+        return [_item(series, i) for i in range(len(series))]
+
+
+def _item(series: nw.Series[Any], index: int) -> Any:
+    try:
+        return series.item(index)
+    except Exception:
+        return None
+
+
+def _as_series(values: Any) -> Any:
+    """Return columns that are no series yet as one: their own conversion changes with a null."""
+    arrow, pandas = nw.dependencies.get_pyarrow(), nw.dependencies.get_pandas()
+    if arrow is not None and isinstance(values, arrow.Array):
+        return arrow.chunked_array([values])
+    if pandas is not None and isinstance(
+        values, (pandas.Index, pandas.api.extensions.ExtensionArray)
+    ):
+        return pandas.Series(values)
+    return values
+
+
+def _unmasked(values: np.ma.MaskedArray[Any, Any]) -> Array:
+    """Return the array with NaN, or None if it holds no floats, in the place of what is masked."""
+    mask, array = np.ma.getmaskarray(values), np.array(np.ma.getdata(values))
+    if array.dtype.kind not in "fc" and mask.any():
+        array = as_objects(list(array.reshape(-1))).reshape(array.shape)
+        array[mask] = None
+    elif mask.any():
+        array[mask] = np.nan
+    return array
+
+
+def _frame_cells(frame: nw.DataFrame[Any]) -> Array:
+    parts = [series_cells(column) for column in frame.iter_columns()]
+    if len(parts) == 1:
+        return parts[0].reshape(-1, 1)
+    table = np.empty((len(frame), len(parts)), dtype=object)
+    for i, part in enumerate(parts):
+        table[:, i] = as_objects(list(part))  # a float32 stays one
+    return table
+
+
+def _is_row(row: Any) -> bool:
+    return issubclass(type(row), (list, tuple)) or (type(row) is np.ndarray and row.ndim == 1)
+
+
+def _cells(row: Any) -> list[Any]:
+    """Return the cells of a row, or the one that it is; no method of a subclass is called."""
+    if not _is_row(row):
+        return [row]
+    if type(row) is np.ndarray:
+        cells = list(row)
+    else:
+        base: Any = list if issubclass(type(row), list) else tuple
+        cells = list(base.__iter__(row))
+    return cells or [None]
+
+
+def _duplicates(name: str) -> ParameterError:
+    return ParameterError(
+        f"columns of {name}",
+        "several of one name",
+        expected="a name of its own for each column",
+        remedy="rename the columns, or drop those that are there twice",
+    )

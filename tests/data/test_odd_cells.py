@@ -1,0 +1,273 @@
+"""Every container x every odd cell x every task: what one cell is changes no other row.
+
+Driven where rows become exact integers. All of them are sums over rows, so a column with an odd
+cell must give what the other rows give, plus what the odd row gives by itself: in every container,
+with the same types and shapes, no exception and no warning.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import zerodelta as zd
+from data.odd_cells import COLUMNS, ODD, TYPED, held, kept
+from zerodelta.data.arrays import ArraySource
+from zerodelta.data.cells import category, number
+from zerodelta.data.columns import as_cells
+from zerodelta.exact.fixed_point import FixedPoint
+from zerodelta.spaces import Box
+from zerodelta.tasks.counting import as_universe, tally
+from zerodelta.tasks.decision_tree import tree_scores
+from zerodelta.tasks.feature_table import FeatureTable
+from zerodelta.tasks.kmeans_grid import Frame
+from zerodelta.tasks.marginal_domain import as_domain
+from zerodelta.tasks.marginal_rows import code_rows
+from zerodelta.tasks.public_inputs import as_source, column
+from zerodelta.tasks.quantile import _Even, _Listed
+from zerodelta.tasks.regression.reading import Features, read_classes, read_targets
+from zerodelta.tasks.regression.sufficient_statistics import exact_statistics
+from zerodelta.tasks.trimmed_mean import _plan
+
+UNIT = FixedPoint.box(dimension=1, lower=-2, upper=2, steps=1000)
+LABELS = ["a", 0, 1, 0.5, 0.25, None]
+EVEN = _Even(lower=Fraction(-2), upper=Fraction(2), size=33)
+LISTED = _Listed(points=np.array([-1.0, 0.0, 0.5, 1.0]))
+
+Total = Callable[[Any], Any]
+
+
+def mean(rows: Any) -> Any:
+    return as_source(rows).sum(0, UNIT)
+
+
+def histogram(rows: Any) -> Any:
+    return tally(rows, as_universe(LABELS)).dense(len(LABELS))
+
+
+def numbered(rows: Any) -> Any:
+    return tally(rows, as_universe(3), stray=2).dense(3)
+
+
+def quantile(rows: Any) -> Any:
+    values = column(as_source(rows))
+    return np.append(
+        np.bincount(EVEN.snap(values), minlength=33), np.bincount(LISTED.snap(values), minlength=4)
+    )
+
+
+def trimmed_mean(rows: Any) -> Any:
+    values = column(as_source(rows))
+    plan = _plan(n=9, trim=0, bounds=(-2, 2), epsilon=Fraction(1), spread=None)
+    return plan.quantized(values).sum(keepdims=True)
+
+
+def tables(rows: Any) -> Any:
+    name = "0" if hasattr(rows, "columns") or hasattr(rows, "column_names") else 0
+    if not isinstance(rows, (np.ndarray, list, tuple)) and name == 0:
+        rows, name = _one_column(rows), "0"
+    domain = as_domain({name: LABELS})
+    return code_rows(rows, domain, unknown="a").table((0,))
+
+
+def _one_column(rows: Any) -> Any:
+    if hasattr(rows, "to_frame"):
+        return rows.rename("0").to_frame()
+    return pa.table({"0": rows})
+
+
+def kmeans(rows: Any) -> Any:
+    frame = Frame.of(Box(-2, 2, dimension=1))
+    values = np.concatenate(list(as_source(rows).blocks()))
+    return (
+        FixedPoint.box(dimension=1, lower=0, upper=1, steps=100)
+        .quantize(frame.rows(values))
+        .sum(axis=0)
+    )
+
+
+def decision_tree(rows: Any) -> Any:
+    source = as_source(rows)
+    splits: Any = [(0, 0, 0.1), (0, 0, 0.6)]
+    return tree_scores(source, splits, 0, (0.0, 1.0))
+
+
+def select_features(rows: Any) -> Any:
+    values = np.concatenate(list(as_source(rows).blocks()))
+    table = np.column_stack([values, np.ones(len(values))])
+    found = FeatureTable.of(
+        table, target=1, features=None, bounds=(-2, 2), data_norm=None, target_bounds=(-2, 2)
+    )
+    made = np.column_stack([found.boxed(table).T, found.labels(table)])
+    return FixedPoint.box(dimension=2, lower=-1, upper=1, steps=64).quantize(made).sum(axis=0)
+
+
+def features(rows: Any) -> Any:
+    shape, source = Features.of(as_table(rows), 2, True)
+    return exact_statistics(shape, source, np.full(source.count, 0.5))
+
+
+def as_table(rows: Any) -> Any:
+    return np.concatenate(list(as_source(rows).blocks()))
+
+
+def targets(rows: Any) -> Any:
+    shape, source = Features.of(np.ones((_count(rows), 1)), 2, True)
+    read = read_targets(rows, (Fraction(-2), Fraction(2)), source.count)
+    return exact_statistics(shape, source, read)
+
+
+def labels(rows: Any) -> Any:
+    return np.bincount(read_classes(rows, tuple(LABELS), _count(rows)) + 1, minlength=7)
+
+
+def study(rows: Any) -> Any:
+    kept = ArraySource(rows).frozen()
+    return np.append(kept.sum(0, UNIT), kept.gram(0, UNIT))
+
+
+def _count(rows: Any) -> int:
+    return len(as_cells(rows))
+
+
+NUMBERS: dict[str, Total] = {
+    "mean": mean,
+    "quantile": quantile,
+    "trimmed_mean": trimmed_mean,
+    "kmeans": kmeans,
+    "decision_tree": decision_tree,
+    "select_features": select_features,
+    "features": features,
+    "targets": targets,
+    "study": study,
+}
+CATEGORIES: dict[str, Total] = {
+    "histogram": histogram,
+    "numbered": numbered,
+    "tables": tables,
+    "labels": labels,
+}
+BASES: dict[str, list[Any]] = {
+    "floats": [0.5, 1.0, 0.25, -1.0],
+    "integers": [0, 1, 1, 0],
+    "booleans": [True, False, True, True],
+    "texts": ["true", "TRUE", "0.5", "1"],
+    "short": [np.float32(0.5), np.float32(0.25), np.float32(1), np.float32(0.5)],
+}
+"""Numbers that are the same in every type: a container may convert them."""
+
+
+def totals(container: Any, tasks: dict[str, Total]) -> dict[str, Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return {name: task(container) for name, task in tasks.items()}
+
+
+def check(whole: dict[str, Any], rest: dict[str, Any], alone: dict[str, Any]) -> None:
+    for name, total in whole.items():
+        assert total.dtype == rest[name].dtype, name
+        assert total.tolist() == (rest[name] + alone[name]).tolist(), name
+
+
+@cache
+def others(base: str, place: int) -> dict[str, Any]:
+    """Return the totals of a list of the other cells."""
+    cells = [cell for i, cell in enumerate(BASES[base]) if i != place]
+    return totals(cells, NUMBERS | CATEGORIES)
+
+
+ALONE: dict[int, dict[str, Any]] = {}
+
+
+def alone(odd: Any) -> dict[str, Any]:
+    """Return the totals of one row, the odd cell."""
+    if id(odd) not in ALONE or id(odd) not in map(id, ODD.values()):
+        ALONE[id(odd)] = totals(single(odd), NUMBERS | CATEGORIES)
+    return ALONE[id(odd)]
+
+
+def single(odd: Any) -> Any:
+    column = np.empty(1, dtype=object)
+    column[0] = odd
+    return column
+
+
+HARMLESS = {id(kind) for kind in (float, str, bool, type(None))}
+NARROW = {
+    "int64": "integers",
+    "pandas Int64": "integers",
+    "bool": "booleans",
+    "pandas boolean": "booleans",
+}
+
+
+def cases() -> list[Any]:
+    return [
+        pytest.param(build, base, id=f"{build}-{base}")
+        for build in COLUMNS
+        for base in BASES
+        if base == NARROW.get(build, base)  # other numbers are converted to these
+    ]
+
+
+@pytest.mark.parametrize(("build", "base"), cases())
+def test_an_odd_cell_changes_no_other_row(build: str, base: str) -> None:
+    """A typed container may make another cell of the odd one: that one is compared then."""
+    tried = 0
+    for i, odd in enumerate(ODD.values()):
+        cells, place = list(BASES[base]), 1 + i % 3
+        cells[place] = odd
+        if build in ("polars", "polars frame") and id(type(odd)) not in HARMLESS:
+            continue  # Polars itself calls methods of cells, and prints what they raise
+        container = held(COLUMNS[build], cells)
+        a_row = build in ("list", "tuple") and isinstance(odd, (list, tuple))  # see test_columns
+        if container is None or a_row or _is_refused(container):
+            continue
+        tried += 1
+        stays = build not in TYPED or kept(container, place, odd)
+        tasks = CATEGORIES if _is_text(container) else NUMBERS | CATEGORIES
+        stands = odd if stays else _found(container, place)
+        check(totals(container, tasks), others(base, place), alone(stands))
+    clean = held(COLUMNS[build], BASES[base])
+    if clean is not None and not _is_text(clean):
+        found, expected = (totals(rows, NUMBERS) for rows in (clean, list(BASES[base])))
+        for name in NUMBERS:
+            assert found[name].tolist() == expected[name].tolist()
+    assert tried or build in TYPED
+
+
+def _found(container: Any, place: int) -> Any:
+    """Return what the library made of the odd cell, read from the container itself."""
+    return as_cells(container).reshape(-1)[place]
+
+
+def _is_refused(container: Any) -> bool:
+    """Tell whether NumPy made an array of times of it, which is refused by its type."""
+    return isinstance(container, np.ndarray) and container.dtype.kind in "mM"
+
+
+def _is_text(container: Any) -> bool:
+    """Tell whether a declared type is text, or no number: refused where numbers are needed."""
+    try:
+        ArraySource(container)
+    except zd.errors.ParameterError:
+        return True
+    return False
+
+
+def test_infinities_are_the_ends_for_every_task() -> None:
+    """Not the center for one and the end for another."""
+    for odd in (np.inf, "1e400", 10**400, np.float32(np.inf), np.longdouble("1e4000")):
+        assert number(odd) == np.finfo(np.float64).max
+        found, end = (totals(single(cell), NUMBERS) for cell in (odd, 1e300))
+        for name in NUMBERS:
+            assert found[name].tolist() == end[name].tolist()
+    assert mean([-np.inf]).tolist() == [-1000]
+    assert category(np.inf) == "inf"
