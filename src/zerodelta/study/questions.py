@@ -83,10 +83,15 @@ class PublicRows(Source):
         return self._rows
 
     def sum(
-        self, function: RowFunction, lattice: FixedPoint, *, rowwise: bool = False
+        self,
+        function: RowFunction,
+        lattice: FixedPoint,
+        *,
+        rowwise: bool = False,
+        joint: bool = False,
     ) -> IntegerArray:
         """Return the sum over the rows that these stand for."""
-        return self._scaled(super().sum(function, lattice, rowwise=rowwise))
+        return self._scaled(super().sum(function, lattice, rowwise=rowwise, joint=joint))
 
     def gram(
         self, function: RowFunction, lattice: FixedPoint, *, rowwise: bool = False
