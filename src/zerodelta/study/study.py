@@ -23,11 +23,12 @@ from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.purify.plan import plan
-from zerodelta.spaces import FiniteSpace, Space, WithExtra
+from zerodelta.spaces import Space
 from zerodelta.study.asking import Asking, Floats, Share
 from zerodelta.study.hidden import Hidden, hidden_array, reveal
 from zerodelta.study.life import Life
 from zerodelta.study.minimize import Setting, minimize, plan_minimize
+from zerodelta.study.otherwise import FAILED, with_otherwise
 from zerodelta.study.plan import Budget, Schedule, StudyPlan
 from zerodelta.study.questions import (
     Bounds,
@@ -111,7 +112,7 @@ class Study(Asking):
         self._bounds, self._data_norm, self._example = bounds, data_norm, example
         self._probe = _probe(self._columns, bounds, data_norm, example)
         self._failure = as_weight(failure, "failure")
-        space, self._otherwise = _with_otherwise(publish, otherwise)
+        space, self._otherwise = with_otherwise(publish, otherwise)
         self._plan = StudyPlan(
             publishing=plan(space, epsilon=epsilon, failure=failure, resolution=resolution),
             rows=self._size,
@@ -215,7 +216,7 @@ class Study(Asking):
         stack, watch = self._blocks.pop()
         try:
             if self._life.is_open and not watch.arrived:
-                self.publish(_FAILED)
+                self.publish(FAILED)
         except BaseException as failed:  # the machine's failure, not the program's
             failed.__context__ = None
             if not watch.arrived:
@@ -364,28 +365,6 @@ class Study(Asking):
             if stage._life.is_open:
                 check_result(result, made.publishing.space)
         check_asked(budget.refused, made.rounds)
-
-
-_FAILED = object()
-"""Denotes no element of any space."""
-
-
-def _with_otherwise(space: Space, otherwise: Any) -> tuple[Space, Any]:
-    """Return the space, with `otherwise` as one more element if need be, and what stands in."""
-    if not isinstance(space, Space):
-        return space, otherwise  # the plan refuses such a space
-    if otherwise is None:
-        return space, space.project(_FAILED)
-    if space.contains(otherwise):
-        return space, space.project(otherwise)
-    if isinstance(space, FiniteSpace):
-        return WithExtra(space, otherwise), otherwise
-    raise ParameterError(
-        "otherwise",
-        otherwise,
-        expected=f"an element of {space!r}",
-        remedy="pass a point inside, or leave it out for the center",
-    )
 
 
 def _is_hidden_nonsense(share: Any) -> bool:
