@@ -97,7 +97,7 @@ TEXTS: dict[str, Any] = {
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_column_that_is_text_by_type_is_refused_where_numbers_are_needed(name: str) -> None:
     """By its type alone, before anything is spent; naming the column and the remedy."""
-    bounds = {"bounds": (0, 1), "epsilon": 1}
+    bounds: dict[str, Any] = {"bounds": (0, 1), "epsilon": 1}
     table = TEXTS[name]
     for ask in (
         lambda: ArraySource(table),

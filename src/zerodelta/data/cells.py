@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -40,6 +40,7 @@ _FEW_BITS = 1 << 10
 _DEPTH = 8
 _EXACT = float(1 << 53)
 _BLOCK = 1 << 16
+_CACHED = 1 << 14
 
 
 # -- numbers ----------------------------------------------------------------------------------
@@ -71,15 +72,17 @@ def numbers(cells: npt.NDArray[Any], out: npt.NDArray[np.float64] | None = None)
     kind = cells.dtype.kind
     with np.errstate(all="ignore"):  # a value never warns
         if kind == "c":
-            values[...] = np.where(cells.imag == 0, cells.real, np.nan)
-        elif kind == "f" and cells.dtype.itemsize <= 8:
-            np.multiply(cells, 1.0, out=values)  # a signaling NaN becomes a quiet one
-        elif kind in "biuf":
+            cells, kind = np.where(cells.imag == 0, cells.real, np.nan), "f"
+        if kind == "f":
+            for start in range(0, len(cells), _CACHED):
+                part = values[start : start + _CACHED]
+                part[...] = cells[start : start + _CACHED]
+                part *= 1.0  # a signaling NaN becomes a quiet one
+                np.clip(part, -LARGEST, LARGEST, out=part)  # NaN stays NaN
+        elif kind in "biu":
             values[...] = cells
         else:
             values[...] = _read_numbers(cells.reshape(-1)).reshape(cells.shape)
-        if kind in "cf":
-            np.clip(values, -LARGEST, LARGEST, out=values)  # NaN stays NaN
     return values
 
 
@@ -88,12 +91,12 @@ def _read_numbers(cells: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     spelled = _Known(_text_number)
     for start in range(0, len(cells), _BLOCK):
         block = cells[start : start + _BLOCK].tolist()
-        types = set(map(id, map(type, block)))
-        read: Iterable[float]
+        types = _types(cells, block)
+        read: Any
         if types <= _FLOAT_OR_NONE:
             read = numbers(np.array(block, dtype=np.float64))  # None is NaN
         elif types == _ONLY_TEXT:
-            read = spelled.each(block)
+            read = np.fromiter(spelled.each(block), dtype=np.float64, count=len(block))
         else:
             read = [number(cell) for cell in block]
         result[start : start + len(block)] = read
@@ -111,10 +114,15 @@ class _Known(dict[str, Any]):
         found = self[text] = self._read(text)
         return found
 
-    def each(self, texts: list[str]) -> list[Any]:
+    def each(self, texts: list[str]) -> Iterator[Any]:
         if len(self) > _BLOCK:
             self.clear()
-        return list(map(self.__getitem__, texts))
+        return map(self.__getitem__, texts)
+
+
+def _types(cells: npt.NDArray[Any], block: list[Any]) -> set[int]:
+    """Return the types of cells, by identity; those of an array of texts are known."""
+    return _ONLY_TEXT if cells.dtype.kind == "U" else set(map(id, map(type, block)))
 
 
 def _within(value: float) -> float:
@@ -203,8 +211,9 @@ def read_all(cells: npt.NDArray[Any], place: Callable[[Any], int]) -> npt.NDArra
     known = _Known(place)
     for start in range(0, len(cells), _BLOCK):
         block = cells[start : start + _BLOCK].tolist()
-        texts = set(map(id, map(type, block))) == _ONLY_TEXT
-        result[start : start + len(block)] = known.each(block) if texts else list(map(place, block))
+        texts = _types(cells, block) == _ONLY_TEXT
+        found = known.each(block) if texts else map(place, block)
+        result[start : start + len(block)] = np.fromiter(found, dtype=np.int64, count=len(block))
     return result
 
 

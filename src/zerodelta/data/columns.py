@@ -56,8 +56,9 @@ def as_cells(values: Any) -> Array:
                 expected="an array of numbers, booleans, texts or objects",
                 remedy="convert dates and times to numbers or texts first",
             )
-        masked = isinstance(values, np.ma.MaskedArray)
-        return _unmasked(values) if masked else np.asarray(values)
+        if isinstance(values, np.ma.MaskedArray):
+            return _unmasked(values)
+        return np.asarray(values)
     values = _as_series(values)
     if is_series(values):
         return series_cells(nw.from_native(values, series_only=True))
