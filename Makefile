@@ -51,6 +51,7 @@ bench: env ## speed and accuracy, beside our peers
 	$(BIN)/python bench/tasks.py
 	$(BIN)/python bench/tasks_forecasts.py
 	$(BIN)/python bench/defaults_classifiers.py
+	$(BIN)/python bench/defaults.py
 
 clean: ## remove what the targets above made
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage*

@@ -162,6 +162,10 @@ def mean(data, epsilon, variant, asked):
 def median(data, epsilon, variant, asked):
     return lambda: tools.median(data["x"], epsilon=epsilon, bounds=tuple(asked["bounds"]))
 
+def quantile(data, epsilon, variant, asked):
+    return lambda: tools.quantile(
+        data["x"], asked["q"], epsilon=epsilon, bounds=tuple(asked["bounds"]))
+
 def mode(data, epsilon, variant, asked):
     kind = getattr(mechanisms, asked["kind"])
     def run():
@@ -193,12 +197,15 @@ def mean(data, epsilon, variant, asked):
     return lambda: add(np.atleast_1d(data["x"].mean(axis=0)).tolist())
 
 def median(data, epsilon, variant, asked):
+    return quantile(data, epsilon, variant, {**asked, "q": 0.5})
+
+def quantile(data, epsilon, variant, asked):
     lower, upper = asked["bounds"]
     grid = np.linspace(lower, upper, variant).tolist()
     space = (dp.vector_domain(dp.atom_domain(T=float, nan=False), size=len(data["x"])),
              dp.symmetric_distance())
     make = lambda scale: dp.m.make_private_quantile(
-        *space, dp.max_divergence(), grid, 0.5, scale)
+        *space, dp.max_divergence(), grid, asked["q"], scale)
     chosen = dp.binary_search_chain(make, d_in=2, d_out=float(epsilon))
     return lambda: chosen(data["x"])
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pandas as pd
+import polars as pl
 import pytest
 
 import zerodelta as zd
@@ -92,7 +92,7 @@ def test_a_spread_beyond_all_floats_is_only_a_bad_guess() -> None:
 
 # -- near misses ----------------------------------------------------------------------------------
 
-NAMES: list[tuple[Callable[[str], Any], str, str]] = [
+NAMES: list[tuple[Callable[[Any], Any], str, str]] = [
     (lambda m: zd.kmeans(TABLE, clusters=2, bounds=(0, 1), epsilon=1, method=m), "Loyd", "lloyd"),
     (lambda m: zd.median(COLUMN, bounds=(0, 1), epsilon=1, method=m), "exponental", "exponential"),
     (lambda m: zd.mean(COLUMN, bounds=(0, 1), epsilon=1, method=m), "Laplace", "laplace"),
@@ -137,4 +137,4 @@ def test_a_long_wrong_name_takes_no_time() -> None:
 
 def test_frames_are_asked_for_bounds() -> None:
     with pytest.raises(ParameterError, match=r"^scores = .*bounds"):
-        scores(pd.DataFrame(TABLE), sensitivity=1)
+        scores(pl.DataFrame(TABLE), sensitivity=1)

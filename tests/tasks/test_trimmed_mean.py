@@ -36,7 +36,7 @@ from zerodelta.privacy.theorems.smooth_sensitivity import (
 )
 from zerodelta.privacy.verify import verify
 from zerodelta.tasks import trimmed_mean as module
-from zerodelta.tasks.smooth_trimmed_mean import SmoothNoise, order_of, reaches
+from zerodelta.tasks.smooth_trimmed_mean import SmoothNoise, best_smooth_noise, order_of, reaches
 from zerodelta.tasks.trimmed_mean import trimmed_mean, trimmed_mean_methods
 
 F = Fraction
@@ -302,7 +302,7 @@ def test_without_a_guess_no_spread_costs_much_more_than_with_the_right_one(
     for power in np.linspace(1, 6, 16):
         guess = 10 ** -float(power)
         reach = module._model(n, n // 10, 2**30, guess * 2**31, changes)
-        best = module.best_smooth_noise(epsilon=F(epsilon), reaches=[reach], changes=changes)
+        best = best_smooth_noise(epsilon=F(epsilon), reaches=[reach], changes=changes)
         regret = plan.smooth.error(reach, changes) / best.error(reach, changes)
         assert regret < 2.5
 

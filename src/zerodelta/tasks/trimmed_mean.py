@@ -236,7 +236,7 @@ def _planned(
 ) -> _Plan:
     """Tune every method for normal rows; a function of public numbers only."""
     width = upper - lower
-    guesses = _SPREADS if spread is None else (float(min(spread / width, 10**100)),)
+    guesses = _SPREADS if spread is None else (float(min(spread / width, Fraction(10**100))),)
     changes = np.unique(np.geomspace(1, min(n, 4000), 200).astype(np.int64)) - 1
     reaches_of = [_model(n, trim, steps, guess * 2 * steps, changes) for guess in guesses]
     reach = reaches_of[0]  # of the largest spread
@@ -269,7 +269,9 @@ def _steps(n: int, epsilon: Fraction, spread: Fraction | None) -> int:
     most = min(1 << 52, (1 << 61) // n)
     if spread is not None:
         most = (1 << 51) // n
-        wanted = min(float(2**10 * n * epsilon) / float(min(max(spread, _FINEST), 1)), 2.0**60)
+        wanted = min(
+            float(2**10 * n * epsilon) / float(min(max(spread, _FINEST), Fraction(1))), 2.0**60
+        )
         most = min(most, 1 << math.ceil(math.log2(max(1.0, wanted))))
     return max(1 << 10, most)
 
