@@ -28,8 +28,8 @@ def test_a_row_that_raises_counts_as_the_centre_and_is_not_seen(capsys: Any) -> 
     rows = np.array([[1.0, 1.0], [9.0, 1.0], [3.0, 0.0], [1.0, 2.0]] * 5)
     exact = exact_sums(rows, fragile, rowwise=False)
     assert exact == exact_sums(rows, fragile, rowwise=True)
-    lattice = 1 << 20  # bounds (0, 1): 1 is the top, 1/2 the centre, 9 and x/0 count as it
-    assert exact == [5 * lattice]
+    lattice = 1 << 20  # bounds (0, 1): 1 and x/0 are the top, 1/2 the centre; 9 counts as it
+    assert exact == [10 * lattice]
     assert capsys.readouterr() == ("", "")
 
 
