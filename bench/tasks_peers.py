@@ -164,7 +164,7 @@ def median(data, epsilon, variant, asked):
 
 def quantile(data, epsilon, variant, asked):
     return lambda: tools.quantile(
-        data["x"], asked["q"], epsilon=epsilon, bounds=tuple(asked["bounds"]))
+        data["x"], variant, epsilon=epsilon, bounds=tuple(asked["bounds"]))
 
 def mode(data, epsilon, variant, asked):
     kind = getattr(mechanisms, asked["kind"])
@@ -197,15 +197,15 @@ def mean(data, epsilon, variant, asked):
     return lambda: add(np.atleast_1d(data["x"].mean(axis=0)).tolist())
 
 def median(data, epsilon, variant, asked):
-    return quantile(data, epsilon, variant, {**asked, "q": 0.5})
+    return quantile(data, epsilon, 0.5, {**asked, "points": variant})
 
 def quantile(data, epsilon, variant, asked):
     lower, upper = asked["bounds"]
-    grid = np.linspace(lower, upper, variant).tolist()
+    grid = np.linspace(lower, upper, asked["points"]).tolist()
     space = (dp.vector_domain(dp.atom_domain(T=float, nan=False), size=len(data["x"])),
              dp.symmetric_distance())
     make = lambda scale: dp.m.make_private_quantile(
-        *space, dp.max_divergence(), grid, asked["q"], scale)
+        *space, dp.max_divergence(), grid, variant, scale)
     chosen = dp.binary_search_chain(make, d_in=2, d_out=float(epsilon))
     return lambda: chosen(data["x"])
 

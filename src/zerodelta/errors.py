@@ -25,7 +25,6 @@ __all__ = [
     "GuaranteeError",
     "ParameterError",
     "ZeroDeltaError",
-    "did_you_mean",
 ]
 
 

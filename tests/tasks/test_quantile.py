@@ -139,6 +139,22 @@ def test_end_quantiles_of_wide_bounds_stay_among_the_rows(q: Any, n: int) -> Non
     assert 1 / 1.25 < np.mean(ranks) / forecast < 1.25
 
 
+def test_a_margin_of_none_aims_at_the_very_rank_where_rows_fill_the_bounds() -> None:
+    rows, errors = np.arange(1, 1001) / 1000, []
+    for _ in range(200):
+        found = quantile(rows, q="0.01", bounds=(0, 1), margin=0, epsilon=1).value
+        errors.append(abs(found * 1000 - 10.5))
+    assert np.mean(errors) < 5
+    public = {"points": 2**40, "epsilon": Fraction(1)}
+    assert aimed_ranks(Fraction(0), 100, **public, margin=7) == (7, 7)  # type: ignore[arg-type]
+    assert aimed_ranks(Fraction(0), 100, **public, margin=99) == (50, 50)  # type: ignore[arg-type]
+    exact, moved = (quantile_methods(epsilon=1, n=1000, q="0.05", margin=m)[0] for m in (0, None))
+    assert exact.error < 5 < moved.error
+    for wrong in (-1, 2.5, True, "many"):
+        with pytest.raises(zd.ParameterError, match=r"^margin = "):
+            quantile(rows, q=0, bounds=(0, 1), epsilon=1, margin=wrong)  # type: ignore[arg-type]
+
+
 def test_the_forecast_counts_answers_beyond_all_rows() -> None:
     """100 rows in a hundredth of the bounds at ε = 1/10: most answers are beyond all of them."""
     forecast = quantile_methods(epsilon="1/10", n=100)[0].error

@@ -220,8 +220,8 @@ TASKS: dict[str, Task] = {
     ),
     "quantile": replace(
         _MEDIAN,
-        call="zd.quantile(rows, q={q}, bounds=…, epsilon={epsilon})",
-        allows={"grid": None, "q": "1/2"},
+        call="zd.quantile(rows, q={q}, bounds=…, margin={margin}, epsilon={epsilon})",
+        allows={"grid": None, "q": "1/2", "margin": None},
     ),
     "median": _MEDIAN,
     "trimmed_mean": Task(

@@ -170,7 +170,7 @@ def _limited(excess: float, grid: Grid) -> float:
     """Return an excess that is no larger than that of centers which the rows did not decide.
 
     Along the columns small and large ones blend slowly; on a few directions rounds either work or
-    fail, measured with 10 to 64 columns (bench/defaults.py).
+    fail, measured with 10 to 64 columns (13 and 64 in bench/defaults.py).
     """
     if grid.projects:
         return excess / math.hypot(1, excess / _MOST_PROJECTED)

@@ -54,6 +54,7 @@ def quantile(
     bounds: tuple[Rational, Rational] | None = None,
     epsilon: Rational,
     grid: int | Sequence[Rational] | None = None,
+    margin: int | None = None,
     method: str = "auto",
     bits: BitSource | None = None,
 ) -> Release:
@@ -63,9 +64,10 @@ def quantile(
 
     **Releases**: a grid point. `grid` is how many points lie evenly between the bounds (2^40 + 1 if
     not given, which is the most; whole numbers deserve their own), or the points themselves. If it
-    is known where rows crowd, points that are about 3/ε rows apart there are a little better. Near
-    the ends the aim is about 60/ε rows inside (less on coarse grids, never more than n/10), because
-    the empty part of wide bounds would be chosen instead; `error` counts that.
+    is known where rows crowd, points that are about 3/ε rows apart there are a little better.
+    `margin`: the aim is at least so many rows inside the first and the last one, because near the
+    ends the empty part of wide bounds would be chosen instead. If not given it is about 60/ε (less
+    on coarse grids), at most n/10; pass 0 if rows fill the bounds to their ends. `error` counts it.
     `method`: "permute-and-flip", "exponential".
     **Neighbors**: replace-one (n is public).
     **Guarantee**: pure ε-DP (PF, EM): one row moves the rank score of every point by at most 1;
@@ -87,7 +89,8 @@ def quantile(
     source = as_source(rows)
     n = row_count(source)
     points = _Even.of(bounds, grid) if _counts_points(grid) else _Listed.of(grid)
-    chosen = choose(quantile_methods(epsilon=exact, n=n, points=points.size, q=level), method)
+    methods = quantile_methods(epsilon=exact, n=n, points=points.size, q=level, margin=margin)
+    chosen = choose(methods, method)
     mechanism = SELECTIONS[chosen.name].for_epsilon(epsilon=exact, sensitivity=1)
     certificate = issue(
         claim=PureDP(exact),
@@ -97,7 +100,7 @@ def quantile(
     )
     ordered = points.snap(column(source))
     ordered.sort()
-    aim = aimed_ranks(level, n, points=points.size, epsilon=exact)
+    aim = aimed_ranks(level, n, points=points.size, epsilon=exact, margin=margin)
     within = rank_distances(ordered, ranks=aim, points=points.size)
     members = within.members()
     levels = np.flatnonzero(members)
@@ -133,7 +136,12 @@ def median(
 
 
 def quantile_methods(
-    *, epsilon: Rational, n: int, points: int | None = None, q: Rational = "1/2"
+    *,
+    epsilon: Rational,
+    n: int,
+    points: int | None = None,
+    q: Rational = "1/2",
+    margin: int | None = None,
 ) -> tuple[Method, ...]:
     """Return the ways to release a quantile, best first.
 
@@ -151,7 +159,8 @@ def quantile_methods(
     rows = as_count(n, "n", minimum=1)
     size = as_count(_MOST_POINTS if points is None else points, "points", minimum=1)
     level = _as_level(q)
-    wanted, aim = wanted_ranks(level, rows), aimed_ranks(level, rows, points=size, epsilon=exact)
+    wanted = wanted_ranks(level, rows)
+    aim = aimed_ranks(level, rows, points=size, epsilon=exact, margin=margin)
     far = abs(sum(aim) - sum(wanted)) / 2
     fine = _rank_error(rows, wanted, aim, min(max(float(exact) / 2, 1e-15), 700.0))
     reasons = {
@@ -229,8 +238,10 @@ def wanted_ranks(q: Fraction, n: int) -> tuple[int, int]:
     return min(math.floor(q * n), n - 1), max(math.ceil(q * n), 1)
 
 
-def aimed_ranks(q: Fraction, n: int, *, points: int, epsilon: Fraction) -> tuple[int, int]:
-    """Return the wanted ranks, but at least e rows away from both ends.
+def aimed_ranks(
+    q: Fraction, n: int, *, points: int, epsilon: Fraction, margin: int | None = None
+) -> tuple[int, int]:
+    """Return the wanted ranks, but at least e rows away from both ends; e = `margin` if given.
 
     The part of the bounds beyond the first row may hold nearly all points. They are at a distance
     of the wanted rank, so for ranks below (2/ε) ln(points) their number outweighs their distance,
@@ -244,7 +255,10 @@ def aimed_ranks(q: Fraction, n: int, *, points: int, epsilon: Fraction) -> tuple
     [(61, 61), (100, 100), (5000, 5000)]
     """
     first, last = wanted_ranks(q, n)
-    e = min(math.floor(2 * (math.log(points) + _SURE) / min(float(epsilon), 1e6)), n // 10)
+    if margin is None:
+        e = min(math.floor(2 * (math.log(points) + _SURE) / min(float(epsilon), 1e6)), n // 10)
+    else:
+        e = min(as_count(margin, "margin", minimum=0), n // 2)
     if last < e:
         return e, e
     return (n - e, n - e) if first > n - e else (first, last)
