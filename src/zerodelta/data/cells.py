@@ -29,8 +29,9 @@ Key: TypeAlias = int | float | str | tuple[Any, ...] | None
 LARGEST = sys.float_info.max
 """What an infinity, or a number too large for float64, counts as: bounds clip it like any other."""
 
-_NUMBER = re.compile(r" *[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)? *")
-_INTEGER = re.compile(r" *([+-]?)0*([0-9]+) *")
+_NUMBER = re.compile(r" *[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)? *")
+_INTEGER = re.compile(r" *([+-]?)([0-9]+) *")
+# Each part starts where the one before cannot go on, so that no text takes long to refuse.
 _TRUTHS = {"true": 1, "false": 0}
 _ANSWERS = {"yes": 1.0, "no": 0.0}
 _NO_CATEGORY = frozenset({"", "nan", "NaN", "null", "NULL", "None"})
@@ -266,7 +267,7 @@ def _digits(whole: int) -> str:
 
 def _text_key(text: str) -> Key:
     if (found := _INTEGER.fullmatch(text)) is not None:
-        sign, digits = found.groups()
+        sign, digits = found[1], found[2].lstrip("0") or "0"
         if len(digits) <= _MOST_DIGITS:
             return int(sign + digits)
         return f"{'-' if sign == '-' else ''}{digits}"
