@@ -221,7 +221,8 @@ def cases() -> list[Any]:
 def test_an_odd_cell_changes_no_other_row(build: str, base: str) -> None:
     """A typed container may make another cell of the odd one: that one is compared then."""
     tried = 0
-    for i, odd in enumerate(ODD.values()):
+    some = 1 if base in ("floats", "texts") else 3  # of the other columns a third of the cells
+    for i, odd in enumerate(list(ODD.values())[::some]):
         cells, place = list(BASES[base]), 1 + i % 3
         cells[place] = odd
         if build in ("polars", "polars frame") and id(type(odd)) not in HARMLESS:
