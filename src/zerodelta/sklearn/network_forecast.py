@@ -13,6 +13,7 @@ from typing import final
 import numpy as np
 
 from zerodelta.study.descent import Descent
+from zerodelta.study.questions import public_rows
 from zerodelta.study.tanh_network import TanhNetwork
 
 __all__ = ["NetworkForecast"]
@@ -41,8 +42,7 @@ class NetworkForecast:
         """Compare what the rows can move a logit by with the start's logits and the noise."""
         path = descent.clip * float(descent.sizes.sizes().sum())
         noise = _SLOPE * descent.error / math.sqrt(network.parameters)
-        low, high = (np.array(end, dtype=np.float64) for end in (network.lower, network.upper))
-        made_up = np.random.default_rng(0).uniform(low, high, size=(256, network.inputs))
+        made_up = public_rows(network.inputs, (network.lower, network.upper), None, count=256)
         start = network.logits(network.start(), made_up)
         unlearnt = math.sqrt(float(np.mean(start**2)) + noise**2)
         moved = (_AGREEMENT * _SLOPE * path / unlearnt) ** 2
