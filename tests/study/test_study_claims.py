@@ -9,6 +9,7 @@ import pytest
 
 from study.small_studies import ROWS, Watched, made
 from study.stages import line_data
+from zerodelta.data.source import FOREIGN_SOURCE
 from zerodelta.errors import ParameterError
 from zerodelta.paper.baselines import laplace_noisy_descent
 from zerodelta.paper.frank_wolfe_pure import frank_wolfe_pure
@@ -19,7 +20,7 @@ from zerodelta.privacy.step import Status
 from zerodelta.spaces import Ball, Finite
 from zerodelta.study.gradient_sums import GRADIENT
 from zerodelta.study.losses import Logistic, Squared
-from zerodelta.study.plan import FUNCTIONS, SOURCE
+from zerodelta.study.plan import FUNCTIONS
 from zerodelta.study.questions import Rowwise
 from zerodelta.study.study import Study
 from zerodelta.tasks.select_model import SCORE, select_model
@@ -100,7 +101,7 @@ def test_the_certificate_does_not_say_whether_a_function_was_asked() -> None:
 def test_a_callers_source_is_asserted_everywhere() -> None:
     study = made(rows=Watched(), functions=False)
     assert study.run(lambda s: s.mean(0)).certificate.status is Status.ASSERTED
-    assert SOURCE in study.release.certificate.assumed
+    assert FOREIGN_SOURCE in study.release.certificate.assumed
     trained = Study(Watched(), epsilon=1, publish=Ball(1, 1), rounds=2, functions=False)
     certificates = [
         trained.minimize(Logistic(), data_norm=1).certificate,
@@ -119,7 +120,7 @@ def test_a_callers_source_is_asserted_everywhere() -> None:
     ]
     for certificate in certificates:
         assert certificate.status is Status.ASSERTED
-        assert SOURCE in certificate.assumed
+        assert FOREIGN_SOURCE in certificate.assumed
 
 
 def test_the_same_rows_in_an_array_are_proven() -> None:
@@ -131,7 +132,7 @@ def test_the_same_rows_in_an_array_are_proven() -> None:
     ]
     for certificate in certificates:
         assert certificate.status is Status.PROVEN
-        assert SOURCE not in certificate.assumed
+        assert FOREIGN_SOURCE not in certificate.assumed
 
 
 @pytest.mark.parametrize("rowwise", [False, True])

@@ -13,13 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from zerodelta.data.source import FOREIGN_SOURCE
 from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.bits import ReplayBits, SystemBits
 from zerodelta.privacy.certificate import REPLAYED
 from zerodelta.privacy.step import Status
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Box, Finite
-from zerodelta.study.plan import FUNCTIONS, SOURCE, Budget, Schedule, StudyPlan
+from zerodelta.study.plan import FUNCTIONS, Budget, Schedule, StudyPlan
 from zerodelta.study.study import Study
 
 F = Fraction
@@ -276,7 +277,7 @@ def test_the_certificate_lists_rounds_and_budget(
     proven = ours and not functions  # also one row at a time a function may keep a state
     assert certificate.status is (Status.PROVEN if proven else Status.ASSERTED)
     assert (FUNCTIONS in certificate.assumed) is functions
-    assert (SOURCE in certificate.assumed) is not ours
+    assert (FOREIGN_SOURCE in certificate.assumed) is not ours
     assert any("the number of rows, 50" in line for line in certificate.public)
 
 

@@ -19,7 +19,10 @@ from zerodelta.exact.exact_sums import IntegerArray, arithmetic, exact_product, 
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import as_count
 
-__all__ = ["Source", "is_ours", "ours"]
+__all__ = ["FOREIGN_SOURCE", "Source", "is_ours", "ours"]
+
+FOREIGN_SOURCE = "the source's own code yields each row by itself, keeps no state and shows nothing"
+"""The premise of a certificate whose rows come from a source that is not `is_ours`."""
 
 _Kind = TypeVar("_Kind", bound=type)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import Source, is_ours
+from zerodelta.data.source import FOREIGN_SOURCE, Source, is_ours
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
@@ -32,7 +32,6 @@ from zerodelta.privacy.step import Status, Step
 from zerodelta.study.callable_gradients import try_gradient
 from zerodelta.study.gradient_sums import GRADIENT
 from zerodelta.study.losses import Hinge, Huber, Logistic, Loss, Squared
-from zerodelta.study.plan import SOURCE
 
 __all__ = ["Descent", "GradientFunction"]
 
@@ -98,7 +97,7 @@ class Descent:
         return Descent(
             source=source,
             gradient=gradient,
-            assumed=(*(GRADIENT,) * callers, *(SOURCE,) * (not ours)),
+            assumed=(*(GRADIENT,) * callers, *(FOREIGN_SOURCE,) * (not ours)),
             polytope=polytope,
             lipschitz=as_positive(lipschitz, "lipschitz"),
             iterations=as_count(iterations, "iterations", minimum=1),

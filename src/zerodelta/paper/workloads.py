@@ -18,11 +18,10 @@ import numpy.typing as npt
 
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import Source, is_ours
+from zerodelta.data.source import FOREIGN_SOURCE, Source, is_ours
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import as_count
 from zerodelta.privacy.step import Status
-from zerodelta.study.plan import SOURCE
 
 __all__ = [
     "LinearQueries",
@@ -56,7 +55,7 @@ def workload_status(workload: Workload, source: Source) -> Status:
 def workload_assumptions(workload: Workload, source: Source) -> tuple[str, ...]:
     """Return what a certificate must list as caller-asserted."""
     ours = type(workload) in (Marginals, LinearQueries)
-    return (*(_WORKLOAD,) * (not ours), *(SOURCE,) * (not is_ours(source)))
+    return (*(_WORKLOAD,) * (not ours), *(FOREIGN_SOURCE,) * (not is_ours(source)))
 
 
 class Workload(ABC):

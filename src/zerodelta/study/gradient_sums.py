@@ -13,12 +13,12 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.source import FOREIGN_SOURCE
 from zerodelta.errors import ParameterError
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.privacy.step import Status
 from zerodelta.study.examples import Floats
-from zerodelta.study.plan import SOURCE
 
 __all__ = ["GRADIENT", "Gradients", "Indices", "public_bound"]
 
@@ -51,7 +51,7 @@ class Gradients(ABC):
 
     def assumed(self) -> tuple[str, ...]:
         """Return what a certificate must list as caller-asserted."""
-        return (*(GRADIENT,) * self.callers_function, *(SOURCE,) * (not self.ours))
+        return (*(GRADIENT,) * self.callers_function, *(FOREIGN_SOURCE,) * (not self.ours))
 
     @property
     def lipschitz(self) -> Fraction:

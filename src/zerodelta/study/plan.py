@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
+from zerodelta.data.source import FOREIGN_SOURCE
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
@@ -24,7 +25,7 @@ from zerodelta.privacy.wording import equals
 from zerodelta.purify.plan import Plan
 from zerodelta.spaces import FiniteSpace
 
-__all__ = ["FUNCTIONS", "SOURCE", "Budget", "Schedule", "StudyPlan"]
+__all__ = ["FUNCTIONS", "Budget", "Schedule", "StudyPlan"]
 
 _PROGRAM = (
     "the program reaches the data only through the study's questions",
@@ -32,7 +33,6 @@ _PROGRAM = (
 )
 _UNGUARDED = "the program did not stop, raise or fail to publish because of a hidden value"
 FUNCTIONS = "functions of rows treat rows one by one, keep no state and show nothing"
-SOURCE = "the source's own code yields each row by itself, keeps no state and shows nothing"
 _ROUNDING = Fraction(1, 10**9)
 
 
@@ -187,7 +187,7 @@ class StudyPlan:
             theorem, numbers["rho"] = "R2-zcdp", self.mu_squared / 2
         else:
             theorem, numbers["mu_squared"] = "R2", self.mu_squared
-        asserted = (*(FUNCTIONS,) * self.functions, *(SOURCE,) * (not self.ours))
+        asserted = (*(FUNCTIONS,) * self.functions, *(FOREIGN_SOURCE,) * (not self.ours))
         status = Status.ASSERTED if asserted else Status.PROVEN
         return issue(
             claim=PureDP(self.epsilon),

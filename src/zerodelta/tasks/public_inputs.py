@@ -10,15 +10,13 @@ import numpy as np
 
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import Source, is_ours
+from zerodelta.data.source import FOREIGN_SOURCE, Source, is_ours
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import as_rational
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.step import Status, weakest
 
 __all__ = ["as_bounds", "as_source", "column", "for_source", "needed", "row_count"]
-
-_PREMISE = "the source's own code yields each row by itself, keeps no state and shows nothing"
 
 
 def as_source(rows: Any) -> Source:
@@ -33,7 +31,7 @@ def for_source(certificate: Certificate, rows: Any) -> Certificate:
     steps = tuple(
         replace(step, status=weakest([step.status, Status.ASSERTED])) for step in certificate.steps
     )
-    assumed = (*certificate.assumed, _PREMISE)
+    assumed = (*certificate.assumed, FOREIGN_SOURCE)
     return replace(certificate, steps=steps, assumed=assumed, digest="")
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from zerodelta.data.arrays import ArraySource
-from zerodelta.data.source import Source, is_ours
+from zerodelta.data.source import FOREIGN_SOURCE, Source, is_ours
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.rational import Rational, as_count, as_rational
@@ -24,7 +24,6 @@ from zerodelta.privacy.issue import issue
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status
 from zerodelta.spaces import Finite
-from zerodelta.study.plan import SOURCE
 from zerodelta.study.questions import Bounds, Question, Rowwise, ask, box_lattice, public_rows
 from zerodelta.study.study import Study
 from zerodelta.tasks.models import Floats, LinearModel, Model, NetworkModel
@@ -193,7 +192,7 @@ def _by_permute_and_flip(
         steps=(step,),
         bits=bits,
         public=("the candidates", "the bounds of a score", "the number of rows"),
-        assumed=(SCORE, *(SOURCE,) * (not is_ours(source))),
+        assumed=(SCORE, *(FOREIGN_SOURCE,) * (not is_ours(source))),
     )
     behind = flip.error(len(names)) / (2 * lattice.steps * source.rows)
     totals = [int(total) for total in question.total(source)]
