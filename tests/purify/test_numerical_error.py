@@ -118,7 +118,7 @@ def test_apply_has_the_law(
     purifier = built(error, scale, spacing)
     law = cells(purifier, F(value))
     bits = ReplayBits(f"numerical error {spacing} {value}")
-    draws = [float(purifier.apply(np.array([value]), bits)[0]) for _ in range(500)]
+    draws = [float(purifier.apply(np.array([value]), bits)[0]) for _ in range(2000)]
     seen: dict[float, float] = {}
     for k, p in law.items():
         point = min(max(float(k * spacing), -1.0), 1.0)
