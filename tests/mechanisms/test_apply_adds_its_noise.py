@@ -56,16 +56,14 @@ def test_the_noise_is_added_as_it_was_drawn_with_the_numbers_of_the_step(name: s
             sums = np.array([end, 5, end])
             result = mechanism.apply(sums, BITS)
             assert [int(x) for x in result] == [end - 3, 5, end + 1]
-    numbers_of_step = mechanism.step().numbers
-    stated = {
-        key: F(numbers_of_step[key]) for key in ("scale", "variance") if key in numbers_of_step
-    }
+    step = mechanism.step().numbers
+    stated = {key: F(step[key]) for key in ("scale", "variance") if key in step}
     assert len(asked) == len(ENDS)
     for numbers in asked:
         assert {key: numbers[key] for key in stated} == stated
         if isinstance(mechanism, KNorm):
             assert (numbers["norm"], numbers["dimension"]) == (mechanism.norm, 3)
-            assert str(numbers_of_step["norm"]) == f"{mechanism.norm:g}"
+            assert str(step["norm"]) == f"{mechanism.norm:g}"
         if isinstance(mechanism, CountNoise):
             assert numbers["dimension"] == 3
 
