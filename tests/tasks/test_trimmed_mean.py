@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from fractions import Fraction
 from functools import cache
@@ -362,3 +363,16 @@ def test_public_inputs_are_asked_for() -> None:
             trimmed_mean([1.0] * 9, **{"trim": "0.2", "bounds": (0, 1), "epsilon": 1, **wrong})
     with pytest.raises(zd.ParameterError, match="at least one row"):
         trimmed_mean([], trim=0.1, bounds=(0, 1), epsilon=1)
+
+
+def test_without_a_guess_the_error_is_said_to_depend_on_unseen_data() -> None:
+    """Both ends of what is said are the forecasts with the guesses that they are for."""
+    public: dict[str, Any] = {"trim": 0.1, "bounds": (0, 1000), "epsilon": 1}
+    guessed = trimmed_mean(np.linspace(20, 60, 1000), spread=100, **public)
+    said = trimmed_mean(np.linspace(20, 60, 1000), **public).error
+    assert isinstance(guessed.error, float)
+    assert isinstance(said, str)
+    assert said.startswith("depends on unseen data: from ")
+    narrow, wide = (float(word) for word in re.findall(r"\d\S*e\S+|\d+\.\d+", said))
+    assert 0 < narrow < wide / 100
+    assert 1 / 2.5 < guessed.error / wide <= 1.1

@@ -69,8 +69,8 @@ def trimmed_mean(
     privacy. Rows beyond the bounds are moved to them, a NaN counts as the middle.
     Without one the noise is tuned for all spreads from a tenth to a millionth of the width at once.
     **Error**: the expected absolute error for normal rows with that spread in the middle of the
-    bounds; real rows differ. Without a guess it is that of a tenth of the width, far more than
-    for rows that lie close together.
+    bounds; real rows differ. Without a guess a text: what it would be for the widest and the
+    narrowest spread, because how the rows lie is not public.
 
     >>> incomes = np.linspace(20, 60, 20_000)
     >>> release = trimmed_mean(incomes, trim=0.1, bounds=(0, 1000), spread=12, epsilon=1)
@@ -89,7 +89,7 @@ def trimmed_mean(
         total = plan.noisy_sum(np.sort(plan.quantized(column(source))), noise, bits)
         value = plan.value(total)
     proof = for_source(certificate, source)
-    return Release(value=value, certificate=proof, error=chosen.error)
+    return Release(value=value, certificate=proof, error=plan.said(chosen))
 
 
 def trimmed_mean_methods(
@@ -124,6 +124,17 @@ class _Plan:
     proposed_bound: int | None
     test_share: Fraction
     errors: tuple[float, float, float]
+    narrow_error: float | None
+    """Of smooth sensitivity for the narrowest spread; None if the spread was given."""
+
+    def said(self, chosen: Method) -> float | str:
+        """Return the forecast that a release states."""
+        if chosen.name != "smooth-sensitivity" or self.narrow_error is None:
+            return chosen.error
+        return (
+            f"depends on unseen data: from {self.narrow_error:.2g} for rows that spread over a "
+            f"millionth of the bounds to {chosen.error:.2g} for a tenth"
+        )
 
     def methods(self) -> tuple[Method, ...]:
         """Return the methods with their predicted errors."""
@@ -257,6 +268,7 @@ def _planned(
         proposed_bound=bound,
         test_share=share,
         errors=(smooth.error(reach, changes) * unit, tested * unit, laplace.error() * unit),
+        narrow_error=None if spread is not None else smooth.error(reaches_of[-1], changes) * unit,
     )
 
 
