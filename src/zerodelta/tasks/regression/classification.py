@@ -76,12 +76,14 @@ def descent_temperature(*, epsilon: Rational, n: int, columns: int, classes: int
     """Return what the scores of a hidden descent are divided by before they are probabilities.
 
     The noise of a coordinate is held below 1.4 by a shorter path: `Study.minimize` keeps it to a
-    part of the ball's radius.
+    part of the ball's radius. Of several classes the one with the largest noise decides the loss,
+    and the path is shared among all: the divisor grows with their number (fitted to small real
+    data, see `bench/defaults_classifiers.py`).
     """
     noise = _descent_noise(as_positive(epsilon, "epsilon"), n, columns * (classes - 1))
     held = min(noise, 1.4)
     return temperature(
-        noise=held**2 * (1 if classes == 2 else 2) * (LOG_ODDS.spread + 0.2),
+        noise=held**2 * (1 if classes == 2 else classes**2 / 2) * (LOG_ODDS.spread + 0.2),
         informed=2 * _STEPS * held / noise / held**2,
     )
 
