@@ -22,7 +22,7 @@ from zerodelta.data.source import Source, ours
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import as_count
 
-__all__ = ["ArraySource"]
+__all__ = ["ArraySource", "frozen"]
 
 _BLOCK_ENTRIES = 1 << 20
 
@@ -48,6 +48,9 @@ class ArraySource(Source):
     >>> source.counts(lambda rows: rows[:, 1], size=2)
     array([1, 2])
     """
+
+    # nothing can be put in the place of a method
+    __slots__ = ("__weakref__", "_batch", "_keeps", "_names", "_parts", "_rows", "_table")
 
     def __init__(
         self, data: Any, *, columns: Sequence[str] | None = None, batch: int | None = None
@@ -85,16 +88,18 @@ class ArraySource(Source):
         All later answers come from that copy: changing the array in between changes nothing.
         """
         kept = object.__new__(ArraySource)
-        kept.__dict__.update(self.__dict__, _keeps=True)
+        kept._parts, kept._names, kept._rows = self._parts, self._names, self._rows
+        kept._batch, kept._table, kept._keeps = self._batch, self._table, True
         return kept
 
     def blocks(self) -> Iterator[Block]:
         """Yield all rows in order, `batch` at a time; a block may be read-only."""
         if self._keeps and self._table is None:
-            self._table = np.empty((self._rows, len(self._parts)), order="F")
+            table = np.empty((self._rows, len(self._parts)), order="F")
             for i, part in enumerate(self._parts):
-                numbers(part, out=self._table[:, i])
-            self._table.flags.writeable = False
+                numbers(part, out=table[:, i])
+            table.flags.writeable = False
+            self._table = table  # whole: an interrupt leaves no table half filled
             self._parts = []
         for start in range(0, self._rows, self._batch):
             stop = min(start + self._batch, self._rows)
@@ -105,6 +110,42 @@ class ArraySource(Source):
             for i, part in enumerate(self._parts):
                 numbers(part[start:stop], out=block[:, i])
             yield block
+
+
+def frozen(source: Source) -> Source:
+    """Return a source of the same rows that reads them once, when first asked, into a copy."""
+    return source.frozen() if type(source) is ArraySource else _Copied(source)
+
+
+@final
+class _Copied(Source):
+    """The rows of a source that is not ours, as they were when it was first asked."""
+
+    __slots__ = ("_blocks", "_names", "_rows", "_source")
+
+    def __init__(self, source: Source) -> None:
+        self._rows, self._names = source.rows, source.columns
+        self._source: Source | None = source
+        self._blocks: tuple[Block, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return self._rows
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self._names
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield all rows; a block is read-only."""
+        if self._source is not None:
+            blocks = tuple(np.array(block, dtype=np.float64) for block in self._source.blocks())
+            for block in blocks:
+                block.flags.writeable = False
+            self._blocks, self._source = blocks, None
+        yield from self._blocks
 
 
 def _as_table(data: Array) -> Array:

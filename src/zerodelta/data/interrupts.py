@@ -22,6 +22,7 @@ class Watch:
 
     Leaving the block raises a fresh `KeyboardInterrupt` if one arrived, whatever the code inside
     made of it. Any other exception passes; one that code inside raises itself is up to that code.
+    Whatever the handler that was found raises counts as an interrupt.
 
     >>> with Watch() as watch:
     ...     watch.arrived
@@ -32,9 +33,10 @@ class Watch:
     _depth: ClassVar[int] = 0
     _arrived: ClassVar[bool] = False
     _previous: ClassVar[Any] = None
+    _held: ClassVar[int] = 0
 
     def __init__(self) -> None:
-        self._watches = False
+        self._watches = self._holds = False
 
     @property
     def arrived(self) -> bool:
@@ -49,11 +51,18 @@ class Watch:
             Watch._depth += 1
         return self
 
+    def hold(self) -> None:
+        """Note interrupts, but let them stop nothing until the block is left: it tidies up."""
+        if self._watches and not self._holds:
+            self._holds = True
+            Watch._held += 1
+
     def leave(self) -> bool:
         """Stop watching and tell whether a signal arrived."""
         if not self._watches:
             return False
-        self._watches, arrived = False, Watch._arrived
+        Watch._held -= self._holds
+        self._watches, self._holds, arrived = False, False, Watch._arrived
         Watch._depth -= 1
         if Watch._depth == 0:
             if Watch._previous is not None:  # also if the code inside put its own in the place
@@ -73,9 +82,9 @@ class Watch:
             raise_fresh()
 
 
-def raise_fresh() -> NoReturn:
-    """Raise a `KeyboardInterrupt` that knows nothing of any other exception."""
-    fresh = KeyboardInterrupt()
+def raise_fresh(error: BaseException | None = None) -> NoReturn:
+    """Raise an error, by default a `KeyboardInterrupt`, that knows nothing of any other one."""
+    fresh = KeyboardInterrupt() if error is None else error
     try:
         raise fresh
     finally:
@@ -91,9 +100,10 @@ def _replace_handler() -> Any:
     def note(number: int, frame: FrameType | None) -> None:
         try:
             previous(number, frame)
-        except KeyboardInterrupt:  # else the handler has dealt with it
+        except BaseException:  # else the handler has dealt with it
             Watch._arrived = True
-            raise
+            if not Watch._held:
+                raise
 
     signal.signal(signal.SIGINT, note)
     return previous

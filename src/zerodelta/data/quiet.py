@@ -1,8 +1,9 @@
 """No warning leaves while code looks at rows or internal answers: a warning is an output (A14.4).
 
-`warnings.catch_warnings` restores what it found, so two threads that overlap can leave warnings
-switched off for good. Here all threads share one counted block: the first one in switches warnings
-off, and the last one out restores what the first one found.
+All threads share one counted block. While somebody is inside, a filter in front of all others
+ignores every warning, and what comes past it (code inside may set filters of its own, and the end
+of another thread's `warnings.catch_warnings` takes ours away) is not shown. Both do nothing when
+nobody is inside, so whoever restores them later, or never, switches nothing off.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ __all__ = ["quiet"]
 
 _lock = threading.RLock()  # a warning may be silenced while a finalizer runs in the same thread
 _inside: list[object] = []
-_found: list[warnings.catch_warnings[None]] = []
 
 
 @contextmanager
@@ -32,20 +32,79 @@ def quiet() -> Iterator[None]:
     token = object()
     with _lock:
         if not _inside:
-            _found.append(warnings.catch_warnings())
-            _found[0].__enter__()
-            warnings.simplefilter("ignore")
-            warnings.showwarning = _show_nothing  # whatever filters the block sets itself
+            _restore()  # what an interrupt may have left
+            _found.append(_State())
         _inside.append(token)
+        _put_in_front()
     try:
         with np.errstate(all="ignore"):
             yield
     finally:
+        _inside.remove(token)  # at once: with nobody inside, all that is ours does nothing
         with _lock:
-            _inside.remove(token)
             if not _inside:
-                _found.pop().__exit__(None, None, None)
+                _restore()
 
 
-def _show_nothing(*_: Any, **__: Any) -> None:
-    pass
+class _Anything:
+    """Matches every warning while somebody is inside; takes the place of a regular expression."""
+
+    def match(self, text: str) -> bool:
+        return bool(_inside)
+
+
+_FILTER: Any = ("ignore", _Anything(), Warning, None, 0)
+
+
+class _State:
+    """What the first one in found; the last one out puts it back."""
+
+    def __init__(self) -> None:
+        self.filters: Any = warnings.filters
+        self.listed = [entry for entry in self.filters if entry is not _FILTER]
+        self.shows = warnings.showwarning
+
+
+_found: list[_State] = []
+_module: Any = warnings
+_show_message: Any = _module._showwarnmsg
+"""What Python calls to show a warning; unlike `showwarning`, `catch_warnings` leaves it alone."""
+
+
+def _put_in_front() -> None:
+    filters: Any = warnings.filters
+    if not filters or filters[0] is not _FILTER:
+        filters.insert(0, _FILTER)
+    _module._showwarnmsg = _show_nothing
+
+
+def _restore() -> None:
+    while _found:
+        found, present = _found[-1], warnings.filters
+        changed = list(found.filters) != [_FILTER, *found.listed]
+        found.filters[:] = found.listed
+        if present is found.filters:
+            warnings.showwarning = found.shows
+        else:  # another thread is inside catch_warnings, or has left one: it restores the rest
+            _remove(present)
+        _module._showwarnmsg = _show_message
+        if changed:
+            _forget_decisions()
+        _found.pop()
+
+
+def _remove(filters: Any) -> None:
+    filters[:] = [entry for entry in filters if entry is not _FILTER]
+
+
+def _forget_decisions() -> None:
+    """Let Python look at the filters again, also for warnings that it has decided about."""
+    mutated = getattr(_module, "_filters_mutated", None)
+    if mutated is not None:
+        mutated()
+
+
+def _show_nothing(message: Any) -> None:
+    """Show a warning only if nobody is inside."""
+    if not _inside:
+        _show_message(message)

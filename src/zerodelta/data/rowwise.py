@@ -22,9 +22,12 @@ __all__ = [
     "Block",
     "Column",
     "RowFunction",
+    "as_function",
     "evaluate",
+    "is_columns",
     "row_function",
     "row_status",
+    "try_function",
     "whole_rows",
 ]
 
@@ -52,26 +55,47 @@ def row_status(function: RowFunction) -> Status:
     return Status.ASSERTED if callable(function) else Status.PROVEN
 
 
+def as_function(function: RowFunction, columns: Sequence[str]) -> Callable[[Block], Any]:
+    """Return named columns as our own function of blocks, and a function as it is.
+
+    What was asked is looked at once, here: an object may be something else when asked again.
+
+    >>> is_columns(as_function(["b"], ("a", "b"))), is_columns(as_function(len, ("a", "b")))
+    (True, False)
+    """
+    kind = type(function)
+    if issubclass(kind, (int, str)):
+        return _Columns(positions=(_position(function, columns),))
+    if issubclass(kind, Sequence) and not callable(function):
+        chosen: tuple[Any, ...] = tuple(function)  # type: ignore[arg-type]
+        return _Columns(positions=tuple(_position(column, columns) for column in chosen))
+    if not callable(function):
+        raise ParameterError(
+            "function",
+            kind,
+            expected="a function of rows, a column, or a list of columns",
+            remedy="pass study.mean('age', …) or study.mean(lambda rows: rows[:, 0], …)",
+        )
+    return function
+
+
 def row_function(
     function: RowFunction, columns: Sequence[str], *, width: int
 ) -> Callable[[Block], Any]:
-    """Return a function of blocks, refusing one that certainly does not give `width` numbers a row.
+    """Return a function of blocks, refusing columns that are not `width`, by public names.
 
-    Columns are checked by their public names. A callable is tried on one row of zeros, which is
-    public too; if it raises there, nothing is known and it is accepted.
+    A function is not tried: it may know internal answers, and what it does then must not show.
+    Try it before there are any, with `try_function`.
     """
-    if callable(function):
-        _try_on_zeros(function, len(columns), width)
-        return function
-    chosen = _positions(function, columns)
-    if len(chosen) != width:
+    mapped = as_function(function, columns)
+    if type(mapped) is _Columns and mapped.width != width:
         raise ParameterError(
             "columns",
             function,
             expected=f"{width} of them, the dimension of the result",
             remedy="name as many columns as the lattice has dimensions (one for keys)",
         )
-    return _Columns(positions=chosen)
+    return mapped
 
 
 @final
@@ -79,10 +103,19 @@ def row_function(
 class _Columns:
     """The chosen columns of a block: our own function, which needs no copy of the others."""
 
-    positions: list[int]
+    positions: tuple[int, ...]
+
+    @property
+    def width(self) -> int:
+        return len(self.positions)
 
     def __call__(self, rows: Block) -> Block:
-        return rows[:, self.positions]
+        return rows[:, list(self.positions)]
+
+
+def is_columns(function: object) -> bool:
+    """Tell whether this is what `as_function` makes of named columns."""
+    return type(function) is _Columns
 
 
 def evaluate(function: Callable[[Block], Any], rows: Block, *, width: int, rowwise: bool) -> Block:
@@ -162,32 +195,35 @@ def _in_shape(values: npt.NDArray[Any], rows: int, width: int) -> Block | None:
     return None
 
 
-def _try_on_zeros(function: Callable[[Block], Any], columns: int, width: int) -> None:
-    with quiet():
+def try_function(function: Callable[[Block], Any], columns: int, *, width: int) -> None:
+    """Refuse a function that certainly does not give `width` numbers a row: call it while planning.
+
+    It is tried on one row of zeros, which is public; if it raises there, nothing is known and it
+    is accepted.
+    """
+    with quiet(), Watch() as watch:
         try:
             values = np.asarray(function(np.zeros((1, columns))))
-        except (Exception, SystemExit):
+            fits = _in_shape(values, 1, width) is not None
+            seen = f"returns {values.dtype} of shape {values.shape} for one row"
+        except BaseException:  # also a KeyboardInterrupt of its own
+            if watch.arrived:
+                raise
             return
-    if _in_shape(values, 1, width) is None:
+    if not fits:
         raise ParameterError(
             "function",
-            f"returns {values.dtype} of shape {values.shape} for one row",
+            seen,
             expected=f"real numbers of shape (n, {width}) for a block of n rows",
             remedy=f"return {width} number(s) for each row, and pass a lattice of that dimension",
         )
 
 
-def _positions(chosen: Column | Sequence[Column], columns: Sequence[str]) -> list[int]:
-    if isinstance(chosen, (int, str)):
-        return [_position(chosen, columns)]
-    return [_position(column, columns) for column in chosen]
-
-
-def _position(column: Column, columns: Sequence[str]) -> int:
+def _position(column: Any, columns: Sequence[str]) -> int:
     if isinstance(column, str) and column in columns:
         return list(columns).index(column)
     if isinstance(column, int) and not isinstance(column, bool) and 0 <= column < len(columns):
-        return column
+        return int(column)
     raise ParameterError(
         "column",
         column,

@@ -27,7 +27,10 @@ FOREIGN_SOURCE = "the source's own code yields each row by itself, keeps no stat
 _Kind = TypeVar("_Kind", bound=type)
 
 _OURS: list[type] = []
-"""Final classes that this library wrote, compared by identity: no other class can pass for one."""
+"""Final classes that this library wrote, compared by identity: no other class can pass for one.
+
+They have slots: nothing can take the place of an object's method either.
+"""
 
 
 class Source(ABC):
@@ -35,6 +38,8 @@ class Source(ABC):
 
     A new kind of source gives `rows`, `columns` and `blocks`; the answers follow.
     """
+
+    __slots__ = ()
 
     @property
     @abstractmethod

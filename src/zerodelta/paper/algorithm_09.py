@@ -17,12 +17,12 @@ from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.integers import bernoulli_exp
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.mechanisms.laplace import RoundedLaplace
-from zerodelta.paper.stable_queries import StableQuery
+from zerodelta.paper.stable_queries import StableQuery, query_status
 from zerodelta.privacy.issue import issue
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_log_delta
 from zerodelta.privacy.release import Release
-from zerodelta.privacy.step import Step
+from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems.testing import proposed_release_claim
 
 __all__ = ["draft", "noisy_test", "paper_threshold", "propose_test_release", "proposed_step"]
@@ -67,7 +67,7 @@ def proposed_step(
         "threshold": threshold,
         "noise": "real",
     }
-    return Step(theorem="PTR", numbers=numbers, status=query.status)
+    return Step(theorem="PTR", numbers=numbers, status=query_status(query))
 
 
 def draft(
@@ -138,7 +138,7 @@ def propose_test_release(
         ),
         bits=bits,
         public=PUBLIC,
-        assumed=() if query.status.value == "proven" else (WORD,),
+        assumed=() if query_status(query) is Status.PROVEN else (WORD,),
     )
     cell = draft(
         rows,

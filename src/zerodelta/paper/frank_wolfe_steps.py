@@ -97,7 +97,10 @@ class Descent:
         return Descent(
             source=source,
             gradient=gradient,
-            assumed=(*(GRADIENT,) * callers, *(FOREIGN_SOURCE,) * (not ours)),
+            assumed=(
+                *((GRADIENT,) if callers else ()),
+                *(() if ours else (FOREIGN_SOURCE,)),
+            ),
             polytope=polytope,
             lipschitz=as_positive(lipschitz, "lipschitz"),
             iterations=as_count(iterations, "iterations", minimum=1),

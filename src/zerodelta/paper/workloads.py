@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.arrays import ArraySource
-from zerodelta.data.rowwise import Block
+from zerodelta.data.rowwise import Block, try_function
 from zerodelta.data.source import FOREIGN_SOURCE, Source, is_ours
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import as_count
@@ -55,7 +55,10 @@ def workload_status(workload: Workload, source: Source) -> Status:
 def workload_assumptions(workload: Workload, source: Source) -> tuple[str, ...]:
     """Return what a certificate must list as caller-asserted."""
     ours = type(workload) in (Marginals, LinearQueries)
-    return (*(_WORKLOAD,) * (not ours), *(FOREIGN_SOURCE,) * (not is_ours(source)))
+    return (
+        *(() if ours else (_WORKLOAD,)),
+        *(() if is_ours(source) else (FOREIGN_SOURCE,)),
+    )
 
 
 class Workload(ABC):
@@ -290,8 +293,10 @@ def histogram(rows: Any, workload: Workload) -> Counts:
     Replacing a row moves one from one count to another, so every query's total moves by at most
     `workload.bound`.
     """
+    source = source_of(rows, workload)
+    try_function(workload.keys, len(source.columns), width=1)
     # n is public under replace-one, so no row may drop out: what is no item is item 0
-    return source_of(rows, workload).counts(workload.keys, workload.universe, invalid=0)
+    return source.counts(workload.keys, workload.universe, invalid=0)
 
 
 def _walsh(weights: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -29,7 +29,7 @@ from zerodelta.purify.channel import Mixing, as_claim
 from zerodelta.purify.mix import ProfileMix
 from zerodelta.purify.options import as_prior, as_profile, ranked_candidates
 from zerodelta.purify.smooth import SmoothMix
-from zerodelta.spaces import Space
+from zerodelta.spaces import Space, is_known
 
 __all__ = ["Plan", "plan", "purify"]
 
@@ -222,11 +222,11 @@ def plan(
     >>> smooth.predicted_error < other.predicted_error, smooth.sigma < other.sigma
     (True, True)
     """
-    if not isinstance(space, Space):
+    if not is_known(space):
         raise ParameterError(
             "space",
             space,
-            expected="a space: Finite, Subsets, Multiset, Box or Ball",
+            expected="a space of this library, no subclass: Finite, Subsets, Multiset, Box or Ball",
             remedy="say what may be published, such as zd.Finite(16) or zd.Ball(10, 1.0)",
         )
     exact_epsilon = _in_range(epsilon, "epsilon", most=_LARGEST_EPSILON)

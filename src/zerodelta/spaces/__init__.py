@@ -9,7 +9,7 @@ Where to look: `space` (the contract), `finite`, `subsets`, `multiset`, `with_ex
 from zerodelta.spaces.ball import Ball
 from zerodelta.spaces.box import Box
 from zerodelta.spaces.finite import Finite
-from zerodelta.spaces.from_numbers import lattice_from_numbers, space_from_numbers
+from zerodelta.spaces.from_numbers import is_known, lattice_from_numbers, space_from_numbers
 from zerodelta.spaces.lattices import BallLattice, GridLattice
 from zerodelta.spaces.multiset import Multiset
 from zerodelta.spaces.space import EuclideanSpace, FiniteSpace, Space
@@ -28,6 +28,7 @@ __all__ = [
     "Space",
     "Subsets",
     "WithExtra",
+    "is_known",
     "lattice_from_numbers",
     "space_from_numbers",
 ]

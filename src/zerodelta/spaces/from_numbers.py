@@ -15,7 +15,7 @@ from zerodelta.spaces.space import Space, named_numbers
 from zerodelta.spaces.subsets import Subsets
 from zerodelta.spaces.with_extra import WithExtra
 
-__all__ = ["lattice_from_numbers", "space_from_numbers"]
+__all__ = ["is_known", "lattice_from_numbers", "space_from_numbers"]
 
 _SPACES: dict[str, type[Space]] = {
     "finite": Finite,
@@ -25,6 +25,11 @@ _SPACES: dict[str, type[Space]] = {
     "ball": Ball,
     "with-extra": WithExtra,
 }
+
+
+def is_known(space: object) -> bool:
+    """Tell whether this is a space that this library wrote: a subclass may publish anything."""
+    return any(type(space) is kind for kind in _SPACES.values())
 
 
 def space_from_numbers(numbers: Mapping[str, Any]) -> Space:

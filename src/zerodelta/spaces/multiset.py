@@ -39,7 +39,7 @@ class Multiset(FiniteSpace):
     chosen: int
 
     def __init__(self, universe: int | Iterable[Option] | Finite, size: int) -> None:
-        finite = universe if isinstance(universe, Finite) else Finite(universe)
+        finite = universe if type(universe) is Finite else Finite(universe)
         object.__setattr__(self, "universe", finite)
         object.__setattr__(self, "chosen", as_count(size, "size", minimum=1))
 
@@ -65,8 +65,8 @@ class Multiset(FiniteSpace):
         return tuple(self.universe.element(number) for number in self._numbers(value))
 
     def denotes(self, value: object) -> bool:
-        """Tell whether one of the first `chosen` items of `value` denotes one of the universe."""
-        return any(map(self.universe.denotes, read_items(value, self.chosen)))
+        """Tell whether `value` is an element: `project` would fill up anything else."""
+        return self.contains(value)
 
     def contains(self, value: object) -> bool:
         """Tell whether `value` holds exactly `chosen` items of the universe, in any order."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Iterator
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -16,6 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = ["read_integer", "read_items", "read_number", "read_vector"]
+
+_MOST_DIGITS = 10_000
+"""Decimals are read exactly up to so many digits."""
 
 
 def read_integer(value: object) -> int | None:
@@ -36,7 +41,8 @@ def read_integer(value: object) -> int | None:
 def read_number(value: object) -> int | Fraction | None:
     """Return the finite real number that `value` is, exactly, or None if it is not one.
 
-    What counts as a number is what `read_integer` reads, and any other finite float.
+    What counts as a number is what `read_integer` reads, and any other finite float, fraction or
+    decimal, however large. What is masked is no number.
 
     >>> read_number(2.5), read_number(np.array(3)), read_number(True)
     (Fraction(5, 2), 3, 1)
@@ -51,15 +57,26 @@ def read_number(value: object) -> int | Fraction | None:
 
 def _number(value: Any) -> int | Fraction | None:
     if isinstance(value, np.ndarray):
-        if value.ndim:
+        if value.ndim or np.ma.is_masked(value):
             return None
         value = np.asarray(value)[()]
     if isinstance(value, (str, bytes, bytearray, complex, np.complexfloating)):
         return None
     if hasattr(type(value), "__index__"):
         return operator.index(value)
+    if isinstance(value, Decimal):
+        return _decimal(value) if value.is_finite() else None
+    if isinstance(value, (Fraction, np.floating)):  # which may be beyond the floats
+        return Fraction(*value.as_integer_ratio())  # raises for NaN and infinities
     number = float(value)
     return Fraction(number) if math.isfinite(number) else None
+
+
+def _decimal(value: Decimal) -> Fraction:
+    """Return a finite decimal; one with a huge exponent as a number that is as far from any."""
+    if value.adjusted() > _MOST_DIGITS:
+        return Fraction((-1 if value.is_signed() else 1) * 10**_MOST_DIGITS)
+    return Fraction(value) if value.adjusted() >= -_MOST_DIGITS else Fraction(0)
 
 
 def read_items(value: object, most: int) -> Iterator[Any]:
@@ -106,9 +123,25 @@ def _vector(value: Any, dimension: int) -> npt.NDArray[np.float64] | None:
         array = np.asarray(value)
     else:
         array = np.array(list(read_items(value, dimension + 1)))
-    if array.dtype.kind not in "biufO" or array.size != dimension or array.ndim > 1:
+    if (
+        np.ma.is_masked(value)
+        or array.dtype.kind not in "biufO"
+        or array.size != dimension
+        or array.ndim > 1
+    ):
         return None
-    if array.dtype == object and any(isinstance(entry, complex) for entry in array.flat):
-        return None
+    if array.dtype == object or array.dtype.itemsize > 8:
+        array = np.array([_nearest_float(entry) for entry in array.flat])
     vector = np.array(array, dtype=np.float64).reshape(dimension)
     return vector if bool(np.isfinite(vector).all()) else None
+
+
+def _nearest_float(entry: Any) -> float:
+    """Return the float nearest to a finite number; NaN for anything else."""
+    number = read_number(entry)
+    if number is None:
+        return math.nan
+    try:
+        return float(number)
+    except OverflowError:
+        return math.copysign(sys.float_info.max, number)

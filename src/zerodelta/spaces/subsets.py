@@ -71,9 +71,8 @@ class Subsets(FiniteSpace):
         return tuple(sorted([*found, *itertools.islice(others, self.chosen - len(found))]))
 
     def denotes(self, value: object) -> bool:
-        """Tell whether `value` holds a valid item among the first `of`."""
-        numbers = (read_integer(item) for item in read_items(value, self.of))
-        return any(number is not None and 0 <= number < self.of for number in numbers)
+        """Tell whether `value` is an element: `project` would fill up anything else."""
+        return self.contains(value)
 
     def contains(self, value: object) -> bool:
         """Tell whether `value` holds exactly `chosen` distinct valid items, in any order."""

@@ -39,8 +39,10 @@ class WithExtra(FiniteSpace):
     _extras: Finite = field(compare=False)
 
     def __init__(self, base: FiniteSpace, extra: Option) -> None:
+        from zerodelta.spaces.from_numbers import is_known  # which knows this space too
+
         option = checked_option(extra)
-        if not isinstance(base, FiniteSpace) or base.contains(option):
+        if not isinstance(base, FiniteSpace) or not is_known(base) or base.contains(option):
             raise ParameterError(
                 "extra",
                 extra,

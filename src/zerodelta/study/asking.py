@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.rowwise import RowFunction
+from zerodelta.data.rowwise import RowFunction, as_function
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource
@@ -83,7 +82,8 @@ class Asking(ABC):
     ) -> Hidden:
         """Return the hidden sum over rows of a function, clipped to `bounds` or to an l2 norm.
 
-        A row for which the function raises, or that has a NaN, counts as the centre of the bounds.
+        A row for which the function raises counts as the center of the bounds, a NaN as the center
+        of its own coordinate, an infinity as an end.
         """
         if norm_bound is None:
             lattice = box_lattice(self._bounds if bounds is None else bounds)
@@ -200,7 +200,8 @@ class Asking(ABC):
         """Whether hidden answers exist, so that messages may not quote a program's own words."""
 
     def _question(self, function: RowFunction, lattice: Callable[[int], FixedPoint]) -> Question:
-        allowed = self._plan.functions or not is_callers(function)
+        mapped = as_function(function, self._columns)
+        allowed = self._plan.functions or not is_callers(mapped)
         if not allowed and not self._quiet_errors:
             raise ParameterError(
                 "function",
@@ -209,15 +210,15 @@ class Asking(ABC):
                 remedy="name columns, or make it with zd.Study(..., functions=True): its "
                 "certificate then rests on what the function does",
             )
-        question = ask(
-            function,
+        return ask(
+            mapped,
             columns=self._columns,
             probe=self._probe,
             rowwise=self._plan.rowwise,
             lattice=lattice,
             quiet=self._quiet_errors,
+            allowed=allowed,
         )
-        return replace(question, allowed=allowed)
 
     def _sum(self, question: Question, share: Share) -> Hidden:
         lattice = question.lattice

@@ -51,7 +51,10 @@ class Gradients(ABC):
 
     def assumed(self) -> tuple[str, ...]:
         """Return what a certificate must list as caller-asserted."""
-        return (*(GRADIENT,) * self.callers_function, *(FOREIGN_SOURCE,) * (not self.ours))
+        return (
+            *((GRADIENT,) if self.callers_function else ()),
+            *(() if self.ours else (FOREIGN_SOURCE,)),
+        )
 
     @property
     def lipschitz(self) -> Fraction:

@@ -13,7 +13,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["HIDDEN", "Hidden", "hidden_array", "hide", "reveal"]
+__all__ = ["HIDDEN", "Hidden", "hidden_array", "hide", "is_hidden_nonsense", "reveal"]
 
 HIDDEN = "<hidden>"
 
@@ -156,8 +156,15 @@ def reveal(value: Any) -> Any:
     return _plain(value)
 
 
+def is_hidden_nonsense(share: Any) -> bool:
+    """Tell whether a share is hidden and none at all: then raising would show something."""
+    number = reveal(share)
+    usable = type(number) in (int, float) and 0 < number <= 1
+    return type(share) is Hidden and not usable
+
+
 def _plain(value: Any) -> Any:
-    if isinstance(value, Hidden):
+    if type(value) is Hidden:  # isinstance would ask the value itself
         array = value.view(np.ndarray)
         return array if array.ndim else array.item()
     return value

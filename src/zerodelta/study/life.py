@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import final
 
 from zerodelta.errors import ParameterError
 
 __all__ = ["Life"]
+
+_PATIENCE = 0.05
+"""How often, in seconds, one who waits looks whether the study was stopped."""
 
 
 @final
@@ -65,6 +68,24 @@ class Life:
                 yield
             finally:
                 self._busy_thread = -1
+
+    @contextmanager
+    def last(self, stopped: Callable[[], bool]) -> Iterator[bool]:
+        """Wait for what is under way, then tell whether there is still something to publish.
+
+        There is not if the study is closed by then, or if the person at the keyboard, who may be
+        tired of waiting, has `stopped` it.
+        """
+        while not self._lock.acquire(timeout=_PATIENCE):
+            if stopped() or self._busy_thread == threading.get_ident():
+                yield False
+                return
+        try:
+            self._busy_thread = threading.get_ident()
+            yield self._open and not stopped()
+        finally:
+            self._busy_thread = -1
+            self._lock.release()
 
     @contextmanager
     def rehearsing(self) -> Iterator[None]:

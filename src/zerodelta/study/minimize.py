@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypeAlias, final
 
@@ -62,6 +62,8 @@ class Setting:
     rowwise: bool
     probe: Block
     bits: BitSource
+    assumed: tuple[str, ...]
+    """What is assumed of the program in which the descent runs, if there is one."""
 
 
 def minimize(
@@ -120,6 +122,7 @@ def minimize(
         momentum=momentum,
         average=average,
     )
+    descent = replace(descent, assumed=(*setting.assumed, *descent.assumed))
     certificate = descent.certificate(setting.bits)  # raises now, if ever: no row was read
 
     def run() -> Release:
@@ -252,8 +255,7 @@ def _gradients(
             layers=layers,
             dimension=size,
             start=space.middle(),
-            proven=ours,
-            rowwise=setting.rowwise and not ours,
+            rowwise=setting.rowwise,
             probe=_trial_rows(setting, label),
         )
         if isinstance(objective, TanhNetwork):

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
+import numpy as np
+
 from zerodelta.data.source import FOREIGN_SOURCE
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource
@@ -25,9 +27,9 @@ from zerodelta.privacy.wording import equals
 from zerodelta.purify.plan import Plan
 from zerodelta.spaces import FiniteSpace
 
-__all__ = ["FUNCTIONS", "Budget", "Schedule", "StudyPlan"]
+__all__ = ["FUNCTIONS", "PROGRAM", "Budget", "Schedule", "StudyPlan"]
 
-_PROGRAM = (
+PROGRAM = (
     "the program reaches the data only through the study's questions",
     "nothing but the published value leaves the study",
 )
@@ -129,6 +131,10 @@ class StudyPlan:
     ours: bool = True
     """Whether this library's own code reads the rows."""
 
+    def __post_init__(self) -> None:
+        for name in ("selects", "rowwise", "functions", "ours"):
+            object.__setattr__(self, name, _as_flag(getattr(self, name), name))
+
     @property
     def epsilon(self) -> Fraction:
         """The pure ε of the published value."""
@@ -187,7 +193,10 @@ class StudyPlan:
             theorem, numbers["rho"] = "R2-zcdp", self.mu_squared / 2
         else:
             theorem, numbers["mu_squared"] = "R2", self.mu_squared
-        asserted = (*(FUNCTIONS,) * self.functions, *(FOREIGN_SOURCE,) * (not self.ours))
+        asserted = (
+            *((FUNCTIONS,) if self.functions else ()),
+            *(() if self.ours else (FOREIGN_SOURCE,)),
+        )
         status = Status.ASSERTED if asserted else Status.PROVEN
         return issue(
             claim=PureDP(self.epsilon),
@@ -205,7 +214,7 @@ class StudyPlan:
                 "coordinates), √2 for a histogram, √2 times the squared bound for second moments",
                 "every number in the steps",
             ),
-            assumed=(*_PROGRAM, *(() if guarded else (_UNGUARDED,)), *asserted),
+            assumed=(*PROGRAM, *(() if guarded else (_UNGUARDED,)), *asserted),
         )
 
     def __repr__(self) -> str:
@@ -228,3 +237,12 @@ class StudyPlan:
             f"  basic composition  {self.noise_by_basic_composition:.4g} × it: {verdict}",
         ]
         return "\n".join(lines)
+
+
+def _as_flag(value: Any, name: str) -> bool:
+    """Return True or False; anything else may be true here and false there."""
+    if type(value) not in (bool, np.bool_):
+        raise ParameterError(
+            name, value, expected="True or False", remedy=f"pass {name}=True or {name}=False"
+        )
+    return bool(value)

@@ -15,14 +15,16 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.interrupts import Watch
 from zerodelta.data.quiet import quiet as no_warnings
-from zerodelta.data.rowwise import Block, RowFunction, evaluate, row_function
-from zerodelta.data.source import Source, ours
+from zerodelta.data.rowwise import Block, RowFunction, as_function, evaluate, is_columns
+from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational
 from zerodelta.study.hidden import Hidden, reveal
+from zerodelta.study.written_here import is_written_here
 
 __all__ = [
     "GRAM_STEPS",
@@ -51,27 +53,38 @@ GRAM_STEPS = 1 << 15
 @final
 @dataclass(frozen=True, slots=True)
 class Rowwise:
-    """A function written here: elementwise, so what it makes of a row depends on that row only.
+    """A function of this library's tasks: elementwise, so that a row speaks for itself only.
 
-    It is evaluated on whole blocks and is `proven`, unlike any function of the caller's.
+    It is evaluated on whole blocks and is `proven`. So nobody can pass a function of his own, or
+    an object whose class is his own, for one of ours (`is_written_here`).
     """
 
     function: Callable[[Block], Any]
+
+    def __post_init__(self) -> None:
+        if not is_written_here(self.function):
+            raise ParameterError(
+                "function",
+                type(self.function),
+                expected="a function of this library's tasks, which holds nothing of the caller's",
+                remedy="pass the function itself to the study",
+            )
 
     def __call__(self, rows: Block) -> Any:
         """Return what the function makes of a block."""
         return self.function(rows)
 
 
-@ours
 @final
 class PublicRows(Source):
     """Made-up rows under the data's own column names, for trying a program.
 
     They stand for `rows` rows (by default for themselves): sums and counts are those of the
     made-up rows, times the number of rows that each stands for, so that they are to the noise what
-    the data's will be.
+    the data's will be. As data they are no source of ours: their sums are not those of `rows` rows.
     """
+
+    __slots__ = ("_names", "_rows", "_table")
 
     def __init__(self, table: Block, names: tuple[str, ...], *, rows: int | None = None) -> None:
         self._table, self._names = table, names
@@ -81,6 +94,11 @@ class PublicRows(Source):
     def rows(self) -> int:
         """The number of rows for which the made-up ones stand."""
         return self._rows
+
+    @property
+    def stand_for_themselves(self) -> bool:
+        """Whether the sums are those of the rows that are there."""
+        return self._rows == len(self._table)
 
     def sum(
         self,
@@ -147,9 +165,9 @@ class Question:
         return source.gram(self.function, self.lattice, rowwise=self.rowwise)
 
 
-def is_callers(function: Any) -> bool:
-    """Tell whether a question's function is code of the caller's, which would see rows."""
-    return callable(function) and type(function) is not Rowwise
+def is_callers(function: Callable[[Block], Any]) -> bool:
+    """Tell whether a question's function (`as_function`) is code of the caller's."""
+    return type(function) is not Rowwise and not is_columns(function)
 
 
 def ask(
@@ -160,6 +178,7 @@ def ask(
     rowwise: bool,
     lattice: Callable[[int], FixedPoint],
     quiet: bool,
+    allowed: bool = True,
 ) -> Question:
     """Return the question, after trying its function on the public rows of `probe`.
 
@@ -167,12 +186,12 @@ def ask(
     row, or does not treat rows one by one there, is refused before data is touched. What it raised
     is not quoted if `quiet`: it may know hidden answers.
     """
-    single = rowwise and is_callers(function)
-    width = _width(function, columns, probe, single=single, quiet=quiet)
-    mapped = row_function(function, columns, width=width)
-    if callable(function):
+    mapped = as_function(function, columns)
+    single = rowwise and is_callers(mapped)
+    width = _width(mapped, columns, probe, single=single, quiet=quiet)
+    if not is_columns(mapped):
         check_row_by_row(mapped, probe, width, single=single)
-    return Question(function=mapped, lattice=lattice(width), rowwise=single)
+    return Question(function=mapped, lattice=lattice(width), rowwise=single, allowed=allowed)
 
 
 def box_lattice(bounds: Bounds | None, *, steps: int = STEPS) -> Callable[[int], FixedPoint]:
@@ -248,31 +267,27 @@ def _primes(count: int) -> list[int]:
 
 
 def _width(
-    function: RowFunction, columns: Sequence[str], probe: Block, *, single: bool, quiet: bool
+    function: Callable[[Block], Any],
+    columns: Sequence[str],
+    probe: Block,
+    *,
+    single: bool,
+    quiet: bool,
 ) -> int:
     """Return how many numbers the function makes of a row, as seen on public rows."""
-    if isinstance(function, (int, str)):
-        return 1
-    if isinstance(function, Sequence):
-        return len(function)
-    if not callable(function):
-        raise ParameterError(
-            "function",
-            type(function),
-            expected="a function of rows, a column, or a list of columns",
-            remedy="pass study.mean('age', …) or study.mean(lambda rows: rows[:, 0], …)",
-        )
     widths, errors = set(), []
     alone = [probe[i : i + 1] for i in range(len(probe))]
-    for rows in alone if single else (probe, *alone):
-        try:
-            with no_warnings():
+    with no_warnings(), Watch() as watch:
+        for rows in alone if single else (probe, *alone):
+            try:
                 values = np.asarray(function(rows.copy()))
-        except (Exception, SystemExit) as error:
-            errors.append(error)
-            continue
-        if values.dtype.kind in "biuf" and (single or values.shape[:1] == (len(rows),)):
-            widths.add(values.size // len(rows) if values.ndim <= 2 else -1)
+            except BaseException as error:  # also a KeyboardInterrupt of its own
+                if watch.arrived:
+                    raise
+                errors.append(error)
+                continue
+            if values.dtype.kind in "biuf" and (single or values.shape[:1] == (len(rows),)):
+                widths.add(values.size // len(rows) if values.ndim <= 2 else -1)
     if len(widths) == 1 and min(widths) > 0:
         return widths.pop()
     told = "" if quiet or not errors else f" {type(errors[0]).__name__}: {errors[0]}"

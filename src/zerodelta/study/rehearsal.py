@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Any, final
 
 from zerodelta.data.interrupts import Watch
 from zerodelta.data.quiet import quiet
 from zerodelta.errors import ParameterError
-from zerodelta.spaces import Finite, Space, WithExtra
-from zerodelta.spaces.space import EuclideanSpace
+from zerodelta.spaces import Space
 from zerodelta.study.hidden import reveal
+from zerodelta.study.otherwise import denotes
 
-__all__ = ["check_asked", "check_program", "check_result", "rehearsed"]
+__all__ = ["Rehearsal", "check_asked", "check_program", "check_result", "rehearsed"]
 
 _REMEDY = "mend it, pass Study(example=public rows), or run(…, rehearse=False)"
 
@@ -63,13 +63,34 @@ def check_result(value: Any, space: Space) -> None:
     """Refuse what a rehearsed program wants to publish if it would be published as a failure."""
     if inspect.iscoroutine(value) or inspect.isgenerator(value):
         value.close()  # else Python complains that it was never awaited
-    if not _acceptable(value, space):
+    if not denotes(reveal(value), space):
         raise ParameterError(
             "result of the program",
             _named(value),
             expected=f"an element of {space!r}, on made-up public rows (no data was read yet)",
             remedy="return what is to be published, or publish it with study.publish(value)",
         )
+
+
+@final
+class Rehearsal:
+    """Remembers what a program wanted to publish and could not: it may go on as if it had."""
+
+    def __init__(self) -> None:
+        self._refused: ParameterError | None = None
+
+    def check(self, value: Any, space: Space) -> None:
+        """Refuse what would be published as a failure, now and at the end."""
+        try:
+            check_result(value, space)
+        except ParameterError as error:
+            self._refused = self._refused or error
+            raise
+
+    def end(self) -> None:
+        """Raise what was refused, also if the program has caught it."""
+        if self._refused is not None:
+            raise self._refused
 
 
 def check_asked(refused: int, planned: int) -> None:
@@ -82,16 +103,6 @@ def check_asked(refused: int, planned: int) -> None:
             remedy="make the study with a larger rounds=, or pass smaller shares; what is asked "
             "beyond the plan is answered by a constant. run(…, rehearse=False) allows it",
         )
-
-
-def _acceptable(value: Any, space: Space) -> bool:
-    """Tell whether a result is an element; numbers and vectors may have a nearest one."""
-    plain = reveal(value)
-    if isinstance(space, WithExtra):
-        return space.contains(plain) or _acceptable(plain, space.base)
-    if isinstance(space, (Finite, EuclideanSpace)):
-        return space.denotes(plain)
-    return space.contains(plain)
 
 
 def _named(value: Any) -> str:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+import traceback
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["silenced"]
+__all__ = ["forget", "silenced"]
 
 _lock = threading.RLock()
 _running: list[frozenset[threading.Thread]] = []
@@ -34,15 +35,33 @@ def silenced() -> Iterator[None]:
         if not _hooks:
             _hooks.append((sys.unraisablehook, threading.excepthook))
             sys.unraisablehook, threading.excepthook = _unraisable, _thread_failed
+    aged = _times_aged()
     try:
         yield
     finally:
-        gc.collect(1)  # the program's younger garbage, while its finalizers are silenced
-        with _lock:
-            _running.remove(before)
-            started = (t for t in threading.enumerate() if t not in before)
-            _left_behind.update(started)
-            _restore_hooks()
+        try:  # the program's garbage goes while its finalizers are silenced
+            gc.collect(1 if _times_aged() == aged else 2)
+        finally:
+            with _lock:
+                _left_behind.update(t for t in threading.enumerate() if t not in before)
+                _running.remove(before)
+                _restore_hooks()
+
+
+def forget(error: BaseException | None) -> None:
+    """Drop what an exception holds, the locals of the frames that it left first of all."""
+    if error is None:
+        return
+    held = vars(BaseException)  # the exception's own class may see to it that nothing is dropped
+    traceback.clear_frames(held["__traceback__"].__get__(error))
+    for name in ("__traceback__", "__context__", "__cause__"):
+        held[name].__set__(error, None)
+    held["args"].__set__(error, ())
+
+
+def _times_aged() -> int:
+    """Return how often objects became old: only then can the program's be among the old ones."""
+    return sum(generation["collections"] for generation in gc.get_stats()[1:])
 
 
 def _restore_hooks() -> None:

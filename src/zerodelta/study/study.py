@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from fractions import Fraction
@@ -10,12 +11,12 @@ from typing import Any, final
 
 import numpy as np
 
-from zerodelta.data.arrays import ArraySource
+from zerodelta.data.arrays import frozen
 from zerodelta.data.interrupts import Watch, raise_fresh
 from zerodelta.data.quiet import quiet
 from zerodelta.data.rowwise import RowFunction
 from zerodelta.data.source import Source, is_ours
-from zerodelta.errors import ParameterError
+from zerodelta.errors import EntropyError, ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational
@@ -24,12 +25,13 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.purify.plan import plan
 from zerodelta.spaces import Space
-from zerodelta.study.asking import Asking, Floats, Share
-from zerodelta.study.hidden import Hidden, hidden_array, reveal
+from zerodelta.study.asking import Asking, Share
+from zerodelta.study.given_rows import as_source, rows_to_try
+from zerodelta.study.hidden import Hidden, hidden_array, is_hidden_nonsense, reveal
 from zerodelta.study.life import Life
 from zerodelta.study.minimize import Setting, minimize, plan_minimize
-from zerodelta.study.otherwise import FAILED, with_otherwise
-from zerodelta.study.plan import Budget, Schedule, StudyPlan
+from zerodelta.study.otherwise import denotes, with_otherwise
+from zerodelta.study.plan import PROGRAM, Budget, Schedule, StudyPlan
 from zerodelta.study.questions import (
     Bounds,
     PublicRows,
@@ -38,8 +40,14 @@ from zerodelta.study.questions import (
     norm_lattice,
     public_rows,
 )
-from zerodelta.study.rehearsal import check_asked, check_program, check_result, rehearsed
-from zerodelta.study.silence import silenced
+from zerodelta.study.rehearsal import (
+    Rehearsal,
+    check_asked,
+    check_program,
+    check_result,
+    rehearsed,
+)
+from zerodelta.study.silence import forget, silenced
 
 __all__ = ["Study"]
 
@@ -93,24 +101,14 @@ class Study(Asking):
         bits: BitSource | None = None,
     ) -> None:
         schedule = Schedule.of(rounds)
-        if columns is not None or not isinstance(rows, Source):
-            rows = ArraySource(rows, columns=columns)
-        # one copy, read once: changing the array between queries changes nothing
-        self._source: Source = rows.frozen() if type(rows) is ArraySource else rows
+        rows = as_source(rows, columns)
         self._columns, self._size = rows.columns, rows.rows
-        if self._size < 1 or not self._columns:
-            raise ParameterError(
-                "rows",
-                "no rows or no columns",
-                expected="at least one row and one column",
-                remedy="pass the data as an array of shape (n, columns)",
-            )
         if bounds is not None:
             box_lattice(bounds)(1 if np.ndim(bounds[0]) == 0 else len(bounds[0]))
         if data_norm is not None:
             norm_lattice(data_norm, "data_norm")(1)
         self._bounds, self._data_norm, self._example = bounds, data_norm, example
-        self._probe = _probe(self._columns, bounds, data_norm, example)
+        self._probe = rows_to_try(self._columns, bounds, data_norm, example)
         self._failure = as_weight(failure, "failure")
         space, self._otherwise = with_otherwise(publish, otherwise)
         self._plan = StudyPlan(
@@ -124,7 +122,12 @@ class Study(Asking):
         )
         self._bits: BitSource = SystemBits() if bits is None else bits
         self._plan.certificate(guarded=True, bits=self._bits)  # raises now, if ever
-        self._budget = Budget(schedule)
+        # one copy, read once: changing the data between queries changes nothing
+        self._begin(frozen(rows), None)
+
+    def _begin(self, source: Source, rehearsal: Rehearsal | None) -> None:
+        self._source, self._rehearsal = source, rehearsal
+        self._budget = Budget(self._plan.schedule)
         self._life, self._guarded = Life(), False
         self._blocks: list[tuple[ExitStack, Watch]] = []  # one for each with block we are in
         self._release: Release | None = None
@@ -157,21 +160,34 @@ class Study(Asking):
         A finite number is published as the nearest element; what denotes none (None, NaN, a text
         that is no option) as `otherwise`.
         """
-        if self._rehearses:
-            check_result(value, self._plan.publishing.space)
+        if self._rehearsal is not None and self._life.is_open:
+            self._rehearsal.check(value, self._plan.publishing.space)
         with self._life.busy():
             self._life.close()  # before the value is looked at: reading it may run code
-            made, certificate = self._plan.publishing, self._certificate()
+            try:
+                with quiet(), Watch():
+                    release = self._released(self._element(value))
+            except KeyboardInterrupt:  # a signal, whatever the value has made of it
+                self._end()
+                raise
+            return self._keep(release)
+
+    def _element(self, value: Any) -> Any:
+        """Return the element that a value denotes; `otherwise` if it is none, or cannot be read."""
+        space = self._plan.publishing.space
+        try:
             plain = reveal(value)
-            kept = made.space.project(plain if made.space.denotes(plain) else self._otherwise)
-            published = made.purifier.apply(kept, self._bits)
-            return self._keep(
-                Release(
-                    value=made.space.project(published),
-                    certificate=certificate,
-                    error=self._plan.predicted_error,
-                )
-            )
+            return space.project(plain) if denotes(plain, space) else self._otherwise
+        except BaseException:  # reading runs the value's own code
+            return self._otherwise
+
+    def _released(self, element: Any) -> Release:
+        made, certificate = self._plan.publishing, self._certificate()
+        return Release(
+            value=made.space.project(made.purifier.apply(element, self._bits)),
+            certificate=certificate,
+            error=self._plan.predicted_error,
+        )
 
     def run(self, program: Callable[[Study], Any], *, rehearse: bool = True) -> Release:
         """Run a program on the study and publish what it returns (or has published).
@@ -179,7 +195,8 @@ class Study(Asking):
         An exception inside it, or nothing to publish, publishes `otherwise`: nothing but the
         release can be seen. So the program is first rehearsed on a few made-up public rows, where
         its mistakes do show (it runs twice, then); ``rehearse=False`` leaves that out. Only an
-        interrupt from the keyboard leaves, and then nothing is published.
+        interrupt from the keyboard leaves, whatever the program makes of it, and then the study
+        ends without a release.
         """
         self._life.check()
         check_program(program)
@@ -190,17 +207,29 @@ class Study(Asking):
         return self.release
 
     def _conduct(self, program: Callable[[Study], Any]) -> None:
-        result = program(self)
-        if self._life.is_open:
-            self.publish(result)
+        """Run the program and publish; what it raises goes here, while its locals are silenced."""
+        profiler, tracer, limit = sys.getprofile(), sys.gettrace(), sys.getrecursionlimit()
+        try:
+            try:
+                result = program(self)
+            finally:  # not by a function of ours, which a tracer of the program's would see
+                try:
+                    sys.setprofile(profiler)
+                finally:
+                    sys.settrace(tracer)
+                    sys.setrecursionlimit(limit)
+            if self._life.is_open:
+                self.publish(result)
+        except BaseException:  # leaving the block publishes `otherwise`, unless a signal arrived
+            return
 
     def __enter__(self) -> Study:
         self._life.check()
         # what was asked before could already have stopped or raised
         self._guarded = self._guarded or self._budget.untouched
         stack, watch = ExitStack(), Watch()
+        stack.enter_context(quiet())  # a warning is an output too; left last
         stack.enter_context(silenced())
-        stack.enter_context(quiet())  # a warning is an output too
         watch.__enter__()
         self._blocks.append((stack, watch))
         return self
@@ -212,22 +241,28 @@ class Study(Asking):
         trace: TracebackType | None,
     ) -> bool:
         """Publish `otherwise` if nothing was published; nothing the program raised gets out."""
-        del kind, error, trace  # what leaves from here shows the locals of this frame
         stack, watch = self._blocks.pop()
+        watch.hold()
         try:
-            if self._life.is_open and not watch.arrived:
-                self.publish(FAILED)
-        except BaseException as failed:  # the machine's failure, not the program's
-            failed.__context__ = None
-            if not watch.arrived:
-                raise
+            with self._life.last(lambda: watch.arrived) as unpublished:
+                if unpublished:
+                    self._life.close()
+                    self._keep(self._released(self._otherwise))
+        except BaseException:  # the machine's failure, not the program's: told below
+            self._release = None
+        stack.callback(forget, error)
+        del kind, error, trace  # what leaves from here shows the locals of this frame
+        try:
+            stack.close()  # collects, while finalizers and warnings are silenced
         finally:
             interrupted = watch.leave()
-            stack.close()
+            if interrupted:
+                self._end()
         if interrupted:
-            self._end()
             raise_fresh()
-        return self._release is not None  # else the machine failed to publish, which may show
+        if self._release is None:
+            raise_fresh(EntropyError("the study could not publish: bits or the machine failed"))
+        return True
 
     @property
     def release(self) -> Release:
@@ -269,7 +304,7 @@ class Study(Asking):
     ) -> Hidden:
         """Return the hidden answer; a public constant if the plan does not cover it (C8)."""
         with self._life.busy(), np.errstate(all="ignore"), Watch():
-            covered = question.allowed and not _is_hidden_nonsense(share)
+            covered = question.allowed and not is_hidden_nonsense(share)
             taken = self._budget.take(reveal(share)) if covered else None
             return hidden_array(constant if taken is None else exact(self._source, taken))
 
@@ -280,7 +315,7 @@ class Study(Asking):
     @property
     def _rehearses(self) -> bool:
         """Whether the rows are made up, so that everything may be shown."""
-        return self._life.is_open and isinstance(self._source, PublicRows)
+        return self._rehearsal is not None and self._life.is_open
 
     @property
     def _quiet_errors(self) -> bool:
@@ -319,6 +354,7 @@ class Study(Asking):
             rowwise=made.rowwise,
             probe=self._probe,
             bits=self._bits,
+            assumed=PROGRAM if self._blocks else (),
         )
 
     def _certificate(self) -> Certificate:
@@ -326,6 +362,8 @@ class Study(Asking):
 
     def _keep(self, release: Release) -> Release:
         """Keep the release, and nothing else that was computed from rows."""
+        if not hasattr(self, "_source"):  # stopped meanwhile, by a signal to the main thread
+            raise_fresh()
         self._release = release
         self._forget()
         return release
@@ -336,6 +374,7 @@ class Study(Asking):
 
     def _end(self) -> None:
         """End without a release: someone at the keyboard has stopped the study."""
+        self._release = None
         if self._life.is_open:
             self._life.close()
         if hasattr(self, "_source"):
@@ -346,51 +385,14 @@ class Study(Asking):
         rows = self._probe
         if self._example is None:
             rows = public_rows(width, self._bounds, self._data_norm, count=max(7, 4 * width))
-        stage = Study(
-            PublicRows(rows, self._columns, rows=self._size),
-            epsilon=made.epsilon,
-            publish=made.publishing.space,
-            rounds=list(made.schedule.shares) or made.rounds,
-            failure=made.publishing.mixing_weight,
-            bounds=self._bounds,
-            data_norm=self._data_norm,
-            functions=made.functions,
-            rowwise=made.rowwise,
-            selects=made.selects,
-            example=self._probe,
-        )
+        stage = object.__new__(Study)  # with the same plan, so that it is worth as much
+        stage.__dict__.update(self.__dict__, _bits=SystemBits())
+        rehearsal = Rehearsal()
+        stage._begin(PublicRows(rows, self._columns, rows=self._size), rehearsal)
         budget = stage._budget
         with self._life.rehearsing():
             result = rehearsed(lambda: program(stage))
+            rehearsal.end()
             if stage._life.is_open:
                 check_result(result, made.publishing.space)
         check_asked(budget.refused, made.rounds)
-
-
-def _is_hidden_nonsense(share: Any) -> bool:
-    """Tell whether a share is hidden and none at all: then raising would show something."""
-    number = reveal(share)
-    usable = type(number) in (int, float) and 0 < number <= 1
-    return isinstance(share, Hidden) and not usable
-
-
-def _probe(
-    columns: Sequence[str], bounds: Bounds | None, data_norm: Rational | None, example: Any
-) -> Floats:
-    """Return the public rows on which functions are tried."""
-    if example is None:
-        return public_rows(len(columns), bounds, data_norm)
-    given = (
-        ArraySource(example)
-        if isinstance(example, np.ndarray)
-        else ArraySource(example, columns=columns)
-    )
-    rows = np.concatenate([*given.blocks(), np.empty((0, len(given.columns)))])
-    if rows.shape[1] != len(columns) or not len(rows):
-        raise ParameterError(
-            "example",
-            f"{len(rows)} rows of {rows.shape[1]} columns",
-            expected=f"some made-up rows of {len(columns)} columns",
-            remedy="make rows by hand that look like the data; never take them from it",
-        )
-    return rows

@@ -192,7 +192,7 @@ def _by_permute_and_flip(
         steps=(step,),
         bits=bits,
         public=("the candidates", "the bounds of a score", "the number of rows"),
-        assumed=(SCORE, *(FOREIGN_SOURCE,) * (not is_ours(source))),
+        assumed=(SCORE, *(() if is_ours(source) else (FOREIGN_SOURCE,))),
     )
     behind = flip.error(len(names)) / (2 * lattice.steps * source.rows)
     totals = [int(total) for total in question.total(source)]
