@@ -25,7 +25,6 @@ from zerodelta.exact.rational import Rational, as_count
 from zerodelta.mechanisms.k_norm import KNorm
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.issue import issue
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
@@ -43,7 +42,7 @@ from zerodelta.tasks.kmeans_forecast import (
 from zerodelta.tasks.kmeans_grid import Floats, Frame, Grid, grid_for
 from zerodelta.tasks.kmeans_rounds import ROW_NORM, Centres, moved, seeds_from
 from zerodelta.tasks.methods import choose
-from zerodelta.tasks.public_inputs import for_source
+from zerodelta.tasks.public_inputs import issue_for
 
 __all__ = ["kmeans"]
 
@@ -183,8 +182,12 @@ class _Task:
                 sensitivity=2 * _STEPS,
             )
             steps += (noise.step(),) * rounds
-        certificate = issue(
-            claim=PureDP(self.epsilon), steps=steps, bits=bits, public=self._public(rounds)
+        certificate = issue_for(
+            self.source,
+            claim=PureDP(self.epsilon),
+            steps=steps,
+            bits=bits,
+            public=self._public(rounds),
         )
         grid = self.grid(float(self.epsilon * share))
         counts = self.source.counts(Rowwise(self._keys(grid)), grid.size)
@@ -206,8 +209,7 @@ class _Task:
                 noisy = np.concatenate([noise.apply(block, bits) for block in blocks])
                 points = moved(centres, noisy, deviation=deviation)
                 centres = centres.after(points, seeds)
-        proof = for_source(certificate, self.source)
-        return Release(value=self._value(centres.points), certificate=proof, error=error)
+        return Release(value=self._value(centres.points), certificate=certificate, error=error)
 
     def one_center(self, error: float, bits: BitSource) -> Release:
         """Publish a noisy mean as every center, shrunk to the middle by a public factor."""
@@ -219,8 +221,12 @@ class _Task:
             epsilon=self.epsilon, norm=math.inf, dimension=self.dimension, sensitivity=2 * _STEPS
         )
         rows = self.source.rows
-        certificate = issue(
-            claim=PureDP(self.epsilon), steps=(noise.step(),), bits=bits, public=self._public_mean()
+        certificate = issue_for(
+            self.source,
+            claim=PureDP(self.epsilon),
+            steps=(noise.step(),),
+            bits=bits,
+            public=self._public_mean(),
         )
         noisy = noise.apply(self.source.sum(Rowwise(self.frame.rows), lattice), bits)
         mean = lattice.dequantize(noisy, rows=rows) / rows
