@@ -141,7 +141,9 @@ def test_our_chains_use_a_hundredth_of_every_limit(
 def test_equal_numbers_written_at_length_count_by_their_length() -> None:
     short, long = laplace(Fraction(1, 3)), laplace("1e-4999")
     claim = {"kind": "pure", "epsilon": 1, "bounded_range": 0}
-    steps = [{"theorem": step.theorem, "numbers": dict(step.numbers)} for step in (short, long)]
+    steps: list[Any] = [
+        {"theorem": step.theorem, "numbers": dict(step.numbers)} for step in (short, long)
+    ]
     check_work(claim, steps[:1] * MOST_STEPS)
     with pytest.raises(zd.CertificateError, match="digits"):
         check_work(claim, steps[1:] * 30)

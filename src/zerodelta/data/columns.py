@@ -222,7 +222,8 @@ def _as_series(values: Any) -> Any:
     if pandas is not None and isinstance(
         values, (pandas.Index, pandas.api.extensions.ExtensionArray)
     ):
-        return pandas.Series(values)
+        # without a type pandas looks at the cells of an object array, and may find dates
+        return pandas.Series(values, dtype=values.dtype)
     return values
 
 
