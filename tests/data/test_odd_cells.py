@@ -230,6 +230,8 @@ def test_an_odd_cell_changes_no_other_row(build: str, base: str) -> None:
         cells[place] = odd
         if build in ("polars", "polars frame") and id(type(odd)) not in HARMLESS:
             continue  # Polars itself calls methods of cells, and prints what they raise
+        if build in TYPED and odd is ODD["nameless"]:
+            continue  # NumPy hashes its type to convert it, and leaves the error to a later lookup
         container = held(COLUMNS[build], cells)
         a_row = build in ("list", "tuple") and isinstance(odd, (list, tuple))  # see test_columns
         if container is None or a_row or _is_refused(container):
