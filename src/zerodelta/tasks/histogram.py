@@ -77,7 +77,7 @@ def histogram(
     certificate = issue_for(
         items,
         claim=PureDP(exact),
-        steps=(noise.step(),),
+        steps=(noise.step(quantum=None) if isinstance(noise, KNorm) else noise.step(),),
         bits=bits,
         public=("the universe of items", "the number of items"),
     )

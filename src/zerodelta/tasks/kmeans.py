@@ -174,6 +174,9 @@ class _Task:
         laplace = RoundedLaplace.for_epsilon(epsilon=self.epsilon * share, sensitivity=2)
         steps: tuple[Step, ...] = (laplace.step(),)
         noise = None
+        lattice = FixedPoint.ball(
+            dimension=self.clusters * (self.dimension + 1), bound=ROW_NORM, steps=_STEPS
+        )
         if rounds:
             noise = KNorm.for_epsilon(
                 epsilon=self.epsilon * (1 - share) / rounds,
@@ -181,7 +184,7 @@ class _Task:
                 dimension=self.dimension + 1,
                 sensitivity=2 * _STEPS,
             )
-            steps += (noise.step(),) * rounds
+            steps += (noise.step(quantum=lattice.quantum, blocks=True),) * rounds
         certificate = issue_for(
             self.source,
             claim=PureDP(self.epsilon),
@@ -199,9 +202,6 @@ class _Task:
         )
         centres = Centres.seeded(self.frame, grid, seeds)
         if noise is not None:
-            lattice = FixedPoint.ball(
-                dimension=self.clusters * (self.dimension + 1), bound=ROW_NORM, steps=_STEPS
-            )
             deviation = float(noise.scale) * math.sqrt(self.dimension + 2)
             for _ in range(rounds):
                 total = self.source.sum(Rowwise(centres.vectors), lattice)
@@ -224,7 +224,7 @@ class _Task:
         certificate = issue_for(
             self.source,
             claim=PureDP(self.epsilon),
-            steps=(noise.step(),),
+            steps=(noise.step(quantum=self._in_data_units(lattice)),),
             bits=bits,
             public=self._public_mean(),
         )
@@ -272,6 +272,12 @@ class _Task:
 
     def _keys(self, grid: Grid) -> Any:
         return lambda block: grid.keys(self.frame.rows(block))
+
+    def _in_data_units(self, lattice: FixedPoint) -> tuple[Fraction, ...]:
+        """Return the quantum of each column: the frame's unit is the longest side."""
+        quantum, unit = lattice.quantum, Fraction(self.frame.unit)
+        each = quantum if isinstance(quantum, tuple) else (quantum,) * self.dimension
+        return tuple(unit * one for one in each)
 
     def _value(self, points: Floats) -> Floats:
         return np.stack([self.box.project(point) for point in self.frame.back(points)])

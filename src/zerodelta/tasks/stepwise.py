@@ -48,10 +48,11 @@ def stepwise(table: FeatureTable, size: int, epsilon: Fraction, bits: BitSource)
     flip = PermuteAndFlip.for_epsilon(epsilon=_CHOOSING * epsilon / size, sensitivity=2 * _STEPS)
     part = (1 - _CHOOSING) * epsilon / size
     sample = KNorm.for_epsilon(epsilon=part, norm=math.inf, dimension=1, sensitivity=2 * _STEPS)
+    taken = (flip.step(), sample.step(quantum=Fraction(1, _STEPS)))
     certificate = issue_for(
         table.source,
         claim=PureDP(epsilon),
-        steps=tuple(_counted(step, size) for step in (flip.step(), sample.step())),
+        steps=tuple(_counted(step, size) for step in taken),
         bits=bits,
         public=(
             "the bounds of features and target, the number of features and of rows",
