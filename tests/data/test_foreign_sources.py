@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, final
 
 import numpy as np
@@ -14,6 +16,7 @@ from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Source
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status
+from zerodelta.tasks.regression import fit_huber, fit_statistics
 
 
 @final
@@ -35,41 +38,98 @@ class Foreign(Source):
         yield self._table.copy()
 
 
+PREMISE = "the source's own code yields each row by itself, keeps no state and shows nothing"
 COLUMN, TABLE = np.ones((200, 1)), np.ones((200, 2))
 UNIT: dict[str, Any] = {"bounds": (0, 1), "epsilon": 1}
-TASKS: dict[str, tuple[Any, Callable[[Any], Release]]] = {
-    "mean": (TABLE, lambda rows: zd.mean(rows, **UNIT)),
-    "quantile": (COLUMN, lambda rows: zd.quantile(rows, q=0.5, **UNIT)),
-    "median": (COLUMN, lambda rows: zd.median(rows, **UNIT)),
-    "trimmed_mean": (COLUMN, lambda rows: zd.trimmed_mean(rows, trim=0.1, **UNIT)),
-    "histogram": (COLUMN, lambda rows: zd.histogram(rows, universe=3, epsilon=1)),
-    "mode": (COLUMN, lambda rows: zd.mode(rows, universe=3, epsilon=1)),
-    "stability": (COLUMN, lambda rows: zd.mode(rows, universe=3, epsilon=1, method="stability")),
-    "select": (TABLE, lambda rows: zd.select(rows, **UNIT)),
-    "answer_queries": (TABLE, lambda rows: zd.answer_queries(rows, domain={0: 2, 1: 2}, epsilon=1)),
-    "synthesize": (TABLE, lambda rows: zd.synthesize(rows, domain={0: 2, 1: 2}, epsilon=1)),
-    "kmeans": (TABLE, lambda rows: zd.kmeans(rows, clusters=2, method="lloyd", **UNIT)),
-    "decision_tree": (
-        TABLE,
-        lambda rows: zd.decision_tree(rows, thresholds={0: [0.5]}, epsilon=1),
+CELLS: dict[str, Any] = {"domain": {0: 2, 1: 2}, "epsilon": 1}
+CHOICE: dict[str, Any] = {"target": 1, "size": 1, "target_bounds": (0, 1), **UNIT}
+ITEMS: dict[str, Any] = {"universe": 3, "epsilon": 1}
+TREE: dict[str, Any] = {"thresholds": {0: [0.5]}, "epsilon": 1}
+
+VERBS: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
+    "mean": (TABLE, UNIT, ("k-norm", "k-norm-max", "laplace")),
+    "quantile": (COLUMN, {"q": 0.5, **UNIT}, ("permute-and-flip", "exponential")),
+    "median": (COLUMN, UNIT, ("permute-and-flip", "exponential")),
+    "trimmed_mean": (
+        COLUMN,
+        {"trim": 0.1, "spread": 0.1, **UNIT},
+        ("laplace", "propose-test-release", "smooth-sensitivity"),
     ),
-    "stepwise": (
-        TABLE,
-        lambda rows: zd.select_features(
-            rows, target=1, size=1, target_bounds=(0, 1), method="stepwise", **UNIT
-        ),
-    ),
+    "histogram": (COLUMN, ITEMS, ("k-norm", "k-norm-max", "laplace")),
+    "mode": (COLUMN, ITEMS, ("permute-and-flip", "exponential", "stability")),
+    "select": (TABLE, UNIT, ("permute-and-flip", "exponential")),
+    "answer_queries": (TABLE, CELLS, ("k-norm", "counts", "laplace", "mwem", "purified")),
+    "synthesize": (TABLE, CELLS, ("k-norm", "counts", "laplace", "mwem", "purified")),
+    "kmeans": (TABLE, {"clusters": 2, **UNIT}, ("histogram", "lloyd", "one-center", "purified")),
+    "decision_tree": (TABLE, TREE, ()),
+    "select_features": (TABLE, CHOICE, ("gram", "stepwise")),
 }
+"""Every verb that reads a `Source`: rows, public inputs, and all of its methods."""
+
+ON_A_WORD = {"bounded_local_sensitivity", "propose_test_release", "select_model"}
+"""Verbs that rest on functions of the caller, with the source among what they are given."""
+
+NO_ROWS = {"advise", "calibrate", "compose", "is_purifier", "plan", "purify", "verify"}
+
+CASES = [
+    (verb, method) for verb, (_, _, methods) in VERBS.items() for method in (methods or (None,))
+]
 
 
-@pytest.mark.parametrize("name", TASKS)
-def test_a_source_that_is_not_ours_is_asserted_with_its_premise(name: str) -> None:
-    table, ask = TASKS[name]
-    ours, foreign = ask(ArraySource(table)).certificate, ask(Foreign(table)).certificate
+def ask(verb: str, rows: Any, method: str | None) -> Release:
+    chosen = {} if method is None else {"method": method}
+    release: Release = getattr(zd, verb)(rows, **VERBS[verb][1], **chosen)
+    return release
+
+
+def test_every_verb_and_every_method_is_listed() -> None:
+    functions = {name for name in zd.__all__ if callable(getattr(zd, name)) and name.islower()}
+    assert functions == {*VERBS, *ON_A_WORD, *NO_ROWS}
+    for verb, (table, _, methods) in VERBS.items():
+        if methods:
+            with pytest.raises(zd.ParameterError) as refused:
+                ask(verb, table, "no such method")
+            named = set(re.findall(r"['\"]([a-z][a-z0-9-]*)['\"]", str(refused.value)))
+            assert named - {"auto"} == set(methods), verb
+
+
+@pytest.mark.parametrize(("verb", "method"), CASES)
+def test_a_source_that_is_not_ours_is_asserted_with_its_premise(
+    verb: str, method: str | None
+) -> None:
+    table = VERBS[verb][0]
+    ours = ask(verb, ArraySource(table), method).certificate
+    foreign = ask(verb, Foreign(table), method).certificate
     assert foreign.status is Status.ASSERTED
-    assert foreign.assumed == (
-        *ours.assumed,
-        "the source's own code yields each row by itself, keeps no state and shows nothing",
-    )
+    assert set(foreign.assumed) - set(ours.assumed) == {PREMISE}
+    assert foreign.assumed.count(PREMISE) == 1
     assert ours.status is Status.PROVEN
     zd.verify(foreign)
+
+
+def test_scoring_fixed_candidates_of_a_foreign_source_names_its_premise() -> None:
+    release = zd.select_model(
+        Foreign(TABLE), {"a": 0, "b": 1}, epsilon=1, score=lambda column, rows: rows[:, column]
+    )
+    assert release.certificate.status is Status.ASSERTED
+    assert PREMISE in release.certificate.assumed
+
+
+def test_no_task_issues_a_certificate_without_its_rows() -> None:
+    tasks = Path(zd.__file__).parent / "tasks"
+    by_itself = {
+        path.relative_to(tasks).as_posix()
+        for path in tasks.rglob("*.py")
+        if "privacy.issue import issue" in path.read_text(encoding="utf-8")
+    }
+    # `issue_for` itself; a verb that names the premise; regressions, which take no `Source`
+    assert by_itself == {
+        "public_inputs.py",
+        "select_model.py",
+        "regression/fit.py",
+        "regression/sufficient_statistics.py",
+    }
+    fits: tuple[Any, ...] = (fit_statistics, fit_huber)
+    for fit in fits:
+        with pytest.raises(zd.ParameterError):
+            fit(Foreign(TABLE), np.zeros(200), epsilon=1, data_norm=1, bounds_y=(0, 1))

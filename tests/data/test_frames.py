@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -91,7 +92,54 @@ TEXTS: dict[str, Any] = {
     "pandas arrow": pd.DataFrame({"city": pd.Series(["7"], dtype=pd.ArrowDtype(pa.string()))}),
     "lists": pl.DataFrame({"city": [[1], [2]]}),
     "dates": pd.DataFrame({"city": pd.to_datetime(["2020-01-01"])}),
+    "periods": pd.DataFrame({"city": pd.period_range("2020", periods=2, freq="D")}),
+    "intervals": pd.DataFrame({"city": pd.interval_range(0, 2)}),
+    "sparse dates": pd.DataFrame(
+        {"city": pd.Series(pd.arrays.SparseArray(pd.to_datetime(["2020-01-01"]).to_numpy()))}
+    ),
+    "bytes": pa.table({"city": [b"7", b"8"]}),
+    "polars bytes": pl.DataFrame({"city": [b"7", b"8"]}),
+    "large bytes": pa.table({"city": pa.array([b"7"], type=pa.large_binary())}),
+    "fixed bytes": pa.table({"city": pa.array([b"7"], type=pa.binary(1))}),
+    "maps": pa.table({"city": pa.array([[("a", 1)]], type=pa.map_(pa.string(), pa.int64()))}),
+    "months": pa.table({"city": pa.nulls(2, pa.month_day_nano_interval())}),
+    "pandas arrow maps": pd.DataFrame(
+        {
+            "city": pd.Series(
+                pd.arrays.ArrowExtensionArray(pa.nulls(2, pa.map_(pa.string(), pa.int64())))
+            )
+        }
+    ),
 }
+
+HOLD_NUMBERS: dict[str, Any] = {
+    "null": pa.table({"a": pa.nulls(2)}),
+    "polars null": pl.DataFrame({"a": [None, None]}),
+    "pandas arrow null": pd.DataFrame({"a": pd.Series(pd.arrays.ArrowExtensionArray(pa.nulls(2)))}),
+    "decimal": pa.table({"a": pa.array([Decimal("1.5"), None])}),
+    "wide decimal": pa.table({"a": pa.array([Decimal("1.5"), None], type=pa.decimal256(50, 2))}),
+    "polars decimal": pl.DataFrame({"a": [Decimal("1.5"), None]}),
+    "pandas decimal": pd.DataFrame(
+        {"a": pd.Series([Decimal("1.5"), None], dtype=pd.ArrowDtype(pa.decimal128(9, 2)))}
+    ),
+    "sparse": pd.DataFrame({"a": pd.Series(pd.arrays.SparseArray([1.5, np.nan]))}),
+    "sparse objects": pd.DataFrame(
+        {"a": pd.Series(pd.arrays.SparseArray(np.array(["1.5", None], dtype=object)))}
+    ),
+    "complex": pd.DataFrame({"a": pd.Series([1.5 + 0j, 1j])}),
+    "long double": pd.DataFrame({"a": np.array([1.5, np.nan], dtype=np.longdouble)}),
+    "half": pd.DataFrame({"a": np.array([1.5, np.nan], dtype=np.float16)}),
+    "objects": pl.DataFrame({"a": pl.Series(["1.5", {}], dtype=pl.Object)}),
+    "dictionary": pa.table({"a": pa.array([1.5, None]).dictionary_encode()}),
+    "wide integers": pl.DataFrame({"a": pl.Series([1, None], dtype=pl.Int128)}),
+}
+
+
+@pytest.mark.parametrize("name", HOLD_NUMBERS)
+def test_a_type_of_numbers_is_read_whatever_its_library_calls_it(name: str) -> None:
+    (block,) = ArraySource(HOLD_NUMBERS[name]).blocks()
+    expected = {"wide integers": 1.0}.get(name, math.nan if "null" in name else 1.5)
+    np.testing.assert_array_equal(block[:, 0], [expected, math.nan])
 
 
 @pytest.mark.parametrize("name", TEXTS)

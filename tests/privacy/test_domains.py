@@ -250,7 +250,7 @@ def student_epsilon(degrees: float) -> float:
 def test_words_are_those_of_the_theorem(label: str) -> None:
     for place, field, old in fields_of(label):
         words: dict[str, list[Any]] = {
-            "norm": [1, 2, "inf", "counts"] if label == "K-norm" else [1, 2, "inf"],
+            "norm": [1, 2, "inf", "counts", "blocks"] if label == "K-norm" else [1, 2, "inf"],
             "noise": ["real", "rounded", "discrete"],
             "monotone": [True, False],
             "eigenvalue": [0, 1],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 import zerodelta as zd
 from privacy.chains import CHAINS
 from zerodelta.exact.bits import SystemBits
+from zerodelta.mechanisms.k_norm import KNorm
 from zerodelta.privacy.issue import BARE_ROWS, issue
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Status, Step
@@ -204,3 +206,41 @@ def test_a_mean_states_what_one_unit_of_its_integers_is() -> None:
     assert step.theorem == "K-norm"
     first, second = map(Fraction, step.numbers["quantum"])
     assert second == 3 * first
+
+
+def test_rounds_of_kmeans_name_the_norm_of_their_noise() -> None:
+    """Independent noise in each block has the sum of the blocks' l2 norms as its norm."""
+    rows = np.ones((500, 3))
+    release = zd.kmeans(rows, clusters=2, bounds=(0, 10), epsilon=1, method="lloyd")
+    _, *rounds = release.certificate.steps
+    for step in rounds:
+        assert (step.theorem, step.numbers["norm"]) == ("K-norm", "blocks")
+        quantum, moved = (Fraction(step.numbers[name]) for name in ("quantum", "sensitivity"))
+        assert float(quantum * moved) == pytest.approx(2 * 2**0.5)  # two rows of norm √2
+    said = release.certificate.explain()
+    assert "the sum of the l2 norms of the blocks" in said
+    assert len(rounds) >= 1
+
+
+def test_the_mean_of_one_center_states_what_a_unit_is() -> None:
+    rows = np.ones((500, 3))
+    for bounds, widths in (((0, 10), [10] * 3), (([0, 0, 0], [1, 2, 4]), [1, 2, 4])):
+        (step,) = zd.kmeans(
+            rows, clusters=2, bounds=bounds, epsilon=1, method="one-center"
+        ).certificate.steps
+        quantum, moved = step.numbers["quantum"], Fraction(step.numbers["sensitivity"])
+        each = quantum if isinstance(quantum, list) else [quantum] * 3
+        assert [Fraction(one) * moved for one in each] == widths
+        assert step.numbers["norm"] == "inf"
+
+
+def test_a_step_must_say_what_its_unit_is() -> None:
+    noise = KNorm.for_epsilon(epsilon=1, norm=2, dimension=3, sensitivity=1)
+    with pytest.raises(TypeError, match="quantum"):
+        noise.step()  # type: ignore[call-arg]
+    assert noise.step(quantum=None).numbers["quantum"] == 1
+    many = tuple(Fraction(1, place + 1) for place in range(10_001))
+    assert noise.step(quantum=many).numbers["quantum"] == "each column's own"
+    largest = KNorm.for_epsilon(epsilon=1, norm=math.inf, dimension=3, sensitivity=1)
+    with pytest.raises(zd.ParameterError, match="norm=2"):
+        largest.step(quantum=None, blocks=True)

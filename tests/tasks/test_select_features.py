@@ -119,6 +119,7 @@ def test_stepwise_counts_every_choice_and_every_fit() -> None:
     spent = 3 * Fraction(2 * 2 * STEPS) / Fraction(flips.numbers["scale"])
     spent += 3 * Fraction(2 * STEPS) / Fraction(fits.numbers["scale"])
     assert spent == 1
+    assert Fraction(fits.numbers["quantum"]) * STEPS == 1  # products lie in [-1, 1]
     assert int(flips.numbers["sensitivity"]) == int(fits.numbers["sensitivity"]) == 2 * STEPS
 
 

@@ -2,7 +2,7 @@
 
 Libraries convert whole columns because of one cell: the type of an *untyped* column (a list, an
 object array, a pandas column of objects or texts) decides nothing here. A *declared* type (Arrow,
-Polars, nullable pandas) is public, and may be refused.
+Polars, nullable pandas) is public; where numbers are needed all but those of numbers are refused.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ _WHOLE = (
     *(nw.Boolean, nw.Int8, nw.Int16, nw.Int32, nw.Int64),
     *(nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64),
 )
-_TEXT = (nw.String, nw.Categorical, nw.Enum)
 
 
 def as_cells(values: Any) -> Array:
@@ -141,11 +140,12 @@ def number_cells(frame: nw.DataFrame[Any], column: str) -> Array:
     series = frame.get_column(column)
     if _is_untyped(series):
         return _untyped_cells(series)
-    declared = _decoded(series).dtype
-    if declared in _TEXT or declared.is_temporal() or declared.is_nested():
+    decoded = _decoded(series)
+    if not _holds_numbers(decoded):
+        kind = decoded.dtype if decoded.dtype != nw.Unknown else _native_type(decoded)
         raise ParameterError(
             f"column {column!r}",
-            f"a column of {declared}",
+            f"a column of {kind}",
             expected="numbers or booleans",
             remedy="name the columns to be used, and convert this one first if it spells numbers",
         )
@@ -179,6 +179,34 @@ def _is_untyped(series: nw.Series[Any]) -> bool:
     kind = type(dtype).__name__
     inferred = kind == "StringDtype" and isinstance(dtype.na_value, float)  # pandas' own `str`
     return inferred or kind == "CategoricalDtype" or str(dtype) == "object"
+
+
+def _holds_numbers(series: nw.Series[Any]) -> bool:
+    """Tell whether the declared type is one of numbers, booleans, nothing (nulls) or any objects.
+
+    All other types are refused where numbers are needed: texts and bytes, dates and times,
+    intervals, lists, and types that nobody here knows.
+    """
+    declared = series.dtype
+    if declared != nw.Unknown:
+        return declared.is_numeric() or declared in (nw.Boolean, nw.Object)
+    native = _native_type(series)
+    kind = type(native).__name__
+    if kind == "ArrowDtype":
+        native = native.pyarrow_dtype
+    elif kind == "SparseDtype":
+        native = native.subtype
+    if isinstance(native, np.dtype):
+        return native.kind in "biufcO"
+    arrow = nw.dependencies.get_pyarrow()
+    if arrow is not None and isinstance(native, arrow.DataType):
+        return bool(arrow.types.is_null(native) or arrow.types.is_decimal(native))
+    return kind == "Null"  # of Polars
+
+
+def _native_type(series: nw.Series[Any]) -> Any:
+    native = nw.to_native(series)
+    return native.type if series.implementation.is_pyarrow() else native.dtype
 
 
 def _untyped_cells(series: nw.Series[Any]) -> Array:
@@ -222,7 +250,8 @@ def _as_series(values: Any) -> Any:
     if pandas is not None and isinstance(
         values, (pandas.Index, pandas.api.extensions.ExtensionArray)
     ):
-        return pandas.Series(values)
+        # without a type pandas looks at the cells of an object array, and may find dates
+        return pandas.Series(values, dtype=values.dtype)
     return values
 
 

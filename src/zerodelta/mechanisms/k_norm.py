@@ -18,6 +18,7 @@ from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.integer_sums import add_exactly, check_sums
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.domains import MOST_ENTRIES
+from zerodelta.privacy.fields import OWN_UNITS
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mechanisms import k_norm_epsilon
@@ -95,14 +96,23 @@ class KNorm:
         epsilon = k_norm_epsilon(self.sensitivity, self.scale)
         return PureDP(epsilon, neighbors=self.neighbors)
 
-    def step(self, *, quantum: Fraction | tuple[Fraction, ...] = Fraction(1)) -> Step:
-        """Return the proof step of one release.
+    def step(
+        self, *, quantum: Fraction | tuple[Fraction, ...] | None, blocks: bool = False
+    ) -> Step:
+        """Return the proof step of one release, or of one for each block of a longer vector.
 
         `quantum` says what one unit of the integers is in the data's own units, for every
-        coordinate or for each; 1 where the integers have no other unit.
+        coordinate or for each; None where the integers are counts, or have no other unit.
+        With ``blocks=True`` the noise of all blocks together has the sum of their l2 norms as its
+        norm, in which neighboring vectors are at most `sensitivity` apart.
         """
+        if blocks and self.norm != 2:
+            raise ParameterError(
+                "blocks", blocks, expected="False unless norm=2", remedy="pass KNorm(norm=2, ...)"
+            )
+        words = {1: 1, 2: "blocks" if blocks else 2, math.inf: "inf"}
         numbers = {
-            "norm": "inf" if self.norm == math.inf else int(self.norm),
+            "norm": words[self.norm],
             "quantum": _short(quantum),
             "sensitivity": self.sensitivity,
             "scale": self.scale,
@@ -132,10 +142,12 @@ class KNorm:
         return scale * (d + 1) / 2
 
 
-def _short(quantum: Fraction | tuple[Fraction, ...]) -> Fraction | list[Fraction]:
-    """Return one quantum if all coordinates share it; 1 for more of them than a step may list."""
+def _short(quantum: Fraction | tuple[Fraction, ...] | None) -> Fraction | list[Fraction] | str:
+    """Return one quantum if all coordinates share it, a word for more than a step may list."""
+    if quantum is None:
+        return Fraction(1)
     if isinstance(quantum, Fraction):
         return quantum
     if len(set(quantum)) == 1:
         return quantum[0]
-    return list(quantum) if len(quantum) <= MOST_ENTRIES else Fraction(1)
+    return list(quantum) if len(quantum) <= MOST_ENTRIES else OWN_UNITS

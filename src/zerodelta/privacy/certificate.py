@@ -20,14 +20,13 @@ from zerodelta.privacy.json_text import read_json
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Status, Step, weakest
 from zerodelta.privacy.wording import explain_claim, explain_step
+from zerodelta.privacy.work import check_work
 
 __all__ = ["OS_ENTROPY", "REPLAYED", "Certificate"]
 
 SCHEMA = "zerodelta/certificate/1"
 OS_ENTROPY = "operating system"
 REPLAYED = "replayed test bits: NOT PRIVATE"
-
-MOST_STEPS = 10_000
 
 
 @final
@@ -188,8 +187,7 @@ def _from_data(data: Mapping[str, Any]) -> Certificate:
             f"unknown schema {data['schema']!r}: this version reads {SCHEMA}; "
             "verify it with the version of zerodelta that wrote it."
         )
-    if len(data["steps"]) > MOST_STEPS:
-        raise CertificateError(f"more than {MOST_STEPS} steps: no release of ours has so many.")
+    check_work(data["claim"], data["steps"])
     stated = dict(data["claim"])
     neighbors, row = Neighbors(stated.pop("neighbors")), _sentence(stated.pop("row"))
     check_claim_numbers(stated)

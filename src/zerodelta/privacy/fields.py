@@ -25,7 +25,7 @@ from zerodelta.privacy.domains import (
     sizes,
 )
 
-__all__ = ["CLAIMS", "COUNT", "FIELDS", "check_claim_numbers", "check_numbers"]
+__all__ = ["CLAIMS", "COUNT", "FIELDS", "OWN_UNITS", "check_claim_numbers", "check_numbers"]
 
 POSITIVE = above(0)
 NOT_NEGATIVE = at_least(0)
@@ -42,6 +42,8 @@ BIT = one_of(0, 1)
 NOISE = one_of("real", "rounded", "discrete")
 LOG_DELTA = between(-(10**300), 0, ends="[]")
 NORM = one_of(1, 2, "inf")
+OWN_UNITS = "each column's own"
+"""The quantum of K-norm noise on more columns than a list has entries."""
 
 _TESTED: dict[str, Domain] = {"threshold": NOT_NEGATIVE, "noise": NOISE}
 _SELECTED: dict[str, Domain] = {"sensitivity": POSITIVE, "scale": POSITIVE, "monotone": flag()}
@@ -50,8 +52,8 @@ _REGULARIZED: dict[str, Domain] = {"noise_epsilon": POSITIVE, "strength": POSITI
 FIELDS: dict[str, dict[str, Domain]] = {
     "R-laplace": {"sensitivity": POSITIVE, "scale": POSITIVE},
     "K-norm": {
-        "norm": one_of(1, 2, "inf", "counts"),
-        "quantum": either(POSITIVE, list_of(POSITIVE, fewest=1)),
+        "norm": one_of(1, 2, "inf", "counts", "blocks"),
+        "quantum": either(POSITIVE, list_of(POSITIVE, fewest=1), one_of(OWN_UNITS)),
         "sensitivity": POSITIVE,
         "scale": POSITIVE,
     },

@@ -107,6 +107,15 @@ _STEPS = {
 }
 
 
+_NORMS = {
+    1: "l1",
+    2: "l2",
+    "inf": "l∞",
+    "counts": "of counts (the larger of what goes up and what goes down)",
+    "blocks": "of blocks (the sum of the l2 norms of the blocks, one for each cluster)",
+}
+
+
 def explain_numbers(numbers: Mapping[str, Any]) -> str:
     """Say in words what a claim with these numbers means."""
     told = {name: value for name, value in numbers.items() if name != "kind"}
@@ -126,6 +135,8 @@ def explain_step(step: Step) -> str:
     if step.theorem == "given":
         text = f"the base mechanism is stated to satisfy {explain_numbers(numbers)}."
     else:
+        if step.theorem == "K-norm" and numbers.get("norm") in _NORMS:
+            numbers["norm"] = _NORMS[numbers["norm"]]
         text = _filled(_STEPS.get(step.theorem, f"theorem {step.theorem}."), numbers)
     count = step.numbers.get("count", 1)
     return text if count == 1 else f"{shown(count)} times: {text}"

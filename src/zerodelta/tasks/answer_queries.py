@@ -13,7 +13,6 @@ from zerodelta.privacy.release import Release
 from zerodelta.tasks.marginal_domain import as_domain, as_workload
 from zerodelta.tasks.marginal_release import forecasts, publish
 from zerodelta.tasks.methods import Method
-from zerodelta.tasks.public_inputs import for_source
 
 __all__ = ["answer_queries", "queries_methods"]
 
@@ -62,9 +61,7 @@ def answer_queries(
         name: np.ascontiguousarray(found.table(table).transpose(order))
         for name, order, table in zip(wanted.names, wanted.orders, wanted.tables, strict=True)
     }
-    return Release(
-        value=value, certificate=for_source(found.certificate, rows), error=found.method.error
-    )
+    return Release(value=value, certificate=found.certificate, error=found.method.error)
 
 
 def queries_methods(

@@ -22,10 +22,9 @@ from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_rational
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.issue import issue
 from zerodelta.privacy.release import Release
 from zerodelta.tasks.feature_table import column_position
-from zerodelta.tasks.public_inputs import for_source
+from zerodelta.tasks.public_inputs import issue_for
 
 __all__ = ["DecisionTree", "Split", "Splits", "decision_tree", "tree_of", "tree_scores"]
 
@@ -123,7 +122,8 @@ def decision_tree(
     bits = SystemBits() if bits is None else bits
     flip = PermuteAndFlip.for_epsilon(epsilon=epsilon, sensitivity=1)
     count = len(splits)
-    certificate = issue(
+    certificate = issue_for(
+        source,
         claim=PureDP(flip.epsilon),
         steps=(flip.step(),),
         bits=bits,
@@ -133,7 +133,7 @@ def decision_tree(
     chosen = flip.select(scores.reshape(-1), bits)
     return Release(
         value=tree_of(chosen, splits, (first, second)),
-        certificate=for_source(certificate, source),
+        certificate=certificate,
         error=flip.error(16 * count**3) / source.rows,
     )
 

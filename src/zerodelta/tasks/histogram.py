@@ -15,12 +15,11 @@ from zerodelta.mechanisms.integer_sums import add_exactly
 from zerodelta.mechanisms.k_norm import KNorm
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.issue import issue
 from zerodelta.privacy.release import Release
 from zerodelta.tasks.counting import as_universe, item_count, stray_index, tally
 from zerodelta.tasks.items import as_items
 from zerodelta.tasks.methods import Method, choose, ranked
-from zerodelta.tasks.public_inputs import for_source
+from zerodelta.tasks.public_inputs import issue_for
 
 __all__ = ["histogram", "histogram_methods"]
 
@@ -75,9 +74,10 @@ def histogram(
         noise = KNorm.for_epsilon(epsilon=exact, norm=math.inf, dimension=free, sensitivity=1)
     else:
         noise = RoundedLaplace.for_epsilon(epsilon=exact, sensitivity=min(2, free))
-    certificate = issue(
+    certificate = issue_for(
+        items,
         claim=PureDP(exact),
-        steps=(noise.step(),),
+        steps=(noise.step(quantum=None) if isinstance(noise, KNorm) else noise.step(),),
         bits=bits,
         public=("the universe of items", "the number of items"),
     )
@@ -89,7 +89,7 @@ def histogram(
         whole = noisy.tolist()
         whole.insert(stray, item_count(items) - sum(whole))
         value = add_exactly(np.array(whole, dtype=np.object_), np.zeros(len(whole), dtype=np.int64))
-    return Release(value=value, certificate=for_source(certificate, items), error=chosen.error)
+    return Release(value=value, certificate=certificate, error=chosen.error)
 
 
 def histogram_methods(

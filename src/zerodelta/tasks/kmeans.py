@@ -25,7 +25,6 @@ from zerodelta.exact.rational import Rational, as_count
 from zerodelta.mechanisms.k_norm import KNorm
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.issue import issue
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
@@ -43,7 +42,7 @@ from zerodelta.tasks.kmeans_forecast import (
 from zerodelta.tasks.kmeans_grid import Floats, Frame, Grid, grid_for
 from zerodelta.tasks.kmeans_rounds import ROW_NORM, Centres, moved, seeds_from
 from zerodelta.tasks.methods import choose
-from zerodelta.tasks.public_inputs import for_source
+from zerodelta.tasks.public_inputs import issue_for
 
 __all__ = ["kmeans"]
 
@@ -175,6 +174,9 @@ class _Task:
         laplace = RoundedLaplace.for_epsilon(epsilon=self.epsilon * share, sensitivity=2)
         steps: tuple[Step, ...] = (laplace.step(),)
         noise = None
+        lattice = FixedPoint.ball(
+            dimension=self.clusters * (self.dimension + 1), bound=ROW_NORM, steps=_STEPS
+        )
         if rounds:
             noise = KNorm.for_epsilon(
                 epsilon=self.epsilon * (1 - share) / rounds,
@@ -182,9 +184,13 @@ class _Task:
                 dimension=self.dimension + 1,
                 sensitivity=2 * _STEPS,
             )
-            steps += (noise.step(),) * rounds
-        certificate = issue(
-            claim=PureDP(self.epsilon), steps=steps, bits=bits, public=self._public(rounds)
+            steps += (noise.step(quantum=lattice.quantum, blocks=True),) * rounds
+        certificate = issue_for(
+            self.source,
+            claim=PureDP(self.epsilon),
+            steps=steps,
+            bits=bits,
+            public=self._public(rounds),
         )
         grid = self.grid(float(self.epsilon * share))
         counts = self.source.counts(Rowwise(self._keys(grid)), grid.size)
@@ -196,9 +202,6 @@ class _Task:
         )
         centres = Centres.seeded(self.frame, grid, seeds)
         if noise is not None:
-            lattice = FixedPoint.ball(
-                dimension=self.clusters * (self.dimension + 1), bound=ROW_NORM, steps=_STEPS
-            )
             deviation = float(noise.scale) * math.sqrt(self.dimension + 2)
             for _ in range(rounds):
                 total = self.source.sum(Rowwise(centres.vectors), lattice)
@@ -206,8 +209,7 @@ class _Task:
                 noisy = np.concatenate([noise.apply(block, bits) for block in blocks])
                 points = moved(centres, noisy, deviation=deviation)
                 centres = centres.after(points, seeds)
-        proof = for_source(certificate, self.source)
-        return Release(value=self._value(centres.points), certificate=proof, error=error)
+        return Release(value=self._value(centres.points), certificate=certificate, error=error)
 
     def one_center(self, error: float, bits: BitSource) -> Release:
         """Publish a noisy mean as every center, shrunk to the middle by a public factor."""
@@ -219,8 +221,12 @@ class _Task:
             epsilon=self.epsilon, norm=math.inf, dimension=self.dimension, sensitivity=2 * _STEPS
         )
         rows = self.source.rows
-        certificate = issue(
-            claim=PureDP(self.epsilon), steps=(noise.step(),), bits=bits, public=self._public_mean()
+        certificate = issue_for(
+            self.source,
+            claim=PureDP(self.epsilon),
+            steps=(noise.step(quantum=self._in_data_units(lattice)),),
+            bits=bits,
+            public=self._public_mean(),
         )
         noisy = noise.apply(self.source.sum(Rowwise(self.frame.rows), lattice), bits)
         mean = lattice.dequantize(noisy, rows=rows) / rows
@@ -266,6 +272,12 @@ class _Task:
 
     def _keys(self, grid: Grid) -> Any:
         return lambda block: grid.keys(self.frame.rows(block))
+
+    def _in_data_units(self, lattice: FixedPoint) -> tuple[Fraction, ...]:
+        """Return the quantum of each column: the frame's unit is the longest side."""
+        quantum, unit = lattice.quantum, Fraction(self.frame.unit)
+        each = quantum if isinstance(quantum, tuple) else (quantum,) * self.dimension
+        return tuple(unit * one for one in each)
 
     def _value(self, points: Floats) -> Floats:
         return np.stack([self.box.project(point) for point in self.frame.back(points)])

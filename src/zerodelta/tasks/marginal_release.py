@@ -16,7 +16,6 @@ from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.issue import issue
 from zerodelta.tasks.marginal_bases import Floats, margin
 from zerodelta.tasks.marginal_domain import MOST_CELLS, Columns, Domain, Workload
 from zerodelta.tasks.marginal_fit import Fit, answer, fit
@@ -35,6 +34,7 @@ from zerodelta.tasks.marginal_strategies import (
     table_strategy,
 )
 from zerodelta.tasks.methods import Method, choose, ranked
+from zerodelta.tasks.public_inputs import for_source, issue_for
 
 __all__ = ["Published", "forecasts", "publish"]
 
@@ -75,14 +75,14 @@ def publish(
         return Published(
             table=partial(margin, weights.reshape(domain.sizes)),
             weights=weights,
-            certificate=release.certificate,
+            certificate=for_source(release.certificate, rows),
             method=chosen,
         )
     if chosen.name == "mwem":
         rounds = Rounds(
             domain, workload, epsilon, best_rounds(domain, workload, epsilon, data.rows)
         )
-        certificate = _certificate(rounds.steps(), epsilon, bits)
+        certificate = _certificate(rows, rounds.steps(), epsilon, bits)
         estimate, found = rounds.run(data, bits)
         return Published(
             table=partial(answer, estimate=estimate, fitted=found),
@@ -92,7 +92,7 @@ def publish(
         )
     strategy = _strategy(chosen.name, domain, workload, epsilon, data.rows)
     assert strategy is not None
-    certificate = _certificate(strategy.steps(), epsilon, bits)
+    certificate = _certificate(rows, strategy.steps(), epsilon, bits)
     estimate = strategy.measure(data, bits)
     fitted: Fit | None = None
     if domain.cells <= (MOST_CELLS if whole else MOST_FITTED):
@@ -203,5 +203,7 @@ def _applicable(method: Method, domain: Domain) -> Method:
     )
 
 
-def _certificate(steps: tuple[Any, ...], epsilon: Fraction, bits: BitSource) -> Certificate:
-    return issue(claim=PureDP(epsilon), steps=steps, bits=bits, public=_PUBLIC)
+def _certificate(
+    rows: Any, steps: tuple[Any, ...], epsilon: Fraction, bits: BitSource
+) -> Certificate:
+    return issue_for(rows, claim=PureDP(epsilon), steps=steps, bits=bits, public=_PUBLIC)

@@ -83,7 +83,8 @@ class BoxStrategy:
 
     def steps(self) -> tuple[Step, ...]:
         """Return the proof steps."""
-        return tuple(group.noise.step() for group in self.groups)
+        # coefficients are stretched to integers by factors of their own, so 1 is their unit
+        return tuple(group.noise.step(quantum=None) for group in self.groups)
 
     def variances(self, rows: int) -> dict[Columns, Floats]:
         """Return the variances of one measured set of columns of each kind."""

@@ -16,11 +16,10 @@ from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.k_norm import KNorm
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.issue import issue
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.tasks.methods import Method, choose, ranked
-from zerodelta.tasks.public_inputs import as_source, for_source, row_count
+from zerodelta.tasks.public_inputs import as_source, issue_for, row_count
 
 __all__ = ["mean", "mean_methods"]
 
@@ -78,7 +77,8 @@ def mean(
         * lattice.steps
         * _stretch(lattice.norm, _NOISE_NORMS[chosen.name], dimension),
     )
-    certificate = issue(
+    certificate = issue_for(
+        source,
         claim=PureDP(exact),
         steps=(mechanism.step(quantum=lattice.quantum),),
         bits=bits,
@@ -88,7 +88,7 @@ def mean(
     value = _inside(lattice.dequantize(noisy, rows=n) / n, lattice)
     return Release(
         value=float(value[0]) if dimension == 1 else value,
-        certificate=for_source(certificate, source),
+        certificate=certificate,
         error=chosen.error,
     )
 

@@ -12,7 +12,6 @@ from zerodelta.exact.rational import Rational, as_count
 from zerodelta.paper.algorithm_09 import noisy_test
 from zerodelta.paper.algorithm_12 import failed_test
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.issue import issue
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
@@ -21,7 +20,7 @@ from zerodelta.spaces import Finite
 from zerodelta.tasks.counting import Tally, as_universe, item_count, stray_index, tally
 from zerodelta.tasks.items import as_items
 from zerodelta.tasks.methods import Method, choose, ranked
-from zerodelta.tasks.public_inputs import for_source
+from zerodelta.tasks.public_inputs import issue_for
 from zerodelta.tasks.select import SELECTIONS, worst_gap
 
 __all__ = ["mode", "mode_methods"]
@@ -64,23 +63,24 @@ def mode(
         threshold = free_mode_threshold(points=space.size, epsilon=exact)
         numbers = {"points": space.size, "epsilon": exact, "threshold": threshold, "noise": "real"}
         step = Step(theorem="C5", numbers=numbers)
-        certificate = issue(claim=PureDP(exact), steps=(step,), bits=bits, public=_PUBLIC)
+        certificate = issue_for(
+            items, claim=PureDP(exact), steps=(step,), bits=bits, public=_PUBLIC
+        )
         found, distance = _stable(tally(items, space, stray=stray))
         passed = noisy_test(distance, epsilon=exact, threshold=threshold, bits=bits)
         drawn = int(uniform_below(space.size, size=1, bits=bits)[0])
         index = found if passed else drawn
     else:
         mechanism = SELECTIONS[chosen.name].for_epsilon(epsilon=exact, sensitivity=1)
-        certificate = issue(
-            claim=PureDP(exact), steps=(mechanism.step(),), bits=bits, public=_PUBLIC
+        certificate = issue_for(
+            items, claim=PureDP(exact), steps=(mechanism.step(),), bits=bits, public=_PUBLIC
         )
         counted = tally(items, space, stray=stray)
         levels, members = _levels(counted, space)
         winner = mechanism.select(levels, bits, members=members)
         place = int(uniform_below(int(members[winner]), size=1, bits=bits)[0])
         index = _member(counted, int(levels[winner]), place)
-    proof = for_source(certificate, items)
-    return Release(value=space.element(index), certificate=proof, error=chosen.error)
+    return Release(value=space.element(index), certificate=certificate, error=chosen.error)
 
 
 def mode_methods(*, epsilon: Rational, n: int, universe: int) -> tuple[Method, ...]:

@@ -16,11 +16,10 @@ from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.integers import uniform_below
 from zerodelta.exact.rational import Rational, as_count, as_rational
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.issue import issue
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.tasks.methods import Method, choose, ranked
-from zerodelta.tasks.public_inputs import as_bounds, as_source, column, for_source, row_count
+from zerodelta.tasks.public_inputs import as_bounds, as_source, column, issue_for, row_count
 from zerodelta.tasks.select import SELECTIONS, worst_gap
 
 __all__ = [
@@ -92,7 +91,8 @@ def quantile(
     methods = quantile_methods(epsilon=exact, n=n, points=points.size, q=level, margin=margin)
     chosen = choose(methods, method)
     mechanism = SELECTIONS[chosen.name].for_epsilon(epsilon=exact, sensitivity=1)
-    certificate = issue(
+    certificate = issue_for(
+        source,
         claim=PureDP(exact),
         steps=(mechanism.step(),),
         bits=bits,
@@ -109,7 +109,7 @@ def quantile(
     place = int(uniform_below(int(members[winner]), size=1, bits=bits)[0])
     return Release(
         value=points.value(within.member(int(levels[winner]), place)),
-        certificate=for_source(certificate, source),
+        certificate=certificate,
         error=chosen.error,
     )
 

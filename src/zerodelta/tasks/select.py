@@ -19,12 +19,11 @@ from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, Selection
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.issue import issue
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status, Step
 from zerodelta.tasks.methods import Method, choose, ranked
-from zerodelta.tasks.public_inputs import as_bounds, as_source, for_source, row_count
+from zerodelta.tasks.public_inputs import as_bounds, as_source, issue_for, row_count
 
 __all__ = ["SELECTIONS", "select", "select_methods", "worst_gap"]
 
@@ -114,7 +113,8 @@ def select(
         epsilon=exact, sensitivity=moved, monotone=monotone
     )
     step = mechanism.step()
-    certificate = issue(
+    certificate = issue_for(
+        scores,
         claim=PureDP(exact),
         steps=(Step(theorem=step.theorem, numbers=step.numbers, status=status),),
         bits=bits,
@@ -123,8 +123,7 @@ def select(
         bare_rows=bounds is not None,
     )
     winner = mechanism.select(exact_scores, bits)
-    proof = for_source(certificate, scores)
-    return Release(value=names[winner], certificate=proof, error=chosen.error)
+    return Release(value=names[winner], certificate=certificate, error=chosen.error)
 
 
 def select_methods(

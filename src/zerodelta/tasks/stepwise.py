@@ -17,11 +17,10 @@ from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.mechanisms.k_norm import KNorm
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.issue import issue
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.tasks.feature_table import FeatureTable, Floats
-from zerodelta.tasks.public_inputs import for_source
+from zerodelta.tasks.public_inputs import issue_for
 from zerodelta.tasks.subset_search import positive
 
 __all__ = ["new_products", "stepwise", "stepwise_noise", "with_residual"]
@@ -49,9 +48,11 @@ def stepwise(table: FeatureTable, size: int, epsilon: Fraction, bits: BitSource)
     flip = PermuteAndFlip.for_epsilon(epsilon=_CHOOSING * epsilon / size, sensitivity=2 * _STEPS)
     part = (1 - _CHOOSING) * epsilon / size
     sample = KNorm.for_epsilon(epsilon=part, norm=math.inf, dimension=1, sensitivity=2 * _STEPS)
-    certificate = issue(
+    taken = (flip.step(), sample.step(quantum=Fraction(1, _STEPS)))
+    certificate = issue_for(
+        table.source,
         claim=PureDP(epsilon),
-        steps=tuple(_counted(step, size) for step in (flip.step(), sample.step())),
+        steps=tuple(_counted(step, size) for step in taken),
         bits=bits,
         public=(
             "the bounds of features and target, the number of features and of rows",
@@ -71,8 +72,7 @@ def stepwise(table: FeatureTable, size: int, epsilon: Fraction, bits: BitSource)
         f"each choice's covariance with what is left to explain is at most "
         f"{stepwise_noise(table, size, epsilon):.3g} of the bounds below the best, on average"
     )
-    proof = for_source(certificate, table.source)
-    return Release(value=tuple(sorted(chosen)), certificate=proof, error=error)
+    return Release(value=tuple(sorted(chosen)), certificate=certificate, error=error)
 
 
 class _Fit:

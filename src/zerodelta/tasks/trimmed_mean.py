@@ -20,12 +20,18 @@ from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.paper.algorithm_10 import free_propose_test_release
 from zerodelta.paper.stable_queries import TrimmedMean
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.issue import issue
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.testing import free_test_threshold
 from zerodelta.tasks.methods import Method, choose, ranked
-from zerodelta.tasks.public_inputs import as_bounds, as_source, column, for_source, row_count
+from zerodelta.tasks.public_inputs import (
+    as_bounds,
+    as_source,
+    column,
+    for_source,
+    issue_for,
+    row_count,
+)
 from zerodelta.tasks.smooth_trimmed_mean import (
     SmoothNoise,
     best_smooth_noise,
@@ -83,13 +89,15 @@ def trimmed_mean(
     chosen = choose(plan.methods(), method)
     if chosen.name == "propose-test-release":
         value, certificate = plan.tested(column(source), bits)
+        certificate = for_source(certificate, source)
     else:
         noise = plan.smooth if chosen.name == "smooth-sensitivity" else plan.laplace
-        certificate = issue(claim=PureDP(exact), steps=(noise.step(),), bits=bits, public=_PUBLIC)
+        certificate = issue_for(
+            source, claim=PureDP(exact), steps=(noise.step(),), bits=bits, public=_PUBLIC
+        )
         total = plan.noisy_sum(np.sort(plan.quantized(column(source))), noise, bits)
         value = plan.value(total)
-    proof = for_source(certificate, source)
-    return Release(value=value, certificate=proof, error=plan.said(chosen))
+    return Release(value=value, certificate=certificate, error=plan.said(chosen))
 
 
 def trimmed_mean_methods(

@@ -1,0 +1,149 @@
+"""A file that would keep the verifier busy is refused before anything in it is evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+import zerodelta as zd
+import zerodelta.privacy.certificate as certificates
+import zerodelta.privacy.chain as chain
+import zerodelta.privacy.verify as verifier
+from privacy.chains import CHAINS
+from zerodelta.privacy.step import Status, Step
+from zerodelta.privacy.work import (
+    MOST_COSTLY,
+    MOST_DIGITS,
+    MOST_EVALUATIONS,
+    MOST_LISTED,
+    MOST_LISTED_DIGITS,
+    MOST_STEPS,
+    check_work,
+)
+
+MIX = Step(theorem="B1", numbers={"size": 4, "weight": "1/100"})
+PUBLISHED = Step(theorem="N", numbers={"error": 1, "scale": 1})
+
+
+def laplace(sensitivity: Any) -> Step:
+    return Step(theorem="R-laplace", numbers={"sensitivity": sensitivity, "scale": 1})
+
+
+def logistic(place: int) -> Step:
+    numbers = {"noise_epsilon": "1e-300", "strength": f"1/{10**15 + place}", "roundness": "1e300"}
+    return Step(theorem="C9-logistic", numbers=numbers)
+
+
+def sampled(place: int) -> Step:
+    numbers = {"rows": 10**6, "batch": 1000 + place, "variance": 100, "steps": 1}
+    return Step(theorem="WOR", numbers={**numbers, "sensitivity_squared": 1})
+
+
+def stated(**numbers: Any) -> Step:
+    return Step(theorem="given", numbers=numbers, status=Status.ASSERTED)
+
+
+def table(orders: int, value: str = "1/2", first: int = 2) -> Step:
+    listed = list(range(first, first + orders))
+    return stated(kind="rdp", orders=listed, values=[value] * orders)
+
+
+def composed(steps: int) -> Step:
+    pure = [[f"1/{place + 2}", 0, 1] for place in range(steps)]
+    return stated(kind="composed", mu_squared=0, rho=0, pure=pure, rdp=[], log_delta="-inf")
+
+
+def denominators(count: int, digits: int) -> list[Step]:
+    return [laplace(f"1/{10**digits + 2 * place + 1}") for place in range(count)]
+
+
+def wide(columns: int) -> Step:
+    numbers = {"norm": "inf", "sensitivity": 1, "scale": 1, "quantum": [f"1/{10**300}"] * columns}
+    return Step(theorem="K-norm", numbers=numbers)
+
+
+TOO_MUCH: dict[str, tuple[list[Step], str]] = {
+    "steps": ([laplace(1)] * (MOST_STEPS + 1), "1000 steps"),
+    "pure parts": ([composed(MOST_STEPS), MIX], "1000 steps"),
+    "suprema": ([*map(logistic, range(MOST_COSTLY + 1)), PUBLISHED], "10 steps of theorems C9"),
+    "samplings": ([*map(sampled, range(MOST_COSTLY + 1)), MIX], "10 steps of theorems C9"),
+    "denominators": (denominators(130, 780), "100000 digits"),
+    "exponents": ([laplace(f"{place + 1}e-4999") for place in range(21)], "100000 digits"),
+    "entries": ([table(8000), table(8000), MIX], "20000 entries"),
+    "columns": ([wide(9000)] * 3, "20000 entries"),
+    "long entries": ([table(9000, f"1/{10**60}"), MIX], "500000 digits in lists"),
+    "tables": ([*(table(100, first=2 + 100 * i) for i in range(50)), MIX], "times Rényi orders"),
+    "orders of samplings": ([table(9000), *map(sampled, range(5)), MIX], "times Rényi orders"),
+}
+
+
+@pytest.mark.parametrize("case", TOO_MUCH)
+def test_too_much_work_is_refused_before_any_is_done(
+    case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps, limit = TOO_MUCH[case]
+    text = zd.Certificate(claim=zd.PureDP(10**6), steps=tuple(steps)).to_json()
+
+    def evaluated(*_: Any, **__: Any) -> Any:
+        raise AssertionError("evaluated")
+
+    for module, name in (
+        (certificates, "claim_from_numbers"),
+        (certificates, "check_claim_numbers"),
+        (verifier, "check_form"),
+        (verifier, "base_claim"),
+        (chain, "claim_from_numbers"),
+    ):
+        monkeypatch.setattr(module, name, evaluated)
+    for label in chain._BASE:
+        monkeypatch.setitem(chain._BASE, label, evaluated)
+    with pytest.raises(zd.CertificateError, match=f"more than .*{limit}"):
+        zd.verify(text)
+
+
+def test_the_claim_itself_counts() -> None:
+    pure = [[f"1/{place + 2}", 0, 1] for place in range(MOST_STEPS)]
+    with pytest.raises(zd.CertificateError, match="1000 steps"):
+        check_work({"kind": "composed", "pure": pure}, [{"theorem": "B1", "numbers": {}}])
+
+
+WITHIN: dict[str, Callable[[], list[Step]]] = {
+    "steps": lambda: [laplace("1/1000")] * MOST_STEPS,
+    "one full table": lambda: [table(10_000), MIX],
+    "all columns of a mean": lambda: [wide(10_000)],
+    "one regression": lambda: [logistic(0), PUBLISHED],
+}
+
+
+@pytest.mark.parametrize("case", WITHIN)
+def test_what_ours_may_need_is_accepted(case: str) -> None:
+    claim = zd.PureDP(10**6)
+    assert zd.verify(zd.Certificate(claim=claim, steps=tuple(WITHIN[case]()))) == claim
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_our_chains_use_a_hundredth_of_every_limit(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used: dict[int, int] = {}
+    monkeypatch.setattr(
+        "zerodelta.privacy.work._limit", lambda found, most, _: used.update({most: found})
+    )
+    zd.Certificate.from_json(CHAINS[name].certificate().to_json())
+    for most in (MOST_STEPS, MOST_DIGITS, MOST_EVALUATIONS, MOST_LISTED, MOST_LISTED_DIGITS):
+        assert used[most] <= most / 100
+    assert used[MOST_COSTLY] <= 1
+
+
+def test_equal_numbers_written_at_length_count_by_their_length() -> None:
+    short, long = laplace(Fraction(1, 3)), laplace("1e-4999")
+    claim = {"kind": "pure", "epsilon": 1, "bounded_range": 0}
+    steps: list[Any] = [
+        {"theorem": step.theorem, "numbers": dict(step.numbers)} for step in (short, long)
+    ]
+    check_work(claim, steps[:1] * MOST_STEPS)
+    with pytest.raises(zd.CertificateError, match="digits"):
+        check_work(claim, steps[1:] * 30)
