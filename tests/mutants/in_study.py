@@ -87,8 +87,8 @@ MUTANTS = (
     ),
     Mutant(
         file="study/study.py",
-        old="made.purifier.apply(made.space.project(reveal(value)), self._bits)",
-        new="made.space.project(reveal(value))",
+        old="made.purifier.apply(element, self._bits)",
+        new="element",
         tests=("study/test_study_releases.py::test_a_source_of_bits_that_fails_publishes_nothing",),
     ),
     Mutant(
