@@ -104,6 +104,8 @@ def test_a_source_that_is_not_ours_is_asserted_with_its_premise(
     assert set(foreign.assumed) - set(ours.assumed) == {PREMISE}
     assert foreign.assumed.count(PREMISE) == 1
     assert ours.status is Status.PROVEN
+    assert foreign.assertions == 1
+    assert foreign.summary.endswith("conditional on 1 caller assertion")
     zd.verify(foreign)
 
 
