@@ -71,6 +71,8 @@ def did_you_mean(name: object, known: Iterable[str], otherwise: str) -> str:
 
     >>> did_you_mean("Loyd", ["histogram", "lloyd"], "pass one of these names")
     'did you mean "lloyd"?'
+    >>> did_you_mean("linear_regression", ["mean", "linear"], "pass one of these names")
+    'did you mean "linear"?'
     >>> did_you_mean(7, ["histogram", "lloyd"], "pass one of these names")
     'pass one of these names'
     """
@@ -78,6 +80,13 @@ def did_you_mean(name: object, known: Iterable[str], otherwise: str) -> str:
         return otherwise
     plain = {each.lower(): each for each in known}
     near = difflib.get_close_matches(name[:100].strip().lower(), plain, n=1, cutoff=0.6)
+    if (
+        not near and len(name) <= 100
+    ):  # a longer or shorter name of the same thing; the longest part says most
+        part = name.strip().lower()
+        near = [each for each in plain if len(each) > 2 and each in part]
+        near += [each for each in plain if len(part) > 2 and part in each]
+        near.sort(key=len, reverse=True)
     return f'did you mean "{plain[near[0]]}"?' if near else otherwise
 
 

@@ -199,3 +199,22 @@ def test_no_cell_raises_or_warns_whatever_it_is(name: str) -> None:
         assert type(read(ODD[name])) is float
     for exact in (False, True):
         assert isinstance(category(ODD[name], exact=exact), (int, float, str, tuple, type(None)))
+
+
+def test_an_integer_of_very_many_digits_is_missing_as_a_number_and_as_a_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All digits of a number are only written out where they are few enough to take no time."""
+    longest = 10**30_000 - 1
+    text = "9" * 30_000
+    for sign in (1, -1):
+        spelled = text if sign == 1 else f"-{text}"
+        assert category(sign * longest) == category(spelled) == spelled
+        assert category(Fraction(sign * longest)) == category(Decimal(spelled)) == spelled
+    monkeypatch.setattr("zerodelta.data.cells._digits", lambda whole: pytest.fail("written out"))
+    for sign in (1, -1):
+        spelled = f"{'-' if sign < 0 else ''}1{'0' * 30_000}"
+        for cell in (sign * (longest + 1), spelled, Decimal(spelled), spelled.encode()):
+            assert category(cell) is None
+    assert category(10**400_000) is category("7" * 400_000) is None
+    assert number(10**400_000) == number("7" * 400_000) == LARGEST

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,12 +14,12 @@ import zerodelta as zd
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Source
+from zerodelta.paper import algorithm_12
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status
 from zerodelta.tasks.regression import fit_huber, fit_statistics
 
 
-@final
 class Foreign(Source):
     """A source that somebody else wrote: it could count the rows it has seen."""
 
@@ -104,6 +104,8 @@ def test_a_source_that_is_not_ours_is_asserted_with_its_premise(
     assert set(foreign.assumed) - set(ours.assumed) == {PREMISE}
     assert foreign.assumed.count(PREMISE) == 1
     assert ours.status is Status.PROVEN
+    assert foreign.assertions == 1
+    assert foreign.summary.endswith("conditional on 1 caller assertion")
     zd.verify(foreign)
 
 
@@ -133,3 +135,19 @@ def test_no_task_issues_a_certificate_without_its_rows() -> None:
     for fit in fits:
         with pytest.raises(zd.ParameterError):
             fit(Foreign(TABLE), np.zeros(200), epsilon=1, data_norm=1, bounds_y=(0, 1))
+
+
+def test_the_paper_mode_reads_no_source() -> None:
+    """Its certificate says proven, so rows that code of others reads are refused."""
+
+    class Iterable(Foreign):
+        def __iter__(self) -> Iterator[float]:
+            return iter([0.0] * 200)
+
+        def __len__(self) -> int:
+            return 200
+
+    for rows in (Foreign(COLUMN), Iterable(COLUMN), ArraySource(COLUMN)):
+        for release in (algorithm_12.mode, algorithm_12.embedded_mode):
+            with pytest.raises(zd.ParameterError, match=r"^items = .*zd\.mode"):
+                release(rows, universe=3, epsilon=1)

@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
-from privacy.chains import CHAINS
+from privacy.chains import CHAINS, given
 from zerodelta.exact.bits import SystemBits
 from zerodelta.mechanisms.k_norm import KNorm
+from zerodelta.privacy.assumptions import OUR_ASSUMPTIONS
 from zerodelta.privacy.issue import BARE_ROWS, issue
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Status, Step
+from zerodelta.study.plan import FUNCTIONS
 
 LAPLACE = Step(theorem="R-laplace", numbers={"sensitivity": 1, "scale": 2})
 HALF = zd.Certificate(claim=zd.PureDP("1/2"), steps=(LAPLACE,))
@@ -122,12 +124,37 @@ def test_the_summary_counts_assumptions_and_assertions() -> None:
     for steps, said in (
         ((asserted,), "conditional on 1 caller assertion"),
         ((asserted, LAPLACE), "conditional on 1 caller assertion"),
-        ((asserted, asserted), "conditional on 2 caller assertions"),
+        ((asserted, asserted), "conditional on 1 caller assertion"),
     ):
         assert rests(replace(HALF, steps=steps, assumed=("a",), digest="")) == said
+    without = replace(HALF, steps=(asserted, asserted), digest="")
+    assert rests(without) == "conditional on 2 caller assertions"  # of which nothing is said
+    both = replace(without, assumed=("a", "b", BARE_ROWS), digest="")
+    assert rests(both) == "conditional on 2 caller assertions"
     ideal = replace(LAPLACE, status=Status.IDEALISED)
     assert rests(replace(HALF, steps=(asserted, ideal), digest="")) == "for real arithmetic only"
     assert rests(CHAINS["all"].certificate()) == "conditional on 1 caller assertion"
+
+
+def test_a_stated_claim_is_a_premise_of_its_own() -> None:
+    first, second = given(zd.PureDP("1/4")), given(zd.PureDP("1/8"))
+    for steps, assumed, count in (
+        ((first,), (), 1),
+        ((first, first), (), 1),
+        ((first, second), (), 2),
+        ((first, second), ("a",), 3),
+        ((first,), (BARE_ROWS,), 1),
+        ((LAPLACE,), ("a",), 0),
+    ):
+        made = zd.Certificate(claim=zd.PureDP(1), steps=steps, assumed=assumed)
+        assert made.assertions == count
+
+
+def test_what_a_study_assumes_of_its_program_is_no_assertion() -> None:
+    study = zd.Study(np.ones((50, 1)), epsilon=1, publish=zd.Finite(2), rounds=1)
+    own = set(study.run(lambda asked: 0).certificate.assumed)
+    assert own - OUR_ASSUMPTIONS <= {FUNCTIONS}
+    assert len(own & OUR_ASSUMPTIONS) >= 3
 
 
 # What nobody can see of rows that come as an array.

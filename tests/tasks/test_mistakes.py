@@ -125,6 +125,52 @@ def test_near_misses_are_named(call: Callable[[str], Any], given: str, meant: st
     assert "did you mean" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("linear_regression", "linear"), ("logistic_regression", "logistic"), ("feat", "features")],
+)
+def test_a_longer_or_shorter_name_is_recognized(given: str, meant: str) -> None:
+    known = ["mean", "linear", "logistic", "features"]
+    assert did_you_mean(given, known, "no") == f'did you mean "{meant}"?'
+    assert did_you_mean("xy", known, "no") == did_you_mean("a", known, "no") == "no"
+
+
+def test_advice_on_a_regression_names_its_task() -> None:
+    with pytest.raises(ParameterError, match=r'did you mean "linear"\?$'):
+        zd.advise("linear_regression", n=100, dimension=5, epsilon=1)
+
+
+WIDE: list[tuple[Any, Any]] = [(-1.7e308, 1.7e308), (0, 10**400), (-(10**400), 0), (0, "1e309")]
+
+
+@pytest.mark.parametrize("bounds", WIDE)
+def test_bounds_beyond_floats_are_refused_on_public_grounds(bounds: Any) -> None:
+    public: dict[str, Any] = {"bounds": bounds, "epsilon": 1, "bits": NoBits()}
+    asked: list[Callable[[], Any]] = [
+        lambda: zd.median(COLUMN, **public),
+        lambda: zd.quantile(COLUMN, q=0.5, **public),
+        lambda: zd.trimmed_mean(COLUMN, trim=0.1, **public),
+        lambda: zd.trimmed_mean(COLUMN, trim=0.1, spread=1, **public),
+        lambda: zd.select(TABLE, **public),
+    ]
+    for ask in asked:
+        with pytest.raises(ParameterError, match=r"^bounds = .*2\^500"):
+            ask()
+    with pytest.raises(ParameterError, match=r"2\^1000"):
+        zd.mean(COLUMN, **public)
+    with pytest.raises(ParameterError, match=r"2\^500"):
+        zd.kmeans(TABLE, clusters=2, **public)
+
+
+def test_items_that_can_be_read_once_are_listed_once() -> None:
+    words = ["a"] * 200 + ["b"]
+    for method in ("permute-and-flip", "exponential", "stability"):
+        release = zd.mode(iter(words), universe=["a", "b"], epsilon=10, method=method)
+        assert release.value == "a"
+    counted = zd.histogram(iter(words), universe=["a", "b"], epsilon=1, unknown="b")
+    assert sum(counted.value) == 201
+
+
 @pytest.mark.parametrize("method", [None, 3, ["lloyd"], {"a": 1}])
 def test_a_method_that_is_no_name_is_refused(method: Any) -> None:
     with pytest.raises(ParameterError, match=r"^method = "):

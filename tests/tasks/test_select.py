@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -22,7 +24,7 @@ from zerodelta.audit.exact import (
 )
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
 from zerodelta.tasks import select as module
-from zerodelta.tasks.select import select, select_methods, worst_gap
+from zerodelta.tasks.select import _exact, select, select_methods, worst_gap
 
 EPSILON = Fraction(3, 4)
 LAWS: dict[str, tuple[Any, Any]] = {
@@ -122,8 +124,9 @@ def test_permute_and_flip_is_the_default_and_never_worse() -> None:
 
 def test_options_are_named_and_odd_scores_never_raise() -> None:
     assert select({"a": 0, "b": 10**6}, sensitivity=1, epsilon=1).value == "b"
-    odd = [math.nan, math.inf, None, "x", Fraction(1, 3), 2.5, np.int64(10**6), 10**400]
+    odd = [math.nan, -math.inf, None, "x", Fraction(1, 3), 2.5, np.int64(10**6), 10**400]
     assert select(odd, sensitivity=1, epsilon=1).value == 7
+    assert select([5, math.inf, 3], sensitivity=1, epsilon=1).value == 1
     assert select(np.array([0.5, 1e6]), sensitivity="0.25", epsilon=1).value == 1
     release = select([3], sensitivity=1, epsilon=1)
     assert (release.value, release.error) == (0, 0.0)
@@ -167,3 +170,72 @@ def test_scores_that_warn_or_exit_count_as_zero() -> None:
 
     release = select([np.complex128(1 + 2j), Exit(), 1000], sensitivity=1, epsilon=1)
     assert release.value == 2
+
+
+LARGEST = Fraction(sys.float_info.max)
+
+
+@pytest.mark.parametrize(
+    ("score", "exact"),
+    [
+        (2**70 + 1, Fraction(2**70 + 1)),
+        (np.int64(2**62 + 1), Fraction(2**62 + 1)),
+        (np.uint8(7), Fraction(7)),
+        (True, Fraction(1)),
+        (Fraction(1, 3), Fraction(1, 3)),
+        (Decimal("1e20") + Decimal("0.1"), Fraction(10**21 + 1, 10)),
+        (np.float32(0.1), Fraction(float(np.float32(0.1)))),
+        (np.longdouble(2**63) + 1, Fraction(2**63 + 1)),
+        (" 2.5 ", Fraction(5, 2)),
+        (math.inf, LARGEST),
+        (-math.inf, -LARGEST),
+        (10**400, LARGEST),
+        (Fraction(-(10**400), 3), -LARGEST),
+        (Decimal("1e999999999"), LARGEST),
+        (Decimal("1e-999999999"), Fraction(0)),
+        (math.nan, Fraction(0)),
+        (Decimal("sNaN"), Fraction(0)),
+        (None, Fraction(0)),
+        ("x", Fraction(0)),
+        (1j, Fraction(0)),
+    ],
+)
+def test_a_score_is_read_exactly(score: Any, exact: Fraction) -> None:
+    """Rounding could move two scores that are a sensitivity apart farther from each other."""
+    if isinstance(score, np.longdouble) and np.finfo(np.longdouble).nmant < 63:
+        pytest.skip("no wider floats here")
+    assert _exact(score) == exact
+
+
+def test_no_code_of_a_score_runs() -> None:
+    """Neither where it is read nor where a table is told from scores."""
+    ran: list[str] = []
+
+    class Spy(type):
+        def __instancecheck__(cls, other: Any) -> bool:
+            ran.append("metaclass")
+            return True
+
+        def __hash__(cls) -> int:
+            ran.append("hash of the type")
+            return 1
+
+        def __eq__(cls, other: object) -> bool:
+            ran.append("comparison of the type")
+            return False
+
+    class Score(metaclass=Spy):
+        def __getattribute__(self, name: str) -> Any:
+            ran.append(name)
+            return super().__getattribute__(name)
+
+        def __float__(self) -> float:
+            ran.append("float")
+            return 1e9
+
+        numerator, denominator = 10**9, 1
+
+    for scores in ([Score(), 1000], {"a": Score(), "b": 1000}, {"b": 1000, "a": Score()}):
+        ran.clear()
+        assert select(scores, sensitivity=1, epsilon=1).value in (1, "b")
+        assert ran == []

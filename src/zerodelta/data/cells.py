@@ -38,6 +38,8 @@ _NO_CATEGORY = frozenset({"", "nan", "NaN", "null", "NULL", "None"})
 _MOST_DIGITS = 600
 """Longer integers are compared as texts: Python may refuse to convert them (at least 640)."""
 _FEW_BITS = 1 << 10
+_LONGEST = 30_000
+"""Digits; an integer of more is missing, as a number or as a text: it takes long to compare."""
 _DEPTH = 8
 _EXACT = float(1 << 53)
 _BLOCK = 1 << 16
@@ -192,8 +194,8 @@ def category(cell: Any, *, exact: bool = False) -> Key:
     A text is itself. A number, or a text that spells one, is that number's shortest decimal:
     integers and texts that spell one exactly, other numbers as float64, a float32 or float16 by its
     own. True, and the text true in any case, is 1, false is 0. The texts "", "nan", "null" and
-    "None" are missing. With ``exact=True`` only texts are compared, "01" is not "1", and a number
-    is the text that Python writes for it.
+    "None" are missing, and so is an integer of more than 30 000 digits. With ``exact=True`` only
+    texts are compared, "01" is not "1", and a number is the text that Python writes for it.
 
     >>> [category(cell) for cell in ("a", "01", 1.0, "TRUE", "0.10", np.float32(0.1), 1e22)]
     ['a', 1, 1, 1, 0.1, 0.1, 10000000000000000000000]
@@ -250,10 +252,12 @@ def _integer_key(cell: Any) -> Key:
     whole = int(cell)
     if whole.bit_length() < _FEW_BITS or abs(whole) < _TOO_LONG:
         return whole
+    if abs(whole) >= _FAR_TOO_LONG:
+        return None
     return f"{'-' if whole < 0 else ''}{_digits(abs(whole))}"
 
 
-_TOO_LONG = 10**_MOST_DIGITS
+_TOO_LONG, _FAR_TOO_LONG = 10**_MOST_DIGITS, 10**_LONGEST
 
 
 def _digits(whole: int) -> str:
@@ -270,7 +274,7 @@ def _text_key(text: str) -> Key:
         sign, digits = found[1], found[2].lstrip("0") or "0"
         if len(digits) <= _MOST_DIGITS:
             return int(sign + digits)
-        return f"{'-' if sign == '-' else ''}{digits}"
+        return None if len(digits) > _LONGEST else f"{'-' if sign == '-' else ''}{digits}"
     if _NUMBER.fullmatch(text):
         return _float_key(float(text))
     truth = _TRUTHS.get(text.strip(" ").lower())

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from zerodelta.data.columns import as_cells, as_objects
 from zerodelta.data.options import Options
+from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball, lower
 from zerodelta.exact.bits import BitSource, SystemBits
@@ -245,6 +246,13 @@ def _unknown(unknown: Any, space: Finite) -> int | None:
 
 def _counts(items: Any, space: Finite, unknown: int | None) -> tuple[Array, Array]:
     """Return the indices that occur and how often, from the items alone."""
+    if isinstance(items, Source):  # its own code would read the rows, and the claim is proven
+        raise ParameterError(
+            "items",
+            type(items),
+            expected="a list, an array or a series with one item for each row",
+            remedy="pass such items, or call zd.mode, which says what it assumes of a source",
+        )
     cells = as_objects(items) if isinstance(items, (list, tuple)) else as_cells(items)
     if cells.ndim == 2 and cells.shape[1] == 1:
         cells = cells[:, 0]

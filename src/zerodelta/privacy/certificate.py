@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from zerodelta.errors import CertificateError
+from zerodelta.privacy.assumptions import OUR_ASSUMPTIONS
 from zerodelta.privacy.claims import Claim, claim_from_numbers
 from zerodelta.privacy.composition import CLAIM_TYPES
 from zerodelta.privacy.fields import check_claim_numbers
@@ -56,8 +57,7 @@ class Certificate:
     def summary(self) -> str:
         """One line: what is promised, and on what it rests.
 
-        Plainly "proven" only if nothing is assumed. Caller assertions are counted by steps: each
-        step marked `asserted` is one.
+        Plainly "proven" only if nothing is assumed. Caller assertions are counted by `assertions`.
         """
         if self.randomness != OS_ENTROPY:
             return f"NOT PRIVATE (drawn from replayed test bits): {explain_claim(self.claim)}"
@@ -67,11 +67,23 @@ class Certificate:
         if self.status is Status.IDEALISED:
             return "for real arithmetic only"
         if self.status is Status.ASSERTED:
-            asserted = sum(step.status is Status.ASSERTED for step in self.steps)
-            return f"conditional on {_counted(asserted, 'caller assertion')}"
+            return f"conditional on {_counted(self.assertions, 'caller assertion')}"
         if self.assumed:
             return f"proven under {_counted(len(self.assumed), 'assumption')}"
         return "proven"
+
+    @property
+    def assertions(self) -> int:
+        """The number of different premises that rest on the caller's word; 0 if no step does.
+
+        Each sentence under `assumed` that is not one of `OUR_ASSUMPTIONS` is one, and so is each
+        different claim that a "given" step states. Where there is neither, each asserted step is.
+        """
+        asserted = [step for step in self.steps if step.status is Status.ASSERTED]
+        if not asserted:
+            return 0
+        stated = {_canonical(dict(s.numbers)) for s in asserted if s.theorem == "given"}
+        return len(set(self.assumed) - OUR_ASSUMPTIONS) + len(stated) or len(asserted)
 
     def check_types(self) -> None:
         """Refuse parts of any other type than those a proof is made of, subclasses too.

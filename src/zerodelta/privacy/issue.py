@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from zerodelta.exact.bits import BitSource, is_private
+from zerodelta.privacy.assumptions import BARE_ROWS
 from zerodelta.privacy.certificate import REPLAYED, Certificate
 from zerodelta.privacy.claims import Claim
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.verify import verify
 
 __all__ = ["BARE_ROWS", "issue"]
-
-BARE_ROWS = "column types and preparation were not computed from the rows"
-"""What nobody can see of rows that arrive as an array or a frame."""
 
 
 def issue(

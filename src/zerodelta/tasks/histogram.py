@@ -61,7 +61,7 @@ def histogram(
             expected="at most 2^26 items, one count each",
             remedy="group the items, or ask for the mode only",
         )
-    stray = stray_index(unknown, space)
+    stray, items = stray_index(unknown, space), as_items(items)
     complete = stray is not None and space.size > 1
     chosen = choose(
         histogram_methods(epsilon=exact, universe=space.size, complete=complete), method
@@ -81,7 +81,7 @@ def histogram(
         bits=bits,
         public=("the universe of items", "the number of items"),
     )
-    counts = tally(as_items(items), space, stray=stray).dense(space.size)
+    counts = tally(items, space, stray=stray).dense(space.size)
     if not complete or stray is None:
         value: Any = noise.apply(counts, bits)
     else:  # the counts add up to the number of items, so one of them follows from the others

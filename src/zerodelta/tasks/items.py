@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ __all__ = ["as_items"]
 
 def as_items(items: Any) -> Any:
     """Return the items, unless they are a text, a mapping, a set or a single number.
+
+    What can be read only once, such as a generator, is listed.
 
     >>> as_items("abc")
     Traceback (most recent call last):
@@ -29,4 +31,4 @@ list, an array or a series with one item for each row.
             expected="one column of items",
             remedy="pass a list, an array or a series with one item for each row",
         )
-    return items
+    return list(items) if isinstance(items, Iterator) else items

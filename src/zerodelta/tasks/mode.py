@@ -55,10 +55,8 @@ def mode(
     """
     bits = SystemBits() if bits is None else bits
     space, exact = as_universe(universe), as_usable_epsilon(epsilon)
-    stray = stray_index(unknown, space)
-    chosen = choose(
-        mode_methods(epsilon=exact, n=item_count(as_items(items)), universe=space.size), method
-    )
+    stray, items = stray_index(unknown, space), as_items(items)
+    chosen = choose(mode_methods(epsilon=exact, n=item_count(items), universe=space.size), method)
     if chosen.name == "stability":
         threshold = free_mode_threshold(points=space.size, epsilon=exact)
         numbers = {"points": space.size, "epsilon": exact, "threshold": threshold, "noise": "real"}

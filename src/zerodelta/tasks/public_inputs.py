@@ -21,6 +21,8 @@ from zerodelta.privacy.step import Status, Step, weakest
 
 __all__ = ["as_bounds", "as_source", "column", "for_source", "issue_for", "needed", "row_count"]
 
+_FARTHEST = 1 << 500
+
 
 def as_source(rows: Any) -> Source:
     """Return the rows as a source; a series is one column, a list one or a table."""
@@ -102,5 +104,12 @@ def as_bounds(bounds: Any) -> tuple[Fraction, Fraction]:
     if not lower < upper:
         raise ParameterError(
             "bounds", bounds, expected="lower < upper", remedy="pass the smaller end first"
+        )
+    if max(-lower, upper) > _FARTHEST:
+        raise ParameterError(
+            "bounds",
+            bounds,
+            expected="ends of at most 2^500 in magnitude",
+            remedy="rescale the column, so that floats can hold its sums",
         )
     return lower, upper

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from zerodelta.data.cells import number
-from zerodelta.data.interrupts import Watch
-from zerodelta.data.quiet import quiet
+from zerodelta.data.cells import LARGEST, number
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.fixed_point import FixedPoint
@@ -32,6 +30,8 @@ SELECTIONS: dict[str, type[Selection]] = {
     "exponential": ExponentialMechanism,
 }
 _STEPS = 1 << 20
+_LIMIT, _TINY = Fraction(LARGEST), 1e-300
+_WHOLE = (bool, int, np.bool_, *(np.dtype(code).type for code in np.typecodes["AllInteger"]))
 _ONE_WAY = "between neighbouring datasets all scores move in the same direction"
 _WORD = "no score moves by more than the stated sensitivity between neighbouring datasets"
 
@@ -55,8 +55,9 @@ def select(
     **Guarantee**: pure ε-DP (PF, EM). `asserted` for stated scores: no score moves by more than
     `sensitivity`, and with ``monotone=True`` between any two neighbours all move in the same
     direction. Proven for a table of rows: each value is rounded and clipped to `bounds` by itself.
-    **Public**: the options, `sensitivity` or `bounds` and n. A score that is not a finite number
-    counts as 0, a NaN in a table as the middle of its bounds; nothing raises.
+    **Public**: the options, `sensitivity` or `bounds` and n. A score beyond the largest float, an
+    infinity too, counts as that float, and what is no number as 0; in a table a NaN counts as the
+    middle of the bounds. Nothing raises.
     **Error**: the expected gap between the best score and the released option's, for the scores for
     which it is largest (all others tied); usually much less.
 
@@ -103,8 +104,7 @@ def select(
         listed = list(scores.values()) if isinstance(scores, Mapping) else list(scores)
         width = moved = as_positive(sensitivity or 0, "sensitivity")
         status = Status.ASSERTED
-        with quiet(), Watch() as watch:  # a warning because of a score is an output
-            exact_scores = [_finite(score, watch) for score in listed]
+        exact_scores = [_exact(score) for score in listed]
     chosen = choose(
         select_methods(epsilon=exact, options=len(names), sensitivity=width, monotone=monotone),
         method,
@@ -198,7 +198,7 @@ def _refuse_rows(scores: Any) -> None:
     Each of its rows would count as one score that is no number, and the answer would be random.
     """
     first = next(iter(scores.values() if isinstance(scores, Mapping) else scores), None)
-    if isinstance(first, (Sequence, Mapping, np.ndarray)) and not isinstance(first, (str, bytes)):
+    if issubclass(type(first), (list, tuple, dict, np.ndarray)):  # asks the score nothing
         raise ParameterError(
             "scores",
             f"{type(scores).__name__} of {type(first).__name__}",
@@ -213,13 +213,20 @@ def _words(monotone: bool) -> tuple[str, ...]:
     return (_WORD, _ONE_WAY) if monotone else (_WORD,)
 
 
-def _finite(score: Any, watch: Watch) -> Fraction:
-    """Return a score exactly; what is not a finite number counts as 0, for it may be data."""
-    try:
-        if isinstance(score, numbers.Rational):
-            return Fraction(int(score.numerator), int(score.denominator))
-        return Fraction(*number(score).as_integer_ratio())
-    except BaseException:  # whatever a score is, it must not become an output
-        if watch.arrived:
-            raise
+def _exact(score: Any) -> Fraction:
+    """Return a score exactly, clipped to the range of floats; 0 if it is no number.
+
+    Integers, fractions and decimals are not rounded: a rounded score could move by more than the
+    sensitivity. Types are compared by identity, so that no code of a score runs.
+    """
+    near = number(score)
+    if near != near:
         return Fraction(0)
+    exact = Fraction(near)
+    if any(type(score) is kind for kind in _WHOLE):
+        exact = Fraction(int(score))
+    elif type(score) is Fraction or (type(score) is Decimal and _TINY < abs(near) < LARGEST):
+        exact = Fraction(score)
+    elif type(score) is np.longdouble and abs(near) < LARGEST:
+        exact = Fraction(*score.as_integer_ratio())
+    return max(-_LIMIT, min(exact, _LIMIT))
