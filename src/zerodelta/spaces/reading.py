@@ -144,4 +144,4 @@ def _nearest_float(entry: Any) -> float:
     try:
         return float(number)
     except OverflowError:
-        return math.copysign(sys.float_info.max, number)
+        return sys.float_info.max if number > 0 else -sys.float_info.max

@@ -14,10 +14,20 @@ from typing import final
 
 from zerodelta.errors import ParameterError
 
-__all__ = ["Life"]
+__all__ = ["Life", "closed"]
 
 _PATIENCE = 0.05
 """How often, in seconds, one who waits looks whether the study was stopped."""
+
+
+def closed(how: str) -> ParameterError:
+    """Return what says that a study can no longer be used here."""
+    return ParameterError(
+        "study",
+        how,
+        expected="an open study, in the process that made it",
+        remedy="make a new Study; each one costs its ε again",
+    )
 
 
 @final
@@ -32,6 +42,11 @@ class Life:
     def is_open(self) -> bool:
         """Whether the study can still publish."""
         return self._open
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether a fork made this one."""
+        return os.getpid() != self._process
 
     def check(self) -> None:
         """Refuse a study that is closed, copied by a fork, answering, or being rehearsed."""
@@ -49,13 +64,8 @@ class Life:
                 expected="one question at a time",
                 remedy="ask before, and let functions of rows look at their rows only",
             )
-        if not self._open or os.getpid() != self._process:
-            raise ParameterError(
-                "study",
-                "closed" if not self._open else "a copy in another process",
-                expected="an open study, in the process that made it",
-                remedy="make a new Study; each one costs its ε again",
-            )
+        if not self._open or self.is_copy:
+            raise closed("closed" if not self._open else "a copy in another process")
 
     @contextmanager
     def busy(self) -> Iterator[None]:
@@ -76,6 +86,9 @@ class Life:
         There is not if the study is closed by then, or if the person at the keyboard, who may be
         tired of waiting, has `stopped` it.
         """
+        if self.is_copy:
+            yield False
+            return
         while not self._lock.acquire(timeout=_PATIENCE):
             if stopped() or self._busy_thread == threading.get_ident():
                 yield False
@@ -98,7 +111,7 @@ class Life:
 
     def close(self) -> None:
         """End the life, once; a fork that came to be on the way ends nothing."""
-        if not self._open or os.getpid() != self._process:
+        if not self._open or self.is_copy:
             raise ParameterError(
                 "study",
                 "already published, or a copy in another process",

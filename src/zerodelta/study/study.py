@@ -28,7 +28,7 @@ from zerodelta.spaces import Space
 from zerodelta.study.asking import Asking, Share
 from zerodelta.study.given_rows import as_source, rows_to_try
 from zerodelta.study.hidden import Hidden, hidden_array, is_hidden_nonsense, reveal
-from zerodelta.study.life import Life
+from zerodelta.study.life import Life, closed
 from zerodelta.study.minimize import Setting, minimize, plan_minimize
 from zerodelta.study.otherwise import denotes, with_otherwise
 from zerodelta.study.plan import PROGRAM, Budget, Schedule, StudyPlan
@@ -260,6 +260,8 @@ class Study(Asking):
                 self._end()
         if interrupted:
             raise_fresh()
+        if self._life.is_copy:
+            raise_fresh(closed("a copy in another process"))
         if self._release is None:
             raise_fresh(EntropyError("the study could not publish: bits or the machine failed"))
         return True

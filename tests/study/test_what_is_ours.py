@@ -1,0 +1,235 @@
+"""Nothing of the caller's passes for code of this library, whose certificates are proven."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zerodelta as zd
+from study.small_studies import ROWS, Watched, made
+from zerodelta.data.arrays import ArraySource
+from zerodelta.data.source import FOREIGN_SOURCE, Source, is_ours
+from zerodelta.errors import ParameterError
+from zerodelta.paper.algorithm_07 import pure_frank_wolfe
+from zerodelta.privacy.step import Status
+from zerodelta.purify.plan import plan, purify
+from zerodelta.spaces import Ball, Box, Finite, Multiset, Space, Subsets, WithExtra
+from zerodelta.study.callable_gradients import CallableGradients
+from zerodelta.study.losses import Logistic
+from zerodelta.study.plan import FUNCTIONS, PROGRAM
+from zerodelta.study.questions import PublicRows, Rowwise
+from zerodelta.study.study import Study
+from zerodelta.study.tanh_network import TanhNetwork
+from zerodelta.tasks.models import LinearModel, Model
+
+# --- yes or no -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["functions", "rowwise", "selects"])
+@pytest.mark.parametrize("value", [-1, 2, 0, 1, "no", None, 1.0, [True]])
+def test_only_true_and_false_are_yes_and_no(name: str, value: Any) -> None:
+    with pytest.raises(ParameterError, match=name):
+        made(**{name: value})
+
+
+@pytest.mark.parametrize("value", [True, np.True_])
+def test_a_study_of_functions_says_so(value: Any) -> None:
+    certificate = made(functions=value).run(lambda s: 1).certificate
+    assert certificate.status is Status.ASSERTED
+    assert FUNCTIONS in certificate.assumed
+
+
+# --- functions -----------------------------------------------------------------------------------
+
+
+class Shifty(Sequence[int]):
+    """A list of columns until its length is asked; then a function."""
+
+    seen: list[int]
+
+    def __getitem__(self, index: Any) -> Any:
+        return [0][index]
+
+    def __len__(self) -> int:
+        def call(self: Any, rows: Any) -> Any:
+            self.seen.append(len(rows))
+            return rows[:, 0]
+
+        type(self).__call__ = call  # type: ignore[attr-defined]
+        return 1
+
+
+def test_columns_that_turn_into_a_function_see_no_rows() -> None:
+    columns = Shifty()
+    columns.seen = []
+    release = made(functions=False).run(lambda s: s.mean(columns), rehearse=False)
+    assert release.certificate.status is Status.PROVEN
+    assert columns.seen == []
+
+
+def test_nobody_can_pass_a_function_for_one_of_ours() -> None:
+    class Mine(LinearModel):  # type: ignore[misc]
+        def gradient(self, parameters: Any, rows: Any, columns: Any) -> Any:
+            return rows
+
+    mine = Mine(features=(0,), loss=Logistic(), data_norm=1)
+    ours = LinearModel(features=(0,), loss=Logistic(), data_norm=1)
+
+    def forged(rows: Any) -> Any:
+        return rows[:, 0]
+
+    forged.__module__ = Model.__module__
+    for function in (lambda rows: rows, forged, len, mine.gradient, zd.mean.__get__(mine)):
+        with pytest.raises(ParameterError, match="the function itself"):
+            Rowwise(function)
+    with pytest.raises(ParameterError, match="the function itself"):
+        mine._gradient_at(np.zeros(2), ("0", "1"))
+    asked = ours._gradient_at(np.zeros(2), ("0", "1"))
+    study = made(functions=False, rowwise=True)  # ours is shown whole blocks, and is proven
+    assert study.gradient(asked, clip=1).shape == (2,)
+
+
+def test_only_our_own_network_is_proven() -> None:
+    class Mine(TanhNetwork):  # type: ignore[misc]
+        pass
+
+    options: dict[str, Any] = {"lower": (0,), "upper": (1,), "units": 2}
+    for network, proven in ((TanhNetwork(**options), True), (Mine(**options), False)):
+        made_of = CallableGradients(
+            ROWS, gradient=network.gradient, radius=1, clip=1, dimension=network.parameters
+        )
+        assert (made_of.status is Status.PROVEN) is proven
+
+
+def test_an_interrupt_of_a_loss_does_not_bring_out_where_a_descent_is() -> None:
+    """Whatever the gradient does at a hidden θ: it was tried at the public start only."""
+
+    def interrupts(theta: Any, rows: Any) -> Any:
+        if theta.any() and not rows.any():
+            raise KeyboardInterrupt(f"secret {theta}")
+        return theta - rows
+
+    def changes_shape(theta: Any, rows: Any) -> Any:
+        return "no" if theta.any() and not rows.any() else theta - rows
+
+    for loss in (interrupts, changes_shape):
+        release = pure_frank_wolfe(
+            np.ones((50, 2)), loss=loss, domain=Ball(2, 1, norm=1), lipschitz=1, epsilon=1,
+            iterations=4, mixing_weight="0.01",
+        )  # fmt: skip
+        assert release.value.shape == (2,)
+
+
+# --- sources -------------------------------------------------------------------------------------
+
+
+def test_nothing_takes_the_place_of_a_method_of_our_source() -> None:
+    source = ArraySource(ROWS)
+    with pytest.raises(AttributeError):
+        source.blocks = lambda: iter(())  # type: ignore[method-assign]
+    assert not hasattr(source, "__dict__")
+
+
+def test_made_up_rows_are_no_data() -> None:
+    assert not is_ours(PublicRows(ROWS, ("x", "y")))
+    with pytest.raises(ParameterError, match="rehearsal"):
+        made(rows=PublicRows(ROWS, ("x", "y"), rows=10**6))
+
+
+class Changing(Watched):
+    """A source whose rows change whenever they are read."""
+
+    def blocks(self) -> Iterator[Any]:
+        self.table = self.table + self.reads
+        return super().blocks()
+
+
+@pytest.mark.parametrize("kind", [Watched, Changing])
+def test_a_foreign_source_is_read_once(kind: Any) -> None:
+    source: Source = kind()
+    study = made(rows=source, epsilon=10**6, failure="1/2", functions=False, bounds=(0, 100))
+    first = float(study.mean(0))
+    source.table[:] = 50.0  # type: ignore[attr-defined]
+    assert abs(float(study.mean(0)) - first) < 1
+    assert source.reads == 1  # type: ignore[attr-defined]
+    assert FOREIGN_SOURCE in study.publish(1).certificate.assumed
+
+
+def test_an_interrupt_leaves_no_rows_half_read(monkeypatch: Any) -> None:
+    """A table that is only half filled would answer all later questions."""
+    from zerodelta.data import arrays
+
+    read, calls = arrays.numbers, []
+
+    def interrupted(part: Any, *, out: Any) -> Any:
+        calls.append(len(part))
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return read(part, out=out)
+
+    monkeypatch.setattr(arrays, "numbers", interrupted)
+    kept = ArraySource(ROWS).frozen()
+    with pytest.raises(KeyboardInterrupt):
+        list(kept.blocks())
+    assert np.array_equal(np.concatenate(list(kept.blocks())), ROWS)
+
+
+# --- spaces --------------------------------------------------------------------------------------
+
+
+class Evil(Finite):  # type: ignore[misc]
+    """Publishes anything."""
+
+    def project(self, value: object) -> Any:
+        return value
+
+
+class EvilBall(Ball):  # type: ignore[misc]
+    """Publishes anything."""
+
+    def project(self, value: object) -> Any:
+        return value
+
+
+class EvilSubsets(Subsets):  # type: ignore[misc]
+    """Numbers what it likes."""
+
+
+@pytest.mark.parametrize("space", [Evil(4), EvilBall(2, 1), EvilSubsets(of=4, size=2)])
+def test_a_space_of_the_callers_is_refused(space: Space) -> None:
+    with pytest.raises(ParameterError, match="of this library"):
+        made(publish=space)
+    with pytest.raises(ParameterError, match="of this library"):
+        made(publish=space, otherwise="none")
+    with pytest.raises(ParameterError, match="of this library"):
+        plan(space, epsilon=1)
+    with pytest.raises(ParameterError, match="of this library"):
+        purify(1, space=space, claim=zd.GaussianDP("1/10"), epsilon=1)
+
+
+def test_nor_can_it_hide_in_another_space() -> None:
+    with pytest.raises(ParameterError):
+        WithExtra(Evil(4), "none")
+    with pytest.raises(ParameterError):
+        Multiset(Evil(4), 2)
+    for space in (Finite(4), Multiset(Finite(4), 2), WithExtra(Finite(4), "none"), Box(0, 1)):
+        assert plan(space, epsilon=1).space is space
+
+
+# --- programs ------------------------------------------------------------------------------------
+
+
+def test_a_descent_in_a_program_assumes_what_is_assumed_of_programs() -> None:
+    rows = np.column_stack([np.linspace(-1, 1, 50), np.arange(50) % 2])
+
+    def study() -> Study:
+        return Study(rows, epsilon=1, publish=Ball(1, 1), rounds=2)
+
+    alone = study().minimize(Logistic(), data_norm=1).certificate
+    inside = study().run(lambda s: s.minimize(Logistic(), data_norm=1)).certificate
+    assert set(PROGRAM).isdisjoint(alone.assumed)
+    assert set(PROGRAM) <= set(inside.assumed)
+    assert inside.status is Status.PROVEN
