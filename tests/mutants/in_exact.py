@@ -51,7 +51,7 @@ MUTANTS = (
         file="exact/integers.py",
         old="log() * mean - half",
         new="log() * mean + half",
-        tests=("exact/test_integers.py::test_millions_of_draws_follow_the_exact_law",),
+        tests=("exact/test_samplers.py::test_a_million_draws_follow_the_exact_law",),
     ),
     Mutant(
         file="exact/integers.py",
