@@ -71,7 +71,7 @@ def adjacent(universe: Any, count: int) -> list[tuple[Rows, Rows]]:
 
 PUBLIC: dict[str, Any] = {
     "tasks.stepwise._STEPS": 1,
-    "tasks.stepwise.issue": once(issue),
+    "tasks.public_inputs.issue": once(issue),
     # what the other method would cost, which this one does not look at
     "tasks.select_features.Study": lambda *_, **__: SimpleNamespace(plan=SimpleNamespace(mu=1.0)),
 }
