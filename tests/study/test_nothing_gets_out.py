@@ -1,4 +1,4 @@
-"""What a program, or the value that it publishes, does on its way out cannot be seen (theory C8)."""
+"""What a program, or a value that it publishes, does on its way out cannot be seen (C8)."""
 
 from __future__ import annotations
 
@@ -310,10 +310,15 @@ def test_an_interrupt_while_a_study_leaves_leaves_nothing_silenced(monkeypatch: 
 
 def test_a_block_that_tidies_up_is_not_stopped() -> None:
     steps = []
-    with pytest.raises(KeyboardInterrupt), Watch() as watch:
-        watch.hold()
-        signal.raise_signal(signal.SIGINT)
-        steps.append(watch.arrived)
+
+    def tidies_up() -> None:
+        with Watch() as watch:
+            watch.hold()
+            signal.raise_signal(signal.SIGINT)
+            steps.append(watch.arrived)
+
+    with pytest.raises(KeyboardInterrupt):
+        tidies_up()
     assert steps == [True]
 
 

@@ -90,6 +90,7 @@ def test_nobody_can_pass_a_function_for_one_of_ours() -> None:
     asked = ours._gradient_at(np.zeros(2), ("0", "1"))
     study = made(functions=False, rowwise=True)  # ours is shown whole blocks, and is proven
     assert study.gradient(asked, clip=1).shape == (2,)
+    assert not study._budget.untouched  # it was answered, not refused as a function of the caller's
 
 
 def test_only_our_own_network_is_proven() -> None:
