@@ -65,7 +65,7 @@ class Multiset(FiniteSpace):
         return tuple(self.universe.element(number) for number in self._numbers(value))
 
     def denotes(self, value: object) -> bool:
-        """Tell whether `value` holds exactly `chosen` items that denote one of the universe each."""
+        """Tell whether `value` has `chosen` items, and each denotes one of the universe."""
         items = list(read_items(value, self.chosen + 1))
         return len(items) == self.chosen and all(map(self.universe.denotes, items))
 
