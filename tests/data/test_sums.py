@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from zerodelta.data.arrays import ArraySource
-from zerodelta.data.rowwise import evaluate, row_status
+from zerodelta.data.rowwise import evaluate, row_status, try_function
 from zerodelta.errors import ParameterError
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.privacy.step import Status
@@ -289,9 +289,10 @@ def test_one_stray_text_changes_no_other_row() -> None:
         ("column", lambda: ArraySource(np.zeros(3)).sum(-1, UNIT)),
         ("columns", lambda: ArraySource(np.zeros((3, 2))).sum([0, 1], UNIT)),
         ("columns", lambda: ArraySource(np.zeros((3, 2))).counts([0, 1], 2)),
-        ("function", lambda: ArraySource(np.zeros((3, 2))).sum(lambda rows: rows, UNIT)),
-        ("function", lambda: ArraySource(np.zeros(3)).sum(lambda rows: "text", UNIT)),
-        ("function", lambda: ArraySource(np.zeros(3)).sum(lambda rows: None, UNIT)),
+        ("function", lambda: try_function(lambda rows: rows, 2, width=1)),
+        ("function", lambda: try_function(lambda rows: "text", 1, width=1)),
+        ("function", lambda: try_function(lambda rows: None, 1, width=1)),
+        ("function", lambda: ArraySource(np.zeros(3)).sum(None, UNIT)),  # type: ignore[arg-type]
         ("size", lambda: ArraySource(np.zeros(3)).counts(0, 0)),
         ("invalid", lambda: ArraySource(np.zeros(3)).counts(0, 2, invalid=2)),
     ],

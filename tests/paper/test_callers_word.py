@@ -10,11 +10,13 @@ import pytest
 
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.paper.algorithm_03 import dp_sgd
-from zerodelta.paper.algorithm_10 import free_propose_test_release
+from zerodelta.paper.algorithm_09 import WORD, propose_test_release
+from zerodelta.paper.algorithm_10 import free_propose_test_release, pure_propose_test_release
+from zerodelta.paper.algorithm_11 import bounded_local_sensitivity, pure_bounded_local_sensitivity
 from zerodelta.paper.algorithm_12 import mode
 from zerodelta.paper.algorithm_13 import lattice_adassp
 from zerodelta.paper.mwem_pure import pure_mwem
-from zerodelta.paper.stable_queries import CustomQuery
+from zerodelta.paper.stable_queries import CustomQuery, Median
 from zerodelta.paper.workloads import LinearQueries, Marginals
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.issue import BARE_ROWS
@@ -108,3 +110,35 @@ def test_regression_at_a_large_epsilon_needs_no_delta(epsilon: int, rows: int) -
 def test_a_column_of_items_is_read_as_its_items() -> None:
     items = np.array([["a"]] * 300 + [["b"]] * 3)
     assert mode(items, universe=["a", "b"], epsilon=5, bits=BITS).value == "a"
+
+
+class Boastful(Median):  # type: ignore[misc]
+    """A caller's own query that calls itself proven."""
+
+    @property
+    def status(self) -> Status:
+        return Status.PROVEN
+
+
+PROPOSED: dict[str, Any] = {"proposed_bound": "1/2", "epsilon": 1}
+PURE: dict[str, Any] = {"extra_epsilon": 1, "log_delta": -200.0, "mixing_weight": "0.01"}
+
+
+@pytest.mark.parametrize(
+    ("release", "options"),
+    [
+        (propose_test_release, {**PROPOSED, "log_delta": -20.0}),
+        (pure_propose_test_release, {**PROPOSED, **PURE}),
+        (free_propose_test_release, PROPOSED),
+        (pure_bounded_local_sensitivity, {"epsilon": 1, **PURE}),
+        (bounded_local_sensitivity, {"epsilon": 1, "mixing_weight": "0.01"}),
+    ],
+)
+@pytest.mark.parametrize(("kind", "proven"), [(Median, True), (Boastful, False)])
+def test_a_query_is_proven_by_its_class_not_by_its_word(
+    release: Any, options: Any, kind: Any, proven: bool
+) -> None:
+    query = kind(bounds=(0, 1), steps=10)
+    certificate = release(np.linspace(0, 1, 50), query=query, **options).certificate
+    assert (certificate.status is Status.PROVEN) is proven
+    assert (WORD in certificate.assumed) is not proven

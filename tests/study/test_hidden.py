@@ -239,6 +239,17 @@ ESCAPES: dict[str, Callable[[Any, Any], Any]] = {
     "h.__array_interface__": lambda x, a: a.__array_interface__["data"][0],
     "h.ctypes": lambda x, a: a.ctypes.data,
     "np.from_dlpack(h)": lambda x, a: np.from_dlpack(a),
+    "np.mean([h, h])": lambda x, a: np.mean([x, x]),
+    "np.argmax([h, h])": lambda x, a: np.argmax([x, x]),
+    "np.matrix(h)": lambda x, a: np.matrix(a),
+    "np.asmatrix(h)": lambda x, a: np.asmatrix(a),
+    "np.format_float_positional(h)": lambda x, a: float(np.format_float_positional(x)),
+    "np.float32(h)": lambda x, a: np.float32(x),
+    "math.ceil(h)": lambda x, a: math.ceil(x),
+    "math.fsum(h)": lambda x, a: math.fsum(a),
+    "np.kaiser(3, h)": lambda x, a: np.kaiser(3, x),
+    "np.polynomial.Polynomial(h)": lambda x, a: np.polynomial.Polynomial(a).coef,
+    "np.random.default_rng().choice(h)": lambda x, a: np.random.default_rng(0).choice(a),
     "np.random.default_rng().normal(h)": lambda x, a: np.random.default_rng(0).normal(x),
     "np.random.default_rng().permutation(h)": lambda x, a: np.random.default_rng(0).permutation(a),
 }
@@ -262,6 +273,7 @@ def _written(number: Any) -> Any:
     return plain
 
 
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # NumPy about its matrices
 @pytest.mark.parametrize("way", ESCAPES)
 def test_what_the_page_lists_does_give_plain_numbers(way: str) -> None:
     found = ESCAPES[way](hide(NUMBER), hide(ARRAY.copy()))

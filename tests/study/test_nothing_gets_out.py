@@ -1,4 +1,4 @@
-"""What a program, or the value that it publishes, does on its way out cannot be seen (theory C8)."""
+"""What a program, or a value that it publishes, does on its way out cannot be seen (C8)."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class NoBits(BitSource):
 @pytest.mark.parametrize("catches", [True, False])
 def test_a_machine_that_fails_says_only_that(catches: bool) -> None:
     def program(study: Study) -> None:
-        with contextlib.suppress(EntropyError if catches else ()):
+        with contextlib.suppress(EntropyError if catches else ZeroDivisionError):
             study.publish(1)
         raise ValueError(SECRET)
 
@@ -299,7 +299,7 @@ def test_an_interrupt_while_a_study_leaves_leaves_nothing_silenced(monkeypatch: 
         signal.raise_signal(signal.SIGINT)
         return collect(generation)
 
-    monkeypatch.setattr(silence.gc, "collect", interrupted)
+    monkeypatch.setattr(gc, "collect", interrupted)
     filters = list(warnings.filters)
     with pytest.raises(KeyboardInterrupt):
         made().run(lambda s: 1, rehearse=False)
@@ -310,10 +310,15 @@ def test_an_interrupt_while_a_study_leaves_leaves_nothing_silenced(monkeypatch: 
 
 def test_a_block_that_tidies_up_is_not_stopped() -> None:
     steps = []
-    with pytest.raises(KeyboardInterrupt), Watch() as watch:
-        watch.hold()
-        signal.raise_signal(signal.SIGINT)
-        steps.append(watch.arrived)
+
+    def tidies_up() -> None:
+        with Watch() as watch:
+            watch.hold()
+            signal.raise_signal(signal.SIGINT)
+            steps.append(watch.arrived)
+
+    with pytest.raises(KeyboardInterrupt):
+        tidies_up()
     assert steps == [True]
 
 

@@ -61,8 +61,8 @@ def test_a_masked_vector_is_no_vector() -> None:
 @pytest.mark.parametrize(
     ("space", "good", "bad"),
     [
-        (Subsets(of=5, size=2), [3, 1], [[np.nan, 3], ["junk", 3], [3], [99, 3], [3, 3], [1, 2, 3]]),
-        (Multiset(5, 2), [3, 3], [[np.nan, 3], ["junk", 3], [3], [99, 3], [1, 2, 3]]),
+        (Subsets(of=5, size=2), [3, 1], [[np.nan, 3], ["junk", 3], [3], [99, 3], [3, 3]]),
+        (Multiset(5, 2), [3, 3], [[np.nan, 3], ["junk", 3], [3], [1, 2, 3]]),
     ],
 )  # fmt: skip
 def test_a_set_with_something_else_in_it_is_otherwise(space: Space, good: Any, bad: Any) -> None:

@@ -21,7 +21,6 @@ from zerodelta.spaces import Ball, Finite
 from zerodelta.study.gradient_sums import GRADIENT
 from zerodelta.study.losses import Logistic, Squared
 from zerodelta.study.plan import FUNCTIONS
-from zerodelta.study.questions import Rowwise
 from zerodelta.study.study import Study
 from zerodelta.tasks.select_model import SCORE, select_model
 
@@ -53,11 +52,6 @@ def test_a_study_of_named_columns_is_proven_and_says_what_is_assumed() -> None:
     assert certificate.status is Status.PROVEN
     assert FUNCTIONS not in certificate.assumed
     assert any("only through the study's questions" in line for line in certificate.assumed)
-
-
-def test_our_own_functions_are_covered_by_named_columns() -> None:
-    study = made(functions=False, rounds=2, epsilon=1000)
-    assert float(study.mean(Rowwise(first))) == pytest.approx(2 / 3, abs=0.1)
 
 
 QUESTIONS: dict[str, Any] = {

@@ -323,13 +323,11 @@ def never_deducted(self: Budget, share: Any) -> Fraction:
     return self._schedule.share(0) if share is None else F(share)
 
 
-def lets_errors_out(self: Study, kind: Any, error: Any, trace: Any) -> bool:
-    stack, watch = self._blocks.pop()
-    watch.leave()
-    stack.close()
-    if kind is None and self._life.is_open:
-        self.publish(None)
-    return False
+def lets_errors_out(self: Study, program: Any, *, rehearse: bool = True) -> Any:
+    result = program(self)
+    if self._life.is_open:
+        self.publish(result)
+    return self.release
 
 
 def nothing_is_mixed(kept: Any, drawn: Any, weight: Any, bits: Any) -> Any:
@@ -370,7 +368,7 @@ MUTANTS: dict[str, tuple[Any, str, Any, list[str]]] = {
     "never deducted": (Budget, "take", never_deducted, ["one too many"]),
     "errors get out": (
         Study,
-        "__exit__",
+        "run",
         lets_errors_out,
         ["raising", "raising, one element more"],
     ),

@@ -11,6 +11,7 @@ import pytest
 import zerodelta as zd
 from study.small_studies import ROWS, Watched, made
 from zerodelta.data.arrays import ArraySource
+from zerodelta.data.cells import numbers
 from zerodelta.data.source import FOREIGN_SOURCE, Source, is_ours
 from zerodelta.errors import ParameterError
 from zerodelta.paper.algorithm_07 import pure_frank_wolfe
@@ -58,7 +59,7 @@ class Shifty(Sequence[int]):
             self.seen.append(len(rows))
             return rows[:, 0]
 
-        type(self).__call__ = call  # type: ignore[attr-defined]
+        type(self).__call__ = call  # type: ignore[method-assign]
         return 1
 
 
@@ -82,7 +83,8 @@ def test_nobody_can_pass_a_function_for_one_of_ours() -> None:
         return rows[:, 0]
 
     forged.__module__ = Model.__module__
-    for function in (lambda rows: rows, forged, len, mine.gradient, zd.mean.__get__(mine)):
+    functions: list[Any] = [lambda rows: rows, forged, len, mine.gradient, zd.mean.__get__(mine)]
+    for function in functions:
         with pytest.raises(ParameterError, match="the function itself"):
             Rowwise(function)
     with pytest.raises(ParameterError, match="the function itself"):
@@ -90,6 +92,7 @@ def test_nobody_can_pass_a_function_for_one_of_ours() -> None:
     asked = ours._gradient_at(np.zeros(2), ("0", "1"))
     study = made(functions=False, rowwise=True)  # ours is shown whole blocks, and is proven
     assert study.gradient(asked, clip=1).shape == (2,)
+    assert not study._budget.untouched  # it was answered, not refused as a function of the caller's
 
 
 def test_only_our_own_network_is_proven() -> None:
@@ -160,9 +163,7 @@ def test_a_foreign_source_is_read_once(kind: Any) -> None:
 
 def test_an_interrupt_leaves_no_rows_half_read(monkeypatch: Any) -> None:
     """A table that is only half filled would answer all later questions."""
-    from zerodelta.data import arrays
-
-    read, calls = arrays.numbers, []
+    read, calls = numbers, []
 
     def interrupted(part: Any, *, out: Any) -> Any:
         calls.append(len(part))
@@ -170,7 +171,7 @@ def test_an_interrupt_leaves_no_rows_half_read(monkeypatch: Any) -> None:
             raise KeyboardInterrupt
         return read(part, out=out)
 
-    monkeypatch.setattr(arrays, "numbers", interrupted)
+    monkeypatch.setattr("zerodelta.data.arrays.numbers", interrupted)
     kept = ArraySource(ROWS).frozen()
     with pytest.raises(KeyboardInterrupt):
         list(kept.blocks())

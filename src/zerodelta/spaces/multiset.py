@@ -65,8 +65,9 @@ class Multiset(FiniteSpace):
         return tuple(self.universe.element(number) for number in self._numbers(value))
 
     def denotes(self, value: object) -> bool:
-        """Tell whether `value` is an element: `project` would fill up anything else."""
-        return self.contains(value)
+        """Tell whether `value` has `chosen` items, and each denotes one of the universe."""
+        items = list(read_items(value, self.chosen + 1))
+        return len(items) == self.chosen and all(map(self.universe.denotes, items))
 
     def contains(self, value: object) -> bool:
         """Tell whether `value` holds exactly `chosen` items of the universe, in any order."""
