@@ -282,7 +282,7 @@ def test_all_three_find_the_minimum_with_enough_rows() -> None:
     data = np.tile([0.5, -1.0], (200_000, 1))
     for release in RELEASES:
         options: dict[str, Any] = {"iterations": 40, "smoothness": 1}
-        if release is purified:
+        if release is not approximate:  # else a random answer, once in a hundred runs
             options["mixing_weight"] = "1e-9"
         found = release(data, **options)
         assert np.abs(found.value - [0.25, -0.75]).max() < 0.1
