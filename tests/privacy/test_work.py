@@ -74,7 +74,7 @@ TOO_MUCH: dict[str, tuple[list[Step], str]] = {
     "exponents": ([laplace(f"{place + 1}e-4999") for place in range(21)], "100000 digits"),
     "entries": ([table(8000), table(8000), MIX], "20000 entries"),
     "columns": ([wide(9000)] * 3, "20000 entries"),
-    "long entries": ([table(9000, f"1/{10**60}"), MIX], "500000 digits in lists"),
+    "long entries": ([table(9000, f"1/{10**120}"), MIX], "1000000 digits in lists"),
     "tables": ([*(table(100, first=2 + 100 * i) for i in range(50)), MIX], "times Rényi orders"),
     "orders of samplings": ([table(9000), *map(sampled, range(5)), MIX], "times Rényi orders"),
 }

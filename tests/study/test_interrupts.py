@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import cProfile
 import gc
 import signal
 import sys
@@ -16,7 +17,7 @@ import pytest
 
 from study.small_studies import Watched, made
 from study.stages import line_data
-from zerodelta.data.interrupts import Watch
+from zerodelta.data.interrupts import Watch, tidying
 from zerodelta.data.quiet import quiet
 from zerodelta.data.rowwise import evaluate
 from zerodelta.errors import EntropyError, ParameterError
@@ -341,3 +342,69 @@ def test_a_program_that_switches_warnings_on_is_not_heard(capsys: Any) -> None:
     made().run(program, rehearse=False)
     assert capsys.readouterr() == ("", "")
     assert list(warnings.filters) == before
+
+
+def test_an_interrupt_in_a_function_that_tidies_up_waits_for_the_end_of_the_block() -> None:
+    went_on: list[bool] = []
+
+    @tidying
+    def tidies() -> None:
+        signal.raise_signal(signal.SIGINT)
+        went_on.append(True)
+
+    def block() -> None:
+        with Watch() as watch:
+            tidies()
+            went_on.append(watch.arrived)
+
+    with pytest.raises(KeyboardInterrupt):
+        block()
+    assert went_on == [True, True]
+
+
+def test_entering_and_leaving_a_study_cannot_be_cut_short() -> None:
+    """A signal that arrives while a program's locals are freed meets `__exit__` first."""
+    stopped: list[str] = []
+
+    def tracer(frame: Any, event: str, _: Any) -> None:
+        if frame.f_code is Study.__exit__.__code__ and event == "call" and not stopped:
+            stopped.append(event)
+            # as Python does: the handler runs with the interrupted frame
+            handler: Any = signal.getsignal(signal.SIGINT)
+            handler(signal.SIGINT, frame)
+
+    def publishes() -> None:
+        with study:
+            study.publish(1)
+
+    study = made(**OPTIONS)
+    filters = list(warnings.filters)
+    found = sys.gettrace()
+    sys.settrace(tracer)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            publishes()
+    finally:
+        sys.settrace(found)
+    assert stopped == ["call"]
+    assert list(warnings.filters) == filters
+    with pytest.raises(ParameterError, match="nothing yet"):
+        _ = study.release
+    assert made(**OPTIONS).run(lambda s: 1).value == 1
+
+
+def test_a_profiled_program_publishes_its_own_result() -> None:
+    profile = cProfile.Profile()
+    study = made(**OPTIONS)
+    profile.enable()
+    try:
+        release = study.run(lambda s: 2)
+    finally:
+        profile.disable()
+    assert release.value == 2
+
+
+def test_columns_may_be_numpy_integers() -> None:
+    study = made(**OPTIONS, functions=False)
+    release = study.run(lambda s: int(s.mean(np.int64(0)) < 10) + int(s.mean(np.arange(1)[0]) < 10))
+    assert release.value == 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -24,6 +26,7 @@ from zerodelta.study.plan import FUNCTIONS, PROGRAM
 from zerodelta.study.questions import PublicRows, Rowwise
 from zerodelta.study.study import Study
 from zerodelta.study.tanh_network import TanhNetwork
+from zerodelta.study.written_here import is_written_here
 from zerodelta.tasks.models import LinearModel, Model
 
 # --- yes or no -----------------------------------------------------------------------------------
@@ -234,3 +237,15 @@ def test_a_descent_in_a_program_assumes_what_is_assumed_of_programs() -> None:
     assert set(PROGRAM).isdisjoint(alone.assumed)
     assert set(PROGRAM) <= set(inside.assumed)
     assert inside.status is Status.PROVEN
+
+
+def test_code_of_another_file_and_what_arrays_or_keywords_hold_are_not_ours() -> None:
+    names = vars(sys.modules["zerodelta.tasks.models"])
+    forged = types.FunctionType((lambda rows: rows[:, 0]).__code__, names)
+    ours = next(f for f in names.values() if type(f) is types.FunctionType and is_written_here(f))
+    assert not is_written_here(forged)
+    assert not is_written_here(np.array([forged], dtype=object))
+    assert is_written_here(np.zeros(2))
+    other = types.FunctionType(ours.__code__, names, closure=ours.__closure__)
+    other.__kwdefaults__ = {"extra": forged}
+    assert not is_written_here(other)

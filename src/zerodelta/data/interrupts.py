@@ -10,10 +10,25 @@ from __future__ import annotations
 
 import signal
 import threading
-from types import FrameType, TracebackType
-from typing import Any, ClassVar, NoReturn, final
+from collections.abc import Callable
+from types import CodeType, FrameType, TracebackType
+from typing import Any, ClassVar, NoReturn, TypeVar, final
 
-__all__ = ["Watch", "raise_fresh"]
+__all__ = ["Watch", "raise_fresh", "tidying"]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_tidying: set[CodeType] = set()
+
+
+def tidying(function: _Function) -> _Function:
+    """Mark a function that begins or ends a block: an interrupt right in it is only noted.
+
+    Locals of a large program are freed while its block is left, and a signal that arrived
+    meanwhile is handled at the first instruction of what comes next.
+    """
+    known: Any = function
+    _tidying.add(known.__code__)
+    return function
 
 
 @final
@@ -43,6 +58,7 @@ class Watch:
         """Whether a signal has asked the code in this block to stop."""
         return self._watches and Watch._arrived
 
+    @tidying
     def __enter__(self) -> Watch:
         self._watches = threading.current_thread() is threading.main_thread()
         if self._watches:
@@ -51,18 +67,26 @@ class Watch:
             Watch._depth += 1
         return self
 
+    @tidying
     def hold(self) -> None:
-        """Note interrupts, but let them stop nothing until the block is left: it tidies up."""
+        """Note interrupts, but let them stop nothing until `resume`, or until the block is left."""
         if self._watches and not self._holds:
             self._holds = True
             Watch._held += 1
 
+    @tidying
+    def resume(self) -> None:
+        """Let interrupts stop the code again; one that came meanwhile waits for the end."""
+        Watch._held -= self._holds
+        self._holds = False
+
+    @tidying
     def leave(self) -> bool:
         """Stop watching and tell whether a signal arrived."""
         if not self._watches:
             return False
-        Watch._held -= self._holds
-        self._watches, self._holds, arrived = False, False, Watch._arrived
+        self.resume()
+        self._watches, arrived = False, Watch._arrived
         Watch._depth -= 1
         if Watch._depth == 0:
             if Watch._previous is not None:  # also if the code inside put its own in the place
@@ -91,6 +115,10 @@ def raise_fresh(error: BaseException | None = None) -> NoReturn:
         fresh.__context__ = None
 
 
+def _tidies(frame: FrameType | None) -> bool:
+    return frame is not None and frame.f_code in _tidying
+
+
 def _replace_handler() -> Any:
     """Note interrupts before the present handler deals with them; return that handler, if any."""
     previous = signal.getsignal(signal.SIGINT)
@@ -102,7 +130,7 @@ def _replace_handler() -> Any:
             previous(number, frame)
         except BaseException:  # else the handler has dealt with it
             Watch._arrived = True
-            if not Watch._held:
+            if not (Watch._held or _tidies(frame)):
                 raise
 
     signal.signal(signal.SIGINT, note)

@@ -34,7 +34,7 @@ __all__ = [
 Block: TypeAlias = npt.NDArray[np.float64]
 """Rows as an (n, columns) array."""
 
-Column: TypeAlias = int | str
+Column: TypeAlias = int | str | np.integer[Any]
 
 RowFunction: TypeAlias = Callable[[Block], Any] | Column | Sequence[Column]
 """A function of a block of rows, one column, or several columns."""
@@ -64,7 +64,7 @@ def as_function(function: RowFunction, columns: Sequence[str]) -> Callable[[Bloc
     (True, False)
     """
     kind = type(function)
-    if issubclass(kind, (int, str)):
+    if issubclass(kind, (int, str, np.integer)):
         return _Columns(positions=(_position(function, columns),))
     if issubclass(kind, Sequence) and not callable(function):
         chosen: tuple[Any, ...] = tuple(function)  # type: ignore[arg-type]
@@ -222,7 +222,8 @@ def try_function(function: Callable[[Block], Any], columns: int, *, width: int) 
 def _position(column: Any, columns: Sequence[str]) -> int:
     if isinstance(column, str) and column in columns:
         return list(columns).index(column)
-    if isinstance(column, int) and not isinstance(column, bool) and 0 <= column < len(columns):
+    whole = isinstance(column, (int, np.integer)) and not isinstance(column, bool)
+    if whole and 0 <= column < len(columns):
         return int(column)
     raise ParameterError(
         "column",

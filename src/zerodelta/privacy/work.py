@@ -32,7 +32,7 @@ MOST_COSTLY = 10
 MOST_DIGITS = 100_000
 """Decimal digits of all numbers that are added exactly."""
 
-MOST_LISTED, MOST_LISTED_DIGITS = 20_000, 500_000
+MOST_LISTED, MOST_LISTED_DIGITS = 20_000, 1_000_000
 """Entries of all lists, and their digits: one table of 10 000 Rényi orders and their values."""
 
 MOST_EVALUATIONS = 500_000

@@ -12,7 +12,7 @@ from typing import Any, final
 import numpy as np
 
 from zerodelta.data.arrays import frozen
-from zerodelta.data.interrupts import Watch, raise_fresh
+from zerodelta.data.interrupts import Watch, raise_fresh, tidying
 from zerodelta.data.quiet import quiet
 from zerodelta.data.rowwise import RowFunction
 from zerodelta.data.source import Source, is_ours
@@ -213,27 +213,32 @@ class Study(Asking):
             try:
                 result = program(self)
             finally:  # not by a function of ours, which a tracer of the program's would see
-                try:
-                    sys.setprofile(profiler)
-                finally:
-                    sys.settrace(tracer)
-                    sys.setrecursionlimit(limit)
+                # only what the program changed: before Python 3.12 cProfile's cannot be put back
+                if sys.getprofile() is not profiler:
+                    sys.setprofile(profiler if callable(profiler) else None)
+                if sys.gettrace() is not tracer:
+                    sys.settrace(tracer if callable(tracer) else None)
+                sys.setrecursionlimit(limit)
             if self._life.is_open:
                 self.publish(result)
         except BaseException:  # leaving the block publishes `otherwise`, unless a signal arrived
             return
 
+    @tidying
     def __enter__(self) -> Study:
         self._life.check()
         # what was asked before could already have stopped or raised
         self._guarded = self._guarded or self._budget.untouched
         stack, watch = ExitStack(), Watch()
+        watch.__enter__()
+        watch.hold()  # until whatever is opened here will be closed
         stack.enter_context(quiet())  # a warning is an output too; left last
         stack.enter_context(silenced())
-        watch.__enter__()
         self._blocks.append((stack, watch))
+        watch.resume()
         return self
 
+    @tidying
     def __exit__(
         self,
         kind: type[BaseException] | None,
