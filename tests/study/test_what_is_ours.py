@@ -17,12 +17,13 @@ from zerodelta.data.cells import numbers
 from zerodelta.data.source import FOREIGN_SOURCE, Source, is_ours
 from zerodelta.errors import ParameterError
 from zerodelta.paper.algorithm_07 import pure_frank_wolfe
+from zerodelta.privacy.assumptions import PROGRAM
 from zerodelta.privacy.step import Status
 from zerodelta.purify.plan import plan, purify
 from zerodelta.spaces import Ball, Box, Finite, Multiset, Space, Subsets, WithExtra
 from zerodelta.study.callable_gradients import CallableGradients
 from zerodelta.study.losses import Logistic
-from zerodelta.study.plan import FUNCTIONS, PROGRAM
+from zerodelta.study.plan import FUNCTIONS
 from zerodelta.study.questions import PublicRows, Rowwise
 from zerodelta.study.study import Study
 from zerodelta.study.tanh_network import TanhNetwork

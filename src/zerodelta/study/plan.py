@@ -19,6 +19,7 @@ from zerodelta.data.source import FOREIGN_SOURCE
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.privacy.assumptions import PROGRAM, UNGUARDED
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.issue import issue
@@ -27,13 +28,8 @@ from zerodelta.privacy.wording import equals
 from zerodelta.purify.plan import Plan
 from zerodelta.spaces import FiniteSpace
 
-__all__ = ["FUNCTIONS", "PROGRAM", "Budget", "Schedule", "StudyPlan"]
+__all__ = ["FUNCTIONS", "Budget", "Schedule", "StudyPlan"]
 
-PROGRAM = (
-    "the program reaches the data only through the study's questions",
-    "nothing but the published value leaves the study",
-)
-_UNGUARDED = "the program did not stop, raise or fail to publish because of a hidden value"
 FUNCTIONS = "functions of rows treat rows one by one, keep no state and show nothing"
 _ROUNDING = Fraction(1, 10**9)
 
@@ -214,7 +210,7 @@ class StudyPlan:
                 "coordinates), √2 for a histogram, √2 times the squared bound for second moments",
                 "every number in the steps",
             ),
-            assumed=(*PROGRAM, *(() if guarded else (_UNGUARDED,)), *asserted),
+            assumed=(*PROGRAM, *(() if guarded else (UNGUARDED,)), *asserted),
         )
 
     def __repr__(self) -> str:

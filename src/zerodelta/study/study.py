@@ -20,6 +20,7 @@ from zerodelta.errors import EntropyError, ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational
+from zerodelta.privacy.assumptions import PROGRAM
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
@@ -31,7 +32,7 @@ from zerodelta.study.hidden import Hidden, hidden_array, is_hidden_nonsense, rev
 from zerodelta.study.life import Life, closed
 from zerodelta.study.minimize import Setting, minimize, plan_minimize
 from zerodelta.study.otherwise import denotes, with_otherwise
-from zerodelta.study.plan import PROGRAM, Budget, Schedule, StudyPlan
+from zerodelta.study.plan import Budget, Schedule, StudyPlan
 from zerodelta.study.questions import (
     Bounds,
     PublicRows,
