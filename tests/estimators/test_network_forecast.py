@@ -54,9 +54,23 @@ def test_the_network_sees_features_scaled_by_their_public_bounds() -> None:
     np.testing.assert_array_equal(one.release_.value, other.release_.value)
 
 
-@pytest.mark.parametrize(("wide", "seen"), [(1, 1.0), (4, 0.5), (10, 0.25)])
-def test_wide_bounds_hide_less_than_their_width(wide: int, seen: float) -> None:
-    """A value of 1 inside bounds of ±wide is seen at 3/(wide + 2), not at 1/wide."""
-    model = fitted(20, 1, bounds=(-wide, wide))
-    at_one = model.network_.logits(model.release_.value, np.array([[seen, -seen]]))[0, 0]
-    assert model.decision_function([[1, -1]])[0] == pytest.approx(at_one)
+@pytest.mark.parametrize(
+    ("wide", "once", "apart"), [(1, 1.0, 1.0), (4, 0.5, 16 / 19), (10, 0.25, 16 / 25)]
+)
+def test_wide_bounds_hide_less_than_their_width(wide: int, once: float, apart: float) -> None:
+    """A value of 1 inside bounds of ±wide is seen at 3/(wide + 2), not at 1/wide.
+
+    With many rows it is seen at 1/wide, and again at 16/(wide + 15).
+    """
+    for n, seen in ((20, [once, -once]), (500, [1 / wide, -1 / wide, apart, -apart])):
+        model = fitted(n, 1, bounds=(-wide, wide))
+        at_one = model.network_.logits(model.release_.value, np.array([seen]))[0, 0]
+        assert model.decision_function([[1, -1]])[0] == pytest.approx(at_one)
+
+
+@pytest.mark.parametrize(("n", "epsilon", "inputs"), [(489, 1, 2), (490, 1, 4), (245, 2, 4)])
+def test_features_are_shown_twice_from_ten_rows_and_epsilon_for_each_parameter(
+    n: int, epsilon: int, inputs: int
+) -> None:
+    """A network of 8 units on 4 inputs has 49 parameters; the rule is about public numbers only."""
+    assert fitted(n, epsilon).network_.inputs == inputs

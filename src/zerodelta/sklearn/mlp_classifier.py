@@ -24,6 +24,9 @@ from zerodelta.tasks.regression.reading import read_classes
 __all__ = ["MLPClassifier"]
 
 _WIDEN = 2.0
+_TWICE_WIDEN, _TWICE_FROM = 15.0, 10
+"""Above this n·ε for each parameter features are shown twice, the second time drawn apart by 15;
+below, more parameters cost more than they tell. Tuned in `bench/defaults_classifiers.py`."""
 
 
 @final
@@ -45,8 +48,9 @@ class MLPClassifier(PrivateClassifier):
     lists all labels that can occur. Rows with a NaN, or with a label that is no class, count as
     nothing; labels that all match no class, or bounds that clip every row, cannot raise and give
     noise that looks like a model. Predictions take a NaN for the middle of its bounds. The network
-    sees x ↦ 3x/(1 + 2|x|) of features scaled to [-1, 1] by their bounds, so that wide bounds cost
-    it less. `hidden_units`, `rounds` and `radius`, how far from its public start the network may
+    sees features scaled to x in [-1, 1] by their bounds and, so that wide bounds cost it less, drawn
+    apart near the middle: with n·ε of at least ten for each parameter as both x and
+    16x/(1 + 15|x|), else as 3x/(1 + 2|x|). `hidden_units`, `rounds` and `radius`, how far from its public start the network may
     go, rarely need a change. Probabilities are those of logits over the public `temperature_`.
     **Error**: `release_.error` forecasts the excess of the mean log loss: ln(number of classes)
     where noise dominates, less with more rows or a larger ε; the true one depends on data.
@@ -82,15 +86,10 @@ class MLPClassifier(PrivateClassifier):
         known = sorted_classes(self.classes)
         rows, labels = read_examples(self, X, y)
         bounds = ColumnBounds.of_columns(self.bounds, self)
-        network = TanhNetwork(
-            lower=(-1,) * rows.shape[1],
-            upper=(1,) * rows.shape[1],
-            classes=tuple(range(len(known))),
-            units=as_count(self.hidden_units, "hidden_units", minimum=1),
-        )
+        network = self._network(*rows.shape, len(known), epsilon)
         places = read_classes(labels, known, len(rows))  # -1, no class, for any other label
         study = Study(
-            np.column_stack([_spread(bounds, as_floats(rows)), places]),
+            np.column_stack([_spread(bounds, as_floats(rows), network), places]),
             epsilon=epsilon,
             publish=Ball(network.parameters, self.radius, center=network.start()),
             rounds=as_count(self.rounds, "rounds", minimum=1),
@@ -106,19 +105,37 @@ class MLPClassifier(PrivateClassifier):
         self._publish_classes(known, temperature=forecast.temperature)
         return self
 
+    def _network(self, n: int, columns: int, classes: int, epsilon: Fraction) -> TanhNetwork:
+        """Return a network that sees each feature twice, or once where that is too much to learn."""
+        units = as_count(self.hidden_units, "hidden_units", minimum=1)
+        for inputs in (2 * columns, columns):
+            network = TanhNetwork(
+                lower=(-1,) * inputs,
+                upper=(1,) * inputs,
+                classes=tuple(range(classes)),
+                units=units,
+            )
+            if n * epsilon >= _TWICE_FROM * network.parameters:
+                break
+        return network
+
     def decision_function(self, X: Any) -> Floats:  # noqa: N803
         """Return the log-odds of the second class, or one logit for each class."""
         rows = rows_to_predict(self, X)
         filled = np.where(np.isnan(rows), self._bounds.middle, rows)
-        logits = self.network_.logits(self.release_.value, _spread(self._bounds, filled))
+        seen = _spread(self._bounds, filled, self.network_)
+        logits = self.network_.logits(self.release_.value, seen)
         return logits[:, 0] if len(self.classes_) == 2 else logits
 
 
-def _spread(bounds: ColumnBounds, rows: Floats) -> Floats:
-    """Return rows in [-1, 1], what is near the middle of its bounds moved apart; NaN stays NaN.
+def _spread(bounds: ColumnBounds, rows: Floats, network: TanhNetwork) -> Floats:
+    """Return what the network sees of the rows, in [-1, 1]; NaN stays NaN.
 
-    Bounds are often wider than the rows. Only operations that round exactly are used.
+    Bounds are often wider than the rows, so the middle is drawn apart. Only operations that round
+    exactly are used.
     """
     scaled = bounds.scaled(rows)
-    moved: Floats = (1 + _WIDEN) * scaled / (1 + _WIDEN * np.abs(scaled))
-    return np.clip(moved, -1.0, 1.0)
+    twice = network.inputs > rows.shape[1]
+    widen = _TWICE_WIDEN if twice else _WIDEN
+    apart = (1 + widen) * scaled / (1 + widen * np.abs(scaled))
+    return np.clip(np.column_stack([scaled, apart]) if twice else apart, -1.0, 1.0)
