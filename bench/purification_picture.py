@@ -24,7 +24,7 @@ from matplotlib import pyplot as plt  # noqa: E402
 
 ROWS = 10**5
 DIMENSIONS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 150, 200, 300, 500, 700, 1000)
-STYLES = {  # Okabe and Ito's colours; markers and dashes too, so that no colour is needed
+STYLES = {  # Okabe and Ito's colors; markers and dashes too, so that no color is needed
     "Alg. 1 printed": ("Algorithm 1 as printed", "#D55E00", "s", "-"),
     "Alg. 1 tuned": ("Algorithm 1, tuned (W)", "#E69F00", "D", "--"),
     "cube net": ("mixing on a cube grid (B2)", "#56B4E9", "^", "-."),

@@ -23,6 +23,9 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.stats import norm
 
 import zerodelta as zd
+from zerodelta.channels.channel import Mixing
+from zerodelta.channels.lattice_mix import GaussianMix, GridMix
+from zerodelta.channels.wasserstein import laplace_scale
 from zerodelta.exact.logs import gaussian_log_delta_lower, gaussian_log_delta_upper
 from zerodelta.privacy.theorems.mixing import largest_log_delta
 from zerodelta.privacy.theorems.smoothing import (
@@ -31,9 +34,6 @@ from zerodelta.privacy.theorems.smoothing import (
     best_order,
     smoothing_slack,
 )
-from zerodelta.purify.channel import Mixing
-from zerodelta.purify.lattice_mix import GaussianMix, GridMix
-from zerodelta.purify.wasserstein import laplace_scale
 
 EPSILON = Fraction(1)
 WEIGHT = Fraction(1, 100)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zerodelta as zd
 from zerodelta.spaces import Space
-from zerodelta.study.plan import Schedule, StudyPlan
+from zerodelta.study.study_plan import Schedule, StudyPlan
 
 EPSILONS = ("0.5", "1", "2")
 QUESTIONS = 1000
@@ -21,9 +21,9 @@ PUBLISHED: dict[str, Space] = {
 
 
 def study_plan(space: Space, epsilon: str) -> StudyPlan:
-    """Return the plan of a study of QUESTIONS questions at the default failure probability."""
+    """Return the plan of a study of QUESTIONS questions at the default mixing probability."""
     return StudyPlan(
-        publishing=zd.plan(space, epsilon=epsilon, failure="0.001"),
+        publishing=zd.plan(space, epsilon=epsilon, mixing_probability="0.001"),
         rows=1,
         schedule=Schedule.of(QUESTIONS),
         selects=False,

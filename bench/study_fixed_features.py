@@ -16,7 +16,7 @@ import numpy.typing as npt
 from bench.study_training import FRESH_SEED, NOT_TUNED_ON, OTHER_SEEDS, TUNED_ON, Problem
 from rich.table import Table
 
-from zerodelta.tasks.regression import fit_logistic, fit_multinomial
+from zerodelta.regression import fit_logistic, fit_multinomial
 
 Floats = npt.NDArray[np.float64]
 Setting = tuple[str, int, float]

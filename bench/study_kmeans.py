@@ -42,25 +42,25 @@ class Case:
         rng = np.random.default_rng(seed)
         if self.kind == "uniform":
             return rng.uniform(size=(self.rows, self.columns))
-        centres = _apart(rng, self.clusters, self.columns)
+        centers = _apart(rng, self.clusters, self.columns)
         unequal = self.kind == "unequal"
         sizes = 1 / np.arange(1, self.clusters + 1) if unequal else np.ones(self.clusters)
         widths = 0.06 * (rng.uniform(0.5, 1.5, self.clusters) if unequal else sizes)
         number = rng.choice(self.clusters, self.rows, p=sizes / sizes.sum())
         noise = rng.normal(size=(self.rows, self.columns)) * widths[number][:, None]
-        return np.clip(centres[number] + noise, 0, 1)
+        return np.clip(centers[number] + noise, 0, 1)
 
 
 def _apart(rng: np.random.Generator, clusters: int, columns: int) -> Floats:
-    """Return centres that keep a distance of four deviations."""
-    centres: list[Floats] = []
+    """Return centers that keep a distance of four deviations."""
+    centers: list[Floats] = []
     for _ in range(1000 * clusters):
         drawn = rng.uniform(0.12, 0.88, columns)
-        if all(np.linalg.norm(drawn - other) > 0.24 for other in centres):
-            centres.append(drawn)
-        if len(centres) == clusters:
+        if all(np.linalg.norm(drawn - other) > 0.24 for other in centers):
+            centers.append(drawn)
+        if len(centers) == clusters:
             break
-    return np.array(centres)
+    return np.array(centers)
 
 
 LINE_E = (
@@ -78,10 +78,10 @@ WIDE = tuple(
 )
 
 
-def inertia(rows: Floats, centres: Floats) -> float:
-    squares = np.zeros((len(rows), len(centres)))
+def inertia(rows: Floats, centers: Floats) -> float:
+    squares = np.zeros((len(rows), len(centers)))
     for column in range(rows.shape[1]):
-        squares += (rows[:, column, None] - centres[:, column]) ** 2
+        squares += (rows[:, column, None] - centers[:, column]) ** 2
     return float(squares.min(axis=1).sum())
 
 
@@ -130,7 +130,7 @@ def peer_ratios(rows: Floats, case: Case, best: float, repetitions: int) -> list
             timeout=600,
         )
     return [
-        float(np.median([inertia(rows, np.array(centres)) / best for centres in drawn]))
+        float(np.median([inertia(rows, np.array(centers)) / best for centers in drawn]))
         for drawn in json.loads(done.stdout)
     ]
 

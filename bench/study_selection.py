@@ -1,7 +1,7 @@
 """Study measured where a small object is published: lines (a), (b) and (c) of `bench/study.py`.
 
 Rivals get the same data, public bounds and search, and noise of their exact scale in floats (which
-changes no number below); ours runs as shipped. Equal total pure ε, replace-one neighbours.
+changes no number below); ours runs as shipped. Equal total pure ε, replace-one neighbors.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from rich.console import Console
 from rich.table import Table
 
 from zerodelta.data.arrays import ArraySource
+from zerodelta.data.internal import reveal
 from zerodelta.privacy.calibration import calibrate
 from zerodelta.spaces import Finite, Subsets
-from zerodelta.study.hidden import reveal
 from zerodelta.study.study import Study
-from zerodelta.study.tanh_network import TanhNetwork
 from zerodelta.tasks.decision_tree import (
     DecisionTree,
     Splits,
@@ -32,6 +31,7 @@ from zerodelta.tasks.models import NetworkModel
 from zerodelta.tasks.select_features import select_features
 from zerodelta.tasks.select_model import select_model
 from zerodelta.tasks.subset_search import best_subset
+from zerodelta.training.tanh_network import TanhNetwork
 
 Floats = npt.NDArray[np.float64]
 _Number = TypeVar("_Number", bool, float)
@@ -47,7 +47,7 @@ def line_a(*, questions: int = 1000, outcomes: int = 16, epsilon: int = 1) -> Ta
         epsilon=epsilon,
         publish=Finite(outcomes),
         rounds=questions,
-        failure="1/1000",
+        mixing_probability="1/1000",
         rowwise=True,
         bounds=(0, 1),
     )
@@ -82,7 +82,7 @@ def correlated(
 ) -> tuple[Floats, set[int]]:
     """Return rows of d features in blocks of 5 (correlation 0.8) and a target, and the true set.
 
-    The target is a difference of neighbours in two blocks, plus one more feature, with
+    The target is a difference of neighbors in two blocks, plus one more feature, with
     coefficients between 0.6 and 1, and noise (36 % of its variance). `proxies` of the other columns
     are replaced by noisy copies of the whole signal, which mislead whoever adds one by one.
     """
@@ -202,7 +202,11 @@ def _contenders(rng: np.random.Generator, data: Floats) -> dict[str, set[int]]:
 def _three_of_fifty() -> Table:
     table = Table("3 of 50 features, ε = 1", "μ", title="(b) the price of δ = 0")
     study = Study(
-        np.zeros((10, 1)), epsilon=1, publish=Subsets(of=50, size=3), rounds=1, failure="1/100"
+        np.zeros((10, 1)),
+        epsilon=1,
+        publish=Subsets(of=50, size=3),
+        rounds=1,
+        mixing_probability="1/100",
     )
     gaussian = math.sqrt(calibrate(epsilon=1, log_delta=math.log(1e-6)).mu_squared)
     table.add_row("Study, pure, w = 0.01", f"{study.plan.mu:.4f}")
@@ -364,7 +368,9 @@ def _tree_contenders(
 ) -> dict[str, DecisionTree]:
     scores = tree_scores(ArraySource(data), SPLITS, 8, (0.0, 1.0)).astype(np.float64)
     count = len(SPLITS)
-    study = Study(data, epsilon=epsilon, publish=Finite(scores.size), rounds=1, failure="1/100")
+    study = Study(
+        data, epsilon=epsilon, publish=Finite(scores.size), rounds=1, mixing_probability="1/100"
+    )
     pairs = (count + 1) * (count + 2) // 2
 
     def from_noisy_tables(deviation: float) -> DecisionTree:

@@ -3,7 +3,7 @@
 (d): `Study.minimize` as shipped, with its defaults, on seeds that tuned nothing. Rivals get the
 same network, start, ball and clipping, and noise of their exact scale in floats (which changes no
 number below); they are tuned on other seeds of each data set, ours is not. (f): as shipped, beside
-plain NumPy. Replace-one neighbours.
+plain NumPy. Replace-one neighbors.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from sklearn.datasets import make_circles, make_moons
 
 from zerodelta.privacy.calibration import calibrate
 from zerodelta.spaces import Ball
-from zerodelta.study.losses import Logistic
-from zerodelta.study.step_sizes import StepSizes
 from zerodelta.study.study import Study
-from zerodelta.study.tanh_network import TanhNetwork
+from zerodelta.training.losses import Logistic
+from zerodelta.training.step_sizes import StepSizes
+from zerodelta.training.tanh_network import TanhNetwork
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -107,7 +107,7 @@ def by_study(problem: Problem, rows: Floats) -> Floats:
         epsilon=1,
         publish=Ball(network.parameters, RADIUS, center=network.start()),
         rounds=ROUNDS,
-        failure=min(Fraction(1, 100), Fraction(10, len(rows))),
+        mixing_probability=min(Fraction(1, 100), Fraction(10, len(rows))),
     )
     return np.asarray(study.minimize(network).value)
 

@@ -4,7 +4,7 @@ Printed are the errors of each rival, averaged over runs or data sets as each ti
 or medians where tails are heavy), and ours over the best rival's and over the best default's, ± a
 standard error by bootstrap; "!" is more than 10 % behind. At the end these are counted.
 
-Peers run in environments of their own (`bench/tasks_peers.py`) while we do; replace-one neighbours
+Peers run in environments of their own (`bench/tasks_peers.py`) while we do; replace-one neighbors
 and one thread throughout, and seconds are those of the processor: both hold on a busy machine.
 "best C" is diffprivlib's penalty, "best grid" the grid of OpenDP's medians, each chosen for each
 number by an oracle. Trimmed means are had from no peer: what they release there is the plain mean,
@@ -49,10 +49,10 @@ from zerodelta.privacy.theorems.objective_perturbation import (
     huber_noise_epsilon,
     logistic_noise_epsilon,
 )
+from zerodelta.regression import fit_linear
+from zerodelta.regression.expected import LOG_ODDS, TARGETS
+from zerodelta.regression.objective_plan import RegressionPlan, plan_huber, plan_logistic
 from zerodelta.sklearn import LogisticRegression
-from zerodelta.tasks.regression import fit_linear
-from zerodelta.tasks.regression.expected import LOG_ODDS, TARGETS
-from zerodelta.tasks.regression.plan import RegressionPlan, plan_huber, plan_logistic
 from zerodelta.tasks.synthesize import synthesize
 
 Floats = npt.NDArray[np.float64]
@@ -322,8 +322,8 @@ def clusterings(runs: int) -> list[Row]:
         def error(
             value: Any, _: int, both: Floats = both, n: int = n, least: Any = least
         ) -> tuple[float, float]:
-            centres = np.array(value)
-            inside, outside = inertia(both[:n], centres), inertia(both[n:], centres)
+            centers = np.array(value)
+            inside, outside = inertia(both[:n], centers), inertia(both[n:], centers)
             return inside / least[0], outside / least[1]
 
         theirs = ask(

@@ -29,10 +29,10 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 import zerodelta as zd
+from zerodelta.clustering.grid import grid_for
+from zerodelta.regression import fit_linear, fit_logistic, fit_multinomial
 from zerodelta.tasks.advise import advise
 from zerodelta.tasks.answer_queries import answer_queries
-from zerodelta.tasks.kmeans_grid import grid_for
-from zerodelta.tasks.regression import fit_linear, fit_logistic, fit_multinomial
 from zerodelta.tasks.select import worst_gap
 
 EPSILONS = (0.5, 1, 2)
@@ -326,11 +326,11 @@ def clusterings() -> Iterator[Cell]:
                     n: int = n,
                     epsilon: float = epsilon,
                 ) -> float:
-                    centres, weight = _centres(d, n, rng)
+                    centers, weight = _centers(d, n, rng)
                     spread = 0.06 * rng.normal(size=(n, d))
-                    rows = np.clip(centres[rng.integers(4, size=n)] + spread, 0, 1)
+                    rows = np.clip(centers[rng.integers(4, size=n)] + spread, 0, 1)
                     with threadpool_limits(1):  # threads that wait for each other take longer
-                        plain = KMeans(4, init=centres, n_init=1).fit(rows).inertia_
+                        plain = KMeans(4, init=centers, n_init=1).fit(rows).inertia_
                     found = zd.kmeans(
                         rows, clusters=4, bounds=(0, 1), epsilon=epsilon, method=method
                     ).value
@@ -341,19 +341,19 @@ def clusterings() -> Iterator[Cell]:
                 yield Cell("kmeans", asked, measure, 240 if d > 5 else 60)
 
 
-def _centres(d: int, n: int, rng: np.random.Generator) -> tuple[Floats, float]:
-    """Return centres and their weight in the mean.
+def _centers(d: int, n: int, rng: np.random.Generator) -> tuple[Floats, float]:
+    """Return centers and their weight in the mean.
 
-    A missed cluster is rare and dear: in every other run the centres are those of 6 draws that are
+    A missed cluster is rare and dear: in every other run the centers are those of 6 draws that are
     the closest as the grid sees them, which weigh 1/3, the others 5/3.
     """
     draws: list[Floats] = []
     while len(draws) < 6:
-        centres = rng.uniform(0.15, 0.85, size=(4, d))
-        if min(_distances(centres)) >= 0.3:
-            draws.append(centres)
+        centers = rng.uniform(0.15, 0.85, size=(4, d))
+        if min(_distances(centers)) >= 0.3:
+            draws.append(centers)
     grid = grid_for(np.ones(d), rows=n, clusters=4, epsilon=1.0)
-    draws.sort(key=lambda centres: min(_distances(grid.coordinates(centres))))
+    draws.sort(key=lambda centers: min(_distances(grid.coordinates(centers))))
     if rng.integers(2):
         return draws[0], 1 / 3
     return draws[int(rng.integers(1, 6))], 5 / 3
@@ -424,17 +424,17 @@ def unseen() -> Iterator[Cell]:
             ("long", 7000, 4),
         ):
             x = skewed(kind, n, d, rng)
-            centred = x - x.mean(axis=0)
+            centered = x - x.mean(axis=0)
             for signal in (0.08, 0.45):
-                line = centred @ rng.normal(size=d)
+                line = centered @ rng.normal(size=d)
                 y = signal * line / line.std() + 0.15 * rng.normal(size=n) - 0.1
                 yield _line(kind, x, y, epsilon, signal)
             for signal in (0.5, 2.5):
-                line = centred @ rng.normal(size=d)
+                line = centered @ rng.normal(size=d)
                 chance = 1 / (1 + np.exp(-signal * line / line.std()))
                 yield _labels(kind, x, (rng.uniform(size=n) < chance).astype(int), epsilon, signal)
             if n <= 7000:
-                logits = centred @ rng.normal(size=(d, 3))
+                logits = centered @ rng.normal(size=(d, 3))
                 logits *= 1.5 / logits.std()
                 drawn = np.argmax(logits + rng.gumbel(size=logits.shape), axis=1)
                 yield _labels(kind, x, drawn, epsilon, 1.5)

@@ -1,7 +1,7 @@
 """2- and 3-way marginals at equal pure ε: the marginals part of `bench/tasks.py`.
 
 Ours as shipped ("auto" and each named method) beside what a user has elsewhere: Laplace noise on
-every table as it is, and the paper's pure MWEM on single queries. Replace-one neighbours; errors
+every table as it is, and the paper's pure MWEM on single queries. Replace-one neighbors; errors
 are fractions of n. OpenDP's AIM is quoted from the project's notes on peers, as run there.
 """
 

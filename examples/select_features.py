@@ -29,7 +29,7 @@ def main() -> None:
             target=-1,
             size=3,
             epsilon=1,
-            bounds=(-3, 3),  # public: measurements are standardised, and cut at 3
+            bounds=(-3, 3),  # public: measurements are standardized, and cut at 3
             target_bounds=(-3, 3),
             data_norm=0.24 * FEATURES**0.5,  # of features on [-1, 1]; longer rows are scaled down
             method=method,

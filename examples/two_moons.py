@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.datasets import make_moons
 
 import zerodelta as zd
-from zerodelta.study.tanh_network import TanhNetwork
+from zerodelta.training.tanh_network import TanhNetwork
 
 ROWS, HELD_OUT = 10_000, 5_000
 
@@ -26,7 +26,11 @@ def main() -> None:
     ball = zd.Ball(network.parameters, "2.5", center=network.start())
 
     study = zd.Study(
-        rows, epsilon=1, publish=ball, rounds=100, failure=min(Fraction(1, 100), Fraction(10, ROWS))
+        rows,
+        epsilon=1,
+        publish=ball,
+        rounds=100,
+        mixing_probability=min(Fraction(1, 100), Fraction(10, ROWS)),
     )
     release = study.minimize(network, progress=True)
 

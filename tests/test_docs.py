@@ -54,23 +54,23 @@ def anchor(heading: str) -> str:
     return kept.replace(" ", "-")
 
 
-LABELLED = {title: body for title, body in sections(THEORY).items() if labels_of(body)}
+LABELED = {title: body for title, body in sections(THEORY).items() if labels_of(body)}
 
 
 @pytest.mark.parametrize("label", sorted(REGISTERED))
 def test_every_label_of_a_certificate_has_its_theorem(label: str) -> None:
-    homes = [title for title, body in LABELLED.items() if label in labels_of(body)]
+    homes = [title for title, body in LABELED.items() if label in labels_of(body)]
     assert len(homes) == 1, f"{label} is under {homes or 'no heading'} of docs/theory.md"
 
 
 def test_every_label_in_the_theory_is_one_of_a_certificate() -> None:
-    assert set().union(*map(labels_of, LABELLED.values())) == REGISTERED
+    assert set().union(*map(labels_of, LABELED.values())) == REGISTERED
 
 
-@pytest.mark.parametrize("title", sorted(LABELLED))
-def test_every_labelled_section_has_a_proof(title: str) -> None:
-    assert "*Proof.*" in LABELLED[title]
-    assert "∎" in LABELLED[title]
+@pytest.mark.parametrize("title", sorted(LABELED))
+def test_every_labeled_section_has_a_proof(title: str) -> None:
+    assert "*Proof.*" in LABELED[title]
+    assert "∎" in LABELED[title]
 
 
 @pytest.mark.parametrize("title", [title for title, body in sections(THEORY).items()])

@@ -19,7 +19,7 @@ from zerodelta.errors import GuaranteeError, ParameterError
 def best_success(items: int, rows: int, epsilon: float, delta: float) -> float:
     """The largest p with which an (ε, δ)-DP mechanism outputs i on n copies of i, for every i.
 
-    Variables: P(output | dataset), then p; constraints for every neighbouring pair and event. By
+    Variables: P(output | dataset), then p; constraints for every neighboring pair and event. By
     symmetry over the rows a dataset is a multiset.
     """
     data = list(itertools.combinations_with_replacement(range(items), rows))
@@ -81,7 +81,7 @@ def test_no_bound_rules_out_the_best_mechanism_there_is(
 def test_the_packing_bound_is_attained_at_distance_one(
     items: int, epsilon: float, delta: float
 ) -> None:
-    """Randomised response reaches p + (K-1) e^-ε (p - δ) = 1; any more success is ruled out."""
+    """Randomized response reaches p + (K-1) e^-ε (p - δ) = 1; any more success is ruled out."""
     best = best_success(items, 1, epsilon, delta)
     log_delta = math.log(delta) if delta else None
     packing = partial(lb.packing_distance, epsilon=epsilon, datasets=items, log_delta=log_delta)
@@ -146,12 +146,12 @@ def test_the_contrapositive_recipe_holds_for_every_mechanism(
     items: int, rows: int, epsilon: float
 ) -> None:
     """From the true pure bound: at the largest δ it names, the best mechanism still fails."""
-    failure = Fraction(1 - best_success(items, rows, epsilon, 0.0)) - Fraction(1, 10**7)
-    for kept in (failure * Fraction(9, 10), failure / 2):
+    mixing_probability = Fraction(1 - best_success(items, rows, epsilon, 0.0)) - Fraction(1, 10**7)
+    for kept in (mixing_probability * Fraction(9, 10), mixing_probability / 2):
         bound = lb.from_pure_bound(
             epsilon=epsilon,
             error=1,
-            probability=failure,
+            probability=mixing_probability,
             kept_probability=kept,
             outcomes=items,
         )
@@ -161,11 +161,15 @@ def test_the_contrapositive_recipe_holds_for_every_mechanism(
 
 def test_the_recipe_is_not_idle() -> None:
     """Twenty times the δ it names breaks the bound: the range is of the right size."""
-    failure = Fraction(1 - best_success(3, 2, 1.0, 0.0))
+    mixing_probability = Fraction(1 - best_success(3, 2, 1.0, 0.0))
     bound = lb.from_pure_bound(
-        epsilon=1, error=1, probability=failure, kept_probability=failure / 2, outcomes=3
+        epsilon=1,
+        error=1,
+        probability=mixing_probability,
+        kept_probability=mixing_probability / 2,
+        outcomes=3,
     )
-    assert 1 - best_success(3, 2, 1.0, 20 * math.exp(bound.log_delta)) < failure / 2
+    assert 1 - best_success(3, 2, 1.0, 20 * math.exp(bound.log_delta)) < mixing_probability / 2
 
 
 def test_the_rate_of_section_6() -> None:

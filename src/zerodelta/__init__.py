@@ -21,6 +21,8 @@ from zerodelta.errors import (
 )
 
 if TYPE_CHECKING:
+    from zerodelta.channels.channel import is_purifier
+    from zerodelta.channels.planner import Plan, plan, purify
     from zerodelta.privacy.calibration import calibrate
     from zerodelta.privacy.certificate import Certificate
     from zerodelta.privacy.claims import RDP, ZCDP, ApproxDP, GaussianDP, PureDP
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
     from zerodelta.privacy.neighbors import Neighbors
     from zerodelta.privacy.release import Release
     from zerodelta.privacy.verify import verify
-    from zerodelta.purify.channel import is_purifier
-    from zerodelta.purify.plan import Plan, plan, purify
     from zerodelta.spaces import Ball, Box, Finite, Multiset, Subsets
     from zerodelta.study.study import Study
     from zerodelta.tasks.advise import advise
@@ -59,7 +59,7 @@ _HOME = {
     "GaussianDP": "privacy.claims",
     "Multiset": "spaces",
     "Neighbors": "privacy.neighbors",
-    "Plan": "purify.plan",
+    "Plan": "channels.planner",
     "PureDP": "privacy.claims",
     "RDP": "privacy.claims",
     "Release": "privacy.release",
@@ -73,14 +73,14 @@ _HOME = {
     "compose": "privacy.composition",
     "decision_tree": "tasks.decision_tree",
     "histogram": "tasks.histogram",
-    "is_purifier": "purify.channel",
+    "is_purifier": "channels.channel",
     "kmeans": "tasks.kmeans",
     "mean": "tasks.mean",
     "median": "tasks.quantile",
     "mode": "tasks.mode",
-    "plan": "purify.plan",
+    "plan": "channels.planner",
     "propose_test_release": "tasks.propose_test_release",
-    "purify": "purify.plan",
+    "purify": "channels.planner",
     "quantile": "tasks.quantile",
     "select": "tasks.select",
     "select_features": "tasks.select_features",

@@ -2,7 +2,7 @@
 
 The calculators of theory A13 (Section 6 and appendices: `thm: mean_est_lb`, `thm: lb_selection`,
 `lem: packing_lb_l1`), with proved constants only. Everything is rounded so that a bound which is
-returned holds; each function refuses outside its conditions. Neighbours: replace-one.
+returned holds; each function refuses outside its conditions. Neighbors: replace-one.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def selection_distance(
 def l1_erm_rows(
     *, epsilon: Rational, points: Sequence[Sequence[Rational]], accuracy: Rational
 ) -> int:
-    """Return how many rows an ε-DP minimiser over the unit l1 ball needs at least.
+    """Return how many rows an ε-DP minimizer over the unit l1 ball needs at least.
 
     For K public points of the ball, pairwise more than 2α apart in l2, the losses
     ‖θ - x‖_2 at n copies of a point make any ε-DP algorithm that is α-accurate with probability
@@ -275,7 +275,7 @@ def from_pure_bound(
 
 
 def rounded_cells(*, dimension: int, side: Rational, rounding: Rational) -> int:
-    """Return N = K^d cells of a cube, so that moving to a cell's centre costs at most `rounding`.
+    """Return N = K^d cells of a cube, so that moving to a cell's center costs at most `rounding`.
 
     In the l2 norm: half a cell's diagonal is side·√d/(2K). Answers outside the cube are first
     projected onto it, which brings them no further from anything inside.

@@ -17,7 +17,7 @@ from zerodelta.data.source import Source
 from zerodelta.paper import algorithm_12
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status
-from zerodelta.tasks.regression import fit_huber, fit_statistics
+from zerodelta.regression import fit_huber, fit_statistics
 
 
 class Foreign(Source):

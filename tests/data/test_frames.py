@@ -14,10 +14,10 @@ import pytest
 
 import zerodelta as zd
 from zerodelta.data.arrays import ArraySource
+from zerodelta.data.internal import reveal
 from zerodelta.data.source import is_ours
 from zerodelta.errors import ParameterError
 from zerodelta.exact.fixed_point import FixedPoint
-from zerodelta.study.hidden import reveal
 
 LATTICE = FixedPoint.box(dimension=3, lower=-4, upper=4, steps=1000)
 NUMBERS: dict[str, list[Any]] = {

@@ -20,21 +20,21 @@ import pytest
 
 import zerodelta as zd
 from data.odd_cells import COLUMNS, ODD, TYPED, held, kept
+from zerodelta.clustering.grid import Frame
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.cells import category, number
 from zerodelta.data.columns import as_cells
 from zerodelta.exact.fixed_point import FixedPoint
+from zerodelta.regression.reading import Features, read_classes, read_targets
+from zerodelta.regression.sufficient_statistics import exact_statistics
 from zerodelta.spaces import Box
+from zerodelta.spine.public_inputs import as_source, column
+from zerodelta.tables.codes import code_rows
+from zerodelta.tables.domain import as_domain
 from zerodelta.tasks.counting import as_universe, tally
 from zerodelta.tasks.decision_tree import tree_scores
 from zerodelta.tasks.feature_table import FeatureTable
-from zerodelta.tasks.kmeans_grid import Frame
-from zerodelta.tasks.marginal_domain import as_domain
-from zerodelta.tasks.marginal_rows import code_rows
-from zerodelta.tasks.public_inputs import as_source, column
 from zerodelta.tasks.quantile import _Even, _Listed
-from zerodelta.tasks.regression.reading import Features, read_classes, read_targets
-from zerodelta.tasks.regression.sufficient_statistics import exact_statistics
 from zerodelta.tasks.trimmed_mean import _plan
 
 UNIT = FixedPoint.box(dimension=1, lower=-2, upper=2, steps=1000)

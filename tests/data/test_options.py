@@ -21,11 +21,11 @@ from zerodelta.data.options import Options
 from zerodelta.errors import ParameterError
 from zerodelta.paper.algorithm_12 import mode as paper_mode
 from zerodelta.paper.algorithm_12 import stable_mode
+from zerodelta.regression.reading import as_classes
 from zerodelta.spaces import Finite
-from zerodelta.study.losses import Logistic, Multinomial
+from zerodelta.tables.domain import as_domain
 from zerodelta.tasks.counting import as_universe, tally
-from zerodelta.tasks.marginal_domain import as_domain
-from zerodelta.tasks.regression.reading import as_classes
+from zerodelta.training.losses import Logistic, Multinomial
 
 OPTIONS: list[Any] = [
     3,

@@ -42,8 +42,8 @@ def exact(table: Any, function: Callable[[Any], Any], lattice: FixedPoint) -> li
             value = np.asarray(function(row.reshape(1, -1)), dtype=np.float64)
         except ValueError:
             continue
-        quantised = lattice.quantize(value.reshape(1, -1))[0].tolist()
-        total = [a + b for a, b in zip(total, quantised, strict=True)]
+        quantized = lattice.quantize(value.reshape(1, -1))[0].tolist()
+        total = [a + b for a, b in zip(total, quantized, strict=True)]
     return total
 
 

@@ -238,8 +238,8 @@ def test_a_fit_publishes_a_verified_certificate_for_its_epsilon(estimator: Any) 
 @private
 def test_nothing_else_is_published(estimator: Any) -> None:
     found = clone(estimator).fit(*examples())
-    learnt = {key for key in vars(found) if key.endswith("_")}
-    assert learnt <= {
+    learned = {key for key in vars(found) if key.endswith("_")}
+    assert learned <= {
         "coef_",
         "intercept_",
         "classes_",
@@ -403,7 +403,7 @@ def test_logistic_regression_takes_every_method_by_name(classes: list[int]) -> N
     assert model.fit(spoiled, labels).certificate_.digest in digests
 
 
-def test_nearest_centres_and_minus_the_inertia() -> None:
+def test_nearest_centers_and_minus_the_inertia() -> None:
     rows = np.repeat([[1.0, 1.0], [8.0, 9.0]], 3000, axis=0)
     found = KMeans(n_clusters=2, epsilon=2, bounds=(0, 10)).fit(rows)
     squares = ((rows[:, None, :] - found.cluster_centers_) ** 2).sum(axis=2)

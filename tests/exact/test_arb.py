@@ -96,7 +96,7 @@ def test_ball_is_exact_for_integers_and_floats_and_encloses_fractions() -> None:
     assert Fraction(to_float_down(third)) < Fraction(1, 3) < Fraction(to_float_up(third))
 
 
-def test_the_two_directions_are_neighbouring_floats() -> None:
+def test_the_two_directions_are_neighboring_floats() -> None:
     rng = random.Random(3)
     for _ in range(1000):
         point = Fraction(rng.getrandbits(60) + 2, rng.getrandbits(40) + 1)
@@ -108,11 +108,11 @@ def test_precision_rises_until_cancellation_is_overcome_and_is_then_restored() -
     before = ctx.prec
     tiny = Fraction(1, 10**300)
 
-    def cancelling() -> arb:
+    def canceling() -> arb:
         return ball(1 + tiny).log()
 
-    assert math.isclose(upper(cancelling), 1e-300, rel_tol=1e-15)
-    assert math.isclose(lower(cancelling), 1e-300, rel_tol=1e-15)
+    assert math.isclose(upper(canceling), 1e-300, rel_tol=1e-15)
+    assert math.isclose(lower(canceling), 1e-300, rel_tol=1e-15)
     assert ctx.prec == before
 
 

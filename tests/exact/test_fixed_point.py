@@ -1,4 +1,4 @@
-"""Quantised rows satisfy their bound in Python integers, each by itself, whatever is in them."""
+"""Quantized rows satisfy their bound in Python integers, each by itself, whatever is in them."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_the_bound_holds_on_both_sides_of_the_int64_threshold(norm: int, dimensi
     center=st.floats(-10, 10),
 )
 @settings(deadline=None, max_examples=300)
-def test_any_row_satisfies_the_bound_and_is_quantised_as_if_alone(
+def test_any_row_satisfies_the_bound_and_is_quantized_as_if_alone(
     rows: Array, norm: float, steps: int, bound: Fraction, center: float
 ) -> None:
     dimension = rows.shape[1]
@@ -144,7 +144,7 @@ def test_an_infinity_is_clipped_like_any_large_number(norm: float) -> None:
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("dimension", [1, 5, 33])
 @pytest.mark.parametrize("steps", [2**20, 2**53])  # at 2^53 the last bit of a norm shows
-def test_a_row_never_depends_on_order_neighbours_batch_or_layout(
+def test_a_row_never_depends_on_order_neighbors_batch_or_layout(
     norm: float, dimension: int, steps: int
 ) -> None:
     rows = np.tile(adversarial_rows(dimension, seed=1), (3, 1))

@@ -91,8 +91,8 @@ def test_log_odds_encloses_weights_near_zero_half_and_one() -> None:
 def test_log_sum_encloses_random_sequences_with_zero_terms() -> None:
     rng = random.Random(12)
     for _ in range(1000):
-        centre, width = random_log(rng), 10 ** rng.uniform(-3, 3)
-        terms = [centre + rng.gauss(0, width) for _ in range(rng.randrange(2, 12))]
+        center, width = random_log(rng), 10 ** rng.uniform(-3, 3)
+        terms = [center + rng.gauss(0, width) for _ in range(rng.randrange(2, 12))]
         truth = mp.log(mp.fsum(mp.exp(mpf(term)) for term in terms))
         terms.insert(rng.randrange(len(terms)), -math.inf)
         assert_encloses(logs.log_sum_lower(terms), logs.log_sum_upper(terms), truth)
@@ -199,14 +199,14 @@ def random_point(rng: random.Random) -> Fraction:
     return Fraction(rng.choice([1, -1]) * rng.random() * 10 ** rng.uniform(-8, 3.3))
 
 
-def test_log_erfc_encloses_both_tails_and_the_centre() -> None:
+def test_log_erfc_encloses_both_tails_and_the_center() -> None:
     rng = random.Random(18)
     for point in [Fraction(0), Fraction(1000), *(random_point(rng) for _ in range(1000))]:
         truth = mp.log1p(-mp.erf(real(point))) if point < 0 else mp.log(mp.erfc(real(point)))
         assert_encloses(logs.log_erfc_lower(point), logs.log_erfc_upper(point), truth)
 
 
-def test_log_normal_cdf_encloses_both_tails_and_the_centre() -> None:
+def test_log_normal_cdf_encloses_both_tails_and_the_center() -> None:
     rng = random.Random(19)
     for point in [Fraction(0), Fraction(-1500), *(random_point(rng) for _ in range(1000))]:
         tail = mp.erfc(abs(real(point)) / mp.sqrt(2)) / 2

@@ -154,8 +154,8 @@ def test_rows_draw_on_while_their_draws_are_equal() -> None:
 
 
 @pytest.mark.parametrize(("places", "size"), [(5, 2), (5, 3)])
-def test_neighbouring_rows_are_independent(places: int, size: int) -> None:
-    rows = uniform_subsets(places, size=size, count=MILLION, bits=ReplayBits("neighbours"))
+def test_neighboring_rows_are_independent(places: int, size: int) -> None:
+    rows = uniform_subsets(places, size=size, count=MILLION, bits=ReplayBits("neighbors"))
     subsets = list(itertools.combinations(range(places), size))
     pairs = [first + second for first, second in itertools.product(subsets, repeat=2)]
     counts = row_counts(rows.reshape(-1, 2 * size), pairs)

@@ -1,4 +1,4 @@
-"""Noise on sums: the exact output law on all tiny neighbours costs what is claimed, no more.
+"""Noise on sums: the exact output law on all tiny neighbors costs what is claimed, no more.
 
 Laplace and cube noise are compared exactly (equality included), Gaussian and disc noise by
 certified balls. In each case half the noise is caught.

@@ -30,7 +30,7 @@ BOTH = pytest.mark.parametrize(
 )
 
 
-def neighbouring_scores(*, monotone: bool) -> Iterator[tuple[Scores, Scores]]:
+def neighboring_scores(*, monotone: bool) -> Iterator[tuple[Scores, Scores]]:
     """All pairs of three scores from 0..2 (the first 0: laws are shift invariant) 1 apart."""
     moves = (0, 1) if monotone else (-1, 0, 1)
     for rest in itertools.product(range(3), repeat=2):
@@ -45,7 +45,7 @@ def test_selection_is_pure_on_all_tiny_scores(
     mechanism: type[Selection], law: Exact, monotone: bool
 ) -> None:
     scale = mechanism.for_epsilon(epsilon=EPSILON, sensitivity=1, monotone=monotone).scale
-    for scores, moved in neighbouring_scores(monotone=monotone):
+    for scores, moved in neighboring_scores(monotone=monotone):
         assert certainly_pure(law(scores, scale=scale), law(moved, scale=scale), EPSILON)
 
 
@@ -71,7 +71,7 @@ def test_the_monotone_rate_on_scores_that_move_both_ways_is_caught(
     mechanism: type[Selection], law: Exact
 ) -> None:
     scale = mechanism.for_epsilon(epsilon=EPSILON, sensitivity=1, monotone=True).scale
-    pairs = neighbouring_scores(monotone=False)
+    pairs = neighboring_scores(monotone=False)
     laws = ((law(a, scale=scale), law(b, scale=scale)) for a, b in pairs)
     assert any(certainly_impure(*pair, EPSILON) for pair in laws)
 
@@ -87,7 +87,7 @@ def test_the_exponential_mechanism_has_bounded_range(monotone: bool) -> None:
     mechanism = ExponentialMechanism.for_epsilon(epsilon=EPSILON, sensitivity=1, monotone=monotone)
     assert mechanism.claim.bounded_range
     law = exponential_mechanism_law
-    for scores, moved in neighbouring_scores(monotone=monotone):
+    for scores, moved in neighboring_scores(monotone=monotone):
         pair = law(scores, scale=mechanism.scale), law(moved, scale=mechanism.scale)
         assert has_range(*pair, EPSILON)
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from mutants import in_exact, in_mechanisms, in_privacy, in_purify, in_study, in_tasks, in_theorems
+from mutants import (
+    in_channels,
+    in_exact,
+    in_mechanisms,
+    in_privacy,
+    in_study,
+    in_tasks,
+    in_theorems,
+)
 
 MUTANTS = (
     *in_exact.MUTANTS,
     *in_theorems.MUTANTS,
     *in_privacy.MUTANTS,
-    *in_purify.MUTANTS,
+    *in_channels.MUTANTS,
     *in_mechanisms.MUTANTS,
     *in_study.MUTANTS,
     *in_tasks.MUTANTS,

@@ -9,13 +9,13 @@ MUTANTS = (
         file="exact/arb.py",
         old="return to_float_up(_accurate(evaluate))",
         new="return to_float_down(_accurate(evaluate))",
-        tests=("exact/test_arb.py::test_the_two_directions_are_neighbouring_floats",),
+        tests=("exact/test_arb.py::test_the_two_directions_are_neighboring_floats",),
     ),
     Mutant(
         file="exact/arb.py",
         old="return to_float_down(_accurate(evaluate))",
         new="return to_float_up(_accurate(evaluate))",
-        tests=("exact/test_arb.py::test_the_two_directions_are_neighbouring_floats",),
+        tests=("exact/test_arb.py::test_the_two_directions_are_neighboring_floats",),
     ),
     Mutant(
         file="exact/arb.py",
@@ -105,7 +105,7 @@ MUTANTS = (
         file="exact/k_norm.py",
         old="return inside * r + around * b",
         new="return inside * r",
-        tests=("purify/test_apply_has_the_law.py::test_apply_has_the_law",),
+        tests=("channels/test_apply_has_the_law.py::test_apply_has_the_law",),
     ),
     Mutant(
         file="exact/count_noise.py",

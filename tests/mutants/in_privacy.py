@@ -34,7 +34,7 @@ MUTANTS = (
         old="- 2 * ball(log_one).exp() / ball(scale)",
         new="- ball(log_one).exp() / ball(scale)",
         tests=(
-            "purify/test_channels_are_pure.py::test_algorithm_one_is_pure_at_theorem_w_s_radius",
+            "channels/test_channels_are_pure.py::test_algorithm_one_is_pure_at_theorem_w_s_radius",
         ),
     ),
     Mutant(
@@ -101,7 +101,7 @@ MUTANTS = (
         file="privacy/claims.py",
         old="if t >= stated:\n            return -math.inf",
         new="if t >= stated / 2:\n            return -math.inf",
-        tests=("privacy/test_claims.py::test_pure_below_its_epsilon_is_randomised_response",),
+        tests=("privacy/test_claims.py::test_pure_below_its_epsilon_is_randomized_response",),
     ),
     Mutant(
         file="privacy/claims.py",

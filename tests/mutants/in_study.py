@@ -6,49 +6,49 @@ from mutants.mutant import Mutant
 
 MUTANTS = (
     Mutant(
-        file="study/plan.py",
+        file="study/study_plan.py",
         old="if not 0 < taken <= self._left:",
         new="if not 0 < taken:",
         tests=("study/test_study_plan.py::test_a_schedule_is_spent_exactly",),
     ),
     Mutant(
-        file="study/plan.py",
+        file="study/study_plan.py",
         old="self._left -= taken",
         new="self._left -= taken / 2",
         tests=("study/test_study_plan.py::test_a_schedule_is_spent_exactly",),
     ),
     Mutant(
-        file="study/plan.py",
+        file="study/study_plan.py",
         old="if number >= self.rounds:",
         new="if number > self.rounds:",
         tests=("study/test_study_plan.py::test_a_schedule_is_spent_exactly",),
     ),
     Mutant(
-        file="study/plan.py",
+        file="study/study_plan.py",
         old="/ (share * self.mu_squared)",
         new="/ (2 * share * self.mu_squared)",
         tests=("study/test_study_plan.py::test_the_variance_is_the_sensitivity_over_the_share",),
     ),
     Mutant(
-        file="study/plan.py",
+        file="study/study_plan.py",
         old="exact = 8 * share * self.mu_squared / 2",
         new="exact = 8 * share * self.mu_squared",
         tests=("study/test_study_plan.py::test_a_selection_costs_its_share_of_rho",),
     ),
     Mutant(
-        file="study/plan.py",
+        file="study/study_plan.py",
         old="return 2 * calibration.rho if",
         new="return 4 * calibration.rho if",
         tests=("study/test_study_plan.py::test_rho_is_enough_for_zcdp",),
     ),
     Mutant(
-        file="study/questions.py",
+        file="data/row_queries.py",
         old="return 4 * self.lattice.steps**2 * coordinates",
         new="return self.lattice.steps**2 * coordinates",
         tests=("study/test_questions.py::test_the_noise_has_the_planned_variance",),
     ),
     Mutant(
-        file="study/questions.py",
+        file="data/row_queries.py",
         old="coordinates = self.lattice.dimension if",
         new="coordinates = 1 if",
         tests=("study/test_questions.py::test_the_noise_has_the_planned_variance",),
@@ -104,7 +104,7 @@ MUTANTS = (
         tests=("study/test_nothing_outlives_publishing.py::test_rows_are_let_go_with_the_release",),
     ),
     Mutant(
-        file="study/life.py",
+        file="study/lifecycle.py",
         old="        self._open = False\n",
         new="",
         tests=(
@@ -112,7 +112,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="study/walk.py",
+        file="training/iterates.py",
         old="if square <= most * most:",
         new="if square <= 2 * most * most:",
         tests=(
@@ -120,7 +120,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="study/walk.py",
+        file="training/iterates.py",
         old="length = math.isqrt(square) + 1",
         new="length = math.isqrt(square)",
         tests=(
@@ -128,7 +128,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="study/descent.py",
+        file="training/descent.py",
         old="return (2 * self.bound) ** 2",
         new="return self.bound**2",
         tests=(
@@ -136,13 +136,13 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="study/descent.py",
+        file="training/descent.py",
         old="walk.step(noise.apply(exact, bits))",
         new="walk.step(exact)",
         tests=("study/test_descent.py::test_every_round_and_every_ending_draws_its_noise",),
     ),
     Mutant(
-        file="study/descent.py",
+        file="training/descent.py",
         old="return self.ball.project(self.channel.apply(walk.point(), bits))",
         new="return self.ball.project(walk.point())",
         tests=(
@@ -150,19 +150,19 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="study/linear_gradients.py",
+        file="training/linear_gradients.py",
         old="np.clip(slopes, -caps, caps, out=slopes)",
         new="np.clip(slopes, -caps, 2 * caps, out=slopes)",
         tests=("study/test_gradients.py::test_one_row_is_within_the_bound_in_integers",),
     ),
     Mutant(
-        file="study/linear_gradients.py",
+        file="training/linear_gradients.py",
         old="caps * caps * squares > bound * bound",
         new="caps * caps * squares > 2 * bound * bound",
         tests=("study/test_gradients.py::test_one_row_is_within_the_bound_in_integers",),
     ),
     Mutant(
-        file="study/callable_gradients.py",
+        file="training/callable_gradients.py",
         old="self.bound = math.isqrt(squares - 1) + 1",
         new="self.bound = math.isqrt(squares - 1)",
         tests=("study/test_descent.py::test_layers_are_clipped_each_to_its_own_norm",),

@@ -9,44 +9,44 @@ MUTANTS = (
         file="tasks/mean.py",
         old="sensitivity=2\n",
         new="sensitivity=1\n",
-        tests=("tasks/test_mean.py::test_one_column_is_pure_on_every_pair_of_neighbours",),
+        tests=("tasks/test_mean.py::test_one_column_is_pure_on_every_pair_of_neighbors",),
     ),
     Mutant(
         file="tasks/mean.py",
         old="if noise_norm >= norm:",
         new="if noise_norm <= norm:",
-        tests=("tasks/test_mean.py::test_two_columns_are_pure_on_every_pair_of_neighbours",),
+        tests=("tasks/test_mean.py::test_two_columns_are_pure_on_every_pair_of_neighbors",),
     ),
     Mutant(
         file="tasks/mean.py",
         old="root = math.isqrt((dimension << 64) - 1) + 1",
         new="root = math.isqrt((dimension << 64) - 1)",
-        tests=("tasks/test_mean.py::test_one_column_is_pure_on_every_pair_of_neighbours",),
+        tests=("tasks/test_mean.py::test_one_column_is_pure_on_every_pair_of_neighbors",),
     ),
     Mutant(
         file="tasks/quantile.py",
         old="for_epsilon(epsilon=exact, sensitivity=1)",
         new='for_epsilon(epsilon=exact, sensitivity="1/2")',
-        tests=("tasks/test_quantile.py::test_quantiles_are_pure_on_every_pair_of_neighbours",),
+        tests=("tasks/test_quantile.py::test_quantiles_are_pure_on_every_pair_of_neighbors",),
     ),
     Mutant(
         file="tasks/mode.py",
         old="for_epsilon(epsilon=exact, sensitivity=1)",
         new='for_epsilon(epsilon=exact, sensitivity="1/2")',
-        tests=("tasks/test_mode.py::test_modes_are_pure_on_every_pair_of_neighbours",),
+        tests=("tasks/test_mode.py::test_modes_are_pure_on_every_pair_of_neighbors",),
     ),
     Mutant(
         file="tasks/histogram.py",
         old="noise = RoundedLaplace.for_epsilon(epsilon=exact, sensitivity=min(2, free))",
         new="noise = RoundedLaplace.for_epsilon(epsilon=exact, sensitivity=1)",
-        tests=("tasks/test_histogram.py::test_histograms_are_pure_on_every_pair_of_neighbours",),
+        tests=("tasks/test_histogram.py::test_histograms_are_pure_on_every_pair_of_neighbors",),
     ),
     Mutant(
         file="tasks/select.py",
         old="Fraction(2 * _STEPS)",
         new="Fraction(_STEPS)",
         tests=(
-            "tasks/test_select.py::test_scores_summed_from_rows_are_pure_on_every_pair_of_neighbours",
+            "tasks/test_select.py::test_scores_summed_from_rows_are_pure_on_every_pair_of_neighbors",
         ),
     ),
     Mutant(
@@ -54,7 +54,7 @@ MUTANTS = (
         old="PermuteAndFlip.for_epsilon(epsilon=epsilon, sensitivity=1)",
         new='PermuteAndFlip.for_epsilon(epsilon=epsilon, sensitivity="1/2")',
         tests=(
-            "tasks/test_decision_tree.py::test_trees_are_pure_over_all_neighbours_and_half_the_noise_is_caught",
+            "tasks/test_decision_tree.py::test_trees_are_pure_over_all_neighbors_and_half_the_noise_is_caught",
         ),
     ),
     Mutant(
@@ -75,16 +75,14 @@ MUTANTS = (
         file="tasks/stepwise.py",
         old="part = (1 - _CHOOSING) * epsilon / size",
         new="part = (1 - _CHOOSING) * epsilon",
-        tests=(
-            "tasks/test_exact_stepwise.py::test_two_steps_are_pure_on_every_pair_of_neighbours",
-        ),
+        tests=("tasks/test_exact_stepwise.py::test_two_steps_are_pure_on_every_pair_of_neighbors",),
     ),
     Mutant(
         file="tasks/kmeans.py",
         old="for_epsilon(epsilon=self.epsilon * share, sensitivity=2)",
         new="for_epsilon(epsilon=self.epsilon * share, sensitivity=1)",
         tests=(
-            "tasks/test_exact_kmeans.py::test_counts_and_rounds_are_pure_on_every_pair_of_neighbours",
+            "tasks/test_exact_kmeans.py::test_counts_and_rounds_are_pure_on_every_pair_of_neighbors",
         ),
     ),
     Mutant(
@@ -92,11 +90,11 @@ MUTANTS = (
         old="sensitivity=2 * _STEPS,",
         new="sensitivity=_STEPS,",
         tests=(
-            "tasks/test_exact_kmeans.py::test_counts_and_rounds_are_pure_on_every_pair_of_neighbours",
+            "tasks/test_exact_kmeans.py::test_counts_and_rounds_are_pure_on_every_pair_of_neighbors",
         ),
     ),
     Mutant(
-        file="tasks/marginal_strategies.py",
+        file="tables/strategies.py",
         old="for_epsilon(epsilon=epsilon, sensitivity=2 * count)",
         new="for_epsilon(epsilon=epsilon, sensitivity=count)",
         tests=(
@@ -104,7 +102,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="tasks/marginal_strategies.py",
+        file="tables/strategies.py",
         old="sensitivity=max(target // width * width for width in distinct)",
         new="sensitivity=min(target // width * width for width in distinct)",
         tests=(
@@ -116,7 +114,7 @@ MUTANTS = (
         old="for_epsilon(epsilon=epsilon, sensitivity=2 * steps)",
         new="for_epsilon(epsilon=epsilon, sensitivity=steps)",
         tests=(
-            "tasks/test_trimmed_mean.py::test_laplace_noise_is_pure_on_every_pair_of_neighbours",
+            "tasks/test_trimmed_mean.py::test_laplace_noise_is_pure_on_every_pair_of_neighbors",
         ),
     ),
     Mutant(
@@ -138,99 +136,97 @@ MUTANTS = (
         old="-(-found[-1] * numerator // denominator)",
         new="found[-1] * numerator // denominator",
         tests=(
-            "tasks/test_trimmed_mean.py::test_the_smooth_sensitivity_is_smooth_on_every_pair_of_neighbours",
+            "tasks/test_trimmed_mean.py::test_the_smooth_sensitivity_is_smooth_on_every_pair_of_neighbors",
         ),
     ),
     Mutant(
-        file="tasks/regression/certified_gradient.py",
+        file="regression/certified_gradient.py",
         old="radius += float(np.sum(slopes.radius)) if finite else math.nan",
         new="radius += 0.0 if finite else math.nan",
         tests=(
-            "tasks/regression/test_certified_gradient.py::test_every_slope_within_its_radius_is_covered",
+            "regression/test_certified_gradient.py::test_every_slope_within_its_radius_is_covered",
         ),
     ),
     Mutant(
-        file="tasks/regression/certified_gradient.py",
+        file="regression/certified_gradient.py",
         old="(radius + tail + 8 * _U * sum(sizes))",
         new="(radius + 8 * _U * sum(sizes))",
         tests=(
-            "tasks/regression/test_certified_gradient.py::test_what_floats_lose_in_slopes_below_the_exact_digits_is_covered",
+            "regression/test_certified_gradient.py::test_what_floats_lose_in_slopes_below_the_exact_digits_is_covered",
         ),
     ),
     Mutant(
-        file="tasks/regression/certified_gradient.py",
+        file="regression/certified_gradient.py",
         old="(radius + tail + 8 * _U * sum(sizes))",
         new="(radius + tail)",
-        tests=("tasks/regression/test_certified_gradient.py::test_the_error_is_within_its_bound",),
+        tests=("regression/test_certified_gradient.py::test_the_error_is_within_its_bound",),
     ),
     Mutant(
-        file="tasks/regression/minimum.py",
+        file="regression/minimum.py",
         old="float(np.linalg.norm(linear)) * 1.01 * _U + float(target) / 32",
         new="float(target) / 32",
-        tests=(
-            "tasks/regression/test_minimum.py::test_what_the_noise_loses_as_a_float_is_doubted",
-        ),
+        tests=("regression/test_minimum.py::test_what_the_noise_loses_as_a_float_is_doubted",),
     ),
     Mutant(
-        file="tasks/regression/minimum.py",
+        file="regression/minimum.py",
         old="1.01 * _U + float(target) / 32",
         new="1.01 * _U",
-        tests=("tasks/regression/test_minimum.py::test_the_error_of_the_noise_itself_is_doubted",),
+        tests=("regression/test_minimum.py::test_the_error_of_the_noise_itself_is_doubted",),
     ),
     Mutant(
-        file="tasks/regression/minimum.py",
+        file="regression/minimum.py",
         old="if gradient.length + doubt <= reach:",
         new="if gradient.length <= reach:",
         tests=(
-            "tasks/regression/test_minimum.py::test_a_gradient_is_certified_with_its_error_and_what_is_not_seen",
+            "regression/test_minimum.py::test_a_gradient_is_certified_with_its_error_and_what_is_not_seen",
         ),
     ),
     Mutant(
-        file="tasks/regression/minimum.py",
+        file="regression/minimum.py",
         old="target * 3 / 4)",
         new="target * 5 / 4)",
         tests=(
-            "tasks/regression/test_minimum.py::test_no_way_may_leave_a_longer_gradient_than_strength_times_error",
+            "regression/test_minimum.py::test_no_way_may_leave_a_longer_gradient_than_strength_times_error",
         ),
     ),
     Mutant(
-        file="tasks/regression/minimum.py",
+        file="regression/minimum.py",
         old="target = error * strength",
         new="target = 2 * error * strength",
         tests=(
-            "tasks/regression/test_minimum.py::test_no_way_may_leave_a_longer_gradient_than_strength_times_error",
+            "regression/test_minimum.py::test_no_way_may_leave_a_longer_gradient_than_strength_times_error",
         ),
     ),
     Mutant(
-        file="tasks/regression/precise.py",
+        file="regression/precise.py",
         old="<= (target - error) ** 2:",
         new="<= (2 * target) ** 2:",
         tests=(
-            "tasks/regression/test_minimum.py::test_steps_as_bad_as_they_like_do_not_stop_the_precise_way",
+            "regression/test_minimum.py::test_steps_as_bad_as_they_like_do_not_stop_the_precise_way",
         ),
     ),
     Mutant(
-        file="tasks/regression/plan.py",
+        file="regression/objective_plan.py",
         old="scale = 2 * numerical.error / numerical.cost",
         new="scale = numerical.error / numerical.cost",
         tests=(
-            "tasks/regression/test_fit_is_private.py::test_the_published_coefficient_has_the_exact_law",
+            "regression/test_fit_is_private.py::test_the_published_coefficient_has_the_exact_law",
         ),
     ),
     Mutant(
-        file="tasks/regression/sufficient_statistics.py",
+        file="regression/sufficient_statistics.py",
         old="diagonal * HALF_ROOT, diagonal / _ROOT_WEIGHT",
         new="diagonal / 2, diagonal / _ROOT_WEIGHT",
         tests=(
-            "tasks/regression/test_statistics.py::test_all_neighbours_of_the_real_pipeline_are_within_epsilon",
+            "regression/test_statistics.py::test_all_neighbors_of_the_real_pipeline_are_within_epsilon",
         ),
     ),
     Mutant(
-        file="tasks/regression/sufficient_statistics.py",
+        file="regression/sufficient_statistics.py",
         old="diagonal = self.scale * Fraction(LENGTH**2, self.spacing)",
         new="diagonal = self.scale * Fraction(LENGTH**2, 2 * self.spacing)",
         tests=(
-            "tasks/regression/test_statistics.py::test_all_neighbours_of_the_real_pipeline_are_within_epsilon",
+            "regression/test_statistics.py::test_all_neighbors_of_the_real_pipeline_are_within_epsilon",
         ),
     ),
 )

@@ -37,7 +37,7 @@ MUTANTS = (
         file="privacy/theorems/mixing.py",
         old="sum((ball(cells).log() * times for",
         new="sum((ball(cells).log() for",
-        tests=("purify/test_channels_are_pure.py::test_every_accepted_base_becomes_pure",),
+        tests=("channels/test_channels_are_pure.py::test_every_accepted_base_becomes_pure",),
     ),
     Mutant(
         file="privacy/theorems/mixing.py",
@@ -74,7 +74,7 @@ MUTANTS = (
         old="(ball(ratio) / -(ball(-ratio).expm1())).log() * d",
         new="ball(ratio).log() * d",
         tests=(
-            "purify/test_channels_are_pure.py::test_the_accepted_delta_is_as_tight_as_theory_says",
+            "channels/test_channels_are_pure.py::test_the_accepted_delta_is_as_tight_as_theory_says",
         ),
     ),
     Mutant(
@@ -199,24 +199,20 @@ MUTANTS = (
         file="privacy/theorems/objective_perturbation.py",
         old="half * slope + (curvature / strength).log1p()",
         new="half * slope",
-        tests=(
-            "tasks/regression/test_theorem_c9.py::test_the_supremum_is_the_largest_of_many_values",
-        ),
+        tests=("regression/test_theorem_c9.py::test_the_supremum_is_the_largest_of_many_values",),
     ),
     Mutant(
         file="privacy/theorems/objective_perturbation.py",
         old="noise / 2 + Fraction(max(tail",
         new="Fraction(max(tail",
-        tests=(
-            "tasks/regression/test_theorem_c9.py::test_the_supremum_is_the_largest_of_many_values",
-        ),
+        tests=("regression/test_theorem_c9.py::test_the_supremum_is_the_largest_of_many_values",),
     ),
     Mutant(
         file="privacy/theorems/objective_perturbation.py",
         old="half * sine + (curvature / strength).log1p()",
         new="half * sine",
         tests=(
-            "tasks/regression/test_theorem_c9.py::test_the_supremum_for_huber_is_the_largest_of_many_values",
+            "regression/test_theorem_c9.py::test_the_supremum_for_huber_is_the_largest_of_many_values",
         ),
     ),
     Mutant(
@@ -239,6 +235,6 @@ MUTANTS = (
         file="privacy/theorems/sufficient_statistics.py",
         old='HALF_ROOT / as_positive(scale, "scale")',
         new='HALF_ROOT / (2 * as_positive(scale, "scale"))',
-        tests=("tasks/regression/test_statistics.py::test_scale_and_epsilon_are_inverse",),
+        tests=("regression/test_statistics.py::test_scale_and_epsilon_are_inverse",),
     ),
 )

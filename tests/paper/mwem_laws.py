@@ -103,8 +103,8 @@ def transcripts(
     return explore((), 1)
 
 
-def neighbouring(universe: list[Any], rows: int) -> list[tuple[Any, Any]]:
-    """All neighbouring pairs of datasets, each pair of histograms once (the code sees no more)."""
+def neighboring(universe: list[Any], rows: int) -> list[tuple[Any, Any]]:
+    """All neighboring pairs of datasets, each pair of histograms once (the code sees no more)."""
     pairs = neighbors(datasets(universe, rows))
     return sorted(
         {(tuple(sorted(a)), tuple(sorted(b))) for a, b in pairs if sorted(a) != sorted(b)}

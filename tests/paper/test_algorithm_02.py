@@ -1,4 +1,4 @@
-"""Algorithm 2 by exact enumeration over all neighbouring datasets, and Theorem 3 for d = 1 … 12."""
+"""Algorithm 2 by exact enumeration over all neighboring datasets, and Theorem 3 for d = 1 … 12."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from purify.channel_laws import row
-from purify.verdicts import pushed
+from channels.channel_laws import row
+from channels.verdicts import pushed
 from zerodelta.audit.exact import (
     ExpRational,
     certainly_impure,
@@ -20,6 +20,7 @@ from zerodelta.audit.exact import (
     hockey_stick,
     neighbors,
 )
+from zerodelta.channels.wasserstein import AlgorithmTwo
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.paper.algorithm_02 import (
@@ -32,7 +33,6 @@ from zerodelta.paper.algorithm_02 import (
 )
 from zerodelta.privacy.parameters import log_of_delta
 from zerodelta.privacy.verify import verify
-from zerodelta.purify.wasserstein import AlgorithmTwo
 from zerodelta.spaces import Finite
 
 F = Fraction
@@ -57,7 +57,7 @@ def outputs(channel: AlgorithmTwo, size: int, delta: Fraction) -> dict[Any, Any]
 
 @pytest.mark.parametrize("delta", [F(1, 10), F(1, 10**6)], ids=str)
 @pytest.mark.parametrize("size", [2, 3, 4, 5])
-def test_algorithm_2_is_pure_on_all_neighbouring_datasets(size: int, delta: Fraction) -> None:
+def test_algorithm_2_is_pure_on_all_neighboring_datasets(size: int, delta: Fraction) -> None:
     tables = list(datasets(range(size), 2))
     bases = {t: dict(enumerate(base_law(t, size, delta))) for t in tables}
     for a, b in neighbors(tables):  # the base really is (EPSILON, δ)-DP

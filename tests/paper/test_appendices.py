@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from purify.channel_laws import rows_of
-from purify.verdicts import exp_below, is_pure, output_pairs
+from channels.channel_laws import rows_of
+from channels.verdicts import exp_below, is_pure, output_pairs
 from zerodelta.audit.exact import max_log_ratio
+from zerodelta.channels.mix import FiniteMix
 from zerodelta.errors import CertificateError, GuaranteeError, ParameterError
 from zerodelta.paper.appendix_c import (
     continuous_example,
@@ -23,7 +24,6 @@ from zerodelta.paper.appendix_d import channel_for, mix_on_grid, printed_net
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import ApproxDP, PureDP
 from zerodelta.privacy.verify import verify
-from zerodelta.purify.mix import FiniteMix
 from zerodelta.spaces import Box, Finite
 
 F = Fraction

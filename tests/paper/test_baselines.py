@@ -31,8 +31,8 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.step import Status
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball
-from zerodelta.study.gradients import LinearGradients
-from zerodelta.study.losses import Logistic, Squared
+from zerodelta.training.gradients import LinearGradients
+from zerodelta.training.losses import Logistic, Squared
 
 F = Fraction
 
@@ -92,7 +92,7 @@ def em_laws(epsilon: Fraction, factor: int = 1) -> dict[Any, Any]:
     }
 
 
-def test_the_exponential_mechanism_is_pure_on_all_neighbouring_datasets() -> None:
+def test_the_exponential_mechanism_is_pure_on_all_neighboring_datasets() -> None:
     laws = em_laws(F(1))
     pairs = list(neighbors(laws))
     assert len(pairs) == 48

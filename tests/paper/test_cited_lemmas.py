@@ -223,7 +223,7 @@ def test_recovery_errs_by_at_most_the_lemma(solver: str) -> None:
 
 
 def test_a_laplace_vector_is_longer_than_the_tolerance_at_most_once_in_n() -> None:
-    """`lem: conc_l1_exp`, exactly: ‖X‖₁ is Gamma(k), so P is a regularised incomplete gamma."""
+    """`lem: conc_l1_exp`, exactly: ‖X‖₁ is Gamma(k), so P is a regularized incomplete gamma."""
     for k, n in itertools.product((1, 2, 10, 200, 5000), (2, 100, 10**6)):
         threshold = tolerance(noise_scale=1.0, measurements=k, rows=n)
         assert gammaincc(k, threshold) <= 1 / n

@@ -14,7 +14,7 @@ import pytest
 from flint import arb, ctx
 from mpmath import mp, mpf
 
-from purify.channel_laws import mixed
+from channels.channel_laws import mixed
 from reference.chi_square import goodness_of_fit
 from zerodelta.audit.exact import (
     certainly_impure,
@@ -24,6 +24,7 @@ from zerodelta.audit.exact import (
     rounded_gaussian_pmf,
     rounded_gaussian_tail,
 )
+from zerodelta.channels.lattice_mix import GaussianMix
 from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.bits import ReplayBits, SystemBits
 from zerodelta.mechanisms.gaussian import RoundedGaussian
@@ -40,10 +41,9 @@ from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.step import Status
 from zerodelta.privacy.verify import verify
-from zerodelta.purify.lattice_mix import GaussianMix
 from zerodelta.spaces import Ball
-from zerodelta.study.gradients import Gradients, gradients_of
-from zerodelta.study.losses import Hinge, Logistic, Squared
+from zerodelta.training.gradients import Gradients, gradients_of
+from zerodelta.training.losses import Hinge, Logistic, Squared
 
 F = Fraction
 
@@ -369,7 +369,7 @@ def test_pure_sgd_learns_and_keeps_within_its_forecast(batch: int) -> None:
         assert "NOT PRIVATE" in release.certificate.summary
 
 
-def test_strongly_convex_averaging_finds_the_regularised_minimum() -> None:
+def test_strongly_convex_averaging_finds_the_regularized_minimum() -> None:
     features = np.linspace(-1, 1, 20_000).reshape(-1, 1)
     labels, strength = features[:, 0] / 2, 0.5
     release = dp_sgd(

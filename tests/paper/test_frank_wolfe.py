@@ -29,7 +29,7 @@ from zerodelta.privacy.composition import history
 from zerodelta.privacy.step import Status
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball
-from zerodelta.study.losses import Loss, Squared
+from zerodelta.training.losses import Loss, Squared
 
 PLANE = Ball(2, 1, norm=1)
 DATA = np.tile([0.5, -1.0], (3000, 1))
@@ -96,7 +96,7 @@ def test_frank_wolfe_meets_its_bound_at_every_length() -> None:
         best = loss(algorithm_05.frank_wolfe(slope, domain=Ball(6, 1, norm=1), iterations=20000))
         for length in (1, 3, 10, 100):
             theta = algorithm_05.frank_wolfe(slope, domain=Ball(6, 1, norm=1), iterations=length)
-            bound = algorithm_05.optimisation_error(curvature=bend, iterations=length)
+            bound = algorithm_05.optimization_error(curvature=bend, iterations=length)
             assert loss(theta) - best <= bound
             assert np.abs(theta).sum() <= 1 + 1e-12
 

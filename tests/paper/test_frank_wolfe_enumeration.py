@@ -1,4 +1,4 @@
-"""Exact output laws of Algorithms 6 and 7 and their pure successor, over all neighbours.
+"""Exact output laws of Algorithms 6 and 7 and their pure successor, over all neighbors.
 
 The real functions run: only the random choice of a vertex is replaced by a script, and the exact
 probability of that choice is read off the scores and the scale that the function itself passed.
@@ -28,13 +28,13 @@ from zerodelta.audit.exact import (
     rounded_laplace_pmf,
     rounded_laplace_tail,
 )
+from zerodelta.channels.mix import FiniteMix
+from zerodelta.channels.wasserstein import AlgorithmOne
 from zerodelta.exact.bits import SystemBits
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
 from zerodelta.paper import algorithm_06, algorithm_07, frank_wolfe_pure
 from zerodelta.paper.frank_wolfe_steps import Descent
 from zerodelta.paper.polytopes import as_polytope
-from zerodelta.purify.mix import FiniteMix
-from zerodelta.purify.wasserstein import AlgorithmOne
 from zerodelta.spaces import Ball
 
 STEPS = 4

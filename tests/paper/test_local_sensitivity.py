@@ -13,7 +13,7 @@ import pytest
 from flint import arb, ctx
 
 import zerodelta as zd
-from purify.channel_laws import row
+from channels.channel_laws import row
 from reference.chi_square import goodness_of_fit
 from zerodelta.audit.exact import (
     certainly_impure,
@@ -23,6 +23,8 @@ from zerodelta.audit.exact import (
     rounded_laplace_pmf,
     rounded_laplace_tail,
 )
+from zerodelta.channels.kernel import Body
+from zerodelta.channels.wasserstein import AlgorithmOne
 from zerodelta.exact.arb import ball
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.paper.algorithm_11 import (
@@ -32,8 +34,6 @@ from zerodelta.paper.algorithm_11 import (
 )
 from zerodelta.paper.stable_queries import CustomQuery
 from zerodelta.privacy.theorems.testing import bounded_release_epsilon, bounded_release_threshold
-from zerodelta.purify.kernel import Body
-from zerodelta.purify.wasserstein import AlgorithmOne
 
 F = Fraction
 ROWS, COUNT, SIZE = range(3), 3, 5
@@ -105,7 +105,7 @@ def margin_for(split: Any, weight: Fraction, noise: str = "rounded") -> int:
 
 @pytest.mark.parametrize("split", [(F(1, 2), F(1, 2)), (F(2), F(1)), (F(1), F(2))])
 @pytest.mark.parametrize("weight", [F(1, 10), F(1, 1000)])
-def test_bounded_local_sensitivity_is_pure_on_every_pair_of_neighbours(
+def test_bounded_local_sensitivity_is_pure_on_every_pair_of_neighbors(
     split: Any, weight: Fraction
 ) -> None:
     margin = margin_for(split, weight)
@@ -115,7 +115,7 @@ def test_bounded_local_sensitivity_is_pure_on_every_pair_of_neighbours(
 
 
 def two_laws(margin: int, weight: Fraction, split: Any) -> tuple[Any, Any]:
-    """Neighbours with local sensitivity 40 and answers 40 apart, on a grid of 41 points."""
+    """Neighbors with local sensitivity 40 and answers 40 apart, on a grid of 41 points."""
     with ctx.workprec(512):
         laws = []
         for local, center in ((40, 0), (40, 40)):
@@ -204,7 +204,7 @@ def test_release_has_the_law() -> None:
     assert goodness_of_fit([drawn[y] for y in range(SIZE)], expected) > 1e-4
 
 
-def test_the_paper_s_variant_is_pure_on_every_pair_of_neighbours() -> None:
+def test_the_paper_s_variant_is_pure_on_every_pair_of_neighbors() -> None:
     """Algorithm 11 with Algorithm 1 behind it, (2ε + ε')-DP."""
     epsilon, log_delta, lattice = F(1), -4.0, zd.Box(F(-1, 2), F(9, 2)).grid(SIZE)
     release = pure_bounded_local_sensitivity(

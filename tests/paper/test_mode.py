@@ -20,6 +20,7 @@ from zerodelta.audit.exact import (
     neighbors,
     rounded_laplace_tail,
 )
+from zerodelta.channels.wasserstein import AlgorithmTwo
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.paper.algorithm_12 import (
     embedded_mode,
@@ -29,7 +30,6 @@ from zerodelta.paper.algorithm_12 import (
     wrong_probability,
 )
 from zerodelta.privacy.theorems.testing import free_mode_threshold
-from zerodelta.purify.wasserstein import AlgorithmTwo
 
 F = Fraction
 HALF = F(1, 2)
@@ -76,7 +76,7 @@ def all_laws(size: int, rows: int, epsilon: Fraction, tau: Fraction, noise: str)
 
 @pytest.mark.parametrize("noise", PASS)
 @pytest.mark.parametrize(("size", "rows", "epsilon"), CASES)
-def test_mode_is_pure_on_every_pair_of_neighbours(
+def test_mode_is_pure_on_every_pair_of_neighbors(
     size: int, rows: int, epsilon: Fraction, noise: str
 ) -> None:
     tau = free_mode_threshold(points=size, epsilon=epsilon, noise=noise)
@@ -145,7 +145,7 @@ def embedded_law(rows: tuple[int, ...], space: zd.Finite, epsilon: Fraction, bot
 
 
 @pytest.mark.parametrize("size", [2, 3])
-def test_the_embedded_mode_is_pure_on_every_pair_of_neighbours(size: int) -> None:
+def test_the_embedded_mode_is_pure_on_every_pair_of_neighbors(size: int) -> None:
     space = zd.Finite(size)
     laws = {d: embedded_law(d, space, F(1), False) for d in datasets(range(size), 3)}
     assert all(certainly_pure(laws[a], laws[b], 2) for a, b in neighbors(laws))

@@ -1,4 +1,4 @@
-"""MWEM by exact enumeration over all neighbouring small datasets: no tolerance, mutants caught."""
+"""MWEM by exact enumeration over all neighboring small datasets: no tolerance, mutants caught."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from paper.mwem_laws import neighbouring, transcripts
-from purify.channel_laws import row as channel_law
+from channels.channel_laws import row as channel_law
+from paper.mwem_laws import neighboring, transcripts
 from zerodelta.audit.exact import (
     ExpRational,
     certainly_impure,
@@ -20,6 +20,7 @@ from zerodelta.audit.exact import (
     hockey_stick,
     max_log_ratio,
 )
+from zerodelta.channels.mix import FiniteMix
 from zerodelta.data.arrays import ArraySource
 from zerodelta.exact.arb import ball
 from zerodelta.mechanisms.gaussian import RoundedGaussian
@@ -33,7 +34,6 @@ from zerodelta.paper.workloads import LinearQueries, Marginals, Workload
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import ApproxDP, PureDP
 from zerodelta.privacy.verify import verify
-from zerodelta.purify.mix import FiniteMix
 
 SQUARE = Marginals(dimension=2, order=2)
 OURS = ArraySource(np.zeros((1, 2)))
@@ -53,7 +53,7 @@ def transcript_laws(
     select: Selection,
     measure: Measurement,
 ) -> list[tuple[Law, Law]]:
-    pairs = neighbouring(universe, rows)
+    pairs = neighboring(universe, rows)
     laws = {
         data: {
             path: p
@@ -77,7 +77,7 @@ def transcript_laws(
         (GRADED, [0, 1, 2], 1, 2),
     ],
 )
-def test_pure_mwem_loses_at_most_epsilon_on_all_neighbours(
+def test_pure_mwem_loses_at_most_epsilon_on_all_neighbors(
     workload: Workload, universe: list[Any], rows: int, rounds: int
 ) -> None:
     """All that the release depends on is the transcript, so its law is enough."""
@@ -103,7 +103,7 @@ def test_pure_mwem_with_too_little_noise_is_caught(mutant: str) -> None:
 
 @pytest.mark.parametrize("rounds", [1, 2])
 def test_algorithm_14_is_within_its_zcdp_and_approximate_claims(rounds: int) -> None:
-    """The δ of every neighbouring pair is at most the certified profile of ρ-zCDP."""
+    """The δ of every neighboring pair is at most the certified profile of ρ-zCDP."""
     rho = Fraction(1, 4)
     share = paper_round_epsilon(rho=rho, rounds=rounds)
     select = ExponentialMechanism.for_epsilon(epsilon=share, sensitivity=1)
@@ -158,7 +158,7 @@ def published_laws(
                     total[z] = total.get(z, arb(0)) + mass * part
             return total
 
-    pairs = neighbouring(universe, rows)
+    pairs = neighboring(universe, rows)
     laws = {data: law(data) for data in {data for pair in pairs for data in pair}}
     return [(laws[a], laws[b]) for a, b in pairs]
 
@@ -190,7 +190,7 @@ IDENTITY = LinearQueries([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
     ("workload", "universe", "rows", "sample", "rounds"),
     [(SQUARE, CORNERS, 2, 2, 1), (SQUARE, CORNERS, 2, 1, 2), (IDENTITY, [0, 1, 2], 3, 2, 1)],
 )
-def test_multiset_mixing_is_pure_on_all_neighbours(
+def test_multiset_mixing_is_pure_on_all_neighbors(
     workload: Workload, universe: list[Any], rows: int, sample: int, rounds: int
 ) -> None:
     plan = plan_multiset(
@@ -219,7 +219,7 @@ def test_multiset_mixing_of_rounds_it_does_not_cover_is_caught() -> None:
 
 
 @pytest.mark.parametrize(("sample", "rounds"), [(1, 1), (1, 2), (2, 1)])
-def test_the_binary_embedding_is_pure_on_all_neighbours(sample: int, rounds: int) -> None:
+def test_the_binary_embedding_is_pure_on_all_neighbors(sample: int, rounds: int) -> None:
     """|X| = 3, so some codes stand for no sample; ε + ε' = 2."""
     plan = plan_embedded(
         rows=2,

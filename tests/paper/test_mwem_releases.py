@@ -119,7 +119,11 @@ def test_paper_parameters() -> None:
     with pytest.raises(ParameterError):  # δ would exceed 1
         plan_embedded(rows=9, workload=WORKLOAD, epsilon=10**6, extra_epsilon=1, sample_size=1)
     rounds = paper_rounds(
-        rows=10**4, workload=Marginals(dimension=10), epsilon=1, log_delta=-100.0, failure=0.01
+        rows=10**4,
+        workload=Marginals(dimension=10),
+        epsilon=1,
+        log_delta=-100.0,
+        failure=0.01,
     )
     assert rounds == round(math.sqrt(10 / 100) * 10**4 / math.log(180 / 0.01))
     plan = plan_embedded(rows=10**4, workload=Marginals(dimension=10), epsilon=1, extra_epsilon=1)

@@ -104,7 +104,7 @@ def labels_of(source: str, environment: str) -> tuple[str, ...]:
 @pytest.mark.parametrize("kind", ENVIRONMENTS)
 def test_every_label_of_the_paper_is_in_the_map_in_order(kind: str) -> None:
     mapped = [entry.label for entry in ENTRIES if entry.kind == kind]
-    assert [label for label in mapped if not label.startswith("unlabelled")] == list(LABELS[kind])
+    assert [label for label in mapped if not label.startswith("unlabeled")] == list(LABELS[kind])
 
 
 @pytest.mark.skipif(not PAPER.exists(), reason="the paper's source is not beside the checkout")

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
+from channels.channel_laws import row
 from paper.test_mode import PASS, real_pass
-from purify.channel_laws import row
 from reference.chi_square import goodness_of_fit
 from zerodelta.audit.exact import (
     certainly_impure,
@@ -22,13 +22,13 @@ from zerodelta.audit.exact import (
     neighbors,
     rounded_laplace_pmf,
 )
+from zerodelta.channels.kernel import Body
+from zerodelta.channels.wasserstein import AlgorithmOne
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.paper.algorithm_09 import propose_test_release
 from zerodelta.paper.algorithm_10 import free_propose_test_release, pure_propose_test_release
 from zerodelta.paper.stable_queries import CustomQuery, Median, StableQuery, TrimmedMean
 from zerodelta.privacy.theorems.testing import free_test_threshold
-from zerodelta.purify.kernel import Body
-from zerodelta.purify.wasserstein import AlgorithmOne
 
 F = Fraction
 MEDIAN = Median(bounds=(0, 4), steps=2)
@@ -123,7 +123,7 @@ SPLITS = [(F(1, 2), F(1, 2)), (F(1, 10), F(1, 5)), (F(2), F(1))]
 @queries
 @pytest.mark.parametrize("epsilons", SPLITS)
 @pytest.mark.parametrize("noise", ["real", "rounded"])
-def test_free_mixing_is_pure_on_every_pair_of_neighbours(
+def test_free_mixing_is_pure_on_every_pair_of_neighbors(
     name: str, epsilons: Any, noise: str
 ) -> None:
     for bound in (1, 2):
@@ -140,7 +140,7 @@ def unstable_law(passed: Any, center: int, size: int, bound: int, epsilon: Fract
 
 
 def test_a_threshold_one_lower_violates() -> None:
-    """Two unstable neighbours with answers at both ends of a long grid: theory's second case."""
+    """Two unstable neighbors with answers at both ends of a long grid: theory's second case."""
     size, bound, epsilons = 400, 1, (F(1, 2), F(1, 2))
     tau = free_test_threshold(
         points=size, dimension=1, sensitivity=bound, test_epsilon=F(1, 2), release_epsilon=F(1, 2)
@@ -213,7 +213,7 @@ def test_algorithm_9_is_approximate_with_half_of_delta(name: str) -> None:
             assert float(hockey_stick(p, q, 2)) <= delta
 
 
-def test_algorithm_10_is_pure_on_every_pair_of_neighbours() -> None:
+def test_algorithm_10_is_pure_on_every_pair_of_neighbors() -> None:
     query, count, epsilon, extra = Median(bounds=(0, 2), steps=1), 3, F(1), F(1)
     lattice = query.lattice(count)
     release = pure_propose_test_release(

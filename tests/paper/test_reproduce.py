@@ -19,7 +19,7 @@ from zerodelta.cli import app
 from zerodelta.paper.reproduce.curves import figure_1, figure_f_dp, trade_off, trade_off_of_pair
 from zerodelta.paper.reproduce.drawing import as_svg, draw_figure_1
 from zerodelta.paper.reproduce.erm_rows import STRONGLY_CONVEX, linear_excess, two_points
-from zerodelta.paper.reproduce.rates import Experiment, Task, fit, summarise
+from zerodelta.paper.reproduce.rates import Experiment, Task, fit, summarize
 from zerodelta.paper.reproduce.run import EXPERIMENTS, TABLE_1, TABLE_2, run_task
 from zerodelta.paper.reproduce.tightness import bottleneck, lens_radius, tightness
 
@@ -147,7 +147,7 @@ def test_the_papers_order_of_the_trade_off_curves_fails_beyond_the_crossing() ->
     assert approximate[2] > pure[2]  # the paper says <=
 
 
-def test_neyman_pearson_finds_randomised_response_and_a_revealing_outcome() -> None:
+def test_neyman_pearson_finds_randomized_response_and_a_revealing_outcome() -> None:
     share = math.e / (1 + math.e)
     alpha = np.linspace(0, 1, 11)
     found = trade_off_of_pair(np.array([share, 1 - share]), np.array([1 - share, share]), alpha)
@@ -161,7 +161,7 @@ def test_the_lens_radius_solves_the_volume_equation(dimension: int) -> None:
     radius = lens_radius(0.25, dimension=dimension)
     if dimension == 1:
         assert radius == pytest.approx(0.5)
-    else:  # two discs of radii 1 and t, centres 1 apart
+    else:  # two discs of radii 1 and t, centers 1 apart
         t = radius
         area = (
             t * t * math.acos(t / 2)
@@ -190,7 +190,7 @@ def test_matching_on_a_grid_finds_the_radius_of_the_hole(dimension: int, cells: 
 def test_a_power_law_is_fitted_exactly_and_the_worst_instance_counts() -> None:
     experiment = _experiment(exponents={"a": {"n": -1}}, reasons={"n": "because"})
     runs = {float(n): [[1 / n**2, 3 / n**2], [1 / n**2, 3 / n**2]] for n in (1, 2, 4)}
-    series = summarise(experiment, "a", "n", runs)
+    series = summarize(experiment, "a", "n", runs)
     assert series.errors == pytest.approx([3, 3 / 4, 3 / 16])
     assert series.slope == pytest.approx(-2)
     assert (series.agrees, series.reason) == (False, "because")

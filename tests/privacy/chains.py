@@ -11,16 +11,22 @@ from fractions import Fraction
 from typing import Any
 
 import zerodelta as zd
+from zerodelta.channels.channel import Purifier, smallest_epsilon
+from zerodelta.channels.kernel import Body, KernelMix
+from zerodelta.channels.lattice_mix import (
+    GaussianMix,
+    GridMix,
+    LaplaceMix,
+    UnequalGridMix,
+    WindowMix,
+)
+from zerodelta.channels.mix import FiniteMix, PriorMix, ProfileMix
+from zerodelta.channels.numerical import NumericalError
+from zerodelta.channels.smooth import SmoothMix
+from zerodelta.channels.wasserstein import AlgorithmOne, AlgorithmTwo
 from zerodelta.privacy.chain import base_claim, proves_epsilon
 from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems.smoothing import GaussianStep
-from zerodelta.purify.channel import Purifier, smallest_epsilon
-from zerodelta.purify.kernel import Body, KernelMix
-from zerodelta.purify.lattice_mix import GaussianMix, GridMix, LaplaceMix, UnequalGridMix, WindowMix
-from zerodelta.purify.mix import FiniteMix, PriorMix, ProfileMix
-from zerodelta.purify.smooth import SmoothMix
-from zerodelta.purify.transport import NumericalError
-from zerodelta.purify.wasserstein import AlgorithmOne, AlgorithmTwo
 
 Data = dict[str, Any]
 CENT = Fraction(1, 100)

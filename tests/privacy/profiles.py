@@ -20,8 +20,8 @@ def gaussian_delta(mu_squared: Number, t: mpf) -> mpf:
     return mp.ncdf(mu / 2 - t / mu) - mp.exp(t) * mp.ncdf(-mu / 2 - t / mu)
 
 
-def with_randomised_responses(mu_squared: Number, epsilon: Number, count: int, t: mpf) -> mpf:
-    """Return δ(t) of a Gaussian step and `count` randomised responses, by the law of their loss."""
+def with_randomized_responses(mu_squared: Number, epsilon: Number, count: int, t: mpf) -> mpf:
+    """Return δ(t) of a Gaussian step and `count` randomized responses, by the law of their loss."""
     eps = real(epsilon)
     p = mp.exp(eps) / (1 + mp.exp(eps))
     return mp.fsum(
@@ -49,7 +49,7 @@ def zcdp_log_delta(rho: Number, t: Number) -> mpf:
     return tail * (order * r - e) + tail * mp.log(tail) - order * mp.log(order)
 
 
-def randomised_response_renyi(epsilon: Number, order: Number) -> mpf:
+def randomized_response_renyi(epsilon: Number, order: Number) -> mpf:
     eps, a = real(epsilon), real(order)
     p = mp.exp(eps) / (1 + mp.exp(eps))
     return mp.log(p**a * (1 - p) ** (1 - a) + (1 - p) ** a * p ** (1 - a)) / (a - 1)

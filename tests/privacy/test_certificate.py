@@ -324,7 +324,7 @@ def test_a_count_on_a_channel_is_refused() -> None:
 
 
 @chains
-def test_mixed_neighbouring_relations_are_refused(chain: Chain) -> None:
+def test_mixed_neighboring_relations_are_refused(chain: Chain) -> None:
     whole = chain.certificate()
     for place in range(len(whole.steps)):
         path = ("steps", place, "neighbors")

@@ -118,7 +118,7 @@ def test_orders_that_overflow_or_are_infinite_are_passed_over() -> None:
     assert RDP(lambda order: math.nan).log_delta(1) == 0.0
 
 
-def test_pure_below_its_epsilon_is_randomised_response() -> None:
+def test_pure_below_its_epsilon_is_randomized_response() -> None:
     for epsilon in ("1/1000", 1, 30):
         for fraction in (0, Fraction(1, 3), 1 - Fraction(1, 10**12)):
             t = Fraction(epsilon) * fraction

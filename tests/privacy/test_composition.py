@@ -1,4 +1,4 @@
-"""Composition: laws, and bounds against the exact profile of Gaussian and randomised response."""
+"""Composition: laws, and bounds against the exact profile of Gaussian and randomized response."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from mpmath import mp, mpf
 
-from privacy.profiles import real, with_randomised_responses
+from privacy.profiles import real, with_randomized_responses
 from zerodelta.errors import GuaranteeError, ParameterError
 from zerodelta.privacy.claims import (
     RDP,
@@ -121,7 +121,7 @@ CASES = [
 def test_gaussian_with_pure_steps_bounds_the_exact_profile(
     mu_squared: str, epsilon: str, count: int, t: Any
 ) -> None:
-    truth = mp.log(with_randomised_responses(mu_squared, epsilon, count, real(t)))
+    truth = mp.log(with_randomized_responses(mu_squared, epsilon, count, real(t)))
     claim = compose(GaussianDP(mu_squared=mu_squared), compose_list(epsilon, count))
     found = claim.log_delta(t)
     assert mpf(found) >= truth

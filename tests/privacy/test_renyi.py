@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 from mpmath import mp, mpf
 
-from privacy.profiles import randomised_response_renyi, real
+from privacy.profiles import randomized_response_renyi, real
 from zerodelta.privacy.renyi import (
     FunctionCurve,
     LinearCurve,
@@ -45,14 +45,14 @@ def test_one_order_is_converted_upwards() -> None:
         assert mpf(found) <= min(truth + abs(truth) * mpf("1e-15"), 0)
 
 
-def test_pure_curve_is_randomised_response_rounded_up() -> None:
+def test_pure_curve_is_randomized_response_rounded_up() -> None:
     rng = random.Random(2)
     for _ in range(300):
         epsilon, order = (
             Fraction(10 ** rng.uniform(-6, 1.5)),
             1 + Fraction(10 ** rng.uniform(-5, 3)),
         )
-        truth = randomised_response_renyi(epsilon, order)
+        truth = randomized_response_renyi(epsilon, order)
         found = real(PureCurve(epsilon, False, 1).value(order))
         assert truth <= found <= truth * (1 + mpf("1e-15"))
         assert PureCurve(epsilon, False, 1).estimate(float(order)) == pytest.approx(

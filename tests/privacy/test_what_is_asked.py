@@ -18,7 +18,7 @@ from zerodelta.privacy.assumptions import OUR_ASSUMPTIONS
 from zerodelta.privacy.issue import BARE_ROWS, issue
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Status, Step
-from zerodelta.study.plan import FUNCTIONS
+from zerodelta.study.study_plan import FUNCTIONS
 
 LAPLACE = Step(theorem="R-laplace", numbers={"sensitivity": 1, "scale": 2})
 HALF = zd.Certificate(claim=zd.PureDP("1/2"), steps=(LAPLACE,))
@@ -72,10 +72,10 @@ def test_add_remove_counts_double_where_replace_is_asked_and_never_the_other_way
             zd.verify(HALF, epsilon=epsilon, neighbors="add-remove")
 
 
-def test_proven_refuses_what_is_asserted_or_idealised() -> None:
+def test_proven_refuses_what_is_asserted_or_idealized() -> None:
     assumed = replace(HALF, assumed=("the moon is round",), digest="")
     assert zd.verify(assumed, proven=True) == HALF.claim  # proven, under one assumption
-    for status in (Status.ASSERTED, Status.IDEALISED):
+    for status in (Status.ASSERTED, Status.IDEALIZED):
         weaker = replace(HALF, steps=(replace(LAPLACE, status=status),), digest="")
         assert zd.verify(weaker) == HALF.claim
         with pytest.raises(zd.CertificateError, match=status.value):
@@ -131,7 +131,7 @@ def test_the_summary_counts_assumptions_and_assertions() -> None:
     assert rests(without) == "conditional on 2 caller assertions"  # of which nothing is said
     both = replace(without, assumed=("a", "b", BARE_ROWS), digest="")
     assert rests(both) == "conditional on 2 caller assertions"
-    ideal = replace(LAPLACE, status=Status.IDEALISED)
+    ideal = replace(LAPLACE, status=Status.IDEALIZED)
     assert rests(replace(HALF, steps=(asserted, ideal), digest="")) == "for real arithmetic only"
     assert rests(CHAINS["all"].certificate()) == "conditional on 1 caller assertion"
 

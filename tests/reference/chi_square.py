@@ -19,7 +19,7 @@ def tally(values: Iterable[int], lo: int, hi: int) -> list[int]:
 
 
 def _merge(weights: Sequence[float], least: float) -> list[list[int]]:
-    """Group neighbouring cells, left to right, until each group weighs at least `least`."""
+    """Group neighboring cells, left to right, until each group weighs at least `least`."""
     groups: list[list[int]] = []
     current: list[int] = []
     weight = 0.0
@@ -45,7 +45,7 @@ def goodness_of_fit(
 ) -> float:
     """Return the p-value of the counts under the cell probabilities (which must sum to 1).
 
-    Neighbouring cells are merged until `min_expected` counts are expected in each. An
+    Neighboring cells are merged until `min_expected` counts are expected in each. An
     observation in a cell of probability 0 gives the p-value 0.
     """
     if len(observed) != len(probabilities):

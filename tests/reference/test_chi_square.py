@@ -19,7 +19,7 @@ def test_goodness_of_fit_agrees_with_scipy() -> None:
 
 
 def test_small_cells_are_merged() -> None:
-    # 1000 draws: cells of 5, 10, 10 merge to 25; the last 4 joins its neighbour
+    # 1000 draws: cells of 5, 10, 10 merge to 25; the last 4 joins its neighbor
     p = [0.005, 0.01, 0.01, 0.4, 0.571, 0.004]
     observed = [4, 12, 11, 390, 577, 6]
     merged = chisquare([27, 390, 583], [25, 400, 575]).pvalue

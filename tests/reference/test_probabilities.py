@@ -125,7 +125,7 @@ def test_student_t_is_the_integral_of_its_density(nu: int) -> None:
             assert inside(mpmath.quad(density, ends), law.pmf(k))
 
 
-def test_discrete_gaussian_normalises_by_theta() -> None:
+def test_discrete_gaussian_normalizes_by_theta() -> None:
     with mpmath.workdps(60):
         theta = mpmath.jtheta(3, 0, mpmath.exp(-mpmath.mpf(3) / 20))
         assert inside(1 / theta, LAWS["discrete_gaussian"][0].pmf(0))

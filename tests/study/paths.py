@@ -28,14 +28,14 @@ from zerodelta.audit.exact import (
     permute_and_flip_law,
     rounded_gaussian_tail,
 )
+from zerodelta.channels.lattice_mix import GaussianMix, GridMix
+from zerodelta.channels.mix import FiniteMix
+from zerodelta.channels.planner import plan
+from zerodelta.data.internal import reveal
 from zerodelta.exact.arb import ball
 from zerodelta.exact.bits import BitSource
-from zerodelta.purify.lattice_mix import GaussianMix, GridMix
-from zerodelta.purify.mix import FiniteMix
-from zerodelta.purify.plan import plan
-from zerodelta.study.hidden import reveal
-from zerodelta.study.plan import StudyPlan
 from zerodelta.study.study import Study
+from zerodelta.study.study_plan import StudyPlan
 
 BITS = 512
 REACH = 40
@@ -217,10 +217,10 @@ def scripted(channel: str | None) -> Iterator[None]:
             "mechanisms.gaussian.rounded_gaussian": _gaussian,
             "mechanisms.selection.gumbel_argmax": _argmax(exponential_mechanism_law),
             "mechanisms.selection.exponential_argmax": _argmax(permute_and_flip_law),
-            "purify.channel.bernoulli": _coin,
-            "purify.mix.uniform_below": _uniform,
-            "purify.lattice_mix.uniform_below": _uniform,
-            "purify.lattice_mix.rounded_gaussian": _gaussian,
+            "channels.channel.bernoulli": _coin,
+            "channels.mix.uniform_below": _uniform,
+            "channels.lattice_mix.uniform_below": _uniform,
+            "channels.lattice_mix.rounded_gaussian": _gaussian,
             "study.study.plan": _once(plan, channel=channel),
         }.items():
             stack.enter_context(patch("zerodelta." + name, replacement))
@@ -383,7 +383,7 @@ class Verdict:
 
 
 def judge(case: Case, datasets: Sequence[Rows] | None = None) -> Verdict:
-    """Compare the laws of all neighbouring datasets, both ways, with the ε of the case."""
+    """Compare the laws of all neighboring datasets, both ways, with the ε of the case."""
     tables = case.datasets() if datasets is None else list(datasets)
     laws = {rows: law(case, rows) for rows in tables}
     pure, broken, loss = True, False, arb(0)

@@ -9,10 +9,10 @@ import numpy as np
 
 from zerodelta.data.source import Source
 from zerodelta.exact.bits import BitSource, ReplayBits
-from zerodelta.study.descent import Descent
-from zerodelta.study.gradient_sums import Gradients
 from zerodelta.study.minimize import _planned
 from zerodelta.study.study import Study
+from zerodelta.training.descent import Descent
+from zerodelta.training.gradient_sums import Gradients
 
 ONE, SELDOM = Fraction(1), Fraction(1, 1000)
 
@@ -21,13 +21,20 @@ def Stage(  # noqa: N802 (it reads like the study it makes)
     rows: Any,
     space: Any,
     epsilon: Fraction = ONE,
-    failure: Fraction = SELDOM,
+    mixing_probability: Fraction = SELDOM,
     rounds: int = 30,
     bits: BitSource | None = None,
 ) -> Study:
     """Return a study with test bits."""
     source = ReplayBits("descent") if bits is None else bits
-    return Study(rows, epsilon=epsilon, publish=space, rounds=rounds, failure=failure, bits=source)
+    return Study(
+        rows,
+        epsilon=epsilon,
+        publish=space,
+        rounds=rounds,
+        mixing_probability=mixing_probability,
+        bits=source,
+    )
 
 
 class Unreadable(Source):

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from study.stages import Stage, Unreadable, gradients_in, line_data
+from zerodelta.channels.lattice_mix import GaussianMix, GridMix
+from zerodelta.channels.smooth import SmoothMix
 from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.bits import ReplayBits, SystemBits
 from zerodelta.mechanisms.gaussian import RoundedGaussian
@@ -18,17 +20,15 @@ from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.step import Status
 from zerodelta.privacy.verify import verify
-from zerodelta.purify.lattice_mix import GaussianMix, GridMix
-from zerodelta.purify.smooth import SmoothMix
 from zerodelta.spaces import Ball, Box
-from zerodelta.study.descent import Descent, plan_descent
-from zerodelta.study.gradient_sums import GRADIENT
-from zerodelta.study.gradients import Gradients, gradients_of
-from zerodelta.study.losses import Logistic, Multinomial, Squared
 from zerodelta.study.minimize import minimize, plan_minimize
-from zerodelta.study.step_sizes import StepSizes
-from zerodelta.study.tanh_network import TanhNetwork
-from zerodelta.study.walk import Walk
+from zerodelta.training.descent import Descent, plan_descent
+from zerodelta.training.gradient_sums import GRADIENT
+from zerodelta.training.gradients import Gradients, gradients_of
+from zerodelta.training.iterates import Walk
+from zerodelta.training.losses import Logistic, Multinomial, Squared
+from zerodelta.training.step_sizes import StepSizes
+from zerodelta.training.tanh_network import TanhNetwork
 
 F = Fraction
 
@@ -81,7 +81,7 @@ def planned(radius: Any, epsilon: Any = 1, dimension: int = 2, **sizes: Any) -> 
         made,
         ball=Ball(dimension, radius),
         epsilon=epsilon,
-        failure="1/100",
+        mixing_probability="1/100",
         sizes=StepSizes(**{"count": 20, "first": 1, **sizes}),
     )
 
@@ -171,9 +171,9 @@ class Recording(Gradients):
         return self.sums[len(self.asked) - 1]
 
 
-@pytest.mark.parametrize(("radius", "failure"), [(5, "1/100"), ("1/1000", "1/100")])
+@pytest.mark.parametrize(("radius", "mixing_probability"), [(5, "1/100"), ("1/1000", "1/100")])
 def test_parameters_are_a_function_of_noisy_sums(
-    radius: Any, failure: Any, monkeypatch: pytest.MonkeyPatch
+    radius: Any, mixing_probability: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With other sums and noise that cancels the difference, the gradients are asked alike."""
     shift = np.array([17, -4])
@@ -185,7 +185,7 @@ def test_parameters_are_a_function_of_noisy_sums(
             gradients,
             ball=Ball(2, radius),
             epsilon=1,
-            failure=failure,
+            mixing_probability=mixing_probability,
             sizes=StepSizes(count=3, first=1),
         )
 
@@ -343,7 +343,7 @@ def test_the_progress_bar_shows_rounds_only(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out == ""
 
 
-def test_the_start_is_the_centre_also_away_from_zero() -> None:
+def test_the_start_is_the_center_also_away_from_zero() -> None:
     data = line_data(3000)
     ball = Ball(2, 3, center=[8, -4])
     release = minimize(Stage(data, ball), Logistic(), data_norm=1)

@@ -9,10 +9,10 @@ import pytest
 
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.spaces import Ball
-from zerodelta.study.descent import plan_descent
-from zerodelta.study.gradients import gradients_of
-from zerodelta.study.losses import Squared
-from zerodelta.study.step_sizes import StepSizes
+from zerodelta.training.descent import plan_descent
+from zerodelta.training.gradients import gradients_of
+from zerodelta.training.losses import Squared
+from zerodelta.training.step_sizes import StepSizes
 
 MARK = np.array([0.25, -0.125])
 
@@ -29,7 +29,7 @@ def test_the_channel_has_the_last_word(
         gradients,
         ball=Ball(2, 1),
         epsilon=epsilon,
-        failure="1/100",
+        mixing_probability="1/100",
         sizes=StepSizes(count=count, first="1/2"),
     )
     handed: list[Any] = []

@@ -14,10 +14,10 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import ParameterError
 from zerodelta.privacy.step import Status
-from zerodelta.study.examples import Examples
-from zerodelta.study.gradients import CallableGradients, LinearGradients, gradients_of
-from zerodelta.study.losses import Hinge, Huber, Logistic, Loss, Multinomial, Squared
-from zerodelta.study.tanh_network import TanhNetwork
+from zerodelta.training.examples import Examples
+from zerodelta.training.gradients import CallableGradients, LinearGradients, gradients_of
+from zerodelta.training.losses import Hinge, Huber, Logistic, Loss, Multinomial, Squared
+from zerodelta.training.tanh_network import TanhNetwork
 
 SINGLE: dict[str, Loss] = {
     "logistic": Logistic(),

@@ -23,7 +23,11 @@ from zerodelta.study import silence
 from zerodelta.study.study import Study
 
 SECRET = "secret 12.5"
-OPTIONS: dict[str, Any] = {"publish": Finite(4), "otherwise": "failed", "failure": "1e-12"}
+OPTIONS: dict[str, Any] = {
+    "publish": Finite(4),
+    "otherwise": "failed",
+    "mixing_probability": "1e-12",
+}
 
 
 @pytest.fixture(autouse=True)

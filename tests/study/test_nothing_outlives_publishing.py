@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from zerodelta.spaces import Ball, Finite
-from zerodelta.study.losses import Squared
 from zerodelta.study.study import Study
+from zerodelta.training.losses import Squared
 
 ROWS = 1237
 PASSED_BY = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType)

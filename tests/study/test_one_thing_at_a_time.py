@@ -13,17 +13,17 @@ import pytest
 
 from study.stages import Stage, line_data
 from zerodelta.data.arrays import ArraySource
+from zerodelta.data.internal import hidden_array
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
 from zerodelta.privacy.step import Status
 from zerodelta.spaces import Ball, Finite
-from zerodelta.study.gradient_sums import GRADIENT
-from zerodelta.study.hidden import hidden_array
-from zerodelta.study.losses import Logistic
-from zerodelta.study.step_sizes import StepSizes
 from zerodelta.study.study import Study
-from zerodelta.study.tanh_network import TanhNetwork
-from zerodelta.study.walk import Walk
+from zerodelta.training.gradient_sums import GRADIENT
+from zerodelta.training.iterates import Walk
+from zerodelta.training.losses import Logistic
+from zerodelta.training.step_sizes import StepSizes
+from zerodelta.training.tanh_network import TanhNetwork
 
 
 def study_of(rows: Any, **options: Any) -> Study:
@@ -46,7 +46,7 @@ def test_a_row_cannot_spend_budget(ones: int) -> None:
         return bool(study.mean(0, share="9/10") != 0.5)
 
     answers = {
-        study_of(rows, rowwise=True, failure="1e-9").run(program, rehearse=False).value
+        study_of(rows, rowwise=True, mixing_probability="1e-9").run(program, rehearse=False).value
         for _ in range(3)
     }
     assert answers == {1}  # the budget is whole, whatever the rows are
@@ -154,15 +154,15 @@ def test_a_bad_gradient_is_refused_before_data_is_read() -> None:
     def failing(theta: Any, rows: Any) -> Any:
         return 1 / 0
 
-    def centred(theta: Any, rows: Any) -> Any:
+    def centered(theta: Any, rows: Any) -> Any:
         return (rows - rows.mean(axis=0))[:, :2]
 
-    for gradient, words in ((failing, "ZeroDivisionError"), (centred, "rows beside it")):
+    for gradient, words in ((failing, "ZeroDivisionError"), (centered, "rows beside it")):
         with pytest.raises(ParameterError, match=words):
             Stage(line_data(50), Ball(2, 1)).minimize(gradient)
 
 
-def test_a_row_by_row_study_minimises_row_by_row() -> None:
+def test_a_row_by_row_study_minimizes_row_by_row() -> None:
     sizes = set()
 
     def gradient(theta: Any, rows: Any) -> Any:
@@ -271,7 +271,7 @@ def test_hidden_bounds_that_are_none_raise_nothing(end: float) -> None:
 
 
 def test_hidden_bounds_are_used() -> None:
-    study = study_of(np.ones((50, 2)), rounds=1, failure="0.5")
+    study = study_of(np.ones((50, 2)), rounds=1, mixing_probability="0.5")
     upper = hidden_array([1e-6, 4e-6])
     answer = np.asarray(study.mean([0, 1], bounds=(0, upper)))
     assert np.abs(answer).max() < 1e-4  # clipped to, and noised for, a few millionths

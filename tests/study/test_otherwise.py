@@ -15,8 +15,8 @@ from study.stages import line_data
 from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import ParameterError
 from zerodelta.spaces import Ball, Box, Finite, Space, Subsets
-from zerodelta.study.losses import Logistic
 from zerodelta.study.study import Study
+from zerodelta.training.losses import Logistic
 
 NEVER = "1e-12"
 
@@ -50,7 +50,7 @@ SPACES: list[tuple[Space, Any, Any]] = [
 def test_a_failure_publishes_otherwise(
     space: Space, otherwise: Any, published: Any, program: Any
 ) -> None:
-    study = made(publish=space, otherwise=otherwise, failure=NEVER, resolution=None)
+    study = made(publish=space, otherwise=otherwise, mixing_probability=NEVER, resolution=None)
     value = study.run(program, rehearse=False).value
     if isinstance(space, (Box, Ball)):
         np.testing.assert_allclose(value, published, atol=0.5)
@@ -70,7 +70,7 @@ def test_one_more_element_is_counted_in_plan_and_certificate() -> None:
 
 
 def test_none_is_published_where_it_is_an_option() -> None:
-    study = made(publish=Finite(["a", None]), failure=NEVER, otherwise="failed")
+    study = made(publish=Finite(["a", None]), mixing_probability=NEVER, otherwise="failed")
     assert study.run(lambda s: None).value is None
 
 
@@ -90,7 +90,7 @@ def test_a_number_is_published_as_the_nearest_element() -> None:
     """16 times a mean was published as element 0, always."""
     rows = np.full((100_000, 1), 0.5)
     study = Study(
-        rows, epsilon=1, publish=Finite(16), rounds=1000, bounds=(0, 1), failure=NEVER,
+        rows, epsilon=1, publish=Finite(16), rounds=1000, bounds=(0, 1), mixing_probability=NEVER,
         functions=False,
     )  # fmt: skip
     assert study.run(lambda s: 16 * s.mean(0)).value == 8

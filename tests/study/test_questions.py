@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zerodelta.data.internal import reveal
+from zerodelta.data.row_queries import ask, box_lattice, norm_lattice, public_rows
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.gaussian import RoundedGaussian
 from zerodelta.mechanisms.selection import ExponentialMechanism
 from zerodelta.spaces import Finite
 from zerodelta.study import asking
-from zerodelta.study.hidden import reveal
-from zerodelta.study.plan import StudyPlan
-from zerodelta.study.questions import ask, box_lattice, norm_lattice, public_rows
 from zerodelta.study.study import Study
+from zerodelta.study.study_plan import StudyPlan
 
 F = Fraction
 ROWS = np.array([[0.25, 1.0], [0.5, 0.0], [1.0, 1.0], [0.0, 1.0]])

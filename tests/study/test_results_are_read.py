@@ -15,7 +15,7 @@ from zerodelta.errors import ParameterError
 from zerodelta.spaces import Ball, Box, Finite, Multiset, Space, Subsets
 from zerodelta.study.study import Study
 
-OPTIONS: dict[str, Any] = {"otherwise": "none", "failure": "1e-12"}
+OPTIONS: dict[str, Any] = {"otherwise": "none", "mixing_probability": "1e-12"}
 HUGE: list[Any] = [
     10**400,
     Fraction(10**400),

@@ -18,19 +18,19 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from purify.noise_laws import BITS, gaussian_line
-from purify.test_smooth_mix import output, window
+from channels.noise_laws import BITS, gaussian_line
+from channels.test_smooth_mix import output, window
 from reference.chi_square import goodness_of_fit, tally
 from zerodelta.audit.exact import certainly_impure, certainly_pure
+from zerodelta.channels.smooth import SmoothMix
 from zerodelta.exact.bits import ReplayBits, SystemBits
 from zerodelta.privacy.step import Status
 from zerodelta.privacy.verify import verify
-from zerodelta.purify.smooth import SmoothMix
 from zerodelta.spaces import Ball
-from zerodelta.study.descent import Descent
-from zerodelta.study.gradients import Gradients
-from zerodelta.study.smooth_descent import best_smooth_ending
-from zerodelta.study.step_sizes import StepSizes
+from zerodelta.training.descent import Descent
+from zerodelta.training.gradients import Gradients
+from zerodelta.training.smooth_descent import best_smooth_ending
+from zerodelta.training.step_sizes import StepSizes
 
 F = Fraction
 Rows: TypeAlias = tuple[int, ...]
@@ -65,7 +65,7 @@ class World:
             ball,
             sizes,
             epsilon=self.epsilon,
-            failure=F(1, 5),
+            mixing_probability=F(1, 5),
             rows=self.rows,
             bound=1,
             quantum=F(1),
@@ -122,7 +122,7 @@ def published(world: World, made: Descent, rows: Rows, reach: int) -> dict[Any, 
 
 
 def laws(world: World, made: Descent) -> tuple[dict[Rows, Any], list[tuple[Rows, Rows]]]:
-    """The laws of all data sets, and all ordered neighbours."""
+    """The laws of all data sets, and all ordered neighbors."""
     assert isinstance(made.channel, SmoothMix)
     reach = window(made.channel, made.epsilon)
     every = list(itertools.product((0, 1, 2), repeat=world.rows))
@@ -145,7 +145,7 @@ by_world = pytest.mark.parametrize("world", WORLDS, ids=lambda w: f"{w.rows}-{w.
 
 
 @by_world
-def test_two_steps_are_certainly_pure_on_all_neighbours(world: World) -> None:
+def test_two_steps_are_certainly_pure_on_all_neighbors(world: World) -> None:
     made = world.descent()
     verify(made.certificate(SystemBits()))
     found, pairs = laws(world, made)

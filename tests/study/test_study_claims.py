@@ -18,11 +18,11 @@ from zerodelta.paper.stable_queries import Median, query_status
 from zerodelta.paper.workloads import Marginals
 from zerodelta.privacy.step import Status
 from zerodelta.spaces import Ball, Finite
-from zerodelta.study.gradient_sums import GRADIENT
-from zerodelta.study.losses import Logistic, Squared
-from zerodelta.study.plan import FUNCTIONS
 from zerodelta.study.study import Study
+from zerodelta.study.study_plan import FUNCTIONS
 from zerodelta.tasks.select_model import SCORE, select_model
+from zerodelta.training.gradient_sums import GRADIENT
+from zerodelta.training.losses import Logistic, Squared
 
 
 def first(rows: Any) -> Any:

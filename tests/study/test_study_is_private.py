@@ -1,4 +1,4 @@
-"""The whole law of what a Study publishes, on all small neighbouring datasets: at most ε, exactly.
+"""The whole law of what a Study publishes, on all small neighboring datasets: at most ε, exactly.
 
 The real code runs on every path of its noise (`paths`); nothing is sampled and nothing is rounded.
 """
@@ -15,20 +15,21 @@ import numpy as np
 import pytest
 
 from study.paths import Case, See, StopError, judge, law
+from zerodelta.data import row_queries
+from zerodelta.data.row_queries import Question
 from zerodelta.errors import ParameterError
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.spaces import Ball, Box, Finite
-from zerodelta.study import asking, questions
-from zerodelta.study.plan import Budget, StudyPlan
-from zerodelta.study.questions import Question
+from zerodelta.study import asking
 from zerodelta.study.study import Study
+from zerodelta.study.study_plan import Budget, StudyPlan
 
 F = Fraction
 PLAN: dict[str, Any] = {
     "epsilon": 1,
     "publish": Finite(3),
     "rounds": 1,
-    "failure": F(1, 4),
+    "mixing_probability": F(1, 4),
     "bounds": (0, 2),
 }
 
@@ -98,7 +99,7 @@ def first_is_cheap(study: Study, see: See) -> Any:
 
 
 def one_too_many(study: Study, see: See) -> Any:
-    """The second answer is the constant 3: the centre of the bounds, in three rows."""
+    """The second answer is the constant 3: the center of the bounds, in three rows."""
     both = see(study.sum(0) > worst_sum(study)) and see(study.sum(0) > 2.5)
     return 2 if both else 0
 
@@ -190,7 +191,7 @@ def squares_of_columns(study: Study, see: See) -> Any:
     return see(study.sum(0) > 2)
 
 
-def centred(study: Study, see: See) -> Any:
+def centered(study: Study, see: See) -> Any:
     """Both noises of a variance are looked at; the mean's enters with its square."""
     variance = study.covariance(lambda rows: rows - 1, data_norm=1)
     return 2 if see(variance[0, 0] * study.size > 2.2) else 0
@@ -234,10 +235,10 @@ CASES: dict[str, tuple[Case, float]] = {  # with a part of ε that is reached at
     "one gradient": (case(one_gradient), ABOUT_TIGHT),
     "one count": (case(one_count), 0.99),
     "one sum, ε = 1/10, w = 1/1000": (
-        case(one_sum, epsilon="1/10", failure="1/1000", size=1),
+        case(one_sum, epsilon="1/10", mixing_probability="1/1000", size=1),
         TIGHT,
     ),
-    "one sum, ε = 3": (case(one_sum, epsilon=3, failure="1/50", size=2), TIGHT),
+    "one sum, ε = 3": (case(one_sum, epsilon=3, mixing_probability="1/50", size=2), TIGHT),
     "two answers added": (case(two_answers_added, rounds=2, size=1, reach=12), 0.99),
     "what to ask": (case(what_to_ask, rounds=2, size=4), 0.8),
     "how much to spend": (case(how_much_to_spend, rounds=4, size=3), 0.65),
@@ -265,14 +266,14 @@ CASES: dict[str, tuple[Case, float]] = {  # with a part of ε that is reached at
     "keys and a sum": (case(keys_and_a_sum, rounds=2, size=2), 0.6),
     "product of columns": (case(product_of_columns), ABOUT_TIGHT),
     "squares of columns": (case(squares_of_columns, rounds=2), 0.7),
-    "centred": (case(centred, size=2, reach=5, exhaustive=True), 0.4),
+    "centered": (case(centered, size=2, reach=5, exhaustive=True), 0.4),
     "two choices": (case(two_choices, rounds=2, selects=True, size=2), 0.8),
     "a choice and a sum": (case(a_choice_and_a_sum, rounds=2, selects=True, size=3), 0.5),
 }
 
 COARSE: dict[str, dict[str, Any]] = {  # lattices on which every integer can be run
-    "two answers added": {"box_lattice": partial(questions.box_lattice, steps=2)},
-    "centred": {"GRAM_STEPS": 1},
+    "two answers added": {"box_lattice": partial(row_queries.box_lattice, steps=2)},
+    "centered": {"GRAM_STEPS": 1},
 }
 
 
@@ -341,7 +342,7 @@ def count_of_one(self: Any, sums: Any, sensitivity_squared: int, share: Fraction
 
 def gram_of_one(self: Any, sums: Any, sensitivity_squared: int, share: Fraction) -> Any:
     """‖xxᵀ - yyᵀ‖² is up to 2, not 1."""
-    gram = sensitivity_squared == 2 * questions.GRAM_STEPS**4
+    gram = sensitivity_squared == 2 * row_queries.GRAM_STEPS**4
     return _noised(self, sums, sensitivity_squared // 2 if gram else sensitivity_squared, share)
 
 
@@ -373,13 +374,13 @@ MUTANTS: dict[str, tuple[Any, str, Any, list[str]]] = {
         ["raising", "raising, one element more"],
     ),
     "no mixing of options": (
-        "zerodelta.purify.mix",
+        "zerodelta.channels.mix",
         "mix",
         nothing_is_mixed,
         ["one sum", "silent"],
     ),
     "no mixing of cells": (
-        "zerodelta.purify.lattice_mix",
+        "zerodelta.channels.lattice_mix",
         "mix",
         nothing_is_mixed,
         ["on a line", "in an interval, Gaussian mixing"],

@@ -22,12 +22,12 @@ import pytest
 
 from reference.chi_square import goodness_of_fit
 from study.small_studies import ROWS, Watched, made
+from zerodelta.data.internal import hidden_array
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball, Box, Finite, Space
-from zerodelta.study.hidden import hidden_array
 from zerodelta.study.study import Study
 
 
@@ -174,7 +174,7 @@ def test_threads_publish_once_and_never_spend_more_than_there_is() -> None:
 
 def test_the_noise_of_every_question_is_fresh() -> None:
     """The same question, asked again, has other noise; so has the same study of the same rows."""
-    study, again = (made(rounds=50, failure="1/4") for _ in range(2))
+    study, again = (made(rounds=50, mixing_probability="1/4") for _ in range(2))
     answers = [float(s.sum(0)) for s in (study, again) for _ in range(50)]
     assert len(set(answers)) == 100
 
@@ -233,7 +233,7 @@ def test_a_failure_publishes_the_fixed_element(how: str, space: Space) -> None:
     """With the bits of the channel replayed it is, bit for bit, what publish(None) gives."""
 
     def published(run: Callable[[Study], Release], label: str) -> Any:
-        return run(made(publish=space, failure="1/2", bits=ReplayBits(label))).value
+        return run(made(publish=space, mixing_probability="1/2", bits=ReplayBits(label))).value
 
     def nothing(study: Study) -> Release:
         return study.publish(None)
@@ -259,7 +259,7 @@ def test_a_failure_has_the_law_of_publishing_nothing(how: str) -> None:
     runs, weight = 200, Fraction(1, 2)
     bits = ReplayBits(f"law of {how}")
     values = Counter(
-        made(failure=weight, bits=bits).run(PROGRAMS[how], rehearse=False).value
+        made(mixing_probability=weight, bits=bits).run(PROGRAMS[how], rehearse=False).value
         for _ in range(runs)
     )
     law = [5 / 8, 1 / 8, 1 / 8, 1 / 8]

@@ -20,8 +20,8 @@ from zerodelta.privacy.certificate import REPLAYED
 from zerodelta.privacy.step import Status
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Box, Finite
-from zerodelta.study.plan import FUNCTIONS, Budget, Schedule, StudyPlan
 from zerodelta.study.study import Study
+from zerodelta.study.study_plan import FUNCTIONS, Budget, Schedule, StudyPlan
 
 F = Fraction
 ROWS = np.linspace(0, 1, 50)
@@ -61,7 +61,7 @@ CASES = [
 
 @pytest.mark.parametrize(("epsilon", "size", "weight"), CASES)
 def test_mu_is_the_largest_that_b1_allows(epsilon: str, size: int, weight: Fraction) -> None:
-    made = planned(epsilon=epsilon, publish=Finite(size), failure=weight)
+    made = planned(epsilon=epsilon, publish=Finite(size), mixing_probability=weight)
     with mpmath.workdps(60):
         t, w = (mpmath.mpf(x.numerator) / x.denominator for x in (F(epsilon), weight))
         allowed = allowed_delta(t, w, size)
@@ -73,14 +73,14 @@ def test_mu_is_the_largest_that_b1_allows(epsilon: str, size: int, weight: Fract
 
 def test_a_box_is_charged_for_its_cells() -> None:
     """B2 on 10 cells is B1 on 10 elements."""
-    box = planned(publish=Box(0, 1), resolution=F(1, 10), failure=F(1, 50))
-    assert box.mu_squared == planned(publish=Finite(10), failure=F(1, 50)).mu_squared
+    box = planned(publish=Box(0, 1), resolution=F(1, 10), mixing_probability=F(1, 50))
+    assert box.mu_squared == planned(publish=Finite(10), mixing_probability=F(1, 50)).mu_squared
 
 
 @pytest.mark.parametrize(("epsilon", "size", "weight"), CASES)
 def test_rho_is_enough_for_zcdp(epsilon: str, size: int, weight: Fraction) -> None:
     """ρ-zCDP has δ(t) <= min over α of exp((α-1)(αρ - t)) (1-1/α)^(α-1) / α, as B6 converts it."""
-    made = planned(epsilon=epsilon, publish=Finite(size), failure=weight, selects=True)
+    made = planned(epsilon=epsilon, publish=Finite(size), mixing_probability=weight, selects=True)
     with mpmath.workdps(50):
         t, w = (mpmath.mpf(x.numerator) / x.denominator for x in (F(epsilon), weight))
         rho = mpmath.mpf(made.mu_squared.numerator) / (2 * made.mu_squared.denominator)
@@ -101,7 +101,8 @@ def test_rho_is_enough_for_zcdp(epsilon: str, size: int, weight: Fraction) -> No
         assert least(rho) <= allowed + mpmath.mpf(10) ** -25
         assert least(rho * (1 + mpmath.mpf(10) ** -6)) > allowed
     assert (
-        made.mu_squared < planned(epsilon=epsilon, publish=Finite(size), failure=weight).mu_squared
+        made.mu_squared
+        < planned(epsilon=epsilon, publish=Finite(size), mixing_probability=weight).mu_squared
     )
 
 
@@ -183,7 +184,7 @@ def test_a_share_that_is_none_is_refused(bad: Any) -> None:
 def test_a_selection_costs_its_share_of_rho(share: Fraction, numbers: Any) -> None:
     """ε²/8 <= share·ρ exactly, and nothing is wasted."""
     epsilon, size, weight = numbers
-    made = planned(epsilon=epsilon, publish=Finite(size), failure=weight, selects=True)
+    made = planned(epsilon=epsilon, publish=Finite(size), mixing_probability=weight, selects=True)
     rho = made.mu_squared / 2
     chosen = made.selection_epsilon(share)
     assert chosen**2 / 8 <= share * rho
@@ -205,7 +206,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no norm": ({"data_norm": 0}, "bound"),
     "no space": ({"publish": 16}, "Finite"),
     "no epsilon": ({"epsilon": 0}, "epsilon"),
-    "certain failure": ({"failure": 1}, "failure"),
+    "certain failure": ({"mixing_probability": 1}, "mixing_probability"),
     "an example of another width": ({"example": np.zeros((3, 2))}, "by hand"),
     "an empty example": ({"example": np.zeros((0, 1))}, "by hand"),
 }

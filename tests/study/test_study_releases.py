@@ -54,7 +54,7 @@ def asks_unevenly(study: Study) -> Any:
         {},
         {"selects": True},
         {"rowwise": True},
-        {"publish": Box(0, 1, dimension=2), "failure": "1/20"},
+        {"publish": Box(0, 1, dimension=2), "mixing_probability": "1/20"},
         {"publish": Ball(3, 1)},
         {"rounds": [1, 2, 5]},
     ],

@@ -18,7 +18,7 @@ from zerodelta.errors import ParameterError
 # --- functions of rows ---------------------------------------------------------------------------
 
 
-def test_a_row_that_raises_counts_as_the_centre_and_is_not_seen(capsys: Any) -> None:
+def test_a_row_that_raises_counts_as_the_center_and_is_not_seen(capsys: Any) -> None:
     def fragile(rows: Any) -> Any:
         if (rows[:, 0] == 9).any():
             raise RuntimeError("row 9")
@@ -28,7 +28,7 @@ def test_a_row_that_raises_counts_as_the_centre_and_is_not_seen(capsys: Any) -> 
     rows = np.array([[1.0, 1.0], [9.0, 1.0], [3.0, 0.0], [1.0, 2.0]] * 5)
     exact = exact_sums(rows, fragile, rowwise=False)
     assert exact == exact_sums(rows, fragile, rowwise=True)
-    lattice = 1 << 20  # bounds (0, 1): 1 and x/0 are the top, 1/2 the centre; 9 counts as it
+    lattice = 1 << 20  # bounds (0, 1): 1 and x/0 are the top, 1/2 the center; 9 counts as it
     assert exact == [10 * lattice]
     assert capsys.readouterr() == ("", "")
 

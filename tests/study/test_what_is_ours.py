@@ -12,23 +12,23 @@ import pytest
 
 import zerodelta as zd
 from study.small_studies import ROWS, Watched, made
+from zerodelta.channels.planner import plan, purify
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.cells import numbers
+from zerodelta.data.row_queries import PublicRows, Rowwise
 from zerodelta.data.source import FOREIGN_SOURCE, Source, is_ours
+from zerodelta.data.written_here import is_written_here
 from zerodelta.errors import ParameterError
 from zerodelta.paper.algorithm_07 import pure_frank_wolfe
 from zerodelta.privacy.assumptions import PROGRAM
 from zerodelta.privacy.step import Status
-from zerodelta.purify.plan import plan, purify
 from zerodelta.spaces import Ball, Box, Finite, Multiset, Space, Subsets, WithExtra
-from zerodelta.study.callable_gradients import CallableGradients
-from zerodelta.study.losses import Logistic
-from zerodelta.study.plan import FUNCTIONS
-from zerodelta.study.questions import PublicRows, Rowwise
 from zerodelta.study.study import Study
-from zerodelta.study.tanh_network import TanhNetwork
-from zerodelta.study.written_here import is_written_here
+from zerodelta.study.study_plan import FUNCTIONS
 from zerodelta.tasks.models import LinearModel, Model
+from zerodelta.training.callable_gradients import CallableGradients
+from zerodelta.training.losses import Logistic
+from zerodelta.training.tanh_network import TanhNetwork
 
 # --- yes or no -----------------------------------------------------------------------------------
 
@@ -157,7 +157,9 @@ class Changing(Watched):
 @pytest.mark.parametrize("kind", [Watched, Changing])
 def test_a_foreign_source_is_read_once(kind: Any) -> None:
     source: Source = kind()
-    study = made(rows=source, epsilon=10**6, failure="1/2", functions=False, bounds=(0, 100))
+    study = made(
+        rows=source, epsilon=10**6, mixing_probability="1/2", functions=False, bounds=(0, 100)
+    )
     first = float(study.mean(0))
     source.table[:] = 50.0  # type: ignore[attr-defined]
     assert abs(float(study.mean(0)) - first) < 1

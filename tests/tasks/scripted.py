@@ -250,7 +250,7 @@ class Verdict:
 
 
 def judge(laws: Mapping[Any, Law], pairs: Iterable[tuple[Any, Any]], epsilon: Fraction) -> Verdict:
-    """Compare the laws of neighbouring datasets, both ways, with ε."""
+    """Compare the laws of neighboring datasets, both ways, with ε."""
     pure, broken, loss = True, False, arb(0)
     with ctx.workprec(BITS):
         factor = ball(epsilon).exp()

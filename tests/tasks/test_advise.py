@@ -14,11 +14,11 @@ import pytest
 from matplotlib.figure import Figure
 
 import zerodelta as zd
+from zerodelta.regression import plan_logistic
 from zerodelta.tasks.advice import least_rows
 from zerodelta.tasks.advice_tasks import TASKS
 from zerodelta.tasks.advise import advise
 from zerodelta.tasks.histogram import histogram_methods
-from zerodelta.tasks.regression import plan_logistic
 
 ASKED: dict[str, dict[str, Any]] = {
     "mean": {"n": 10_000, "dimension": 5, "epsilon": 1, "bounds": (0, 100)},

@@ -1,4 +1,4 @@
-"""Marginal tables: exact laws on all small neighbours, forecasts, strays, public inputs."""
+"""Marginal tables: exact laws on all small neighbors, forecasts, strays, public inputs."""
 
 from __future__ import annotations
 
@@ -32,14 +32,13 @@ from zerodelta.exact.count_noise import rounded_count_noise
 from zerodelta.mechanisms.counts import CountNoise
 from zerodelta.mechanisms.k_norm import KNorm
 from zerodelta.mechanisms.laplace import RoundedLaplace
-from zerodelta.tasks import marginal_release
-from zerodelta.tasks.answer_queries import answer_queries, queries_methods
-from zerodelta.tasks.marginal_bases import column_basis
-from zerodelta.tasks.marginal_domain import as_domain, as_workload
-from zerodelta.tasks.marginal_kinds import kinds
-from zerodelta.tasks.marginal_rounds import Rounds
-from zerodelta.tasks.marginal_rows import code_rows
-from zerodelta.tasks.marginal_strategies import (
+from zerodelta.tables import release_tables
+from zerodelta.tables.bases import column_basis
+from zerodelta.tables.codes import code_rows
+from zerodelta.tables.domain import as_domain, as_workload
+from zerodelta.tables.mwem_rounds import Rounds
+from zerodelta.tables.orbits import kinds
+from zerodelta.tables.strategies import (
     Strategy,
     _best_groups,
     _joint_variance,
@@ -48,6 +47,7 @@ from zerodelta.tasks.marginal_strategies import (
     table_strategy,
     total_variance,
 )
+from zerodelta.tasks.answer_queries import answer_queries, queries_methods
 
 EPSILON = Fraction(3, 4)
 HAIR = Fraction(1, 10**30)
@@ -163,7 +163,7 @@ def law(noise: Any, sums: tuple[int, ...], factor: Fraction = Fraction(1)) -> An
         ((2, 2), 1, "counts"),
     ],
 )
-def test_tables_are_pure_on_every_pair_of_neighbours(
+def test_tables_are_pure_on_every_pair_of_neighbors(
     monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...], workload: Any, name: str
 ) -> None:
     """Two rows, strays too; several mechanisms are independent, so their laws are multiplied."""
@@ -311,7 +311,7 @@ def test_without_noise_the_tables_are_the_true_ones(
 
 @pytest.mark.parametrize("columns", [3, 6, 9])
 def test_no_other_grouping_of_orders_has_less_variance(columns: int) -> None:
-    """All of the 2^(columns-1) ways to put neighbouring orders together, and the one taken."""
+    """All of the 2^(columns-1) ways to put neighboring orders together, and the one taken."""
     domain = as_domain(dict.fromkeys(range(columns), 2))
     closure = kinds(domain, as_workload(columns, domain))
     costs = []
@@ -487,7 +487,7 @@ def test_extreme_epsilons_are_refused_and_those_before_work(release: Any, method
 
 
 def test_large_domains_are_answered_without_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(marginal_release, "fit", None)
+    monkeypatch.setattr(release_tables, "fit", None)
     rows = binary("chain", 30, 5000)
     release = answer_queries(rows, domain=dict.fromkeys(range(30), 2), epsilon=5)
     assert len(release.value) == math.comb(30, 2)

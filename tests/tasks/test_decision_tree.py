@@ -11,12 +11,12 @@ import pytest
 
 from zerodelta.audit.exact import certainly_impure, certainly_pure, permute_and_flip_law
 from zerodelta.data.arrays import ArraySource
+from zerodelta.data.row_queries import PublicRows
 from zerodelta.data.rowwise import Column
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.rational import Rational
 from zerodelta.privacy.verify import verify
-from zerodelta.study.questions import PublicRows
 from zerodelta.tasks.decision_tree import DecisionTree, Split, Splits, decision_tree, tree_scores
 
 SPLITS: Splits = [(0, 0, 0.5), (1, 1, 0.5), (1, 1, 1.5)]
@@ -55,7 +55,7 @@ def test_replacing_a_row_moves_every_score_by_one_at_most() -> None:
     assert set(scores(np.array([[0.0, 0.0, 1.0]])).tolist()) == {0, 1}
 
 
-def test_trees_are_pure_over_all_neighbours_and_half_the_noise_is_caught() -> None:
+def test_trees_are_pure_over_all_neighbors_and_half_the_noise_is_caught() -> None:
     """Exact laws of all 16 trees of one split, where the only row is replaced, epsilon 1."""
     one: Splits = [(0, 0, 0.5)]
     certificate = decision_tree(np.zeros((1, 2)), thresholds={0: [0.5]}, epsilon=1).certificate

@@ -1,4 +1,4 @@
-"""A caller's query, by exact enumeration: the real releases, every draw, all neighbours.
+"""A caller's query, by exact enumeration: the real releases, every draw, all neighbors.
 
 The answers lie between the points of the grid, so that rounding them moves them further apart.
 """
@@ -169,7 +169,7 @@ def proposed_places(case: Case) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", PROPOSED)
-def test_propose_test_release_is_pure_on_every_pair_of_neighbours(name: str) -> None:
+def test_propose_test_release_is_pure_on_every_pair_of_neighbors(name: str) -> None:
     case, reached = PROPOSED[name]
     verdict = judged(case, proposing(case), proposed_places(case))
     assert verdict.pure
@@ -300,7 +300,7 @@ def bounded_places(case: Case) -> dict[str, Any]:
         "paper.algorithm_11.rounded_laplace": both_noises(case.cells - 1),
         "paper.algorithm_10.uniform_below": scripted.uniform,
         "spaces.lattices.GridLattice.points": scripted.points,
-        "purify.channel.bernoulli": scripted.coin,
+        "channels.channel.bernoulli": scripted.coin,
         "paper.algorithm_11._draft": bounded_drafted,
         "paper.algorithm_11.bounded_release_threshold": once(bounded_release_threshold),
         "paper.algorithm_11.issue": once(issue),
@@ -308,7 +308,7 @@ def bounded_places(case: Case) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", BOUNDED)
-def test_bounded_local_sensitivity_is_pure_on_every_pair_of_neighbours(name: str) -> None:
+def test_bounded_local_sensitivity_is_pure_on_every_pair_of_neighbors(name: str) -> None:
     case, reached = BOUNDED[name]
     verdict = judged(case, bounding(case), bounded_places(case))
     assert verdict.pure

@@ -1,6 +1,6 @@
-"""k-means by exact enumeration: all that is noised, round after round, on all small neighbours.
+"""k-means by exact enumeration: all that is noised, round after round, on all small neighbors.
 
-Centres are a function of the noisy counts and of the noisy sums of each round (`test_kmeans`), so
+Centers are a function of the noisy counts and of the noisy sums of each round (`test_kmeans`), so
 the law of these integers is enough. The real `kmeans` is run along fixed noisy answers; what it
 then hands to the noise gives the exact probability of the next answer, whatever the rows.
 """
@@ -48,7 +48,7 @@ COUNTS = [(9, 0, 0, 0, 0, 0, 0, 9), (0, 7, 6, 0, 0, 5, 0, 1), (-3, -2, 0, 1, 2, 
 """Noisy counts: the seeds they lead to differ, and so do the radii."""
 
 SUMS = [((0, 0), (0, 0)), ((40, 60), (-30, 70)), ((-60, 60), (1, 90))]
-"""Noisy sums of a first round: no centre moves, both do, both do otherwise."""
+"""Noisy sums of a first round: no center moves, both do, both do otherwise."""
 
 
 @dataclass
@@ -149,7 +149,7 @@ def at_worst(one: Answers, two: Answers, factor: Fraction) -> arb:
 
 
 def largest_loss(rounds: int, count: int, factors: tuple[Fraction, Fraction]) -> arb:
-    """Over all neighbours and answers: counts, sums of earlier rounds, any sums of the last."""
+    """Over all neighbors and answers: counts, sums of earlier rounds, any sums of the last."""
     largest = arb(0)
     earlier = itertools.product(SUMS, repeat=rounds - 1)
     for counts, sums in itertools.product(COUNTS, list(earlier)):
@@ -175,7 +175,7 @@ def test_the_disc_law_is_a_law() -> None:
 
 
 @pytest.mark.parametrize(("rounds", "count"), [(1, 1), (1, 3), (2, 1), (2, 2)])
-def test_counts_and_rounds_are_pure_on_every_pair_of_neighbours(rounds: int, count: int) -> None:
+def test_counts_and_rounds_are_pure_on_every_pair_of_neighbors(rounds: int, count: int) -> None:
     with ctx.workprec(200):
         loss = largest_loss(rounds, count, (WHOLE, WHOLE))
         assert loss < ball(EPSILON)

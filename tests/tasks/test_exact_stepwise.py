@@ -1,4 +1,4 @@
-"""Stepwise feature selection by exact enumeration: the real code on all small neighbours.
+"""Stepwise feature selection by exact enumeration: the real code on all small neighbors.
 
 A choice of one feature is walked on every path of its draws. Of two features the transcript is
 taken (noisy fit, choice, noisy fit, choice), of which what is published is a function.
@@ -71,7 +71,7 @@ def adjacent(universe: Any, count: int) -> list[tuple[Rows, Rows]]:
 
 PUBLIC: dict[str, Any] = {
     "tasks.stepwise._STEPS": 1,
-    "tasks.public_inputs.issue": once(issue),
+    "spine.public_inputs.issue": once(issue),
     # what the other method would cost, which this one does not look at
     "tasks.select_features.Study": lambda *_, **__: SimpleNamespace(plan=SimpleNamespace(mu=1.0)),
 }
@@ -134,7 +134,7 @@ def test_noisy_sums_that_are_joined_lead_to_the_same() -> None:
             assert near == far
 
 
-def test_the_published_feature_is_pure_on_every_pair_of_neighbours() -> None:
+def test_the_published_feature_is_pure_on_every_pair_of_neighbors() -> None:
     laws = {}
     for rows, mass in WALKED().items():
         laws[rows] = {
@@ -306,7 +306,7 @@ def largest_loss(fitting: Fraction, choosing: Fraction) -> arb:
     return largest
 
 
-def test_two_steps_are_pure_on_every_pair_of_neighbours() -> None:
+def test_two_steps_are_pure_on_every_pair_of_neighbors() -> None:
     with ctx.workprec(scripted.BITS):
         found = largest_loss(F(1), F(1))
         assert found < ball(TWO)

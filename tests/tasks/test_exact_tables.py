@@ -1,4 +1,4 @@
-"""Marginal tables by exact enumeration: the real `answer_queries` on all small neighbours.
+"""Marginal tables by exact enumeration: the real `answer_queries` on all small neighbors.
 
 "purified" is run on every path of its draws. What it publishes is a sample, which says little, so
 the worst sampler is tried as well: one that tells what the hidden rounds lose most by. Of "mwem"
@@ -33,17 +33,17 @@ from zerodelta.audit.exact import (
     rounded_laplace_tail,
     shifted,
 )
+from zerodelta.channels.mix import FiniteMix
 from zerodelta.exact.arb import ball
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.paper.algorithm_15 import AliasTable
 from zerodelta.privacy.issue import issue
-from zerodelta.purify.mix import FiniteMix
-from zerodelta.tasks import marginal_release, marginal_rounds
+from zerodelta.tables import mwem_rounds, release_tables
+from zerodelta.tables.domain import as_domain, as_workload
+from zerodelta.tables.release_tables import forecasts
+from zerodelta.tables.sample import sample_plan
 from zerodelta.tasks.answer_queries import answer_queries
-from zerodelta.tasks.marginal_domain import as_domain, as_workload
-from zerodelta.tasks.marginal_release import forecasts
-from zerodelta.tasks.marginal_sample import sample_plan
 
 F = Fraction
 Row = tuple[int, int]
@@ -109,16 +109,16 @@ _apply = FiniteMix.apply
 
 def purified_places(case: Case) -> dict[str, Any]:
     return {
-        "tasks.marginal_sample._SIZES": (case.sample,),
-        "tasks.marginal_sample._ROUNDS": (case.rounds,),
-        "tasks.marginal_release.sample_plan": once(sample_plan, case),
+        "tables.sample._SIZES": (case.sample,),
+        "tables.sample._ROUNDS": (case.rounds,),
+        "tables.release_tables.sample_plan": once(sample_plan, case),
         "mechanisms.selection.gumbel_argmax": scripted.tilted,
         "mechanisms.gaussian.rounded_gaussian": gaussian(case.rows),
         "paper.algorithm_15.AliasTable.draw": alias_draw,
         "paper.algorithm_16.issue": once(issue),
-        "purify.mix.FiniteMix.apply": mixed,
-        "purify.mix.uniform_below": scripted.uniform,
-        "purify.channel.bernoulli": scripted.coin,
+        "channels.mix.FiniteMix.apply": mixed,
+        "channels.mix.uniform_below": scripted.uniform,
+        "channels.channel.bernoulli": scripted.coin,
     }
 
 
@@ -160,7 +160,7 @@ def drawing(case: Case, mutant: Patches) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", ["two rows", "a sample of two"])
-def test_a_purified_sample_is_pure_on_every_pair_of_neighbours(name: str) -> None:
+def test_a_purified_sample_is_pure_on_every_pair_of_neighbors(name: str) -> None:
     case = CASES[name]
     with drawing(case, {}):
         laws = {rows: law(partial(purified, rows, case), {}) for rows in tables(case.rows)}
@@ -228,7 +228,7 @@ def at_worst(case: Case, mutant: Patches) -> Verdict:
 @pytest.mark.parametrize(
     ("name", "reached"), [("two rows, ε = 4", 0.8), ("three rows, ε = 6", 0.99), ("two rounds", -1)]
 )
-def test_the_worst_sampler_is_pure_on_every_pair_of_neighbours(name: str, reached: float) -> None:
+def test_the_worst_sampler_is_pure_on_every_pair_of_neighbors(name: str, reached: float) -> None:
     """With two rounds of so few rows nothing loses ε, and nothing is told."""
     verdict = at_worst(CASES[name], {})
     assert verdict.pure
@@ -237,8 +237,8 @@ def test_the_worst_sampler_is_pure_on_every_pair_of_neighbours(name: str, reache
 
 
 MUTANTS: dict[str, tuple[str, Patches]] = {
-    "no mixing, two rows": ("two rows, ε = 4", {"purify.mix.mix": lambda kept, *_: kept}),
-    "no mixing, three rows": ("three rows, ε = 6", {"purify.mix.mix": lambda kept, *_: kept}),
+    "no mixing, two rows": ("two rows, ε = 4", {"channels.mix.mix": lambda kept, *_: kept}),
+    "no mixing, three rows": ("three rows, ε = 6", {"channels.mix.mix": lambda kept, *_: kept}),
     "half the noise": (
         "a sample of two, two rows",
         {"mechanisms.gaussian.rounded_gaussian": gaussian(2, 2)},
@@ -279,7 +279,7 @@ class Transcript:
     def of(self, rows: Rows) -> Transcript:
         """Run `answer_queries` on these rows along these answers."""
         with (
-            patch.object(marginal_release, "best_rounds", lambda *_: 2),
+            patch.object(release_tables, "best_rounds", lambda *_: 2),
             patch.object(PermuteAndFlip, "select", lambda m, s, _: self.choose(m, s)),
             patch.object(RoundedLaplace, "apply", lambda m, s, _: self.measure(m, s)),
         ):
@@ -355,7 +355,7 @@ def largest_loss(said: Said, counting: Fraction) -> arb:
     return largest
 
 
-def test_transcripts_of_two_rounds_are_pure_on_every_pair_of_neighbours() -> None:
+def test_transcripts_of_two_rounds_are_pure_on_every_pair_of_neighbors() -> None:
     with ctx.workprec(scripted.BITS):
         found = largest_loss(SAID(), F(1))
         assert found < ball(EPSILON)
@@ -369,5 +369,5 @@ def test_half_the_noise_of_the_cells_is_caught() -> None:
 
 def test_half_the_sensitivity_is_caught() -> None:
     """As if replacing a row moved a table by one."""
-    with patch.object(marginal_rounds, "_MOVED", 1), ctx.workprec(scripted.BITS):
+    with patch.object(mwem_rounds, "_MOVED", 1), ctx.workprec(scripted.BITS):
         assert largest_loss(transcripts([(2, 0)]), F(1)) > ball(EPSILON)

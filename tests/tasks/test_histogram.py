@@ -1,4 +1,4 @@
-"""Histograms: the exact law of noise fitted to counts, all small neighbours, forecasts."""
+"""Histograms: the exact law of noise fitted to counts, all small neighbors, forecasts."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def law(noise: Any, counts: tuple[int, ...], factor: Fraction = Fraction(1)) -> 
         (3, None, "laplace"),
     ],
 )
-def test_histograms_are_pure_on_every_pair_of_neighbours(
+def test_histograms_are_pure_on_every_pair_of_neighbors(
     monkeypatch: pytest.MonkeyPatch, universe: int, unknown: Any, method: str
 ) -> None:
     """Items in and outside the universe, three rows; the law of what is handed to the noise."""

@@ -25,6 +25,9 @@ from zerodelta.audit.exact import (
     rounded_laplace_tail,
     shifted,
 )
+from zerodelta.clustering.cluster_forecast import kmeans_methods
+from zerodelta.clustering.grid import Frame, grid_for
+from zerodelta.clustering.lloyd_rounds import Centers, Seeds
 from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits
@@ -34,9 +37,6 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.step import Status
 from zerodelta.privacy.verify import verify
 from zerodelta.tasks.kmeans import kmeans
-from zerodelta.tasks.kmeans_forecast import kmeans_methods
-from zerodelta.tasks.kmeans_grid import Frame, grid_for
-from zerodelta.tasks.kmeans_rounds import Centres, Seeds
 
 Floats = npt.NDArray[np.float64]
 VALUES = (0.1, 0.4, 0.6, 0.9, 7.0, math.nan, -math.inf)
@@ -78,17 +78,17 @@ def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
 
 def blobs(rows: int, columns: int, clusters: int) -> Floats:
     rng = np.random.default_rng(11)
-    centres = rng.uniform(0.1, 0.9, (clusters, columns))
+    centers = rng.uniform(0.1, 0.9, (clusters, columns))
     spread = rng.normal(0, 0.05, (rows, columns))
-    return np.asarray(centres[rng.integers(0, clusters, rows)] + spread)
+    return np.asarray(centers[rng.integers(0, clusters, rows)] + spread)
 
 
-def inertia(rows: Floats, centres: Floats) -> float:
-    squares = sum((rows[:, [j]] - centres[:, j]) ** 2 for j in range(rows.shape[1]))
+def inertia(rows: Floats, centers: Floats) -> float:
+    squares = sum((rows[:, [j]] - centers[:, j]) ** 2 for j in range(rows.shape[1]))
     return float(np.asarray(squares).min(axis=1).sum())
 
 
-def centres_of(rows: Floats, *, method: str = "auto", clusters: int = 2, **options: Any) -> Floats:
+def centers_of(rows: Floats, *, method: str = "auto", clusters: int = 2, **options: Any) -> Floats:
     given: dict[str, Any] = {"epsilon": 1, "bounds": (0, 1), **options}
     return np.asarray(kmeans(rows, clusters=clusters, method=method, **given).value)
 
@@ -120,7 +120,7 @@ def test_the_noisy_histogram_is_exactly_epsilon(spy: Spy) -> None:
     tables = {}
     for rows in datasets(range(len(VALUES)), 2):
         values = np.array([[VALUES[i]] for i in rows])
-        centres_of(values, method="histogram", clusters=1, epsilon=EPSILON)
+        centers_of(values, method="histogram", clusters=1, epsilon=EPSILON)
         tables[rows] = spy.counts[-1]
     assert len(tables[0, 0]) >= 4
     assert len(set(spy.scales)) == 1
@@ -155,7 +155,7 @@ def test_a_round_moves_by_no_more_than_its_sensitivity(columns: int, spy: Spy) -
     sums = []
     for row in universe:
         spy.blocks.clear()
-        centres_of(row[None, :], method="lloyd", clusters=3, epsilon=EPSILON)
+        centers_of(row[None, :], method="lloyd", clusters=3, epsilon=EPSILON)
         rounds = 1 if columns <= 5 else 2
         assert len(spy.blocks) == 3 * rounds
         sums.append(np.array(spy.blocks))
@@ -171,14 +171,14 @@ def test_a_round_moves_by_no_more_than_its_sensitivity(columns: int, spy: Spy) -
 
 
 @pytest.mark.parametrize("method", ["histogram", "lloyd"])
-def test_the_centres_are_a_function_of_what_was_noised(method: str, spy: Spy) -> None:
-    """Other rows, but the same noisy counts and sums: the same centres to the last bit."""
-    first = centres_of(blobs(500, 2, 3), method=method, clusters=3)
-    again = centres_of(np.full((500, 2), 0.3), method=method, clusters=3)
+def test_the_centers_are_a_function_of_what_was_noised(method: str, spy: Spy) -> None:
+    """Other rows, but the same noisy counts and sums: the same centers to the last bit."""
+    first = centers_of(blobs(500, 2, 3), method=method, clusters=3)
+    again = centers_of(np.full((500, 2), 0.3), method=method, clusters=3)
     assert spy.counts[0] != spy.counts[1]
     assert (first == again).all()
     spy.fixed = -1000
-    assert (first != centres_of(blobs(500, 2, 3), method=method, clusters=3)).any()
+    assert (first != centers_of(blobs(500, 2, 3), method=method, clusters=3)).any()
 
 
 def test_batches_and_order_do_not_change_what_is_summed(spy: Spy) -> None:
@@ -197,9 +197,9 @@ def test_batches_and_order_do_not_change_what_is_summed(spy: Spy) -> None:
 
 def test_a_row_is_in_one_block_within_the_norm() -> None:
     frame, places = Frame(lower=np.zeros(2), unit=1.0, sides=np.ones(2)), np.eye(2)
-    centres = Centres(frame=frame, points=places, radius=0.5, places=places)
+    centers = Centers(frame=frame, points=places, radius=0.5, places=places)
     rows = np.random.default_rng(5).uniform(-1, 2, (200, 2))
-    blocks = centres.vectors(rows).reshape(200, 2, 3)
+    blocks = centers.vectors(rows).reshape(200, 2, 3)
     nearest = ((np.clip(rows, 0, 1)[:, None] - places) ** 2).sum(axis=2).argmin(axis=1)
     assert (blocks[np.arange(200), 1 - nearest] == 0).all()
     assert (blocks[np.arange(200), nearest, 2] == 1).all()
@@ -240,16 +240,16 @@ UGLY = {
 @pytest.mark.parametrize("clusters", [1, 9])
 def test_no_value_raises(kind: str, method: str, clusters: int) -> None:
     rows = UGLY[kind]
-    centres = centres_of(rows, method=method, clusters=clusters)
-    assert centres.shape == (clusters, rows.shape[1])
-    assert ((centres >= 0) & (centres <= 1)).all()
+    centers = centers_of(rows, method=method, clusters=clusters)
+    assert centers.shape == (clusters, rows.shape[1])
+    assert ((centers >= 0) & (centers <= 1)).all()
 
 
 def test_more_clusters_than_cells_hold_anything() -> None:
     rows = np.repeat([[0.2, 0.2], [0.8, 0.8]], 2000, axis=0)
     for method in ("histogram", "lloyd"):
-        centres = centres_of(rows, method=method, clusters=40)
-        assert inertia(rows, centres) / len(rows) < 0.01
+        centers = centers_of(rows, method=method, clusters=40)
+        assert inertia(rows, centers) / len(rows) < 0.01
 
 
 @pytest.mark.parametrize("bounds", [None, 1, (0, 0), ([0, 0, 0], 1)])
@@ -261,15 +261,15 @@ def test_bounds_are_needed(bounds: Any) -> None:
 def test_malformed_parameters_are_refused() -> None:
     rows = np.zeros((3, 2))
     with pytest.raises(ParameterError, match="method"):
-        centres_of(rows, method="best")
+        centers_of(rows, method="best")
     with pytest.raises(ParameterError, match="method"):
-        centres_of(np.zeros((3, 6)), method="histogram")
+        centers_of(np.zeros((3, 6)), method="histogram")
     with pytest.raises(ParameterError, match="clusters"):
-        centres_of(rows, clusters=0)
+        centers_of(rows, clusters=0)
     with pytest.raises(ParameterError, match="epsilon"):
-        centres_of(rows, epsilon=0)
+        centers_of(rows, epsilon=0)
     with pytest.raises(ParameterError, match="rows"):
-        centres_of(rows[:0])
+        centers_of(rows[:0])
 
 
 # -- accuracy -------------------------------------------------------------------------------------
@@ -299,11 +299,11 @@ def test_the_forecast_is_public() -> None:
 
 
 def scattered(columns: int, rng: np.random.Generator) -> Floats:
-    """Four centres at least 5 deviations of 0.06 apart."""
+    """Four centers at least 5 deviations of 0.06 apart."""
     while True:
-        centres = rng.uniform(0.15, 0.85, (4, columns))
-        if min(np.linalg.norm(a - b) for a, b in itertools.combinations(centres, 2)) >= 0.3:
-            return np.asarray(centres)
+        centers = rng.uniform(0.15, 0.85, (4, columns))
+        if min(np.linalg.norm(a - b) for a, b in itertools.combinations(centers, 2)) >= 0.3:
+            return np.asarray(centers)
 
 
 @pytest.mark.slow
@@ -314,11 +314,11 @@ def test_the_forecast_knows_how_often_clusters_are_missed(
     """The mean of many runs, of which few have a cluster less and are the larger part of it."""
     rng, errors = np.random.default_rng(23), []
     for run in range(40):
-        centres = scattered(columns, rng)
+        centers = scattered(columns, rng)
         spread = rng.normal(0, 0.06, (n, columns))
-        rows = np.clip(centres[rng.integers(4, size=n)] + spread, 0, 1)
-        best = KMeans(4, init=centres, n_init=1).fit(rows).inertia_
-        found = centres_of(
+        rows = np.clip(centers[rng.integers(4, size=n)] + spread, 0, 1)
+        best = KMeans(4, init=centers, n_init=1).fit(rows).inertia_
+        found = centers_of(
             rows, method="lloyd", clusters=4, epsilon=epsilon, bits=ReplayBits(f"run {run}")
         )
         errors.append(inertia(rows, found) / best - 1)
@@ -379,7 +379,7 @@ def test_the_forecast_of_one_center_is_measured(n: int, columns: int, epsilon: f
     for run in range(30):
         centers = rng.uniform(0.15, 0.85, (4, columns))
         rows = np.clip(centers[rng.integers(4, size=n)] + rng.normal(0, 0.06, (n, columns)), 0, 1)
-        found = centres_of(
+        found = centers_of(
             rows, method="one-center", clusters=4, epsilon=epsilon, bits=ReplayBits(f"one {run}")
         )
         errors.append(inertia(rows, found) / inertia(rows, centers) - 1)
@@ -415,7 +415,7 @@ def test_directions_are_orthonormal_and_lead_back() -> None:
     assert np.allclose(grid.axes.T @ grid.axes, np.eye(4))
     points = np.random.default_rng(4).normal(size=(5, 4))
     assert np.allclose(grid.coordinates(grid.in_columns(points)), points)
-    seeded = Centres.seeded(
+    seeded = Centers.seeded(
         Frame(lower=np.zeros(9), unit=1.0, sides=np.ones(9)), grid, Seeds(places=points, radius=0.1)
     )
     assert seeded.points.shape == (5, 9)

@@ -14,15 +14,15 @@ import pytest
 import zerodelta as zd
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.laplace import RoundedLaplace
+from zerodelta.tables.bases import margin, orthonormal
+from zerodelta.tables.codes import code_rows
+from zerodelta.tables.distribution import _Problem, fit, simplex
+from zerodelta.tables.domain import as_domain, as_workload
+from zerodelta.tables.estimate import Estimate, shared_axes, table_estimate
+from zerodelta.tables.one_axis import one_axis
+from zerodelta.tables.strategies import table_strategy
+from zerodelta.tables.transform import AxisFunctions, Transform
 from zerodelta.tasks.answer_queries import answer_queries
-from zerodelta.tasks.marginal_bases import margin, orthonormal
-from zerodelta.tasks.marginal_domain import as_domain, as_workload
-from zerodelta.tasks.marginal_estimate import Estimate, shared_axes, table_estimate
-from zerodelta.tasks.marginal_fit import _Problem, fit, simplex
-from zerodelta.tasks.marginal_one_axis import one_axis
-from zerodelta.tasks.marginal_rows import code_rows
-from zerodelta.tasks.marginal_strategies import table_strategy
-from zerodelta.tasks.marginal_transform import AxisFunctions, Transform
 from zerodelta.tasks.synthesize import synthesize
 
 ROWS = 500

@@ -12,10 +12,10 @@ import pytest
 
 import zerodelta as zd
 from zerodelta.errors import ParameterError
-from zerodelta.tasks import marginal_kinds
+from zerodelta.tables import orbits
+from zerodelta.tables.domain import Domain, Workload, as_domain, as_workload
+from zerodelta.tables.orbits import _classes, kinds
 from zerodelta.tasks.answer_queries import answer_queries, queries_methods
-from zerodelta.tasks.marginal_domain import Domain, Workload, as_domain, as_workload
-from zerodelta.tasks.marginal_kinds import _classes, kinds
 from zerodelta.tasks.synthesize import synthesis_methods, synthesize
 
 
@@ -167,7 +167,7 @@ def test_the_refusal_depends_on_the_workload_alone(monkeypatch: pytest.MonkeyPat
     domain, workload = dict.fromkeys(range(9), 2), some_tables(9, 5, 11)
     seen = set()
     with monkeypatch.context() as patch:
-        patch.setattr(marginal_kinds, "_MOST_EFFORT", 100)
+        patch.setattr(orbits, "_MOST_EFFORT", 100)
         for release in (answer_queries, synthesize):
             for rows in (np.zeros((50, 9)), np.ones((80, 9)), np.full((50, 9), 7)):
                 for method in ("auto", "laplace", "mwem"):

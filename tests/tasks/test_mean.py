@@ -1,4 +1,4 @@
-"""The mean: exact laws of the real pipeline on all small neighbours, forecasts, bounds."""
+"""The mean: exact laws of the real pipeline on all small neighbors, forecasts, bounds."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def law(mechanism: KNorm, center: tuple[int, ...], factor: Fraction = Fraction(1
 
 
 @pytest.mark.parametrize("method", ["auto", "laplace", "k-norm", "k-norm-max"])
-def test_one_column_is_pure_on_every_pair_of_neighbours(
+def test_one_column_is_pure_on_every_pair_of_neighbors(
     monkeypatch: pytest.MonkeyPatch, method: str
 ) -> None:
     found = sums_of(monkeypatch, [(0,), (1,), (2,), (9,), (math.nan,)], method, {"bounds": (0, 2)})
@@ -88,7 +88,7 @@ def test_one_column_is_pure_on_every_pair_of_neighbours(
 @pytest.mark.parametrize(
     ("name", "method"), [("box", "k-norm-max"), ("box", "laplace"), ("l1", "laplace")]
 )
-def test_two_columns_are_pure_on_every_pair_of_neighbours(
+def test_two_columns_are_pure_on_every_pair_of_neighbors(
     monkeypatch: pytest.MonkeyPatch, name: str, method: str
 ) -> None:
     public, _ = CASES[name]
@@ -137,7 +137,7 @@ def plane_loss(moves: set[tuple[int, int]], scale: Fraction) -> arb:
     return largest
 
 
-def test_the_l2_ball_is_pure_on_every_pair_of_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_l2_ball_is_pure_on_every_pair_of_neighbors(monkeypatch: pytest.MonkeyPatch) -> None:
     """The law of the noisy sum, cell by cell; half of the noise is the radius for the diameter."""
     mechanism, moves = plane_moves(monkeypatch)
     assert (mechanism.norm, mechanism.dimension) == (2, 2)
@@ -207,7 +207,7 @@ def test_forecasts_are_what_is_measured_and_the_pick_is_the_best(
     assert forecast[best] == min(forecast.values())
 
 
-def test_quantising_is_negligible() -> None:
+def test_quantizing_is_negligible() -> None:
     for n, epsilon in ((1, 1), (1000, Fraction(1, 10)), (10**7, 1), (10**6, 10)):
         for norm, dimension in ((2, 100), (math.inf, 1)):
             steps = module._steps(n, Fraction(epsilon), dimension, norm)

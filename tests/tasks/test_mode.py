@@ -1,4 +1,4 @@
-"""The mode: exact laws on all small neighbours, items of every kind, ten million of them."""
+"""The mode: exact laws on all small neighbors, items of every kind, ten million of them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LAWS: dict[str, tuple[Any, Any]] = {
 
 @pytest.mark.parametrize("method", LAWS)
 @pytest.mark.parametrize(("size", "rows"), [(2, 4), (3, 3), (4, 2)])
-def test_modes_are_pure_on_every_pair_of_neighbours(
+def test_modes_are_pure_on_every_pair_of_neighbors(
     monkeypatch: pytest.MonkeyPatch, method: str, size: int, rows: int
 ) -> None:
     """Levels with members, as handed to the mechanism, are the counts of the whole universe."""
@@ -67,7 +67,7 @@ def test_the_monotone_scale_is_caught() -> None:
 
 
 @pytest.mark.parametrize("size", [2, 3])
-def test_the_stability_method_is_pure_on_every_pair_of_neighbours(size: int) -> None:
+def test_the_stability_method_is_pure_on_every_pair_of_neighbors(size: int) -> None:
     certificate = mode([0], universe=size, epsilon=EPSILON, method="stability").certificate
     tau = Fraction(str(certificate.steps[0].numbers["threshold"]))
     laws = {d: stability_law(d, size, EPSILON, tau, "real") for d in datasets(range(size), 4)}

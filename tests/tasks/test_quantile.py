@@ -1,4 +1,4 @@
-"""Quantiles: rank scores against their definition, exact laws on all neighbours, any grid."""
+"""Quantiles: rank scores against their definition, exact laws on all neighbors, any grid."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_the_default_grid_is_as_fine_for_wide_bounds() -> None:
 
 @each
 @pytest.mark.parametrize(("q", "count"), [("1/2", 3), ("1/2", 4), (0, 3), ("0.9", 3), ("3/4", 4)])
-def test_quantiles_are_pure_on_every_pair_of_neighbours(
+def test_quantiles_are_pure_on_every_pair_of_neighbors(
     monkeypatch: pytest.MonkeyPatch, method: str, q: Any, count: int
 ) -> None:
     """Four grid points, few rows, some beyond the bounds; levels as handed to the mechanism."""

@@ -1,4 +1,4 @@
-"""Selection: exact laws on all small neighbours, stated scores and scores summed from rows."""
+"""Selection: exact laws on all small neighbors, stated scores and scores summed from rows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ each = pytest.mark.parametrize("method", LAWS)
 
 @each
 @pytest.mark.parametrize(("options", "rows"), [(2, 2), (3, 1)])
-def test_scores_summed_from_rows_are_pure_on_every_pair_of_neighbours(
+def test_scores_summed_from_rows_are_pure_on_every_pair_of_neighbors(
     monkeypatch: pytest.MonkeyPatch, method: str, options: int, rows: int
 ) -> None:
     mechanism, law = LAWS[method]

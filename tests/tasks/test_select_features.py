@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from zerodelta.channels.planner import plan
 from zerodelta.data.arrays import ArraySource
+from zerodelta.data.row_queries import PublicRows
 from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.verify import verify
-from zerodelta.purify.plan import plan
 from zerodelta.spaces import Subsets
-from zerodelta.study.questions import PublicRows
 from zerodelta.tasks.feature_table import FeatureTable
 from zerodelta.tasks.select_features import Method, select_features
 from zerodelta.tasks.stepwise import new_products, stepwise_noise, with_residual
@@ -43,7 +43,7 @@ def chosen(rows: Any, method: Method = "auto", **options: Any) -> Release:
         "target": -1,
         "size": 2,
         "epsilon": 200,
-        "failure": "1e-12",
+        "mixing_probability": "1e-12",
         "bounds": (-4, 4),
         "target_bounds": (-3, 3),
         **options,
@@ -84,8 +84,8 @@ def test_names_are_published_for_named_columns_and_positions_for_arrays() -> Non
 
 
 def test_the_study_spends_exactly_what_the_space_allows() -> None:
-    release = chosen(suppressed(), "gram", epsilon=1, failure="1/50")
-    expected = plan(Subsets(of=4, size=2), epsilon=1, failure="1/50")
+    release = chosen(suppressed(), "gram", epsilon=1, mixing_probability="1/50")
+    expected = plan(Subsets(of=4, size=2), epsilon=1, mixing_probability="1/50")
     first, last = release.certificate.steps
     assert Fraction(first.numbers["mu_squared"]) == expected.calibration.mu_squared
     assert last == expected.purifier.step()

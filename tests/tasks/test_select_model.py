@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 
 from zerodelta.audit.exact import certainly_impure, certainly_pure, permute_and_flip_law
+from zerodelta.channels.planner import plan
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.privacy.verify import verify
-from zerodelta.purify.plan import plan
 from zerodelta.spaces import Finite
-from zerodelta.study.losses import Logistic, Squared
-from zerodelta.study.plan import FUNCTIONS
 from zerodelta.study.study import Study
+from zerodelta.study.study_plan import FUNCTIONS
 from zerodelta.tasks.models import LinearModel, NetworkModel
 from zerodelta.tasks.select_model import SCORE, select_model
+from zerodelta.training.losses import Logistic, Squared
 
-LOUD: dict[str, Any] = {"epsilon": 2000, "failure": "1e-12"}
+LOUD: dict[str, Any] = {"epsilon": 2000, "mixing_probability": "1e-12"}
 """So little noise, and so rarely a random candidate, that the best one must win."""
 
 
@@ -70,8 +70,10 @@ def test_trained_candidates_are_chosen_in_a_study() -> None:
 
 
 def test_the_study_spends_exactly_what_the_names_allow() -> None:
-    release = select_model(products(20), networks(), epsilon="1/2", rounds=2, failure="1/1000")
-    expected = plan(Finite(["01", "13", "02"]), epsilon="1/2", failure="1/1000")
+    release = select_model(
+        products(20), networks(), epsilon="1/2", rounds=2, mixing_probability="1/1000"
+    )
+    expected = plan(Finite(["01", "13", "02"]), epsilon="1/2", mixing_probability="1/1000")
     first, last = release.certificate.steps
     assert first.numbers["rounds"] == 3 * 2 + 1
     assert Fraction(first.numbers["mu_squared"]) == expected.calibration.mu_squared
@@ -147,7 +149,7 @@ def test_a_callers_models_are_asserted_also_row_by_row() -> None:
     assert FUNCTIONS not in built_in.assumed
 
 
-def test_fixed_candidates_are_pure_over_all_neighbours_and_half_the_noise_is_caught() -> None:
+def test_fixed_candidates_are_pure_over_all_neighbors_and_half_the_noise_is_caught() -> None:
     """Exact laws: two rows of scores 0 or 1 for two candidates, epsilon 3/4."""
     universe = list(itertools.product((0, 1), repeat=2))
     epsilon, scale = Fraction(3, 4), Fraction(2) / Fraction(3, 4)

@@ -58,7 +58,7 @@ PROPOSED: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("share", ["1/2", "1/4"])
-def test_a_caller_s_query_is_pure_on_every_pair_of_neighbours(share: str) -> None:
+def test_a_caller_s_query_is_pure_on_every_pair_of_neighbors(share: str) -> None:
     """Laws from the numbers of the certificate; the answer's grid is the grid of the rows."""
     release = propose_test_release([1, 2, 3], **PROPOSED, epsilon=1, test_share=share)
     numbers = release.certificate.steps[0].numbers
@@ -104,7 +104,7 @@ BOUNDED: dict[str, Any] = {
 }
 
 
-def test_bounded_local_sensitivity_is_pure_on_every_pair_of_neighbours() -> None:
+def test_bounded_local_sensitivity_is_pure_on_every_pair_of_neighbors() -> None:
     """The margin and weight of the certificate, with the change and local sensitivity as used."""
     release = bounded_local_sensitivity(EVERY[0], **BOUNDED, epsilon=1, mixing_weight="1/10")
     numbers = release.certificate.steps[0].numbers

@@ -12,10 +12,10 @@ import pytest
 import zerodelta as zd
 from tasks.test_answer_queries import binary
 from zerodelta.exact.bits import ReplayBits
+from zerodelta.tables.codes import row_writer
+from zerodelta.tables.domain import as_domain, as_workload
+from zerodelta.tables.rounding import rounded_cells, whole_rows
 from zerodelta.tasks.answer_queries import answer_queries
-from zerodelta.tasks.marginal_domain import as_domain, as_workload
-from zerodelta.tasks.marginal_rounding import rounded_cells, whole_rows
-from zerodelta.tasks.marginal_rows import row_writer
 from zerodelta.tasks.synthesize import synthesize
 
 

@@ -79,7 +79,7 @@ def test_reaches_are_the_largest_local_sensitivities_within_k_changes(trim: int)
 
 @pytest.mark.parametrize("trim", [0, 1])
 @pytest.mark.parametrize("decay", [F(1, 2), F(9, 10), F(60000, 65536)])
-def test_the_smooth_sensitivity_is_smooth_on_every_pair_of_neighbours(
+def test_the_smooth_sensitivity_is_smooth_on_every_pair_of_neighbors(
     trim: int, decay: Fraction
 ) -> None:
     noise = SmoothNoise.of(epsilon=3, degrees=3, decay=decay)
@@ -112,7 +112,7 @@ def smooth_law(center: int, scale: Fraction, degrees: Fraction, reach: int) -> L
     ("degrees", "decay"), [(1, F(3, 4)), (2, F(4, 5)), (3, F(9, 10)), (6, F(15, 16))]
 )
 @pytest.mark.parametrize("trim", [0, 1])
-def test_smooth_sensitivity_is_pure_on_every_pair_of_neighbours(
+def test_smooth_sensitivity_is_pure_on_every_pair_of_neighbors(
     degrees: int, decay: Fraction, trim: int
 ) -> None:
     epsilon = F(3, 2)
@@ -226,7 +226,7 @@ def test_the_release_has_the_law(method: str) -> None:
 
 
 @pytest.mark.usefixtures("coarse")
-def test_propose_test_release_is_pure_on_every_pair_of_neighbours() -> None:
+def test_propose_test_release_is_pure_on_every_pair_of_neighbors() -> None:
     public: dict[str, Any] = {"trim": "1/4", "bounds": (-2, 2), "epsilon": 1, "spread": "1/2"}
     release = trimmed_mean(as_table(EVERY[0]), **public, method="propose-test-release")
     assert zd.verify(release.certificate)
@@ -240,7 +240,7 @@ def test_propose_test_release_is_pure_on_every_pair_of_neighbours() -> None:
 
 
 @pytest.mark.usefixtures("coarse")
-def test_laplace_noise_is_pure_on_every_pair_of_neighbours() -> None:
+def test_laplace_noise_is_pure_on_every_pair_of_neighbors() -> None:
     release = trimmed_mean(
         as_table(EVERY[0]), trim="1/4", bounds=(-2, 2), epsilon=1, method="laplace"
     )

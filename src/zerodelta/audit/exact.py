@@ -2,7 +2,7 @@
 
 A law is a mapping from outcomes to probabilities: Fractions, `ExpRational` (both compared exactly,
 also where the loss equals its bound) or Arb balls (compared with certainty or not at all). An
-outcome that is missing has probability 0. Every check runs in both directions, as a neighbouring
+outcome that is missing has probability 0. Every check runs in both directions, as a neighboring
 relation does.
 """
 

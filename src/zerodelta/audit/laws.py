@@ -79,7 +79,7 @@ def shifted(
 
     `tail(k)` is P(Z >= k) of a Z symmetric about 0. Joining the outcomes beyond an end is
     post-processing: a violation found is real. For Laplace noise nothing is lost either, once low
-    and high enclose all centres: beyond them every ratio is the same, so the joint cell shows it.
+    and high enclose all centers: beyond them every ratio is the same, so the joint cell shows it.
 
     >>> from functools import partial
     >>> noise = partial(rounded_laplace_pmf, scale=2), partial(rounded_laplace_tail, scale=2)

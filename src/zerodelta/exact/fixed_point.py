@@ -36,13 +36,13 @@ _FARTHEST = float(np.finfo(np.float64).max)
 """Infinities count as this."""
 
 _LARGEST = Fraction(2**1000)
-"""Centres and quanta stay this far from where floats overflow or lose bits to underflow."""
+"""Centers and quanta stay this far from where floats overflow or lose bits to underflow."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FixedPoint:
-    """A public lattice and a public norm bound that every quantised row satisfies.
+    """A public lattice and a public norm bound that every quantized row satisfies.
 
     A row x becomes the integers ``k ≈ (x - center) / quantum``, with ``quantum = bound / steps``.
 
@@ -95,8 +95,8 @@ class FixedPoint:
             raise ParameterError(
                 "center", self.center, expected="at most 2^1000", remedy="rescale the columns"
             )
-        normalised = (dimension, float(self.norm), bound, steps, center)
-        for field, stored in zip(self.__slots__, normalised, strict=True):
+        normalized = (dimension, float(self.norm), bound, steps, center)
+        for field, stored in zip(self.__slots__, normalized, strict=True):
             object.__setattr__(self, field, stored)
 
     @classmethod
@@ -147,7 +147,7 @@ class FixedPoint:
 
     @classmethod
     def box(cls, *, dimension: int, lower: _Given, upper: _Given, steps: int) -> FixedPoint:
-        """Return the lattice for columns between `lower` and `upper`, centred in the middle.
+        """Return the lattice for columns between `lower` and `upper`, centered in the middle.
 
         >>> lattice = FixedPoint.box(dimension=2, lower=[0, -5], upper=[1, 15], steps=100)
         >>> lattice.quantize(np.array([[0.0, 5.0], [1.0, 99.0], [-math.inf, math.nan]]))
@@ -215,7 +215,7 @@ class FixedPoint:
                 "shape of sums",
                 sums.shape,
                 expected=f"a last axis of length {self.dimension}",
-                remedy="pass the column sums of quantised rows",
+                remedy="pass the column sums of quantized rows",
             )
         offsets = np.array(_each(self.center), dtype=np.object_) * count
         exact = np.array(_each(self.quantum), dtype=np.object_) * sums.astype(np.object_) + offsets

@@ -31,7 +31,7 @@ class RealKNorm:
     instead of `scale`.
 
     z = G·u with G ~ Gamma(dimension of the space, scale) and u uniform on its unit sphere: a
-    Gaussian vector, projected onto the space and normalised (theory R(ii)).
+    Gaussian vector, projected onto the space and normalized (theory R(ii)).
 
     >>> from zerodelta.exact.bits import SystemBits
     >>> noise = RealKNorm(rows=3, scale=10, bits=SystemBits())

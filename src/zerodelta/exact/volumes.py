@@ -182,7 +182,7 @@ def _log_type_class(dimension: int, bound: int) -> float:
     """Bound ln N from below by all sign and position choices of one multiset of |k_i|.
 
     With c_j entries of absolute value j, Σ c_j j² ≤ B, there are d!/Π c_j! · 2^(d - c_0) of them.
-    The c_j follow e^{-s j²} (floats choose, integers check), which nearly maximises the number.
+    The c_j follow e^{-s j²} (floats choose, integers check), which nearly maximizes the number.
     """
     if bound > dimension**2:  # more values than this bound is good for; the volume is better
         return 0.0

@@ -28,7 +28,7 @@ class CountNoise:
     """Releases counts plus round(z), z with density proportional to exp(-max(Σz⁺, Σz⁻)/scale).
 
     **Neighbors**: replace-one: a row leaves one count (or none) and joins another (or none).
-    **Guarantee**: pure DP with ε = 1 / scale: neighbouring counts are at most 1 apart in that norm
+    **Guarantee**: pure DP with ε = 1 / scale: neighboring counts are at most 1 apart in that norm
     (theory R, C10.4).
     **Public**: everything stored here.
     **Error**: 2·scale·d/(d+1) per count before rounding; independent Laplace noise needs 2·scale.

@@ -34,7 +34,7 @@ class RoundedGaussian:
     This is not pure: it is a *hidden* step, to be purified before anything is published.
 
     **Neighbors**: those for which `sensitivity_squared` holds; replace-one unless said otherwise.
-    **Guarantee**: μ-Gaussian DP with μ² = sensitivity_squared / variance, if neighbouring vectors
+    **Guarantee**: μ-Gaussian DP with μ² = sensitivity_squared / variance, if neighboring vectors
     are at most √sensitivity_squared apart in the l2 norm (theory R, R-gaussian); also when the
     vector was chosen after earlier answers (R2).
     **Public**: everything stored here, and the length of the vector.

@@ -32,7 +32,7 @@ class KNorm:
     """Releases an integer vector plus round(z), z with density proportional to exp(-‖z‖/scale).
 
     **Neighbors**: those for which `sensitivity` holds; replace-one unless said otherwise.
-    **Guarantee**: pure DP with ε = sensitivity / scale, if neighbouring vectors are at most
+    **Guarantee**: pure DP with ε = sensitivity / scale, if neighboring vectors are at most
     `sensitivity` apart in `norm` (1, 2 or ``math.inf``), whatever the dimension (theory R, C10.4).
     **Public**: everything stored here.
     **Error**: per coordinate scale (l1), scale·(d+1)/2 (linf), about scale·√(2d/π) (l2).

@@ -29,7 +29,7 @@ class RoundedLaplace:
     """Releases an integer vector plus independent noises round(Laplace(scale)).
 
     **Neighbors**: those for which `sensitivity` holds; replace-one unless said otherwise.
-    **Guarantee**: pure DP with ε = sensitivity / scale, if neighbouring vectors are at most
+    **Guarantee**: pure DP with ε = sensitivity / scale, if neighboring vectors are at most
     `sensitivity` apart in the l1 norm (theory R, R-laplace).
     **Public**: everything stored here, and the length of the vector.
     **Error**: E|round(Laplace(b))| = 1/(2 sinh(1/(2b))) per coordinate, about b.

@@ -13,6 +13,8 @@ from typing import Any, final
 
 from flint import arb
 
+from zerodelta.channels.kernel import Body
+from zerodelta.channels.wasserstein import AlgorithmOne, laplace_scale
 from zerodelta.errors import GuaranteeError, ParameterError
 from zerodelta.exact.arb import ball as arb_ball
 from zerodelta.exact.arb import lower
@@ -24,8 +26,6 @@ from zerodelta.privacy.issue import issue
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems.mixing import as_weight
-from zerodelta.purify.kernel import Body
-from zerodelta.purify.wasserstein import AlgorithmOne, laplace_scale
 from zerodelta.spaces import Ball
 
 __all__ = [

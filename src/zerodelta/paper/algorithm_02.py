@@ -12,6 +12,7 @@ from typing import Any
 
 from flint import arb
 
+from zerodelta.channels.wasserstein import AlgorithmTwo, laplace_scale
 from zerodelta.exact.arb import ball, lower
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.rational import Rational, as_count, as_positive
@@ -20,7 +21,6 @@ from zerodelta.privacy.claims import ApproxDP, PureDP
 from zerodelta.privacy.issue import issue
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
-from zerodelta.purify.wasserstein import AlgorithmTwo, laplace_scale
 from zerodelta.spaces import FiniteSpace
 
 __all__ = [

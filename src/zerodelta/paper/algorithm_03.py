@@ -35,9 +35,9 @@ from zerodelta.privacy.step import Step
 from zerodelta.privacy.subsampling import subsampled_gaussian
 from zerodelta.privacy.threshold import safe_end
 from zerodelta.spaces import Ball
-from zerodelta.study.examples import Floats
-from zerodelta.study.gradients import GradientFunction, Gradients, gradients_of
-from zerodelta.study.losses import Loss
+from zerodelta.training.examples import Floats
+from zerodelta.training.gradients import GradientFunction, Gradients, gradients_of
+from zerodelta.training.losses import Loss
 
 __all__ = [
     "Descent",
@@ -69,7 +69,7 @@ def dp_sgd(
     batch: int | None = None,
     bits: BitSource | None = None,
 ) -> Release:
-    """Minimise (1/n) Σ loss(θ; x_i, y_i) + (λ/2)‖θ‖² over the l2 ball, under (ε, δ)-DP.
+    """Minimize (1/n) Σ loss(θ; x_i, y_i) + (λ/2)‖θ‖² over the l2 ball, under (ε, δ)-DP.
 
     Releases: the averaged iterate: all with equal weights, or for λ = `regularization` > 0 (strong
     convexity) weights growing like t. Nothing else of the run.
@@ -82,7 +82,7 @@ def dp_sgd(
     **Error**: `Descent.error`, the convergence bound on the excess empirical risk for convex losses
     that really are L-Lipschitz.
 
-    >>> from zerodelta.study.losses import Squared
+    >>> from zerodelta.training.losses import Squared
     >>> x = np.linspace(-1, 1, 200).reshape(-1, 1)
     >>> release = dp_sgd(
     ...     x, x[:, 0] / 2, loss=Squared(label_bound=1), data_norm=1, radius=1,

@@ -10,6 +10,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
+from zerodelta.channels.lattice_mix import GaussianMix
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.paper.algorithm_01 import channel_for, corollary_1
@@ -18,10 +19,9 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.issue import issue
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
-from zerodelta.purify.lattice_mix import GaussianMix
 from zerodelta.spaces import Ball
-from zerodelta.study.gradients import GradientFunction, gradients_of
-from zerodelta.study.losses import Loss
+from zerodelta.training.gradients import GradientFunction, gradients_of
+from zerodelta.training.losses import Loss
 
 __all__ = ["default_resolution", "lattice_channel", "pure_dp_sgd", "pure_dp_sgd_on_lattice"]
 
@@ -46,7 +46,7 @@ def pure_dp_sgd(
     batch: int | None = None,
     bits: BitSource | None = None,
 ) -> Release:
-    """Minimise an empirical risk over the l2 ball under pure (ε + ε')-DP, as in the paper.
+    """Minimize an empirical risk over the l2 ball under pure (ε + ε')-DP, as in the paper.
 
     Releases: Algorithm 3's average, purified by Algorithm 1. ω and δ default to Corollary 1's, ε'
     to ε; the other arguments are those of `dp_sgd`.
@@ -57,7 +57,7 @@ def pure_dp_sgd(
     **Error**: excess empirical risk, the bound of the run plus L times the purifier's rms.
 
     >>> import numpy as np
-    >>> from zerodelta.study.losses import Squared
+    >>> from zerodelta.training.losses import Squared
     >>> x = np.linspace(-1, 1, 200).reshape(-1, 1)
     >>> release = pure_dp_sgd(
     ...     x, x[:, 0] / 2, loss=Squared(label_bound=1), data_norm=1, radius=1,
@@ -134,7 +134,7 @@ def pure_dp_sgd_on_lattice(
     batch: int | None = None,
     bits: BitSource | None = None,
 ) -> Release:
-    """Minimise an empirical risk over the l2 ball under pure ε-DP, by theory C1.
+    """Minimize an empirical risk over the l2 ball under pure ε-DP, by theory C1.
 
     Releases: Algorithm 3's average on a lattice of the given `resolution` (default:
     `default_resolution`), replaced by a rounded Gaussian with probability ω. The run is given just
@@ -146,7 +146,7 @@ def pure_dp_sgd_on_lattice(
     **Error**: excess empirical risk, the bound of the run plus L times rounding and mixing.
 
     >>> import numpy as np
-    >>> from zerodelta.study.losses import Squared
+    >>> from zerodelta.training.losses import Squared
     >>> x = np.linspace(-1, 1, 200).reshape(-1, 1)
     >>> release = pure_dp_sgd_on_lattice(
     ...     x, x[:, 0] / 2, loss=Squared(label_bound=1), data_norm=1, radius=1,

@@ -12,7 +12,7 @@ from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.paper.polytopes import Domain, Floats, as_polytope
 
-__all__ = ["curvature", "frank_wolfe", "optimisation_error"]
+__all__ = ["curvature", "frank_wolfe", "optimization_error"]
 
 
 def frank_wolfe(
@@ -22,7 +22,7 @@ def frank_wolfe(
     iterations: int,
     start: Sequence[float] | Floats | None = None,
 ) -> Floats:
-    """Return θ_T, **not private**: each step moves towards the vertex that falls fastest.
+    """Return θ_T, **not private**: each step moves toward the vertex that falls fastest.
 
     `gradient(theta)` is the gradient of the whole loss. The paper's loop has T̃ - 1 steps and
     outputs θ_T (a typo); here `iterations` is the number of steps. Starts at 0 as Algorithm 6 does.
@@ -46,7 +46,7 @@ def frank_wolfe(
     for step in range(steps):
         slope = np.asarray(gradient(theta.copy()), dtype=np.float64)
         scores = polytope.scores(polytope.row(slope[np.newaxis])[0])
-        theta = polytope.towards(theta, step, int(np.argmax(scores)))
+        theta = polytope.toward(theta, step, int(np.argmax(scores)))
     return theta
 
 
@@ -61,10 +61,10 @@ def curvature(*, smoothness: Rational, length: Rational) -> Fraction:
     return 4 * beta * width**2
 
 
-def optimisation_error(*, curvature: Rational, iterations: int) -> float:
+def optimization_error(*, curvature: Rational, iterations: int) -> float:
     """Return 2Γ/(T + 2): what is left after T exact steps of size 2/(t + 2).
 
-    >>> optimisation_error(curvature=1, iterations=18)
+    >>> optimization_error(curvature=1, iterations=18)
     0.1
     """
     steps = as_count(iterations, "iterations", minimum=1)

@@ -22,7 +22,7 @@ from zerodelta.privacy.composition import history
 from zerodelta.privacy.issue import issue
 from zerodelta.privacy.parameters import as_log_delta
 from zerodelta.privacy.release import Release
-from zerodelta.study.losses import Loss
+from zerodelta.training.losses import Loss
 
 __all__ = [
     "Composition",
@@ -110,7 +110,7 @@ def approximate_frank_wolfe(
     rowwise: bool = False,
     bits: BitSource | None = None,
 ) -> Release:
-    """Release an approximate minimiser over conv(S) of the mean loss (Algorithm 6).
+    """Release an approximate minimizer over conv(S) of the mean loss (Algorithm 6).
 
     `loss` is a built-in loss, or a function gradient(theta, rows) that returns one gradient a row
     (the last column is the label, if any). Only *which* vertex is best leaves the data

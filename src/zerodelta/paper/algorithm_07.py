@@ -14,6 +14,8 @@ from typing import Any, final
 
 import numpy as np
 
+from zerodelta.channels.kernel import Body
+from zerodelta.channels.wasserstein import AlgorithmOne, laplace_scale
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.noise import rounded_gaussian
@@ -26,10 +28,8 @@ from zerodelta.privacy.claims import ApproxDP, PureDP
 from zerodelta.privacy.issue import issue
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
-from zerodelta.purify.kernel import Body
-from zerodelta.purify.wasserstein import AlgorithmOne, laplace_scale
 from zerodelta.spaces import Ball
-from zerodelta.study.losses import Loss
+from zerodelta.training.losses import Loss
 
 __all__ = [
     "gaussian_sketch",
@@ -225,7 +225,7 @@ def pure_frank_wolfe(
     rowwise: bool = False,
     bits: BitSource | None = None,
 ) -> Release:
-    """Release an approximate minimiser over an l1 ball under pure DP (Algorithm 7).
+    """Release an approximate minimizer over an l1 ball under pure DP (Algorithm 7).
 
     Hidden: Algorithm 6's θ_FW. Its sketch Φθ_FW in k dimensions is purified by Algorithm 1, and a
     sparse vector is recovered from that by Algorithm 8. With k >= d (`measurements`, or the

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from zerodelta.channels.kernel import Body
+from zerodelta.channels.wasserstein import AlgorithmOne, laplace_scale
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.integers import uniform_below
@@ -30,8 +32,6 @@ from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems.testing import free_test_threshold, proposed_release_claim
-from zerodelta.purify.kernel import Body
-from zerodelta.purify.wasserstein import AlgorithmOne, laplace_scale
 from zerodelta.spaces import GridLattice
 
 __all__ = ["free_propose_test_release", "pure_propose_test_release", "uniform_cell"]

@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from zerodelta.channels.channel import mix
+from zerodelta.channels.kernel import Body
+from zerodelta.channels.wasserstein import AlgorithmOne, laplace_scale
 from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball, upper
 from zerodelta.exact.bits import BitSource, SystemBits
@@ -29,9 +32,6 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.privacy.theorems.testing import bounded_release_claim, bounded_release_threshold
-from zerodelta.purify.channel import mix
-from zerodelta.purify.kernel import Body
-from zerodelta.purify.wasserstein import AlgorithmOne, laplace_scale
 
 __all__ = ["bounded_local_sensitivity", "paper_margin", "pure_bounded_local_sensitivity"]
 

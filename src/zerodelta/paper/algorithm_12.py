@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.channels.wasserstein import AlgorithmTwo, laplace_scale
 from zerodelta.data.columns import as_cells, as_objects
 from zerodelta.data.options import Options
 from zerodelta.data.source import Source
@@ -30,7 +31,6 @@ from zerodelta.privacy.parameters import as_relation
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.testing import free_mode_threshold, proposed_release_claim
-from zerodelta.purify.wasserstein import AlgorithmTwo, laplace_scale
 from zerodelta.spaces import Finite
 
 __all__ = [

@@ -11,6 +11,9 @@ import math
 from fractions import Fraction
 from typing import Any
 
+from zerodelta.channels.kernel import Body
+from zerodelta.channels.lattice_mix import GaussianMix
+from zerodelta.channels.wasserstein import AlgorithmOne, laplace_scale
 from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball, lower, upper
@@ -25,9 +28,6 @@ from zerodelta.privacy.parameters import as_log_delta
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.privacy.theorems.sufficient_statistics import joint_sensitivity_squared
-from zerodelta.purify.kernel import Body
-from zerodelta.purify.lattice_mix import GaussianMix
-from zerodelta.purify.wasserstein import AlgorithmOne, laplace_scale
 from zerodelta.spaces import Ball, BallLattice
 
 __all__ = [
@@ -45,7 +45,7 @@ _PUBLIC = ("the number of rows", "the number of features", "data_norm", "target_
 def paper_multiplier_squared(*, epsilon: Rational, log_delta: float) -> Fraction:
     """Return the printed noise multiplier, squared: ln(6/δ)/(ε/3)², rounded up. Do not use it.
 
-    theory A9: it is calibrated to add-remove neighbours. Under the paper's replace-one relation
+    theory A9: it is calibrated to add-remove neighbors. Under the paper's replace-one relation
     it gives ln δ(1) = -94.0 where -100 is claimed.
     """
     target, exact = as_log_delta(log_delta), as_positive(epsilon, "epsilon")
@@ -58,7 +58,7 @@ def trust_radius(
     """Return R̃ = (n + m(√d+3))/(C√d·m)·‖Y‖/‖X‖: with high probability ‖θ̃‖ is below it.
 
     theory A9: a formula of public quantities only; a bad radius costs accuracy, never privacy.
-    `scale` is ‖Y‖/‖X‖, `ridge_factor` the C with which the penalised matrix is at least C√d·m·A.
+    `scale` is ‖Y‖/‖X‖, `ridge_factor` the C with which the penalized matrix is at least C√d·m·A.
     """
     top = rows + multiplier * (math.sqrt(dimension) + 3)
     return Fraction(top / (ridge_factor * math.sqrt(dimension) * multiplier) * scale)
@@ -164,7 +164,7 @@ def pure_adassp(
     statistics = _calibrated(
         dimension, data_norm, target_bound, epsilon=exact, log_delta=log_delta, eigenvalue=True
     )
-    # theory A9: R̃ from public numbers; half of the penalised matrix is what survives the noise
+    # theory A9: R̃ from public numbers; half of the penalized matrix is what survives the noise
     radius = trust_radius(
         rows=rows,
         dimension=dimension,

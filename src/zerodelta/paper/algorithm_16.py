@@ -16,6 +16,8 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.channels.channel import Purifier
+from zerodelta.channels.mix import FiniteMix
 from zerodelta.data.source import Source
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.rational import Rational, as_count, as_positive
@@ -39,8 +41,6 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.issue import issue
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
-from zerodelta.purify.channel import Purifier
-from zerodelta.purify.mix import FiniteMix
 from zerodelta.spaces import Finite, Multiset
 
 __all__ = [
@@ -194,7 +194,11 @@ def plan_embedded(
     log_delta = theorem_3_log_delta(code_length=code_length(space.size), epsilon=t)
     if rounds is None:
         rounds = paper_rounds(
-            rows=n, workload=workload, epsilon=t, log_delta=log_delta, failure=1 / (n + 1)
+            rows=n,
+            workload=workload,
+            epsilon=t,
+            log_delta=log_delta,
+            failure=1 / (n + 1),
         )
     rho = paper_rho(epsilon=t, log_delta=log_delta)
     share = paper_round_epsilon(rho=rho, rounds=rounds)

@@ -10,6 +10,7 @@ from typing import Any
 
 from flint import arb
 
+from zerodelta.channels.mix import FiniteMix
 from zerodelta.exact.arb import ball, upper
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.rational import Rational, as_count, as_positive
@@ -20,7 +21,6 @@ from zerodelta.privacy.parameters import as_log_delta
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mixing import as_weight
-from zerodelta.purify.mix import FiniteMix
 from zerodelta.spaces import Finite, FiniteSpace
 
 __all__ = ["continuous_example", "mix_choice", "mixed_epsilon", "printed_epsilon", "worst_epsilon"]
@@ -128,7 +128,7 @@ def worst_epsilon(
 def continuous_example(*, delta: Rational, mixing_weight: Rational) -> tuple[Fraction, Fraction]:
     """Return the masses at f(D) and of the uniform part after mixing δ·Dirac + (1-δ)·Uniform.
 
-    The first is what a neighbour's law does not have there: δ stays, whatever ω < 1.
+    The first is what a neighbor's law does not have there: δ stays, whatever ω < 1.
 
     >>> continuous_example(delta="1/10", mixing_weight="1/2")
     (Fraction(1, 20), Fraction(19, 20))

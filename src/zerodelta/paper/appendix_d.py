@@ -9,6 +9,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, final
 
+from zerodelta.channels.families import GridFamily
+from zerodelta.channels.lattice_mix import GridMix
 from zerodelta.errors import GuaranteeError, ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.rational import Rational, as_count, as_positive
@@ -20,8 +22,6 @@ from zerodelta.privacy.parameters import as_log_delta
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mixing import as_weight, largest_log_delta
-from zerodelta.purify.families import GridFamily
-from zerodelta.purify.lattice_mix import GridMix
 from zerodelta.spaces import Box
 
 __all__ = ["PrintedNet", "channel_for", "mix_on_grid", "printed_net"]
@@ -39,7 +39,7 @@ def mix_on_grid(
 ) -> Release:
     """Publish the cell of an (ε, δ)-DP mechanism's vector, or with probability ω a uniform cell.
 
-    Releases: the centre of one of K^d cells of the box, K as large as δ allows; any object whatever
+    Releases: the center of one of K^d cells of the box, K as large as δ allows; any object whatever
     is projected onto the box first.
     **Neighbors**: replace-one.
     **Guarantee**: pure DP with the base's own ε, if ln δ + d ln K <= ln(ω/(1-ω)) + ln(e^ε - 1)

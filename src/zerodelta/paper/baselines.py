@@ -23,9 +23,9 @@ from zerodelta.privacy.issue import issue
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.spaces import Ball
-from zerodelta.study.examples import Floats
-from zerodelta.study.gradients import GradientFunction, LinearGradients, gradients_of
-from zerodelta.study.losses import Loss
+from zerodelta.training.examples import Floats
+from zerodelta.training.gradients import GradientFunction, LinearGradients, gradients_of
+from zerodelta.training.losses import Loss
 
 __all__ = ["exponential_mechanism_on_grid", "grid_points", "laplace_noisy_descent", "laplace_steps"]
 
@@ -47,7 +47,7 @@ def laplace_noisy_descent(
     steps: int | None = None,
     bits: BitSource | None = None,
 ) -> Release:
-    """Minimise an empirical risk over the l2 ball by full-batch descent with Laplace noise.
+    """Minimize an empirical risk over the l2 ball by full-batch descent with Laplace noise.
 
     Releases: the average of T iterates; arguments as for `dp_sgd`, T = `laplace_steps` by default.
     **Neighbors**: replace-one (n is public).
@@ -56,7 +56,7 @@ def laplace_noisy_descent(
     **Public**: everything but rows and labels.
     **Error**: the lemma's bound on the excess empirical risk, 2C√(n²L² + 2dσ²)/(n√T).
 
-    >>> from zerodelta.study.losses import Squared
+    >>> from zerodelta.training.losses import Squared
     >>> x = np.linspace(-1, 1, 200).reshape(-1, 1)
     >>> release = laplace_noisy_descent(
     ...     x, x[:, 0] / 2, loss=Squared(label_bound=1), data_norm=1, radius=1, epsilon=1
@@ -141,14 +141,14 @@ def exponential_mechanism_on_grid(
 ) -> Release:
     """Choose a parameter among the grid points of the l2 ball by the exponential mechanism.
 
-    Releases: a centre of one of `cells`^d cells of the bounding cube that lies in the ball.
+    Releases: a center of one of `cells`^d cells of the bounding cube that lies in the ball.
     **Neighbors**: replace-one (n is public).
     **Guarantee**: pure ε-DP (EM): a row's score, its loss less that at θ = 0, is cut to ±Lr and
-    quantised, so every score moves by at most 2Lr. `proven`.
+    quantized, so every score moves by at most 2Lr. `proven`.
     **Public**: everything but rows and labels.
     **Error**: excess empirical risk, 4Lr ln(points)/(nε) plus L times half a cell's diagonal.
 
-    >>> from zerodelta.study.losses import Squared
+    >>> from zerodelta.training.losses import Squared
     >>> x = np.linspace(-1, 1, 200).reshape(-1, 1)
     >>> release = exponential_mechanism_on_grid(
     ...     x, x[:, 0] / 2, loss=Squared(label_bound=1), data_norm=1, radius=1, epsilon=1, cells=41
@@ -178,7 +178,7 @@ def exponential_mechanism_on_grid(
 
 
 def grid_points(*, ball: Ball, cells: int) -> Floats:
-    """Return the cell centres of the bounding cube that lie in the ball, one in each row.
+    """Return the cell centers of the bounding cube that lie in the ball, one in each row.
 
     >>> grid_points(ball=Ball(2, 1), cells=3).shape
     (9, 2)

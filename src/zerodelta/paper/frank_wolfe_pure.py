@@ -11,6 +11,7 @@ import math
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
+from zerodelta.channels.mix import FiniteMix
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError, did_you_mean
@@ -24,9 +25,8 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.issue import issue
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
-from zerodelta.purify.mix import FiniteMix
 from zerodelta.spaces import Finite
-from zerodelta.study.losses import Loss
+from zerodelta.training.losses import Loss
 
 __all__ = ["Method", "best_iterations", "frank_wolfe_pure", "transcript_step_epsilon"]
 
@@ -88,7 +88,7 @@ def frank_wolfe_pure(
     rowwise: bool = False,
     bits: BitSource | None = None,
 ) -> Release:
-    """Release an approximate minimiser over conv(S) of the mean loss under pure DP.
+    """Release an approximate minimizer over conv(S) of the mean loss under pure DP.
 
     "composition": T choices by permute-and-flip, ε/T each. "transcript": T choices by the
     exponential mechanism with ε₀ of `transcript_step_epsilon`, and with probability

@@ -19,7 +19,7 @@ from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, Selection
-from zerodelta.paper.algorithm_05 import curvature, optimisation_error
+from zerodelta.paper.algorithm_05 import curvature, optimization_error
 from zerodelta.paper.polytopes import (
     Domain,
     Floats,
@@ -29,9 +29,9 @@ from zerodelta.paper.polytopes import (
     shrinking_parts,
 )
 from zerodelta.privacy.step import Status, Step
-from zerodelta.study.callable_gradients import try_gradient
-from zerodelta.study.gradient_sums import GRADIENT
-from zerodelta.study.losses import Hinge, Huber, Logistic, Loss, Squared
+from zerodelta.training.callable_gradients import try_gradient
+from zerodelta.training.gradient_sums import GRADIENT
+from zerodelta.training.losses import Hinge, Huber, Logistic, Loss, Squared
 
 __all__ = ["Descent", "GradientFunction"]
 
@@ -47,7 +47,7 @@ _ROW_BY_ROW = (Hinge, Huber, Logistic, Squared)
 class Descent:
     """The public plan of T steps; rows are read by `run` alone.
 
-    Every example's gradient is clipped and quantised to integers of size at most `steps`, so a
+    Every example's gradient is clipped and quantized to integers of size at most `steps`, so a
     score moves by at most 2 · steps when one row is replaced, whatever the gradient does.
     """
 
@@ -61,7 +61,7 @@ class Descent:
     steps: int
     rowwise: bool
     path: Fraction | None = None
-    """None for the paper's steps of 2/(t + 2) towards a vertex; else the length of all steps.
+    """None for the paper's steps of 2/(t + 2) toward a vertex; else the length of all steps.
 
     The steps then start from 0, shrink linearly, and add up to `path` times the radius. The paper's
     last iterate jumps about as T grows (its last step is 2/(T + 1) of the radius, its first all of
@@ -151,7 +151,7 @@ class Descent:
 
     def _moved(self, theta: Floats, step: int, index: int) -> Floats:
         if self.path is None or not isinstance(self.polytope, L1Ball):
-            return self.polytope.towards(theta, step, index)
+            return self.polytope.toward(theta, step, index)
         part = shrinking_parts(self.iterations, self.path)[step]
         return self.polytope.along(theta, part, index)
 
@@ -179,7 +179,7 @@ class Descent:
         if smoothness is None:
             return f"at most {gap:.4g} above Frank-Wolfe's own 2Γ/(T + 2); pass smoothness for both"
         bend = curvature(smoothness=smoothness, length=self.polytope.length)
-        return optimisation_error(curvature=bend, iterations=self.iterations) + gap
+        return optimization_error(curvature=bend, iterations=self.iterations) + gap
 
     def public(self) -> tuple[str, ...]:
         """Return what the certificate lists as public."""

@@ -16,9 +16,9 @@ ALGORITHMS: tuple[Entry, ...] = (
         "alg:main",
         "algorithm",
         "1. Mix an (ε, δ)-DP vector with a uniform point, add Laplace noise of scale 2Δ/ε'.",
-        (_PAPER + "algorithm_01:purify_ball", "zerodelta.purify.wasserstein:AlgorithmOne"),
+        (_PAPER + "algorithm_01:purify_ball", "zerodelta.channels.wasserstein:AlgorithmOne"),
         (
-            "tests/purify/test_channels_are_pure.py::"
+            "tests/channels/test_channels_are_pure.py::"
             "test_algorithm_one_is_pure_at_theorem_w_s_radius",
             _TESTS + "algorithm_01.py::test_any_value_becomes_a_point_of_the_ball",
         ),
@@ -28,8 +28,8 @@ ALGORITHMS: tuple[Entry, ...] = (
         "alg:discrete",
         "algorithm",
         "2. Purify an item of a finite set through its binary code in the unit cube.",
-        (_PAPER + "algorithm_02:purify_choice", "zerodelta.purify.wasserstein:AlgorithmTwo"),
-        (_TESTS + "algorithm_02.py::test_algorithm_2_is_pure_on_all_neighbouring_datasets",),
+        (_PAPER + "algorithm_02:purify_choice", "zerodelta.channels.wasserstein:AlgorithmTwo"),
+        (_TESTS + "algorithm_02.py::test_algorithm_2_is_pure_on_all_neighboring_datasets",),
         ("A4",),
     ),
     Entry(
@@ -110,9 +110,8 @@ ALGORITHMS: tuple[Entry, ...] = (
         ),
         (
             _TESTS + "propose_test_release.py::"
-            "test_algorithm_10_is_pure_on_every_pair_of_neighbours",
-            _TESTS + "propose_test_release.py::"
-            "test_free_mixing_is_pure_on_every_pair_of_neighbours",
+            "test_algorithm_10_is_pure_on_every_pair_of_neighbors",
+            _TESTS + "propose_test_release.py::test_free_mixing_is_pure_on_every_pair_of_neighbors",
         ),
         ("A7",),
     ),
@@ -125,8 +124,8 @@ ALGORITHMS: tuple[Entry, ...] = (
             _PAPER + "algorithm_11:bounded_local_sensitivity",
         ),
         (
-            _LOCAL + "the_paper_s_variant_is_pure_on_every_pair_of_neighbours",
-            _LOCAL + "bounded_local_sensitivity_is_pure_on_every_pair_of_neighbours",
+            _LOCAL + "the_paper_s_variant_is_pure_on_every_pair_of_neighbors",
+            _LOCAL + "bounded_local_sensitivity_is_pure_on_every_pair_of_neighbors",
         ),
         ("A8",),
     ),
@@ -136,8 +135,8 @@ ALGORITHMS: tuple[Entry, ...] = (
         "12. The most frequent item if it leads by enough, purified (ours also: no mixing at all).",
         (_PAPER + "algorithm_12:embedded_mode", _PAPER + "algorithm_12:mode"),
         (
-            _TESTS + "mode.py::test_the_embedded_mode_is_pure_on_every_pair_of_neighbours",
-            _TESTS + "mode.py::test_mode_is_pure_on_every_pair_of_neighbours",
+            _TESTS + "mode.py::test_the_embedded_mode_is_pure_on_every_pair_of_neighbors",
+            _TESTS + "mode.py::test_mode_is_pure_on_every_pair_of_neighbors",
         ),
         ("A5",),
     ),
@@ -180,9 +179,9 @@ ALGORITHMS: tuple[Entry, ...] = (
             _PAPER + "mwem_pure:pure_mwem",
         ),
         (
-            _TESTS + "mwem_is_private.py::test_the_binary_embedding_is_pure_on_all_neighbours",
-            _TESTS + "mwem_is_private.py::test_multiset_mixing_is_pure_on_all_neighbours",
-            _TESTS + "mwem_is_private.py::test_pure_mwem_loses_at_most_epsilon_on_all_neighbours",
+            _TESTS + "mwem_is_private.py::test_the_binary_embedding_is_pure_on_all_neighbors",
+            _TESTS + "mwem_is_private.py::test_multiset_mixing_is_pure_on_all_neighbors",
+            _TESTS + "mwem_is_private.py::test_pure_mwem_loses_at_most_epsilon_on_all_neighbors",
         ),
         ("A10",),
     ),
@@ -256,7 +255,7 @@ EXHIBITS: tuple[Entry, ...] = (
         "tab:utility_conversion",
         "table",
         "Error of seven mechanisms before and after purification.",
-        (_PAPER + "reproduce.run:reproduce", _PAPER + "reproduce.rates:summarise"),
+        (_PAPER + "reproduce.run:reproduce", _PAPER + "reproduce.rates:summarize"),
         (_REPRODUCE + "a_quick_run_writes_pictures_page_and_numbers",),
     ),
     Entry(
@@ -270,7 +269,7 @@ EXHIBITS: tuple[Entry, ...] = (
         ),
         (
             _TESTS + "baselines.py::"
-            "test_the_exponential_mechanism_is_pure_on_all_neighbouring_datasets",
+            "test_the_exponential_mechanism_is_pure_on_all_neighboring_datasets",
         ),
         ("A6",),
     ),

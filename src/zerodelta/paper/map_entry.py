@@ -18,7 +18,7 @@ class Entry:
     """A statement of the paper and its home here.
 
     A target is ``module:name``, or ``docs/page.md#anchor`` for what is only used in proofs; a test
-    is ``tests/path.py::name``. "unlabelled: …" stands for what has no label in the paper.
+    is ``tests/path.py::name``. "unlabeled: …" stands for what has no label in the paper.
     """
 
     label: str

@@ -23,7 +23,7 @@ LEMMAS: tuple[Entry, ...] = (
         ),
         (
             _LEMMA + "mixing_turns_total_variation_into_transport",
-            "tests/purify/test_channels_are_pure.py::"
+            "tests/channels/test_channels_are_pure.py::"
             "test_theorem_w_is_nearly_tight_for_a_base_without_epsilon",
         ),
         ("A1", "A2"),
@@ -56,7 +56,7 @@ LEMMAS: tuple[Entry, ...] = (
         "lemma",
         "Laplace noise of scale Δ/ε on laws within W∞ distance Δ (in l₁) is ε-DP.",
         (
-            "zerodelta.purify.wasserstein:laplace_scale",
+            "zerodelta.channels.wasserstein:laplace_scale",
             "zerodelta.privacy.theorems.transport:numerical_error_epsilon",
         ),
         (_LEMMA + "laplace_noise_on_laws_within_a_distance_is_pure",),
@@ -110,7 +110,7 @@ LEMMAS: tuple[Entry, ...] = (
         "lemma",
         "The same for strongly convex losses: dL² ln(1/δ)/(nλε²).",
         (_PAPER + "algorithm_03:printed_parameters", _PAPER + "algorithm_03:dp_sgd"),
-        (_TESTS + "dp_sgd.py::test_strongly_convex_averaging_finds_the_regularised_minimum",),
+        (_TESTS + "dp_sgd.py::test_strongly_convex_averaging_finds_the_regularized_minimum",),
         ("A6",),
     ),
     Entry(
@@ -138,13 +138,13 @@ LEMMAS: tuple[Entry, ...] = (
     Entry(
         "lem: packing_lb_l1",
         "lemma",
-        "ε-DP minimisation over the l₁ ball has excess risk √(ln(d+1)/(nε + ln 4)) somewhere.",
+        "ε-DP minimization over the l₁ ball has excess risk √(ln(d+1)/(nε + ln 4)) somewhere.",
         (_BOUNDS + "l1_erm_rows", _BOUNDS + "l1_vertex_rows"),
         (_BOUND_TESTS + "the_vertices_of_the_l1_ball_are_a_packing",),
         ("A13",),
     ),
     Entry(
-        "unlabelled: propose-test-release",
+        "unlabeled: propose-test-release",
         "lemma",
         "Algorithm 9 is (2ε, δ)-DP and Algorithm 10 is (2ε + ε')-DP.",
         (
@@ -154,7 +154,7 @@ LEMMAS: tuple[Entry, ...] = (
         (
             _TESTS + "propose_test_release.py::test_algorithm_9_is_approximate_with_half_of_delta",
             _TESTS + "propose_test_release.py::"
-            "test_algorithm_10_is_pure_on_every_pair_of_neighbours",
+            "test_algorithm_10_is_pure_on_every_pair_of_neighbors",
         ),
         ("A7",),
     ),

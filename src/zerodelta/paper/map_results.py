@@ -18,7 +18,7 @@ THEOREMS: tuple[Entry, ...] = (
         "Algorithm 1 is (ε + ε')-DP; its l₁ error is at most ωR + (4Rd/ε')(δ/2ω)^(1/d).",
         (_PAPER + "algorithm_01:theorem_1", _PAPER + "algorithm_01:printed_theorem_1"),
         (
-            "tests/purify/test_channels_are_pure.py::"
+            "tests/channels/test_channels_are_pure.py::"
             "test_algorithm_one_is_pure_at_theorem_w_s_radius",
             _TESTS + "algorithm_01.py::"
             "test_theorem_1_with_its_correction_bounds_the_measured_error",
@@ -40,7 +40,7 @@ THEOREMS: tuple[Entry, ...] = (
         (_PAPER + "algorithm_04:pure_dp_sgd",),
         (
             _TESTS + "dp_sgd.py::test_pure_sgd_learns_and_keeps_within_its_forecast",
-            _TESTS + "dp_sgd.py::test_strongly_convex_averaging_finds_the_regularised_minimum",
+            _TESTS + "dp_sgd.py::test_strongly_convex_averaging_finds_the_regularized_minimum",
         ),
         ("A6",),
     ),
@@ -62,7 +62,7 @@ THEOREMS: tuple[Entry, ...] = (
         (_PAPER + "algorithm_11:pure_bounded_local_sensitivity",),
         (
             _TESTS
-            + "local_sensitivity.py::test_the_paper_s_variant_is_pure_on_every_pair_of_neighbours",
+            + "local_sensitivity.py::test_the_paper_s_variant_is_pure_on_every_pair_of_neighbors",
         ),
         ("A8",),
     ),
@@ -119,7 +119,7 @@ THEOREMS: tuple[Entry, ...] = (
         (_PAPER + "algorithm_11:pure_bounded_local_sensitivity",),
         (
             _TESTS
-            + "local_sensitivity.py::test_the_paper_s_variant_is_pure_on_every_pair_of_neighbours",
+            + "local_sensitivity.py::test_the_paper_s_variant_is_pure_on_every_pair_of_neighbors",
         ),
         ("A8",),
     ),
@@ -143,7 +143,7 @@ THEOREMS: tuple[Entry, ...] = (
         ("A13",),
     ),
     Entry(
-        "unlabelled: packing for the mean",
+        "unlabeled: packing for the mean",
         "theorem",
         "If δ ≤ e^(-nε)/6, an (ε, δ)-DP mean accurate to α needs n ≥ (ln 2/ε)(d - 1) rows.",
         (_BOUNDS + "packing_mean_theorem", _BOUNDS + "packing_distance"),

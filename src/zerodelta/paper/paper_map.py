@@ -72,7 +72,7 @@ def render() -> str:
 
 def _row(entry: Entry) -> str:
     cells = (
-        f"`{entry.label}`" if not entry.label.startswith("unlabelled") else entry.label,
+        f"`{entry.label}`" if not entry.label.startswith("unlabeled") else entry.label,
         entry.statement.replace("|", "\\|").replace("*", "\\*"),
         "<br>".join(_homes(entry.targets)),
         "<br>".join(map(_test, entry.tests)),

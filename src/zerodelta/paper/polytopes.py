@@ -85,10 +85,10 @@ class Polytope(ABC):
         """
         theta = np.zeros(self.dimension)
         for step, index in enumerate(chosen):
-            theta = self.towards(theta, step, index)
+            theta = self.toward(theta, step, index)
         return theta
 
-    def towards(self, theta: Floats, step: int, index: int) -> Floats:
+    def toward(self, theta: Floats, step: int, index: int) -> Floats:
         """Return (1 - η_t) θ + η_t s for step t and the vertex s of that number."""
         eta = float(step_size(step))
         moved: Floats = (1 - eta) * theta + eta * self.vertex(index)

@@ -2,7 +2,7 @@
 
 Each query gives, for a dataset of n rows, an integer answer, the number of replacements to the
 nearest dataset whose local sensitivity exceeds a bound (paper: D_β), and the local sensitivity,
-all exact for replace-one neighbours (theory C3, C4; the order statistics are those of C10.3).
+all exact for replace-one neighbors (theory C3, C4; the order statistics are those of C10.3).
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class _OrderStatistics(StableQuery):
         return _column(rows).rows
 
     def lattice(self, count: int) -> GridLattice:
-        """Return the grid whose cell centres are the possible answers."""
+        """Return the grid whose cell centers are the possible answers."""
         gaps = 2 * self.steps * self._weight(count)
         half = (self.upper - self.lower) / (2 * gaps)
         return GridLattice(box=Box(self.lower - half, self.upper + half), cells=gaps + 1)
@@ -237,9 +237,9 @@ class CustomQuery(StableQuery):
 
     `function(rows)` returns a vector, `stability(rows, bound)` a lower bound on the number of rows
     to replace until its l1 local sensitivity exceeds `bound`, moving by at most 1 between
-    neighbours (for propose-test-release); `local(rows)` the l1 local sensitivity, moving by at
-    most `change` between neighbours (theory A8). All in the unit of the box. What raises or is
-    not a number counts as the centre of the box, as distance 0 and as the whole box; the caller's
+    neighbors (for propose-test-release); `local(rows)` the l1 local sensitivity, moving by at
+    most `change` between neighbors (theory A8). All in the unit of the box. What raises or is
+    not a number counts as the center of the box, as distance 0 and as the whole box; the caller's
     word covers this completion too.
     """
 
@@ -281,7 +281,7 @@ class CustomQuery(StableQuery):
         return math.ceil(exact / self._side) + self.grid.dimension
 
     def answer(self, rows: Any) -> Integers:
-        """Return the cell of the answer, of the centre if there is none."""
+        """Return the cell of the answer, of the center if there is none."""
         return self.grid.quantize(_quietly(self.function, rows))
 
     def distance(self, rows: Any, bound: int) -> int:

@@ -64,7 +64,7 @@ class Certificate:
         return f"{explain_claim(self.claim)}: {self._rests()}"
 
     def _rests(self) -> str:
-        if self.status is Status.IDEALISED:
+        if self.status is Status.IDEALIZED:
             return "for real arithmetic only"
         if self.status is Status.ASSERTED:
             return f"conditional on {_counted(self.assertions, 'caller assertion')}"
@@ -107,7 +107,7 @@ class Certificate:
 
     def explain(self) -> str:
         """Return a short text a privacy officer can follow: each step, its theorem, its numbers."""
-        lines = [self.summary, f"  protects: {self.row} ({self.claim.neighbors.value} neighbours)"]
+        lines = [self.summary, f"  protects: {self.row} ({self.claim.neighbors.value} neighbors)"]
         for number, step in enumerate(self.steps, 1):
             lines.append(f"  {number}. [{step.status.value}] {explain_step(step)}")
         for title, items in (("public", self.public), ("assumed", self.assumed)):

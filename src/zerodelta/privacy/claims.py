@@ -1,7 +1,7 @@
 """What a mechanism is claimed to satisfy, and the profile ln δ(ε) that this proves (theory B6).
 
 Each claim holds exact public numbers. `log_delta(epsilon)` and `epsilon(log_delta)` are rounded
-towards less privacy, so they may be quoted; δ itself is never formed, because the interesting ones
+toward less privacy, so they may be quoted; δ itself is never formed, because the interesting ones
 (e^-50 … e^-1000000) do not fit a float.
 """
 
@@ -55,7 +55,7 @@ _set = object.__setattr__
 
 
 class Claim(ABC):
-    """A promise about a mechanism's output on every pair of neighbouring datasets."""
+    """A promise about a mechanism's output on every pair of neighboring datasets."""
 
     __slots__ = ()
 
@@ -133,7 +133,7 @@ class PureDP(Claim):
     def log_delta(self, epsilon: Rational) -> float:
         """Return -inf from ε on; below it, the worst pair of distributions, exactly.
 
-        That is randomised response, (e^ε - e^t)/(1 + e^ε), and for a bounded range
+        That is randomized response, (e^ε - e^t)/(1 + e^ε), and for a bounded range
         (1 - e^((t-ε)/2))²/(1 - e^-ε): (e^X - e^t)⁺ is convex in e^X, so two values of X suffice.
         """
         t, stated = as_epsilon(epsilon), self.exact_epsilon
@@ -199,7 +199,7 @@ class ApproxDP(Claim):
     def log_delta(self, epsilon: Rational) -> float:
         """Return ln δ from ε on; below it ln(δ r + 1 - r), r = (1 + e^t)/(1 + e^ε), the worst pair.
 
-        Every (ε, δ) pair is post-processing of "reveal with probability δ, else randomised
+        Every (ε, δ) pair is post-processing of "reveal with probability δ, else randomized
         response", whose profile this is.
         """
         t, stated = as_epsilon(epsilon), self.exact_epsilon

@@ -57,7 +57,7 @@ class Composed(Claim):
     """Gaussian, zCDP, pure and Rényi steps together, and a probability of total failure.
 
     An (ε, δ)-DP step is a pure step that fails with probability δ: every such pair is
-    post-processing of "reveal with probability δ, else randomised response with ε".
+    post-processing of "reveal with probability δ, else randomized response with ε".
     """
 
     mu_squared: Fraction = Fraction(0)

@@ -1,4 +1,4 @@
-"""Which datasets count as neighbours; a pipeline never mixes two relations (theory §0)."""
+"""Which datasets count as neighbors; a pipeline never mixes two relations (theory §0)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Neighbors", "common_neighbors"]
 
 
 class Neighbors(Enum):
-    """The neighbouring relation of a claim.
+    """The neighboring relation of a claim.
 
     REPLACE: same number of rows, one row changed; the number of rows is public (the default).
     ADD_REMOVE: one row more or less; the number of rows is private.
@@ -30,7 +30,7 @@ def common_neighbors(relations: Iterable[Neighbors]) -> Neighbors:
     found = set(relations)
     if len(found) != 1:
         raise GuaranteeError(
-            "claims under different neighbouring relations cannot be combined: found "
+            "claims under different neighboring relations cannot be combined: found "
             f"{sorted(relation.value for relation in found) or 'none'}; state every claim for the "
             "same relation (a t-DP claim for add-remove is a 2t-DP claim for replace)."
         )

@@ -64,12 +64,12 @@ def as_flag(value: Any, name: str) -> bool:
 
 
 def as_relation(value: Any) -> Neighbors:
-    """Return the neighbouring relation, refusing anything else."""
+    """Return the neighboring relation, refusing anything else."""
     if not isinstance(value, Neighbors):
         raise ParameterError(
             "neighbors",
             value,
-            expected="a neighbouring relation",
+            expected="a neighboring relation",
             remedy="pass Neighbors.REPLACE or Neighbors.ADD_REMOVE",
         )
     return value

@@ -38,7 +38,7 @@ _LARGEST_ORDER = 1e18
 
 
 class Curve(ABC):
-    """An upper bound on the Rényi divergence of neighbouring outputs, by order."""
+    """An upper bound on the Rényi divergence of neighboring outputs, by order."""
 
     __slots__ = ()
 
@@ -80,7 +80,7 @@ class LinearCurve(Curve):
 @final
 @dataclass(frozen=True, slots=True)
 class PureCurve(Curve):
-    """`count` pure ε-DP steps: the curve of randomised response, tight, at most ε (theory B6).
+    """`count` pure ε-DP steps: the curve of randomized response, tight, at most ε (theory B6).
 
     A bounded-range step (exponential mechanism) has ε²a/8 too (theory R2); the smaller one holds.
     """
@@ -93,7 +93,7 @@ class PureCurve(Curve):
         """Return count · R(order), rounded up."""
         if self.epsilon == 0:
             return Fraction(0)
-        exact = Fraction(upper(lambda: _randomised_response(self.epsilon, order)))
+        exact = Fraction(upper(lambda: _randomized_response(self.epsilon, order)))
         if self.bounded_range:
             exact = min(exact, order * self.epsilon**2 / 8)
         return self.count * min(exact, self.epsilon)
@@ -108,7 +108,7 @@ class PureCurve(Curve):
         return self.count * max(value, 0.0)
 
 
-def _randomised_response(epsilon: Fraction, order: Fraction) -> Any:
+def _randomized_response(epsilon: Fraction, order: Fraction) -> Any:
     """Return ε - ln((1 + e^-ε)/(1 + e^-(2a-1)ε))/(a-1)."""
     near, far = (-ball(epsilon)).exp(), (-ball((2 * order - 1) * epsilon)).exp()
     return ball(epsilon) - (near.log1p() - far.log1p()) / ball(order - 1)
@@ -295,7 +295,7 @@ def best_order(curve: Curve, epsilon: Fraction) -> Fraction:
 
 
 def _search(bound: Callable[[float], float], integer: bool, largest: float) -> float:
-    """Minimise over ln(a - 1): a coarse scan that stops in the rise, then golden section."""
+    """Minimize over ln(a - 1): a coarse scan that stops in the rise, then golden section."""
 
     def at(position: float) -> float:
         order = 1 + math.exp(position)

@@ -34,11 +34,11 @@ class Status(Enum):
     """our exact mechanism, proven on the computer"""
     ASSERTED = "asserted"
     """the caller's word, such as a float mechanism that ran elsewhere"""
-    IDEALISED = "idealised"
+    IDEALIZED = "idealized"
     """proven for real arithmetic only"""
 
 
-_ORDER = (Status.PROVEN, Status.ASSERTED, Status.IDEALISED)
+_ORDER = (Status.PROVEN, Status.ASSERTED, Status.IDEALIZED)
 
 
 def weakest(statuses: list[Status]) -> Status:
@@ -49,7 +49,7 @@ def weakest(statuses: list[Status]) -> Status:
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """A theorem applied to public numbers that hold for one neighbouring relation.
+    """A theorem applied to public numbers that hold for one neighboring relation.
 
     >>> Step(theorem="R-gaussian", numbers={"variance": Fraction(9, 4)}).numbers["variance"]
     '9/4'

@@ -50,7 +50,7 @@ def verify(
         The relation you ask about. A claim for add-remove counts with twice its ε where replace is
         asked; a claim for replace is refused where add-remove is asked.
     proven : bool
-        If True, refuse a certificate with an asserted or idealised step.
+        If True, refuse a certificate with an asserted or idealized step.
 
     Returns
     -------
@@ -164,14 +164,14 @@ def _check(certificate: Certificate) -> None:
 
 
 def _check_real_minimum(before: tuple[Step, ...], last: Step) -> None:
-    """Refuse a minimiser in real numbers (C9) that is not published by Theorem N, with its error.
+    """Refuse a minimizer in real numbers (C9) that is not published by Theorem N, with its error.
 
-    No computer holds that minimiser, so a certificate without N is about something else.
+    No computer holds that minimizer, so a certificate without N is about something else.
     """
     ideal = any(step.theorem.startswith("C9-") for step in (*before, last))
     if ideal and (last.theorem != "N" or as_rational(last.numbers["error"], "error") <= 0):
         raise CertificateError(
-            "a step is missing: theorem C9 is about a real minimiser, which only Theorem N with a "
+            "a step is missing: theorem C9 is about a real minimizer, which only Theorem N with a "
             "positive error publishes."
         )
 

@@ -63,18 +63,18 @@ _STEPS = {
     "rate {epsilon} exceeds {threshold}, else a uniform item (theorem C5): pure DP.",
     "SS": "Student-t noise with {degrees} degrees of freedom, exactly rounded, of scale S/{ratio}, "
     "S a bound on the answer's local sensitivity that falls by at most the factor {decay} between "
-    "neighbours (theorem SS): pure DP with ε = {epsilon}.",
+    "neighbors (theorem SS): pure DP with ε = {epsilon}.",
     "C6": "Gaussian noise of squared multiplier {multiplier_squared}, exactly rounded, on XᵀX and "
     "Xᵀy of integer rows of squared norm at most {row_bound_squared} (theorem C6): Gaussian DP.",
     "C10.5": "K-norm noise of scale {scale}, exactly rounded, on XᵀX and Xᵀy of integer rows, in "
     "the norm that weighs Xᵀy {target_weight} times (theorem C10.5): pure DP.",
-    "C9-logistic": "the balanced logistic loss of roundness {roundness}, regularised with strength "
-    "{strength}, is minimised with K-norm noise of rate {noise_epsilon} in the objective (theorem "
+    "C9-logistic": "the balanced logistic loss of roundness {roundness}, regularized with strength "
+    "{strength}, is minimized with K-norm noise of rate {noise_epsilon} in the objective (theorem "
     "C9): pure DP.",
-    "C9-huber": "the pseudo-Huber loss, regularised with strength {strength}, is minimised with "
+    "C9-huber": "the pseudo-Huber loss, regularized with strength {strength}, is minimized with "
     "K-norm noise of rate {noise_epsilon} in the objective (theorem C9): pure DP.",
-    "C9-softmax": "the softmax loss of {classes} classes, regularised with strength {strength}, is "
-    "minimised with K-norm noise of rate {noise_epsilon} in the objective (theorem C9): pure DP.",
+    "C9-softmax": "the softmax loss of {classes} classes, regularized with strength {strength}, is "
+    "minimized with K-norm noise of rate {noise_epsilon} in the objective (theorem C9): pure DP.",
     "B1": "the answer is replaced by a uniform one of {size} with probability {weight} (theorem "
     "B1): δ is gone at no extra ε.",
     "B1-prior": "the answer, one of {size}, is replaced by a draw from a public prior, whose "

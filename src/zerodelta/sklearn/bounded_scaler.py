@@ -24,7 +24,7 @@ its noise is larger, and the mean favors 0.3. Of these, 1/2 clips fewer rows tha
 
 @final
 class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Scale columns from public bounds to [-1, 1]; nothing is learnt from rows, so it is free.
+    """Scale columns from public bounds to [-1, 1]; nothing is learned from rows, so it is free.
 
     A `StandardScaler` or `MinMaxScaler` fitted on the rows lets every row move all others: no
     certificate of a later step covers that. This one treats rows one by one.

@@ -12,8 +12,8 @@ from scipy.special import expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from zerodelta.errors import ParameterError
+from zerodelta.regression.reading import as_classes
 from zerodelta.sklearn.reading import Floats, accepting_any_value
-from zerodelta.tasks.regression.reading import as_classes
 
 __all__ = ["PrivateClassifier", "sorted_classes"]
 

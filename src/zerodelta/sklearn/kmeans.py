@@ -1,4 +1,4 @@
-"""`KMeans`: centres of clusters by the best pure route; no labels, no inertia."""
+"""`KMeans`: centers of clusters by the best pure route; no labels, no inertia."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["KMeans"]
 
 @final
 class KMeans(BaseEstimator):  # type: ignore[misc]
-    """k-means centres under pure ε-DP.
+    """k-means centers under pure ε-DP.
 
     There is no `labels_`, `inertia_`, `n_iter_` or ``fit_predict``: they would show rows.
 
@@ -55,7 +55,7 @@ class KMeans(BaseEstimator):  # type: ignore[misc]
         self.method = method
 
     def fit(self, X: Any, y: Any = None) -> KMeans:  # noqa: N803
-        """Publish centres; this is the one release that the certificate is about."""
+        """Publish centers; this is the one release that the certificate is about."""
         epsilon = required_epsilon(self.epsilon)
         rows = read_rows(self, X)
         bounds = ColumnBounds.of_columns(self.bounds, self)
@@ -72,7 +72,7 @@ class KMeans(BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any) -> npt.NDArray[np.int64]:  # noqa: N803
-        """Return the number of the nearest centre."""
+        """Return the number of the nearest center."""
         nearest: npt.NDArray[np.int64] = self._squares(X).argmin(axis=1)
         return nearest
 
@@ -81,12 +81,12 @@ class KMeans(BaseEstimator):  # type: ignore[misc]
         return -float(self._squares(X).min(axis=1).sum())
 
     def _squares(self, X: Any) -> Floats:  # noqa: N803
-        """Return the squared distances of rows, clipped to the bounds, to all centres."""
+        """Return the squared distances of rows, clipped to the bounds, to all centers."""
         given = rows_to_predict(self, X)
         rows = np.where(np.isnan(given), self._bounds.middle, self._bounds.clipped(given))
         squares = np.empty((len(rows), len(self.cluster_centers_)))
-        for place, centre in enumerate(self.cluster_centers_):
-            squares[:, place] = ((rows - centre) ** 2).sum(axis=1)
+        for place, center in enumerate(self.cluster_centers_):
+            squares[:, place] = ((rows - center) ** 2).sum(axis=1)
         return squares
 
     def __sklearn_tags__(self) -> Any:

@@ -7,6 +7,7 @@ from typing import Any, final
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from zerodelta.exact.rational import Rational
+from zerodelta.regression import fit_linear
 from zerodelta.sklearn.linear_scores import linear_scores
 from zerodelta.sklearn.reading import (
     Floats,
@@ -15,7 +16,6 @@ from zerodelta.sklearn.reading import (
     rows_to_predict,
 )
 from zerodelta.sklearn.required_epsilon import required_epsilon
-from zerodelta.tasks.regression import fit_linear
 
 __all__ = ["LinearRegression"]
 
@@ -34,7 +34,7 @@ class LinearRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     a target that is NaN or no number, count as nothing; a prediction for such a row is the
     intercept. A `data_norm` or `bounds_y` that clips every row, or that all rows are far inside,
     cannot raise and gives noise that looks like a model. `method`: what
-    `zerodelta.tasks.regression.fit_linear` accepts.
+    `zerodelta.regression.fit_linear` accepts.
     **Error**: `release_.error` forecasts the excess of the mean squared error; the true one depends
     on unseen data.
 

@@ -12,13 +12,13 @@ import numpy as np
 
 from zerodelta.exact.rational import Rational
 from zerodelta.privacy.release import Release
+from zerodelta.regression import LinearModel
+from zerodelta.regression.classification import descent_temperature
+from zerodelta.regression.integer_rows import STEPS
+from zerodelta.regression.reading import Features, read_classes
 from zerodelta.spaces import Ball
-from zerodelta.study.losses import Logistic, Loss, Multinomial
 from zerodelta.study.study import Study
-from zerodelta.tasks.regression import LinearModel
-from zerodelta.tasks.regression.classification import descent_temperature
-from zerodelta.tasks.regression.integer_rows import STEPS
-from zerodelta.tasks.regression.reading import Features, read_classes
+from zerodelta.training.losses import Logistic, Loss, Multinomial
 
 __all__ = ["descend_logistic"]
 

@@ -10,14 +10,14 @@ from typing import Any, final
 from zerodelta.exact.rational import Rational
 from zerodelta.privacy.parameters import as_flag
 from zerodelta.privacy.release import Release
+from zerodelta.regression import fit_logistic, fit_multinomial
+from zerodelta.regression.classification import logistic_methods, multinomial_methods
 from zerodelta.sklearn.classification import PrivateClassifier, sorted_classes
 from zerodelta.sklearn.linear_scores import linear_scores
 from zerodelta.sklearn.logistic_descent import descend_logistic
 from zerodelta.sklearn.reading import Floats, read_examples, rows_to_predict
 from zerodelta.sklearn.required_epsilon import required_epsilon
-from zerodelta.tasks.methods import Method, choose
-from zerodelta.tasks.regression import fit_logistic, fit_multinomial
-from zerodelta.tasks.regression.classification import logistic_methods, multinomial_methods
+from zerodelta.spine.methods import Method, choose
 
 __all__ = ["LogisticRegression"]
 

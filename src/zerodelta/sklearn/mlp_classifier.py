@@ -10,6 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from zerodelta.exact.rational import Rational, as_count
+from zerodelta.regression.reading import read_classes
 from zerodelta.sklearn.classification import PrivateClassifier, sorted_classes
 from zerodelta.sklearn.column_bounds import ColumnBounds
 from zerodelta.sklearn.network_forecast import NetworkForecast
@@ -18,8 +19,7 @@ from zerodelta.sklearn.required_epsilon import required_epsilon
 from zerodelta.spaces import Ball
 from zerodelta.study.minimize import plan_minimize
 from zerodelta.study.study import Study
-from zerodelta.study.tanh_network import TanhNetwork
-from zerodelta.tasks.regression.reading import read_classes
+from zerodelta.training.tanh_network import TanhNetwork
 
 __all__ = ["MLPClassifier"]
 
@@ -48,10 +48,11 @@ class MLPClassifier(PrivateClassifier):
     lists all labels that can occur. Rows with a NaN, or with a label that is no class, count as
     nothing; labels that all match no class, or bounds that clip every row, cannot raise and give
     noise that looks like a model. Predictions take a NaN for the middle of its bounds. The network
-    sees features scaled to x in [-1, 1] by their bounds and, so that wide bounds cost it less, drawn
-    apart near the middle: with n·ε of at least ten for each parameter as both x and
-    16x/(1 + 15|x|), else as 3x/(1 + 2|x|). `hidden_units`, `rounds` and `radius`, how far from its public start the network may
-    go, rarely need a change. Probabilities are those of logits over the public `temperature_`.
+    sees features scaled to x in [-1, 1] by their bounds, and wide bounds cost it less because the
+    middle is drawn apart: with n·ε of at least ten for each parameter a feature is seen as both x
+    and 16x/(1 + 15|x|), else as 3x/(1 + 2|x|). `hidden_units`, `rounds` and `radius`, how far from
+    its public start the network may go, rarely need a change. Probabilities are those of logits
+    over the public `temperature_`.
     **Error**: `release_.error` forecasts the excess of the mean log loss: ln(number of classes)
     where noise dominates, less with more rows or a larger ε; the true one depends on data.
 
@@ -86,14 +87,14 @@ class MLPClassifier(PrivateClassifier):
         known = sorted_classes(self.classes)
         rows, labels = read_examples(self, X, y)
         bounds = ColumnBounds.of_columns(self.bounds, self)
-        network = self._network(*rows.shape, len(known), epsilon)
+        network = self._network(len(rows), rows.shape[1], len(known), epsilon)
         places = read_classes(labels, known, len(rows))  # -1, no class, for any other label
         study = Study(
             np.column_stack([_spread(bounds, as_floats(rows), network), places]),
             epsilon=epsilon,
             publish=Ball(network.parameters, self.radius, center=network.start()),
             rounds=as_count(self.rounds, "rounds", minimum=1),
-            failure=min(Fraction(1, 100), Fraction(10, len(rows))),
+            mixing_probability=min(Fraction(1, 100), Fraction(10, len(rows))),
             functions=False,
         )
         plan = plan_minimize(study, network)
@@ -106,7 +107,7 @@ class MLPClassifier(PrivateClassifier):
         return self
 
     def _network(self, n: int, columns: int, classes: int, epsilon: Fraction) -> TanhNetwork:
-        """Return a network that sees each feature twice, or once where that is too much to learn."""
+        """Return a network that sees each feature twice, or once where that is too much."""
         units = as_count(self.hidden_units, "hidden_units", minimum=1)
         for inputs in (2 * columns, columns):
             network = TanhNetwork(

@@ -1,7 +1,7 @@
 """How much a network is expected to learn, from its public plan: for forecasts and probabilities.
 
 A descent holds the noise of the parameters to a part of the radius, whatever n and ε are; what
-changes is how far the gradients of the rows may carry it. So the path says what will be learnt.
+changes is how far the gradients of the rows may carry it. So the path says what will be learned.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import final
 
 import numpy as np
 
-from zerodelta.study.descent import Descent
-from zerodelta.study.questions import public_rows
-from zerodelta.study.tanh_network import TanhNetwork
+from zerodelta.data.row_queries import public_rows
+from zerodelta.training.descent import Descent
+from zerodelta.training.tanh_network import TanhNetwork
 
 __all__ = ["NetworkForecast"]
 
@@ -27,15 +27,15 @@ fitted to runs on small real data and XOR, see `bench/defaults_classifiers.py`."
 
 _HALF_WAY = 3.0
 _SURE = 2.0
-"""The temperature of a network that has learnt all: noise has the same share of every network."""
+"""The temperature of a network that has learned all: noise has the same share of every network."""
 
 
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NetworkForecast:
-    """The part of what there is to learn that is expected to be learnt, above 0 and below 1."""
+    """The part of what there is to learn that is expected to be learned, above 0 and below 1."""
 
-    learnt: float
+    learned: float
 
     @staticmethod
     def of(network: TanhNetwork, descent: Descent) -> NetworkForecast:
@@ -44,15 +44,15 @@ class NetworkForecast:
         noise = _SLOPE * descent.error / math.sqrt(network.parameters)
         made_up = public_rows(network.inputs, (network.lower, network.upper), None, count=256)
         start = network.logits(network.start(), made_up)
-        unlearnt = math.sqrt(float(np.mean(start**2)) + noise**2)
-        moved = (_AGREEMENT * _SLOPE * path / unlearnt) ** 2
-        return NetworkForecast(learnt=moved / (moved + _HALF_WAY))
+        unlearned = math.sqrt(float(np.mean(start**2)) + noise**2)
+        moved = (_AGREEMENT * _SLOPE * path / unlearned) ** 2
+        return NetworkForecast(learned=moved / (moved + _HALF_WAY))
 
     @property
     def temperature(self) -> float:
         """What logits are divided by before they become probabilities."""
-        return _SURE / self.learnt
+        return _SURE / self.learned
 
     def excess(self, classes: int) -> float:
-        """Return the expected excess of the mean log loss: ln(classes) if nothing is learnt."""
-        return (1 - self.learnt) * math.log(classes)
+        """Return the expected excess of the mean log loss: ln(classes) if nothing is learned."""
+        return (1 - self.learned) * math.log(classes)

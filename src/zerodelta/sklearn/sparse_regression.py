@@ -13,6 +13,8 @@ from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.paper.frank_wolfe_pure import Method, frank_wolfe_pure
 from zerodelta.privacy.parameters import as_flag
 from zerodelta.privacy.release import Release
+from zerodelta.regression import LinearModel
+from zerodelta.regression.reading import as_target_bounds, read_targets, target_scale
 from zerodelta.sklearn.column_bounds import ColumnBounds
 from zerodelta.sklearn.linear_scores import linear_scores
 from zerodelta.sklearn.reading import (
@@ -25,9 +27,7 @@ from zerodelta.sklearn.reading import (
 from zerodelta.sklearn.required_epsilon import required_epsilon
 from zerodelta.sklearn.sparse_steps import SparseSteps
 from zerodelta.spaces import Ball
-from zerodelta.study.losses import Huber
-from zerodelta.tasks.regression import LinearModel
-from zerodelta.tasks.regression.reading import as_target_bounds, read_targets, target_scale
+from zerodelta.training.losses import Huber
 
 __all__ = ["SparseRegression"]
 
@@ -40,7 +40,7 @@ class SparseRegression(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Linear regression with few coefficients that are not 0, under pure ε-DP.
 
     Its error grows with the logarithm of the number of features: for many of them, few of which
-    matter. Minimises the Huber loss over coefficients whose l1 norm is at most `radius`, in units
+    matter. Minimizes the Huber loss over coefficients whose l1 norm is at most `radius`, in units
     where features and targets lie in [-1, 1]; the intercept counts as a coefficient. A radius of 1
     is what predictions inside `bounds_y` need.
 

@@ -23,7 +23,7 @@ from zerodelta.spaces.space import EuclideanSpace, as_norm, named_numbers
 __all__ = ["Ball"]
 
 _SLACK = 2.0**-44
-"""How far, relative to radius and centre, float rounding may leave a projected point outside."""
+"""How far, relative to radius and center, float rounding may leave a projected point outside."""
 
 
 @final
@@ -55,7 +55,7 @@ class Ball(EuclideanSpace):
         object.__setattr__(self, "center", Coordinates.of(center, "center"))
 
     def middle(self) -> npt.NDArray[np.float64]:
-        """Return the centre."""
+        """Return the center."""
         center = self.center.floats()
         return np.repeat(center, self.dimension // len(center))
 
@@ -109,7 +109,7 @@ class Ball(EuclideanSpace):
         return BallLattice(ball=self, spacing=as_length(spacing, "spacing"))
 
     def centered(self, value: object) -> npt.NDArray[np.float64]:
-        """Return ``project(value) - center``, without the rounding of adding the centre."""
+        """Return ``project(value) - center``, without the rounding of adding the center."""
         vector = read_vector(value, self.dimension)
         if vector is None:
             return np.zeros(self.dimension)

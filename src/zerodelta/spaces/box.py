@@ -67,7 +67,7 @@ class Box(EuclideanSpace):
         return np.array([_difference(high, low) for low, high in self._ends()])
 
     def middle(self) -> npt.NDArray[np.float64]:
-        """Return the centre."""
+        """Return the center."""
         center = self.lower.floats() / 2 + self.upper.floats() / 2
         return np.repeat(center, self.dimension // len(center))
 

@@ -65,7 +65,7 @@ class _Grid(ABC):
         return np.clip(integers, 0, self.counts - 1)
 
     def points(self, integers: IntegerArray) -> _Floats:
-        """Return the centre of the cell; integers outside the grid count as the nearest."""
+        """Return the center of the cell; integers outside the grid count as the nearest."""
         checked = _checked_integers(integers, self.dimension)
         inside = np.clip(checked, 0, self.counts - 1).astype(np.float64)
         return self.box.project(

@@ -80,7 +80,7 @@ class FiniteSpace(Space):
 
 
 class EuclideanSpace(Space):
-    """A bounded convex set of vectors; its centre stands in for what is not a finite vector."""
+    """A bounded convex set of vectors; its center stands in for what is not a finite vector."""
 
     __slots__ = ()
     dimension: int
@@ -91,7 +91,7 @@ class EuclideanSpace(Space):
 
     @abstractmethod
     def middle(self) -> npt.NDArray[np.float64]:
-        """Return the centre."""
+        """Return the center."""
 
     @abstractmethod
     def _holds(self, vector: npt.NDArray[np.float64]) -> bool:
@@ -104,7 +104,7 @@ class EuclideanSpace(Space):
     def project(self, value: object) -> npt.NDArray[np.float64]:
         """Return the nearest element, up to float rounding, as a new array.
 
-        A wrong shape, and a vector with a NaN or an infinity in it, becomes the centre.
+        A wrong shape, and a vector with a NaN or an infinity in it, becomes the center.
         """
         vector = read_vector(value, self.dimension)
         if vector is None:

@@ -14,6 +14,16 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.internal import Hidden, hidden_array
+from zerodelta.data.row_queries import (
+    GRAM_STEPS,
+    Bounds,
+    Question,
+    ask,
+    box_lattice,
+    is_callers,
+    norm_lattice,
+)
 from zerodelta.data.rowwise import RowFunction, as_function
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
@@ -23,17 +33,7 @@ from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.gaussian import RoundedGaussian
 from zerodelta.mechanisms.selection import ExponentialMechanism
-from zerodelta.study.hidden import Hidden, hidden_array
-from zerodelta.study.plan import StudyPlan
-from zerodelta.study.questions import (
-    GRAM_STEPS,
-    Bounds,
-    Question,
-    ask,
-    box_lattice,
-    is_callers,
-    norm_lattice,
-)
+from zerodelta.study.study_plan import StudyPlan
 
 __all__ = ["Asking", "Floats", "Share"]
 
@@ -47,7 +47,7 @@ class Asking(ABC):
     """Asks hidden questions; `share` is the part of the budget a question takes.
 
     By default that is the plan's next share. A question for which nothing is left is answered by a
-    public constant: what the bounds' centre in every row would give.
+    public constant: what the bounds' center in every row would give.
     """
 
     _plan: StudyPlan

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from zerodelta.data.arrays import ArraySource
+from zerodelta.data.row_queries import Bounds, PublicRows, public_rows
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import Rational
-from zerodelta.study.examples import Floats
-from zerodelta.study.questions import Bounds, PublicRows, public_rows
+from zerodelta.training.examples import Floats
 
 __all__ = ["as_source", "rows_to_try"]
 

@@ -14,6 +14,10 @@ from typing import TYPE_CHECKING, TypeAlias, final
 
 import numpy as np
 
+from zerodelta.channels.candidate import Target
+from zerodelta.channels.families import families_for
+from zerodelta.channels.search import best_candidate
+from zerodelta.data.row_queries import PublicRows
 from zerodelta.data.rowwise import Block, Column
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
@@ -22,20 +26,16 @@ from zerodelta.exact.arb import upper
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.release import Release
-from zerodelta.purify.candidate import Target
-from zerodelta.purify.families import families_for
-from zerodelta.purify.search import best_candidate
 from zerodelta.spaces import Ball, Space
-from zerodelta.study.callable_gradients import CallableGradients, GradientFunction, Layers
-from zerodelta.study.descent import Descent, plan_descent
-from zerodelta.study.examples import Examples
-from zerodelta.study.gradient_sums import Gradients
-from zerodelta.study.linear_gradients import LinearGradients
-from zerodelta.study.losses import Loss
-from zerodelta.study.questions import PublicRows
-from zerodelta.study.step_sizes import StepSizes
-from zerodelta.study.tanh_network import TanhNetwork
-from zerodelta.study.torch_gradients import TorchModel
+from zerodelta.training.callable_gradients import CallableGradients, GradientFunction, Layers
+from zerodelta.training.descent import Descent, plan_descent
+from zerodelta.training.examples import Examples
+from zerodelta.training.gradient_sums import Gradients
+from zerodelta.training.linear_gradients import LinearGradients
+from zerodelta.training.losses import Loss
+from zerodelta.training.step_sizes import StepSizes
+from zerodelta.training.tanh_network import TanhNetwork
+from zerodelta.training.torch_gradients import TorchModel
 
 if TYPE_CHECKING:
     from zerodelta.study.study import Study
@@ -56,7 +56,7 @@ class Setting:
     source: Source
     space: Space
     epsilon: Fraction
-    failure: Fraction
+    mixing_probability: Fraction
     rounds: int
     functions: bool
     rowwise: bool
@@ -80,7 +80,7 @@ def minimize(
     average: Rational = Fraction(1, 5),
     progress: bool = False,
 ) -> Release:
-    """Minimise the mean loss of the rows over the study's ball, and publish the parameters.
+    """Minimize the mean loss of the rows over the study's ball, and publish the parameters.
 
     `objective`: a built-in loss of a linear predictor (`Logistic`, `Multinomial`, `Squared`,
     `Huber`, `Hinge`; needs `data_norm`, a public bound on the features' norm, to which rows are
@@ -101,7 +101,7 @@ def minimize(
 
     >>> import numpy as np
     >>> from zerodelta.spaces import Ball
-    >>> from zerodelta.study.losses import Logistic
+    >>> from zerodelta.training.losses import Logistic
     >>> from zerodelta.study.study import Study
     >>> x = np.linspace(-1, 1, 2000)
     >>> study = Study(np.column_stack([x, x > 0]), epsilon=1, publish=Ball(1, 5), rounds=20)
@@ -198,7 +198,7 @@ def _planned(
     if step is None:
         longest = _longest_step(objective, gradients, space, count)
         unit = 2 * float(gradients.lipschitz) / gradients.rows * sizes(1).spread()
-        first = min(longest, _quiet_step(unit, space, setting.epsilon, setting.failure))
+        first = min(longest, _quiet_step(unit, space, setting.epsilon, setting.mixing_probability))
     else:
         first = float(as_positive(step, "step"))
     return (
@@ -206,7 +206,7 @@ def _planned(
             gradients,
             ball=space,
             epsilon=setting.epsilon,
-            failure=setting.failure,
+            mixing_probability=setting.mixing_probability,
             sizes=sizes(first),
         ),
         gradients,
@@ -297,7 +297,7 @@ def _as_ball(space: Space) -> Ball:
 
 
 def _farthest(space: Ball) -> Fraction:
-    """Return a bound on ‖θ‖ for θ in the ball: ‖centre‖ + radius, rounded up."""
+    """Return a bound on ‖θ‖ for θ in the ball: ‖center‖ + radius, rounded up."""
     exact = space.center.exact()
     square = sum((c * c for c in exact), Fraction(0)) * (space.dimension // len(exact))
     return space.radius + (Fraction(upper(lambda: arb_ball(square).sqrt())) if square else 0)
@@ -314,7 +314,7 @@ def _longest_step(objective: Objective, gradients: Gradients, space: Ball, count
     return 2 * float(space.radius) / (float(gradients.lipschitz) * math.sqrt(count))
 
 
-def _quiet_step(unit: float, space: Ball, epsilon: Fraction, failure: Fraction) -> float:
+def _quiet_step(unit: float, space: Ball, epsilon: Fraction, mixing_probability: Fraction) -> float:
     """Return the first step at which the hidden noise is predicted to be a share of the radius.
 
     `unit` is the sensitivity of the published point for a first step of 1.
@@ -322,7 +322,11 @@ def _quiet_step(unit: float, space: Ball, epsilon: Fraction, failure: Fraction) 
     family, allowed = families_for(space)[0], _NOISE_SHARE * float(space.radius)
     first = allowed / unit
     for _ in range(12):  # the noise per unit depends on the lattice, which depends on the noise
-        target = Target(epsilon=epsilon, failure=failure, sensitivity=Fraction(unit * first))
+        target = Target(
+            epsilon=epsilon,
+            mixing_probability=mixing_probability,
+            sensitivity=Fraction(unit * first),
+        )
         found = best_candidate(family, target)
         if found is None:
             break

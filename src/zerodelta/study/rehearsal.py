@@ -10,11 +10,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any, final
 
+from zerodelta.data.internal import reveal
 from zerodelta.data.interrupts import Watch
 from zerodelta.data.quiet import quiet
 from zerodelta.errors import ParameterError
 from zerodelta.spaces import Space
-from zerodelta.study.hidden import reveal
 from zerodelta.study.otherwise import denotes
 
 __all__ = ["Rehearsal", "check_asked", "check_program", "check_result", "rehearsed"]

@@ -11,9 +11,19 @@ from typing import Any, final
 
 import numpy as np
 
+from zerodelta.channels.planner import plan
 from zerodelta.data.arrays import frozen
+from zerodelta.data.internal import Hidden, hidden_array, is_hidden_nonsense, reveal
 from zerodelta.data.interrupts import Watch, raise_fresh, tidying
 from zerodelta.data.quiet import quiet
+from zerodelta.data.row_queries import (
+    Bounds,
+    PublicRows,
+    Question,
+    box_lattice,
+    norm_lattice,
+    public_rows,
+)
 from zerodelta.data.rowwise import RowFunction
 from zerodelta.data.source import Source, is_ours
 from zerodelta.errors import EntropyError, ParameterError
@@ -24,23 +34,12 @@ from zerodelta.privacy.assumptions import PROGRAM
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
-from zerodelta.purify.plan import plan
 from zerodelta.spaces import Space
 from zerodelta.study.asking import Asking, Share
 from zerodelta.study.given_rows import as_source, rows_to_try
-from zerodelta.study.hidden import Hidden, hidden_array, is_hidden_nonsense, reveal
-from zerodelta.study.life import Life, closed
+from zerodelta.study.lifecycle import Life, closed
 from zerodelta.study.minimize import Setting, minimize, plan_minimize
 from zerodelta.study.otherwise import denotes, with_otherwise
-from zerodelta.study.plan import Budget, Schedule, StudyPlan
-from zerodelta.study.questions import (
-    Bounds,
-    PublicRows,
-    Question,
-    box_lattice,
-    norm_lattice,
-    public_rows,
-)
 from zerodelta.study.rehearsal import (
     Rehearsal,
     check_asked,
@@ -49,10 +48,11 @@ from zerodelta.study.rehearsal import (
     rehearsed,
 )
 from zerodelta.study.silence import forget, silenced
+from zerodelta.study.study_plan import Budget, Schedule, StudyPlan
 
 __all__ = ["Study"]
 
-DEFAULT_FAILURE = Fraction(1, 1000)
+DEFAULT_MIXING_PROBABILITY = Fraction(1, 1000)
 
 
 @final
@@ -76,7 +76,7 @@ class Study(Asking):
     >>> rows = np.array([[0.0], [1.0], [1.0], [1.0]] * 500)
     >>> study = Study(
     ...     rows, epsilon=1, publish=Finite(["no", "yes"]), rounds=10, bounds=(0, 1),
-    ...     functions=False, failure=1e-6, otherwise="unknown")
+    ...     functions=False, mixing_probability=1e-6, otherwise="unknown")
     >>> release = study.run(lambda s: "yes" if s.mean(0) > 0.5 else "no")
     >>> release.value, release.certificate.claim.exact_epsilon, release.certificate.status.value
     ('yes', Fraction(1, 1), 'proven')
@@ -89,7 +89,7 @@ class Study(Asking):
         epsilon: Rational,
         publish: Space,
         rounds: int | Sequence[Rational] | None = None,
-        failure: Rational = DEFAULT_FAILURE,
+        mixing_probability: Rational = DEFAULT_MIXING_PROBABILITY,
         resolution: Rational | None = None,
         bounds: Bounds | None = None,
         data_norm: Rational | None = None,
@@ -110,10 +110,12 @@ class Study(Asking):
             norm_lattice(data_norm, "data_norm")(1)
         self._bounds, self._data_norm, self._example = bounds, data_norm, example
         self._probe = rows_to_try(self._columns, bounds, data_norm, example)
-        self._failure = as_weight(failure, "failure")
+        self._mixing_probability = as_weight(mixing_probability, "mixing_probability")
         space, self._otherwise = with_otherwise(publish, otherwise)
         self._plan = StudyPlan(
-            publishing=plan(space, epsilon=epsilon, failure=failure, resolution=resolution),
+            publishing=plan(
+                space, epsilon=epsilon, mixing_probability=mixing_probability, resolution=resolution
+            ),
             rows=self._size,
             schedule=schedule,
             selects=selects,
@@ -356,7 +358,7 @@ class Study(Asking):
             source=self._source,
             space=made.publishing.space,
             epsilon=made.epsilon,
-            failure=self._failure,
+            mixing_probability=self._mixing_probability,
             rounds=made.rounds,
             functions=made.functions,
             rowwise=made.rowwise,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from zerodelta.tasks.methods import Method
+from zerodelta.spine.methods import Method
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

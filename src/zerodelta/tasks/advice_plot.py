@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["draw"]
 
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555")
-"""Told apart by colour-blind readers (Okabe and Ito)."""
+_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555")
+"""Told apart by color-blind readers (Okabe and Ito)."""
 
 _STYLES = ("-", "--", "-.", ":")
 _POINTS = 11
@@ -60,7 +60,7 @@ def _panel(panel: Axes, advice: Advice, name: str) -> None:
             [float(value) for value in values],
             found[method.name],
             label=f"{method.name} (best here)" if best else method.name,
-            color=_COLOURS[place % len(_COLOURS)],
+            color=_COLORS[place % len(_COLORS)],
             linestyle=_STYLES[place % len(_STYLES)],
             linewidth=2.2 if best else 1.4,
             zorder=3 if best else 2,

@@ -12,23 +12,23 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
+from zerodelta.channels.planner import plan
+from zerodelta.clustering.cluster_forecast import kmeans_methods
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import as_count, as_positive
-from zerodelta.purify.plan import plan
+from zerodelta.regression.classification import logistic_methods, multinomial_methods
+from zerodelta.regression.linear import linear_methods
+from zerodelta.regression.reading import as_classes, as_target_bounds, target_scale
 from zerodelta.spaces import Finite
-from zerodelta.study.plan import Schedule, StudyPlan
+from zerodelta.spine.methods import Method, ranked
+from zerodelta.spine.public_inputs import as_bounds
+from zerodelta.study.study_plan import Schedule, StudyPlan
 from zerodelta.tasks.answer_queries import queries_methods
 from zerodelta.tasks.counting import as_universe
 from zerodelta.tasks.histogram import histogram_methods
-from zerodelta.tasks.kmeans_forecast import kmeans_methods
 from zerodelta.tasks.mean import mean_methods
-from zerodelta.tasks.methods import Method, ranked
 from zerodelta.tasks.mode import mode_methods
-from zerodelta.tasks.public_inputs import as_bounds
 from zerodelta.tasks.quantile import quantile_methods
-from zerodelta.tasks.regression.classification import logistic_methods, multinomial_methods
-from zerodelta.tasks.regression.linear import linear_methods
-from zerodelta.tasks.regression.reading import as_classes, as_target_bounds, target_scale
 from zerodelta.tasks.select import select_methods
 from zerodelta.tasks.select_features import predicted_noise
 from zerodelta.tasks.synthesize import synthesis_methods
@@ -133,7 +133,9 @@ def _study(given: Numbers) -> tuple[Method, ...]:
     publish = given["publish"]
     space = Finite(publish) if isinstance(publish, int) else publish
     made = StudyPlan(
-        publishing=plan(space, epsilon=given["epsilon"], failure=given["failure"]),
+        publishing=plan(
+            space, epsilon=given["epsilon"], mixing_probability=given["mixing_probability"]
+        ),
         rows=1,
         schedule=Schedule.of(as_count(given["questions"], "questions", minimum=1)),
         selects=False,
@@ -296,7 +298,7 @@ TASKS: dict[str, Task] = {
             "publish": "publish=16, one of so many outcomes, or a space such as zd.Ball(10, 1)",
             "epsilon": _EPSILON,
         },
-        allows={"failure": Fraction(1, 1000)},
+        allows={"mixing_probability": Fraction(1, 1000)},
         reliable="exact",
     ),
 }

@@ -7,9 +7,9 @@ from typing import Any
 
 from zerodelta.errors import ParameterError, did_you_mean
 from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.spine.methods import Method
 from zerodelta.tasks.advice import Advice
 from zerodelta.tasks.advice_tasks import TASKS, Task
-from zerodelta.tasks.methods import Method
 
 __all__ = ["advise"]
 

@@ -10,9 +10,9 @@ from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
-from zerodelta.tasks.marginal_domain import as_domain, as_workload
-from zerodelta.tasks.marginal_release import forecasts, publish
-from zerodelta.tasks.methods import Method
+from zerodelta.spine.methods import Method
+from zerodelta.tables.domain import as_domain, as_workload
+from zerodelta.tables.release_tables import forecasts, publish
 
 __all__ = ["answer_queries", "queries_methods"]
 

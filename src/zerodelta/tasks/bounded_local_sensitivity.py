@@ -12,8 +12,8 @@ from zerodelta.paper.algorithm_11 import bounded_local_sensitivity as bounded_re
 from zerodelta.paper.stable_queries import StableQuery
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
-from zerodelta.tasks.methods import Method, choose
-from zerodelta.tasks.public_inputs import needed
+from zerodelta.spine.methods import Method, choose
+from zerodelta.spine.public_inputs import needed
 from zerodelta.tasks.stable_query import as_query, cell_side, plain
 
 __all__ = ["bounded_local_sensitivity", "bounded_local_sensitivity_methods"]
@@ -40,9 +40,9 @@ def bounded_local_sensitivity(
     **Neighbors**: replace-one, for the query, its local sensitivity and the change of that.
     **Guarantee**: pure ε-DP (C4), ε₁ = bound_share·ε for the bound and the rest for the answer.
     `asserted`: the caller's word is that local(rows) is the l1 local sensitivity of the query and
-    moves by at most `change` between neighbours. Proven for a query of
+    moves by at most `change` between neighbors. Proven for a query of
     `zerodelta.paper.stable_queries`, whose change is known.
-    **Public**: the bounds, the grid, `change`. What raises or is no number counts as the centre of
+    **Public**: the bounds, the grid, `change`. What raises or is no number counts as the center of
     the bounds, and as a local sensitivity of the whole width.
     **Error**: the expected absolute error of a coordinate if the local sensitivity is 0, margin/ε₂;
     the true one, which is unseen, adds its own share.

@@ -17,7 +17,7 @@ from zerodelta.data.options import Options
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
 from zerodelta.spaces import Finite
-from zerodelta.tasks.public_inputs import as_source, column, needed
+from zerodelta.spine.public_inputs import as_source, column, needed
 
 __all__ = ["Tally", "as_universe", "item_count", "stray_index", "tally"]
 

@@ -23,8 +23,8 @@ from zerodelta.exact.rational import Rational, as_rational
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.release import Release
+from zerodelta.spine.public_inputs import issue_for
 from zerodelta.tasks.feature_table import column_position
-from zerodelta.tasks.public_inputs import issue_for
 
 __all__ = ["DecisionTree", "Split", "Splits", "decision_tree", "tree_of", "tree_scores"]
 

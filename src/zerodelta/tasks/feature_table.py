@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.arrays import ArraySource
+from zerodelta.data.row_queries import Bounds
 from zerodelta.data.rowwise import Column, whole_rows
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_positive
-from zerodelta.study.questions import Bounds
 
 __all__ = ["FeatureTable", "Floats"]
 
@@ -96,7 +96,7 @@ class FeatureTable:
                 expected="the public range of the target",
                 remedy="pass target_bounds=(lower, upper); the target is cut to it",
             )
-        centre, half = _ends(_box(target_bounds, 1, "target_bounds"))
+        center, half = _ends(_box(target_bounds, 1, "target_bounds"))
         centers, halves = (np.zeros(len(chosen)), None) if box is None else _ends(box)
         default = _TYPICAL * math.sqrt(len(chosen)) if len(chosen) > 2 else math.sqrt(len(chosen))
         return cls(
@@ -107,7 +107,7 @@ class FeatureTable:
             centers=centers,
             halves=halves,
             norm=default if data_norm is None else float(as_positive(data_norm, "data_norm")),
-            target_center=float(centre[0]),
+            target_center=float(center[0]),
             target_half=float(half[0]),
         )
 
@@ -173,9 +173,9 @@ def _box(bounds: Bounds, width: int, name: str) -> FixedPoint:
 
 
 def _ends(box: FixedPoint) -> tuple[Floats, Floats]:
-    """Return centres and half-widths."""
-    centre, half = (
+    """Return centers and half-widths."""
+    center, half = (
         np.array([float(part) for part in given] if isinstance(given, tuple) else float(given))
         for given in (box.center, box.bound)
     )
-    return np.broadcast_to(centre, box.dimension), np.broadcast_to(half, box.dimension)
+    return np.broadcast_to(center, box.dimension), np.broadcast_to(half, box.dimension)

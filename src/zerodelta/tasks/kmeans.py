@@ -1,4 +1,4 @@
-"""k-means centres by the best pure route: a noisy histogram, and where it helps Lloyd's rounds.
+"""k-means centers by the best pure route: a noisy histogram, and where it helps Lloyd's rounds.
 
 A histogram on a public grid costs one row's two counts whatever its size, and tells where clusters
 are; one or two rounds of Lloyd's algorithm with K-norm noise then say where exactly. Purifying a
@@ -16,7 +16,18 @@ from typing import Any, final
 
 import numpy as np
 
+from zerodelta.clustering.cluster_forecast import (
+    LLOYD_SHARE,
+    PURIFIED_SHARES,
+    kmeans_methods,
+    lloyd_rounds,
+    mean_kept,
+)
+from zerodelta.clustering.grid import Floats, Frame, Grid, grid_for
+from zerodelta.clustering.lloyd_rounds import ROW_NORM, Centers, moved, seeds_from
 from zerodelta.data.arrays import ArraySource
+from zerodelta.data.internal import reveal
+from zerodelta.data.row_queries import Bounds, Rowwise
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
@@ -29,20 +40,9 @@ from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.spaces import Box
-from zerodelta.study.hidden import reveal
-from zerodelta.study.questions import Bounds, Rowwise
+from zerodelta.spine.methods import choose
+from zerodelta.spine.public_inputs import issue_for
 from zerodelta.study.study import Study
-from zerodelta.tasks.kmeans_forecast import (
-    LLOYD_SHARE,
-    PURIFIED_SHARES,
-    kmeans_methods,
-    lloyd_rounds,
-    mean_kept,
-)
-from zerodelta.tasks.kmeans_grid import Floats, Frame, Grid, grid_for
-from zerodelta.tasks.kmeans_rounds import ROW_NORM, Centres, moved, seeds_from
-from zerodelta.tasks.methods import choose
-from zerodelta.tasks.public_inputs import issue_for
 
 __all__ = ["kmeans"]
 
@@ -61,7 +61,7 @@ def kmeans(
     columns: Sequence[str] | None = None,
     bits: BitSource | None = None,
 ) -> Release:
-    """Publish the centres of k-means clusters, a (clusters, columns) array.
+    """Publish the centers of k-means clusters, a (clusters, columns) array.
 
     **Methods**: "histogram": noisy counts on a public grid, and the k-means of its full cells.
     "lloyd": half of ε for that, half for one round of Lloyd's algorithm (two, seeded along four
@@ -69,7 +69,7 @@ def kmeans(
     a `Study`; never the best in our measurements. "one-center": a noisy mean of all rows, moved to
     the middle of the bounds as far as its noise is large, in place of every center. "auto": the
     least forecast, which is the last for few rows in many columns.
-    **Releases**: the centres. **Neighbors**: replace-one (the number of rows is public).
+    **Releases**: the centers. **Neighbors**: replace-one (the number of rows is public).
     **Guarantee**: pure ε-DP, `proven`: one row moves two counts by 1 (R-laplace), the blocks of a
     round by 2√2 in the sum of their l2 norms, and a mean by the bounds' width / n in every column
     (K-norm); the rest is post-processing.
@@ -200,16 +200,16 @@ class _Task:
             clusters=self.clusters,
             threshold=0.7 * float(laplace.scale) * math.log(grid.size),
         )
-        centres = Centres.seeded(self.frame, grid, seeds)
+        centers = Centers.seeded(self.frame, grid, seeds)
         if noise is not None:
             deviation = float(noise.scale) * math.sqrt(self.dimension + 2)
             for _ in range(rounds):
-                total = self.source.sum(Rowwise(centres.vectors), lattice)
+                total = self.source.sum(Rowwise(centers.vectors), lattice)
                 blocks = np.split(total, self.clusters)
                 noisy = np.concatenate([noise.apply(block, bits) for block in blocks])
-                points = moved(centres, noisy, deviation=deviation)
-                centres = centres.after(points, seeds)
-        return Release(value=self._value(centres.points), certificate=certificate, error=error)
+                points = moved(centers, noisy, deviation=deviation)
+                centers = centers.after(points, seeds)
+        return Release(value=self._value(centers.points), certificate=certificate, error=error)
 
     def one_center(self, error: float, bits: BitSource) -> Release:
         """Publish a noisy mean as every center, shrunk to the middle by a public factor."""
@@ -259,12 +259,12 @@ class _Task:
             counts = reveal(asked.histogram(Rowwise(self._keys(grid)), size=grid.size))
             threshold = math.sqrt(2) / parts[0] * math.sqrt(2 * math.log(grid.size))
             seeds = seeds_from(counts, grid, clusters=self.clusters, threshold=threshold)
-            centres = Centres.seeded(self.frame, grid, seeds)
+            centers = Centers.seeded(self.frame, grid, seeds)
             for part in parts[1:]:
-                sums = reveal(asked.sum(Rowwise(centres.vectors), norm_bound=ROW_NORM))
-                points = moved(centres, sums, deviation=2 * ROW_NORM / part)
-                centres = centres.after(points, seeds)
-            return centres.points.ravel()
+                sums = reveal(asked.sum(Rowwise(centers.vectors), norm_bound=ROW_NORM))
+                points = moved(centers, sums, deviation=2 * ROW_NORM / part)
+                centers = centers.after(points, seeds)
+            return centers.points.ravel()
 
         release = study.run(program, rehearse=False)
         points = release.value.reshape(self.clusters, self.dimension)

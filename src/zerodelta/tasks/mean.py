@@ -18,8 +18,8 @@ from zerodelta.mechanisms.k_norm import KNorm
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
-from zerodelta.tasks.methods import Method, choose, ranked
-from zerodelta.tasks.public_inputs import as_source, issue_for, row_count
+from zerodelta.spine.methods import Method, choose, ranked
+from zerodelta.spine.public_inputs import as_source, issue_for, row_count
 
 __all__ = ["mean", "mean_methods"]
 
@@ -43,7 +43,7 @@ def mean(
 ) -> Release:
     """Release the mean of the rows: a number for one column, a vector for several.
 
-    **Releases**: the exact integer sum of quantised rows plus K-norm noise, divided by n and
+    **Releases**: the exact integer sum of quantized rows plus K-norm noise, divided by n and
     pulled back into the bounds. `method`: "k-norm" (l2), "k-norm-max" (l∞), "laplace" (l1), or
     "auto", the one with the least predicted error.
     **Neighbors**: replace-one (n is public).
@@ -53,7 +53,7 @@ def mean(
     pulled in, infinities too; a missing cell counts as the center of its own column. A list of rows
     is a table, whose width (that of its first row) is public like the shape of an array.
     **Error**: the expected absolute error of a coordinate, averaged over the columns, in the unit
-    of the data; quantising adds less than a hundredth of it (for n·ε below 2^40).
+    of the data; quantizing adds less than a hundredth of it (for n·ε below 2^40).
 
     >>> release = mean(np.array([20.0, 30.0, 40.0] * 1000), bounds=(0, 100), epsilon=1)
     >>> release.certificate.claim, round(release.error, 4)
@@ -101,7 +101,7 @@ def mean_methods(
     norm: float = math.inf,
     bound: Rational = 1,
 ) -> tuple[Method, ...]:
-    """Return the ways to release a mean, best first, for rows within `bound` of a centre in `norm`.
+    """Return the ways to release a mean, best first, for rows within `bound` of a center in `norm`.
 
     For a box, norm = inf and `bound` is half its width (averaged over the columns). Errors are
     expected absolute errors of a coordinate.

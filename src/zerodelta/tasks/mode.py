@@ -17,10 +17,10 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.testing import free_mode_threshold
 from zerodelta.spaces import Finite
+from zerodelta.spine.methods import Method, choose, ranked
+from zerodelta.spine.public_inputs import issue_for
 from zerodelta.tasks.counting import Tally, as_universe, item_count, stray_index, tally
 from zerodelta.tasks.items import as_items
-from zerodelta.tasks.methods import Method, choose, ranked
-from zerodelta.tasks.public_inputs import issue_for
 from zerodelta.tasks.select import SELECTIONS, worst_gap
 
 __all__ = ["mode", "mode_methods"]

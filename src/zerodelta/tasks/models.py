@@ -11,16 +11,16 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.internal import reveal
+from zerodelta.data.row_queries import Rowwise
 from zerodelta.data.rowwise import Column
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.spaces import Ball
-from zerodelta.study.hidden import reveal
-from zerodelta.study.losses import Hinge, Huber, Logistic, Loss, Multinomial, Squared
-from zerodelta.study.questions import Rowwise
 from zerodelta.study.study import Study
-from zerodelta.study.tanh_network import TanhNetwork
 from zerodelta.tasks.feature_table import column_position
+from zerodelta.training.losses import Hinge, Huber, Logistic, Loss, Multinomial, Squared
+from zerodelta.training.tanh_network import TanhNetwork
 
 __all__ = ["LinearModel", "Model", "NetworkModel"]
 
@@ -134,7 +134,7 @@ class LinearModel(Model):
 
     Its score is 1 - loss/`worst`, cut to [0, 1]: a loss of `worst` or more counts as nothing.
 
-    >>> from zerodelta.study.losses import Logistic
+    >>> from zerodelta.training.losses import Logistic
     >>> LinearModel(features=(0, 1), loss=Logistic(), data_norm=1).start(("0", "1", "2")).shape
     (3,)
     """

@@ -12,8 +12,8 @@ from zerodelta.paper.algorithm_10 import free_propose_test_release
 from zerodelta.paper.stable_queries import StableQuery
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
-from zerodelta.tasks.methods import Method, choose
-from zerodelta.tasks.public_inputs import needed
+from zerodelta.spine.methods import Method, choose
+from zerodelta.spine.public_inputs import needed
 from zerodelta.tasks.stable_query import as_query, cell_side, plain
 
 __all__ = ["propose_test_release", "propose_test_release_methods"]
@@ -42,9 +42,9 @@ def propose_test_release(
     **Guarantee**: pure ε-DP (C3), ε₁ = test_share·ε for the test and the rest for the answer.
     `asserted`: the caller's word is that stability(rows, bound) is at most the number of rows to
     replace until the l1 local sensitivity of the query exceeds `bound`, and moves by at most 1
-    between neighbours. Proven for `Median` and `TrimmedMean` of `zerodelta.paper.stable_queries`.
+    between neighbors. Proven for `Median` and `TrimmedMean` of `zerodelta.paper.stable_queries`.
     **Public**: the bounds, the grid, the proposed bound. What raises or is no number counts as the
-    centre of the bounds, and as distance 0.
+    center of the bounds, and as distance 0.
     **Error**: the expected absolute error of a coordinate if the test passes, as it does for rows
     far from instability; depends on unseen data otherwise.
 

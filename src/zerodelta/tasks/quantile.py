@@ -18,8 +18,8 @@ from zerodelta.exact.rational import Rational, as_count, as_rational
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
-from zerodelta.tasks.methods import Method, choose, ranked
-from zerodelta.tasks.public_inputs import as_bounds, as_source, column, issue_for, row_count
+from zerodelta.spine.methods import Method, choose, ranked
+from zerodelta.spine.public_inputs import as_bounds, as_source, column, issue_for, row_count
 from zerodelta.tasks.select import SELECTIONS, worst_gap
 
 __all__ = [

@@ -20,8 +20,8 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status, Step
-from zerodelta.tasks.methods import Method, choose, ranked
-from zerodelta.tasks.public_inputs import as_bounds, as_source, issue_for, row_count
+from zerodelta.spine.methods import Method, choose, ranked
+from zerodelta.spine.public_inputs import as_bounds, as_source, issue_for, row_count
 
 __all__ = ["SELECTIONS", "select", "select_methods", "worst_gap"]
 
@@ -32,8 +32,8 @@ SELECTIONS: dict[str, type[Selection]] = {
 _STEPS = 1 << 20
 _LIMIT, _TINY = Fraction(LARGEST), 1e-300
 _WHOLE = (bool, int, np.bool_, *(np.dtype(code).type for code in np.typecodes["AllInteger"]))
-_ONE_WAY = "between neighbouring datasets all scores move in the same direction"
-_WORD = "no score moves by more than the stated sensitivity between neighbouring datasets"
+_ONE_WAY = "between neighboring datasets all scores move in the same direction"
+_WORD = "no score moves by more than the stated sensitivity between neighboring datasets"
 
 
 def select(
@@ -53,7 +53,7 @@ def select(
     score of an option is then the sum of its column. `method`: "permute-and-flip" or "exponential".
     **Neighbors**: replace-one (or whatever `sensitivity` was stated for).
     **Guarantee**: pure ε-DP (PF, EM). `asserted` for stated scores: no score moves by more than
-    `sensitivity`, and with ``monotone=True`` between any two neighbours all move in the same
+    `sensitivity`, and with ``monotone=True`` between any two neighbors all move in the same
     direction. Proven for a table of rows: each value is rounded and clipped to `bounds` by itself.
     **Public**: the options, `sensitivity` or `bounds` and n. A score beyond the largest float, an
     infinity too, counts as that float, and what is no number as 0; in a table a NaN counts as the

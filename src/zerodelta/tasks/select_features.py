@@ -14,16 +14,16 @@ from typing import Any, Literal, final
 
 import numpy as np
 
+from zerodelta.channels.planner import plan
+from zerodelta.data.internal import reveal
+from zerodelta.data.row_queries import Bounds, Rowwise
 from zerodelta.data.rowwise import Column
 from zerodelta.errors import ParameterError, did_you_mean
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
-from zerodelta.purify.plan import plan
 from zerodelta.spaces import Subsets
-from zerodelta.study.hidden import reveal
-from zerodelta.study.questions import Bounds, Rowwise
 from zerodelta.study.study import Study
 from zerodelta.tasks.feature_table import FeatureTable, Floats
 from zerodelta.tasks.stepwise import stepwise, stepwise_noise
@@ -48,7 +48,7 @@ def select_features(
     data_norm: Rational | None = None,
     features: Sequence[Column] | None = None,
     method: Method = "auto",
-    failure: Rational = Fraction(1, 100),
+    mixing_probability: Rational = Fraction(1, 100),
     bits: BitSource | None = None,
 ) -> Release:
     """Publish which `size` of the features predict the target best by a linear model.
@@ -63,8 +63,8 @@ def select_features(
     **Releases**: the names of the features (positions, if rows are an array), in order.
     **Neighbors**: replace-one (the number of rows is public).
     **Guarantee**: pure ε-DP, `proven`: a Study (B1, R2), or basic composition (C10.1, C10.4).
-    **Public**: bounds of each feature, or `data_norm`; `target_bounds`; the method; `failure`, with
-    which probability the hidden Gram matrix publishes a random set. Values are cut to the bounds.
+    **Public**: bounds of each feature, or `data_norm`; `target_bounds`; the method; with which
+    `mixing_probability` the hidden Gram matrix publishes a random set. Values are clipped.
     For the Gram matrix a row whose features (on [-1, 1] if they have bounds) are longer than
     `data_norm` is then scaled down to it, target included: a weight, so it may be less than the
     usual length (default 0.4 √d). A row with a NaN counts as the middle.
@@ -75,7 +75,7 @@ def select_features(
     >>> rows = np.column_stack([x, (x[:, 1] - x[:, 4]) / 2])
     >>> release = select_features(
     ...     rows, target=-1, size=2, epsilon=2, bounds=(-1, 1), target_bounds=(-1, 1),
-    ...     failure="1e-9")
+    ...     mixing_probability="1e-9")
     >>> release.value, release.certificate.status.value
     ((1, 4), 'proven')
     """
@@ -108,7 +108,7 @@ def select_features(
         epsilon=total,
         publish=space,
         rounds=1,
-        failure=failure,
+        mixing_probability=mixing_probability,
         functions=False,
         bits=source,
     )
@@ -124,7 +124,12 @@ def select_features(
 
 
 def predicted_noise(
-    *, n: int, features: int, size: int, epsilon: Rational, failure: Rational = Fraction(1, 100)
+    *,
+    n: int,
+    features: int,
+    size: int,
+    epsilon: Rational,
+    mixing_probability: Rational = Fraction(1, 100),
 ) -> dict[str, float]:
     """Return the noise of both methods, for features and target bounded by [-1, 1].
 
@@ -140,7 +145,9 @@ def predicted_noise(
         rows, target=-1, features=None, bounds=(-1, 1), data_norm=None, target_bounds=(-1, 1)
     )
     exact = as_usable_epsilon(epsilon)
-    made = plan(Subsets(of=features, size=size), epsilon=exact, failure=failure)
+    made = plan(
+        Subsets(of=features, size=size), epsilon=exact, mixing_probability=mixing_probability
+    )
     return {
         "gram": _Gram.of(table, math.sqrt(made.calibration.mu_squared)).noise,
         "stepwise": stepwise_noise(table, size, exact),

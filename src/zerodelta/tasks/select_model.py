@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from zerodelta.data.arrays import ArraySource
+from zerodelta.data.row_queries import Bounds, Question, Rowwise, ask, box_lattice, public_rows
 from zerodelta.data.source import FOREIGN_SOURCE, Source, is_ours
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
@@ -24,7 +25,6 @@ from zerodelta.privacy.issue import issue
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status
 from zerodelta.spaces import Finite
-from zerodelta.study.questions import Bounds, Question, Rowwise, ask, box_lattice, public_rows
 from zerodelta.study.study import Study
 from zerodelta.tasks.models import Floats, LinearModel, Model, NetworkModel
 
@@ -49,7 +49,7 @@ def select_model(
     rounds: int | None = None,
     bounds: Bounds = (0, 1),
     scoring: Rational = Fraction(1, 5),
-    failure: Rational = Fraction(1, 100),
+    mixing_probability: Rational = Fraction(1, 100),
     rowwise: bool = False,
     example: Any = None,
     bits: BitSource | None = None,
@@ -69,7 +69,7 @@ def select_model(
     models, else `asserted`: that functions treat rows one by one, keep no state and show nothing
     (with ``rowwise=True`` they see one row at a time).
     **Public**: the candidates, `rounds`, `bounds`, `scoring` (the share of the budget that the
-    scores take), `failure`. A row with a NaN scores the middle of the bounds.
+    scores take), `mixing_probability`. A row with a NaN scores the middle of the bounds.
     **Error**: the probability of a random candidate, or how far the winner's total may fall behind.
 
     >>> rng = np.random.default_rng(1)
@@ -119,7 +119,7 @@ def select_model(
         epsilon=epsilon,
         publish=Finite(names),
         rounds=[(1 - share) / (one * len(names))] * (one * len(names)) + [share],
-        failure=failure,
+        mixing_probability=mixing_probability,
         functions=not built_in,
         rowwise=rowwise,
         example=example,

@@ -9,7 +9,7 @@ from typing import Any
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.paper.stable_queries import CustomQuery, StableQuery
 from zerodelta.spaces import Box
-from zerodelta.tasks.public_inputs import needed
+from zerodelta.spine.public_inputs import needed
 
 __all__ = ["as_query", "cell_side", "plain"]
 

@@ -19,8 +19,8 @@ from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
+from zerodelta.spine.public_inputs import issue_for
 from zerodelta.tasks.feature_table import FeatureTable, Floats
-from zerodelta.tasks.public_inputs import issue_for
 from zerodelta.tasks.subset_search import positive
 
 __all__ = ["new_products", "stepwise", "stepwise_noise", "with_residual"]

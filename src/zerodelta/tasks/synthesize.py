@@ -11,13 +11,13 @@ from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
+from zerodelta.spine.methods import Method
+from zerodelta.tables.codes import row_writer
+from zerodelta.tables.domain import MOST_CELLS, Domain, as_domain, as_workload
+from zerodelta.tables.forecast import whole_rows_error
+from zerodelta.tables.release_tables import publish
+from zerodelta.tables.rounding import whole_rows
 from zerodelta.tasks.answer_queries import queries_methods
-from zerodelta.tasks.marginal_domain import MOST_CELLS, Domain, as_domain, as_workload
-from zerodelta.tasks.marginal_forecast import whole_rows_error
-from zerodelta.tasks.marginal_release import publish
-from zerodelta.tasks.marginal_rounding import whole_rows
-from zerodelta.tasks.marginal_rows import row_writer
-from zerodelta.tasks.methods import Method
 
 __all__ = ["synthesis_methods", "synthesize"]
 

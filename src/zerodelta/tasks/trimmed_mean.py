@@ -23,8 +23,8 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.testing import free_test_threshold
-from zerodelta.tasks.methods import Method, choose, ranked
-from zerodelta.tasks.public_inputs import (
+from zerodelta.spine.methods import Method, choose, ranked
+from zerodelta.spine.public_inputs import (
     as_bounds,
     as_source,
     column,

@@ -12,9 +12,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.channels.mix import FiniteMix
 from zerodelta.privacy.calibration import calibrate
 from zerodelta.privacy.claims import GaussianDP
-from zerodelta.purify.mix import FiniteMix
 from zerodelta.spaces import Finite
 
 __all__ = ["figure_1", "figure_f_dp", "trade_off", "trade_off_of_pair"]
@@ -33,7 +33,7 @@ _RELATIONS = {
 def figure_1(*, points: int) -> dict[str, object]:
     """Return the variance per count of a histogram at ε = 1, Laplace and analytic Gaussian.
 
-    The caption does not say which neighbours; both are here. `crossing` is the δ above which
+    The caption does not say which neighbors; both are here. `crossing` is the δ above which
     Gaussian noise has the smaller variance.
     """
     powers = np.linspace(-1.0, -16.0, points).tolist()
@@ -91,7 +91,7 @@ def figure_f_dp(
 ) -> dict[str, object]:
     """Return the three curves of the paper, and that of a purified worst case.
 
-    The worst (ε, δ) pair (reveal with probability δ, else randomised response) on its four
+    The worst (ε, δ) pair (reveal with probability δ, else randomized response) on its four
     outcomes, mixed by B1 so that it is ε-DP: no ε' was needed.
     """
     alpha = np.linspace(0.0, 1.0, points)

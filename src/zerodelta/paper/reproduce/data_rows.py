@@ -32,13 +32,13 @@ _RUNS, _SUCCESSES = 10, 9
 
 
 def measure_local_sensitivity(variant: str, point: Point, label: str) -> list[float]:
-    """Return the l2 error for a query of constant local sensitivity at the centre of a box."""
+    """Return the l2 error for a query of constant local sensitivity at the center of a box."""
     dimension, total = int(point["d"]), Fraction(str(point["epsilon"]))
     local = float(point["local"])
     box = Box(0, _WIDTH, dimension=dimension)
-    centre = box.middle()
+    center = box.middle()
     query = CustomQuery(
-        function=lambda rows: centre,
+        function=lambda rows: center,
         grid=box.grid(_WIDTH * _FINENESS + 1),
         local=lambda rows: local,
         change=1,
@@ -63,7 +63,7 @@ def measure_local_sensitivity(variant: str, point: Point, label: str) -> list[fl
             mixing_weight=Fraction(1, 10**12) if vanishing else weight,
             bits=bits,
         )
-    return [float(np.linalg.norm(release.value - centre))]
+    return [float(np.linalg.norm(release.value - center))]
 
 
 def measure_mode(variant: str, point: Point, label: str) -> list[float]:
@@ -139,7 +139,11 @@ def measure_queries(variant: str, point: Point, label: str) -> list[float]:
     truth, bits = workload.answers(people), ReplayBits(label)
     if variant == "before":
         rounds = paper_rounds(
-            rows=rows, workload=workload, epsilon=total, log_delta=LOG_DELTA, failure=0.01
+            rows=rows,
+            workload=workload,
+            epsilon=total,
+            log_delta=LOG_DELTA,
+            failure=0.01,
         )
         weights = approximate_mwem(
             people,
@@ -163,7 +167,7 @@ def measure_queries(variant: str, point: Point, label: str) -> list[float]:
 
 
 def _correlated_bits(rows: int, dimension: int) -> Floats:
-    """Return made-up rows: neighbouring columns agree nine times in ten, and ones are rare."""
+    """Return made-up rows: neighboring columns agree nine times in ten, and ones are rare."""
     generator = np.random.default_rng(7)
     table = np.empty((rows, dimension))
     table[:, 0] = generator.random(rows) < 0.2

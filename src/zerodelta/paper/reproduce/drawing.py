@@ -1,6 +1,6 @@
-"""The pictures: matplotlib figures as SVG text, with colours that colour-blind readers tell apart.
+"""The pictures: matplotlib figures as SVG text, with colors that color-blind readers tell apart.
 
-Okabe and Ito's colours; markers and dashes differ too. Equal numbers give equal files.
+Okabe and Ito's colors; markers and dashes differ too. Equal numbers give equal files.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def draw_figure_1(data: Mapping[str, Any]) -> Figure:
                 textcoords="offset points",
                 size=9,
             )
-            axes.set(xscale="log", yscale="log", xlabel="δ", title=f"neighbours: {name}")
+            axes.set(xscale="log", yscale="log", xlabel="δ", title=f"neighbors: {name}")
             axes.invert_xaxis()
             axes.grid(color="0.92")
         panels[0].set_ylabel("variance per count, ε = 1")

@@ -1,4 +1,4 @@
-"""Rows 1 to 3 of Table 1: empirical risk minimisation over l2 and l1 balls (`sec:dp-erm`).
+"""Rows 1 to 3 of Table 1: empirical risk minimization over l2 and l1 balls (`sec:dp-erm`).
 
 Each problem is one whose minimum is known, so that the excess risk is exact. Random bits are
 replayed from a label: the data is made up, and the numbers come out the same each time.
@@ -22,7 +22,7 @@ from zerodelta.paper.frank_wolfe_pure import best_iterations, frank_wolfe_pure
 from zerodelta.paper.reproduce.rates import Experiment, Floats, Point
 from zerodelta.privacy.calibration import calibrate
 from zerodelta.spaces import Ball
-from zerodelta.study.losses import Hinge
+from zerodelta.training.losses import Hinge
 
 __all__ = ["FRANK_WOLFE", "LOG_DELTA", "SGD", "STRONGLY_CONVEX", "balanced_steps", "two_points"]
 
@@ -149,7 +149,7 @@ def measure_frank_wolfe(variant: str, point: Point, label: str) -> list[float]:
 
 
 def _balanced_rounds(*, rows: int, dimension: int, epsilon: Fraction) -> int:
-    """Return the T that minimises 8/T + (4L/n) ln(2d)·√(T/8ρ), L = 2: of order (nε)^⅔."""
+    """Return the T that minimizes 8/T + (4L/n) ln(2d)·√(T/8ρ), L = 2: of order (nε)^⅔."""
     rho = float(calibrate(epsilon=epsilon, log_delta=LOG_DELTA).rho)
     ratio = 16 * rows * math.sqrt(8 * rho) / (8 * math.log(2 * dimension))
     return max(1, int(math.exp(math.log(ratio) * 2 / 3)))
@@ -259,7 +259,7 @@ FRANK_WOLFE = Experiment(
     problem="DP-ERM, l1 ball",
     label="thm: dp-fw-pure",
     quantity="excess empirical risk",
-    setting="the mean of ‖θ - x‖²/2 over the l1 ball, a minimiser on a face of 4 vertices",
+    setting="the mean of ‖θ - x‖²/2 over the l1 ball, a minimizer on a face of 4 vertices",
     variants={
         "before": "Frank-Wolfe, (ε, 10⁻⁶)-DP (Algorithm 6)",
         "after": "purified (Algorithm 7; k ≥ d, so without sketch)",

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Experiment", "Point", "Series", "Task", "fit", "summarise"]
+__all__ = ["Experiment", "Point", "Series", "Task", "fit", "summarize"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Point: TypeAlias = Mapping[str, float]
@@ -148,7 +148,7 @@ def fit(values: Floats, errors: Floats) -> float:
     return float((x * (y - y.mean())).sum() / (x * x).sum())
 
 
-def summarise(
+def summarize(
     experiment: Experiment, variant: str, variable: str, runs: Mapping[float, list[list[float]]]
 ) -> Series:
     """Return the curve of one variant along one variable: the worst instance at each point."""
@@ -185,5 +185,5 @@ def summarise(
 
 
 def _worst(table: Floats, average: str) -> float:
-    centre = np.median if average == "median" else np.mean
-    return float(np.max(centre(table, axis=0)))
+    center = np.median if average == "median" else np.mean
+    return float(np.max(center(table, axis=0)))

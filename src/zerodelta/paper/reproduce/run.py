@@ -25,7 +25,7 @@ from zerodelta.paper.reproduce.drawing import (
 )
 from zerodelta.paper.reproduce.erm_rows import FRANK_WOLFE, SGD, STRONGLY_CONVEX
 from zerodelta.paper.reproduce.page import figure_section, page, rate_section
-from zerodelta.paper.reproduce.rates import Experiment, Series, Task, summarise
+from zerodelta.paper.reproduce.rates import Experiment, Series, Task, summarize
 from zerodelta.paper.reproduce.table_2 import RUN_TIME, UTILITY
 from zerodelta.paper.reproduce.tightness import tightness
 
@@ -109,7 +109,7 @@ _CAPTIONS: dict[str, dict[str, Any]] = {
         "title": "Figure 1: the price of δ",
         "caption": (
             "Variance per count of a private histogram at ε = 1 (fig:myth). The paper does not "
-            "say which neighbours it means; both are shown."
+            "say which neighbors it means; both are shown."
         ),
         "findings": (
             "As in the paper: Laplace noise, with δ = 0, has the smaller variance unless δ is too "
@@ -179,7 +179,7 @@ def _series(
         for variant in experiment.variants:
             if variable in variables:
                 found = runs[experiment.key, variant, variable]
-                yield summarise(experiment, variant, variable, found)
+                yield summarize(experiment, variant, variable, found)
 
 
 def _as_json(experiment: Experiment, series: list[Series], quick: bool) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from zerodelta.paper.algorithm_04 import pure_dp_sgd
 from zerodelta.paper.baselines import exponential_mechanism_on_grid, laplace_noisy_descent
 from zerodelta.paper.reproduce.erm_rows import RADIUS, balanced_steps, linear_excess, two_points
 from zerodelta.paper.reproduce.rates import Experiment, Point
-from zerodelta.study.losses import Hinge
+from zerodelta.training.losses import Hinge
 
 __all__ = ["RUN_TIME", "UTILITY"]
 

@@ -1,6 +1,6 @@
 """The tightness example (`ex:tightness`, `fig:example`): how good the step from TV to W∞ is.
 
-μ has an atom of mass Δ^d at the centre of the unit ball and is uniform outside the ball of radius
+μ has an atom of mass Δ^d at the center of the unit ball and is uniform outside the ball of radius
 Δ; ν is uniform. TV = Δ^d and W∞ = Δ, so every valid bound is at least Δ.
 """
 
@@ -82,7 +82,7 @@ def bottleneck(radius: float, *, dimension: int, cells: int) -> tuple[float, flo
     """Return W∞ and TV of the example on a grid, by bottleneck matching, and the grid's spacing.
 
     ν has one atom of equal mass at each grid point of the ball; μ moves those within `radius` to
-    the centre. W∞ is the smallest α for which the points can be matched within α.
+    the center. W∞ is the smallest α for which the points can be matched within α.
     """
     axis = (np.arange(cells) - (cells - 1) / 2) * (2 / cells)
     points = np.array(list(itertools.product(axis, repeat=dimension)))

@@ -47,7 +47,7 @@ def gaussian_mu_squared(sensitivity_squared: Rational, variance: Rational) -> Fr
 def selection_epsilon(sensitivity: Rational, scale: Rational, monotone: bool) -> Fraction:
     """Return 2Δ/b: Gumbel or exponential noise of scale b on scores that move by at most Δ each.
 
-    Half of it if `monotone`: between any two neighbours all scores move in the same direction.
+    Half of it if `monotone`: between any two neighbors all scores move in the same direction.
 
     >>> selection_epsilon(1, 4, False), selection_epsilon(1, 4, True)
     (Fraction(1, 2), Fraction(1, 4))

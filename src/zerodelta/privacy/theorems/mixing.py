@@ -172,7 +172,7 @@ def kernel_mass(*, dimension: int, diameter: Rational, scale: Rational) -> float
 def laplace_cube_mass(*, dimension: int, side: Rational, scale: Rational) -> float:
     """Return d ln(D/(b(1 - e^(-D/b)))) rounded up: product Laplace on a cube, exact (B4).
 
-    This is Algorithm 1 re-analysed: no extra ε.
+    This is Algorithm 1 re-analyzed: no extra ε.
     """
     d = as_count(dimension, "dimension", minimum=1)
     ratio = as_positive(side, "side") / as_positive(scale, "scale")

@@ -1,7 +1,7 @@
 """What K-norm noise in the objective of a regression costs (theory C9).
 
 Rows are scaled to length at most 1 and scalar losses to slopes of at most 1, so that one number
-is left of the regularisation, its `strength` Λ. The minimiser of
+is left of the regularization, its `strength` Λ. The minimizer of
 
     Σ loss + (Λ/2) ‖θ‖² + ⟨v, θ⟩,   v of density ∝ exp(-ε' ‖v‖ / 2D),
 
@@ -251,6 +251,6 @@ def _largest(
             return proposed
         shrink *= 16
     raise GuaranteeError(
-        "regularisation this weak costs more than epsilon by itself (theorem C9): raise the "
+        "regularization this weak costs more than epsilon by itself (theorem C9): raise the "
         "strength or epsilon."
     )

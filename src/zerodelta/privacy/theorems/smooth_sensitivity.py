@@ -1,6 +1,6 @@
 """What Student-t noise scaled to a smooth sensitivity costs: pure DP (theory C10.3, SS).
 
-S(D) is at least the local sensitivity, and S(D) <= e^β S(D') for neighbours. q + (S/c)·T, T
+S(D) is at least the local sensitivity, and S(D) <= e^β S(D') for neighbors. q + (S/c)·T, T
 Student-t with ν >= 1 degrees of freedom, is pure with ε = ((ν+1)√(c²/ν + β²) + (ν-1)β)/2.
 """
 

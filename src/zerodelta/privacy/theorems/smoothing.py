@@ -1,7 +1,7 @@
 """Theorem S: the last Gaussian step is its own smoothing; no grid, no extra ε (theory S, R(iv)).
 
 A history of RDP a·ρ ends in Z = g + N(0, σ²I) with ‖g‖ <= r, where g moves by at most Δ between
-neighbours. Mixing with N(0, τ²I), τ > σ, is t-DP (Corollary S2) if for some order a > 1
+neighbors. Mixing with N(0, τ²I), τ > σ, is t-DP (Corollary S2) if for some order a > 1
 
     ln κ_a + (a-1)(aρ - t) + (d/2) ln(τ²/σ²) + (r + (a-1)Δ)²/(2(τ²-σ²))
         <= ln(w/(1-w)) + ln(e^t - 1),
@@ -119,10 +119,10 @@ def best_order(step: GaussianStep, *, rho: Rational, epsilon: Rational) -> Fract
         return log_kappa + excess * (order * whole - t) + spread
 
     start = math.log(max(t / (2 * whole), 1e-6))
-    return 1 + Fraction(math.exp(_minimise(cost, start - 6, start + 6))).limit_denominator(10**9)
+    return 1 + Fraction(math.exp(_minimize(cost, start - 6, start + 6))).limit_denominator(10**9)
 
 
-def _minimise(function: Callable[[float], float], low: float, high: float) -> float:
+def _minimize(function: Callable[[float], float], low: float, high: float) -> float:
     """Golden-section search for the minimum of a function with one valley."""
     ratio = (math.sqrt(5) - 1) / 2
     for _ in range(60):

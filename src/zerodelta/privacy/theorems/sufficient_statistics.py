@@ -1,7 +1,7 @@
 """What noise on XᵀX, Xᵀy (and the smallest eigenvalue) costs (theory A9, C6, C10.5).
 
 Integer rows with ‖x‖² <= A, |y| <= Y. In the norm ‖E₁‖_F²/A² + ‖E₂‖²/(A·Y²) + (e/A)² the joint
-shift of (XᵀX, Xᵀy, λ_min) is at most √(16/3) between replace-one neighbours, √(9/2) without λ_min.
+shift of (XᵀX, Xᵀy, λ_min) is at most √(16/3) between replace-one neighbors, √(9/2) without λ_min.
 """
 
 from __future__ import annotations

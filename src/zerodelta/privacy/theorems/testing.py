@@ -57,7 +57,7 @@ def proposed_release_claim(
 ) -> ApproxDP:
     """Return (ε₁+ε₂, dp)-DP of propose-test-release, dp = P(pass | distance 0) (theory A7).
 
-    Of two neighbours either one is stable, and then both answers are within the proposed bound, or
+    Of two neighbors either one is stable, and then both answers are within the proposed bound, or
     both distances are 0, and then each passes with probability at most dp.
     """
     log_pass = log_pass_probability(rate=test_epsilon, threshold=threshold, noise=noise)
@@ -239,7 +239,7 @@ def bounded_release_threshold(
 def _rates(
     bound_epsilon: Rational, release_epsilon: Rational, local_change: Rational
 ) -> tuple[Fraction, Fraction]:
-    """Return ε₁/γ and ε₁+ε₂, γ the change of the local sensitivity between neighbours."""
+    """Return ε₁/γ and ε₁+ε₂, γ the change of the local sensitivity between neighbors."""
     first = as_positive(bound_epsilon, "bound_epsilon")
     rate = first / as_positive(local_change, "local_change")
     return rate, first + as_positive(release_epsilon, "release_epsilon")

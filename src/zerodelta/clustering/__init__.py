@@ -1,0 +1,1 @@
+"""What k-means is made of: a grid, rounds, and a forecast."""

@@ -1,0 +1,321 @@
+"""What a study asks of its rows: exact integer sums of bounded functions, and their sensitivity.
+
+A question is made of public numbers and of a function that was tried on public rows, before any
+row of the data is read (theory C0, C8).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.data.internal import Hidden, reveal
+from zerodelta.data.interrupts import Watch
+from zerodelta.data.quiet import quiet as no_warnings
+from zerodelta.data.rowwise import Block, RowFunction, as_function, evaluate, is_columns
+from zerodelta.data.source import Source
+from zerodelta.data.written_here import is_written_here
+from zerodelta.errors import ParameterError
+from zerodelta.exact.exact_sums import IntegerArray
+from zerodelta.exact.fixed_point import FixedPoint
+from zerodelta.exact.rational import Rational
+
+__all__ = [
+    "GRAM_STEPS",
+    "Bounds",
+    "PublicRows",
+    "Question",
+    "Rowwise",
+    "ask",
+    "box_lattice",
+    "check_row_by_row",
+    "is_callers",
+    "norm_lattice",
+    "public_rows",
+]
+
+Bounds: TypeAlias = tuple[Any, Any]
+"""(lower, upper): two numbers for all coordinates, or two sequences with one for each."""
+
+STEPS = 1 << 20
+"""Half a bounded range in quanta: rounding moves a mean by at most 2^-21 of the range."""
+
+GRAM_STEPS = 1 << 15
+"""The norm of a row in quanta, where products of two entries are summed."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Rowwise:
+    """A function of this library's tasks: elementwise, so that a row speaks for itself only.
+
+    It is evaluated on whole blocks and is `proven`. So nobody can pass a function of his own, or
+    an object whose class is his own, for one of ours (`is_written_here`).
+    """
+
+    function: Callable[[Block], Any]
+
+    def __post_init__(self) -> None:
+        if not is_written_here(self.function):
+            raise ParameterError(
+                "function",
+                type(self.function),
+                expected="a function of this library's tasks, which holds nothing of the caller's",
+                remedy="pass the function itself to the study",
+            )
+
+    def __call__(self, rows: Block) -> Any:
+        """Return what the function makes of a block."""
+        return self.function(rows)
+
+
+@final
+class PublicRows(Source):
+    """Made-up rows under the data's own column names, for trying a program.
+
+    They stand for `rows` rows (by default for themselves): sums and counts are those of the
+    made-up rows, times the number of rows that each stands for, so that they are to the noise what
+    the data's will be. As data they are no source of ours: their sums are not those of `rows` rows.
+    """
+
+    __slots__ = ("_names", "_rows", "_table")
+
+    def __init__(self, table: Block, names: tuple[str, ...], *, rows: int | None = None) -> None:
+        self._table, self._names = table, names
+        self._rows = len(table) if rows is None else rows
+
+    @property
+    def rows(self) -> int:
+        """The number of rows for which the made-up ones stand."""
+        return self._rows
+
+    @property
+    def stand_for_themselves(self) -> bool:
+        """Whether the sums are those of the rows that are there."""
+        return self._rows == len(self._table)
+
+    def sum(
+        self,
+        function: RowFunction,
+        lattice: FixedPoint,
+        *,
+        rowwise: bool = False,
+        joint: bool = False,
+    ) -> IntegerArray:
+        """Return the sum over the rows that these stand for."""
+        return self._scaled(super().sum(function, lattice, rowwise=rowwise, joint=joint))
+
+    def gram(
+        self, function: RowFunction, lattice: FixedPoint, *, rowwise: bool = False
+    ) -> IntegerArray:
+        """Return the second moments of the rows that these stand for."""
+        return self._scaled(super().gram(function, lattice, rowwise=rowwise))
+
+    def counts(
+        self, keys: RowFunction, size: int, *, invalid: int | None = None, rowwise: bool = False
+    ) -> npt.NDArray[np.int64]:
+        """Return the counts of the rows that these stand for."""
+        counts = super().counts(keys, size, invalid=invalid, rowwise=rowwise)
+        return self._scaled(counts).astype(np.int64)
+
+    def _scaled(self, total: IntegerArray) -> IntegerArray:
+        exact = [int(entry) * self._rows // len(self._table) for entry in total.ravel()]
+        scaled: npt.NDArray[Any] = np.array(exact, dtype=np.object_).reshape(total.shape)
+        return scaled if total.dtype == np.object_ else scaled.astype(np.int64)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self._names
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield the made-up rows at once."""
+        yield self._table.copy()
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Question:
+    """A function of rows on a public lattice; its integer sum moves by a public l2 distance."""
+
+    function: Callable[[Block], Any]
+    lattice: FixedPoint
+    rowwise: bool
+    allowed: bool = True
+    """Whether the plan covers it: a study of named columns answers no function of the caller's."""
+
+    @property
+    def sensitivity_squared(self) -> int:
+        """The squared l2 distance by which replacing a row may move the integer sum."""
+        coordinates = self.lattice.dimension if self.lattice.norm == math.inf else 1
+        return 4 * self.lattice.steps**2 * coordinates
+
+    def total(self, source: Source, *, joint: bool = False) -> IntegerArray:
+        """Return the exact sum over the rows."""
+        return source.sum(self.function, self.lattice, rowwise=self.rowwise, joint=joint)
+
+    def gram(self, source: Source) -> IntegerArray:
+        """Return the exact sum over the rows of k kᵀ."""
+        return source.gram(self.function, self.lattice, rowwise=self.rowwise)
+
+
+def is_callers(function: Callable[[Block], Any]) -> bool:
+    """Tell whether a question's function (`as_function`) is code of the caller's."""
+    return type(function) is not Rowwise and not is_columns(function)
+
+
+def ask(
+    function: RowFunction,
+    *,
+    columns: Sequence[str],
+    probe: Block,
+    rowwise: bool,
+    lattice: Callable[[int], FixedPoint],
+    quiet: bool,
+    allowed: bool = True,
+) -> Question:
+    """Return the question, after trying its function on the public rows of `probe`.
+
+    `lattice` makes one for the number of values a row has; a function that fails on every public
+    row, or does not treat rows one by one there, is refused before data is touched. What it raised
+    is not quoted if `quiet`: it may know hidden answers.
+    """
+    mapped = as_function(function, columns)
+    single = rowwise and is_callers(mapped)
+    width = _width(mapped, columns, probe, single=single, quiet=quiet)
+    if not is_columns(mapped):
+        check_row_by_row(mapped, probe, width, single=single)
+    return Question(function=mapped, lattice=lattice(width), rowwise=single, allowed=allowed)
+
+
+def box_lattice(bounds: Bounds | None, *, steps: int = STEPS) -> Callable[[int], FixedPoint]:
+    """Return the lattice between two bounds, for any number of coordinates."""
+    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
+        raise ParameterError(
+            "bounds",
+            bounds,
+            expected="a public pair (lower, upper)",
+            remedy="pass bounds=(0, 1) or what the function surely lies in; it is clipped to that",
+        )
+    lower, upper = _usable(*bounds) if any(isinstance(end, Hidden) for end in bounds) else bounds
+    return lambda width: FixedPoint.box(dimension=width, lower=lower, upper=upper, steps=steps)
+
+
+def _usable(lower: Any, upper: Any) -> Bounds:
+    """Return bounds that follow from hidden answers; (0, 1) if they are none.
+
+    Refusing them would show something of the answers (theory C8), and any lattice is as private.
+    """
+    with np.errstate(all="ignore"):
+        ends = np.stack(np.broadcast_arrays(reveal(lower), reveal(upper))).astype(np.float64)
+        usable = (np.abs(ends) < 1e100) & (ends[1] - ends[0] > 1e-100)  # NaN: not usable
+    return (ends[0], ends[1]) if bool(usable.all()) else (0, 1)
+
+
+def norm_lattice(
+    bound: Rational | None, name: str, *, steps: int = STEPS
+) -> Callable[[int], FixedPoint]:
+    """Return the lattice of the l2 ball of this radius around 0."""
+    if bound is None:
+        raise ParameterError(
+            name,
+            None,
+            expected="a public bound on the l2 norm of a row's values",
+            remedy=f"pass {name}=1.0, say; longer rows are scaled down to it",
+        )
+    return lambda width: FixedPoint.ball(dimension=width, bound=bound, steps=steps)
+
+
+def public_rows(
+    columns: int, bounds: Bounds | None, data_norm: Rational | None, *, count: int = 7
+) -> Block:
+    """Return a few made-up rows on which functions are tried: a fixed sequence within the bounds.
+
+    Several columns are far from linear in each other once there are more rows than columns.
+
+    >>> public_rows(1, (0, 10), None)[:, 0].round(2).tolist()
+    [0.0, 6.18, 2.36, 8.54, 4.72, 0.9, 7.08]
+    """
+    slopes = [(math.sqrt(5) - 1) / 2, *(math.sqrt(prime) for prime in _primes(columns - 1))]
+    places = np.arange(count)[:, None] * np.array(slopes) % 1.0
+    with no_warnings():
+        lower, upper = (-1.0, 1.0) if bounds is None else bounds
+        low, high = (np.asarray(end, dtype=np.float64) for end in (lower, upper))
+        if (low.ndim and len(low) != columns) or (high.ndim and len(high) != columns):
+            low, high = low.min(), high.max()
+        rows: npt.NDArray[np.float64] = low + places * (high - low)
+    if data_norm is not None:
+        rows = rows * min(1.0, float(Fraction(data_norm)) / float(np.abs(rows).sum(axis=1).max()))
+    return rows
+
+
+def _primes(count: int) -> list[int]:
+    """Return the first primes but 5, whose root is in the golden ratio."""
+    found: list[int] = []
+    candidate = 2
+    while len(found) < count + 3:
+        if all(candidate % prime for prime in found):
+            found.append(candidate)
+        candidate += 1
+    return [prime for prime in found if prime != 5][:count]
+
+
+def _width(
+    function: Callable[[Block], Any],
+    columns: Sequence[str],
+    probe: Block,
+    *,
+    single: bool,
+    quiet: bool,
+) -> int:
+    """Return how many numbers the function makes of a row, as seen on public rows."""
+    widths, errors = set(), []
+    alone = [probe[i : i + 1] for i in range(len(probe))]
+    with no_warnings(), Watch() as watch:
+        for rows in alone if single else (probe, *alone):
+            try:
+                values = np.asarray(function(rows.copy()))
+            except BaseException as error:  # also a KeyboardInterrupt of its own
+                if watch.arrived:
+                    raise
+                errors.append(error)
+                continue
+            if values.dtype.kind in "biuf" and (single or values.shape[:1] == (len(rows),)):
+                widths.add(values.size // len(rows) if values.ndim <= 2 else -1)
+    if len(widths) == 1 and min(widths) > 0:
+        return widths.pop()
+    told = "" if quiet or not errors else f" {type(errors[0]).__name__}: {errors[0]}"
+    seen = f"raised{told}" if errors else f"{sorted(widths)} numbers a row"
+    raise ParameterError(
+        "function",
+        seen,
+        expected=f"(n,) or (n, d) real numbers for n public rows of {len(columns)} columns",
+        remedy="mend it, try it in Study.run, which rehearses, or pass Study(example=…), public "
+        "made-up rows on which it works",
+    )
+
+
+def check_row_by_row(
+    function: Callable[[Block], Any], probe: Block, width: int, *, single: bool
+) -> None:
+    """Refuse a function that makes something else of a row among, or after, other rows."""
+    together = evaluate(function, probe, width=width, rowwise=single)
+    backwards = evaluate(function, probe[::-1], width=width, rowwise=single)[::-1]
+    alone = evaluate(function, probe, width=width, rowwise=True)
+    close = all(
+        np.allclose(together, other, rtol=1e-6, atol=1e-9, equal_nan=True)
+        for other in (backwards, alone)
+    )
+    if not close:
+        raise ParameterError(
+            "function",
+            "a row's value changes with the rows beside it",
+            expected="a function that treats rows one by one",
+            remedy="compute means, ranks or random numbers outside, from public numbers",
+        )

@@ -1,0 +1,360 @@
+"""The public plan of a private regression: loss, regularization, noise, target accuracy, forecast.
+
+A function of ε, the shape of the data and public bounds. The rules for loss and strength were
+tuned on synthetic data (`docs/theory.md` C9 proves ε for any choice); NSR = N^1.5/(nε), N the
+number of parameters, tells how much of what is learned will be noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+from zerodelta.channels.numerical import NumericalError
+from zerodelta.exact.rational import Rational, as_count
+from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.parameters import as_flag, as_usable_epsilon
+from zerodelta.privacy.step import Status, Step
+from zerodelta.privacy.theorems.objective_perturbation import (
+    huber_noise_epsilon,
+    logistic_noise_epsilon,
+    softmax_noise_epsilon,
+)
+from zerodelta.regression.expected import LOG_ODDS, TARGETS, Expected
+from zerodelta.regression.temperature import temperature
+from zerodelta.spaces import Ball
+
+__all__ = [
+    "RegressionPlan",
+    "limited",
+    "plan_huber",
+    "plan_logistic",
+    "plan_multinomial",
+    "softmax_curvature",
+]
+
+_U = 2.0**-53
+_INTERCEPT = Fraction(5, 4)
+"""Squared length of a row of length 1 and the constant 1/2 that stands for the intercept."""
+
+_ROOM = 1.4
+"""So many times the error of the gradient in floats is aimed at; the rest is for its length."""
+
+_SHARES = (2.0**-14, 2.0**-5)
+"""Between these parts of ε is spent on numerical error."""
+
+_RESIDUAL = 0.0225
+"""Forecasts assume this mean square of what a linear model leaves of targets in [-1, 1]."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RegressionPlan:
+    """Everything about a fit that is fixed before a value is read."""
+
+    epsilon: Fraction
+    base: Step
+    """Theorem C9: what the exact minimizer costs."""
+    channel: NumericalError
+    """Theorem N: what publishing a computed minimizer adds."""
+    strength: Fraction
+    noise_scale_squared: Fraction
+    shift: Fraction
+    """The margin added to the loss."""
+    threshold: Fraction
+    """The residual, in units of half the target's range, from which the Huber loss is linear."""
+    predicted_error: float
+    """Expected excess of the mean loss (Huber: squared error) on the rows that are expected.
+
+    Of the data only its shape is known. Evenly spread rows with a moderate signal are within a
+    factor of 4; rows much shorter than their bound and strong signals have errors 10 times larger
+    and more, unless `expected` says so.
+    """
+    temperature: float = 1.0
+    """What a classifier's scores are divided by before they become probabilities."""
+
+    @property
+    def roundness(self) -> Fraction:
+        """The parameter a of the balanced logistic loss."""
+        return Fraction(self.base.numbers["roundness"])
+
+    @property
+    def steps(self) -> tuple[Step, Step]:
+        """The two steps of the certificate."""
+        return self.base, self.channel.step()
+
+    @property
+    def claim(self) -> PureDP:
+        """What the release satisfies."""
+        return PureDP(self.epsilon)
+
+
+def plan_logistic(
+    *,
+    rows: int,
+    dimension: int,
+    epsilon: Rational,
+    intercept: bool = True,
+    expected: Expected = LOG_ODDS,
+) -> RegressionPlan:
+    """Return the plan of `fit_logistic`.
+
+    >>> plan = plan_logistic(rows=10_000, dimension=10, epsilon=1)
+    >>> [step.theorem for step in plan.steps]
+    ['C9-logistic', 'N']
+    """
+    shape = _Shape.of(rows, dimension, intercept, epsilon)
+    noise = shape.noise_to_signal
+    roundness = _short(0.25 + 0.44 * _clip(math.log(0.004 / noise) / math.log(4)))
+    shift = 0.35 * _clip(math.log(noise / 0.012) / math.log(4))
+    shift += 0.65 * _clip(math.log(noise / 0.05) / math.log(10))
+    largest = math.exp(float(roundness)) / 2  # the slope that scaling the loss makes 1
+    strength = _short(shape.strength(min(6, 1 + 5 * noise)) / largest)
+    numerical = shape.numerical(5.0, 2.0, strength, curvature=expected.curvature / largest)
+    private = logistic_noise_epsilon(epsilon=numerical.left, strength=strength, roundness=roundness)
+    return shape.plan(
+        numerical,
+        "C9-logistic",
+        {"noise_epsilon": private, "strength": strength, "roundness": roundness},
+        scale_squared=(2 / private) ** 2,
+        shift=_short(shift),
+        expected=expected,
+        unit=largest,
+        bias=lambda part: expected.shrunk(part * expected.curvature),
+        most=2 * math.log(2),
+        flatness=expected.flatness,
+    )
+
+
+def plan_huber(
+    *,
+    rows: int,
+    dimension: int,
+    epsilon: Rational,
+    intercept: bool = True,
+    expected: Expected = TARGETS,
+) -> RegressionPlan:
+    """Return the plan of `fit_huber`, for targets scaled to [-1, 1].
+
+    >>> plan = plan_huber(rows=10_000, dimension=10, epsilon=1)
+    >>> plan.steps[0].theorem, 0.1 < plan.threshold < 0.2
+    ('C9-huber', True)
+    """
+    shape = _Shape.of(rows, dimension, intercept, epsilon)
+    noise = shape.noise_to_signal
+    threshold = _short(min(2.0, 0.125 * max(1.0, 0.005 / noise) ** 0.6))
+    strength = _short(shape.strength(2 + 10 * noise))
+    slope_error = 2.5 + 1 / float(threshold)
+    curvature = 1 / math.sqrt(1 + 2 * _RESIDUAL / float(threshold) ** 2)
+    # without privacy it errs otherwise than least squares: as the median does, if less so
+    other = (math.pi / 2 - 1) * (1 - curvature) ** 2 * _RESIDUAL * shape.columns / max(1, rows)
+    numerical = shape.numerical(slope_error, 2.0, strength, curvature=curvature)
+    private = huber_noise_epsilon(epsilon=numerical.left, strength=strength)
+    return shape.plan(
+        numerical,
+        "C9-huber",
+        {"noise_epsilon": private, "strength": strength},
+        scale_squared=(2 / private) ** 2,
+        threshold=threshold,
+        expected=expected,
+        unit=2 * float(threshold) ** 2 / curvature,  # squares have curvature 2 everywhere
+        bias=lambda part: expected.explained * (part / (1 + part)) ** 2 + other,
+        most=expected.explained,
+    )
+
+
+def plan_multinomial(
+    *,
+    rows: int,
+    dimension: int,
+    classes: int,
+    epsilon: Rational,
+    intercept: bool = True,
+    expected: Expected = LOG_ODDS,
+) -> RegressionPlan:
+    """Return the plan of `fit_multinomial`.
+
+    >>> plan_multinomial(rows=10_000, dimension=10, classes=3, epsilon=1).steps[0].theorem
+    'C9-softmax'
+    """
+    classes = as_count(classes, "classes", minimum=2)
+    shape = _Shape.of(rows, dimension, intercept, epsilon, outputs=classes)
+    noise = shape.noise_to_signal
+    shift = 2 * _clip(math.log(noise / 0.01) / math.log(10))
+    strength = _short(shape.strength(min(24, 0.8 * classes + 2 + 20 * noise)))
+    curvature = softmax_curvature(classes, expected)
+    relative = curvature / expected.curvature
+    numerical = shape.numerical(
+        20 + 2 * math.log2(classes), math.sqrt(8), strength, curvature=curvature
+    )
+    private = softmax_noise_epsilon(epsilon=numerical.left, strength=strength, classes=classes)
+    return shape.plan(
+        numerical,
+        "C9-softmax",
+        {"noise_epsilon": private, "strength": strength, "classes": classes},
+        scale_squared=8 / private**2,
+        shift=_short(shift),
+        expected=expected,
+        unit=1.0,
+        bias=lambda part: (classes - 1) * relative * expected.shrunk(part * expected.curvature),
+        most=2 * math.log(classes),
+        flatness=expected.flatness,
+    )
+
+
+def softmax_curvature(classes: int, expected: Expected) -> float:
+    """Return the mean curvature of the softmax loss: about 1/(2C) at a moderate signal."""
+    return 0.5 / classes * expected.curvature / LOG_ODDS.curvature
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Numerical:
+    """How accurately to compute, what part of ε that costs, and what is left of it."""
+
+    error: Fraction
+    cost: Fraction
+    left: Fraction
+    strength: Fraction
+    curvature: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Shape:
+    """The shape of a problem: rows, columns with the intercept, outputs, ε."""
+
+    rows: int
+    columns: int
+    outputs: int
+    intercept: bool
+    epsilon: Fraction
+
+    @staticmethod
+    def of(
+        rows: int, dimension: int, intercept: bool, epsilon: Rational, *, outputs: int = 1
+    ) -> _Shape:
+        return _Shape(
+            rows=as_count(rows, "rows"),
+            columns=as_count(dimension, "dimension", minimum=1) + as_flag(intercept, "intercept"),
+            outputs=outputs,
+            intercept=as_flag(intercept, "intercept"),
+            epsilon=as_usable_epsilon(epsilon),
+        )
+
+    @property
+    def parameters(self) -> int:
+        """The dimension N of the noise."""
+        return self.columns * max(1, self.outputs - 1)
+
+    @property
+    def noise_to_signal(self) -> float:
+        return math.sqrt(self.parameters) ** 3 / (max(1, self.rows) * float(self.epsilon))
+
+    def strength(self, times_epsilon: float) -> float:
+        """Return Λ = times_epsilon/ε for rows scaled to length 1 without the intercept."""
+        squared = float(_INTERCEPT) if self.intercept else 1.0
+        return times_epsilon / float(self.epsilon) / squared
+
+    def numerical(
+        self, slope_error: float, diameter: float, strength: Fraction, *, curvature: float
+    ) -> _Numerical:
+        """Choose the accuracy that floats reach and the part of ε that costs least in total.
+
+        `slope_error` is what slopes err by in floats, in units of 2^-53. Spending a part x of ε
+        costs 2x of the excess risk in noise of the objective and (n κ r)²/(N d x²) in noise of
+        the output, r the error, κ the mean curvature. Any choice is private.
+        """
+        noise = 6 * self.parameters * diameter / float(self.epsilon)
+        size = noise + 16 * float(strength) * math.sqrt(self.parameters)
+        adding = 2.0**-19 * math.sqrt(self.outputs) * (2**13 + self.rows / 64)
+        gradient = _U * (_ROOM * self.rows * (slope_error + adding) + 64 * size)
+        error = _short(gradient / float(strength))
+        moved = (self.rows * curvature * float(error)) ** 2 / (self.parameters * self.columns)
+        share = _short(min(max(moved ** (1 / 3), _SHARES[0]), _SHARES[1]))
+        return _Numerical(
+            error=error,
+            cost=self.epsilon * share,
+            left=self.epsilon * (1 - share),
+            strength=strength,
+            curvature=curvature,
+        )
+
+    def plan(
+        self,
+        numerical: _Numerical,
+        theorem: str,
+        numbers: dict[str, Fraction | int],
+        *,
+        scale_squared: Fraction,
+        expected: Expected,
+        unit: float,
+        bias: Callable[[float], float],
+        most: float,
+        flatness: float = 1.0,
+        shift: Fraction = Fraction(0),
+        threshold: Fraction = Fraction(1),
+    ) -> RegressionPlan:
+        """Return the plan; `bias` is what a fit without noise loses, `most` a fit of noise alone.
+
+        `bias` is a function of the penalty over the data's part of the Hessian; `flatness` is the
+        part of the mean curvature that there is along the signal.
+        """
+        strength, entries = numerical.strength, self.columns * self.outputs
+        scale = 2 * numerical.error / numerical.cost
+        reach = (self.rows + 64 * self.parameters * math.isqrt(math.ceil(scale_squared))) / strength
+        channel = NumericalError(
+            space=Ball(entries, _power_of_two_above(float(reach) + 1)),
+            error=numerical.error,
+            scale=scale,
+            spacing=_power_of_two_above(float(scale)) / 16,
+            status=Status.PROVEN,
+        )
+        # Each of the N coordinates of v has E v² = (N+1)·scale². Along a direction of variance λ,
+        # with curvature κ, the Hessian is h = nκλ + Λ, and v moves the minimum by v/h.
+        variances = expected.variances(self.columns, intercept=self.intercept)
+        noise = (self.parameters + 1) * float(scale_squared) * self.parameters / self.columns
+        excess = bias(float(strength) / (max(1, self.rows) * numerical.curvature * variances[0]))
+        scores = 0.0  # the variance of all scores of a row that is noise
+        for place, variance in enumerate(variances):
+            bend = numerical.curvature * variance * (flatness if place == 0 else 1.0)
+            moved = noise / (self.rows * bend + float(strength)) ** 2
+            excess += unit / 2 * bend * moved
+            scores += variance * moved
+        informed = self.rows * strength / (scale_squared * (self.parameters + 1)) / Fraction(unit)
+        return RegressionPlan(
+            epsilon=self.epsilon,
+            base=Step(theorem=theorem, numbers=numbers),
+            channel=channel,
+            strength=strength,
+            noise_scale_squared=scale_squared,
+            shift=shift,
+            threshold=threshold,
+            predicted_error=limited(excess, most),
+            temperature=temperature(
+                noise=scores if self.outputs == 1 else 2 * scores / (self.outputs - 1),
+                informed=float(informed),
+            ),
+        )
+
+
+def limited(excess: float, most: float) -> float:
+    """Return a forecast that levels off at what a model without any slope loses."""
+    return excess * most / (excess + most)
+
+
+def _clip(value: float) -> float:
+    return min(max(value, 0.0), 1.0)
+
+
+def _short(value: float) -> Fraction:
+    """Return a dyadic of 16 significant bits at or just above a number >= 0: exact as a float."""
+    if value == 0:
+        return Fraction(0)
+    unit = Fraction(2) ** (math.frexp(value)[1] - 16)
+    return math.ceil(Fraction(value) / unit) * unit
+
+
+def _power_of_two_above(value: float) -> Fraction:
+    return Fraction(2) ** math.frexp(value)[1]

@@ -1,0 +1,1 @@
+"""Question, plan, ticket, run: the one way from public inputs to a release."""

@@ -1,0 +1,234 @@
+"""Rows of any kind as category codes, counted into tables; and cells written back as such rows.
+
+Each entry is looked up by itself, so a row speaks for nobody else, and no entry raises.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, final
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.data.columns import as_cells, as_frame, as_one_column, as_rows, series_cells
+from zerodelta.data.options import Options
+from zerodelta.data.source import Source
+from zerodelta.errors import ParameterError
+from zerodelta.tables.domain import Columns, Domain
+
+__all__ = ["CodedRows", "Integers", "code_rows", "row_writer"]
+
+Integers: TypeAlias = npt.NDArray[np.int64]
+Cells: TypeAlias = npt.NDArray[Any]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class CodedRows:
+    """For each column and row the number of the category, or the number of categories for none.
+
+    Equal rows are counted together where that is shorter: `weights`, None for 1 each.
+    """
+
+    domain: Domain
+    rows: int
+    codes: tuple[Integers, ...]
+    weights: Integers | None
+
+    def table(self, columns: Columns) -> Integers:
+        """Return how many rows have each combination of categories; strays count nowhere.
+
+        Replacing one row moves at most two cells, each by one.
+        """
+        shape = self.domain.shape(columns)
+        keys = np.zeros(len(self.codes[0]), dtype=np.int64)
+        known = np.ones(len(keys), dtype=np.bool_)
+        for column, size in zip(columns, shape, strict=True):
+            keys = keys * size + self.codes[column]
+            known &= self.codes[column] < size
+        total = np.zeros(math.prod(shape), dtype=np.int64)
+        if self.weights is None:
+            total += np.bincount(keys if known.all() else keys[known], minlength=len(total))
+        else:
+            np.add.at(total, keys[known], self.weights[known])
+        return total.reshape(shape)
+
+
+def code_rows(rows: Any, domain: Domain, *, unknown: Any = None) -> CodedRows:
+    """Return the rows in numbers; a value outside the domain counts as `unknown` where that is one.
+
+    Refuses by the shape and the columns of the rows only.
+    """
+    strays = _stray_codes(unknown, domain)
+    if isinstance(rows, Source):
+        parts = _source_parts(rows, domain)
+        count = rows.rows
+    elif isinstance(rows, (np.ndarray, list, tuple)):
+        parts = _array_parts(rows, domain)
+        count = len(rows)
+    else:
+        frame = _as_frame(rows)
+        parts = [series_cells(frame.get_column(name)) for name in _named(domain, frame.columns)]
+        count = len(frame)
+    if count < 1:
+        raise ParameterError(
+            "rows", "empty", expected="at least one row", remedy="pass the rows to be summarized"
+        )
+    codes = tuple(
+        _codes(part, Options(space), stray)
+        for part, space, stray in zip(parts, domain.categories, strays, strict=True)
+    )
+    return _grouped(CodedRows(domain=domain, rows=count, codes=codes, weights=None))
+
+
+def row_writer(rows: Any, domain: Domain) -> Callable[[Integers], Any]:
+    """Return a function from codes (n, columns) to rows of the caller's kind.
+
+    Types follow from the categories, never from the data; what cannot hold them is refused here.
+    """
+    options = [
+        space.options if space.options is not None else tuple(range(space.size))
+        for space in domain.categories
+    ]
+    if isinstance(rows, (np.ndarray, list, tuple, Source)):
+        return lambda codes: _as_array(codes, options)
+    frame = _as_frame(rows)
+    namespace, names = nw.get_native_namespace(frame), _named(domain, frame.columns)
+
+    def write(codes: Integers) -> Any:
+        parts = [column[codes[:, i]].to_frame() for i, column in enumerate(columns)]
+        return nw.concat(map(nw.maybe_reset_index, parts), how="horizontal").to_native()
+
+    try:
+        columns = [
+            nw.new_series(name, _alike(column), backend=namespace)
+            for name, column in zip(names, options, strict=True)
+        ]
+        write(np.zeros((1, len(options)), dtype=np.int64))
+    except Exception:
+        raise ParameterError(
+            "domain",
+            "categories of several types",
+            expected="categories that one column of this kind of data frame can hold",
+            remedy="use only texts, or only numbers, in each column of the domain",
+        ) from None
+    return write
+
+
+def _alike(options: Sequence[Any]) -> list[Any]:
+    """Return numbers as floats if some of them are, as integers if some of those are."""
+    kinds = {type(option) for option in options if option is not None}
+    if not kinds <= {bool, int, float}:
+        return list(options)
+    kind = float if float in kinds else int if int in kinds else bool
+    return [None if option is None else kind(option) for option in options]
+
+
+def _as_array(codes: Integers, options: Sequence[Sequence[Any]]) -> npt.NDArray[Any]:
+    every = [option for column in options for option in column]
+    kinds = {type(option) for option in every}
+    small = all(abs(option) < 1 << 62 for option in every if type(option) is int)
+    dtype: type = object
+    if kinds <= {int, bool, float} and small:
+        dtype = float if float in kinds else int
+    table: npt.NDArray[Any] = np.empty(codes.shape, dtype=dtype)
+    for i, column in enumerate(options):
+        lookup: npt.NDArray[Any] = np.empty(len(column), dtype=dtype)
+        for k, option in enumerate(column):
+            lookup[k] = option
+        table[:, i] = lookup[codes[:, i]]
+    return table
+
+
+def _stray_codes(unknown: Any, domain: Domain) -> list[int]:
+    spaces = domain.categories
+    found = [None if unknown is None else Options(space).find(unknown) for space in spaces]
+    if unknown is not None and all(place is None for place in found):
+        raise ParameterError(
+            "unknown",
+            unknown,
+            expected="a category of some column, or None to count strays nowhere",
+            remedy='add it to the domain: {"city": ["Bonn", "Rome", "other"]}, unknown="other"',
+        )
+    sizes = domain.sizes
+    return [size if place is None else place for place, size in zip(found, sizes, strict=True)]
+
+
+def _as_frame(rows: Any) -> nw.DataFrame[Any]:
+    return as_frame(as_one_column(rows), "rows")
+
+
+def _missing(columns: Sequence[Any], available: Sequence[Any]) -> ParameterError:
+    return ParameterError(
+        "columns of the domain",
+        list(columns)[:10],
+        expected=f"columns of the rows, which are {list(available)[:10]}",
+        remedy="name the columns of a frame, or use the positions 0, 1, ... of an array",
+    )
+
+
+def _named(domain: Domain, available: Sequence[str]) -> list[Any]:
+    """Return the columns of the domain, which may be numbers in pandas."""
+    if not all(name in available for name in domain.columns):
+        raise _missing(domain.columns, available)
+    return list(domain.columns)
+
+
+def _positions(domain: Domain, width: int) -> list[int]:
+    """Return positions of columns named 0, 1, ... or "0", "1", ..."""
+    named = {str(i): i for i in range(width)}
+    if not all(str(column) in named for column in domain.columns):
+        raise _missing(domain.columns, range(width))
+    return [named[str(column)] for column in domain.columns]
+
+
+def _array_parts(rows: Any, domain: Domain) -> list[Cells]:
+    table = as_cells(rows) if isinstance(rows, np.ndarray) else as_rows(rows)
+    table = table.reshape(-1, 1) if table.ndim == 1 else table
+    if table.ndim != 2:
+        raise ParameterError(
+            "dimensions of rows", table.ndim, expected="2", remedy="reshape to (rows, columns)"
+        )
+    return [table[:, i] for i in _positions(domain, table.shape[1])]
+
+
+def _source_parts(rows: Source, domain: Domain) -> list[Cells]:
+    if all(column in rows.columns for column in domain.columns):
+        chosen = [rows.columns.index(str(column)) for column in domain.columns]
+    else:
+        chosen = _positions(domain, len(rows.columns))
+    blocks = [block[:, chosen] for block in rows.blocks()]
+    table = np.concatenate([np.zeros((0, len(chosen))), *blocks])
+    return [table[:, i] for i in range(len(chosen))]
+
+
+def _codes(cells: Cells, options: Options, stray: int) -> Integers:
+    places = options.places(cells)
+    return np.where(places < 0, stray, places)
+
+
+def _grouped(coded: CodedRows) -> CodedRows:
+    """Return each different row once, if there are fewer cells than rows."""
+    wide = [size + 1 for size in coded.domain.sizes]
+    if math.prod(wide) > coded.rows:
+        return coded
+    keys = np.zeros(coded.rows, dtype=np.int64)
+    for codes, size in zip(coded.codes, wide, strict=True):
+        keys = keys * size + codes
+    counts = np.bincount(keys, minlength=math.prod(wide))
+    present = np.flatnonzero(counts)
+    parts: list[Integers] = []
+    left = present
+    for size in reversed(wide):
+        left, code = np.divmod(left, size)
+        parts.append(code)
+    return CodedRows(
+        domain=coded.domain,
+        rows=coded.rows,
+        codes=tuple(reversed(parts)),
+        weights=counts[present].astype(np.int64),
+    )

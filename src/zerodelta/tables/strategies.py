@@ -1,0 +1,351 @@
+"""What is measured of the tables, with which noise: coefficients in l∞ boxes, or tables of counts.
+
+The coefficients of one order (sets of so many columns) form a group; a group gets K-norm noise for
+the box of what one row can move, and groups share ε (theory C10.4). With one function more or less
+no other box is smaller; and a coefficient is measured once, where tables repeat it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cache
+from typing import TypeAlias, final
+
+import numpy as np
+
+from zerodelta.exact.bits import BitSource
+from zerodelta.mechanisms.counts import CountNoise
+from zerodelta.mechanisms.k_norm import KNorm
+from zerodelta.mechanisms.laplace import RoundedLaplace
+from zerodelta.privacy.step import Step
+from zerodelta.tables.bases import MOST_CATEGORIES, Floats, coefficients, spans
+from zerodelta.tables.codes import CodedRows, Integers
+from zerodelta.tables.domain import Columns, Domain, Workload
+from zerodelta.tables.estimate import Estimate, column_axes, table_estimate
+from zerodelta.tables.orbits import Kind, kinds
+
+__all__ = [
+    "BoxGroup",
+    "BoxStrategy",
+    "Strategy",
+    "TableStrategy",
+    "box_strategy",
+    "table_strategy",
+    "total_variance",
+]
+
+_SHARES = 1 << 12
+"""ε is split in multiples of 2^-12."""
+_STEPS = 1 << 20
+"""Where ranges differ, coefficients are stretched to about this range in integers.
+
+What the integers lose is range/2^20 at most: 2^-10 for ranges up to 2^10.
+"""
+_MOST_COEFFICIENTS = 1 << 17
+_MOST_TOTAL = 1 << 62
+MOST_JOINT = 1 << 12
+"""Larger tables gain nothing from noise fitted to counts."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BoxGroup:
+    """Sets of so many columns, stretched by integers to `target`, and the noise."""
+
+    orders: tuple[int, ...]
+    target: int
+    noise: KNorm
+
+    def stretch(self, shape: tuple[int, ...]) -> Integers:
+        """Return what each coefficient of such columns is multiplied with."""
+        return np.asarray(self.target // spans(shape).width, dtype=np.int64)
+
+    def variance(self, shape: tuple[int, ...], rows: int) -> Floats:
+        """Return the variances of orthonormal coefficients of such columns, as fractions of n."""
+        m, scale = self.noise.dimension, float(self.noise.scale)
+        deviation = scale * math.sqrt((m + 1) * (m + 2) / 3) / rows
+        unit = self.stretch(shape) * spans(shape).norms
+        return np.asarray((deviation / unit) ** 2, dtype=np.float64)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BoxStrategy:
+    """Every coefficient of the closure is measured once, in a box of its order."""
+
+    domain: Domain
+    workload: Workload
+    groups: tuple[BoxGroup, ...]
+
+    def steps(self) -> tuple[Step, ...]:
+        """Return the proof steps."""
+        # coefficients are stretched to integers by factors of their own, so 1 is their unit
+        return tuple(group.noise.step(quantum=None) for group in self.groups)
+
+    def variances(self, rows: int) -> dict[Columns, Floats]:
+        """Return the variances of one measured set of columns of each kind."""
+        found, by_shape = {}, {}
+        for kind in kinds(self.domain, self.workload):
+            shape = self.domain.shape(kind.example)
+            for group in self.groups:
+                if kind.order in group.orders:
+                    if shape not in by_shape:
+                        by_shape[shape] = group.variance(shape, rows)
+                    found[kind.example] = by_shape[shape]
+        return found
+
+    def measure(self, data: CodedRows, bits: BitSource) -> Estimate:
+        """Return noisy coefficients: exact integer sums, noise, then post-processing in floats."""
+        values, variances, closure = {}, {}, self.workload.closure
+        for group in self.groups:
+            parts = [part for part in closure if len(part) in group.orders]
+            exact = [self.totals(data, group, part).reshape(-1) for part in parts]
+            noisy = group.noise.apply(np.concatenate(exact), bits).astype(np.float64)
+            start = 0
+            for part in parts:
+                shape = self.domain.shape(part)
+                stretch, span = group.stretch(shape), spans(shape)
+                size = stretch.size
+                found = noisy[start : start + size].reshape(stretch.shape)
+                start += size
+                average = found / stretch.astype(np.float64) / data.rows
+                # the average of what rows add lies where each row's share does
+                inside = np.clip(average, span.low.astype(float), span.high.astype(float))
+                values[part] = inside / span.norms
+                variances[part] = group.variance(shape, data.rows)
+        return Estimate(axes=column_axes(self.domain), values=values, variances=variances)
+
+    def totals(self, data: CodedRows, group: BoxGroup, part: Columns) -> Integers:
+        """Return the exact stretched coefficients of the rows."""
+        shape = self.domain.shape(part)
+        exact = coefficients(data.table(part), shape)
+        return np.asarray(exact * group.stretch(shape), dtype=np.int64)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TableStrategy:
+    """Tables of counts, each cell with noise; together they give every coefficient."""
+
+    domain: Domain
+    workload: Workload
+    tables: tuple[Columns, ...]
+    noises: tuple[CountNoise, ...] | RoundedLaplace
+
+    def steps(self) -> tuple[Step, ...]:
+        """Return the proof steps; equal ones are counted."""
+        if isinstance(self.noises, RoundedLaplace):
+            return (self.noises.step(),)
+        step = self.noises[0].step()  # the same ε for each table, whatever its size
+        return (replace(step, numbers={**step.numbers, "count": len(self.noises)}),)
+
+    def cell_variances(self) -> list[float]:
+        """Return for each table the variance of a coefficient with unit norm, in rows²."""
+        if isinstance(self.noises, RoundedLaplace):
+            return [2 * float(self.noises.scale) ** 2] * len(self.tables)
+        return [_joint_variance(noise) for noise in self.noises]
+
+    def variances(self, rows: int) -> dict[Columns, Floats]:
+        """Return the variances of one set of columns of each kind, as fractions of n."""
+        precisions = {
+            table: 1 / (variance * self.domain.cells_of(table))
+            for table, variance in zip(self.tables, self.cell_variances(), strict=True)
+        }
+        found = {}
+        for kind in kinds(self.domain, self.workload):
+            weight = kind.cells * math.fsum(
+                number * precisions.get(table, 0.0) for table, number in kind.tables
+            )
+            sizes = tuple(categories - 1 for categories in self.domain.shape(kind.example))
+            found[kind.example] = np.broadcast_to(1 / weight / rows**2, sizes)
+        return found
+
+    def measure(self, data: CodedRows, bits: BitSource) -> Estimate:
+        """Return the coefficients of noisy tables."""
+        exact = [data.table(table).reshape(-1) for table in self.tables]
+        if isinstance(self.noises, RoundedLaplace):
+            joined = self.noises.apply(np.concatenate(exact), bits).astype(np.float64)
+            cuts = np.cumsum([len(table) for table in exact])[:-1]
+            noisy = np.split(joined, cuts)
+        else:
+            noisy = [
+                noise.apply(table, bits).astype(np.float64)
+                for noise, table in zip(self.noises, exact, strict=True)
+            ]
+        shaped = {
+            table: found.reshape(self.domain.shape(table))
+            for table, found in zip(self.tables, noisy, strict=True)
+        }
+        return self.estimate(shaped, data.rows)
+
+    def estimate(self, noisy: Mapping[Columns, Floats], rows: int) -> Estimate:
+        """Return the least-squares coefficients of independent noisy tables."""
+        weights = dict(zip(self.tables, self.cell_variances(), strict=True))
+        return table_estimate(self.domain, noisy, weights, rows)
+
+
+Strategy: TypeAlias = BoxStrategy | TableStrategy
+
+
+def box_strategy(
+    domain: Domain, workload: Workload, epsilon: Fraction, rows: int, *, order: int | None = None
+) -> BoxStrategy | None:
+    """Return the split of ε among orders with the least variance of a cell; None if too large.
+
+    With `order`, only coefficients of so many columns are measured.
+    """
+    columns = tuple(set(itertools.chain(*workload.tables)))
+    if max(domain.shape(columns)) > MOST_CATEGORIES:
+        return None
+    closure = [kind for kind in kinds(domain, workload) if order is None or kind.order <= order]
+    size = sum(kind.coefficients for kind in closure)
+    if size > _MOST_COEFFICIENTS or not _fits(domain, closure, rows):
+        return None
+    groups = _best_groups(domain, closure)
+    # minimize Σ cost/ε² with Σ ε fixed: ε ∝ cost^(1/3)
+    shares = _shares([_root_cost(domain, group) for group in groups])
+    return BoxStrategy(
+        domain=domain,
+        workload=workload,
+        groups=tuple(
+            _box_group(domain, group, epsilon * share)
+            for group, share in zip(groups, shares, strict=True)
+        ),
+    )
+
+
+def table_strategy(
+    domain: Domain, workload: Workload, epsilon: Fraction, *, joint: bool
+) -> TableStrategy | None:
+    """Return Laplace noise on all tables, or on the maximal ones if that is better; or `joint`."""
+    candidates = [workload.tables]
+    if workload.maximal != workload.tables:
+        candidates.append(workload.maximal)
+    if joint and max(map(domain.cells_of, workload.tables)) > MOST_JOINT:
+        return None
+
+    def of(tables: tuple[Columns, ...]) -> TableStrategy:
+        count = len(tables)
+        noises: tuple[CountNoise, ...] | RoundedLaplace
+        if joint:
+            noises = tuple(
+                CountNoise.for_epsilon(epsilon=epsilon / count, dimension=domain.cells_of(table))
+                for table in tables
+            )
+        else:  # one row moves two cells of each table by one
+            noises = RoundedLaplace.for_epsilon(epsilon=epsilon, sensitivity=2 * count)
+        return TableStrategy(domain=domain, workload=workload, tables=tables, noises=noises)
+
+    strategies = [of(tables) for tables in candidates]
+    return min(strategies, key=lambda s: total_variance(domain, workload, s.variances(1)))
+
+
+def total_variance(
+    domain: Domain, workload: Workload, variances: Mapping[Columns, Floats]
+) -> float:
+    """Return the variances of all cells of all tables, added up, from those of each kind."""
+    return math.fsum(
+        kind.count * kind.importance * float(variances[kind.example].sum())
+        for kind in kinds(domain, workload)
+        if kind.example in variances
+    )
+
+
+def _best_groups(domain: Domain, closure: Sequence[Kind]) -> list[list[Kind]]:
+    """Return neighboring orders together or apart, so that the roots of their costs are least."""
+    by_order = [list(some) for _, some in itertools.groupby(closure, key=lambda kind: kind.order)]
+    costs = [_costs(domain, some) for some in by_order]
+    best: list[tuple[float, list[list[Kind]]]] = [(0.0, [])]  # of the first orders
+    for end in range(1, len(costs) + 1):
+        splits = [best[start][0] + _root(costs[start:end]) for start in range(end)]
+        start = splits.index(min(splits))
+        group = list(itertools.chain(*by_order[start:end]))
+        best.append((splits[start], [*best[start][1], group]))
+    return best[-1][1]
+
+
+def _root_cost(domain: Domain, group: Sequence[Kind]) -> float:
+    """Return the cube root of the total variance that this group would cause with ε = 1."""
+    return _root([_costs(domain, group)])
+
+
+def _root(costs: Sequence[tuple[int, float]]) -> float:
+    dimension, total = (sum(column) for column in zip(*costs, strict=True))
+    return float((total * (dimension + 1) * (dimension + 2) / 3) ** (1 / 3))
+
+
+def _costs(domain: Domain, group: Sequence[Kind]) -> tuple[int, float]:
+    """Return the number of coefficients, and the sum of their squared ranges by importance."""
+    total = 0.0
+    for kind in group:
+        _, squares = _ranges(domain.shape(kind.example))
+        total += kind.count * kind.importance * squares
+    return sum(kind.coefficients for kind in group), total
+
+
+@cache
+def _ranges(shape: tuple[int, ...]) -> tuple[frozenset[int], float]:
+    """Return the different ranges of coefficients, and the sum of squares of normed ones."""
+    span = spans(shape)
+    unit = span.width.astype(np.float64) / span.norms
+    return frozenset(map(int, span.width.reshape(-1))), float((unit**2).sum())
+
+
+def _shares(weights: Sequence[float]) -> list[Fraction]:
+    """Return multiples of 2^-12, at least one each, that add up to 1."""
+    free = _SHARES - len(weights)
+    parts = [1 + math.floor(free * weight / sum(weights)) for weight in weights]
+    parts[-1] += _SHARES - sum(parts)
+    return [Fraction(part, _SHARES) for part in parts]
+
+
+def _box_group(domain: Domain, group: Sequence[Kind], epsilon: Fraction) -> BoxGroup:
+    distinct = sorted(_all_ranges(domain, group))
+    target = distinct[0] if len(distinct) == 1 else max(_STEPS, distinct[-1])
+    noise = KNorm.for_epsilon(
+        epsilon=epsilon,
+        norm=math.inf,
+        dimension=sum(kind.coefficients for kind in group),
+        sensitivity=max(target // width * width for width in distinct),  # of one coordinate
+    )
+    orders = tuple(sorted({kind.order for kind in group}))
+    return BoxGroup(orders=orders, target=target, noise=noise)
+
+
+def _fits(domain: Domain, closure: Sequence[Kind], rows: int) -> bool:
+    """Tell whether every exact total fits into 64 bits; by public numbers."""
+    return max(_STEPS, *_all_ranges(domain, closure)) * rows < _MOST_TOTAL
+
+
+def _all_ranges(domain: Domain, group: Sequence[Kind]) -> set[int]:
+    shapes = {domain.shape(kind.example) for kind in group}
+    return set().union(*(_ranges(shape)[0] for shape in shapes))
+
+
+def _joint_variance(noise: CountNoise) -> float:
+    """Return the variance of noise fitted to d counts along a unit vector that adds up to 0.
+
+    With k of d coordinates positive, which has weight C(d,k)², the point is uniform in a product of
+    two simplices: E x² = 2/((k+1)(k+2)), E xy = 1/((k+1)(k+2)), across -1/((k+1)(d-k+1)).
+    """
+    d, scale = noise.dimension, float(noise.scale)
+    k = np.arange(d + 1, dtype=np.float64)
+    logs = 2 * np.array([_log_binomial(d, int(i)) for i in k])
+    weights = np.exp(logs - logs.max())
+    weights /= weights.sum()
+    up, down = (k + 1) * (k + 2), (d - k + 1) * (d - k + 2)
+    squares = (k * 2 / up + (d - k) * 2 / down) / d
+    cross = np.zeros(d + 1)
+    if d > 1:
+        same = k * (k - 1) / up + (d - k) * (d - k - 1) / down
+        cross = (same - 2 * k * (d - k) / ((k + 1) * (d - k + 1))) / (d * (d - 1))
+    radius = (d + 1) * (d + 2) * scale**2
+    return radius * float((weights * (squares - cross)).sum())
+
+
+def _log_binomial(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)

@@ -1,0 +1,182 @@
+"""Gradients of a function of the caller's, clipped and quantized row by row (theory A6.2, C0)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from types import MethodType
+from typing import Any, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.data.row_queries import ask, public_rows
+from zerodelta.data.rowwise import evaluate
+from zerodelta.errors import ParameterError
+from zerodelta.exact.exact_sums import IntegerArray, arithmetic, exact_sum
+from zerodelta.exact.fixed_point import FixedPoint
+from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.spaces import Ball
+from zerodelta.training.examples import Examples, Floats
+from zerodelta.training.gradient_sums import Gradients, Indices, public_bound
+from zerodelta.training.tanh_network import TanhNetwork
+
+__all__ = ["CallableGradients", "GradientFunction", "Layers", "try_gradient"]
+
+GradientFunction: TypeAlias = Callable[[Floats, Floats], Any]
+"""gradient(theta, rows): the (n, d) gradients of n rows."""
+
+Layers: TypeAlias = Sequence[tuple[int, Rational]]
+"""Sizes and clipping norms of consecutive parts of the parameters."""
+
+_GRADIENT_STEPS = 1 << 20
+
+
+@final
+class CallableGradients(Gradients):
+    """Gradients of a function, clipped to `clip`, or each of `layers` to its own norm.
+
+    The function is asserted to treat rows one by one, also if it only ever sees one row at a time
+    (`rowwise`), unless it is that of a `TanhNetwork`. It is tried on public rows first (`probe`). A
+    row for which it raises, or returns something else than d finite numbers, counts as nothing.
+    """
+
+    def __init__(
+        self,
+        features: Any,
+        labels: Any = None,
+        *,
+        gradient: GradientFunction,
+        radius: Rational,
+        clip: Rational | None = None,
+        dimension: int | None = None,
+        layers: Layers | None = None,
+        start: Floats | None = None,
+        rowwise: bool = False,
+        probe: Floats | None = None,
+    ) -> None:
+        if not callable(gradient):
+            raise ParameterError(
+                "loss",
+                gradient,
+                expected="a loss, or a function gradient(theta, rows)",
+                remedy="pass Logistic(), Squared(label_bound=1), … or a function",
+            )
+        examples = (
+            features if isinstance(features, Examples) else Examples.of_arrays(features, labels)
+        )
+        self._examples = examples
+        size = examples.width if dimension is None else dimension
+        self.rows, self.dimension = examples.rows, as_count(size, "dimension", minimum=1)
+        self.radius = as_positive(radius, "radius")
+        self.ball = Ball(self.dimension, self.radius)
+        self.callers_function, self.ours = not _is_network(gradient), examples.ours
+        self._rowwise = rowwise and self.callers_function
+        parts = [(self.dimension, public_bound(clip, "clip"))] if layers is None else layers
+        self._lattices = _lattices(parts, self.dimension)
+        self.quantum = _quantum(self._lattices)
+        # joined, the layers of a row are at most this long: √(Σ steps²), rounded up
+        squares = sum(lattice.steps**2 for lattice in self._lattices)
+        self.bound = math.isqrt(squares - 1) + 1
+        self._gradient = gradient
+        self._everything: Floats | None = None
+        origin = self.ball.middle() if start is None else start
+        if self.callers_function:
+            try_gradient(gradient, origin, examples.columns, self.dimension, probe=probe)
+
+    def total(self, theta: Floats, chosen: Indices | None = None) -> IntegerArray:
+        """Return the exact sum of the quantized gradients."""
+        if chosen is not None:
+            if self._everything is None:
+                self._everything = np.concatenate(list(self._examples.blocks()))
+            return self._sum(theta, self._everything[chosen])
+        fits = arithmetic(self.rows, self.bound) != "python"
+        total: npt.NDArray[Any] = np.zeros(self.dimension, dtype=np.int64 if fits else np.object_)
+        for block in self._examples.blocks():
+            total += self._sum(theta, block)
+        return total
+
+    def _sum(self, theta: Floats, rows: Floats) -> npt.NDArray[Any]:
+        values = evaluate(
+            lambda block: self._gradient(theta.copy(), block),
+            rows,
+            width=self.dimension,
+            rowwise=self._rowwise,
+        )
+        sums, start = [], 0
+        for lattice in self._lattices:
+            part = values[:, start : start + lattice.dimension]
+            sums.append(exact_sum(lattice.quantize(part), bound=lattice.steps))
+            start += lattice.dimension
+        return np.concatenate(sums)
+
+
+def _is_network(gradient: GradientFunction) -> bool:
+    """Tell whether this is the gradient of our own network; a subclass may do anything."""
+    return (
+        type(gradient) is MethodType
+        and type(gradient.__self__) is TanhNetwork
+        and gradient.__func__ is TanhNetwork.gradient
+    )
+
+
+def try_gradient(
+    gradient: GradientFunction,
+    theta: Floats,
+    columns: Sequence[str],
+    dimension: int,
+    *,
+    probe: Floats | None = None,
+) -> None:
+    """Refuse a gradient that never works on public rows, or does not fit, before data is read.
+
+    Without `probe` these are a row of zeros and some made-up ones.
+    """
+    if probe is None:
+        made_up = public_rows(len(columns), None, None)
+        probe = np.concatenate([np.zeros((1, len(columns))), made_up])
+
+    def lattice(width: int) -> FixedPoint:
+        if width != dimension:
+            raise ParameterError(
+                "gradient",
+                f"{width} numbers a row",
+                expected=f"the {dimension} parameters' derivatives, an array of shape "
+                f"(n, {dimension}) for n rows",
+                remedy="return one gradient for each row: gradient(theta, rows)",
+            )
+        return FixedPoint.ball(dimension=dimension, bound=1, steps=1)
+
+    ask(
+        lambda rows: gradient(theta.copy(), rows),
+        columns=columns,
+        probe=probe,
+        rowwise=False,
+        lattice=lattice,
+        quiet=False,  # there are no internal answers yet
+    )
+
+
+def _lattices(parts: Layers, dimension: int) -> tuple[FixedPoint, ...]:
+    """Return a lattice for each layer, all with the same quantum."""
+    sizes = [as_count(size, "layers", minimum=1) for size, _ in parts]
+    clips = [as_positive(clip, "clip") for _, clip in parts]
+    if sum(sizes) != dimension:
+        raise ParameterError(
+            "layers",
+            sizes,
+            expected=f"sizes that add up to the {dimension} parameters",
+            remedy="list (size, clip) of each consecutive part of the parameters",
+        )
+    quantum = max(clips) / _GRADIENT_STEPS
+    return tuple(
+        FixedPoint.ball(dimension=size, bound=clip, quantum=quantum)
+        for size, clip in zip(sizes, clips, strict=True)
+    )
+
+
+def _quantum(lattices: tuple[FixedPoint, ...]) -> Fraction:
+    quantum = lattices[0].quantum
+    assert isinstance(quantum, Fraction)
+    return quantum

@@ -1,0 +1,228 @@
+"""A planned descent: exact noisy gradient steps inside, one pure release at the end (theory C1).
+
+Made of public numbers only. The end of the walk is published on the l2-ball lattice around the
+public start (R(v)), on the cube's grid (B2), or as the raw last step (S2), whichever is predicted
+to add the least noise; the certificate is verified before a row is read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias, final
+
+import numpy as np
+
+from zerodelta.channels.channel import Mixing
+from zerodelta.channels.planner import plan
+from zerodelta.channels.smooth import SmoothMix
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.exact_sums import IntegerArray
+from zerodelta.exact.rational import Rational, as_rational
+from zerodelta.mechanisms.gaussian import RoundedGaussian
+from zerodelta.privacy.certificate import Certificate
+from zerodelta.privacy.claims import GaussianDP, PureDP
+from zerodelta.privacy.issue import issue
+from zerodelta.privacy.step import Status, Step
+from zerodelta.spaces import Ball
+from zerodelta.training.examples import Floats
+from zerodelta.training.gradient_sums import Gradients
+from zerodelta.training.iterates import Walk
+from zerodelta.training.smooth_descent import best_smooth_ending
+from zerodelta.training.step_sizes import StepSizes, Variances
+
+__all__ = ["Descent", "plan_descent"]
+
+Rounds: TypeAlias = Callable[[Iterable[int]], Iterable[int]]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class Descent:
+    """A run of noisy gradient descent, ready to be certified; everything here is public.
+
+    `variances` lists (count, variance) of groups of consecutive rounds: the noise on each integer
+    gradient sum, in squared quanta. A `SmoothMix` ending has one more round, with its own noise.
+    """
+
+    ball: Ball
+    epsilon: Fraction
+    sizes: StepSizes
+    rows: int
+    bound: int
+    quantum: Fraction
+    status: Status
+    assumed: tuple[str, ...]
+    variances: Variances
+    channel: Mixing | SmoothMix
+    error: float
+    rivals: tuple[tuple[str, float], ...]
+
+    @property
+    def squared(self) -> int:
+        """The squared sensitivity of an integer gradient sum."""
+        # theory A6.1: replacing a row moves the sum by 2L, not L.
+        return (2 * self.bound) ** 2
+
+    @property
+    def clip(self) -> float:
+        """The norm to which gradients are clipped."""
+        return float(self.bound * self.quantum)
+
+    def certificate(self, bits: BitSource) -> Certificate:
+        """Return the verified certificate, a function of the plan only."""
+        return issue(
+            claim=PureDP(self.epsilon),
+            steps=(
+                *(self._gaussian(count, variance) for count, variance in self.variances),
+                *self._last_gaussian(),
+                self.channel.step(),
+            ),
+            bits=bits,
+            public=(
+                f"the ball {self.ball!r}, whose center is the start",
+                f"the number of rows, {self.rows}",
+                f"the schedule {self.sizes!r}, and clipping to {self.clip:g}",
+                "every number in the steps",
+            ),
+            assumed=self.assumed,
+        )
+
+    def _gaussian(self, count: int, variance: Fraction) -> Step:
+        numbers = {"sensitivity_squared": self.squared, "variance": variance, "count": count}
+        return Step(theorem="R-gaussian", numbers=numbers, status=self.status)
+
+    def _last_gaussian(self) -> tuple[Step, ...]:
+        if isinstance(self.channel, SmoothMix):
+            return (self._gaussian(1, self.channel.step_taken.variance),)
+        return ()
+
+    def walk(self) -> Walk:
+        """Return the walk at its public start."""
+        return Walk(ball=self.ball, sizes=self.sizes, unit=float(self.quantum) / self.rows)
+
+    def run(self, gradients: Gradients, bits: BitSource, rounds: Rounds = iter) -> Floats:
+        """Return the published point. Rows are reached through noisy integer sums only."""
+        walk = self.walk()
+        noises = (
+            RoundedGaussian(sensitivity_squared=self.squared, variance=variance)
+            for count, variance in self.variances
+            for _ in range(count)
+        )
+        for _ in rounds(range(self.sizes.count)):
+            exact, noise = gradients.total(walk.theta), next(noises, None)
+            if noise is None:  # public: the plan has a raw ending
+                return self._publish_raw(walk, exact, bits)
+            walk.step(noise.apply(exact, bits))
+        # theory A6.7: this point is all that leaves; no iterate, loss or stopping decision.
+        return self.ball.project(self.channel.apply(walk.point(), bits))
+
+    def _publish_raw(self, walk: Walk, exact: IntegerArray, bits: BitSource) -> Floats:
+        """Publish the last step itself: unprojected until it is mixed (theory C1)."""
+        assert isinstance(self.channel, SmoothMix)
+        noise = RoundedGaussian(
+            sensitivity_squared=self.squared, variance=self.channel.step_taken.variance
+        )
+        raw = walk.base(self.channel.spacing) - noise.apply(exact, bits).astype(np.object_)
+        return self.channel.apply(raw, bits)
+
+    def __repr__(self) -> str:
+        mu = math.sqrt(_claim(self.variances, self.squared).mu_squared)
+        raw = isinstance(self.channel, SmoothMix)
+        noise = self.sizes.spread(unfinished=raw) * 2 * self.clip / self.rows / mu
+        path = self.clip * float(self.sizes.sizes().sum())
+        lines = [
+            f"Descent of {self.sizes.count} rounds on {self.rows} rows: "
+            f"pure ε = {float(self.epsilon):g}, δ = 0",
+            f"  publishes        one element of {self.ball!r}",
+            f"  gradients        clipped to {self.clip:g}; longest path {path:.4g}",
+            f"  hidden noise     {noise:.3g} a coordinate (μ = {mu:.4g})",
+            "  ending                                       predicted l2 error",
+        ]
+        lines += [
+            f"  {'->' if i == 0 else '  '} {name:<40} {error:10.4g}"
+            for i, (name, error) in enumerate(self.rivals)
+        ]
+        return "\n".join(lines)
+
+
+def plan_descent(
+    gradients: Gradients,
+    *,
+    ball: Ball,
+    epsilon: Rational,
+    mixing_probability: Rational,
+    sizes: StepSizes,
+) -> Descent:
+    """Return the descent whose published point is predicted to have the least noise.
+
+    Nothing of the gradients but their public numbers is used.
+
+    >>> from zerodelta.exact.bits import SystemBits
+    >>> from zerodelta.training.gradients import gradients_of
+    >>> from zerodelta.training.losses import Squared
+    >>> x = np.linspace(-1, 1, 200).reshape(-1, 1)
+    >>> loss = Squared(label_bound=1)
+    >>> gradients = gradients_of(x, x[:, 0] / 2, loss=loss, radius=1, data_norm=1)
+    >>> descent = plan_descent(
+    ...     gradients, ball=Ball(1, 1), epsilon=1, mixing_probability="0.01",
+    ...     sizes=StepSizes(count=20, first="1/2"),
+    ... )
+    >>> certificate = descent.certificate(SystemBits())
+    >>> certificate.claim.exact_epsilon, certificate.status.value
+    (Fraction(1, 1), 'proven')
+    >>> descent.run(gradients, SystemBits()).shape
+    (1,)
+    """
+    unit = 2 * gradients.lipschitz / gradients.rows
+    made = plan(
+        ball,
+        epsilon=epsilon,
+        mixing_probability=mixing_probability,
+        sensitivity=unit * Fraction(sizes.spread()),
+    )
+    assert isinstance(made.purifier, Mixing)
+    squared = (2 * gradients.bound) ** 2
+    scale = squared / made.calibration.mu_squared
+    variances = sizes.variances(scale)
+    while _claim(variances, squared).log_delta(made.epsilon) > made.log_delta:
+        scale *= 1 + Fraction(1, 10**6)
+        variances = sizes.variances(scale)
+    channel: Mixing | SmoothMix = made.purifier
+    rivals = [(c.name, c.error) for c in made.candidates if not c.reservation]
+    smooth = best_smooth_ending(
+        ball,
+        sizes,
+        epsilon=made.epsilon,
+        mixing_probability=as_rational(mixing_probability, "mixing_probability"),
+        rows=gradients.rows,
+        bound=gradients.bound,
+        quantum=gradients.quantum,
+        status=gradients.status,
+    )
+    if smooth is not None:
+        rivals.append(("raw last step, wider Gaussian (S2)", smooth.error))
+        if smooth.error < made.predicted_error:
+            channel, variances = smooth.channel, smooth.variances
+    return Descent(
+        ball=ball,
+        epsilon=made.epsilon,
+        sizes=sizes,
+        rows=gradients.rows,
+        bound=gradients.bound,
+        quantum=gradients.quantum,
+        status=gradients.status,
+        assumed=gradients.assumed(),
+        variances=variances,
+        channel=channel,
+        error=min(error for _, error in rivals),
+        rivals=tuple(sorted(rivals, key=lambda rival: rival[1])),
+    )
+
+
+def _claim(variances: Variances, squared: int) -> GaussianDP:
+    """Return what the hidden rounds satisfy together (R2)."""
+    mu_squared = sum((count * squared / v for count, v in variances), Fraction(0))
+    return GaussianDP(mu_squared=mu_squared)

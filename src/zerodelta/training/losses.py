@@ -1,0 +1,296 @@
+"""Losses of a linear predictor ⟨θ, x⟩ of empirical risk minimization, and their gradients.
+
+A loss is a function of one margin (or one for each class) and one label, so the gradient of a row
+is its slope times the row. What is computed from a row never depends on another row.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import final
+
+import numpy as np
+
+from zerodelta.errors import ParameterError
+from zerodelta.exact.rational import Rational, as_positive, as_rational
+from zerodelta.training.examples import Floats
+
+__all__ = ["Hinge", "Huber", "Logistic", "Loss", "Multinomial", "Squared"]
+
+
+class Loss(ABC):
+    """A convex loss ψ(margin, label), with public bounds on its slope and its curvature."""
+
+    @property
+    def outputs(self) -> int:
+        """The number of margins of a row: 1, or the number of classes."""
+        return 1
+
+    @abstractmethod
+    def read(self, labels: Floats) -> Floats:
+        """Return the labels as the loss uses them; NaN for a row that is to count as nothing."""
+
+    @abstractmethod
+    def value(self, margins: Floats, labels: Floats) -> Floats:
+        """Return ψ for each row."""
+
+    @abstractmethod
+    def slope(self, margins: Floats, labels: Floats) -> Floats:
+        """Return ∂ψ/∂margin for each row."""
+
+    @abstractmethod
+    def slope_bound(self, margin: Fraction) -> Fraction:
+        """Return a bound on |slope| for margins of at most this magnitude."""
+
+    def curvature_bound(self) -> Fraction | None:
+        """Return a bound on ∂²ψ/∂margin², None if there is none."""
+        return None
+
+    def gradients(self, theta: Floats, features: Floats, labels: Floats) -> Floats:
+        """Return the (n, d) gradients of ψ(⟨θ, x_i⟩, y_i) in θ; zero for rows that do not count.
+
+        >>> rows = np.array([[1.0, 3.0], [0.0, 2.0]])
+        >>> Squared(label_bound=1).gradients(np.array([0.5, 0.5]), rows, np.array([1.0, 0.0]))
+        array([[1., 3.],
+               [0., 2.]])
+        """
+        read = self.read(labels)
+        counted = np.isfinite(read) & np.isfinite(features).all(axis=1)
+        rows = np.where(counted[:, None], features, 0.0)
+        weights = theta.reshape(rows.shape[1], self.outputs)
+        margins = np.zeros((len(rows), self.outputs))
+        for j, weight in enumerate(weights):  # not BLAS, whose rounding depends on the batch
+            margins += rows[:, [j]] * weight
+        if self.outputs == 1:
+            margins = margins[:, 0]
+        slopes = self.slope(margins, np.where(counted, read, 0.0)).reshape(len(rows), -1)
+        gradients: Floats = rows[:, :, None] * slopes[:, None, :]
+        return gradients.reshape(len(rows), -1)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Logistic(Loss):
+    """ln(1 + e^(-y·margin)); y = -1 for the first public class, +1 for the second.
+
+    A label that is neither class makes its row count as nothing.
+
+    >>> Logistic(classes=(0, 1)).read(np.array([0.0, 1.0, 7.0]))
+    array([-1.,  1., nan])
+    """
+
+    classes: tuple[float, float] = (0, 1)
+
+    def __post_init__(self) -> None:
+        _check_classes(self.classes)
+
+    def read(self, labels: Floats) -> Floats:
+        """Return -1, +1 or NaN."""
+        return _signs(labels, self.classes)
+
+    def value(self, margins: Floats, labels: Floats) -> Floats:
+        """Return ln(1 + e^(-y m)), without overflow."""
+        scores = -labels * margins
+        value: Floats = np.maximum(scores, 0.0) + np.log1p(np.exp(-np.abs(scores)))
+        return value
+
+    def slope(self, margins: Floats, labels: Floats) -> Floats:
+        """Return -y/(1 + e^(y m)), without overflow."""
+        with np.errstate(over="ignore"):  # 1/(1 + inf) is the 0 that is meant
+            slope: Floats = -labels / (1.0 + np.exp(labels * margins))
+        return slope
+
+    def slope_bound(self, margin: Fraction) -> Fraction:
+        """Return 1."""
+        return Fraction(1)
+
+    def curvature_bound(self) -> Fraction:
+        """Return 1/4."""
+        return Fraction(1, 4)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hinge(Loss):
+    """max(0, 1 - y·margin); labels as for `Logistic`."""
+
+    classes: tuple[float, float] = (0, 1)
+
+    def __post_init__(self) -> None:
+        _check_classes(self.classes)
+
+    def read(self, labels: Floats) -> Floats:
+        """Return -1, +1 or NaN."""
+        return _signs(labels, self.classes)
+
+    def value(self, margins: Floats, labels: Floats) -> Floats:
+        """Return max(0, 1 - y m)."""
+        value: Floats = np.maximum(0.0, 1.0 - labels * margins)
+        return value
+
+    def slope(self, margins: Floats, labels: Floats) -> Floats:
+        """Return -y where y m < 1, a subgradient."""
+        slope: Floats = np.where(labels * margins < 1.0, -labels, 0.0)
+        return slope
+
+    def slope_bound(self, margin: Fraction) -> Fraction:
+        """Return 1."""
+        return Fraction(1)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Squared(Loss):
+    """(margin - y)²/2, y clipped to ±`label_bound`; a row whose label is NaN counts as nothing."""
+
+    label_bound: Rational
+
+    def __post_init__(self) -> None:
+        as_positive(self.label_bound, "label_bound")
+
+    def read(self, labels: Floats) -> Floats:
+        """Return the clipped labels."""
+        return _clipped(labels, self.label_bound)
+
+    def value(self, margins: Floats, labels: Floats) -> Floats:
+        """Return (m - y)²/2."""
+        value: Floats = (margins - labels) ** 2 / 2
+        return value
+
+    def slope(self, margins: Floats, labels: Floats) -> Floats:
+        """Return m - y."""
+        slope: Floats = margins - labels
+        return slope
+
+    def slope_bound(self, margin: Fraction) -> Fraction:
+        """Return margin + label_bound."""
+        return margin + as_positive(self.label_bound, "label_bound")
+
+    def curvature_bound(self) -> Fraction:
+        """Return 1."""
+        return Fraction(1)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Huber(Loss):
+    """(m - y)²/2 up to a residual of `threshold`, linear beyond; labels as for `Squared`."""
+
+    label_bound: Rational
+    threshold: Rational = 1
+
+    def __post_init__(self) -> None:
+        as_positive(self.label_bound, "label_bound")
+        as_positive(self.threshold, "threshold")
+
+    def read(self, labels: Floats) -> Floats:
+        """Return the clipped labels."""
+        return _clipped(labels, self.label_bound)
+
+    def value(self, margins: Floats, labels: Floats) -> Floats:
+        """Return the Huber function of the residual."""
+        limit = float(as_rational(self.threshold, "threshold"))
+        sizes = np.abs(margins - labels)
+        inner = np.minimum(sizes, limit)
+        value: Floats = inner * (sizes - inner / 2)
+        return value
+
+    def slope(self, margins: Floats, labels: Floats) -> Floats:
+        """Return the residual cut at ±threshold."""
+        limit = float(as_rational(self.threshold, "threshold"))
+        return np.clip(margins - labels, -limit, limit)
+
+    def slope_bound(self, margin: Fraction) -> Fraction:
+        """Return the threshold, or the largest residual if that is less."""
+        largest = margin + as_positive(self.label_bound, "label_bound")
+        return min(largest, as_positive(self.threshold, "threshold"))
+
+    def curvature_bound(self) -> Fraction:
+        """Return 1."""
+        return Fraction(1)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Multinomial(Loss):
+    """Softmax regression: ln Σ_c e^(m_c) - m_y, with one margin for each public class.
+
+    Parameters are the (features, classes) matrix, flattened. A label that is no class makes its
+    row count as nothing.
+
+    >>> loss = Multinomial(classes=(0, 1, 2))
+    >>> loss.read(np.array([2.0, 5.0])), loss.slope(np.zeros((1, 3)), np.array([2.0])).round(3)
+    (array([ 2., nan]), array([[ 0.333,  0.333, -0.667]]))
+    """
+
+    classes: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        _check_classes(self.classes, least=2, most=1 << 16)
+
+    @property
+    def outputs(self) -> int:
+        """The number of classes."""
+        return len(self.classes)
+
+    def read(self, labels: Floats) -> Floats:
+        """Return the position of the class, or NaN."""
+        positions = np.full(len(labels), np.nan)
+        for i, label in enumerate(self.classes):
+            positions[labels == float(as_rational(label, "classes"))] = i
+        return positions
+
+    def value(self, margins: Floats, labels: Floats) -> Floats:
+        """Return ln Σ e^(m_c - m_y), without overflow."""
+        shifted = margins - margins.max(axis=1, keepdims=True)
+        own = shifted[np.arange(len(shifted)), labels.astype(np.int64)]
+        value: Floats = np.log(_total(np.exp(shifted))) - own
+        return value
+
+    def slope(self, margins: Floats, labels: Floats) -> Floats:
+        """Return softmax(m) - e_y, one line for each row."""
+        slope: Floats = np.exp(margins - margins.max(axis=1, keepdims=True))
+        slope /= _total(slope)[:, None]
+        slope[np.arange(len(slope)), labels.astype(np.int64)] -= 1.0
+        return slope
+
+    def slope_bound(self, margin: Fraction) -> Fraction:
+        """Return 3/2, more than √2 and what rounding to integers may add."""
+        return Fraction(3, 2)
+
+    def curvature_bound(self) -> Fraction:
+        """Return 1/2, the largest eigenvalue of diag(p) - ppᵀ."""
+        return Fraction(1, 2)
+
+
+def _check_classes(classes: Sequence[float], *, least: int = 2, most: int = 2) -> None:
+    good = isinstance(classes, tuple) and least <= len(classes) <= most
+    if not good or len({float(as_rational(label, "classes")) for label in classes}) < len(classes):
+        raise ParameterError(
+            "classes",
+            classes,
+            expected="a tuple of different numbers, two of them unless the loss is multinomial",
+            remedy="pass the public labels, such as (0, 1)",
+        )
+
+
+def _total(columns: Floats) -> Floats:
+    """Add the columns in their order: np.sum chooses its own by the shape of the batch."""
+    total: Floats = columns[:, 0].copy()
+    for j in range(1, columns.shape[1]):
+        total += columns[:, j]
+    return total
+
+
+def _signs(labels: Floats, classes: tuple[float, float]) -> Floats:
+    first, second = (float(as_rational(label, "classes")) for label in classes)
+    signs: Floats = np.where(labels == second, 1.0, np.where(labels == first, -1.0, np.nan))
+    return signs
+
+
+def _clipped(labels: Floats, bound: Rational) -> Floats:
+    most = float(as_rational(bound, "label_bound"))
+    return np.clip(labels, -most, most)  # NaN stays NaN

@@ -1,0 +1,185 @@
+"""`fit_linear`: every method finds the line, is proven, and takes whatever the rows hold."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zerodelta as zd
+from zerodelta.privacy.verify import verify
+from zerodelta.regression import (
+    fit_huber,
+    fit_linear,
+    fit_logistic,
+    fit_multinomial,
+    linear_methods,
+)
+from zerodelta.regression.reading import read_targets
+from zerodelta.regression.sufficient_statistics import fit_statistics
+
+METHODS = ["huber", "statistics", "adassp", "descent"]
+THEOREMS = {
+    "huber": ["C9-huber", "N"],
+    "statistics": ["C10.5"],
+    "adassp": ["C6", "R-v"],
+}
+
+
+def line(n: int, *, seed: int = 1) -> tuple[Any, Any]:
+    """Rows in the unit ball and targets 3 + 2a - b with a little noise."""
+    rng = np.random.default_rng(seed)
+    rows = rng.uniform(-1, 1, size=(n, 2)) / math.sqrt(2)
+    return rows, 3 + 2 * rows[:, 0] - rows[:, 1] + rng.normal(size=n) / 10
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_finds_the_line(method: str) -> None:
+    rows, targets = line(60_000)
+    release = fit_linear(rows, targets, epsilon=4, data_norm=1, bounds_y=(0, 6), method=method)
+    room = 0.5 if method == "descent" else 0.1
+    assert release.value.coefficients[0] == pytest.approx([2, -1], abs=room)
+    assert release.value.intercept[0] == pytest.approx(3, abs=room)
+
+
+@pytest.mark.parametrize("epsilon", [50, 1000])
+@pytest.mark.parametrize("method", ["huber", "statistics", "adassp"])
+def test_hardly_any_noise_leaves_the_line_as_it_is(method: str, epsilon: int) -> None:
+    rows, targets = line(20_000)
+    release = fit_linear(
+        rows, targets, epsilon=epsilon, data_norm=1, bounds_y=(0, 6), method=method
+    )
+    assert release.value.coefficients[0] == pytest.approx([2, -1], abs=0.03)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_is_proven_at_its_epsilon(method: str) -> None:
+    rows, targets = line(500)
+    release = fit_linear(rows, targets, epsilon="3/2", data_norm=1, bounds_y=(0, 6), method=method)
+    certificate = release.certificate
+    assert verify(certificate)
+    assert certificate.status.value == "proven"
+    claim = certificate.claim
+    assert isinstance(claim, zd.PureDP)
+    assert claim.exact_epsilon <= Fraction(3, 2)
+    if method in THEOREMS:
+        assert [step.theorem for step in certificate.steps] == THEOREMS[method]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_no_value_raises_or_makes_the_line_infinite(method: str) -> None:
+    rows, targets = line(200)
+    rows[:4] = [[math.nan, 0], [math.inf, 1], [1e308, -1e308], [5e-324, 0]]
+    targets[4:7] = [math.nan, math.inf, -1e308]
+    release = fit_linear(rows, targets, epsilon=1, data_norm=1, bounds_y=(0, 6), method=method)
+    assert np.isfinite(release.value.coefficients).all()
+    assert np.isfinite(release.value.intercept).all()
+
+
+def test_auto_takes_the_method_with_the_least_forecast() -> None:
+    for n, d in [(1000, 5), (10**6, 1)]:
+        methods = linear_methods(epsilon=1, n=n, dimension=d)
+        assert methods[0].error == min(method.error for method in methods)
+    rows, targets = line(2000)
+    release = fit_linear(rows, targets, epsilon=1, data_norm=1, bounds_y=(0, 6))
+    best = linear_methods(epsilon=1, n=2000, dimension=2)[0]
+    assert release.error == pytest.approx(best.error * 9)
+    assert [step.theorem for step in release.certificate.steps] == THEOREMS[best.name]
+
+
+def test_statistics_win_for_few_features_and_many_rows_only() -> None:
+    assert linear_methods(epsilon=1, n=10**6, dimension=1)[0].name == "statistics"
+    assert linear_methods(epsilon=1, n=10**4, dimension=1)[0].name == "huber"
+    assert linear_methods(epsilon=1, n=10**6, dimension=10)[0].name == "huber"
+
+
+def test_purified_statistics_overtake_pure_ones_in_high_dimension() -> None:
+    def errors(d: int) -> dict[str, float]:
+        return {m.name: m.error for m in linear_methods(epsilon=1, n=10**6, dimension=d)}
+
+    assert errors(5)["statistics"] < errors(5)["adassp"]
+    assert errors(60)["adassp"] < errors(60)["statistics"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("bounds", [(-3, 3), (0, 6), (-1, 9), (-9, -1)])
+def test_no_intercept_means_none(method: str, bounds: tuple[int, int]) -> None:
+    """Whatever the middle of the bounds: the line goes through 0 and is close to the targets."""
+    rows = np.random.default_rng(3).uniform(0.1, 0.7, size=(60_000, 2))
+    targets = rows @ [3, 1] if max(bounds) > 0 else rows @ [-3, -1]
+    release = fit_linear(
+        rows, targets, epsilon=4, data_norm=1, bounds_y=bounds, intercept=False, method=method
+    )
+    assert release.value.intercept.tolist() == [0]
+    gap = release.value.decision(rows)[:, 0] - targets
+    assert math.sqrt(np.mean(gap**2)) < 0.5  # of 1.6
+
+
+def test_without_an_intercept_targets_are_still_cut_to_their_bounds() -> None:
+    bounds = (Fraction(1), Fraction(4))
+    found = read_targets([0, 1, 2, 4, 5], bounds, 5, intercept=False)
+    assert found.tolist() == [0.25, 0.25, 0.5, 1, 1]
+    assert linear_error(bounds_y=(1, 4), intercept=False) == pytest.approx(
+        16 * linear_error(bounds_y=(-1, 1), intercept=False)
+    )
+
+
+def linear_error(**options: Any) -> Any:
+    return fit_linear(*line(100), epsilon=1, data_norm=1, **options).error
+
+
+@pytest.mark.parametrize("method", ["huber", "statistics"])
+def test_the_forecast_is_within_a_factor_of_four(method: str) -> None:
+    rng = np.random.default_rng(9)
+    n, d, found = 20_000, 5, []
+    for _ in range(12):
+        rows = rng.normal(size=(n, d))
+        rows *= 0.75 / np.linalg.norm(rows, axis=1, keepdims=True)
+        targets = 0.3 * math.sqrt(d) * rows[:, 0] / 0.75 + rng.normal(size=n) * 0.15
+        full = np.column_stack([rows, np.ones(n)])
+        clipped = np.clip(targets, -1, 1)
+        best = full @ np.linalg.lstsq(full, clipped, rcond=None)[0]
+        release = fit_linear(rows, targets, epsilon=1, data_norm=1, bounds_y=(-1, 1), method=method)
+        found.append(float(np.mean((release.value.decision(rows)[:, 0] - best) ** 2)))
+    assert isinstance(release.error, float)
+    assert 0.25 < release.error / np.mean(found) < 4
+
+
+@pytest.mark.parametrize("missing", ["data_norm", "bounds_y"])
+def test_missing_public_inputs_are_named(missing: str) -> None:
+    given: dict[str, Any] = {"data_norm": 1, "bounds_y": (0, 6)}
+    del given[missing]
+    with pytest.raises(zd.ParameterError, match=missing):
+        fit_linear(*line(10), epsilon=1, **given)
+
+
+@pytest.mark.parametrize("bounds", [(0, "1e400"), ("-1e101", 0), (0, "1e-101"), (1, 0), (1, 1)])
+def test_bounds_that_floats_cannot_work_with_are_refused(bounds: Any) -> None:
+    with pytest.raises(zd.ParameterError, match="bounds_y"):
+        fit_linear(*line(10), epsilon=1, data_norm=1, bounds_y=bounds)
+
+
+@pytest.mark.parametrize("method", [*METHODS, "auto"])
+def test_extreme_epsilons_are_refused_and_those_before_work(method: str) -> None:
+    given: dict[str, Any] = {"data_norm": 1, "bounds_y": (0, 6), "method": method}
+    for epsilon in ("1e-300", 1e-10, 1.1e6, 1e300):
+        with pytest.raises(zd.ParameterError, match="between 1e-9 and 1e6"):
+            fit_linear(*line(10), epsilon=epsilon, **given)
+    for epsilon in ("1e-9", "1e6"):
+        assert np.isfinite(fit_linear(*line(10), epsilon=epsilon, **given).value.coefficients).all()
+
+
+@pytest.mark.parametrize("fit", [fit_logistic, fit_multinomial, fit_huber, fit_statistics])
+def test_every_fit_refuses_extreme_epsilons(fit: Any) -> None:
+    given = {"bounds_y": (0, 6)} if fit in (fit_huber, fit_statistics) else {"classes": [0, 1]}
+    for epsilon in ("1e-300", 1e300):
+        with pytest.raises(zd.ParameterError, match="between 1e-9 and 1e6"):
+            fit(*line(10), epsilon=epsilon, data_norm=1, **given)
+
+
+def test_unknown_methods_are_refused() -> None:
+    with pytest.raises(zd.ParameterError, match="statistics"):
+        fit_linear(*line(10), epsilon=1, data_norm=1, bounds_y=(0, 6), method="ols")

@@ -1,0 +1,198 @@
+"""Values are mapped, never raised; public parameters are checked; coefficients fit the rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+import zerodelta as zd
+from zerodelta.exact.bits import ReplayBits
+from zerodelta.regression import LinearModel, fit_huber, fit_logistic, fit_multinomial
+from zerodelta.regression.integer_rows import STEPS
+from zerodelta.regression.reading import Features, read_classes, read_targets
+
+INF, NAN = float("inf"), float("nan")
+GOOD = np.array([[0.3, 0.4], [-0.2, 0.1], [0.5, -0.5], [0.0, 0.2]])
+FEATURES: dict[str, Any] = {
+    "good": GOOD,
+    "nan": np.array([[NAN, 0.4], [NAN, NAN], [0.5, -0.5], [0.0, 0.2]]),
+    "inf": np.array([[INF, -INF], [-0.2, INF], [0.5, -0.5], [0.0, 0.2]]),
+    "huge": GOOD * 1e308,
+    "tiny": GOOD * 5e-324,
+    "zero": np.zeros((4, 2)),
+    "integers": np.array([[2**62, -1], [3, 4], [0, 0], [1, 1]]),
+    "booleans": GOOD > 0,
+    "extended": GOOD.astype(np.longdouble) * np.longdouble(10) ** 400,
+    "objects": np.array([[None, "x"], [1, 2.0], ["0.5", True], [object(), []]], dtype=object),
+    "texts": np.array([["1", "nan"], ["a", "2"], ["", "inf"], ["1e999", "0"]]),
+}
+LABELS: dict[str, Any] = {
+    "good": [0, 1, 1, 0],
+    "none of them": [7, 8, 9, 10],
+    "one class": [1, 1, 1, 1],
+    "nan": np.array([NAN, INF, -INF, 1.0]),
+    "texts": ["0", "1", "x", ""],
+    "objects": [None, [], {}, object()],
+    "huge": [10**400, -(10**400), 1e308, 1],
+    "integers": np.array([0, 1, -(2**63), 2**63 - 1]),
+}
+Fit = Callable[..., zd.Release]
+FITS: dict[str, tuple[Fit, dict[str, Any]]] = {
+    "logistic": (fit_logistic, {"classes": [0, 1]}),
+    "multinomial": (fit_multinomial, {"classes": [0, 1, "x"]}),
+    "huber": (fit_huber, {"bounds_y": (-1, 1)}),
+}
+
+
+@pytest.mark.parametrize("labels", LABELS)
+@pytest.mark.parametrize("features", FEATURES)
+@pytest.mark.parametrize("name", FITS)
+def test_no_value_raises_or_warns(name: str, features: str, labels: str) -> None:
+    fit, options = FITS[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        release = fit(FEATURES[features], LABELS[labels], epsilon=1, data_norm=1, **options)
+    assert zd.verify(release.certificate)
+    assert np.isfinite(release.value.coefficients).all()
+    assert np.isfinite(release.value.intercept).all()
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("n", [0, 1, 2])
+@pytest.mark.parametrize("name", FITS)
+def test_few_rows_are_enough(name: str, n: int, intercept: bool) -> None:
+    fit, options = FITS[name]
+    for epsilon in ("1/1000", 1, 50):
+        release = fit(
+            np.ones((n, 3)), [1] * n, epsilon=epsilon, data_norm=1, intercept=intercept, **options
+        )
+        assert zd.verify(release.certificate)
+        assert float(release.error) > 0
+
+
+def test_integer_rows_are_never_longer_than_their_bound() -> None:
+    chance = np.random.default_rng(0)
+    for intercept in (True, False):
+        for d in (1, 2, 50):
+            raw = chance.normal(size=(200, d)) * chance.choice([1e-9, 1, 1e9, 1e300], size=(200, 1))
+            features, source = Features.of(raw, "0.7", intercept)
+            values = features.integers(source, np.ones(200)).values
+            lengths = [sum(int(x) ** 2 for x in line) for line in values]
+            assert max(lengths) <= STEPS**2
+            assert max(lengths) > 0.999 * STEPS**2
+
+
+def test_a_row_that_is_not_usable_is_zero_and_so_is_its_constant() -> None:
+    raw = np.array([[1.0, NAN], [0.5, 0.5], [1.0, 1.0]])
+    features, source = Features.of(raw, 1, True)
+    values = features.integers(source, np.array([1.0, -1.0, 0.0])).values
+    assert (values[0] == 0).all()
+    assert values[1, 2] == -features.constant
+    assert (values[2] == 0).all()
+
+
+def test_one_stray_label_moves_no_other() -> None:
+    classes = (0, 1, "2")
+    plain = read_classes([0, 1, 2, 1], classes, 4).tolist()
+    assert plain == [0, 1, 2, 1]
+    for stray in ("x", None, NAN, [1, 2], 3, object()):
+        assert read_classes([0, 1, 2, stray], classes, 4).tolist() == [0, 1, 2, -1]
+    assert read_classes(np.array([0, 1, 2, "x"]), classes, 4).tolist() == [0, 1, 2, -1]
+    assert read_classes(np.array([0.0, 1.0, 2.0, NAN]), classes, 4).tolist() == [0, 1, 2, -1]
+    assert read_classes(np.array([True, False]), classes, 2).tolist() == [1, 0]
+
+
+def test_targets_are_cut_and_what_is_no_number_is_nan() -> None:
+    bounds = (zd.PureDP(1).exact_epsilon * 0, zd.PureDP(10).exact_epsilon)
+    found = read_targets([5, 0, 10, 99, -INF, NAN, "x", "7.5"], bounds, 8)
+    assert found[:5].tolist() == [0.0, -1.0, 1.0, 1.0, -1.0]
+    assert np.isnan(found[5:7]).all()
+    assert found[7] == 0.5
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_missing_public_inputs_are_refused_with_the_remedy(name: str) -> None:
+    fit, options = FITS[name]
+    with pytest.raises(zd.ParameterError, match="data_norm"):
+        fit(GOOD, [0, 1, 1, 0], epsilon=1, **options)
+    with pytest.raises(zd.ParameterError, match=r"pass (classes|bounds_y)="):
+        fit(GOOD, [0, 1, 1, 0], epsilon=1, data_norm=1)
+    with pytest.raises(zd.ParameterError, match="epsilon"):
+        fit(GOOD, [0, 1, 1, 0], epsilon=0, data_norm=1, **options)
+    with pytest.raises(zd.ParameterError, match="as many as there are rows"):
+        fit(GOOD, [0, 1], epsilon=1, data_norm=1, **options)
+    with pytest.raises(zd.ParameterError, match="one value for each row"):
+        fit(GOOD, np.zeros((4, 2)), epsilon=1, data_norm=1, **options)
+
+
+@pytest.mark.parametrize("classes", [[0], [0, 0], [1, "1"], "ab", [[], {}], [0, 1, 2]])
+def test_bad_classes_are_refused(classes: Any) -> None:
+    with pytest.raises(zd.ParameterError, match="classes"):
+        fit_logistic(GOOD, [0, 1, 1, 0], epsilon=1, data_norm=1, classes=classes)
+
+
+def spread(n: int, d: int) -> np.ndarray[Any, Any]:
+    rows = np.random.default_rng(n + d).normal(size=(n, d))
+    rows /= np.maximum(1, np.linalg.norm(rows, axis=1, keepdims=True))
+    return rows
+
+
+def accuracy(model: LinearModel, rows: Any, labels: Any) -> float:
+    scores = model.decision(rows)
+    chosen = scores.argmax(axis=1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(int)
+    return float(np.mean(np.asarray(model.classes)[chosen] == labels))
+
+
+def test_two_classes_are_told_apart_as_well_as_without_privacy() -> None:
+    rows = spread(20_000, 5) * 10  # in the units of the user
+    chance = np.random.default_rng(1)
+    labels = np.where(
+        chance.random(20_000) < 1 / (1 + np.exp(-(rows @ [1, -0.5, 0.3, 0, 0.2]) - 0.5)),
+        "yes",
+        "no",
+    )
+    release = fit_logistic(
+        rows, labels, epsilon=1, data_norm=10, classes=["no", "yes"], bits=ReplayBits("two")
+    )
+    best = LogisticRegression().fit(rows, labels)
+    assert accuracy(release.value, rows, labels) > best.score(rows, labels) - 0.01
+    assert np.abs(release.value.coefficients - best.coef_).max() < 0.15
+    assert abs(release.value.intercept[0] - best.intercept_[0]) < 0.15
+
+
+def test_many_classes_are_told_apart_nearly_as_well() -> None:
+    rows, chance = spread(20_000, 5), np.random.default_rng(2)
+    scores = rows @ chance.normal(size=(5, 4)) * 6 + chance.gumbel(size=(20_000, 4))
+    labels = scores.argmax(axis=1)
+    release = fit_multinomial(
+        rows, labels, epsilon=1, data_norm=1, classes=range(4), bits=ReplayBits("many")
+    )
+    best = LogisticRegression().fit(rows, labels).score(rows, labels)
+    assert accuracy(release.value, rows, labels) > best - 0.02
+
+
+def test_a_line_is_found_in_the_units_of_the_target() -> None:
+    rows = spread(20_000, 4) * 3
+    noise = np.random.default_rng(3).normal(size=20_000)
+    targets = 100 + rows @ [5.0, -3.0, 0.0, 1.0] + noise
+    release = fit_huber(
+        rows, targets, epsilon=1, data_norm=3, bounds_y=(80, 120), bits=ReplayBits("line")
+    )
+    best = LinearRegression().fit(rows, targets)
+    assert np.abs(release.value.coefficients[0] - best.coef_).max() < 0.3
+    assert abs(release.value.intercept[0] - best.intercept_) < 0.3
+
+
+def test_labels_of_no_class_are_left_out_of_the_fit() -> None:
+    rows, wrong = spread(4000, 2), np.full(2000, "?")
+    labels = np.where(rows[:, 0] > 0, "a", "b")
+    mixed = np.concatenate([labels[:2000], wrong])
+    release = fit_logistic(
+        rows, mixed, epsilon=5, data_norm=1, classes=["b", "a"], bits=ReplayBits("left out")
+    )
+    assert accuracy(release.value, rows, labels) > 0.95
