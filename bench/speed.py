@@ -25,6 +25,7 @@ from zerodelta.paper.algorithm_07 import gaussian_sketch
 from zerodelta.paper.algorithm_08 import sparse_recovery
 from zerodelta.privacy.calibration import calibrate
 from zerodelta.privacy.subsampling import subsampled_gaussian
+from zerodelta.spine.transition import opened
 from zerodelta.tasks.answer_queries import answer_queries, queries_methods
 from zerodelta.tasks.mode import mode
 from zerodelta.tasks.quantile import quantile
@@ -89,7 +90,7 @@ def cases() -> dict[str, Callable[[], Any]]:
             lambda: RoundedLaplace(sensitivity=1, scale=10).apply(zeros, SystemBits())
         ),
         "sum of a million rows of ten": (
-            lambda: ArraySource(table).sum(lambda rows: rows * 0.1, lattice)
+            lambda: opened(ArraySource(table)).sum(lambda rows: rows * 0.1, lattice)
         ),
         "mode of 1e7 integers": lambda: mode(codes, universe=1000, epsilon=1),
         "mode of 1e7 texts": lambda: mode(texts, universe=words.tolist(), epsilon=1),

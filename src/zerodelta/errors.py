@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import final
 
 __all__ = [
     "BudgetError",
@@ -26,6 +27,17 @@ __all__ = [
     "ParameterError",
     "ZeroDeltaError",
 ]
+
+
+@final
+class _NoValue:
+    """Stands for a value that there is not, or that a message may not show."""
+
+    def __reduce__(self) -> str:
+        return "NO_VALUE"
+
+
+NO_VALUE = _NoValue()
 
 
 class ZeroDeltaError(Exception):
@@ -41,9 +53,10 @@ class ParameterError(ZeroDeltaError, ValueError):
     zerodelta.errors.ParameterError: scale = -1: expected a positive number; pass scale=1.
     """
 
-    def __init__(self, name: str, value: object, *, expected: str, remedy: str) -> None:
+    def __init__(self, name: str, value: object = NO_VALUE, *, expected: str, remedy: str) -> None:
         end = "" if remedy.endswith("?") else "."
-        super().__init__(f"{name} = {_shown(value)}: expected {expected}; {remedy}{end}")
+        given = "" if value is NO_VALUE else f" = {_shown(value)}"
+        super().__init__(f"{name}{given}: expected {expected}; {remedy}{end}")
         self.name = name
         self.expected = expected
         self.remedy = remedy
@@ -64,6 +77,20 @@ def _shown(value: object) -> str:
 
 def _rebuild(name: str, value: object, expected: str, remedy: str) -> ParameterError:
     return ParameterError(name, value, expected=expected, remedy=remedy)
+
+
+def require(
+    holds: object, name: str, value: object = NO_VALUE, *, expected: str, remedy: str
+) -> None:
+    """Raise `ParameterError` unless a condition on public parameters holds.
+
+    >>> require(2 < 1, "bounds", (2, 1), expected="lower < upper", remedy="pass (1, 2)")
+    Traceback (most recent call last):
+    ...
+    zerodelta.errors.ParameterError: bounds = (2, 1): expected lower < upper; pass (1, 2).
+    """
+    if not holds:
+        raise ParameterError(name, value, expected=expected, remedy=remedy)
 
 
 def did_you_mean(name: object, known: Iterable[str], otherwise: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,10 +13,10 @@ import zerodelta as zd
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Source
+from zerodelta.data.ticket import Ticket
 from zerodelta.paper import algorithm_12
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status
-from zerodelta.regression import fit_huber, fit_statistics
 
 
 class Foreign(Source):
@@ -34,7 +33,7 @@ class Foreign(Source):
     def columns(self) -> tuple[str, ...]:
         return tuple(str(i) for i in range(self._table.shape[1]))
 
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self, ticket: Ticket) -> Iterator[Block]:
         yield self._table.copy()
 
 
@@ -115,26 +114,6 @@ def test_scoring_fixed_candidates_of_a_foreign_source_names_its_premise() -> Non
     )
     assert release.certificate.status is Status.ASSERTED
     assert PREMISE in release.certificate.assumed
-
-
-def test_no_task_issues_a_certificate_without_its_rows() -> None:
-    tasks = Path(zd.__file__).parent / "tasks"
-    by_itself = {
-        path.relative_to(tasks).as_posix()
-        for path in tasks.rglob("*.py")
-        if "privacy.issue import issue" in path.read_text(encoding="utf-8")
-    }
-    # `issue_for` itself; a verb that names the premise; regressions, which take no `Source`
-    assert by_itself == {
-        "public_inputs.py",
-        "select_model.py",
-        "regression/fit.py",
-        "regression/sufficient_statistics.py",
-    }
-    fits: tuple[Any, ...] = (fit_statistics, fit_huber)
-    for fit in fits:
-        with pytest.raises(zd.ParameterError):
-            fit(Foreign(TABLE), np.zeros(200), epsilon=1, data_norm=1, bounds_y=(0, 1))
 
 
 def test_the_paper_mode_reads_no_source() -> None:

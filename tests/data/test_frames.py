@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import zerodelta as zd
+from data.opening import opened
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.internal import reveal
 from zerodelta.data.source import is_ours
@@ -40,17 +41,20 @@ def test_a_frame_is_its_array(library: str) -> None:
     source = ArraySource(frame(library, NUMBERS))
     assert source.columns == ("height", "age", "member")
     assert source.rows == 3
-    np.testing.assert_array_equal(np.concatenate(list(source.blocks())), ARRAY)
+    np.testing.assert_array_equal(np.concatenate(list(opened(source).blocks())), ARRAY)
     whole = ArraySource(ARRAY)
-    assert source.sum(list(NUMBERS), LATTICE).tolist() == whole.sum([0, 1, 2], LATTICE).tolist()
-    assert source.counts("age", 4).tolist() == [0, 1, 1, 1]
+    assert (
+        opened(source).sum(list(NUMBERS), LATTICE).tolist()
+        == opened(whole).sum([0, 1, 2], LATTICE).tolist()
+    )
+    assert opened(source).counts("age", 4).tolist() == [0, 1, 1, 1]
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
 def test_named_columns_come_in_the_order_named(library: str) -> None:
     source = ArraySource(frame(library, NUMBERS), columns=["age", "height"], batch=2)
     assert source.columns == ("age", "height")
-    np.testing.assert_array_equal(np.concatenate(list(source.blocks())), ARRAY[:, [1, 0]])
+    np.testing.assert_array_equal(np.concatenate(list(opened(source).blocks())), ARRAY[:, [1, 0]])
     with pytest.raises(ParameterError, match=r"^columns = "):
         ArraySource(frame(library, NUMBERS), columns=["weight"])
     with pytest.raises(ParameterError, match=r"^columns = "):
@@ -65,7 +69,7 @@ def test_nullable_pandas_columns_hold_nan() -> None:
             "odd": pd.Series([{}, 2], dtype=object),
         }
     )
-    blocks = list(ArraySource(table).blocks())
+    blocks = list(opened(ArraySource(table)).blocks())
     np.testing.assert_array_equal(blocks[0], [[1, 1, math.nan], [math.nan, math.nan, 2]])
 
 
@@ -77,7 +81,7 @@ def test_a_lazy_frame_is_refused_with_the_remedy() -> None:
 def test_an_integer_beyond_floats_in_an_arrow_column_does_not_raise() -> None:
     """A checked cast of the whole column would raise, and name the value, because of one row."""
     table = pa.table({"a": [1, 2, 2**53 + 1]})
-    (block,) = ArraySource(table).blocks()
+    (block,) = opened(ArraySource(table)).blocks()
     assert block.reshape(-1).tolist() == [1.0, 2.0, float(2**53 + 1)]
 
 
@@ -137,7 +141,7 @@ HOLD_NUMBERS: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", HOLD_NUMBERS)
 def test_a_type_of_numbers_is_read_whatever_its_library_calls_it(name: str) -> None:
-    (block,) = ArraySource(HOLD_NUMBERS[name]).blocks()
+    (block,) = opened(ArraySource(HOLD_NUMBERS[name])).blocks()
     expected = {"wide integers": 1.0}.get(name, math.nan if "null" in name else 1.5)
     np.testing.assert_array_equal(block[:, 0], [expected, math.nan])
 
@@ -162,8 +166,8 @@ def test_a_column_that_is_text_by_type_is_refused_where_numbers_are_needed(name:
 @pytest.mark.parametrize("dtype", [object, "str"])
 def test_objects_and_texts_of_pandas_are_read_cell_by_cell(dtype: Any) -> None:
     """Their type follows from the cells: it must decide nothing."""
-    (block,) = ArraySource(
-        pd.DataFrame({"a": pd.Series(["1.5", "true", "x"], dtype=dtype)})
+    (block,) = opened(
+        ArraySource(pd.DataFrame({"a": pd.Series(["1.5", "true", "x"], dtype=dtype)}))
     ).blocks()
     assert block[:2, 0].tolist() == [1.5, 1.0]
     assert math.isnan(block[2, 0])
@@ -175,10 +179,10 @@ def test_one_odd_cell_among_truths_changes_no_other(odd: Any) -> None:
     """A CSV reader makes booleans of such a column, and texts beside one odd cell."""
     clean = ["true", "TRUE", "True", "tRuE"]
     lattice = FixedPoint.box(dimension=1, lower=0, upper=1, steps=100)
-    alone = ArraySource([odd]).sum(0, lattice)
+    alone = opened(ArraySource([odd])).sum(0, lattice)
     for cells in (clean, [True] * 4):
         for frame_of in (pd.Series, lambda cells: pd.Series(cells, dtype=object)):
-            total = ArraySource(frame_of([*cells, odd])).sum(0, lattice)
+            total = opened(ArraySource(frame_of([*cells, odd]))).sum(0, lattice)
             assert (total - alone).tolist() == [400]
 
 
@@ -186,18 +190,18 @@ def test_one_odd_cell_among_truths_changes_no_other(odd: Any) -> None:
 def test_a_missing_cell_moves_no_other_column(library: str) -> None:
     lattice = FixedPoint.box(dimension=2, lower=0, upper=1, steps=100)
     table = {"a": [1.0, 1.0, 1.0], "b": [None, math.nan, 0.0]}
-    assert ArraySource(frame(library, table)).sum([0, 1], lattice).tolist() == [300, -100]
+    assert opened(ArraySource(frame(library, table))).sum([0, 1], lattice).tolist() == [300, -100]
 
 
 def test_a_study_reads_its_rows_once() -> None:
     rows = np.ones((50, 2))
-    source = ArraySource(rows).frozen()
+    kept = opened(ArraySource(rows), keep=True)
     lattice = FixedPoint.box(dimension=1, lower=-1, upper=1, steps=100)
-    assert source.sum(0, lattice).tolist() == [5000]
+    assert kept.sum(0, lattice).tolist() == [5000]
     rows[:] = -1.0
-    assert source.sum(0, lattice).tolist() == source.sum(1, lattice).tolist() == [5000]
-    assert ArraySource(rows).sum(0, lattice).tolist() == [-5000]
-    (block,) = source.blocks()
+    assert kept.sum(0, lattice).tolist() == kept.sum(1, lattice).tolist() == [5000]
+    assert opened(ArraySource(rows)).sum(0, lattice).tolist() == [-5000]
+    (block,) = kept.blocks()
     assert not block.flags.writeable
     answers = []
 
@@ -217,6 +221,6 @@ def test_only_our_own_classes_are_ours() -> None:
         pass
 
     assert is_ours(ArraySource(np.zeros(2)))
-    assert is_ours(ArraySource(np.zeros(2)).frozen())
+    assert is_ours(opened(ArraySource(np.zeros(2)), keep=True))
     assert not is_ours(Pretender(np.zeros(2)))
     assert not is_ours(np.zeros(2))

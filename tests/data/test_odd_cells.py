@@ -20,6 +20,7 @@ import pytest
 
 import zerodelta as zd
 from data.odd_cells import COLUMNS, ODD, TYPED, held, kept
+from data.opening import opened
 from zerodelta.clustering.grid import Frame
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.cells import category, number
@@ -46,7 +47,7 @@ Total = Callable[[Any], Any]
 
 
 def mean(rows: Any) -> Any:
-    return as_source(rows).sum(0, UNIT)
+    return opened(as_source(rows)).sum(0, UNIT)
 
 
 def histogram(rows: Any) -> Any:
@@ -58,14 +59,14 @@ def numbered(rows: Any) -> Any:
 
 
 def quantile(rows: Any) -> Any:
-    values = column(as_source(rows))
+    values = column(opened(as_source(rows)))
     return np.append(
         np.bincount(EVEN.snap(values), minlength=33), np.bincount(LISTED.snap(values), minlength=4)
     )
 
 
 def trimmed_mean(rows: Any) -> Any:
-    values = column(as_source(rows))
+    values = column(opened(as_source(rows)))
     plan = _plan(n=9, trim=0, bounds=(-2, 2), epsilon=Fraction(1), spread=None)
     return plan.quantized(values).sum(keepdims=True)
 
@@ -88,7 +89,7 @@ def _one_column(rows: Any) -> Any:
 
 def kmeans(rows: Any) -> Any:
     frame = Frame.of(Box(-2, 2, dimension=1))
-    values = np.concatenate(list(as_source(rows).blocks()))
+    values = np.concatenate(list(opened(as_source(rows)).blocks()))
     return (
         FixedPoint.box(dimension=1, lower=0, upper=1, steps=100)
         .quantize(frame.rows(values))
@@ -103,7 +104,7 @@ def decision_tree(rows: Any) -> Any:
 
 
 def select_features(rows: Any) -> Any:
-    values = np.concatenate(list(as_source(rows).blocks()))
+    values = np.concatenate(list(opened(as_source(rows)).blocks()))
     table = np.column_stack([values, np.ones(len(values))])
     found = FeatureTable.of(
         table, target=1, features=None, bounds=(-2, 2), data_norm=None, target_bounds=(-2, 2)
@@ -118,7 +119,7 @@ def features(rows: Any) -> Any:
 
 
 def as_table(rows: Any) -> Any:
-    return np.concatenate(list(as_source(rows).blocks()))
+    return np.concatenate(list(opened(as_source(rows)).blocks()))
 
 
 def targets(rows: Any) -> Any:
@@ -132,7 +133,7 @@ def labels(rows: Any) -> Any:
 
 
 def study(rows: Any) -> Any:
-    kept = ArraySource(rows).frozen()
+    kept = opened(ArraySource(rows), keep=True)
     return np.append(kept.sum(0, UNIT), kept.gram(0, UNIT))
 
 

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from data.opening import opened
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.rowwise import evaluate, row_status, try_function
 from zerodelta.errors import ParameterError
@@ -67,8 +68,8 @@ def test_the_sum_is_that_of_single_rows_for_every_batch_and_order(
     random.shuffle(order)
     for rows, size in ((table, None), (table, batch), (table[order], batch)):
         source = ArraySource(rows, batch=size)
-        assert source.sum(function, lattice).tolist() == expected
-        assert source.sum(function, lattice, rowwise=True).tolist() == expected
+        assert opened(source).sum(function, lattice).tolist() == expected
+        assert opened(source).sum(function, lattice, rowwise=True).tolist() == expected
 
 
 @given(TABLES, st.lists(st.floats(), min_size=2, max_size=2))
@@ -76,7 +77,9 @@ def test_one_row_moves_the_sum_by_at_most_two_bounds(table: Any, row: list[float
     other = table.copy()
     other[0] = row
     for function in (fragile, lambda rows: rows[:, :1]):
-        moved = ArraySource(table).sum(function, UNIT) - ArraySource(other).sum(function, UNIT)
+        moved = opened(ArraySource(table)).sum(function, UNIT) - opened(ArraySource(other)).sum(
+            function, UNIT
+        )
         assert abs(int(moved[0])) <= 2 * UNIT.steps
 
 
@@ -89,20 +92,22 @@ def test_second_moments_are_those_of_single_rows_for_every_batch_and_order(
     expected = sum((np.outer(row, row) for row in rows), np.zeros((2, 2), dtype=object))
     order = random.sample(range(len(table)), len(table))
     for source in (ArraySource(table), ArraySource(table[order], batch=batch)):
-        assert source.gram([0, 1], DISC).tolist() == expected.tolist()
+        assert opened(source).gram([0, 1], DISC).tolist() == expected.tolist()
 
 
 @given(TABLES, hnp.arrays(np.float64, (2,)))
 def test_one_row_moves_second_moments_by_at_most_root_two_squares(table: Any, row: Any) -> None:
     changed = table.copy()
     changed[0] = row
-    moved = ArraySource(table).gram([0, 1], DISC) - ArraySource(changed).gram([0, 1], DISC)
+    moved = opened(ArraySource(table)).gram([0, 1], DISC) - opened(ArraySource(changed)).gram(
+        [0, 1], DISC
+    )
     assert sum(int(entry) ** 2 for entry in moved.flat) <= 2 * DISC.steps**4
 
 
 def test_second_moments_beyond_64_bits_are_exact() -> None:
     lattice = FixedPoint.ball(dimension=1, bound=1, steps=2**40)
-    assert ArraySource(np.ones(3)).gram(0, lattice).tolist() == [[3 * 2**80]]
+    assert opened(ArraySource(np.ones(3))).gram(0, lattice).tolist() == [[3 * 2**80]]
 
 
 def test_a_row_that_raises_counts_as_zero_and_hides_no_other() -> None:
@@ -113,8 +118,8 @@ def test_a_row_that_raises_counts_as_zero_and_hides_no_other() -> None:
             sys.exit("a secret")
         return rows
 
-    assert source.sum(fails, UNIT).tolist() == [250]
-    assert source.sum(fails, UNIT, rowwise=True).tolist() == [250]
+    assert opened(source).sum(fails, UNIT).tolist() == [250]
+    assert opened(source).sum(fails, UNIT, rowwise=True).tolist() == [250]
 
 
 def test_a_row_that_raises_does_not_change_how_others_round() -> None:
@@ -152,16 +157,16 @@ def test_a_row_that_raises_does_not_change_how_others_round() -> None:
 def test_a_row_of_another_shape_or_type_counts_as_zero(function: Callable[[Any], Any]) -> None:
     for batch in (None, 1, 2):
         source = ArraySource(np.array([0.5, 9.0, -0.25]), batch=batch)
-        assert source.sum(function, UNIT).tolist() == [500]
+        assert opened(source).sum(function, UNIT).tolist() == [500]
 
 
 def test_a_nan_is_its_own_coordinate_and_an_infinity_an_end() -> None:
     box = FixedPoint.box(dimension=2, lower=-1, upper=1, steps=1000)
     source = ArraySource(np.array([[0.5, math.nan], [math.nan, 0.25], [math.inf, -math.inf]]))
-    assert source.sum([0, 1], box).tolist() == [1500, -750]
-    assert source.sum([0, 1], box, joint=True).tolist() == [1000, -1000]
-    assert source.gram([0, 1], box).tolist() == [[10**6, -(10**6)], [-(10**6), 10**6]]
-    assert source.sum(lambda rows: 1 / (rows[:, 0] - 0.5), UNIT).tolist() == [1000]
+    assert opened(source).sum([0, 1], box).tolist() == [1500, -750]
+    assert opened(source).sum([0, 1], box, joint=True).tolist() == [1000, -1000]
+    assert opened(source).gram([0, 1], box).tolist() == [[10**6, -(10**6)], [-(10**6), 10**6]]
+    assert opened(source).sum(lambda rows: 1 / (rows[:, 0] - 0.5), UNIT).tolist() == [1000]
 
 
 def test_a_function_cannot_change_the_rows_and_never_warns() -> None:
@@ -172,32 +177,32 @@ def test_a_function_cannot_change_the_rows_and_never_warns() -> None:
         rows /= 0
         return rows
 
-    ArraySource(table).sum(selfish, UNIT)
+    opened(ArraySource(table)).sum(selfish, UNIT)
     assert table.tolist() == [[0.5], [0.0]]
 
 
 def test_columns_are_summed_by_position_and_name() -> None:
     source = ArraySource(np.array([[0.5, 0.1], [0.25, 0.1]]))
     assert source.columns == ("0", "1")
-    assert source.sum(0, UNIT).tolist() == [750]
-    assert source.sum("1", UNIT).tolist() == [200]
-    assert source.sum([1, 0], DISC).tolist() == [200, 750]
+    assert opened(source).sum(0, UNIT).tolist() == [750]
+    assert opened(source).sum("1", UNIT).tolist() == [200]
+    assert opened(source).sum([1, 0], DISC).tolist() == [200, 750]
 
 
 def test_sums_beyond_64_bits_are_exact() -> None:
     fine = FixedPoint.box(dimension=1, lower=-1, upper=1, steps=2**53)
     ones = np.ones(2**11)
     for batch in (None, 100):
-        total = ArraySource(ones, batch=batch).sum(0, fine)
+        total = opened(ArraySource(ones, batch=batch)).sum(0, fine)
         assert total.tolist() == [2**64]
-    assert ArraySource(np.ones(2**10 - 1)).sum(0, fine).dtype == np.int64
+    assert opened(ArraySource(np.ones(2**10 - 1))).sum(0, fine).dtype == np.int64
 
 
 def test_no_rows_give_zero() -> None:
     source = ArraySource(np.zeros((0, 2)))
     assert source.rows == 0
-    assert source.sum(lambda rows: rows, DISC).tolist() == [0, 0]
-    assert source.counts(0, 3).tolist() == [0, 0, 0]
+    assert opened(source).sum(lambda rows: rows, DISC).tolist() == [0, 0]
+    assert opened(source).counts(0, 3).tolist() == [0, 0, 0]
 
 
 KEYS = np.array([0.0, 2.0, 2.0, 3.0, -1.0, 1.5, math.nan, math.inf, 1e300])
@@ -206,17 +211,17 @@ KEYS = np.array([0.0, 2.0, 2.0, 3.0, -1.0, 1.5, math.nan, math.inf, 1e300])
 def test_counts_are_exact_and_say_where_invalid_keys_go() -> None:
     for batch in (None, 1, 4):
         source = ArraySource(KEYS, batch=batch)
-        assert source.counts(0, 3).tolist() == [1, 0, 2]
-        assert source.counts(0, 3, invalid=1).tolist() == [1, 6, 2]
-        assert source.counts(lambda rows: rows[:, 0] + 1, 3).tolist() == [1, 1, 0]
+        assert opened(source).counts(0, 3).tolist() == [1, 0, 2]
+        assert opened(source).counts(0, 3, invalid=1).tolist() == [1, 6, 2]
+        assert opened(source).counts(lambda rows: rows[:, 0] + 1, 3).tolist() == [1, 1, 0]
 
 
 @given(hnp.arrays(np.float64, st.integers(1, 20)), st.floats(), st.sampled_from([None, 0, 2]))
 def test_one_row_moves_two_counts_by_one(keys: Any, key: float, invalid: int | None) -> None:
     other = keys.copy()
     other[-1] = key
-    before = ArraySource(keys).counts(0, 3, invalid=invalid)
-    after = ArraySource(other).counts(0, 3, invalid=invalid)
+    before = opened(ArraySource(keys)).counts(0, 3, invalid=invalid)
+    after = opened(ArraySource(other)).counts(0, 3, invalid=invalid)
     assert int(np.abs(before - after).sum()) <= 2
     if invalid is not None:
         assert int(before.sum()) == len(keys)
@@ -226,8 +231,8 @@ def test_keys_that_raise_are_invalid() -> None:
     def key(rows: Any) -> Any:
         return np.array([{0.0: 0, 2.0: 1}[value] for value in rows[:, 0]])
 
-    assert ArraySource(KEYS).counts(key, 2).tolist() == [1, 2]
-    assert ArraySource(KEYS).counts(key, 2, invalid=0, rowwise=True).tolist() == [7, 2]
+    assert opened(ArraySource(KEYS)).counts(key, 2).tolist() == [1, 2]
+    assert opened(ArraySource(KEYS)).counts(key, 2, invalid=0, rowwise=True).tolist() == [7, 2]
 
 
 @pytest.mark.parametrize(
@@ -245,7 +250,7 @@ def test_keys_that_raise_are_invalid() -> None:
     ],
 )
 def test_arrays_of_every_kind_of_number_agree(array: Any) -> None:
-    assert ArraySource(array).counts(0, 2).tolist() == [1, 2]
+    assert opened(ArraySource(array)).counts(0, 2).tolist() == [1, 2]
 
 
 def test_what_is_no_number_is_nan() -> None:
@@ -255,24 +260,24 @@ def test_what_is_no_number_is_nan() -> None:
 
     objects = np.empty(6, dtype=object)
     objects[:] = [1, "x", None, Hostile(), [1, 2], 10**400]
-    assert ArraySource(objects).counts(0, 2).tolist() == [0, 1]
-    assert ArraySource(objects).sum(0, UNIT).tolist() == [2000]  # 10**400 is clipped
+    assert opened(ArraySource(objects)).counts(0, 2).tolist() == [0, 1]
+    assert opened(ArraySource(objects)).sum(0, UNIT).tolist() == [2000]  # 10**400 is clipped
     masked = np.ma.MaskedArray([1, 1], mask=[False, True])
-    assert ArraySource(masked).counts(0, 2).tolist() == [0, 1]
+    assert opened(ArraySource(masked)).counts(0, 2).tolist() == [0, 1]
     huge = np.array([np.longdouble("1e400"), 1])
-    assert ArraySource(huge).counts(0, 2).tolist() == [0, 1]
+    assert opened(ArraySource(huge)).counts(0, 2).tolist() == [0, 1]
 
 
 def test_one_stray_truth_or_complex_entry_changes_no_other_row() -> None:
     truths = np.array([True, True, False, "x"])
-    assert ArraySource(truths).counts(0, 2).tolist() == [1, 2]
+    assert opened(ArraySource(truths)).counts(0, 2).tolist() == [1, 2]
     numbers = np.array([1.0, 1.0, 0.0, 1j])
-    assert ArraySource(numbers).counts(0, 2).tolist() == [1, 2]
+    assert opened(ArraySource(numbers)).counts(0, 2).tolist() == [1, 2]
 
 
 def test_one_stray_text_changes_no_other_row() -> None:
     clean, stray = np.array([0.1, 0.2, 0.3]), np.array([0.1, 0.2, "n/a"])
-    moved = ArraySource(clean).sum(0, UNIT) - ArraySource(stray).sum(0, UNIT)
+    moved = opened(ArraySource(clean)).sum(0, UNIT) - opened(ArraySource(stray)).sum(0, UNIT)
     assert moved.tolist() == [300]
 
 
@@ -284,17 +289,17 @@ def test_one_stray_text_changes_no_other_row() -> None:
         ("data", lambda: ArraySource(5)),
         ("columns", lambda: ArraySource(np.zeros(3), columns=["a"])),
         ("batch", lambda: ArraySource(np.zeros(3), batch=0)),
-        ("column", lambda: ArraySource(np.zeros(3)).sum("age", UNIT)),
-        ("column", lambda: ArraySource(np.zeros(3)).sum(1, UNIT)),
-        ("column", lambda: ArraySource(np.zeros(3)).sum(-1, UNIT)),
-        ("columns", lambda: ArraySource(np.zeros((3, 2))).sum([0, 1], UNIT)),
-        ("columns", lambda: ArraySource(np.zeros((3, 2))).counts([0, 1], 2)),
+        ("column", lambda: opened(ArraySource(np.zeros(3))).sum("age", UNIT)),
+        ("column", lambda: opened(ArraySource(np.zeros(3))).sum(1, UNIT)),
+        ("column", lambda: opened(ArraySource(np.zeros(3))).sum(-1, UNIT)),
+        ("columns", lambda: opened(ArraySource(np.zeros((3, 2)))).sum([0, 1], UNIT)),
+        ("columns", lambda: opened(ArraySource(np.zeros((3, 2)))).counts([0, 1], 2)),
         ("function", lambda: try_function(lambda rows: rows, 2, width=1)),
         ("function", lambda: try_function(lambda rows: "text", 1, width=1)),
         ("function", lambda: try_function(lambda rows: None, 1, width=1)),
-        ("function", lambda: ArraySource(np.zeros(3)).sum(None, UNIT)),  # type: ignore[arg-type]
-        ("size", lambda: ArraySource(np.zeros(3)).counts(0, 0)),
-        ("invalid", lambda: ArraySource(np.zeros(3)).counts(0, 2, invalid=2)),
+        ("function", lambda: opened(ArraySource(np.zeros(3))).sum(None, UNIT)),  # type: ignore[arg-type]
+        ("size", lambda: opened(ArraySource(np.zeros(3))).counts(0, 0)),
+        ("invalid", lambda: opened(ArraySource(np.zeros(3))).counts(0, 2, invalid=2)),
     ],
 )
 def test_bad_parameters_are_named(name: str, ask: Callable[[], object]) -> None:

@@ -29,7 +29,7 @@ class Watched(Source):
     def columns(self) -> tuple[str, ...]:
         return ("x", "y")
 
-    def blocks(self) -> Iterator[Any]:
+    def blocks(self, ticket: Any) -> Iterator[Any]:
         self.reads += 1
         yield self.table.copy()
 

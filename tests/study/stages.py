@@ -48,7 +48,7 @@ class Unreadable(Source):
     def columns(self) -> tuple[str, ...]:
         return ("0", "1", "2")
 
-    def blocks(self) -> Any:
+    def blocks(self, ticket: Any) -> Any:
         raise AssertionError("a row was read")
 
 

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from data.opening import opened
 from study.stages import Stage, line_data
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.internal import hidden_array
-from zerodelta.data.source import Source
+from zerodelta.data.source import Rows
 from zerodelta.errors import ParameterError
 from zerodelta.privacy.step import Status
 from zerodelta.spaces import Ball, Finite
@@ -224,13 +225,13 @@ def test_a_tiny_hidden_share_selects_without_raising() -> None:
 
 
 def test_named_columns_are_not_read_row_by_row(monkeypatch: Any) -> None:
-    seen, summed = [], Source.sum
+    seen, summed = [], Rows.sum
 
     def watched(self: Any, *question: Any, rowwise: bool = False, joint: bool = False) -> Any:
         seen.append(rowwise)
         return summed(self, *question, rowwise=rowwise, joint=joint)
 
-    monkeypatch.setattr(Source, "sum", watched)
+    monkeypatch.setattr(Rows, "sum", watched)
     study = study_of(np.ones((100, 2)), rowwise=True)
     study.mean(0)
     study.mean(lambda block: block[:, 0])
@@ -238,11 +239,11 @@ def test_named_columns_are_not_read_row_by_row(monkeypatch: Any) -> None:
 
 
 def test_bytes_and_single_precision_complex_change_no_other_row() -> None:
-    clean = next(iter(ArraySource(np.array([True, True, False, False])).blocks()))
-    mixed = next(iter(ArraySource(np.array([True, True, False, b"x"])).blocks()))
+    clean = next(iter(opened(ArraySource(np.array([True, True, False, False]))).blocks()))
+    mixed = next(iter(opened(ArraySource(np.array([True, True, False, b"x"]))).blocks()))
     assert np.array_equal(clean[:3], mixed[:3])
     column = np.array([1 + 0j, 2 + 1j], dtype=np.complex64)
-    assert np.isnan(next(iter(ArraySource(column).blocks()))[1, 0])
+    assert np.isnan(next(iter(opened(ArraySource(column)).blocks()))[1, 0])
 
 
 def test_no_columns_and_no_function_are_named() -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
+from data.opening import opened
 from study.small_studies import ROWS, Watched, made
 from zerodelta.channels.planner import plan, purify
 from zerodelta.data.arrays import ArraySource
@@ -136,22 +137,22 @@ def test_an_interrupt_of_a_loss_does_not_bring_out_where_a_descent_is() -> None:
 def test_nothing_takes_the_place_of_a_method_of_our_source() -> None:
     source = ArraySource(ROWS)
     with pytest.raises(AttributeError):
-        source.blocks = lambda: iter(())  # type: ignore[method-assign]
+        source.blocks = lambda ticket: iter(())  # type: ignore[method-assign]
     assert not hasattr(source, "__dict__")
 
 
 def test_made_up_rows_are_no_data() -> None:
     assert not is_ours(PublicRows(ROWS, ("x", "y")))
-    with pytest.raises(ParameterError, match="rehearsal"):
+    with pytest.raises(ParameterError, match="array"):
         made(rows=PublicRows(ROWS, ("x", "y"), rows=10**6))
 
 
 class Changing(Watched):
     """A source whose rows change whenever they are read."""
 
-    def blocks(self) -> Iterator[Any]:
+    def blocks(self, ticket: Any) -> Iterator[Any]:
         self.table = self.table + self.reads
-        return super().blocks()
+        return super().blocks(ticket)
 
 
 @pytest.mark.parametrize("kind", [Watched, Changing])
@@ -178,7 +179,7 @@ def test_an_interrupt_leaves_no_rows_half_read(monkeypatch: Any) -> None:
         return read(part, out=out)
 
     monkeypatch.setattr("zerodelta.data.arrays.numbers", interrupted)
-    kept = ArraySource(ROWS).frozen()
+    kept = opened(ArraySource(ROWS), keep=True)
     with pytest.raises(KeyboardInterrupt):
         list(kept.blocks())
     assert np.array_equal(np.concatenate(list(kept.blocks())), ROWS)

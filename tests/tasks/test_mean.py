@@ -26,6 +26,7 @@ from zerodelta.audit.exact import (
     rounded_laplace_tail,
     shifted,
 )
+from zerodelta.data.source import Rows
 from zerodelta.exact.arb import ball
 from zerodelta.mechanisms.k_norm import KNorm
 from zerodelta.tasks import mean as module
@@ -153,11 +154,11 @@ def test_the_l2_ball_is_pure_on_every_pair_of_neighbors(monkeypatch: pytest.Monk
 def test_rows_that_are_not_pulled_into_the_l2_ball_are_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def unbounded(source: Any, lattice: Any) -> Any:
-        rows = np.clip(np.concatenate(list(source.blocks())), -1, 1)
+    def unbounded(self: Any, columns: Any, lattice: Any) -> Any:
+        rows = np.clip(np.concatenate(list(self.blocks())), -1, 1)
         return np.nan_to_num(np.rint(2 * rows)).sum(axis=0).astype(np.int64)
 
-    monkeypatch.setattr(module, "_total", unbounded)
+    monkeypatch.setattr(Rows, "sum", unbounded)
     mechanism, moves = plane_moves(monkeypatch)
     with ctx.workprec(200):
         assert plane_loss(moves, mechanism.scale) > ball(EPSILON)

@@ -19,10 +19,11 @@ from zerodelta.data.columns import (
 )
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Source, ours
+from zerodelta.data.ticket import Ticket
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import as_count
 
-__all__ = ["ArraySource", "frozen"]
+__all__ = ["ArraySource", "public_table"]
 
 _BLOCK_ENTRIES = 1 << 20
 
@@ -40,17 +41,13 @@ class ArraySource(Source):
     into texts, changes no other row. (A float32 spells another float64: convert such an array
     before texts can get into it.)
 
-    >>> from zerodelta.exact.fixed_point import FixedPoint
     >>> source = ArraySource(np.array([[1.0, 0.0], [3.0, 1.0], [np.nan, 1.0]]))
-    >>> lattice = FixedPoint.box(dimension=1, lower=0, upper=4, steps=100)
-    >>> source.sum(0, lattice)
-    array([0])
-    >>> source.counts(lambda rows: rows[:, 1], size=2)
-    array([1, 2])
+    >>> source.rows, source.columns
+    (3, ('0', '1'))
     """
 
     # nothing can be put in the place of a method
-    __slots__ = ("__weakref__", "_batch", "_keeps", "_names", "_parts", "_rows", "_table")
+    __slots__ = ("__weakref__", "_batch", "_names", "_parts", "_rows")
 
     def __init__(
         self, data: Any, *, columns: Sequence[str] | None = None, batch: int | None = None
@@ -69,8 +66,6 @@ class ArraySource(Source):
             self._rows = len(frame)
         entries = max(1, _BLOCK_ENTRIES // max(1, len(self._names)))
         self._batch = entries if batch is None else as_count(batch, "batch", minimum=1)
-        self._keeps = False
-        self._table: Block | None = None
 
     @property
     def rows(self) -> int:
@@ -82,70 +77,27 @@ class ArraySource(Source):
         """The names of the columns."""
         return self._names
 
-    def frozen(self) -> ArraySource:
-        """Return a source of these rows that reads them once, when first asked, into a copy.
-
-        All later answers come from that copy: changing the array in between changes nothing.
-        """
-        kept = object.__new__(ArraySource)
-        kept._parts, kept._names, kept._rows = self._parts, self._names, self._rows
-        kept._batch, kept._table, kept._keeps = self._batch, self._table, True
-        return kept
-
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self, ticket: Ticket) -> Iterator[Block]:
         """Yield all rows in order, `batch` at a time; a block may be read-only."""
-        if self._keeps and self._table is None:
-            table = np.empty((self._rows, len(self._parts)), order="F")
-            for i, part in enumerate(self._parts):
-                numbers(part, out=table[:, i])
-            table.flags.writeable = False
-            self._table = table  # whole: an interrupt leaves no table half filled
-            self._parts = []
+        Ticket.check(ticket)
+        yield from self._read()
+
+    def _read(self) -> Iterator[Block]:
         for start in range(0, self._rows, self._batch):
             stop = min(start + self._batch, self._rows)
-            if self._table is not None:
-                yield self._table[start:stop]
-                continue
             block = np.empty((stop - start, len(self._parts)))
             for i, part in enumerate(self._parts):
                 numbers(part[start:stop], out=block[:, i])
             yield block
 
 
-def frozen(source: Source) -> Source:
-    """Return a source of the same rows that reads them once, when first asked, into a copy."""
-    return source.frozen() if type(source) is ArraySource else _Copied(source)
+def public_table(data: Any, *, columns: Sequence[str] | None = None) -> Block:
+    """Return all rows of what the caller gave as public: made-up examples, centers, queries.
 
-
-@final
-class _Copied(Source):
-    """The rows of a source that is not ours, as they were when it was first asked."""
-
-    __slots__ = ("_blocks", "_names", "_rows", "_source")
-
-    def __init__(self, source: Source) -> None:
-        self._rows, self._names = source.rows, source.columns
-        self._source: Source | None = source
-        self._blocks: tuple[Block, ...] = ()
-
-    @property
-    def rows(self) -> int:
-        """The number of rows."""
-        return self._rows
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the columns."""
-        return self._names
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield all rows; a block is read-only."""
-        if self._source is not None:
-            blocks = tuple(np.array(block, dtype=np.float64) for block in self._source.blocks())
-            for block in blocks:
-                block.flags.writeable = False
-            self._blocks, self._source = blocks, None
-        yield from self._blocks
+    Never the rows of the data, which are read with a ticket only.
+    """
+    source = ArraySource(data, columns=columns)
+    return np.concatenate([np.empty((0, len(source.columns))), *source._read()])
 
 
 def _as_table(data: Array) -> Array:

@@ -19,7 +19,7 @@ from zerodelta.data.internal import Hidden, reveal
 from zerodelta.data.interrupts import Watch
 from zerodelta.data.quiet import quiet as no_warnings
 from zerodelta.data.rowwise import Block, RowFunction, as_function, evaluate, is_columns
-from zerodelta.data.source import Source
+from zerodelta.data.source import Rows
 from zerodelta.data.written_here import is_written_here
 from zerodelta.errors import ParameterError
 from zerodelta.exact.exact_sums import IntegerArray
@@ -76,12 +76,12 @@ class Rowwise:
 
 
 @final
-class PublicRows(Source):
+class PublicRows(Rows):
     """Made-up rows under the data's own column names, for trying a program.
 
     They stand for `rows` rows (by default for themselves): sums and counts are those of the
     made-up rows, times the number of rows that each stands for, so that they are to the noise what
-    the data's will be. As data they are no source of ours: their sums are not those of `rows` rows.
+    the data's will be.
     """
 
     __slots__ = ("_names", "_rows", "_table")
@@ -99,30 +99,6 @@ class PublicRows(Source):
     def stand_for_themselves(self) -> bool:
         """Whether the sums are those of the rows that are there."""
         return self._rows == len(self._table)
-
-    def sum(
-        self,
-        function: RowFunction,
-        lattice: FixedPoint,
-        *,
-        rowwise: bool = False,
-        joint: bool = False,
-    ) -> IntegerArray:
-        """Return the sum over the rows that these stand for."""
-        return self._scaled(super().sum(function, lattice, rowwise=rowwise, joint=joint))
-
-    def gram(
-        self, function: RowFunction, lattice: FixedPoint, *, rowwise: bool = False
-    ) -> IntegerArray:
-        """Return the second moments of the rows that these stand for."""
-        return self._scaled(super().gram(function, lattice, rowwise=rowwise))
-
-    def counts(
-        self, keys: RowFunction, size: int, *, invalid: int | None = None, rowwise: bool = False
-    ) -> npt.NDArray[np.int64]:
-        """Return the counts of the rows that these stand for."""
-        counts = super().counts(keys, size, invalid=invalid, rowwise=rowwise)
-        return self._scaled(counts).astype(np.int64)
 
     def _scaled(self, total: IntegerArray) -> IntegerArray:
         exact = [int(entry) * self._rows // len(self._table) for entry in total.ravel()]
@@ -156,11 +132,11 @@ class Question:
         coordinates = self.lattice.dimension if self.lattice.norm == math.inf else 1
         return 4 * self.lattice.steps**2 * coordinates
 
-    def total(self, source: Source, *, joint: bool = False) -> IntegerArray:
+    def total(self, source: Rows, *, joint: bool = False) -> IntegerArray:
         """Return the exact sum over the rows."""
         return source.sum(self.function, self.lattice, rowwise=self.rowwise, joint=joint)
 
-    def gram(self, source: Source) -> IntegerArray:
+    def gram(self, source: Rows) -> IntegerArray:
         """Return the exact sum over the rows of k kᵀ."""
         return source.gram(self.function, self.lattice, rowwise=self.rowwise)
 

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import Any, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.rowwise import Block, RowFunction, evaluate, row_function, whole_rows
+from zerodelta.data.ticket import Ticket
 from zerodelta.errors import ParameterError
 from zerodelta.exact.exact_sums import IntegerArray, arithmetic, exact_product, exact_sum
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import as_count
 
-__all__ = ["FOREIGN_SOURCE", "Source", "is_ours", "ours"]
+__all__ = ["FOREIGN_SOURCE", "Rows", "Source", "is_ours", "ours"]
 
 FOREIGN_SOURCE = "the source's own code yields each row by itself, keeps no state and shows nothing"
 """The premise of a certificate whose rows come from a source that is not `is_ours`."""
@@ -34,9 +35,9 @@ They have slots: nothing can take the place of an object's method either.
 
 
 class Source(ABC):
-    """Rows of numbers that only sums and counts leave.
+    """Rows of numbers that yield nothing without a ticket.
 
-    A new kind of source gives `rows`, `columns` and `blocks`; the answers follow.
+    A new kind of source gives `rows`, `columns` and `blocks`; what it is asked follows (`Rows`).
     """
 
     __slots__ = ()
@@ -52,11 +53,49 @@ class Source(ABC):
         """The public names of the columns, in the order in which a function sees them."""
 
     @abstractmethod
-    def blocks(self) -> Iterator[Block]:
+    def blocks(self, ticket: Ticket) -> Iterator[Block]:
         """Yield all rows once, as (n, columns) arrays of floats; what is missing is NaN.
 
         Infinities are clipped like any large number. A block may be read-only.
         """
+
+    @property
+    def ours(self) -> bool:
+        """Whether this library reads the rows; else what it yields is caller-asserted."""
+        return is_ours(self)
+
+    def open(self, ticket: Ticket, *, keep: bool = False) -> Rows:
+        """Return the rows, for one release.
+
+        With `keep` they are read once, when first asked, into a copy from which all answers come:
+        changing the data in between changes nothing.
+        """
+        Ticket.check(ticket)
+        return _OpenRows(self, ticket, keep=keep)
+
+
+class Rows(ABC):
+    """Rows that a ticket has opened: they answer exact integer sums and exact counts by key."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def rows(self) -> int:
+        """The number of rows; public under the replace-one relation."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """The public names of the columns, in the order in which a function sees them."""
+
+    @abstractmethod
+    def blocks(self) -> Iterator[Block]:
+        """Yield all rows once, as (n, columns) arrays of floats; what is missing is NaN."""
+
+    @abstractmethod
+    def _scaled(self, total: IntegerArray) -> IntegerArray:
+        """Return the sum over the rows that these stand for: themselves, unless made up."""
 
     def sum(
         self,
@@ -84,7 +123,7 @@ class Source(ABC):
             values = evaluate(mapped, block, width=width, rowwise=rowwise)
             values = whole_rows(values) if joint else values
             total += exact_sum(lattice.quantize(values), bound=steps)
-        return total
+        return self._scaled(total)
 
     def gram(
         self, function: RowFunction, lattice: FixedPoint, *, rowwise: bool = False
@@ -103,7 +142,7 @@ class Source(ABC):
             values = evaluate(mapped, block, width=width, rowwise=rowwise)
             integers = lattice.quantize(whole_rows(values))
             total += exact_product(integers, integers, bounds=(steps, steps))
-        return total
+        return self._scaled(total)
 
     def counts(
         self,
@@ -134,7 +173,52 @@ class Source(ABC):
             total += np.bincount(found[valid].astype(np.int64), minlength=size)
             if invalid is not None:
                 total[invalid] += int(np.count_nonzero(~valid))
+        return self._scaled(total).astype(np.int64, copy=False)
+
+
+@final
+class _OpenRows(Rows):
+    """The rows of a source."""
+
+    __slots__ = ("_keep", "_kept", "_names", "_ours", "_rows", "_source", "_ticket")
+
+    def __init__(self, source: Source, ticket: Ticket, *, keep: bool) -> None:
+        self._rows, self._names = source.rows, source.columns
+        self._source: Source | None = source
+        self._ticket, self._keep, self._ours = ticket, keep, is_ours(source)
+        self._kept: tuple[Block, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return self._rows
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self._names
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield all rows; a block may be read-only."""
+        if self._source is None:
+            yield from self._kept
+        elif not self._keep:
+            yield from self._source.blocks(self._ticket)
+        else:
+            # whole before it is kept: an interrupt leaves no table half filled
+            kept = tuple(map(_column_by_column, self._source.blocks(self._ticket)))
+            self._kept, self._source = kept, None
+            yield from kept
+
+    def _scaled(self, total: IntegerArray) -> IntegerArray:
         return total
+
+
+def _column_by_column(block: Block) -> Block:
+    """Return a read-only copy in which each column is contiguous."""
+    copy = np.array(block, dtype=np.float64, order="F")
+    copy.flags.writeable = False
+    return copy
 
 
 def ours(kind: _Kind) -> _Kind:
@@ -144,10 +228,12 @@ def ours(kind: _Kind) -> _Kind:
 
 
 def is_ours(source: object) -> bool:
-    """Tell whether this library reads the rows; a source of any other class is caller-asserted.
+    """Tell whether this library reads the rows; any other source is caller-asserted.
 
     >>> from zerodelta.data.arrays import ArraySource
     >>> is_ours(ArraySource(np.zeros(3)))
     True
     """
+    if type(source) is _OpenRows:
+        return source._ours
     return any(type(source) is kind for kind in _OURS)

@@ -14,6 +14,7 @@ from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.k_norm import rounded_k_norm
+from zerodelta.exact.noise_law import NoiseLaw
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.integer_sums import add_exactly, check_sums
 from zerodelta.privacy.claims import PureDP
@@ -126,6 +127,12 @@ class KNorm:
             norm=self.norm, dimension=self.dimension, scale=self.scale, size=1, bits=bits
         )
         return add_exactly(sums, noise[0])
+
+    def law(self, *, unit: Fraction | tuple[Fraction, ...]) -> NoiseLaw:
+        """Return the law of the noise, one integer being `unit` of the value."""
+        return NoiseLaw(
+            family="k-norm", norm=self.norm, dimension=self.dimension, scale=self.scale, unit=unit
+        )
 
     def error(self) -> float:
         """Return E|z_j|, the expected absolute error of a coordinate before rounding.

@@ -29,6 +29,7 @@ from zerodelta.paper.polytopes import (
     shrinking_parts,
 )
 from zerodelta.privacy.step import Status, Step
+from zerodelta.spine.transition import opened
 from zerodelta.training.callable_gradients import try_gradient
 from zerodelta.training.gradient_sums import GRADIENT
 from zerodelta.training.losses import Hinge, Huber, Logistic, Loss, Squared
@@ -137,7 +138,7 @@ class Descent:
         chosen: list[int] = []
         theta = np.zeros(self.polytope.dimension)
         for step in range(self.iterations):
-            sums = self.source.sum(self._at(theta), lattice, rowwise=self.rowwise)
+            sums = opened(self.source).sum(self._at(theta), lattice, rowwise=self.rowwise)
             chosen.append(mechanism.select(self.polytope.scores(sums), bits))
             theta = self._moved(theta, step, chosen[-1])
         return chosen
@@ -207,7 +208,7 @@ def _source(features: Any, labels: Any) -> Source:
             expected=f"one label for each of the {source.rows} rows",
             remedy="pass a one-dimensional array as long as features",
         )
-    parts = (np.concatenate([*part.blocks()]) for part in (source, answers))
+    parts = (np.concatenate([*opened(part).blocks()]) for part in (source, answers))
     return ArraySource(np.hstack([*parts]))
 
 

@@ -25,6 +25,7 @@ from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
 from zerodelta.privacy.step import Status
 from zerodelta.spaces import Box, GridLattice
+from zerodelta.spine.transition import opened
 
 __all__ = ["CustomQuery", "Median", "StableQuery", "TrimmedMean", "query_status"]
 
@@ -164,7 +165,7 @@ class _OrderStatistics(StableQuery):
 
     def _ordered(self, rows: Any) -> Integers:
         column = self.column
-        blocks = [column.quantize(block) for block in _column(rows).blocks()]
+        blocks = [column.quantize(block) for block in opened(_column(rows)).blocks()]
         return np.sort(np.concatenate(blocks)[:, 0]) if blocks else np.zeros(1, dtype=np.int64)
 
 

@@ -26,6 +26,7 @@ from zerodelta.privacy.claims import GaussianDP
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.sufficient_statistics import statistics_mu_squared
+from zerodelta.spine.transition import opened
 
 __all__ = ["STEPS", "Statistics", "below_smallest_eigenvalue"]
 
@@ -144,8 +145,8 @@ class Statistics:
         y_lattice = FixedPoint.ball(
             dimension=1, bound=self.target_bound, norm=math.inf, steps=STEPS
         )
-        rows = np.concatenate([*ArraySource(features).blocks()])
-        answers = np.concatenate([*ArraySource(target).blocks()])
+        rows = np.concatenate([*opened(ArraySource(features)).blocks()])
+        answers = np.concatenate([*opened(ArraySource(target)).blocks()])
         whole = whole_rows(np.column_stack([rows, answers]))  # with a missing cell: the zero row
         x, y = x_lattice.quantize(whole[:, :-1]), y_lattice.quantize(whole[:, -1:])
         gram = exact_product(x, x, bounds=(STEPS, STEPS))

@@ -22,6 +22,7 @@ from zerodelta.data.source import FOREIGN_SOURCE, Source, is_ours
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import as_count
 from zerodelta.privacy.step import Status
+from zerodelta.spine.transition import opened
 
 __all__ = [
     "LinearQueries",
@@ -296,7 +297,7 @@ def histogram(rows: Any, workload: Workload) -> Counts:
     source = source_of(rows, workload)
     try_function(workload.keys, len(source.columns), width=1)
     # n is public under replace-one, so no row may drop out: what is no item is item 0
-    return source.counts(workload.keys, workload.universe, invalid=0)
+    return opened(source).counts(workload.keys, workload.universe, invalid=0)
 
 
 def _walsh(weights: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -9,6 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
+from zerodelta.exact.noise_law import NoiseLaw
 from zerodelta.privacy.certificate import Certificate
 
 __all__ = ["Release"]
@@ -29,6 +30,8 @@ class Release:
     value: Any
     certificate: Certificate
     error: float | str
+    noise: NoiseLaw | None = None
+    """The law of the noise on the value, where it is public and simple."""
 
     def __repr__(self) -> str:
         error = self.error if isinstance(self.error, str) else f"{self.error:.4g}"

@@ -23,6 +23,7 @@ from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_positive, as_rational
 from zerodelta.privacy.parameters import as_flag
 from zerodelta.regression.integer_rows import STEPS, Floats, IntegerRows
+from zerodelta.spine.transition import opened
 
 __all__ = [
     "Features",
@@ -156,7 +157,7 @@ class Rows:
     def blocks(self, size: int) -> Iterator[Floats]:
         """Yield all rows in order, at most so many at a time."""
         if self.source is not None:
-            for block in self.source.blocks():
+            for block in opened(self.source).blocks():
                 for start in range(0, len(block), size):
                     yield block[start : start + size]
         elif self.array is not None:
@@ -223,7 +224,7 @@ def read_targets(
     _check_count(len(values), count)
     low, high = (float(end) for end in bounds)
     middle, half = target_scale(bounds, intercept)
-    blocks = list(ArraySource(values).blocks())
+    blocks = list(opened(ArraySource(values)).blocks())
     read = np.concatenate(blocks)[:, 0] if blocks else np.zeros(0)
     with np.errstate(all="ignore"):
         return np.clip((np.clip(read, low, high) - middle) / half, -1.0, 1.0)

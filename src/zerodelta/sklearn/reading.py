@@ -24,6 +24,7 @@ from zerodelta.data.arrays import ArraySource
 from zerodelta.data.cells import numbers
 from zerodelta.data.columns import as_cells, as_rows
 from zerodelta.errors import ParameterError
+from zerodelta.spine.transition import opened
 
 __all__ = [
     "Floats",
@@ -110,4 +111,4 @@ def as_floats(table: npt.NDArray[Any]) -> Floats:
 
 
 def _blocks(source: ArraySource) -> Floats:
-    return np.concatenate([np.empty((0, len(source.columns))), *source.blocks()])
+    return np.concatenate([np.empty((0, len(source.columns))), *opened(source).blocks()])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -10,16 +9,11 @@ import numpy as np
 
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import FOREIGN_SOURCE, Source, is_ours
+from zerodelta.data.source import Rows, Source
 from zerodelta.errors import ParameterError
-from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import as_rational
-from zerodelta.privacy.certificate import Certificate
-from zerodelta.privacy.claims import Claim
-from zerodelta.privacy.issue import issue
-from zerodelta.privacy.step import Status, Step, weakest
 
-__all__ = ["as_bounds", "as_source", "column", "for_source", "issue_for", "needed", "row_count"]
+__all__ = ["as_bounds", "as_source", "column", "needed"]
 
 _FARTHEST = 1 << 500
 
@@ -29,50 +23,7 @@ def as_source(rows: Any) -> Source:
     return rows if isinstance(rows, Source) else ArraySource(rows)
 
 
-def issue_for(
-    rows: Any,
-    *,
-    claim: Claim,
-    steps: tuple[Step, ...],
-    bits: BitSource,
-    public: tuple[str, ...],
-    assumed: tuple[str, ...] = (),
-    bare_rows: bool = True,
-) -> Certificate:
-    """Return the certificate of a release that reads these rows; every task issues its own here.
-
-    Rows of a foreign `Source` make it asserted, so no method of a task can forget the premise.
-    """
-    certificate = issue(
-        claim=claim, steps=steps, bits=bits, public=public, assumed=assumed, bare_rows=bare_rows
-    )
-    return for_source(certificate, rows)
-
-
-def for_source(certificate: Certificate, rows: Any) -> Certificate:
-    """Return the certificate; asserted, with its premise, if rows come from a foreign `Source`.
-
-    For a certificate that was issued elsewhere: a task's own comes from `issue_for`.
-    """
-    if not isinstance(rows, Source) or is_ours(rows) or FOREIGN_SOURCE in certificate.assumed:
-        return certificate
-    steps = tuple(
-        replace(step, status=weakest([step.status, Status.ASSERTED])) for step in certificate.steps
-    )
-    assumed = (*certificate.assumed, FOREIGN_SOURCE)
-    return replace(certificate, steps=steps, assumed=assumed, digest="")
-
-
-def row_count(source: Source) -> int:
-    """Return the number of rows, at least 1; it is public under replace-one."""
-    if source.rows < 1:
-        raise ParameterError(
-            "rows", "empty", expected="at least one row", remedy="pass the rows to be summarized"
-        )
-    return source.rows
-
-
-def column(source: Source) -> Block:
+def column(source: Rows) -> Block:
     """Return the only column as floats, NaN for what is no number."""
     if len(source.columns) != 1:
         raise ParameterError(

@@ -25,7 +25,7 @@ from zerodelta.data.row_queries import (
     norm_lattice,
 )
 from zerodelta.data.rowwise import RowFunction, as_function
-from zerodelta.data.source import Source
+from zerodelta.data.source import Rows
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
@@ -63,7 +63,7 @@ class Asking(ABC):
         self,
         question: Question,
         constant: Any,
-        exact: Callable[[Source, Fraction], Any],
+        exact: Callable[[Rows, Fraction], Any],
         share: Share,
     ) -> Hidden:
         """Return the hidden answer; a public constant if the plan does not cover it (C8)."""
@@ -120,7 +120,7 @@ class Asking(ABC):
                 remedy="return an (n,) array of integers 0..size-1",
             )
 
-        def counted(source: Source, taken: Fraction) -> IntegerArray:
+        def counted(source: Rows, taken: Fraction) -> IntegerArray:
             counts = source.counts(question.function, cells, rowwise=question.rowwise)
             return self._noised(counts, 2, taken)  # two counts move by one each
 
@@ -145,7 +145,7 @@ class Asking(ABC):
         d, unit = question.lattice.dimension, float(as_positive(limit or 0, "data_norm"))
         unit /= GRAM_STEPS
 
-        def moments(source: Source, taken: Fraction) -> Floats:
+        def moments(source: Rows, taken: Fraction) -> Floats:
             part = taken / 2 if centered else taken
             noisy = self._noised_gram(question.gram(source), part)
             second: Floats = noisy * (unit**2 / self._size)
@@ -182,7 +182,7 @@ class Asking(ABC):
         lattice = box_lattice(self._bounds if bounds is None else bounds)
         question = self._question(function, lattice)
 
-        def chosen(source: Source, taken: Fraction) -> int:
+        def chosen(source: Rows, taken: Fraction) -> int:
             epsilon = self._plan.selection_epsilon(taken)
             if epsilon == 0:  # a share of almost nothing buys almost nothing
                 return 0
@@ -223,7 +223,7 @@ class Asking(ABC):
     def _sum(self, question: Question, share: Share) -> Hidden:
         lattice = question.lattice
 
-        def summed(source: Source, taken: Fraction) -> Floats:
+        def summed(source: Rows, taken: Fraction) -> Floats:
             noisy = self._noised(question.total(source), question.sensitivity_squared, taken)
             return lattice.dequantize(noisy, rows=self._size)
 

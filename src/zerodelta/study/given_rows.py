@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from zerodelta.data.arrays import ArraySource
-from zerodelta.data.row_queries import Bounds, PublicRows, public_rows
+from zerodelta.data.arrays import ArraySource, public_table
+from zerodelta.data.row_queries import Bounds, public_rows
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import Rational
@@ -21,13 +21,6 @@ def as_source(rows: Any, columns: Sequence[str] | None) -> Source:
     """Return the data as a source, refusing what has nothing to ask, or is no data."""
     given = columns is None and isinstance(rows, Source)
     source: Source = rows if given else ArraySource(rows, columns=columns)
-    if isinstance(source, PublicRows) and not source.stand_for_themselves:
-        raise ParameterError(
-            "rows",
-            "made-up rows that stand for others, as in a rehearsal",
-            expected="the rows of the data",
-            remedy="pass an array, a data frame or a Source",
-        )
     if source.rows < 1 or not source.columns:
         raise ParameterError(
             "rows",
@@ -44,12 +37,8 @@ def rows_to_try(
     """Return the public rows on which functions are tried."""
     if example is None:
         return public_rows(len(columns), bounds, data_norm)
-    given = (
-        ArraySource(example)
-        if isinstance(example, np.ndarray)
-        else ArraySource(example, columns=columns)
-    )
-    rows = np.concatenate([*given.blocks(), np.empty((0, len(given.columns)))])
+    named = None if isinstance(example, np.ndarray) else columns
+    rows = public_table(example, columns=named)
     if rows.shape[1] != len(columns) or not len(rows):
         raise ParameterError(
             "example",

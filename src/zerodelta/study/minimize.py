@@ -19,7 +19,7 @@ from zerodelta.channels.families import families_for
 from zerodelta.channels.search import best_candidate
 from zerodelta.data.row_queries import PublicRows
 from zerodelta.data.rowwise import Block, Column
-from zerodelta.data.source import Source
+from zerodelta.data.source import Rows
 from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball as arb_ball
 from zerodelta.exact.arb import upper
@@ -53,7 +53,7 @@ _NOISE_SHARE = 0.45
 class Setting:
     """What a descent needs of a study; everything but the rows of the source is public."""
 
-    source: Source
+    source: Rows
     space: Space
     epsilon: Fraction
     mixing_probability: Fraction

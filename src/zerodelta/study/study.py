@@ -12,7 +12,6 @@ from typing import Any, final
 import numpy as np
 
 from zerodelta.channels.planner import plan
-from zerodelta.data.arrays import frozen
 from zerodelta.data.internal import Hidden, hidden_array, is_hidden_nonsense, reveal
 from zerodelta.data.interrupts import Watch, raise_fresh, tidying
 from zerodelta.data.quiet import quiet
@@ -25,7 +24,7 @@ from zerodelta.data.row_queries import (
     public_rows,
 )
 from zerodelta.data.rowwise import RowFunction
-from zerodelta.data.source import Source, is_ours
+from zerodelta.data.source import Rows, is_ours
 from zerodelta.errors import EntropyError, ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.fixed_point import FixedPoint
@@ -35,6 +34,7 @@ from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Space
+from zerodelta.spine.transition import opened
 from zerodelta.study.asking import Asking, Share
 from zerodelta.study.given_rows import as_source, rows_to_try
 from zerodelta.study.lifecycle import Life, closed
@@ -126,9 +126,9 @@ class Study(Asking):
         self._bits: BitSource = SystemBits() if bits is None else bits
         self._plan.certificate(guarded=True, bits=self._bits)  # raises now, if ever
         # one copy, read once: changing the data between queries changes nothing
-        self._begin(frozen(rows), None)
+        self._begin(opened(rows, keep=True), None)
 
-    def _begin(self, source: Source, rehearsal: Rehearsal | None) -> None:
+    def _begin(self, source: Rows, rehearsal: Rehearsal | None) -> None:
         self._source, self._rehearsal = source, rehearsal
         self._budget = Budget(self._plan.schedule)
         self._life, self._guarded = Life(), False
@@ -309,7 +309,7 @@ class Study(Asking):
         self,
         question: Question,
         constant: Any,
-        exact: Callable[[Source, Fraction], Any],
+        exact: Callable[[Rows, Fraction], Any],
         share: Share,
     ) -> Hidden:
         """Return the hidden answer; a public constant if the plan does not cover it (C8)."""

@@ -18,6 +18,7 @@ from zerodelta.data.columns import as_cells, as_frame, as_one_column, as_rows, s
 from zerodelta.data.options import Options
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
+from zerodelta.spine.transition import opened
 from zerodelta.tables.domain import Columns, Domain
 
 __all__ = ["CodedRows", "Integers", "code_rows", "row_writer"]
@@ -201,7 +202,7 @@ def _source_parts(rows: Source, domain: Domain) -> list[Cells]:
         chosen = [rows.columns.index(str(column)) for column in domain.columns]
     else:
         chosen = _positions(domain, len(rows.columns))
-    blocks = [block[:, chosen] for block in rows.blocks()]
+    blocks = [block[:, chosen] for block in opened(rows).blocks()]
     table = np.concatenate([np.zeros((0, len(chosen))), *blocks])
     return [table[:, i] for i in range(len(chosen))]
 

@@ -17,7 +17,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
 from zerodelta.spine.methods import Method, choose, ranked
-from zerodelta.spine.public_inputs import for_source, issue_for
+from zerodelta.spine.transition import for_source, issue_for
 from zerodelta.tables.bases import Floats, margin
 from zerodelta.tables.codes import code_rows
 from zerodelta.tables.distribution import Fit, answer, fit

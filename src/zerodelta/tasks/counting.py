@@ -18,6 +18,7 @@ from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError
 from zerodelta.spaces import Finite
 from zerodelta.spine.public_inputs import as_source, column, needed
+from zerodelta.spine.transition import opened
 
 __all__ = ["Tally", "as_universe", "item_count", "stray_index", "tally"]
 
@@ -97,7 +98,7 @@ def tally(items: Any, space: Finite, *, stray: int | None = None) -> Tally:
 def _cells(items: Any) -> npt.NDArray[Any]:
     """Return the items as one column of cells; an item of a list may be a tuple."""
     if isinstance(items, Source):
-        return column(items)
+        return column(opened(items))
     cells = as_objects(items) if isinstance(items, (list, tuple)) else as_cells(items)
     if cells.ndim == 2 and cells.shape[1] == 1:
         cells = cells[:, 0]

@@ -23,7 +23,7 @@ from zerodelta.exact.rational import Rational, as_rational
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.release import Release
-from zerodelta.spine.public_inputs import issue_for
+from zerodelta.spine.transition import issue_for, opened
 from zerodelta.tasks.feature_table import column_position
 
 __all__ = ["DecisionTree", "Split", "Splits", "decision_tree", "tree_of", "tree_scores"]
@@ -67,7 +67,7 @@ class DecisionTree:
     def predict(self, rows: Any) -> Floats:
         """Return the label of each row of an array or a data frame."""
         source = rows if isinstance(rows, Source) else ArraySource(rows)
-        table = np.concatenate([*source.blocks(), np.empty((0, len(source.columns)))])
+        table = np.concatenate([*opened(source).blocks(), np.empty((0, len(source.columns)))])
 
         def answers(column: Column, threshold: float) -> npt.NDArray[np.bool_]:
             found: npt.NDArray[np.bool_] = (
@@ -177,7 +177,7 @@ def _pairs(source: Source, splits: Splits, label: int, value: float) -> npt.NDAr
         return np.stack([counted, *(counted & yes for yes in answers)], axis=1).astype(np.float64)
 
     lattice = FixedPoint.box(dimension=len(splits) + 1, lower=-1, upper=1, steps=1)
-    return source.gram(above, lattice)
+    return opened(source).gram(above, lattice)
 
 
 def _right(tables: list[npt.NDArray[Any]]) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:

@@ -17,7 +17,7 @@ from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.release import Release
 from zerodelta.spine.methods import Method, choose, ranked
-from zerodelta.spine.public_inputs import issue_for
+from zerodelta.spine.transition import issue_for
 from zerodelta.tasks.counting import as_universe, item_count, stray_index, tally
 from zerodelta.tasks.items import as_items
 

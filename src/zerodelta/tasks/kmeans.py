@@ -41,7 +41,7 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.spaces import Box
 from zerodelta.spine.methods import choose
-from zerodelta.spine.public_inputs import issue_for
+from zerodelta.spine.transition import issue_for, opened
 from zerodelta.study.study import Study
 
 __all__ = ["kmeans"]
@@ -193,7 +193,7 @@ class _Task:
             public=self._public(rounds),
         )
         grid = self.grid(float(self.epsilon * share))
-        counts = self.source.counts(Rowwise(self._keys(grid)), grid.size)
+        counts = opened(self.source).counts(Rowwise(self._keys(grid)), grid.size)
         seeds = seeds_from(
             laplace.apply(counts, bits),
             grid,
@@ -204,7 +204,7 @@ class _Task:
         if noise is not None:
             deviation = float(noise.scale) * math.sqrt(self.dimension + 2)
             for _ in range(rounds):
-                total = self.source.sum(Rowwise(centers.vectors), lattice)
+                total = opened(self.source).sum(Rowwise(centers.vectors), lattice)
                 blocks = np.split(total, self.clusters)
                 noisy = np.concatenate([noise.apply(block, bits) for block in blocks])
                 points = moved(centers, noisy, deviation=deviation)
@@ -228,7 +228,7 @@ class _Task:
             bits=bits,
             public=self._public_mean(),
         )
-        noisy = noise.apply(self.source.sum(Rowwise(self.frame.rows), lattice), bits)
+        noisy = noise.apply(opened(self.source).sum(Rowwise(self.frame.rows), lattice), bits)
         mean = lattice.dequantize(noisy, rows=rows) / rows
         kept = mean_kept(rows=rows, epsilon=float(self.epsilon), dimension=self.dimension)
         point = np.clip(sides / 2 + kept * (mean - sides / 2), 0, self.frame.sides)

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.source import Source
+from zerodelta.data.source import Rows
 from zerodelta.errors import ParameterError
-from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.k_norm import KNorm
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
+from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
-from zerodelta.spine.public_inputs import as_source, issue_for, row_count
+from zerodelta.spine.public_inputs import as_source
+from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.run import run
 
-__all__ = ["mean", "mean_methods"]
+__all__ = ["MeanQuestion", "mean", "mean_methods"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -61,36 +65,56 @@ def mean(
     >>> mean(np.ones((1000, 5)), data_norm=3, epsilon=1).value.shape
     (5,)
     """
-    bits = SystemBits() if bits is None else bits
-    exact, source = as_usable_epsilon(epsilon), as_source(rows)
-    n, dimension = row_count(source), len(source.columns)
-    lattice = _lattice(bounds, data_norm, norm, dimension=dimension, n=n, epsilon=exact)
-    methods = mean_methods(
-        epsilon=exact, n=n, dimension=dimension, norm=lattice.norm, bound=_average(lattice.bound)
-    )
-    chosen = choose(methods, method)
-    mechanism = KNorm.for_epsilon(
-        epsilon=exact,
-        norm=_NOISE_NORMS[chosen.name],
-        dimension=dimension,
-        sensitivity=2
-        * lattice.steps
-        * _stretch(lattice.norm, _NOISE_NORMS[chosen.name], dimension),
-    )
-    certificate = issue_for(
-        source,
-        claim=PureDP(exact),
-        steps=(mechanism.step(quantum=lattice.quantum),),
-        bits=bits,
-        public=("the number of rows", "the number of columns", "bounds on the rows"),
-    )
-    noisy = mechanism.apply(_total(source, lattice), bits)
-    value = _inside(lattice.dequantize(noisy, rows=n) / n, lattice)
-    return Release(
-        value=float(value[0]) if dimension == 1 else value,
-        certificate=certificate,
-        error=chosen.error,
-    )
+    source = as_source(rows)
+    question = MeanQuestion(bounds=bounds, data_norm=data_norm, norm=norm, method=method)
+    return run(question.plan(Facts.of(source), epsilon), source, bits=bits)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MeanQuestion:
+    """A mean is asked of rows within public bounds."""
+
+    bounds: tuple[Any, Any] | None = None
+    data_norm: Rational | None = None
+    norm: float = 2
+    method: str = "auto"
+
+    def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
+        """Choose the norm of the noise, and calibrate it."""
+        exact, n, dimension = as_usable_epsilon(epsilon), facts.planned_rows, facts.width
+        lattice = _lattice(self, dimension=dimension, n=n, epsilon=exact)
+        methods = mean_methods(
+            epsilon=exact,
+            n=n,
+            dimension=dimension,
+            norm=lattice.norm,
+            bound=_average(lattice.bound),
+        )
+        chosen = choose(methods, self.method)
+        norm = _NOISE_NORMS[chosen.name]
+        mechanism = KNorm.for_epsilon(
+            epsilon=exact,
+            norm=norm,
+            dimension=dimension,
+            sensitivity=2 * lattice.steps * _stretch(lattice.norm, norm, dimension),
+        )
+
+        def answer(rows: Rows, bits: BitSource) -> Any:
+            total = rows.sum(list(range(dimension)), lattice)
+            noisy = lattice.dequantize(mechanism.apply(total, bits), rows=n)
+            value = _inside(noisy / n, lattice)
+            return float(value[0]) if dimension == 1 else value
+
+        return ReleasePlan(
+            claim=PureDP(exact),
+            steps=(mechanism.step(quantum=lattice.quantum),),
+            answer=answer,
+            error=chosen.error,
+            methods=methods,
+            public=("the number of rows", "the number of columns", "bounds on the rows"),
+            noise=mechanism.law(unit=lattice.quantum).shared_by(n),
+        )
 
 
 def mean_methods(
@@ -137,15 +161,8 @@ def _no_norm(norm: Any) -> ParameterError:
     )
 
 
-def _lattice(
-    bounds: tuple[Any, Any] | None,
-    data_norm: Rational | None,
-    norm: float,
-    *,
-    dimension: int,
-    n: int,
-    epsilon: Fraction,
-) -> FixedPoint:
+def _lattice(question: MeanQuestion, *, dimension: int, n: int, epsilon: Fraction) -> FixedPoint:
+    bounds, data_norm, norm = question.bounds, question.data_norm, question.norm
     if isinstance(norm, bool) or norm not in _FITTING:
         raise _no_norm(norm)
     if (bounds is None) == (data_norm is None):
@@ -188,11 +205,6 @@ def _stretch(norm: float, noise_norm: float, dimension: int) -> Fraction:
         return Fraction(dimension)
     root = math.isqrt((dimension << 64) - 1) + 1  # √d · 2^32, rounded up
     return Fraction(root, 1 << 32)
-
-
-def _total(source: Source, lattice: FixedPoint) -> Any:
-    columns = list(range(len(source.columns)))
-    return source.sum(columns, lattice)
 
 
 def _average(bound: Fraction | tuple[Fraction, ...]) -> Fraction:

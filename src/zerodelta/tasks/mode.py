@@ -18,7 +18,7 @@ from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.testing import free_mode_threshold
 from zerodelta.spaces import Finite
 from zerodelta.spine.methods import Method, choose, ranked
-from zerodelta.spine.public_inputs import issue_for
+from zerodelta.spine.transition import issue_for
 from zerodelta.tasks.counting import Tally, as_universe, item_count, stray_index, tally
 from zerodelta.tasks.items import as_items
 from zerodelta.tasks.select import SELECTIONS, worst_gap

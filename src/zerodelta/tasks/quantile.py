@@ -19,7 +19,8 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spine.methods import Method, choose, ranked
-from zerodelta.spine.public_inputs import as_bounds, as_source, column, issue_for, row_count
+from zerodelta.spine.public_inputs import as_bounds, as_source, column
+from zerodelta.spine.transition import issue_for, opened, row_count
 from zerodelta.tasks.select import SELECTIONS, worst_gap
 
 __all__ = [
@@ -98,7 +99,7 @@ def quantile(
         bits=bits,
         public=("the number of rows", "the grid of possible answers", "which quantile"),
     )
-    ordered = points.snap(column(source))
+    ordered = points.snap(column(opened(source)))
     ordered.sort()
     aim = aimed_ranks(level, n, points=points.size, epsilon=exact, margin=margin)
     within = rank_distances(ordered, ranks=aim, points=points.size)

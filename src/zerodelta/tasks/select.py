@@ -21,7 +21,8 @@ from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status, Step
 from zerodelta.spine.methods import Method, choose, ranked
-from zerodelta.spine.public_inputs import as_bounds, as_source, issue_for, row_count
+from zerodelta.spine.public_inputs import as_bounds, as_source
+from zerodelta.spine.transition import issue_for, opened, row_count
 
 __all__ = ["SELECTIONS", "select", "select_methods", "worst_gap"]
 
@@ -97,7 +98,7 @@ def select(
             )
         lattice = FixedPoint.box(dimension=len(names), lower=lower, upper=upper, steps=_STEPS)
         moved, width, status = Fraction(2 * _STEPS), upper - lower, Status.PROVEN
-        exact_scores: Any = source.sum(list(range(len(names))), lattice)
+        exact_scores: Any = opened(source).sum(list(range(len(names))), lattice)
     else:
         names = list(scores) if isinstance(scores, Mapping) else range(_length(scores))
         _refuse_rows(scores)

@@ -25,6 +25,7 @@ from zerodelta.privacy.issue import issue
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status
 from zerodelta.spaces import Finite
+from zerodelta.spine.transition import opened
 from zerodelta.study.study import Study
 from zerodelta.tasks.models import Floats, LinearModel, Model, NetworkModel
 
@@ -195,7 +196,7 @@ def _by_permute_and_flip(
         assumed=(SCORE, *(() if is_ours(source) else (FOREIGN_SOURCE,))),
     )
     behind = flip.error(len(names)) / (2 * lattice.steps * source.rows)
-    totals = [int(total) for total in question.total(source)]
+    totals = [int(total) for total in question.total(opened(source))]
     return Release(
         value=names[flip.select(totals, bits)],
         certificate=certificate,

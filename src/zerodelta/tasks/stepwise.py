@@ -19,7 +19,7 @@ from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
-from zerodelta.spine.public_inputs import issue_for
+from zerodelta.spine.transition import issue_for, opened
 from zerodelta.tasks.feature_table import FeatureTable, Floats
 from zerodelta.tasks.subset_search import positive
 
@@ -128,7 +128,7 @@ def new_products(table: FeatureTable, rows: Floats, chosen: list[int]) -> Floats
 
 def _sum(table: FeatureTable, function: Any, width: int) -> Any:
     lattice = FixedPoint.box(dimension=width, lower=-1, upper=1, steps=_STEPS)
-    return table.source.sum(function, lattice)
+    return opened(table.source).sum(function, lattice)
 
 
 def _counted(step: Step, count: int) -> Step:

@@ -24,14 +24,8 @@ from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.testing import free_test_threshold
 from zerodelta.spine.methods import Method, choose, ranked
-from zerodelta.spine.public_inputs import (
-    as_bounds,
-    as_source,
-    column,
-    for_source,
-    issue_for,
-    row_count,
-)
+from zerodelta.spine.public_inputs import as_bounds, as_source, column
+from zerodelta.spine.transition import for_source, issue_for, opened, row_count
 from zerodelta.tasks.smooth_trimmed_mean import (
     SmoothNoise,
     best_smooth_noise,
@@ -88,14 +82,14 @@ def trimmed_mean(
     plan = _plan(n=row_count(source), trim=trim, bounds=bounds, epsilon=exact, spread=spread)
     chosen = choose(plan.methods(), method)
     if chosen.name == "propose-test-release":
-        value, certificate = plan.tested(column(source), bits)
+        value, certificate = plan.tested(column(opened(source)), bits)
         certificate = for_source(certificate, source)
     else:
         noise = plan.smooth if chosen.name == "smooth-sensitivity" else plan.laplace
         certificate = issue_for(
             source, claim=PureDP(exact), steps=(noise.step(),), bits=bits, public=_PUBLIC
         )
-        total = plan.noisy_sum(np.sort(plan.quantized(column(source))), noise, bits)
+        total = plan.noisy_sum(np.sort(plan.quantized(column(opened(source)))), noise, bits)
         value = plan.value(total)
     return Release(value=value, certificate=certificate, error=plan.said(chosen))
 

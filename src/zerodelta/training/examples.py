@@ -14,8 +14,9 @@ import numpy.typing as npt
 
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.rowwise import Block, Column
-from zerodelta.data.source import Source, is_ours
+from zerodelta.data.source import Rows, Source, is_ours
 from zerodelta.errors import ParameterError
+from zerodelta.spine.transition import opened
 
 __all__ = ["Examples", "Floats"]
 
@@ -35,7 +36,7 @@ class Examples:
     (2, ('1', '2', '0'), [[[1.0, 2.0, 0.0], [4.0, 5.0, 3.0]]])
     """
 
-    sources: tuple[Source, ...]
+    sources: tuple[Source | Rows, ...]
     label: int | None
 
     @classmethod
@@ -60,7 +61,7 @@ class Examples:
         )
 
     @classmethod
-    def of_source(cls, source: Source, *, label: Column | None = None) -> Examples:
+    def of_source(cls, source: Source | Rows, *, label: Column | None = None) -> Examples:
         """Return the rows of a source; the label is a column by name or position (None: no label).
 
         A negative position counts from the end, so that -1 is the last column.
@@ -95,7 +96,7 @@ class Examples:
         """Yield all rows block by block: features, then the label if there is one."""
         order = self._order(len(self._names()))
         moved = order != sorted(order)
-        for parts in zip(*(source.blocks() for source in self.sources), strict=True):
+        for parts in zip(*(opened(source).blocks() for source in self.sources), strict=True):
             block = parts[0] if len(parts) == 1 else np.hstack(parts)
             yield block[:, order] if moved else block
 
@@ -116,7 +117,7 @@ def _source(data: Any, name: str) -> ArraySource:
     return source
 
 
-def _check_size(source: Source, name: str) -> None:
+def _check_size(source: Source | Rows, name: str) -> None:
     if source.rows == 0 or not source.columns:
         raise ParameterError(
             name,

@@ -1,0 +1,52 @@
+"""What is public about rows before any of them is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+from zerodelta.data.source import Source
+from zerodelta.errors import ParameterError, require
+
+__all__ = ["Facts"]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Facts:
+    """The number of rows, if it is public, and the columns; a plan may use nothing else of them.
+
+    `rows` is None where the number is private (after a filter, under units): then `expected_rows`,
+    a public guess, stands in for it in forecasts, defaults and lattices, and nothing else does.
+
+    >>> Facts(rows=None, columns=("income",), expected_rows=1000).planned_rows
+    1000
+    """
+
+    rows: int | None
+    columns: tuple[str, ...] = ("0",)
+    expected_rows: int | None = None
+
+    @staticmethod
+    def of(source: Source) -> Facts:
+        """Return what is public of a source under the replace-one relation."""
+        require(source.rows, "rows", expected="at least one row", remedy="pass some")
+        return Facts(rows=source.rows, columns=source.columns)
+
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+        return len(self.columns)
+
+    @property
+    def planned_rows(self) -> int:
+        """The number of rows to plan with."""
+        planned = self.expected_rows if self.rows is None else self.rows
+        if planned is None:
+            raise ParameterError(
+                "expected_rows",
+                None,
+                expected="about how many rows there are: their number is private here",
+                remedy="pass expected_rows=, known without the rows",
+            )
+        return planned

@@ -1,0 +1,64 @@
+"""The plan of a release: everything that is decided before a row is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar, final
+
+from zerodelta.data.source import FOREIGN_SOURCE
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.noise_law import NoiseLaw
+from zerodelta.privacy.certificate import Certificate
+from zerodelta.privacy.claims import Claim
+from zerodelta.privacy.issue import issue
+from zerodelta.privacy.step import Status, Step, weakest
+from zerodelta.spine.methods import Method
+
+__all__ = ["ReleasePlan"]
+
+R = TypeVar("R")
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReleasePlan(Generic[R]):
+    """What will be claimed and by which steps, and the mechanism that turns rows into the value.
+
+    A function of the question and of public facts only. `answer` is handed the opened rows and
+    fresh bits by the runner (`spine/run.py`), and by nobody else.
+    """
+
+    claim: Claim
+    steps: tuple[Step, ...]
+    answer: Callable[[R, BitSource], Any]
+    error: float | str | Callable[[Any], float | str]
+    """The forecast: a number, a sentence, or a function of the released value."""
+    methods: tuple[Method, ...] = ()
+    """What was weighed, best first."""
+    public: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = ()
+    row: str = "one row of the data"
+    bare_rows: bool = True
+    """Whether rows came as an array, a list or a frame that the caller may have prepared."""
+    noise: NoiseLaw | None = None
+    """The law of the noise on the value, where it is public and simple."""
+
+    def certificate(self, bits: BitSource, *, ours: bool = True) -> Certificate:
+        """Issue the certificate; `ours`: this library's own code reads the rows."""
+        steps, assumed = self.steps, self.assumed
+        if not ours:
+            asserted = [weakest([step.status, Status.ASSERTED]) for step in steps]
+            steps = tuple(
+                replace(step, status=status) for step, status in zip(steps, asserted, strict=True)
+            )
+            assumed = (*assumed, *([] if FOREIGN_SOURCE in assumed else [FOREIGN_SOURCE]))
+        return issue(
+            claim=self.claim,
+            steps=steps,
+            bits=bits,
+            row=self.row,
+            public=self.public,
+            assumed=assumed,
+            bare_rows=self.bare_rows,
+        )

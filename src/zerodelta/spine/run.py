@@ -1,0 +1,75 @@
+"""Run a plan: the only place that makes a ticket and hands rows to a mechanism.
+
+    question -> plan -> certificate -> ticket -> rows and bits to the mechanism -> release
+
+Whatever raises before the ticket exists does so on public grounds, and nothing has been spent.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, Protocol, TypeVar, final
+
+from zerodelta.data.given import Given
+from zerodelta.data.source import is_ours
+from zerodelta.data.ticket import Ticket
+from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.privacy.certificate import Certificate
+from zerodelta.privacy.release import Release
+from zerodelta.spine.release_plan import ReleasePlan
+
+__all__ = ["Openable", "Opened", "begin", "run"]
+
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
+
+
+class Openable(Protocol[R_co]):
+    """What a ticket opens: a `Source` or a `Given`."""
+
+    def open(self, ticket: Ticket) -> R_co:
+        """Return the rows."""
+        ...  # pragma: no cover
+
+
+@final
+class Opened(Generic[R]):
+    """A release under way: certified, paid for, rows at hand. It ends in one `Release`."""
+
+    __slots__ = ("_certificate", "_plan", "bits", "ticket")
+
+    def __init__(
+        self, plan: ReleasePlan[R], certificate: Certificate, ticket: Ticket, bits: BitSource
+    ) -> None:
+        self._plan, self._certificate = plan, certificate
+        self.ticket, self.bits = ticket, bits
+
+    def release(self, value: Any) -> Release:
+        """Return the value with its certificate and forecast, and nothing else of the run."""
+        error = self._plan.error
+        return Release(
+            value=value,
+            certificate=self._certificate,
+            error=error(value) if callable(error) else error,
+            noise=self._plan.noise,
+        )
+
+
+def begin(
+    plan: ReleasePlan[R], source: Openable[Any], *, bits: BitSource | None = None
+) -> Opened[R]:
+    """Issue the certificate, debit, and take the ticket; no row has been read when this returns.
+
+    For programs that ask many times (`zd.Study`); everything else is one `run`.
+    """
+    drawn = SystemBits() if bits is None else bits
+    # `ours` of a foreign class could say anything
+    ours = source.ours if type(source) is Given else is_ours(source)
+    certificate = plan.certificate(drawn, ours=ours)
+    # A ledger debits here, between the certificate and the ticket.
+    return Opened(plan, certificate, Ticket(certificate), drawn)
+
+
+def run(plan: ReleasePlan[R], source: Openable[R], *, bits: BitSource | None = None) -> Release:
+    """Return the release: certificate, then ticket, then rows, in this order."""
+    opened = begin(plan, source, bits=bits)
+    return opened.release(plan.answer(source.open(opened.ticket), opened.bits))

@@ -1,0 +1,17 @@
+"""Rows for tests: opened by a ticket of a certificate that nobody releases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from zerodelta.data.source import Rows, Source
+from zerodelta.data.ticket import Ticket
+
+__all__ = ["TICKET", "opened"]
+
+TICKET = Ticket(None)  # type: ignore[arg-type]
+
+
+def opened(source: Source, **options: Any) -> Rows:
+    """Return the rows of a source without a release."""
+    return source.open(TICKET, **options)
