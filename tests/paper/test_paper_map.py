@@ -9,9 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-
-from zerodelta.paper.map_entry import Entry
-from zerodelta.paper.paper_map import ENTRIES, find, render
+from reproduce.paper_map import ENTRIES, Entry, find, render
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAPER = ROOT.parent / "shared" / "paper.tex"

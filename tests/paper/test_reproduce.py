@@ -1,4 +1,4 @@
-"""`zerodelta reproduce --quick`, and the numbers of the figures against closed forms."""
+"""`python -m reproduce --quick`, and the numbers of the figures against closed forms."""
 
 from __future__ import annotations
 
@@ -12,25 +12,21 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from reproduce.__main__ import run
+from reproduce.curves import figure_1, figure_f_dp, trade_off, trade_off_of_pair
+from reproduce.drawing import as_svg, draw_figure_1
+from reproduce.erm_rows import STRONGLY_CONVEX, linear_excess, two_points
+from reproduce.rates import Experiment, Task, fit, summarize
+from reproduce.run import EXPERIMENTS, TABLE_1, TABLE_2, run_task
+from reproduce.tightness import bottleneck, lens_radius, tightness
 from scipy.stats import norm
-from typer.testing import CliRunner
-
-from zerodelta.cli import app
-from zerodelta.paper.reproduce.curves import figure_1, figure_f_dp, trade_off, trade_off_of_pair
-from zerodelta.paper.reproduce.drawing import as_svg, draw_figure_1
-from zerodelta.paper.reproduce.erm_rows import STRONGLY_CONVEX, linear_excess, two_points
-from zerodelta.paper.reproduce.rates import Experiment, Task, fit, summarize
-from zerodelta.paper.reproduce.run import EXPERIMENTS, TABLE_1, TABLE_2, run_task
-from zerodelta.paper.reproduce.tightness import bottleneck, lens_radius, tightness
 
 VARIABLES = {"n", "d", "epsilon", "local", "bits"}
 
 
 def test_a_quick_run_writes_pictures_page_and_numbers(tmp_path: Path) -> None:
     """One test, so that parallel test runs do the work once."""
-    result = CliRunner().invoke(app, ["reproduce", "--quick", "--out", str(tmp_path)])
-    assert result.exit_code == 0, result.output
-    assert "reproduce.html" in result.output
+    assert run(tmp_path, quick=True) == tmp_path / "reproduce.html"
     numbers = json.loads((tmp_path / "reproduce.json").read_text(encoding="utf-8"))
     every_figure_and_table_row_has_a_picture(tmp_path)
     the_page_stands_alone_and_its_ids_are_unique(tmp_path)

@@ -55,19 +55,6 @@ def verify(
 
 
 @app.command()
-def reproduce(
-    out: Annotated[Path, typer.Option(help="Where to write; made if missing.")] = Path("reproduce"),
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Two points to a curve: under a minute.")
-    ] = False,
-) -> None:
-    """Measure the paper's figures and tables again: SVGs, reproduce.html and reproduce.json."""
-    from zerodelta.cli.reproduce import run  # here, so that other commands start faster
-
-    _print(f"wrote {run(out, quick=quick)}", to_errors=False)
-
-
-@app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Where to write; made if missing.")] = Path(
         "demo-output"

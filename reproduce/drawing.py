@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator
 
-from zerodelta.paper.reproduce.rates import Experiment, Series
+from reproduce.rates import Experiment, Series
 
 __all__ = ["as_svg", "draw_f_dp", "draw_figure_1", "draw_rates", "draw_tightness"]
 

@@ -14,20 +14,20 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from zerodelta.paper.reproduce.curves import figure_1, figure_f_dp
-from zerodelta.paper.reproduce.data_rows import LOCAL_SENSITIVITY, MODE, QUERIES, REGRESSION
-from zerodelta.paper.reproduce.drawing import (
+from reproduce.curves import figure_1, figure_f_dp
+from reproduce.data_rows import LOCAL_SENSITIVITY, MODE, QUERIES, REGRESSION
+from reproduce.drawing import (
     as_svg,
     draw_f_dp,
     draw_figure_1,
     draw_rates,
     draw_tightness,
 )
-from zerodelta.paper.reproduce.erm_rows import FRANK_WOLFE, SGD, STRONGLY_CONVEX
-from zerodelta.paper.reproduce.page import figure_section, page, rate_section
-from zerodelta.paper.reproduce.rates import Experiment, Series, Task, summarize
-from zerodelta.paper.reproduce.table_2 import RUN_TIME, UTILITY
-from zerodelta.paper.reproduce.tightness import tightness
+from reproduce.erm_rows import FRANK_WOLFE, SGD, STRONGLY_CONVEX
+from reproduce.page import figure_section, page, rate_section
+from reproduce.rates import Experiment, Series, Task, summarize
+from reproduce.table_2 import RUN_TIME, UTILITY
+from reproduce.tightness import tightness
 
 __all__ = ["EXPERIMENTS", "TABLE_1", "TABLE_2", "reproduce"]
 

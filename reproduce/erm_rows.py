@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from reproduce.rates import Experiment, Floats, Point
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.paper.algorithm_01 import corollary_1
 from zerodelta.paper.algorithm_03 import dp_sgd
@@ -19,7 +20,6 @@ from zerodelta.paper.algorithm_04 import lattice_channel, pure_dp_sgd, pure_dp_s
 from zerodelta.paper.algorithm_06 import approximate_frank_wolfe
 from zerodelta.paper.algorithm_07 import pure_frank_wolfe
 from zerodelta.paper.frank_wolfe_pure import best_iterations, frank_wolfe_pure
-from zerodelta.paper.reproduce.rates import Experiment, Floats, Point
 from zerodelta.privacy.calibration import calibrate
 from zerodelta.spaces import Ball
 from zerodelta.training.losses import Hinge

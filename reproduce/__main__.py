@@ -1,13 +1,14 @@
-"""The `reproduce` command: the paper's figures and tables with progress bars."""
+"""`make reproduce`: the paper's figures and tables, measured again, with progress bars."""
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from zerodelta.paper.reproduce.run import reproduce
+from reproduce.run import reproduce
 
 __all__ = ["run"]
 
@@ -31,3 +32,17 @@ def run(out: Path, *, quick: bool, console: Console | None = None) -> Path:
             progress.update(bar, description=name, completed=done, total=total)
 
         return reproduce(out, quick=quick, report=report)
+
+
+def main() -> None:
+    """Write SVGs, reproduce.html and reproduce.json."""
+    parser = argparse.ArgumentParser(prog="python -m reproduce", description=main.__doc__)
+    parser.add_argument("--out", type=Path, default=Path("reproduced"), help="made if missing")
+    parser.add_argument("--quick", action="store_true", help="two points to a curve: a minute")
+    given = parser.parse_args()
+    console = Console()
+    console.print(f"wrote {run(given.out, quick=given.quick, console=console)}")
+
+
+if __name__ == "__main__":
+    main()

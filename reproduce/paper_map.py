@@ -1,27 +1,50 @@
 """Where each statement of the paper is: label, what it says, file and function, test.
 
-`render` writes docs/paper-map.md; a test checks that the page is this, that every algorithm,
-theorem, corollary and lemma of the paper is here, and that every target and test exists.
+The entries are in `paper_map.toml`; `python -m reproduce.paper_map` writes docs/paper-map.md. Tests
+check that the page is this, that every algorithm, theorem, corollary and lemma of the paper is
+there, and that every target exists.
 """
 
 from __future__ import annotations
 
-from zerodelta.paper.map_algorithms import ALGORITHMS, EXHIBITS
-from zerodelta.paper.map_entry import Entry
-from zerodelta.paper.map_lemmas import LEMMAS
-from zerodelta.paper.map_results import COROLLARIES, THEOREMS
+import sys
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import final
 
-__all__ = ["ENTRIES", "find", "render"]
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
-_SECTIONS: tuple[tuple[str, tuple[Entry, ...]], ...] = (
-    ("Algorithms", ALGORITHMS),
-    ("Theorems", THEOREMS),
-    ("Corollaries", COROLLARIES),
-    ("Lemmas", LEMMAS),
-    ("Appendices, figures and tables", EXHIBITS),
+__all__ = ["ENTRIES", "Entry", "find", "render"]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Entry:
+    """A statement of the paper and its home here.
+
+    A target is ``module:name``, or ``docs/page.md#anchor`` for what is only used in proofs; a test
+    is ``tests/path.py::name``. "unlabeled: …" stands for what has no label in the paper.
+    """
+
+    section: str
+    label: str
+    kind: str
+    statement: str
+    targets: list[str]
+    tests: list[str]
+    errata: tuple[str, ...] = ()
+
+
+ENTRIES: tuple[Entry, ...] = tuple(
+    Entry(**entry)
+    for entry in tomllib.loads(
+        Path(__file__).with_name("paper_map.toml").read_text(encoding="utf-8")
+    )["entry"]
 )
-
-ENTRIES: tuple[Entry, ...] = tuple(entry for _, group in _SECTIONS for entry in group)
 
 _ERRATA = {
     "A1": "a1-algorithm-1-which-ball",
@@ -47,8 +70,8 @@ _HEAD = """\
 Where to find each statement of *Purifying Approximate Differential Privacy with Randomized
 Post-processing*, by its label in the paper's source. Statements are as printed, in a line; where
 they are wrong, the last column links to what we do instead. Generated from
-[paper_map.py](../src/zerodelta/paper/paper_map.py) by
-`python -m zerodelta.paper.paper_map > docs/paper-map.md`; a test checks that every target exists.
+[paper_map.toml](../reproduce/paper_map.toml) by
+`python -m reproduce.paper_map > docs/paper-map.md`; a test checks that every target exists.
 """
 
 
@@ -64,7 +87,7 @@ def find(label: str) -> Entry | None:
 def render() -> str:
     """Return docs/paper-map.md."""
     parts = [_HEAD]
-    for title, group in _SECTIONS:
+    for title, group in groupby(ENTRIES, key=lambda entry: entry.section):
         parts.append(f"## {title}\n\n| label | statement | here | tested by | errata |\n")
         parts[-1] += "|---|---|---|---|---|\n" + "\n".join(map(_row, group)) + "\n"
     return "\n".join(parts)
@@ -81,7 +104,7 @@ def _row(entry: Entry) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _homes(targets: tuple[str, ...]) -> list[str]:
+def _homes(targets: list[str]) -> list[str]:
     """Return one line for each file, with the names in it."""
     names: dict[str, list[str]] = {}
     for target in targets:
@@ -95,8 +118,9 @@ def _home(module: str, names: list[str]) -> str:
         page = module.removeprefix("docs/")
         return f"[{page.partition('#')[0]}]({page})"
     path = module.replace(".", "/")
+    root = "../" if module.startswith("reproduce.") else "../src/"
     listed = ", ".join(f"`{name}`" for name in names)
-    return f"[{path.removeprefix('zerodelta/')}.py](../src/{path}.py): {listed}"
+    return f"[{path.removeprefix('zerodelta/')}.py]({root}{path}.py): {listed}"
 
 
 def _test(test: str) -> str:
@@ -105,6 +129,4 @@ def _test(test: str) -> str:
 
 
 if __name__ == "__main__":
-    import sys
-
     sys.stdout.write(render())

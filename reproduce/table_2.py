@@ -10,12 +10,12 @@ import time
 from fractions import Fraction
 from typing import Any
 
+from reproduce.erm_rows import RADIUS, balanced_steps, linear_excess, two_points
+from reproduce.rates import Experiment, Point
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.paper.algorithm_01 import corollary_1
 from zerodelta.paper.algorithm_04 import pure_dp_sgd
 from zerodelta.paper.baselines import exponential_mechanism_on_grid, laplace_noisy_descent
-from zerodelta.paper.reproduce.erm_rows import RADIUS, balanced_steps, linear_excess, two_points
-from zerodelta.paper.reproduce.rates import Experiment, Point
 from zerodelta.training.losses import Hinge
 
 __all__ = ["RUN_TIME", "UTILITY"]

@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from zerodelta.paper.reproduce.rates import Experiment, Series
+from reproduce.rates import Experiment, Series
 
 __all__ = ["page", "rate_section"]
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from reproduce.erm_rows import LOG_DELTA
+from reproduce.rates import Experiment, Floats, Point
 from zerodelta.exact.bits import BitSource, ReplayBits
 from zerodelta.paper.algorithm_09 import noisy_test, paper_threshold
 from zerodelta.paper.algorithm_11 import bounded_local_sensitivity, pure_bounded_local_sensitivity
@@ -16,8 +18,6 @@ from zerodelta.paper.algorithm_13 import adassp, lattice_adassp, pure_adassp
 from zerodelta.paper.algorithm_14 import approximate_mwem, paper_rounds
 from zerodelta.paper.algorithm_16 import embedded_mwem
 from zerodelta.paper.mwem_pure import pure_mwem
-from zerodelta.paper.reproduce.erm_rows import LOG_DELTA
-from zerodelta.paper.reproduce.rates import Experiment, Floats, Point
 from zerodelta.paper.stable_queries import CustomQuery
 from zerodelta.paper.workloads import Marginals
 from zerodelta.spaces import Box, Finite
