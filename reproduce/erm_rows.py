@@ -19,9 +19,9 @@ from zerodelta.paper.algorithm_03 import dp_sgd
 from zerodelta.paper.algorithm_04 import lattice_channel, pure_dp_sgd, pure_dp_sgd_on_lattice
 from zerodelta.paper.algorithm_06 import approximate_frank_wolfe
 from zerodelta.paper.algorithm_07 import pure_frank_wolfe
-from zerodelta.paper.frank_wolfe_pure import best_iterations, frank_wolfe_pure
 from zerodelta.privacy.calibration import calibrate
 from zerodelta.spaces import Ball
+from zerodelta.training.frank_wolfe import best_iterations, frank_wolfe_pure
 from zerodelta.training.losses import Hinge
 
 __all__ = ["FRANK_WOLFE", "LOG_DELTA", "SGD", "STRONGLY_CONVEX", "balanced_steps", "two_points"]

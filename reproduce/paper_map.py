@@ -16,7 +16,7 @@ from typing import final
 if sys.version_info >= (3, 11):
     import tomllib
 else:
-    import tomli as tomllib
+    import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
 
 __all__ = ["ENTRIES", "Entry", "find", "render"]
 

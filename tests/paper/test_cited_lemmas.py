@@ -25,10 +25,10 @@ from zerodelta.exact.bits import ReplayBits
 from zerodelta.paper.algorithm_07 import gaussian_sketch, tolerance
 from zerodelta.paper.algorithm_08 import recovery_error, sparse_recovery
 from zerodelta.paper.algorithm_16 import sampling_error
-from zerodelta.paper.polytopes import L1Ball
 from zerodelta.paper.workloads import Marginals
 from zerodelta.privacy.claims import ZCDP
 from zerodelta.privacy.theorems.transport import log_transport_radius
+from zerodelta.training.polytopes import L1Ball
 
 F = Fraction
 RNG = np.random.default_rng

@@ -16,20 +16,22 @@ from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.paper import algorithm_05, algorithm_06, algorithm_07
-from zerodelta.paper.algorithm_06 import approximate_frank_wolfe, step_epsilon
+from zerodelta.paper.algorithm_06 import approximate_frank_wolfe
 from zerodelta.paper.algorithm_07 import pure_frank_wolfe
-from zerodelta.paper.frank_wolfe_pure import (
-    best_iterations,
-    frank_wolfe_pure,
-    transcript_step_epsilon,
-)
-from zerodelta.paper.polytopes import Hull, L1Ball
 from zerodelta.privacy.claims import ApproxDP, PureDP
 from zerodelta.privacy.composition import history
 from zerodelta.privacy.step import Status
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball
+from zerodelta.training import polytopes
+from zerodelta.training.frank_wolfe import (
+    best_iterations,
+    frank_wolfe_pure,
+    transcript_step_epsilon,
+)
+from zerodelta.training.frank_wolfe_steps import step_epsilon
 from zerodelta.training.losses import Loss, Squared
+from zerodelta.training.polytopes import Hull, L1Ball
 
 PLANE = Ball(2, 1, norm=1)
 DATA = np.tile([0.5, -1.0], (3000, 1))
@@ -92,11 +94,11 @@ def test_frank_wolfe_meets_its_bound_at_every_length() -> None:
         def slope(theta: Any, matrix: Any = matrix, shift: Any = shift) -> Any:
             return matrix @ theta - shift
 
-        bend = algorithm_05.curvature(smoothness=float(np.abs(matrix).max()), length=1)
+        gamma = polytopes.curvature(smoothness=float(np.abs(matrix).max()), length=1)
         best = loss(algorithm_05.frank_wolfe(slope, domain=Ball(6, 1, norm=1), iterations=20000))
         for length in (1, 3, 10, 100):
             theta = algorithm_05.frank_wolfe(slope, domain=Ball(6, 1, norm=1), iterations=length)
-            bound = algorithm_05.optimization_error(curvature=bend, iterations=length)
+            bound = polytopes.optimization_error(curvature=gamma, iterations=length)
             assert loss(theta) - best <= bound
             assert np.abs(theta).sum() <= 1 + 1e-12
 

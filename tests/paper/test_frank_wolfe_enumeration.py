@@ -32,10 +32,11 @@ from zerodelta.channels.mix import FiniteMix
 from zerodelta.channels.wasserstein import AlgorithmOne
 from zerodelta.exact.bits import SystemBits
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
-from zerodelta.paper import algorithm_06, algorithm_07, frank_wolfe_pure
-from zerodelta.paper.frank_wolfe_steps import Descent
-from zerodelta.paper.polytopes import as_polytope
+from zerodelta.paper import algorithm_06, algorithm_07
+from zerodelta.training import frank_wolfe
 from zerodelta.spaces import Ball
+from zerodelta.training.frank_wolfe_steps import VertexSteps
+from zerodelta.training.polytopes import as_polytope
 
 STEPS = 4
 LINE = Ball(1, 1, norm=1)
@@ -119,7 +120,7 @@ def pairs(laws: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
 
 
 def modern(gradient: Any, length: int, **options: Any) -> Callable[[Any], Any]:
-    return lambda data: frank_wolfe_pure.frank_wolfe_pure(
+    return lambda data: frank_wolfe.frank_wolfe_pure(
         data,
         loss=gradient,
         domain=LINE,
@@ -144,7 +145,7 @@ def test_pure_composition_never_exceeds_epsilon(script: Script, gradient: Any, l
 def test_the_sensitivity_of_the_paper_is_caught(
     script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Descent, "sensitivity", STEPS)  # L₁‖C‖₁/n instead of 2 L₁‖C‖₁/n
+    monkeypatch.setattr(VertexSteps, "sensitivity", STEPS)  # L₁‖C‖₁/n instead of 2 L₁‖C‖₁/n
     laws = all_laws(script, modern(pushed, 1, epsilon=6, method="composition"), 3, 1)
     assert any(certainly_impure(p, q, 6) for p, q in pairs(laws))
 

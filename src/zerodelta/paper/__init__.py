@@ -1,22 +1,51 @@
-"""The paper's algorithms by number, corrected, for reproduction and comparison.
+"""The paper's Algorithms 1 to 16 by number, corrected, with flat names.
 
-Where to look: `algorithm_01` … `algorithm_16` (the paper's numbers), `appendix_c` and `appendix_d`
-(its discussions), `baselines` (what it compares with), `frank_wolfe_pure` and `mwem_pure` (the
-directly pure variants that win), `paper_map` (every label of the paper, and where it is here).
+*Purifying Approximate Differential Privacy with Randomized Post-processing* (Lin, Wang, Ma, Wang).
+One file for each algorithm (`algorithm_01` … `algorithm_16`), its appendices (`appendix_c`,
+`appendix_d`) and what it compares with (`baselines`); all call the rooms below. Every label of the
+paper, and where it is here: docs/paper-map.md.
+
+>>> import zerodelta as zd
+>>> zd.paper.pure_dp_sgd is zd.paper.algorithm_04.pure_dp_sgd
+True
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 from pkgutil import iter_modules
-from types import ModuleType
+from typing import Any
+
+_HOME = {
+    "purify_ball": "paper.algorithm_01",
+    "purify_choice": "paper.algorithm_02",
+    "dp_sgd": "paper.algorithm_03",
+    "pure_dp_sgd": "paper.algorithm_04",
+    "pure_dp_sgd_on_lattice": "paper.algorithm_04",
+    "frank_wolfe": "paper.algorithm_05",
+    "approximate_frank_wolfe": "paper.algorithm_06",
+    "pure_frank_wolfe": "paper.algorithm_07",
+    "sparse_recovery": "paper.algorithm_08",
+    "frank_wolfe_pure": "training.frank_wolfe",
+    "mix_choice": "paper.appendix_c",
+    "mix_on_grid": "paper.appendix_d",
+    "laplace_noisy_descent": "paper.baselines",
+    "exponential_mechanism_on_grid": "paper.baselines",
+}
+"""Where each name lives; imported on first use."""
 
 
-def __getattr__(name: str) -> ModuleType:
-    if name not in __dir__():
-        raise AttributeError(f"module 'zerodelta.paper' has no attribute {name!r}")
-    return import_module(f"zerodelta.paper.{name}")
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"zerodelta.{_HOME[name]}"), name)
+    if name in _modules():
+        return import_module(f"zerodelta.paper.{name}")
+    raise AttributeError(f"module 'zerodelta.paper' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted(module.name for module in iter_modules(__path__))
+    return sorted([*_HOME, *_modules()])
+
+
+def _modules() -> set[str]:
+    return {module.name for module in iter_modules(__path__)}

@@ -13,20 +13,23 @@ from typing import Any, final
 
 from flint import arb
 
+from zerodelta.channels.channel import Purifier
 from zerodelta.channels.kernel import Body
 from zerodelta.channels.wasserstein import AlgorithmOne, laplace_scale
-from zerodelta.errors import GuaranteeError, ParameterError
+from zerodelta.data.given import Given
+from zerodelta.errors import GuaranteeError, require
 from zerodelta.exact.arb import ball as arb_ball
 from zerodelta.exact.arb import lower
-from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.chain import base_claim
 from zerodelta.privacy.claims import ApproxDP, Claim, PureDP
-from zerodelta.privacy.issue import issue
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Ball
+from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.run import run
 
 __all__ = [
     "Corollary1",
@@ -35,6 +38,7 @@ __all__ = [
     "printed_log_radius",
     "printed_theorem_1",
     "proving_steps",
+    "publish",
     "purify_ball",
     "theorem_1",
 ]
@@ -63,7 +67,7 @@ def purify_ball(
     scale 2Δ/ε', on a lattice, projected onto the ball. Any object whatever is projected first.
     **Neighbors**: replace-one.
     **Guarantee**: pure DP with ε + ε' (Theorem 1 by Theorem W). `base_steps` are the proof steps of
-    the mechanism; without them (ε, δ) is the caller's word and the certificate is `asserted`.
+    the mechanism; without them (ε, δ) is caller-asserted, and so is the certificate.
     **Public**: everything but the value.
     **Error**: `theorem_1`; the release carries the rms forecast in l2.
 
@@ -76,7 +80,6 @@ def purify_ball(
     >>> release.certificate.claim.exact_epsilon, ball.contains(release.value)
     (Fraction(3, 2), True)
     """
-    source = SystemBits() if bits is None else bits
     steps = proving_steps(epsilon=epsilon, log_delta=log_delta, base_steps=base_steps)
     channel = channel_for(
         ball=ball,
@@ -86,19 +89,38 @@ def purify_ball(
         mixing_weight=mixing_weight,
     )
     total = as_positive(epsilon, "epsilon") + as_positive(extra_epsilon, "extra_epsilon")
-    certificate = issue(
+    # theory A1.3: the paper's output is unbounded; projecting it onto Θ is post-processing.
+    return publish(
+        value,
+        channel,
         claim=PureDP(total),
-        steps=(*steps, channel.step()),
-        bits=source,
+        steps=steps,
         public=(f"the ball {ball!r}", "every number in the steps"),
         bare_rows=bool(base_steps),
+        bits=bits,
     )
-    # theory A1.3: the paper's output is unbounded; projecting it onto Θ is post-processing.
-    return Release(
-        value=channel.apply(value, source),
-        certificate=certificate,
+
+
+def publish(
+    value: Any,
+    channel: Purifier,
+    *,
+    claim: PureDP,
+    steps: tuple[Step, ...],
+    public: tuple[str, ...],
+    bare_rows: bool,
+    bits: BitSource | None,
+) -> Release:
+    """Release a value that somebody computed, through a channel."""
+    plan: ReleasePlan[Any] = ReleasePlan(
+        claim=claim,
+        steps=(*steps, channel.step()),
+        answer=channel.apply,
         error=channel.expected_error(),
+        public=public,
+        bare_rows=bare_rows,
     )
+    return run(plan, Given(value), bits=bits)
 
 
 def channel_for(
@@ -147,7 +169,7 @@ def _body(ball: Ball, spacings: int) -> Body:
 def proving_steps(
     *, epsilon: Rational, log_delta: float, base_steps: tuple[Step, ...]
 ) -> tuple[Step, ...]:
-    """Return the base's own steps if they prove (ε, δ), or the caller's word for it."""
+    """Return the base's own steps if they prove (ε, δ), or the caller's assertion of it."""
     claim = ApproxDP(as_positive(epsilon, "epsilon"), log_delta)
     if not base_steps:
         return (Step(theorem="given", numbers=claim.numbers(), status=Status.ASSERTED),)
@@ -203,10 +225,13 @@ def theorem_1(
     """
     d = as_count(dimension, "dimension", minimum=1)
     measured = norm if error_norm is None else error_norm
-    if measured not in (1, norm):
-        raise ParameterError(
-            "error_norm", error_norm, expected=f"1 or the ball's norm {norm}", remedy="pass one"
-        )
+    require(
+        measured in (1, norm),
+        "error_norm",
+        error_norm,
+        expected=f"1 or the ball's norm {norm}",
+        remedy="pass one",
+    )
     # theory A3: the printed l_1 bound holds for q = 1 only; l_q needs Γ(q+1)^(1/q), l_1 d^(1-1/q).
     if measured == math.inf:
         noise, widening, cells = sum(1 / k for k in range(1, d + 1)) * scale, 1.0, 1.0
@@ -244,13 +269,13 @@ def corollary_1(*, rows: int, dimension: int, diameter: Rational = 1) -> Corolla
     -33.869
     """
     n, d = as_count(rows, "rows", minimum=1), as_count(dimension, "dimension", minimum=1)
-    if n == 1:
-        raise ParameterError(
-            "rows",
-            rows,
-            expected="at least 2 rows, because ω = 1/n² must be below 1",
-            remedy="pass mixing_weight and log_delta yourself, or more rows",
-        )
+    require(
+        n > 1,
+        "rows",
+        rows,
+        expected="at least 2 rows, because ω = 1/n² must be below 1",
+        remedy="pass mixing_weight and log_delta yourself, or more rows",
+    )
 
     def log_delta() -> arb:
         # theory A3: (16 C d n²)^d is not unit-consistent and exceeds 1 for small C: C = 1 here,

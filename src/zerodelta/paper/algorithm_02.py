@@ -14,11 +14,10 @@ from flint import arb
 
 from zerodelta.channels.wasserstein import AlgorithmTwo, laplace_scale
 from zerodelta.exact.arb import ball, lower
-from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.paper.algorithm_01 import proving_steps
+from zerodelta.paper.algorithm_01 import proving_steps, publish
 from zerodelta.privacy.claims import ApproxDP, PureDP
-from zerodelta.privacy.issue import issue
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.spaces import FiniteSpace
@@ -51,7 +50,7 @@ def purify_choice(
     Releases: an element of the space, of any size; any object whatever is mapped into it first.
     **Neighbors**: replace-one.
     **Guarantee**: pure DP with ε + ε' for every δ (Theorem 3 by Theorem W on the cube, A4).
-    `base_steps` prove (ε, δ); without them it is the caller's word: `asserted`.
+    `base_steps` prove (ε, δ); without them they are caller-asserted.
     **Public**: everything but the value.
     **Error**: the probability of another element, at most 1 - `theorem_3` if ln δ is below
     `theorem_3_log_delta`.
@@ -62,22 +61,18 @@ def purify_choice(
     >>> release.certificate.claim.exact_epsilon, 0 <= release.value < 16
     (Fraction(2, 1), True)
     """
-    source = SystemBits() if bits is None else bits
     base = as_positive(epsilon, "epsilon")
     extra = base if extra_epsilon is None else as_positive(extra_epsilon, "extra_epsilon")
     steps = proving_steps(epsilon=base, log_delta=log_delta, base_steps=base_steps)
     channel = channel_for(space=space, epsilon=base, log_delta=log_delta, extra_epsilon=extra)
-    certificate = issue(
+    return publish(
+        value,
+        channel,
         claim=PureDP(base + extra),
-        steps=(*steps, channel.step()),
-        bits=source,
+        steps=steps,
         public=(f"the space {space!r}", "every number in the steps"),
         bare_rows=bool(base_steps),
-    )
-    return Release(
-        value=channel.apply(value, source),
-        certificate=certificate,
-        error=channel.expected_error(),
+        bits=bits,
     )
 
 

@@ -18,8 +18,9 @@ from typing import Any, Protocol, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.errors import ParameterError
-from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.data.given import Given
+from zerodelta.errors import require
+from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.integers import uniform_subset
 from zerodelta.exact.rational import Rational, as_count, as_positive
@@ -27,7 +28,6 @@ from zerodelta.mechanisms.gaussian import RoundedGaussian
 from zerodelta.mechanisms.integer_sums import add_exactly
 from zerodelta.privacy.calibration import calibrate
 from zerodelta.privacy.claims import RDP, ApproxDP, GaussianDP
-from zerodelta.privacy.issue import issue
 from zerodelta.privacy.parameters import as_at_least_zero, as_log_delta
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.renyi import log_delta_at_order, saturated
@@ -35,6 +35,8 @@ from zerodelta.privacy.step import Step
 from zerodelta.privacy.subsampling import subsampled_gaussian
 from zerodelta.privacy.threshold import safe_end
 from zerodelta.spaces import Ball
+from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.run import run
 from zerodelta.training.examples import Floats
 from zerodelta.training.gradients import GradientFunction, Gradients, gradients_of
 from zerodelta.training.losses import Loss
@@ -91,7 +93,6 @@ def dp_sgd(
     >>> release.certificate.claim.exact_log_delta, release.certificate.status.value
     (-20.0, 'proven')
     """
-    source = SystemBits() if bits is None else bits
     gradients = gradients_of(
         features,
         labels,
@@ -110,15 +111,16 @@ def dp_sgd(
         steps=steps,
         batch=batch,
     )
-    certificate = issue(
+    # theory A6.7: the average is all that is released; no iterate, loss or stopping decision.
+    released: ReleasePlan[None] = ReleasePlan(
         claim=ApproxDP(epsilon, log_delta),
         steps=(plan.proof_step(),),
-        bits=source,
+        answer=lambda _, drawn: plan.run(drawn),
+        error=plan.error(),
         public=(f"the ball {plan.ball!r}", "the number of rows", "every number in the steps"),
         assumed=plan.gradients.assumed(),
     )
-    # theory A6.7: the average is all that is released; no iterate, loss or stopping decision.
-    return Release(value=plan.run(source), certificate=certificate, error=plan.error())
+    return run(released, Given(None), bits=bits)
 
 
 @final
@@ -175,7 +177,7 @@ class Descent:
         return Step(theorem="WOR", numbers=sampled, status=status)
 
     def run(self, bits: BitSource) -> Floats:
-        """Return the averaged iterate: a hidden value, (ε, δ)-DP by `proof_step`."""
+        """Return the averaged iterate: an internal answer, (ε, δ)-DP by `proof_step`."""
         noise = RoundedGaussian(
             sensitivity_squared=(2 * self.gradients.bound) ** 2, variance=self.variance
         )
@@ -238,13 +240,13 @@ def plan_descent(
     )
     count = printed.steps if steps is None else as_count(steps, "steps", minimum=1)
     drawn = printed.batch if batch is None else as_count(batch, "batch", minimum=1)
-    if drawn > gradients.rows:
-        raise ParameterError(
-            "batch",
-            drawn,
-            expected=f"at most the {gradients.rows} rows",
-            remedy="pass batch= of at most n",
-        )
+    require(
+        drawn <= gradients.rows,
+        "batch",
+        drawn,
+        expected=f"at most the {gradients.rows} rows",
+        remedy="pass batch= of at most n",
+    )
     ratio = _noise_ratio(
         rows=gradients.rows, batch=drawn, steps=count, epsilon=epsilon, log_delta=log_delta
     )
@@ -285,13 +287,13 @@ def _noise_ratio(
         return claim(ratio).log_delta(t) - target
 
     limit = log_delta_at_order(Fraction(claim(1.0).curve.largest), Fraction(0), t)
-    if limit >= target:
-        raise ParameterError(
-            "log_delta",
-            log_delta,
-            expected=f"above {limit:.6g} for random batches and this epsilon",
-            remedy="pass batch= all rows, or a larger epsilon",
-        )
+    require(
+        limit < target,
+        "log_delta",
+        log_delta,
+        expected=f"above {limit:.6g} for random batches and this epsilon",
+        remedy="pass batch= all rows, or a larger epsilon",
+    )
     # R(a) is nearly γ²a(e^μ² - 1) where its first term leads, and aρ/T is allowed
     share = saturated(allowed.rho * rows**2 / (steps * batch**2))
     safe = unsafe = 1 / math.log1p(share)

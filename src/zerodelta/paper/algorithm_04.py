@@ -10,22 +10,23 @@ import math
 from fractions import Fraction
 from typing import Any
 
+from zerodelta.channels.channel import Purifier
 from zerodelta.channels.lattice_mix import GaussianMix
-from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.data.given import Given
+from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.paper.algorithm_01 import channel_for, corollary_1
-from zerodelta.paper.algorithm_03 import plan_descent
+from zerodelta.paper.algorithm_03 import Descent, plan_descent
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.issue import issue
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Ball
-from zerodelta.training.gradients import GradientFunction, gradients_of
+from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.run import run
+from zerodelta.training.gradients import GradientFunction, Gradients, gradients_of
 from zerodelta.training.losses import Loss
 
 __all__ = ["default_resolution", "lattice_channel", "pure_dp_sgd", "pure_dp_sgd_on_lattice"]
-
-_PUBLIC = ("the number of rows", "every number in the steps")
 
 
 def pure_dp_sgd(
@@ -66,7 +67,6 @@ def pure_dp_sgd(
     >>> release.certificate.claim.exact_epsilon, release.certificate.status.value
     (Fraction(2, 1), 'proven')
     """
-    source = SystemBits() if bits is None else bits
     base = as_positive(epsilon, "epsilon")
     extra = base if extra_epsilon is None else as_positive(extra_epsilon, "extra_epsilon")
     gradients = gradients_of(
@@ -102,18 +102,8 @@ def pure_dp_sgd(
         steps=steps,
         batch=batch,
     )
-    certificate = issue(
-        claim=PureDP(base + extra),
-        steps=(plan.proof_step(), channel.step()),
-        bits=source,
-        public=(f"the ball {ball!r}", *_PUBLIC),
-        assumed=plan.gradients.assumed(),
-    )
-    # theory A6.8: the released point is projected back, so that the loss is defined there.
-    return Release(
-        value=channel.apply(plan.run(source), source),
-        certificate=certificate,
-        error=plan.error() + float(gradients.lipschitz) * channel.expected_error(),
+    return _published(
+        plan, channel, claim=PureDP(base + extra), gradients=gradients, ball=ball, bits=bits
     )
 
 
@@ -155,7 +145,6 @@ def pure_dp_sgd_on_lattice(
     >>> release.certificate.claim.exact_epsilon, release.certificate.status.value
     (Fraction(1, 1), 'proven')
     """
-    source = SystemBits() if bits is None else bits
     target = as_positive(epsilon, "epsilon")
     gradients = gradients_of(
         features,
@@ -183,18 +172,33 @@ def pure_dp_sgd_on_lattice(
         steps=steps,
         batch=gradients.rows if batch is None else batch,
     )
-    certificate = issue(
-        claim=PureDP(target),
+    return _published(
+        plan, channel, claim=PureDP(target), gradients=gradients, ball=ball, bits=bits
+    )
+
+
+def _published(
+    plan: Descent,
+    channel: Purifier,
+    *,
+    claim: PureDP,
+    gradients: Gradients,
+    ball: Ball,
+    bits: BitSource | None,
+) -> Release:
+    """Run the descent, and release its end through the channel.
+
+    Theory A6.8: the released point is projected back, so that the loss is defined there.
+    """
+    released: ReleasePlan[None] = ReleasePlan(
+        claim=claim,
         steps=(plan.proof_step(), channel.step()),
-        bits=source,
-        public=(f"the ball {ball!r}", *_PUBLIC),
+        answer=lambda _, drawn: channel.apply(plan.run(drawn), drawn),
+        error=plan.error() + float(gradients.lipschitz) * channel.expected_error(),
+        public=(f"the ball {ball!r}", "the number of rows", "every number in the steps"),
         assumed=plan.gradients.assumed(),
     )
-    return Release(
-        value=channel.apply(plan.run(source), source),
-        certificate=certificate,
-        error=plan.error() + float(gradients.lipschitz) * channel.expected_error(),
-    )
+    return run(released, Given(None), bits=bits)
 
 
 def lattice_channel(

@@ -8,32 +8,26 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
-from zerodelta.errors import ParameterError
-from zerodelta.exact.arb import ball, lower
-from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.data.source import Rows
+from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.paper.frank_wolfe_steps import Descent, GradientFunction
-from zerodelta.paper.polytopes import Domain
-from zerodelta.privacy.calibration import calibrate
-from zerodelta.privacy.claims import ApproxDP, PureDP
-from zerodelta.privacy.composition import history
-from zerodelta.privacy.issue import issue
+from zerodelta.privacy.claims import ApproxDP
 from zerodelta.privacy.parameters import as_log_delta
 from zerodelta.privacy.release import Release
+from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.run import run
+from zerodelta.training.frank_wolfe_steps import (
+    Composition,
+    GradientFunction,
+    VertexSteps,
+    step_epsilon,
+)
 from zerodelta.training.losses import Loss
+from zerodelta.training.polytopes import Domain
 
-__all__ = [
-    "Composition",
-    "approximate_frank_wolfe",
-    "printed_noise_scale",
-    "score_sensitivity",
-    "step_epsilon",
-]
-
-Composition: TypeAlias = Literal["best", "advanced"]
-"""How T steps add up: as in the paper, or at least ε/T each."""
+__all__ = ["approximate_frank_wolfe", "printed_noise_scale", "score_sensitivity"]
 
 
 def printed_noise_scale(
@@ -63,35 +57,6 @@ def score_sensitivity(*, lipschitz: Rational, length: Rational, rows: int) -> Fr
     size = as_positive(lipschitz, "lipschitz") * as_positive(length, "length")
     # theory A11: the paper has L₁ ‖C‖₁/n, which is the sensitivity of adding a record
     return 2 * size / as_count(rows, "rows", minimum=1)
-
-
-def step_epsilon(
-    *, epsilon: Rational, log_delta: float, iterations: int, composition: Composition = "best"
-) -> Fraction:
-    """Return ε₀ such that T exponential-mechanism steps of ε₀ are (ε, δ)-DP together.
-
-    "advanced": ε₀ = √(8ρ/T), ρ the largest zCDP that gives (ε, δ): the paper's advanced
-    composition without its constants. "best": at least ε/T, basic composition, which is more as
-    soon as ln(1/δ) > 2T or so: always for the δ of Algorithm 7.
-
-    >>> float(step_epsilon(epsilon=1, log_delta=-20.0, iterations=1000)) > 1 / 1000
-    True
-    >>> step_epsilon(epsilon=1, log_delta=-2000.0, iterations=10)
-    Fraction(1, 10)
-    """
-    target, steps = as_positive(epsilon, "epsilon"), as_count(iterations, "iterations", minimum=1)
-    if composition not in ("best", "advanced"):
-        raise ParameterError(
-            "composition", composition, expected='"best" or "advanced"', remedy="pass one of these"
-        )
-    goal = as_log_delta(log_delta)
-    # theory A11: with Gumbel noise a step is ε₀²/8-zCDP; the printed scale spends ε + ε²/(4 ln 1/δ)
-    rho = calibrate(epsilon=target, log_delta=goal).rho
-    share = Fraction(lower(lambda: ball(8 * rho / steps).sqrt()))
-    margin = Fraction(1, 10**12)  # the certificate searches the Rényi order on its own
-    while history([(PureDP(share, bounded_range=True), steps)]).log_delta(target) > goal:
-        share, margin = share * (1 - margin), 2 * margin
-    return max(share, target / steps) if composition == "best" else share
 
 
 def approximate_frank_wolfe(
@@ -133,8 +98,7 @@ def approximate_frank_wolfe(
     >>> bool(abs(release.value - [0.25, -0.75]).max() < 0.15), release.certificate.claim
     (True, ApproxDP(epsilon=1, log_delta=-20.0, neighbors=replace))
     """
-    bits = SystemBits() if bits is None else bits
-    descent = Descent.plan(
+    steps_plan = VertexSteps.plan(
         features,
         labels,
         loss=loss,
@@ -147,14 +111,15 @@ def approximate_frank_wolfe(
     share = step_epsilon(
         epsilon=epsilon, log_delta=log_delta, iterations=iterations, composition=composition
     )
-    mechanism = descent.exponential(share)
-    certificate = issue(
+    mechanism = steps_plan.exponential(share)
+    plan: ReleasePlan[Rows] = ReleasePlan(
         claim=ApproxDP(epsilon, log_delta),
-        steps=(descent.step(mechanism),),
-        bits=bits,
-        public=descent.public(),
-        assumed=descent.assumed,
+        steps=(steps_plan.step(mechanism),),
+        answer=lambda rows, bits: steps_plan.polytope.iterate(
+            steps_plan.run(mechanism, rows, bits)
+        ),
+        error=steps_plan.error(mechanism, smoothness),
+        public=steps_plan.public(),
+        assumed=steps_plan.assumed,
     )
-    error = descent.error(mechanism, smoothness)
-    value = descent.polytope.iterate(descent.run(mechanism, bits))
-    return Release(value=value, certificate=certificate, error=error)
+    return run(plan, steps_plan.source, bits=bits)

@@ -16,20 +16,26 @@ import numpy as np
 
 from zerodelta.channels.kernel import Body
 from zerodelta.channels.wasserstein import AlgorithmOne, laplace_scale
+from zerodelta.data.source import Rows
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.noise import rounded_gaussian
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.paper.algorithm_06 import Composition, step_epsilon
 from zerodelta.paper.algorithm_08 import recovery_error, sparse_recovery
-from zerodelta.paper.frank_wolfe_steps import Descent, GradientFunction
-from zerodelta.paper.polytopes import Floats, L1Ball
 from zerodelta.privacy.claims import ApproxDP, PureDP
-from zerodelta.privacy.issue import issue
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Ball
+from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.run import run
+from zerodelta.training.frank_wolfe_steps import (
+    Composition,
+    GradientFunction,
+    VertexSteps,
+    step_epsilon,
+)
 from zerodelta.training.losses import Loss
+from zerodelta.training.polytopes import Floats, L1Ball
 
 __all__ = [
     "gaussian_sketch",
@@ -186,22 +192,22 @@ class _Purification:
         measured = self.channel.apply(self.sketch @ theta, bits)
         return space.project(sparse_recovery(measured, self.sketch, tolerance=self.xi(rows)))
 
-    def error(self, descent: Descent, base: float | str) -> float | str:
-        """Return what purification adds to the loss, and the hidden steps' own error."""
-        rows, slope = descent.source.rows, float(descent.lipschitz)
+    def error(self, vertices: VertexSteps, base: float | str) -> float | str:
+        """Return what purification adds to the loss, and the internal steps' own error."""
+        rows, slope = vertices.source.rows, float(vertices.lipschitz)
         dimension = self.channel.body.lattice.dimension
-        width = 2 * slope * float(descent.polytope.length)
+        width = 2 * slope * float(vertices.polytope.length)
         if self.sketch is None:
             moved = dimension * (self.noise_scale + self.spacing)
             extra = slope * moved + float(self.channel.mixing_weight) * width
             return (
                 base + extra if isinstance(base, float) else f"{extra:.4g} for purification, {base}"
             )
-        recovery = recovery_error(sparsity=descent.iterations, tolerance=self.xi(rows))
+        recovery = recovery_error(sparsity=vertices.iterations, tolerance=self.xi(rows))
         extra = slope * recovery + (2 / rows + float(self.channel.mixing_weight)) * width
         shown = f"{base:.4g}" if isinstance(base, float) else base
         return (
-            f"at most {extra:.4g} if the sketch is (1/4, 4T)-RWC, and {shown} of the hidden steps"
+            f"at most {extra:.4g} if the sketch is (1/4, 4T)-RWC, and {shown} of the internal steps"
         )
 
 
@@ -227,7 +233,7 @@ def pure_frank_wolfe(
 ) -> Release:
     """Release an approximate minimizer over an l1 ball under pure DP (Algorithm 7).
 
-    Hidden: Algorithm 6's θ_FW. Its sketch Φθ_FW in k dimensions is purified by Algorithm 1, and a
+    Internal: Algorithm 6's θ_FW. Its sketch Φθ_FW in k dimensions is purified by Algorithm 1, and a
     sparse vector is recovered from that by Algorithm 8. With k >= d (`measurements`, or the
     printed k) the sketch is skipped and θ_FW itself is purified in the l1 ball (theory A11).
 
@@ -247,8 +253,8 @@ def pure_frank_wolfe(
     >>> release.certificate.claim.exact_epsilon, release.value.shape
     (Fraction(1, 1), (2,))
     """
-    bits = SystemBits() if bits is None else bits
-    descent = Descent.plan(
+    bits = SystemBits() if bits is None else bits  # the sketch is public, and drawn before
+    vertices = VertexSteps.plan(
         features,
         labels,
         loss=loss,
@@ -258,15 +264,15 @@ def pure_frank_wolfe(
         steps=steps,
         rowwise=rowwise,
     )
-    polytope, count = descent.polytope, descent.source.rows
+    polytope, count = vertices.polytope, vertices.source.rows
     if not isinstance(polytope, L1Ball):
         raise ParameterError(
             "domain",
             domain,
             expected="an l1 ball around 0",
-            remedy="use frank_wolfe_pure for any other polytope",
+            remedy="use zerodelta.paper.frank_wolfe_pure for any other polytope",
         )
-    matrix = _sketch(sketch, measurements, descent, bits)
+    matrix = _sketch(sketch, measurements, vertices, bits)
     weight = printed_mixing_weight(rows=count) if mixing_weight is None else mixing_weight
     if log_delta is None:
         size = polytope.dimension if matrix is None else len(matrix)
@@ -275,22 +281,25 @@ def pure_frank_wolfe(
     share = step_epsilon(
         epsilon=epsilon, log_delta=log_delta, iterations=iterations, composition=composition
     )
-    mechanism = descent.exponential(share)
+    mechanism = vertices.exponential(share)
     extra = base.exact_epsilon if extra_epsilon is None else extra_epsilon
     purification = _Purification.plan(
         polytope=polytope, sketch=matrix, claim=base, extra_epsilon=extra, mixing_weight=weight
     )
-    certificate = issue(
+
+    def answer(rows: Rows, bits: BitSource) -> Floats:
+        theta = polytope.iterate(vertices.run(mechanism, rows, bits))
+        return purification.publish(theta, polytope, count, bits)
+
+    plan: ReleasePlan[Rows] = ReleasePlan(
         claim=PureDP(base.exact_epsilon + as_positive(extra, "extra_epsilon")),
-        steps=(descent.step(mechanism), purification.channel.step()),
-        bits=bits,
-        public=(*descent.public(), _described(matrix)),
-        assumed=descent.assumed,
+        steps=(vertices.step(mechanism), purification.channel.step()),
+        answer=answer,
+        error=purification.error(vertices, vertices.error(mechanism, smoothness)),
+        public=(*vertices.public(), _described(matrix)),
+        assumed=vertices.assumed,
     )
-    error = purification.error(descent, descent.error(mechanism, smoothness))
-    theta = polytope.iterate(descent.run(mechanism, bits))
-    value = purification.publish(theta, polytope, count, bits)
-    return Release(value=value, certificate=certificate, error=error)
+    return run(plan, vertices.source, bits=bits)
 
 
 def _described(sketch: Floats | None) -> str:
@@ -298,10 +307,10 @@ def _described(sketch: Floats | None) -> str:
 
 
 def _sketch(
-    given: Floats | None, measurements: int | None, descent: Descent, bits: BitSource
+    given: Floats | None, measurements: int | None, vertices: VertexSteps, bits: BitSource
 ) -> Floats | None:
     """Return Φ, or None where k >= d makes it pointless."""
-    dimension = descent.polytope.dimension
+    dimension = vertices.polytope.dimension
     if given is not None:
         matrix = np.array(given, dtype=np.float64)
         good = matrix.ndim == 2 and matrix.shape[1] == dimension and len(matrix) > 0
@@ -315,7 +324,7 @@ def _sketch(
     k = measurements if given is None else len(given)
     if k is None:
         k = printed_measurements(
-            iterations=descent.iterations, dimension=dimension, rows=descent.source.rows
+            iterations=vertices.iterations, dimension=dimension, rows=vertices.source.rows
         )
     if as_count(k, "measurements", minimum=1) >= dimension:
         return None

@@ -12,11 +12,10 @@ from flint import arb
 
 from zerodelta.channels.mix import FiniteMix
 from zerodelta.exact.arb import ball, upper
-from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.paper.algorithm_01 import proving_steps
+from zerodelta.paper.algorithm_01 import proving_steps, publish
 from zerodelta.privacy.claims import ApproxDP, PureDP
-from zerodelta.privacy.issue import issue
 from zerodelta.privacy.parameters import as_log_delta
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
@@ -41,7 +40,7 @@ def mix_choice(
     Releases: an element of the space; any object whatever is mapped into it first.
     **Neighbors**: replace-one.
     **Guarantee**: pure DP with `mixed_epsilon` = max(ε, ln(1 + (1-ω)δ|Y|/ω)) (theory B1).
-    `base_steps` prove (ε, δ); without them it is the caller's word: `asserted`.
+    `base_steps` prove (ε, δ); without them they are caller-asserted.
     **Public**: everything but the value.
     **Error**: another element with probability ω(1 - 1/|Y|).
 
@@ -52,23 +51,19 @@ def mix_choice(
     >>> release.certificate.claim.exact_epsilon, release.error
     (Fraction(1, 1), 0.009)
     """
-    source = SystemBits() if bits is None else bits
     steps = proving_steps(epsilon=epsilon, log_delta=log_delta, base_steps=base_steps)
     channel = FiniteMix(space=space, mixing_weight=as_weight(mixing_weight, "mixing_weight"))
     total = mixed_epsilon(
         size=space.size, epsilon=epsilon, log_delta=log_delta, mixing_weight=mixing_weight
     )
-    certificate = issue(
+    return publish(
+        value,
+        channel,
         claim=PureDP(total),
-        steps=(*steps, channel.step()),
-        bits=source,
+        steps=steps,
         public=(f"the space {space!r}", "every number in the steps"),
         bare_rows=bool(base_steps),
-    )
-    return Release(
-        value=channel.apply(value, source),
-        certificate=certificate,
-        error=channel.expected_error(),
+        bits=bits,
     )
 
 

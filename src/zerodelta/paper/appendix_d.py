@@ -12,12 +12,11 @@ from typing import Any, final
 from zerodelta.channels.families import GridFamily
 from zerodelta.channels.lattice_mix import GridMix
 from zerodelta.errors import GuaranteeError, ParameterError
-from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.paper.algorithm_01 import proving_steps
+from zerodelta.paper.algorithm_01 import proving_steps, publish
 from zerodelta.paper.appendix_c import worst_epsilon
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.issue import issue
 from zerodelta.privacy.parameters import as_log_delta
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
@@ -43,7 +42,7 @@ def mix_on_grid(
     is projected onto the box first.
     **Neighbors**: replace-one.
     **Guarantee**: pure DP with the base's own ε, if ln δ + d ln K <= ln(ω/(1-ω)) + ln(e^ε - 1)
-    (theory B2). `base_steps` prove (ε, δ); without them it is the caller's word: `asserted`.
+    (theory B2). `base_steps` prove (ε, δ); without them they are caller-asserted.
     **Public**: everything but the value.
     **Error**: rms rounding plus ω times the rms width of the box.
 
@@ -53,22 +52,18 @@ def mix_on_grid(
     >>> release.certificate.claim.exact_epsilon, release.error < 0.005
     (Fraction(1, 1), True)
     """
-    source = SystemBits() if bits is None else bits
     steps = proving_steps(epsilon=epsilon, log_delta=log_delta, base_steps=base_steps)
     channel = channel_for(
         box=box, epsilon=epsilon, log_delta=log_delta, mixing_weight=mixing_weight
     )
-    certificate = issue(
+    return publish(
+        value,
+        channel,
         claim=PureDP(epsilon),
-        steps=(*steps, channel.step()),
-        bits=source,
+        steps=steps,
         public=(f"the box {box!r}", "every number in the steps"),
         bare_rows=bool(base_steps),
-    )
-    return Release(
-        value=channel.apply(value, source),
-        certificate=certificate,
-        error=channel.expected_error(),
+        bits=bits,
     )
 
 

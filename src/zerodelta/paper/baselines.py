@@ -7,22 +7,24 @@ mechanism of Bassily, Smith and Thakurta on a grid, drawn exactly instead of by 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from zerodelta.errors import ParameterError
-from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.data.given import Given
+from zerodelta.errors import require
+from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import exact_sum
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.mechanisms.selection import ExponentialMechanism
 from zerodelta.paper.algorithm_03 import descend
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.issue import issue
 from zerodelta.privacy.release import Release
-from zerodelta.privacy.step import Step
 from zerodelta.spaces import Ball
+from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.run import run
 from zerodelta.training.examples import Floats
 from zerodelta.training.gradients import GradientFunction, LinearGradients, gradients_of
 from zerodelta.training.losses import Loss
@@ -64,7 +66,6 @@ def laplace_noisy_descent(
     >>> release.certificate.claim.exact_epsilon, release.certificate.steps[0].numbers["count"]
     (Fraction(1, 1), 100)
     """
-    source = SystemBits() if bits is None else bits
     target = as_positive(epsilon, "epsilon")
     gradients = gradients_of(
         features,
@@ -85,36 +86,28 @@ def laplace_noisy_descent(
     moved = math.isqrt(d * (2 * gradients.bound) ** 2 - 1) + 1
     noise = RoundedLaplace.for_epsilon(epsilon=target / count, sensitivity=moved)
     step = noise.step()
-    certificate = issue(
-        claim=PureDP(target),
-        steps=(
-            Step(
-                theorem=step.theorem,
-                numbers={**step.numbers, "count": count},
-                status=gradients.status,
-            ),
-        ),
-        bits=source,
-        public=(f"the ball {ball!r}", "the number of rows", "every number in the steps"),
-        assumed=gradients.assumed(),
-    )
     sigma = float(gradients.quantum * noise.scale)
     moment = (n * float(gradients.lipschitz)) ** 2 + 2 * d * sigma**2
     width = 2 * float(ball.radius)
     rate = width / math.sqrt(count * moment)
-    value = descend(
-        gradients,
-        ball=ball,
-        steps=count,
-        batch=n,
-        noise=noise,
-        rates=lambda _: rate,
-        regularization=0.0,
-        bits=source,
+    plan: ReleasePlan[None] = ReleasePlan(
+        claim=PureDP(target),
+        steps=(replace(step, numbers={**step.numbers, "count": count}, status=gradients.status),),
+        answer=lambda _, drawn: descend(
+            gradients,
+            ball=ball,
+            steps=count,
+            batch=n,
+            noise=noise,
+            rates=lambda _: rate,
+            regularization=0.0,
+            bits=drawn,
+        ),
+        error=2 * width * math.sqrt(moment / count) / n,
+        public=(f"the ball {ball!r}", "the number of rows", "every number in the steps"),
+        assumed=gradients.assumed(),
     )
-    return Release(
-        value=value, certificate=certificate, error=2 * width * math.sqrt(moment / count) / n
-    )
+    return run(plan, Given(None), bits=bits)
 
 
 def laplace_steps(*, rows: int, dimension: int, epsilon: Rational) -> int:
@@ -156,25 +149,25 @@ def exponential_mechanism_on_grid(
     >>> release.certificate.claim.exact_epsilon, abs(float(release.value[0])) <= 1
     (Fraction(1, 1), True)
     """
-    source = SystemBits() if bits is None else bits
     gradients = LinearGradients(features, labels, loss=loss, radius=radius, data_norm=data_norm)
     points = grid_points(ball=gradients.ball, cells=cells)
     mechanism = ExponentialMechanism.for_epsilon(epsilon=epsilon, sensitivity=2 * _SCORE_STEPS)
-    certificate = issue(
-        claim=PureDP(epsilon),
-        steps=(mechanism.step(),),
-        bits=source,
-        public=(f"the grid of {cells} cells per coordinate in {gradients.ball!r}",),
-    )
     slope, reach = float(gradients.lipschitz), float(gradients.radius)
-    chosen = mechanism.select(_scores(gradients, points, slope * reach), source)
     unit = slope * reach / _SCORE_STEPS
     cell = reach / cells * math.sqrt(gradients.dimension)
-    return Release(
-        value=points[chosen],
-        certificate=certificate,
+
+    def answer(_: None, drawn: BitSource) -> Floats:
+        scores = _scores(gradients, points, slope * reach)
+        return np.array(points[mechanism.select(scores, drawn)])
+
+    plan: ReleasePlan[None] = ReleasePlan(
+        claim=PureDP(epsilon),
+        steps=(mechanism.step(),),
+        answer=answer,
         error=mechanism.error(len(points)) * unit / gradients.rows + slope * cell,
+        public=(f"the grid of {cells} cells per coordinate in {gradients.ball!r}",),
     )
+    return run(plan, Given(None), bits=bits)
 
 
 def grid_points(*, ball: Ball, cells: int) -> Floats:
@@ -184,13 +177,13 @@ def grid_points(*, ball: Ball, cells: int) -> Floats:
     (9, 2)
     """
     count, d = as_count(cells, "cells", minimum=1), ball.dimension
-    if d * math.log(count) > math.log(_MOST_POINTS) + 1e-9:
-        raise ParameterError(
-            "cells",
-            cells,
-            expected=f"at most {_MOST_POINTS} grid points, cells ** {d}",
-            remedy="use fewer cells: the exponential mechanism is for low dimensions",
-        )
+    require(
+        d * math.log(count) <= math.log(_MOST_POINTS) + 1e-9,
+        "cells",
+        cells,
+        expected=f"at most {_MOST_POINTS} grid points, cells ** {d}",
+        remedy="use fewer cells: the exponential mechanism is for low dimensions",
+    )
     axis = (np.arange(count) + 0.5) * (2 / count) - 1
     grid = np.stack(np.meshgrid(*[axis] * d, indexing="ij"), axis=-1).reshape(-1, d)
     inside = (grid**2).sum(axis=1) <= 1

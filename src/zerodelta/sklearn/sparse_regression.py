@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from zerodelta.exact.rational import Rational, as_positive
-from zerodelta.paper.frank_wolfe_pure import Method, frank_wolfe_pure
 from zerodelta.privacy.parameters import as_flag
 from zerodelta.privacy.release import Release
 from zerodelta.regression import LinearModel
@@ -27,6 +26,7 @@ from zerodelta.sklearn.reading import (
 from zerodelta.sklearn.required_epsilon import required_epsilon
 from zerodelta.sklearn.sparse_steps import SparseSteps
 from zerodelta.spaces import Ball
+from zerodelta.training.frank_wolfe import Method, frank_wolfe_pure
 from zerodelta.training.losses import Huber
 
 __all__ = ["SparseRegression"]

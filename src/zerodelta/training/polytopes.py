@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from zerodelta.errors import ParameterError
 from zerodelta.exact.fixed_point import FixedPoint
-from zerodelta.exact.rational import Rational, as_positive
+from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.spaces import Ball
 
 __all__ = [
@@ -28,6 +28,8 @@ __all__ = [
     "L1Ball",
     "Polytope",
     "as_polytope",
+    "curvature",
+    "optimization_error",
     "shrinking_parts",
     "step_size",
 ]
@@ -238,3 +240,24 @@ def _as_vertices(given: Any) -> Floats:
         )
     vertices.setflags(write=False)
     return vertices
+
+
+def curvature(*, smoothness: Rational, length: Rational) -> Fraction:
+    """Return 4 β ‖C‖₁², at least the curvature Γ of a loss that is β-smooth in l1.
+
+    >>> curvature(smoothness=1, length="1/2")
+    Fraction(1, 1)
+    """
+    beta, width = as_positive(smoothness, "smoothness"), as_positive(length, "length")
+    # theory C10.7: the diameter is 2 ‖C‖₁, so the paper's β ‖C‖₁² lacks a factor of 4
+    return 4 * beta * width**2
+
+
+def optimization_error(*, curvature: Rational, iterations: int) -> float:
+    """Return 2Γ/(T + 2): what is left after T exact steps of size 2/(t + 2).
+
+    >>> optimization_error(curvature=1, iterations=18)
+    0.1
+    """
+    steps = as_count(iterations, "iterations", minimum=1)
+    return float(2 * as_positive(curvature, "curvature") / (steps + 2))

@@ -13,24 +13,24 @@ from typing import Any, Literal, TypeAlias
 
 from zerodelta.channels.mix import FiniteMix
 from zerodelta.data.arrays import ArraySource
-from zerodelta.data.source import Source
-from zerodelta.errors import ParameterError, did_you_mean
-from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.data.source import Rows, Source
+from zerodelta.errors import ParameterError, did_you_mean, require
+from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.paper.algorithm_05 import curvature
-from zerodelta.paper.algorithm_06 import step_epsilon
-from zerodelta.paper.frank_wolfe_steps import Descent, GradientFunction
-from zerodelta.paper.polytopes import Domain, as_polytope
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.issue import issue
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Finite
+from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.run import run
+from zerodelta.training.frank_wolfe_steps import GradientFunction, VertexSteps, step_epsilon
 from zerodelta.training.losses import Loss
+from zerodelta.training.polytopes import Domain, Floats, as_polytope, curvature
 
 __all__ = ["Method", "best_iterations", "frank_wolfe_pure", "transcript_step_epsilon"]
 
 Method: TypeAlias = Literal["auto", "composition", "transcript"]
+_METHODS = ("auto", "composition", "transcript")
 
 _ALMOST_CERTAIN = -0.01
 """Where mixing could take any δ, the steps still aim at an ln δ below 0."""
@@ -47,8 +47,8 @@ def best_iterations(
     659
     """
     polytope = as_polytope(domain)
-    bend = curvature(smoothness=smoothness, length=polytope.length)
-    gain = bend * as_count(rows, "rows", minimum=1) * as_positive(epsilon, "epsilon")
+    gamma = curvature(smoothness=smoothness, length=polytope.length)
+    gain = gamma * as_count(rows, "rows", minimum=1) * as_positive(epsilon, "epsilon")
     cost = 2 * as_positive(lipschitz, "lipschitz") * polytope.length
     return max(1, round(math.sqrt(gain / cost / math.log(max(2, polytope.size)))))
 
@@ -114,10 +114,9 @@ def frank_wolfe_pure(
     >>> bool(abs(release.value - [0.25, -0.75]).max() < 0.15), release.certificate.claim
     (True, PureDP(epsilon=1, bounded_range=0, neighbors=replace))
     """
-    bits = SystemBits() if bits is None else bits
     if iterations is None:
         iterations = _best(features, domain, epsilon, smoothness, lipschitz)
-    descent = Descent.plan(
+    vertices = VertexSteps.plan(
         features,
         labels,
         loss=loss,
@@ -128,36 +127,40 @@ def frank_wolfe_pure(
         path=path,
         rowwise=rowwise,
     )
-    target, size = as_positive(epsilon, "epsilon"), descent.polytope.size
-    plain = target / descent.iterations
+    target, size = as_positive(epsilon, "epsilon"), vertices.polytope.size
+    plain = target / vertices.iterations
     mixed = transcript_step_epsilon(
         epsilon=target, vertices=size, iterations=iterations, mixing_weight=mixing_weight
     )
-    if method not in ("auto", "composition", "transcript"):
-        raise ParameterError(
-            "method",
-            method,
-            expected='"auto", "composition" or "transcript"',
-            remedy=did_you_mean(method, ("auto", "composition", "transcript"), "pass one of these"),
-        )
-    by_transcript = method == "transcript" or (method == "auto" and mixed > plain)
-    mechanism = descent.exponential(mixed) if by_transcript else descent.flip(plain)
-    channel = _transcripts(size, iterations, mixing_weight)
-    certificate = issue(
-        claim=PureDP(target),
-        steps=(descent.step(mechanism), *([channel.step()] if by_transcript else [])),
-        bits=bits,
-        public=descent.public(),
-        assumed=descent.assumed,
+    require(
+        method in _METHODS,
+        "method",
+        method,
+        expected='"auto", "composition" or "transcript"',
+        remedy=did_you_mean(method, _METHODS, "pass one of these"),
     )
-    error = descent.error(mechanism, smoothness)
+    by_transcript = method == "transcript" or (method == "auto" and mixed > plain)
+    mechanism = vertices.exponential(mixed) if by_transcript else vertices.flip(plain)
+    channel = _transcripts(size, iterations, mixing_weight)
+    error = vertices.error(mechanism, smoothness)
     if by_transcript and isinstance(error, float):  # a uniform transcript may cost all of it
-        error += channel.expected_error() * 2 * float(descent.lipschitz * descent.polytope.length)
-    chosen = descent.run(mechanism, bits)
-    if by_transcript:
-        chosen = _digits(channel.apply(_number(chosen, size), bits), size, len(chosen))
-    value = descent.iterate(chosen)
-    return Release(value=value, certificate=certificate, error=error)
+        error += channel.expected_error() * 2 * float(vertices.lipschitz * vertices.polytope.length)
+
+    def answer(rows: Rows, bits: BitSource) -> Floats:
+        chosen = vertices.run(mechanism, rows, bits)
+        if by_transcript:
+            chosen = _digits(channel.apply(_number(chosen, size), bits), size, len(chosen))
+        return vertices.iterate(chosen)
+
+    plan: ReleasePlan[Rows] = ReleasePlan(
+        claim=PureDP(target),
+        steps=(vertices.step(mechanism), *([channel.step()] if by_transcript else [])),
+        answer=answer,
+        error=error,
+        public=vertices.public(),
+        assumed=vertices.assumed,
+    )
+    return run(plan, vertices.source, bits=bits)
 
 
 def _best(
@@ -170,7 +173,6 @@ def _best(
     if smoothness is None:
         raise ParameterError(
             "iterations",
-            None,
             expected="the number of steps, or smoothness",
             remedy="pass iterations=, or smoothness= of the loss in l1 for the best number",
         )

@@ -8,33 +8,38 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, TypeAlias, final
+from typing import Any, Literal, TypeAlias, final
 
 import numpy as np
 
-from zerodelta.data.arrays import ArraySource
+from zerodelta.data.arrays import ArraySource, side_by_side
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import FOREIGN_SOURCE, Source, is_ours
-from zerodelta.errors import ParameterError
+from zerodelta.data.source import Rows, Source
+from zerodelta.errors import ParameterError, require
+from zerodelta.exact.arb import ball, lower
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, Selection
-from zerodelta.paper.algorithm_05 import curvature, optimization_error
-from zerodelta.paper.polytopes import (
+from zerodelta.privacy.calibration import calibrate
+from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.composition import history
+from zerodelta.privacy.parameters import as_log_delta
+from zerodelta.privacy.step import Status, Step
+from zerodelta.training.callable_gradients import try_gradient
+from zerodelta.training.gradient_sums import GRADIENT
+from zerodelta.training.losses import Hinge, Huber, Logistic, Loss, Squared
+from zerodelta.training.polytopes import (
     Domain,
     Floats,
     L1Ball,
     Polytope,
     as_polytope,
+    curvature,
+    optimization_error,
     shrinking_parts,
 )
-from zerodelta.privacy.step import Status, Step
-from zerodelta.spine.transition import opened
-from zerodelta.training.callable_gradients import try_gradient
-from zerodelta.training.gradient_sums import GRADIENT
-from zerodelta.training.losses import Hinge, Huber, Logistic, Loss, Squared
 
-__all__ = ["Descent", "GradientFunction"]
+__all__ = ["Composition", "GradientFunction", "VertexSteps", "step_epsilon"]
 
 GradientFunction: TypeAlias = Callable[[Floats, Block], Any]
 """gradient(theta, rows): the (n, d) gradients of n rows; the last column is the label, if any."""
@@ -43,10 +48,14 @@ _ROW_BY_ROW = (Hinge, Huber, Logistic, Squared)
 """Our own losses are elementwise, so they treat rows one by one; a subclass of `Loss` may not."""
 
 
+Composition: TypeAlias = Literal["best", "advanced"]
+"""How T steps add up: as in the paper, or at least ε/T each."""
+
+
 @final
 @dataclass(frozen=True, kw_only=True)
-class Descent:
-    """The public plan of T steps; rows are read by `run` alone.
+class VertexSteps:
+    """The public plan of T steps; `run` is handed the rows.
 
     Every example's gradient is clipped and quantized to integers of size at most `steps`, so a
     score moves by at most 2 · steps when one row is replaced, whatever the gradient does.
@@ -81,27 +90,23 @@ class Descent:
         steps: int,
         rowwise: bool,
         path: Rational | None = None,
-    ) -> Descent:
+    ) -> VertexSteps:
         """Check the public parameters; no row is read."""
         source, polytope = _source(features, labels), as_polytope(domain)
-        ours = not isinstance(features, Source) or is_ours(features)
         polytope.lattice(lipschitz, steps)  # refuses what is malformed
         gradient = _gradient(loss, polytope, len(source.columns))
-        if path is not None and not isinstance(polytope, L1Ball):
-            raise ParameterError(
-                "path",
-                path,
-                expected="None for a domain given by its vertices",
-                remedy="leave it out, or pass Ball(dimension, radius, norm=1) as the domain",
-            )
+        require(
+            path is None or isinstance(polytope, L1Ball),
+            "path",
+            path,
+            expected="None for a domain given by its vertices",
+            remedy="leave it out, or pass Ball(dimension, radius, norm=1) as the domain",
+        )
         callers = type(loss) not in _ROW_BY_ROW
-        return Descent(
+        return VertexSteps(
             source=source,
             gradient=gradient,
-            assumed=(
-                *((GRADIENT,) if callers else ()),
-                *(() if ours else (FOREIGN_SOURCE,)),
-            ),
+            assumed=(GRADIENT,) if callers else (),
             polytope=polytope,
             lipschitz=as_positive(lipschitz, "lipschitz"),
             iterations=as_count(iterations, "iterations", minimum=1),
@@ -132,13 +137,13 @@ class Descent:
             status=Status.ASSERTED if self.assumed else Status.PROVEN,
         )
 
-    def run(self, mechanism: Selection, bits: BitSource) -> list[int]:
+    def run(self, mechanism: Selection, rows: Rows, bits: BitSource) -> list[int]:
         """Return the vertices chosen in turn: the whole transcript, and all that touches rows."""
         lattice = self.polytope.lattice(self.lipschitz, self.steps)
         chosen: list[int] = []
         theta = np.zeros(self.polytope.dimension)
         for step in range(self.iterations):
-            sums = opened(self.source).sum(self._at(theta), lattice, rowwise=self.rowwise)
+            sums = rows.sum(self._at(theta), lattice, rowwise=self.rowwise)
             chosen.append(mechanism.select(self.polytope.scores(sums), bits))
             theta = self._moved(theta, step, chosen[-1])
         return chosen
@@ -159,8 +164,8 @@ class Descent:
     def _at(self, theta: Floats) -> Callable[[Block], Floats]:
         """Return the function of a block of rows that is summed at the iterate θ.
 
-        A gradient of another shape or type counts as an exception of that row: θ is hidden, so it
-        must not be refused aloud.
+        A gradient of another shape or type counts as an exception of that row: θ is an internal
+        answer, so it must not be refused aloud.
         """
 
         def rows(block: Block) -> Floats:
@@ -179,8 +184,8 @@ class Descent:
             return f"each choice is at most {gap:.4g} below the best; no bound on all of them"
         if smoothness is None:
             return f"at most {gap:.4g} above Frank-Wolfe's own 2Γ/(T + 2); pass smoothness for both"
-        bend = curvature(smoothness=smoothness, length=self.polytope.length)
-        return optimization_error(curvature=bend, iterations=self.iterations) + gap
+        gamma = curvature(smoothness=smoothness, length=self.polytope.length)
+        return optimization_error(curvature=gamma, iterations=self.iterations) + gap
 
     def public(self) -> tuple[str, ...]:
         """Return what the certificate lists as public."""
@@ -200,36 +205,42 @@ def _source(features: Any, labels: Any) -> Source:
     as_count(source.rows, "number of rows", minimum=1)  # public under replace-one
     if labels is None:
         return source
-    answers = ArraySource(labels)
-    if answers.rows != source.rows or len(answers.columns) != 1:
+    if type(source) is not ArraySource:
         raise ParameterError(
             "labels",
-            f"{answers.rows} rows of {len(answers.columns)}",
-            expected=f"one label for each of the {source.rows} rows",
-            remedy="pass a one-dimensional array as long as features",
+            type(labels),
+            expected="None where features are a Source",
+            remedy="make the label the source's last column",
         )
-    parts = (np.concatenate([*opened(part).blocks()]) for part in (source, answers))
-    return ArraySource(np.hstack([*parts]))
+    answers = ArraySource(labels)
+    require(
+        (answers.rows, len(answers.columns)) == (source.rows, 1),
+        "labels",
+        f"{answers.rows} rows of {len(answers.columns)}",
+        expected=f"one label for each of the {source.rows} rows",
+        remedy="pass a one-dimensional array as long as features",
+    )
+    return side_by_side(source, answers)
 
 
 def _gradient(loss: Loss | GradientFunction, polytope: Polytope, columns: int) -> GradientFunction:
     """Return gradient(theta, rows), refusing what certainly does not fit the domain."""
     if isinstance(loss, Loss):
-        if columns != polytope.dimension + 1:
-            raise ParameterError(
-                "columns",
-                columns,
-                expected=f"{polytope.dimension} features and, last, the label",
-                remedy="pass labels=, or append them to the rows",
-            )
-        return lambda theta, rows: loss.gradients(theta, rows[:, :-1], rows[:, -1])
-    if not callable(loss):
-        raise ParameterError(
-            "loss",
-            loss,
-            expected="a loss, or a function gradient(theta, rows)",
-            remedy="pass Logistic(), Squared(label_bound=1), … or a function",
+        require(
+            columns == polytope.dimension + 1,
+            "columns",
+            columns,
+            expected=f"{polytope.dimension} features and, last, the label",
+            remedy="pass labels=, or append them to the rows",
         )
+        return lambda theta, rows: loss.gradients(theta, rows[:, :-1], rows[:, -1])
+    require(
+        callable(loss),
+        "loss",
+        loss,
+        expected="a loss, or a function gradient(theta, rows)",
+        remedy="pass Logistic(), Squared(label_bound=1), … or a function",
+    )
     names = [str(i) for i in range(columns)]
     try_gradient(loss, np.zeros(polytope.dimension), names, polytope.dimension)
     return loss
@@ -237,3 +248,35 @@ def _gradient(loss: Loss | GradientFunction, polytope: Polytope, columns: int) -
 
 def _fits(values: Any, rows: int, dimension: int) -> bool:
     return bool(values.dtype.kind in "biuf" and values.shape == (rows, dimension))
+
+
+def step_epsilon(
+    *, epsilon: Rational, log_delta: float, iterations: int, composition: Composition = "best"
+) -> Fraction:
+    """Return ε₀ such that T exponential-mechanism steps of ε₀ are (ε, δ)-DP together.
+
+    "advanced": ε₀ = √(8ρ/T), ρ the largest zCDP that gives (ε, δ): the paper's advanced
+    composition without its constants. "best": at least ε/T, basic composition, which is more as
+    soon as ln(1/δ) > 2T or so: always for the δ of Algorithm 7.
+
+    >>> float(step_epsilon(epsilon=1, log_delta=-20.0, iterations=1000)) > 1 / 1000
+    True
+    >>> step_epsilon(epsilon=1, log_delta=-2000.0, iterations=10)
+    Fraction(1, 10)
+    """
+    target, steps = as_positive(epsilon, "epsilon"), as_count(iterations, "iterations", minimum=1)
+    require(
+        composition in ("best", "advanced"),
+        "composition",
+        composition,
+        expected='"best" or "advanced"',
+        remedy="pass one of these",
+    )
+    goal = as_log_delta(log_delta)
+    # theory A11: with Gumbel noise a step is ε₀²/8-zCDP; the printed scale spends ε + ε²/(4 ln 1/δ)
+    rho = calibrate(epsilon=target, log_delta=goal).rho
+    share = Fraction(lower(lambda: ball(8 * rho / steps).sqrt()))
+    margin = Fraction(1, 10**12)  # the certificate searches the Rényi order on its own
+    while history([(PureDP(share, bounded_range=True), steps)]).log_delta(target) > goal:
+        share, margin = share * (1 - margin), 2 * margin
+    return max(share, target / steps) if composition == "best" else share
