@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help env demo test check lint types layers test-slow mutants bench reproduce clean
+.PHONY: help env demo test check lint types layers test-slow mutants bench reproduce architecture clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -55,6 +55,9 @@ bench: env ## speed and accuracy, beside our peers
 
 reproduce: env ## the paper's figures and tables, measured again (an hour; QUICK=1: a minute)
 	$(BIN)/python -m reproduce $(if $(QUICK),--quick)
+
+architecture: env ## trace docs/architecture.md again
+	$(BIN)/python bench/architecture.py --write
 
 clean: ## remove what the targets above made
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage*

@@ -1,0 +1,122 @@
+"""Follow one row through the library: the files that five calls pass, in order, and how often.
+
+`make architecture` writes what it sees into docs/architecture.md, between its two marks. Calls are
+those of Python functions of this package, in a process that has made the same call once before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import zerodelta as zd
+from zerodelta.sklearn import LogisticRegression
+
+PACKAGE = Path(zd.__file__).resolve().parent
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "architecture.md"
+BEGIN, END = "<!-- traced by `make architecture` -->", "<!-- end of the trace -->"
+
+ROWS = np.random.default_rng(0).uniform(size=(1000, 3))
+LABELS = (ROWS[:, 0] > 0.5).astype(int)
+
+
+def mean() -> None:
+    """`zd.mean(rows, bounds=(0, 1), epsilon=1)`."""
+    zd.mean(ROWS, bounds=(0, 1), epsilon=1)
+
+
+def study() -> None:
+    """`zd.Study(rows, …, functions=False).run(program)` with one mean."""
+    asked = zd.Study(
+        ROWS, epsilon=1, publish=zd.Finite(4), rounds=10, bounds=(0, 1), functions=False
+    )
+    asked.run(lambda s: int(s.mean(0) > 0.5))
+
+
+def fit() -> None:
+    """`LogisticRegression(epsilon=1, data_norm=2, classes=[0, 1]).fit(X, y)`."""
+    LogisticRegression(epsilon=1, data_norm=2, classes=[0, 1]).fit(ROWS, LABELS)
+
+
+def purify() -> None:
+    """`zd.purify(3, space=zd.Finite(16), claim=zd.GaussianDP("0.2"), epsilon=1)`."""
+    zd.purify(3, space=zd.Finite(16), claim=zd.GaussianDP("0.2"), epsilon=1)
+
+
+def tables() -> None:
+    """`zd.answer_queries(rows, domain={0: 2, 1: 2, 2: 3}, epsilon=1)`."""
+    codes = (ROWS * [2, 2, 3]).astype(int)
+    zd.answer_queries(codes, domain={0: 2, 1: 2, 2: 3}, epsilon=1)
+
+
+JOBS: dict[str, Callable[[], None]] = {
+    "zd.mean": mean,
+    "Study.run": study,
+    "LogisticRegression.fit": fit,
+    "zd.purify": purify,
+    "zd.answer_queries": tables,
+}
+FOLLOWED = ("zd.mean", "Study.run", "LogisticRegression.fit")
+
+
+def trace(job: Callable[[], None]) -> tuple[list[str], int]:
+    """Return the files in the order in which they are first called, and the number of calls."""
+    job()  # imports and caches
+    files: dict[str, None] = {}
+    calls = 0
+    prefix = str(PACKAGE) + "/"
+
+    def watch(frame: Any, event: str, _: Any) -> None:
+        nonlocal calls
+        name = frame.f_code.co_filename
+        if event == "call" and name.startswith(prefix):
+            calls += 1
+            files.setdefault(name.removeprefix(prefix))
+
+    sys.setprofile(watch)
+    try:
+        job()
+    finally:
+        sys.setprofile(None)
+    return list(files), calls
+
+
+def _purpose(file: str) -> str:
+    """Return the first sentence of a file's docstring."""
+    text = (PACKAGE / file).read_text(encoding="utf-8").split('"""')[1]
+    return " ".join(text.split("\n\n")[0].split()).split(". ")[0].rstrip(".")
+
+
+def written() -> str:
+    """Return the traced part of the page."""
+    traces = {name: trace(job) for name, job in JOBS.items()}
+    lines = [BEGIN, "", "| call | files | calls |", "|---|---|---|"]
+    lines += [f"| `{name}` | {len(files)} | {calls} |" for name, (files, calls) in traces.items()]
+    for name in FOLLOWED:
+        lines += ["", f"### {name}", "", f"{JOBS[name].__doc__}", ""]
+        lines += [
+            f"{i}. [{file}](../src/zerodelta/{file}): {_purpose(file)}."
+            for i, file in enumerate(traces[name][0], 1)
+        ]
+    return "\n".join([*lines, "", END])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true", help="put it into docs/architecture.md")
+    text = written()
+    if not parser.parse_args().write:
+        sys.stdout.write(text + "\n")
+        return
+    page = PAGE.read_text(encoding="utf-8")
+    before, after = page.split(BEGIN)[0], page.split(END)[1]
+    PAGE.write_text(before + text + after, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""The spine is the only way from public inputs to a release: structure, not care."""
+
+from __future__ import annotations
+
+import ast
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zerodelta as zd
+from data.opening import TICKET
+from zerodelta.data.arrays import ArraySource
+from zerodelta.data.given import Given
+from zerodelta.data.source import FOREIGN_SOURCE, Source
+from zerodelta.data.ticket import Ticket
+from zerodelta.exact.bits import ReplayBits
+from zerodelta.exact.noise_law import NoiseLaw
+from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.step import Status
+from zerodelta.spine.facts import Facts
+from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.run import begin, run
+from zerodelta.tasks.mean import MeanQuestion
+
+PACKAGE = Path(zd.__file__).resolve().parent
+
+
+def callers(name: str) -> set[str]:
+    """The files of the package that call something by this name."""
+    return {
+        path.relative_to(PACKAGE).as_posix()
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "id", getattr(node.func, "attr", None)) == name
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "home"),
+    [
+        ("Ticket", "spine/run.py"),
+        ("Release", "spine/run.py"),
+        ("issue", "spine/release_plan.py"),
+    ],
+)
+def test_only_the_spine_issues_admits_and_releases(name: str, home: str) -> None:
+    assert callers(name) == {home}
+
+
+@pytest.mark.parametrize("ticket", [None, 1, "ticket", object()])
+def test_rows_open_with_a_ticket_only(ticket: Any) -> None:
+    source = ArraySource(np.ones(3))
+    for read in (source.open, Given(np.ones(3)).open, lambda t: next(source.blocks(t))):
+        with pytest.raises(TypeError, match="ticket"):
+            read(ticket)
+
+
+def test_a_ticket_knows_that_it_was_used() -> None:
+    ticket = Ticket(TICKET.certificate)
+    assert not ticket.used
+    ArraySource(np.ones(3)).open(ticket)
+    assert ticket.used
+
+
+class Log(Source):
+    """A source that writes down when it is read."""
+
+    def __init__(self, log: list[str]) -> None:
+        self.log = log
+
+    @property
+    def rows(self) -> int:
+        return 3
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ("0",)
+
+    def blocks(self, ticket: Ticket) -> Any:
+        assert ticket.certificate.claim == PureDP(1)
+        self.log.append("rows")
+        yield np.ones((3, 1))
+
+
+def plan_of(log: list[str], **changes: Any) -> ReleasePlan[Any]:
+    made = MeanQuestion(bounds=(0, 2)).plan(Facts(rows=3), 1)
+
+    def answer(rows: Any, bits: Any) -> Any:
+        log.append("answer")
+        return made.answer(rows, bits)
+
+    fields = {name: getattr(made, name) for name in ("claim", "steps", "error", "public")}
+    return ReleasePlan(**{**fields, "answer": answer, **changes})
+
+
+def test_the_certificate_comes_before_the_rows() -> None:
+    log: list[str] = []
+    release = run(plan_of(log), Log(log))
+    assert log == ["answer", "rows"]
+    assert zd.verify(release.certificate, epsilon=1) == PureDP(1)
+
+
+def test_a_plan_that_proves_less_than_it_claims_reads_nothing() -> None:
+    log: list[str] = []
+    with pytest.raises(zd.CertificateError):
+        run(plan_of(log, claim=PureDP("1/2")), Log(log))
+    with pytest.raises(zd.CertificateError):
+        begin(plan_of(log, claim=PureDP("1/2")), Log(log))
+    assert log == []
+
+
+def test_foreign_sources_make_a_certificate_asserted_whatever_they_say_of_themselves() -> None:
+    class Boasting(Log):
+        @property
+        def ours(self) -> bool:
+            return True
+
+    for source in (Log([]), Boasting([])):
+        certificate = run(plan_of([]), source).certificate
+        assert certificate.status is Status.ASSERTED
+        assert FOREIGN_SOURCE in certificate.assumed
+    mine = run(plan_of([]), ArraySource(np.ones(3))).certificate
+    assert mine.status is Status.PROVEN
+    assert FOREIGN_SOURCE not in mine.assumed
+
+
+def test_replayed_bits_brand_the_certificate() -> None:
+    release = run(plan_of([]), ArraySource(np.ones(3)), bits=ReplayBits("spine"))
+    assert "NOT PRIVATE" in release.certificate.summary
+
+
+def test_a_forecast_may_depend_on_the_released_value_only() -> None:
+    seen: list[Any] = []
+    plan = plan_of([], error=lambda value: seen.append(value) or "as asked")
+    release = run(plan, ArraySource(np.ones(3)))
+    assert seen == [release.value]
+    assert release.error == "as asked"
+
+
+def test_private_numbers_of_rows_are_planned_with_what_is_expected() -> None:
+    with pytest.raises(zd.ParameterError, match="expected_rows"):
+        MeanQuestion(bounds=(0, 1)).plan(Facts(rows=None), 1)
+    planned = MeanQuestion(bounds=(0, 1)).plan(Facts(rows=None, expected_rows=1000), 1)
+    known = MeanQuestion(bounds=(0, 1)).plan(Facts(rows=1000), 1)
+    assert (planned.error, planned.steps) == (known.error, known.steps)
+
+
+def test_a_release_keeps_its_noise_law() -> None:
+    """b = 2·steps/ε integers, each worth the quantum/n: half the width over steps, over n."""
+    release = zd.mean(np.ones(1000), bounds=(0, 8), epsilon=2)
+    law = release.noise
+    assert isinstance(law, NoiseLaw)
+    assert isinstance(law.unit, Fraction)
+    assert law.scale * law.unit == Fraction(8, 2 * 1000)
+    assert release.error == float(law.scale * law.unit)
