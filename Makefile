@@ -18,9 +18,9 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --upgrade pip
 ifeq ($(DEPENDENCIES),lowest)
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --resolution lowest-direct --only-binary :all: --python $(BIN)/python \
-		--extra sklearn --extra plot --output-file $(VENV)/lowest.txt pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable '.[dev]' --constraint $(VENV)/lowest.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --resolution lowest-direct \
+		--only-binary :all: --requirement pyproject.toml --extra dev
+	$(BIN)/python -m pip install --quiet --editable . --no-deps
 else
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 endif
