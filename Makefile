@@ -1,10 +1,12 @@
 # Every target creates what it needs: a virtual environment in .venv, then the package in it.
+# `make test DEPENDENCIES=lowest` does so in .venv-lowest, with the oldest versions that are allowed.
 PYTHON ?= python3
-VENV   := .venv
+DEPENDENCIES ?= highest
+VENV   := $(if $(filter lowest,$(DEPENDENCIES)),.venv-lowest,.venv)
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help env demo test check lint types layers test-slow mutants bench reproduce architecture clean
+.PHONY: help env demo test check lint types layers resolve test-slow mutants bench reproduce architecture clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -14,7 +16,14 @@ env: $(READY) ## create .venv and install zerodelta with its development tools
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
+ifeq ($(DEPENDENCIES),lowest)
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --resolution lowest-direct \
+		--only-binary :all: --requirement pyproject.toml --extra dev
+	$(BIN)/python -m pip install --quiet --editable . --no-deps
+else
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+endif
 	@touch $@
 
 demo: env ## the main job, end to end
@@ -27,13 +36,24 @@ check: lint types layers test ## exactly what CI runs
 
 lint: env
 	$(BIN)/ruff check .
+	$(BIN)/ruff check --select F --target-version py314 .
 	$(BIN)/ruff format --check .
 
-types: env
-	$(BIN)/mypy
+types: env ## for the oldest Python and for the newest
+	$(BIN)/mypy --python-version 3.10
+	$(BIN)/mypy --python-version 3.14
 
 layers: env
 	$(BIN)/lint-imports
+
+# Needs the network; the extras that are built for some Pythons only stay out.
+resolve: env ## check that every Python has a lowest and a highest set of dependencies
+	$(BIN)/python -m pip install --quiet uv
+	for python in 3.10 3.11 3.12 3.13 3.14; do for system in linux macos; do \
+	for kind in lowest-direct highest; do echo "$$python $$system $$kind"; \
+		$(BIN)/uv pip compile --quiet --resolution $$kind --only-binary :all: --python-version $$python \
+			--python-platform $$system --extra all --extra dev pyproject.toml >/dev/null || exit 1; \
+	done; done; done
 
 test-slow: env ## the long statistical runs (1e8 draws a sampler), random examples, and all mutants
 	$(BIN)/python -m pytest -n auto -m slow
@@ -60,4 +80,4 @@ architecture: env ## trace docs/architecture.md again
 	$(BIN)/python bench/architecture.py --write
 
 clean: ## remove what the targets above made
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage*
+	rm -rf .venv .venv-lowest dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage*

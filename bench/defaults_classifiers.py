@@ -55,7 +55,7 @@ EPSILONS = (0.5, 1.0, 2.0)
 RADII = (1, 0.8, 0.6, 0.4, 0.3)
 """The default is 1/2 for all of these data sets."""
 FITS = 12
-"""Fits of each setting: as many ways to leave out 30 % of the rows."""
+"""Fits of each setting: as many splits that leave out 30 % of the rows."""
 FIRST_SEED = 1000
 """Constants were chosen with seeds below."""
 

@@ -1,4 +1,4 @@
-"""From how many hidden questions on a study has less noise than pure questions: docs/study.md."""
+"""From how many internal queries on a study has less noise than pure queries: docs/study.md."""
 
 from __future__ import annotations
 

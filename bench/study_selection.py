@@ -120,7 +120,7 @@ def gram_by_k_norm(
     entries = d * (d + 3) // 2
     direction = rng.normal(size=entries)
     noise = direction / np.linalg.norm(direction) * rng.gamma(entries) * math.sqrt(2) * reach / n
-    if norm == math.inf:  # x cut to [-1, 1], each product moves by 2
+    if norm == math.inf:  # x cut to [-1, 1], each product has sensitivity 2
         x, y = _scaled(rows, math.inf)
         noise = rng.uniform(-1, 1, size=entries) * rng.gamma(entries + 1) * 2 / n
     gram, cross = x.T @ x / n, x.T @ y / n
@@ -179,7 +179,7 @@ def _contenders(rng: np.random.Generator, data: Floats) -> dict[str, set[int]]:
     }
     x, y = data[:, :-1], data[:, -1]
     found = {
-        "Study: hidden Gram matrix": set(select_features(data, method="gram", **public).value),
+        "Study: internal Gram matrix": set(select_features(data, method="gram", **public).value),
         "select_features, auto": set(select_features(data, **public).value),
         "pure: stepwise permute-and-flip and fits": set(
             select_features(data, method="stepwise", **public).value
@@ -398,7 +398,7 @@ def _tree_contenders(
             data, thresholds=dict.fromkeys(range(8), CUTS), epsilon=epsilon
         ).value,
         "pure composition: one split after the other": one_by_one(),
-        "Study: hidden tables of all pairs": from_noisy_tables((count + 1) / 4 / study.plan.mu),
+        "Study: internal tables of all pairs": from_noisy_tables((count + 1) / 4 / study.plan.mu),
         "pure: l∞ K-norm on these tables": from_noisy_tables(2 * pairs / 3**0.5 / 2 / epsilon),
         "not private": chosen(int(scores.argmax())),
     }

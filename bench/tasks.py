@@ -9,7 +9,7 @@ and one thread throughout, and seconds are those of the processor: both hold on 
 "best C" is diffprivlib's penalty, "best grid" the grid of OpenDP's medians, each chosen for each
 number by an oracle. Trimmed means are had from no peer: what they release there is the plain mean,
 the nearest question that they answer, and it does not count. Marginals of theirs are one noisy
-table after the other; all our ways to release them are in `bench/tasks_marginals.py`. Name some
+table after the other; all our methods to release them are in `bench/tasks_marginals.py`. Name some
 parts to run only those.
 """
 

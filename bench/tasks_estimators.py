@@ -2,7 +2,7 @@
 
 Rows have length at most 1. In-sample excess is over the non-private minimum on the same rows. Held
 out, synthetic data is judged by its true law (no label noise): excess over the true parameters;
-real data by rows left out, in 20 ways: excess over the best of several non-private penalties there.
+real data by rows left out, in 20 splits: excess over the best of several non-private penalties.
 """
 
 from __future__ import annotations

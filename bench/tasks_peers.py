@@ -190,7 +190,7 @@ import opendp.prelude as dp
 dp.enable_features("contrib")
 
 def mean(data, epsilon, variant, asked):
-    # Rows in a ball or a cube: their sum moves by at most this in l1.
+    # Rows in a ball or a cube: their sum has this sensitivity in l1.
     n, moved = len(data["x"]), asked["l1"]
     space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.l1_distance(T=float)
     add = dp.m.make_laplace(*space, scale=moved / n / epsilon)

@@ -1,9 +1,9 @@
 """A private histogram beside the true one: the noise is drawn exactly, from OS entropy.
 
-The data (mean radius of 569 tumours, shipped with scikit-learn) are public, so this example may
+The data (mean radius of 569 tumors, shipped with scikit-learn) are public, so this example may
 show the truth. With your own data only the right-hand column may leave the room.
 
-Replacing one row moves at most two counts by one each: the l1 sensitivity is 2, and rounded
+Replacing one row changes at most two counts by one each: the l1 sensitivity is 2, and rounded
 Laplace noise of scale 2/ε on every count is pure ε-DP (δ = 0), because rounding commutes with
 integer counts.
 """
@@ -30,7 +30,7 @@ def main() -> None:
     noise = rounded_laplace(scale=2 / EPSILON, size=len(true), bits=SystemBits())
     private = true + noise
 
-    table = Table(title=f"Mean tumour radius of 569 patients, pure ε = {EPSILON}, δ = 0")
+    table = Table(title=f"Mean tumor radius of 569 patients, pure ε = {EPSILON}, δ = 0")
     table.add_column("mm", justify="right")
     table.add_column("true (stays here)", style="dim")
     table.add_column("private (may be published)")

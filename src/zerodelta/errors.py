@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from importlib.util import find_spec
 from typing import final
 
 __all__ = [
@@ -115,6 +116,18 @@ def did_you_mean(name: object, known: Iterable[str], otherwise: str) -> str:
         near += [each for each in plain if len(part) > 2 and part in each]
         near.sort(key=len, reverse=True)
     return f'did you mean "{plain[near[0]]}"?' if near else otherwise
+
+
+def require_extra(module: str, extra: str) -> None:
+    """Refuse to go on without an optional dependency; called before a row is read.
+
+    >>> require_extra("no_such_module", "sklearn")
+    Traceback (most recent call last):
+    ...
+    ImportError: no_such_module is not installed: pip install 'zerodelta[sklearn]'.
+    """
+    if find_spec(module) is None:
+        raise ImportError(f"{module} is not installed: pip install 'zerodelta[{extra}]'.")
 
 
 class GuaranteeError(ZeroDeltaError):

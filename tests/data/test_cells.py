@@ -167,6 +167,7 @@ def test_an_exact_category_is_a_text() -> None:
 
 
 def test_booleans() -> None:
+    cell: Any
     for cell in (True, "true", "YES", b"yes", 1, 1.0, "1.0", " 1 ", np.int8(1), Decimal(1)):
         assert boolean(cell) == 1.0
     for cell in (False, "No", "FALSE", 0, -0.0, "0", "-0.0", np.bool_(False)):

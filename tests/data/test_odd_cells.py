@@ -83,7 +83,7 @@ def _one_column(rows: Any) -> Any:
     if hasattr(rows, "to_frame"):
         return rows.rename("0").to_frame()
     if isinstance(rows, pd.api.extensions.ExtensionArray):
-        return pd.DataFrame({"0": pd.Series(rows, dtype=object)})
+        return pd.DataFrame({"0": pd.Series(np.asarray(rows), dtype=object)})
     return pa.table({"0": rows})
 
 

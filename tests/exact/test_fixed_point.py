@@ -315,7 +315,7 @@ def test_quantum_lowers_the_bound_to_whole_quanta() -> None:
 
 
 def test_numpy_integers_do_not_leak_into_exact_arithmetic() -> None:
-    big = np.int64(2**62)
+    big: Any = np.int64(2**62)
     lattice = FixedPoint.ball(dimension=2, bound=big, quantum=big, center=[big, big])
     assert lattice.quantum == 2**62
     assert type(lattice.steps) is int

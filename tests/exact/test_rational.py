@@ -6,6 +6,7 @@ import math
 import random
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,7 +36,8 @@ def test_one_tenth_as_text_differs_from_one_tenth_as_a_float() -> None:
 
 
 def test_single_precision_keeps_its_own_value() -> None:
-    assert as_rational(np.float32(0.1), "x") == Fraction(13421773, 2**27)
+    single: Any = np.float32(0.1)
+    assert as_rational(single, "x") == Fraction(13421773, 2**27)
 
 
 def test_random_decimal_text_is_exact_at_any_exponent() -> None:
@@ -74,12 +76,13 @@ def test_what_is_not_a_finite_number_is_refused_by_name(value: object) -> None:
 
 def test_numpy_integers_do_not_wrap_around_afterwards() -> None:
     big = as_rational(2**62, "x")
-    wrapped = as_rational(np.int64(2**62), "x")
+    from_numpy: Any = np.int64(2**62)
+    wrapped = as_rational(from_numpy, "x")
     assert wrapped * wrapped == big * big
 
 
 def test_a_long_double_is_kept_exactly_or_refused() -> None:
-    value = np.longdouble(1) + np.longdouble(2) ** -60
+    value: Any = np.longdouble(1) + np.longdouble(2) ** -60
     numerator, denominator = value.as_integer_ratio()
     try:
         exact = as_rational(value, "x")
@@ -105,7 +108,8 @@ def test_a_count_is_a_nonnegative_integer_and_nothing_else(value: object) -> Non
 
 
 def test_a_count_becomes_a_plain_int_and_respects_its_minimum() -> None:
-    assert type(as_count(np.int64(7), "rows")) is int
+    from_numpy: Any = np.int64(7)
+    assert type(as_count(from_numpy, "rows")) is int
     assert as_count(10**400, "rows") == 10**400
     assert as_count(3, "rows", minimum=3) == 3
     with pytest.raises(ParameterError, match="at least 3"):

@@ -33,8 +33,8 @@ from zerodelta.channels.wasserstein import AlgorithmOne
 from zerodelta.exact.bits import SystemBits
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
 from zerodelta.paper import algorithm_06, algorithm_07
-from zerodelta.training import frank_wolfe
 from zerodelta.spaces import Ball
+from zerodelta.training import frank_wolfe
 from zerodelta.training.frank_wolfe_steps import VertexSteps
 from zerodelta.training.polytopes import as_polytope
 

@@ -1,6 +1,6 @@
 """`zerodelta demo`: advice, a study that selects features, a model on them, two certificates.
 
-The data (569 tumours, shipped with scikit-learn) are public, so that this demonstration may also
+The data (569 tumors, shipped with scikit-learn) are public, so that this demonstration may also
 show how accurate the published model is. With your own data only the releases may leave the room.
 """
 
@@ -138,7 +138,7 @@ def _draw(path: Path, weights: dict[str, float], accuracy: float) -> Path:
     axes.set_xlabel("published coefficient (features scaled by public bounds)")
     axes.set_title(
         f"Malignant or not: pure ε = {EPSILON_STUDY} + {EPSILON_MODEL}, δ = 0; "
-        f"{accuracy:.0%} of held-out tumours right",
+        f"{accuracy:.0%} of held-out tumors right",
         size=10,
     )
     axes.invert_yaxis()

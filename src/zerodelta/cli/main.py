@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 import zerodelta
+from zerodelta.errors import require_extra
 
 __all__ = ["app"]
 
@@ -61,6 +62,8 @@ def demo(
     ),
 ) -> None:
     """Select features and fit a model on real data, pure ε-DP; check both certificates."""
+    require_extra("sklearn", "sklearn")
+    require_extra("matplotlib", "plot")
     from zerodelta.cli.demo import run  # here, so that other commands start faster
 
     _print(f"wrote {run(out)}", to_errors=False)

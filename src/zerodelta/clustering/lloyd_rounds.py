@@ -14,7 +14,6 @@ from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from zerodelta.clustering.grid import Floats, Frame, Grid
@@ -59,6 +58,8 @@ def seeds_from(counts: npt.NDArray[Any], grid: Grid, *, clusters: int, threshold
     if wanted <= clusters:
         places = points[np.arange(clusters) % wanted]
         return Seeds(places=places[_order(places)], radius=grid.side)
+    from sklearn.cluster import KMeans  # an extra; whoever reads rows requires it before
+
     # One thread: faster on so few points, and sums are then always added in the same order.
     with quiet(), threadpool_limits(1):
         fitted = KMeans(clusters, n_init=_RESTARTS, random_state=0)

@@ -250,6 +250,8 @@ def _as_series(values: Any) -> Any:
     if pandas is not None and isinstance(
         values, (pandas.Index, pandas.api.extensions.ExtensionArray)
     ):
+        if isinstance(values, pandas.arrays.NumpyExtensionArray):
+            values = np.asarray(values)  # pandas 2 looks for nulls, and a signaling NaN raises
         # without a type pandas looks at the cells of an object array, and may find dates
         return pandas.Series(values, dtype=values.dtype)
     return values

@@ -132,7 +132,8 @@ class StatisticsPlan:
             with np.errstate(all="ignore"):
                 penalty = max(0.0, least - float(np.linalg.eigvalsh(matrix)[0]))
                 matrix[np.diag_indices(self.columns)] += penalty
-                theta = np.linalg.solve(matrix, values[-self.columns :])
+                solved = np.linalg.solve(matrix, values[-self.columns :])
+                theta = np.asarray(solved, dtype=np.float64)
         except Exception:  # an exception would be an output
             return np.zeros(self.columns)
         return theta if np.isfinite(theta).all() else np.zeros(self.columns)

@@ -5,6 +5,10 @@ at rows elsewhere: the scores and the choice of a `GridSearchCV`, or a `Standard
 the rows; use `zerodelta.select_model` and `BoundedScaler` instead.
 """
 
+from zerodelta.errors import require_extra
+
+require_extra("sklearn", "sklearn")
+
 from zerodelta.sklearn.bounded_scaler import BoundedScaler
 from zerodelta.sklearn.kmeans import KMeans
 from zerodelta.sklearn.linear_regression import LinearRegression

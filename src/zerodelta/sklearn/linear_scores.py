@@ -9,7 +9,7 @@ from zerodelta.sklearn.reading import Floats
 __all__ = ["linear_scores"]
 
 
-def linear_scores(rows: Floats, coefficients: Floats, intercept: Floats) -> Floats:
+def linear_scores(rows: Floats, coefficients: Floats, intercept: Floats | float) -> Floats:
     """Return rows @ coefficients.T + intercept, and the intercept alone for rows with a NaN.
 
     >>> rows = np.array([[1.0, 2.0], [np.nan, 0.0], [np.inf, 0.0]])

@@ -62,6 +62,8 @@ def _number(value: Any) -> int | Fraction | None:
         value = np.asarray(value)[()]
     if isinstance(value, (str, bytes, bytearray, complex, np.complexfloating)):
         return None
+    if isinstance(value, np.bool_):  # as an index it makes older NumPy warn
+        return int(value)
     if hasattr(type(value), "__index__"):
         return operator.index(value)
     if isinstance(value, Decimal):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
+from zerodelta.errors import require_extra
 from zerodelta.spine.methods import Method
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ class Advice:
 
         The figure belongs to no window: a notebook shows it, `savefig` writes it.
         """
+        require_extra("matplotlib", "plot")
         from zerodelta.tasks.advice_plot import draw  # matplotlib is slow to import
 
         figure = draw(self)

@@ -29,7 +29,7 @@ from zerodelta.data.arrays import ArraySource
 from zerodelta.data.internal import reveal
 from zerodelta.data.row_queries import Bounds, Rowwise
 from zerodelta.data.source import Source
-from zerodelta.errors import ParameterError
+from zerodelta.errors import ParameterError, require_extra
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_count
@@ -89,6 +89,7 @@ def kmeans(
     >>> release.certificate.claim.exact_epsilon
     Fraction(1, 1)
     """
+    require_extra("sklearn", "sklearn")
     task = _Task.of(rows, clusters=clusters, epsilon=epsilon, bounds=bounds, columns=columns)
     ways = kmeans_methods(
         rows=task.source.rows,
