@@ -26,8 +26,8 @@ from zerodelta.privacy.step import Status
 from zerodelta.spaces import Ball, Box, Finite, Multiset, Space, Subsets, WithExtra
 from zerodelta.study.study import Study
 from zerodelta.study.study_plan import FUNCTIONS
-from zerodelta.tasks.models import LinearModel, Model
 from zerodelta.training.callable_gradients import CallableGradients
+from zerodelta.training.candidate_models import LinearModel, Model
 from zerodelta.training.losses import Logistic
 from zerodelta.training.tanh_network import TanhNetwork
 

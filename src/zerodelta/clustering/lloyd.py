@@ -1,14 +1,15 @@
 """Seeds from noisy counts, and rounds of Lloyd's algorithm as one exact integer sum each.
 
 A row adds the vector ((x - c)/r, 1) of its nearest center, scaled down to an l2 norm of √2, to that
-center's block and nothing to the others. So one replaced row moves the blocks' l2 norms by at most
-2√2 *in total*: noise of density ∝ exp(-Σⱼ‖zⱼ‖₂/b), independent K-norm noise per block, costs
+center's block and nothing to the others. So the sum of the blocks' l2 norms has sensitivity 2√2
+*in total*: noise of density ∝ exp(-Σⱼ‖zⱼ‖₂/b), independent K-norm noise per block, costs
 2√2/b in any dimension and for any number of clusters (theory R, C10.4).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -20,7 +21,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from zerodelta.clustering.grid import Floats, Frame, Grid
 from zerodelta.data.quiet import quiet
 
-__all__ = ["ROW_NORM", "Centers", "Seeds", "moved", "seeds_from"]
+__all__ = ["ROW_NORM", "Centers", "Seeds", "refined", "seeds_from"]
 
 ROW_NORM = math.sqrt(2)
 """A row at distance r of its center has this norm; farther ones are scaled down to it."""
@@ -131,8 +132,25 @@ class Centers:
         return vectors.reshape(len(rows), clusters * (columns + 1))
 
 
-def moved(centers: Centers, sums: npt.NDArray[Any], *, deviation: float) -> Floats:
-    """Return the centers after a round with these noisy sums, whose noise has this deviation."""
+def refined(
+    frame: Frame,
+    grid: Grid,
+    seeds: Seeds,
+    sums: Callable[[Centers], npt.NDArray[Any]],
+    deviations: Sequence[float],
+) -> Floats:
+    """Return the points after one round of Lloyd's algorithm for each deviation of its noise.
+
+    `sums` answers with the noisy sum over the rows of `Centers.vectors`.
+    """
+    centers = Centers.seeded(frame, grid, seeds)
+    for deviation in deviations:
+        centers = centers.after(_moved(centers, sums(centers), deviation), seeds)
+    return centers.points
+
+
+def _moved(centers: Centers, sums: npt.NDArray[Any], deviation: float) -> Floats:
+    """Return where noisy sums move the centers to, given the deviation of their noise."""
     clusters, columns = centers.points.shape
     totals = np.asarray(sums, dtype=np.float64).reshape(clusters, columns + 1)
     counts = totals[:, columns:]

@@ -1,4 +1,4 @@
-"""Models that a study can train: each knows its own hidden descent, and scores rows one by one."""
+"""Models that a study can train: each knows its own descent, and scores rows one by one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, final
+from typing import Any, Protocol, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +14,10 @@ import numpy.typing as npt
 from zerodelta.data.internal import reveal
 from zerodelta.data.row_queries import Rowwise
 from zerodelta.data.rowwise import Column
-from zerodelta.errors import ParameterError
+from zerodelta.errors import require
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.spaces import Ball
-from zerodelta.study.study import Study
-from zerodelta.tasks.feature_table import column_position
+from zerodelta.training.feature_table import column_position
 from zerodelta.training.losses import Hinge, Huber, Logistic, Loss, Multinomial, Squared
 from zerodelta.training.tanh_network import TanhNetwork
 
@@ -27,10 +26,23 @@ __all__ = ["LinearModel", "Model", "NetworkModel"]
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 _AVERAGED = 5
-"""One in so many parameters of a descent, the last ones, are averaged."""
+"""One in so many iterates of a descent, the last ones, are averaged."""
 
 _STAY = 0.25
 """The noise that a descent may gather in each direction."""
+
+
+class Gradients(Protocol):
+    """What a model asks of a study."""
+
+    @property
+    def size(self) -> int:
+        """The number of rows, which is public."""
+        ...  # pragma: no cover
+
+    def gradient(self, function: Any, *, clip: Any) -> Any:
+        """Return the noisy mean gradient, an internal answer."""
+        ...  # pragma: no cover
 
 
 class Model(ABC):
@@ -54,21 +66,21 @@ class Model(ABC):
     @property
     @abstractmethod
     def travel(self) -> tuple[float, float]:
-        """The clipping norm of a gradient, and the longest way a descent may go."""
+        """The clipping norm of a gradient, and the longest path of a descent."""
 
-    def train(self, study: Study, rounds: int, columns: tuple[str, ...], mu: float) -> Floats:
+    def train(self, study: Gradients, rounds: int, columns: tuple[str, ...], mu: float) -> Floats:
         """Return parameters after `rounds` noisy steps of linearly decreasing length.
 
-        For a way of length L the noise gathered is 2L/(μ n) in each direction, however many steps
-        it takes; so L is cut to what the μ of this model can bear.
+        Along a path of length L the noise adds up to 2L/(μ n) in each direction, however many
+        steps it takes; so L is at most what the μ of this model can bear.
         """
         theta, kept = self.start(columns), []
         clip, longest = self.travel
-        way = min(longest, _STAY * mu * study.size / 2)
+        length = min(longest, _STAY * mu * study.size / 2)
         for t in range(rounds):
-            step = way / clip * 2 * (rounds - t) / (rounds * (rounds + 1))
-            question = self._gradient_at(theta, columns)
-            theta = theta - step * reveal(study.gradient(question, clip=clip))
+            step = length / clip * 2 * (rounds - t) / (rounds * (rounds + 1))
+            query = self._gradient_at(theta, columns)
+            theta = theta - step * reveal(study.gradient(query, clip=clip))
             if (rounds - t) * _AVERAGED <= rounds + _AVERAGED:
                 kept.append(theta)
         return np.asarray(np.mean(kept, axis=0), dtype=np.float64)
@@ -132,7 +144,7 @@ class NetworkModel(Model):
 class LinearModel(Model):
     """A linear predictor on some of the columns (with a constant), trained by a built-in loss.
 
-    Its score is 1 - loss/`worst`, cut to [0, 1]: a loss of `worst` or more counts as nothing.
+    Its score is 1 - loss/`worst`, clipped to [0, 1]: a loss of `worst` or more counts as nothing.
 
     >>> from zerodelta.training.losses import Logistic
     >>> LinearModel(features=(0, 1), loss=Logistic(), data_norm=1).start(("0", "1", "2")).shape
@@ -147,19 +159,19 @@ class LinearModel(Model):
     worst: Rational = 1
 
     def __post_init__(self) -> None:
-        if type(self.loss) not in (Logistic, Hinge, Squared, Huber, Multinomial):  # elementwise
-            raise ParameterError(
-                "loss",
-                type(self.loss),
-                expected="Logistic, Multinomial, Hinge, Squared or Huber",
-                remedy="train any other loss by a function: select_model(train=…, score=…)",
-            )
+        require(
+            type(self.loss) in (Logistic, Hinge, Squared, Huber, Multinomial),  # elementwise
+            "loss",
+            type(self.loss),
+            expected="Logistic, Multinomial, Hinge, Squared or Huber",
+            remedy="train any other loss by a function: select_model(train=…, score=…)",
+        )
         for name in ("data_norm", "radius", "worst"):
             as_positive(getattr(self, name), name)
 
     @property
     def travel(self) -> tuple[float, float]:
-        """The loss's own bound on a gradient, and a way across the ball of parameters."""
+        """The loss's own bound on a gradient, and twice the diameter of the ball."""
         norm, radius = as_positive(self.data_norm, "data_norm"), as_positive(self.radius, "radius")
         slope = self.loss.slope_bound(2 * norm * radius)
         return float(slope) * self._length, 4.0 * float(radius)
@@ -180,7 +192,7 @@ class LinearModel(Model):
         return self.loss.gradients(np.asarray(inside), features, labels)
 
     def score(self, parameters: Floats, rows: Floats, columns: tuple[str, ...]) -> Floats:
-        """Return 1 - loss/worst, cut to [0, 1]."""
+        """Return 1 - loss/worst, clipped to [0, 1]."""
         features, labels = self._read(rows, columns)
         margins = np.zeros((len(rows), self.loss.outputs))
         for j, weight in enumerate(parameters.reshape(-1, self.loss.outputs)):
@@ -188,8 +200,8 @@ class LinearModel(Model):
         losses = self.loss.value(
             margins[:, 0] if self.loss.outputs == 1 else margins, self.loss.read(labels)
         )
-        cut: Floats = np.clip(1 - losses / float(as_positive(self.worst, "worst")), 0.0, 1.0)
-        return cut
+        scores: Floats = np.clip(1 - losses / float(as_positive(self.worst, "worst")), 0.0, 1.0)
+        return scores
 
     def _read(self, rows: Floats, columns: tuple[str, ...]) -> tuple[Floats, Floats]:
         taken = rows[:, _positions(self.features, self.label, columns)]
