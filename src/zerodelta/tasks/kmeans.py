@@ -83,6 +83,7 @@ def kmeans(
 
     Examples
     --------
+    >>> import numpy as np
     >>> rng = np.random.default_rng(7)
     >>> rows = np.concatenate([rng.normal(c, 0.3, size=(5000, 2)) for c in ([2, 2], [7, 8])])
     >>> kmeans(rows, clusters=2, epsilon=1, bounds=(0, 10)).value.round(0)
