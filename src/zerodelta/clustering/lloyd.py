@@ -31,7 +31,6 @@ _WIDTH = 1.5
 """Rows farther from a center than 1.5 times the estimated deviation are scaled down."""
 
 _SIGNIFICANT = 3
-"""A center stays where it is unless its noisy count exceeds so many deviations of the noise."""
 
 
 @final
@@ -98,10 +97,18 @@ class Centers:
         reach = math.sqrt(float((frame.sides**2).sum())) / 4  # where the cluster is off the axes
         return cls(frame=frame, points=points, radius=reach, places=seeds.places, grid=grid)
 
-    def after(self, points: Floats, seeds: Seeds) -> Centers:
-        """Return the centers of the next round."""
-        columns, axes = points.shape[1], self.places.shape[1]
-        growth = 1.0 if self.grid is None else math.sqrt(columns / axes)
+    def after(self, sums: npt.NDArray[Any], deviation: float, seeds: Seeds) -> Centers:
+        """Return the centers of the next round, after noisy sums of `vectors`.
+
+        A center stays where it is unless its noisy count exceeds 3 deviations of the noise.
+        """
+        clusters, columns = self.points.shape
+        totals = np.asarray(sums, dtype=np.float64).reshape(clusters, columns + 1)
+        counts = totals[:, columns:]
+        trusted = counts > _SIGNIFICANT * deviation
+        step = self.radius * totals[:, :columns] / np.where(trusted, counts, 1.0)
+        points = np.clip(self.points + np.where(trusted, step, 0.0), 0, self.frame.sides)
+        growth = math.sqrt(columns / self.places.shape[1])
         radius = self.radius if self.grid is None else _WIDTH * seeds.radius * growth
         return Centers(frame=self.frame, points=points, radius=radius, places=points)
 
@@ -145,16 +152,5 @@ def refined(
     """
     centers = Centers.seeded(frame, grid, seeds)
     for deviation in deviations:
-        centers = centers.after(_moved(centers, sums(centers), deviation), seeds)
+        centers = centers.after(sums(centers), deviation, seeds)
     return centers.points
-
-
-def _moved(centers: Centers, sums: npt.NDArray[Any], deviation: float) -> Floats:
-    """Return where noisy sums move the centers to, given the deviation of their noise."""
-    clusters, columns = centers.points.shape
-    totals = np.asarray(sums, dtype=np.float64).reshape(clusters, columns + 1)
-    counts = totals[:, columns:]
-    trusted = counts > _SIGNIFICANT * deviation
-    step = centers.radius * totals[:, :columns] / np.where(trusted, counts, 1.0)
-    points: Floats = np.where(trusted, centers.points + step, centers.points)
-    return np.clip(points, 0, centers.frame.sides)

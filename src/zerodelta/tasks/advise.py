@@ -49,12 +49,8 @@ def advise(
     Advice
         Print it for a table; `best`, `reason`, `useful_from`, `plot()`.
 
-    Notes
-    -----
     **Guarantee**: none is needed. **Error**: how far forecasts were off is printed with them.
 
-    Examples
-    --------
     >>> advice = advise("mean", n=10_000, dimension=5, epsilon=1, data_norm=1)
     >>> advice.best.name, [method.name for method in advice]
     ('k-norm', ['k-norm', 'laplace', 'k-norm-max'])
@@ -102,24 +98,22 @@ def _shown(value: Any) -> str:
 
 def _numbers(name: str, task: Task, given: dict[str, Any]) -> dict[str, Any]:
     """Return the numbers of the task in a fixed order; refuse what is missing or unknown."""
+    order = [part for need in task.needs for part in need.split("|")]
+    known = list(dict.fromkeys([*order, *task.allows]))
     missing = [need for need in task.needs if not any(part in given for part in need.split("|"))]
-    known = {part for need in (*task.needs, *task.allows) for part in need.split("|")}
     unknown = [number for number in given if number not in known]
     if missing or unknown:
-        needs = ", ".join(need.replace("|", " or ") for need in task.needs)
-        wanted = {part for need in task.needs for part in need.split("|")}
-        may = ", ".join(number for number in task.allows if number not in wanted)
+        may = ", ".join(number for number in task.allows if number not in order)
+        needs, lacking = (", ".join(some).replace("|", " or ") for some in (task.needs, missing))
         example = f'such as advise("{name}", {", ".join(task.needs.values())})'
         raise ParameterError(
-            ", ".join(need.replace("|", " or ") for need in missing) or unknown[0],
-            given.get(unknown[0]) if unknown and not missing else None,
+            lacking or unknown[0],
+            None if missing else given[unknown[0]],
             expected=f'for "{name}": {needs}' + (f"; optional: {may}" if may else ""),
             remedy=did_you_mean(unknown[0] if unknown else None, sorted(known), example),
         )
-    if "n" in given:
-        given["n"] = as_count(given["n"], "n", minimum=1)
-    if "dimension" in given:
-        given["dimension"] = as_count(given["dimension"], "dimension", minimum=1)
+    for count in ("n", "dimension"):
+        if count in given:
+            given[count] = as_count(given[count], count, minimum=1)
     as_positive(given["epsilon"], "epsilon")
-    order = [part for need in task.needs for part in need.split("|")]
-    return {k: given[k] for k in dict.fromkeys([*order, *task.allows]) if k in given}
+    return {number: given[number] for number in known if number in given}

@@ -66,15 +66,11 @@ def decision_tree(
     Release
         `value`: a `DecisionTree`, with ``predict``.
 
-    Notes
-    -----
     **Guarantee**: pure ε-DP by permute-and-flip (C10.1), `proven`.
     **Neighbors**: replace-one (the number of rows is public).
     **Error**: rows classified right are at most (2/ε) ln(16 s³) fewer than the best tree's, on
     average; the release says which part of all rows that is.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(1)
     >>> x = rng.uniform(0, 1, size=(4000, 2))

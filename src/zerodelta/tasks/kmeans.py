@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-from zerodelta.clustering.center_mechanisms import NoisyLloyd, OneCenter, Problem, purified_lloyd
+from zerodelta.clustering.center_mechanisms import (
+    Problem,
+    noisy_lloyd,
+    one_center,
+    purified_lloyd,
+)
+from zerodelta.clustering.cluster_forecast import kmeans_methods
 from zerodelta.clustering.grid import Frame
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.row_queries import Bounds
@@ -15,7 +21,6 @@ from zerodelta.data.source import Rows, Source
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
-from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spaces import Box
@@ -40,27 +45,28 @@ def kmeans(
     columns: Sequence[str] | None = None,
     bits: BitSource | None = None,
 ) -> Release:
-    """Release the centers of k-means clusters. Use it like `sklearn.cluster.k_means`, but private.
+    """Release the centers of k-means clusters; like `sklearn.cluster.k_means`, but private.
+
+    Use it to find groups of similar rows. Distances are Euclidean in the columns as given, so bring
+    them to comparable units first.
 
     Parameters
     ----------
     rows : array, data frame or Source
-        One row for each person. Distances are Euclidean in the columns as given, so bring them to
-        comparable units first.
+        One row for each person; a row with a NaN counts nowhere (in a mean: as the middle).
     clusters : int
         The number of centers.
     epsilon : int, float, Fraction or str
         The privacy parameter of this one release.
     bounds : pair
-        Public bounds: two numbers, or two lists with one for each column. Rows are clipped to
-        them; bounds several times wider than the data cost accuracy.
+        Public bounds, two numbers or two lists with one for each column. Rows are clipped to them;
+        bounds several times wider than the data cost accuracy.
     method : {"auto", "histogram", "lloyd", "one-center", "purified"}
         "histogram": noisy counts on a public grid, and the k-means of its full cells. "lloyd": half
         of ε for that, half for one round of Lloyd's algorithm (two, seeded along four public
-        directions, for more than 5 columns). "one-center": a noisy mean of all rows, moved to the
-        middle of the bounds as far as its noise is large, in place of every center. "purified":
-        three rounds as internal queries of a `Study`; never the best in our measurements. "auto":
-        the least forecast.
+        directions, for more than 5 columns). "one-center": a noisy mean, moved to the middle of the
+        bounds as far as its noise is large, as every center. "purified": three rounds inside a
+        `Study`; never the best in our measurements. "auto": the least forecast.
     columns : sequence of str, optional
         The columns of a data frame to use; default all.
     bits : BitSource, optional
@@ -71,18 +77,13 @@ def kmeans(
     Release
         `value`: the centers, a (clusters, columns) array.
 
-    Notes
-    -----
     **Guarantee**: pure ε-DP, `proven`: counts have sensitivity 2 (R-laplace), the blocks of a round
     2√2 in the sum of their l2 norms, a mean the bounds' width / n in every column (K-norm); the
     rest is post-processing.
-    **Neighbors**: replace-one (the number of rows is public). Rows with a NaN count nowhere (in a
-    mean: as the middle).
+    **Neighbors**: replace-one (the number of rows is public).
     **Error**: forecasts the mean of (inertia / best inertia) - 1 for compact clusters of equal
     size, rare runs that miss one included; real data may be several times off.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(7)
     >>> rows = np.concatenate([rng.normal(c, 0.3, size=(5000, 2)) for c in ([2, 2], [7, 8])])
@@ -132,14 +133,9 @@ class KMeansQuestion:
         )
         require(facts.width, "rows", expected="at least one column", remedy="pass some")
         box = Box(*bounds or (), dimension=facts.width)
-        problem = Problem(
-            box=box,
-            frame=Frame.of(box),
-            clusters=as_count(self.clusters, "clusters", minimum=1),
-            rows=facts.planned_rows,
-            epsilon=exact,
-        )
-        methods = problem.methods
+        frame, n = Frame.of(box), facts.planned_rows
+        clusters = as_count(self.clusters, "clusters", minimum=1)
+        methods = kmeans_methods(rows=n, clusters=clusters, epsilon=float(exact), sides=frame.sides)
         chosen = choose(methods, self.method)
         require(
             chosen.error < math.inf,
@@ -148,18 +144,17 @@ class KMeansQuestion:
             expected="a method for so many columns",
             remedy='pass "lloyd"',
         )
-        if chosen.name == "purified":
-            return purified_lloyd(problem, error=chosen.error, methods=methods)
-        mechanism = (
-            OneCenter.of(problem)
-            if chosen.name == "one-center"
-            else NoisyLloyd.of(problem, refine=chosen.name == "lloyd")
-        )
-        return ReleasePlan(
-            claim=PureDP(exact),
-            steps=mechanism.steps,
-            answer=lambda rows, bits: problem.value(mechanism.centers(rows, bits)),
-            error=chosen.error,
+        problem = Problem(
+            box=box,
+            frame=frame,
+            clusters=clusters,
+            rows=n,
+            epsilon=exact,
             methods=methods,
-            public=mechanism.public,
+            error=chosen.error,
         )
+        if chosen.name == "purified":
+            return purified_lloyd(problem)
+        if chosen.name == "one-center":
+            return one_center(problem)
+        return noisy_lloyd(problem, refine=chosen.name == "lloyd")

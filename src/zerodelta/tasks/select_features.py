@@ -95,14 +95,10 @@ def select_features(
     Release
         `value`: the names of the features (positions, if rows are an array), in order.
 
-    Notes
-    -----
     **Guarantee**: pure ε-DP, `proven`: a Study (B1, R2), or basic composition (C10.1, C10.4).
     **Neighbors**: replace-one (the number of rows is public). A row with a NaN is the zero row.
     **Error**: the probability of a random set, or how far a choice may fall behind the best.
 
-    Examples
-    --------
     >>> rng = np.random.default_rng(1)
     >>> x = rng.uniform(-1, 1, size=(20_000, 6))
     >>> rows = np.column_stack([x, (x[:, 1] - x[:, 4]) / 2])

@@ -98,8 +98,6 @@ def select_model(
     Release
         `value`: one of the names.
 
-    Notes
-    -----
     **Guarantee**: pure ε-DP: a Study (B1, R2), or permute-and-flip (C10.1). `proven` for built-in
     models, else caller-asserted: that functions treat rows one by one, keep no state and show
     nothing.
@@ -107,8 +105,6 @@ def select_model(
     of the bounds.
     **Error**: the probability of a random candidate, or how far the winner's score may fall behind.
 
-    Examples
-    --------
     >>> rng = np.random.default_rng(1)
     >>> rows = rng.integers(0, 2, size=(5000, 3)).astype(float)
     >>> rows[:, 2] = rows[:, 1]

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -32,24 +32,14 @@ _STAY = 0.25
 """The noise that a descent may gather in each direction."""
 
 
-class Gradients(Protocol):
-    """What a model asks of a study."""
-
-    @property
-    def size(self) -> int:
-        """The number of rows, which is public."""
-        ...  # pragma: no cover
-
-    def gradient(self, function: Any, *, clip: Any) -> Any:
-        """Return the noisy mean gradient, an internal answer."""
-        ...  # pragma: no cover
-
-
 class Model(ABC):
     """A candidate that is trained inside a study, by noisy gradients, and scores rows.
 
     Built-in models touch rows elementwise only, so what they ask is `proven`.
     """
+
+    features: Sequence[Column]
+    label: Column
 
     @abstractmethod
     def start(self, columns: tuple[str, ...]) -> Floats:
@@ -68,7 +58,7 @@ class Model(ABC):
     def travel(self) -> tuple[float, float]:
         """The clipping norm of a gradient, and the longest path of a descent."""
 
-    def train(self, study: Gradients, rounds: int, columns: tuple[str, ...], mu: float) -> Floats:
+    def train(self, study: Any, rounds: int, columns: tuple[str, ...], mu: float) -> Floats:
         """Return parameters after `rounds` noisy steps of linearly decreasing length.
 
         Along a path of length L the noise adds up to 2L/(μ n) in each direction, however many
@@ -87,6 +77,11 @@ class Model(ABC):
 
     def _gradient_at(self, parameters: Floats, columns: tuple[str, ...]) -> Rowwise:
         return Rowwise(lambda rows: self.gradient(parameters, rows, columns))
+
+    def _positions(self, columns: tuple[str, ...]) -> list[int]:
+        """Return the places of the features, and of the label."""
+        places = [column_position(column, columns, "features") for column in self.features]
+        return [*places, column_position(self.label, columns, "label")]
 
 
 @final
@@ -122,18 +117,16 @@ class NetworkModel(Model):
 
     def start(self, columns: tuple[str, ...]) -> Floats:
         """Return the network's public start."""
-        _positions(self.features, self.label, columns)
+        self._positions(columns)
         return self.network.start()
 
     def gradient(self, parameters: Floats, rows: Floats, columns: tuple[str, ...]) -> Floats:
         """Return the gradients of the log-loss."""
-        return self.network.gradient(
-            parameters, rows[:, _positions(self.features, self.label, columns)]
-        )
+        return self.network.gradient(parameters, rows[:, self._positions(columns)])
 
     def score(self, parameters: Floats, rows: Floats, columns: tuple[str, ...]) -> Floats:
         """Return 1 for rows that are classified right."""
-        taken = rows[:, _positions(self.features, self.label, columns)]
+        taken = rows[:, self._positions(columns)]
         right = self.network.predict(parameters, taken[:, :-1]) == taken[:, -1]
         scores: Floats = np.where(np.isnan(taken).any(axis=1), np.nan, right)
         return scores
@@ -174,16 +167,12 @@ class LinearModel(Model):
         """The loss's own bound on a gradient, and twice the diameter of the ball."""
         norm, radius = as_positive(self.data_norm, "data_norm"), as_positive(self.radius, "radius")
         slope = self.loss.slope_bound(2 * norm * radius)
-        return float(slope) * self._length, 4.0 * float(radius)
-
-    @property
-    def _length(self) -> float:
-        """The norm of a row with its constant."""
-        return math.sqrt(2) * float(as_positive(self.data_norm, "data_norm"))
+        # a row with its constant is √2 times longer
+        return float(slope) * math.sqrt(2) * float(norm), 4.0 * float(radius)
 
     def start(self, columns: tuple[str, ...]) -> Floats:
         """Return zeros."""
-        return np.zeros((len(_positions(self.features, self.label, columns))) * self.loss.outputs)
+        return np.zeros(len(self._positions(columns)) * self.loss.outputs)
 
     def gradient(self, parameters: Floats, rows: Floats, columns: tuple[str, ...]) -> Floats:
         """Return the gradients of the loss."""
@@ -204,17 +193,10 @@ class LinearModel(Model):
         return scores
 
     def _read(self, rows: Floats, columns: tuple[str, ...]) -> tuple[Floats, Floats]:
-        taken = rows[:, _positions(self.features, self.label, columns)]
+        taken = rows[:, self._positions(columns)]
         features, norm = taken[:, :-1].copy(), float(as_positive(self.data_norm, "data_norm"))
         squares = np.zeros(len(rows))
         for j in range(features.shape[1]):
             squares += features[:, j] * features[:, j]
         features *= np.minimum(1.0, norm / np.sqrt(np.maximum(squares, 1e-300)))[:, None]
         return np.column_stack([features, np.full(len(rows), norm)]), taken[:, -1]
-
-
-def _positions(features: Sequence[Column], label: Column, columns: tuple[str, ...]) -> list[int]:
-    return [
-        *(column_position(column, columns, "features") for column in features),
-        column_position(label, columns, "label"),
-    ]
