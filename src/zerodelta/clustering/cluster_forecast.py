@@ -114,11 +114,7 @@ def mean_kept(*, rows: int, epsilon: float, dimension: int) -> float:
     >>> round(mean_kept(rows=2000, epsilon=1, dimension=64), 4)
     0.9831
     """
-    return _kept(_mean_noise(rows, epsilon, dimension))
-
-
-def _kept(noise: float) -> float:
-    return 1 / (1 + 48 * noise)
+    return 1 / (1 + 48 * _mean_noise(rows, epsilon, dimension))
 
 
 def _mean_noise(rows: int, epsilon: float, dimension: int) -> float:
@@ -131,7 +127,7 @@ def _one_center(sides: Floats, *, rows: int, clusters: int, epsilon: float) -> f
     squares = float(np.mean(sides**2)) / _RADIUS**2
     spread = _MIDDLE**2 / 12  # of the clusters' centers, and for k of them 1/k of it of their mean
     noise = _mean_noise(rows, epsilon, len(sides))
-    kept = _kept(noise)
+    kept = mean_kept(rows=rows, epsilon=epsilon, dimension=len(sides))
     off = kept**2 * noise + (1 - kept) ** 2 * spread / clusters
     return squares * (spread * (clusters - 1) / clusters + off)
 

@@ -99,15 +99,9 @@ class TreeQuestion:
         label = column_position(self.label, facts.columns, "label")
         splits = _splits(self.thresholds, facts.columns, label)
         listed = self.classes if isinstance(self.classes, tuple) else ()
-        classes = [float(as_rational(each, "classes")) for each in listed]
-        require(
-            len(classes) == 2 and classes[0] != classes[1],
-            "classes",
-            self.classes,
-            expected="two different labels",
-            remedy="pass classes=(0, 1), say",
-        )
-        pair = classes[0], classes[1]
+        pair = tuple(float(as_rational(each, "classes")) for each in listed)
+        two = len(pair) == 2 and pair[0] != pair[1]
+        require(two, "classes", listed, expected="two labels", remedy="pass classes=(0, 1), say")
         flip = PermuteAndFlip.for_epsilon(epsilon=epsilon, sensitivity=1)
 
         def answer(rows: Rows, bits: BitSource) -> DecisionTree:

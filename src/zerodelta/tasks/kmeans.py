@@ -16,7 +16,7 @@ from zerodelta.clustering.center_mechanisms import (
 from zerodelta.clustering.cluster_forecast import kmeans_methods
 from zerodelta.clustering.grid import Frame
 from zerodelta.data.arrays import ArraySource
-from zerodelta.data.row_queries import Bounds
+from zerodelta.data.row_queries import Bounds, box_lattice
 from zerodelta.data.source import Rows, Source
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
@@ -100,12 +100,9 @@ def kmeans(
         batch = max(1, _BLOCK_ENTRIES // entries)
         source = ArraySource(rows, columns=columns, batch=batch)
     facts = Facts.of(source)
+    few = f"at most one for each of {facts.rows} rows"
     require(
-        count <= max(facts.planned_rows, _FEW),
-        "clusters",
-        clusters,
-        expected=f"at most one for each of the {facts.planned_rows} rows",
-        remedy="ask for fewer clusters",
+        count <= max(facts.planned_rows, _FEW), "clusters", count, expected=few, remedy="pass fewer"
     )
     question = KMeansQuestion(clusters=count, bounds=bounds, method=method)
     return carry_out(question.plan(facts, epsilon), source, bits=bits)
@@ -122,28 +119,16 @@ class KMeansQuestion:
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows] | StudyProgram:
         """Choose the method, and calibrate its noise."""
-        bounds, exact = self.bounds, as_usable_epsilon(epsilon)
-        require(
-            isinstance(bounds, (tuple, list)) and len(bounds) == 2,
-            "bounds",
-            bounds,
-            expected="a public pair (lower, upper)",
-            remedy="pass bounds=(0, 1), or ([0, -5], [1, 5]) column by column, known without "
-            "looking at the data",
-        )
+        exact, n, method = as_usable_epsilon(epsilon), facts.planned_rows, self.method
         require(facts.width, "rows", expected="at least one column", remedy="pass some")
-        box = Box(*bounds or (), dimension=facts.width)
-        frame, n = Frame.of(box), facts.planned_rows
+        box_lattice(self.bounds)  # refuses what is no pair
+        box = Box(*self.bounds or (), dimension=facts.width)
+        frame = Frame.of(box)
         clusters = as_count(self.clusters, "clusters", minimum=1)
         methods = kmeans_methods(rows=n, clusters=clusters, epsilon=float(exact), sides=frame.sides)
-        chosen = choose(methods, self.method)
-        require(
-            chosen.error < math.inf,
-            "method",
-            self.method,
-            expected="a method for so many columns",
-            remedy='pass "lloyd"',
-        )
+        chosen = choose(methods, method)
+        fits = chosen.error < math.inf
+        require(fits, "method", method, expected="fewer columns", remedy='pass "lloyd"')
         problem = Problem(
             box=box,
             frame=frame,

@@ -80,11 +80,10 @@ def select_features(
     features : sequence of columns, optional
         The features to choose from; default all columns but the target.
     method : {"auto", "gram", "stepwise"}
-        "gram": second moments of features and target are one internal query, a search adds and
-        exchanges features on them, and only the chosen set leaves. Its noise follows the length of
-        a row, so it suits sparse rows, many features and effects that cancel. "stepwise": choices
-        by permute-and-flip with noisy fits in between; its noise follows the bounds of one feature
-        times `size`, so it suits few features with tight bounds. "auto": the less noise.
+        "gram": a search on second moments, one internal query; its noise follows the length of a
+        row, so it suits sparse rows, many features, effects that cancel. "stepwise": choices by
+        permute-and-flip with noisy fits in between; its noise follows the bounds of one feature
+        times `size`. "auto": the less noise.
     mixing_probability : number
         With which probability "gram" publishes a random set, at most.
     bits : BitSource, optional

@@ -150,31 +150,25 @@ class ModelQuestion:
         require(
             isinstance(self.candidates, Mapping) and self.candidates,
             "candidates",
-            self.candidates if isinstance(self.candidates, Mapping) else type(self.candidates),
             expected="at least one candidate, by name",
             remedy='pass a mapping such as {"small": model, "large": other}',
         )
         if self.train is None and self.score is not None:
-            return self._fixed(facts, epsilon, self.score)
+            return self._fixed(facts, epsilon)
         return self._trained(facts, epsilon)
 
     @property
     def _names(self) -> list[str]:
         return [str(name) for name in self.candidates]
 
-    def _fixed(self, facts: Facts, epsilon: Rational, score: Score) -> ReleasePlan[Rows]:
+    def _fixed(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Plan a choice by total scores of known sensitivity."""
-        require(
-            self.rounds is None,
-            "rounds",
-            self.rounds,
-            expected="None where nothing is trained",
-            remedy="leave it out, or pass train= as well",
-        )
-        names, given = self._names, [(model,) for model in self.candidates.values()]
+        rounds, untrained = self.rounds, "None where nothing is trained"
+        require(rounds is None, "rounds", rounds, expected=untrained, remedy="leave it out")
+        names = self._names
         probe = public_rows(facts.width, None, None) if self.example is None else self.example
         query = ask(
-            lambda block: _side_by_side(score, given, block),
+            self._own([(model,) for model in self.candidates.values()]),
             columns=facts.columns,
             probe=np.asarray(probe, dtype=np.float64),
             rowwise=self.rowwise,
@@ -211,27 +205,25 @@ class ModelQuestion:
         rounds = as_count(needed(self.rounds, "rounds", remedy), "rounds", minimum=1)
         share = as_rational(self.scoring, "scoring")
         require(
-            0 < share < 1,
-            "scoring",
-            self.scoring,
-            expected="a share between 0 and 1",
-            remedy="pass scoring=0.2: a fifth of the noise budget for the scores",
+            0 < share < 1, "scoring", share, expected="a share below 1", remedy="pass scoring=0.2"
         )
         if built_in:
             for model in models:
                 model.start(facts.columns)  # columns that are not there raise before rows are read
-        each = (1 - share) / (rounds * len(names))
 
         def program(study: Study) -> str:
             mu = study.plan.mu * math.sqrt((1 - share) / len(names))
-            scores: RowFunction = (
-                _built_in(study, models, rounds, facts.columns, mu)
-                if built_in
-                else self._own(study, models)
-            )
+            trained = [
+                (model, self.train(study, model))
+                if self.train is not None
+                else (model, model.train(study, rounds, facts.columns, mu))
+                for model in models
+            ]
+            scores = self._own(trained) if self.score is not None else _built_in(trained, facts)
             bounds = (0, 1) if built_in else self.bounds
             return names[int(np.argmax(study.mean(scores, bounds=bounds, share=share)))]
 
+        each = (1 - share) / (rounds * len(names))
         return StudyProgram(
             study={
                 "epsilon": epsilon,
@@ -245,27 +237,18 @@ class ModelQuestion:
             program=program,
         )
 
-    def _own(self, study: Study, models: list[Any]) -> Callable[[Floats], Floats]:
-        """Train by the caller's function; return the scores of all candidates, side by side."""
-        train, score = self.train, self.score
-        assert train is not None
+    def _own(self, given: list[Any]) -> RowFunction:
+        """Return the caller's scores of all candidates, side by side."""
+        score = self.score
         assert score is not None
-        trained = [(model, train(study, model)) for model in models]
-        return lambda rows: _side_by_side(score, trained, rows)
+
+        def scores(rows: Floats) -> Floats:
+            columns = [np.asarray(score(*parts, rows.copy()), dtype=np.float64) for parts in given]
+            return np.stack([column.reshape(len(rows)) for column in columns], axis=1)
+
+        return scores
 
 
-def _built_in(
-    study: Study, models: list[Any], rounds: int, columns: tuple[str, ...], mu: float
-) -> Rowwise:
-    trained = [model.train(study, rounds, columns, mu) for model in models]
-
-    def scores(rows: Floats) -> Floats:
-        parts = [m.score(p, rows, columns) for m, p in zip(models, trained, strict=True)]
-        return np.stack(parts, axis=1)
-
-    return Rowwise(scores)
-
-
-def _side_by_side(score: Score, given: list[Any], rows: Floats) -> Floats:
-    columns = [np.asarray(score(*parts, rows.copy()), dtype=np.float64) for parts in given]
-    return np.stack([column.reshape(len(rows)) for column in columns], axis=1)
+def _built_in(trained: list[Any], facts: Facts) -> Rowwise:
+    columns = facts.columns
+    return Rowwise(lambda rows: np.stack([m.score(p, rows, columns) for m, p in trained], axis=1))

@@ -69,7 +69,7 @@ class DecisionTree:
         return labels
 
 
-def tree_of(index: int, splits: Splits, classes: tuple[float, float]) -> DecisionTree:
+def tree_of(index: int, splits: Splits, classes: tuple[float, ...]) -> DecisionTree:
     """Return the tree whose score has this place among all `tree_scores`."""
 
     def side(option: int) -> Split:
@@ -86,7 +86,7 @@ def tree_of(index: int, splits: Splits, classes: tuple[float, float]) -> Decisio
 
 
 def tree_scores(
-    rows: Rows, splits: Splits, label: int, classes: tuple[float, float]
+    rows: Rows, splits: Splits, label: int, classes: tuple[float, ...]
 ) -> npt.NDArray[Any]:
     """Return how many rows each tree classifies right: by root, side below, side above.
 
