@@ -15,23 +15,18 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
-from zerodelta.data.arrays import ArraySource
 from zerodelta.data.internal import reveal
+from zerodelta.data.row_queries import PublicRows
+from zerodelta.models import NetworkModel
 from zerodelta.privacy.calibration import calibrate
 from zerodelta.spaces import Finite, Subsets
 from zerodelta.study.study import Study
-from zerodelta.tasks.decision_tree import (
-    DecisionTree,
-    Splits,
-    decision_tree,
-    tree_of,
-    tree_scores,
-)
-from zerodelta.tasks.models import NetworkModel
+from zerodelta.tasks.decision_tree import decision_tree
 from zerodelta.tasks.select_features import select_features
 from zerodelta.tasks.select_model import select_model
-from zerodelta.tasks.subset_search import best_subset
+from zerodelta.training.gram_search import best_subset
 from zerodelta.training.tanh_network import TanhNetwork
+from zerodelta.training.trees import DecisionTree, Splits, tree_of, tree_scores
 
 Floats = npt.NDArray[np.float64]
 _Number = TypeVar("_Number", bool, float)
@@ -366,7 +361,8 @@ def _tree_rows(rng: np.random.Generator, kind: str, rows: int) -> Floats:
 def _tree_contenders(
     rng: np.random.Generator, data: Floats, epsilon: float
 ) -> dict[str, DecisionTree]:
-    scores = tree_scores(ArraySource(data), SPLITS, 8, (0.0, 1.0)).astype(np.float64)
+    made_up = PublicRows(data, tuple(str(i) for i in range(data.shape[1])))
+    scores = tree_scores(made_up, SPLITS, 8, (0.0, 1.0)).astype(np.float64)
     count = len(SPLITS)
     study = Study(
         data, epsilon=epsilon, publish=Finite(scores.size), rounds=1, mixing_probability="1/100"

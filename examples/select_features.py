@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from rich.console import Console
 
-from zerodelta.tasks.select_features import Method, select_features
+import zerodelta as zd
 
 ROWS, FEATURES, TRUTH = 20_000, 40, (3, 4, 21)
 
@@ -22,9 +22,8 @@ def main() -> None:
     console.print(f"{ROWS} rows, {FEATURES} correlated features; the target is made of {TRUTH}")
     largest = np.argsort(-np.abs(x.T @ y))[:3]
     console.print(f"largest covariances, not private: {tuple(sorted(map(int, largest)))}\n")
-    methods: tuple[Method, ...] = ("gram", "stepwise")
-    for method in methods:
-        release = select_features(
+    for method in ("gram", "stepwise"):
+        release = zd.select_features(
             np.column_stack([x, y]),
             target=-1,
             size=3,

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from rich.console import Console
 
-from zerodelta.tasks.models import NetworkModel
-from zerodelta.tasks.select_model import select_model
+import zerodelta as zd
+from zerodelta.models import NetworkModel
 
 SENSORS = ("pressure", "flow", "heat", "speed")
 
@@ -32,7 +32,7 @@ def main() -> None:
         for a, b in itertools.combinations(range(4), 2)
     }
     console.print("The truth: flow and speed. Trained inside a study, pure ε = 1:")
-    release = select_model(rows, models, epsilon=1, rounds=10)
+    release = zd.select_model(rows, models, epsilon=1, rounds=10)
     console.print(f"{release}\n")
 
     def right(pair: tuple[int, int], block: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
@@ -44,7 +44,7 @@ def main() -> None:
     rules = {
         f"{SENSORS[a]} and {SENSORS[b]}": (a, b) for a, b in itertools.combinations(range(4), 2)
     }
-    console.print(select_model(rows, rules, epsilon="1/20", score=right))
+    console.print(zd.select_model(rows, rules, epsilon="1/20", score=right))
 
 
 if __name__ == "__main__":

@@ -33,10 +33,10 @@ from zerodelta.spine.public_inputs import as_source, column
 from zerodelta.tables.codes import code_rows
 from zerodelta.tables.domain import as_domain
 from zerodelta.tasks.counting import as_universe, tally
-from zerodelta.tasks.decision_tree import tree_scores
-from zerodelta.tasks.feature_table import FeatureTable
 from zerodelta.tasks.quantile import _Even, _Listed
 from zerodelta.tasks.trimmed_mean import _plan
+from zerodelta.training.feature_table import FeatureTable
+from zerodelta.training.trees import tree_scores
 
 UNIT = FixedPoint.box(dimension=1, lower=-2, upper=2, steps=1000)
 LABELS = ["a", 0, 1, 0.5, 0.25, None]
@@ -98,7 +98,7 @@ def kmeans(rows: Any) -> Any:
 
 
 def decision_tree(rows: Any) -> Any:
-    source = as_source(rows)
+    source = opened(as_source(rows))
     splits: Any = [(0, 0, 0.1), (0, 0, 0.6)]
     return tree_scores(source, splits, 0, (0.0, 1.0))
 
@@ -107,7 +107,7 @@ def select_features(rows: Any) -> Any:
     values = np.concatenate(list(opened(as_source(rows)).blocks()))
     table = np.column_stack([values, np.ones(len(values))])
     found = FeatureTable.of(
-        table, target=1, features=None, bounds=(-2, 2), data_norm=None, target_bounds=(-2, 2)
+        ("0", "1"), target=1, features=None, bounds=(-2, 2), data_norm=None, target_bounds=(-2, 2)
     )
     made = np.column_stack([found.boxed(table).T, found.labels(table)])
     return FixedPoint.box(dimension=2, lower=-1, upper=1, steps=64).quantize(made).sum(axis=0)

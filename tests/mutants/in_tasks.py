@@ -66,27 +66,27 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="tasks/stepwise.py",
-        old="epsilon=_CHOOSING * epsilon / size, sensitivity=2 * _STEPS",
-        new="epsilon=_CHOOSING * epsilon / size, sensitivity=_STEPS",
+        file="training/stepwise.py",
+        old="epsilon=_CHOOSING * self.epsilon / self.size, sensitivity=2 * _STEPS",
+        new="epsilon=_CHOOSING * self.epsilon / self.size, sensitivity=_STEPS",
         tests=("tasks/test_exact_stepwise.py::test_fit_and_choice_are_exactly_epsilon",),
     ),
     Mutant(
-        file="tasks/stepwise.py",
-        old="part = (1 - _CHOOSING) * epsilon / size",
-        new="part = (1 - _CHOOSING) * epsilon",
+        file="training/stepwise.py",
+        old="part = (1 - _CHOOSING) * self.epsilon / self.size",
+        new="part = (1 - _CHOOSING) * self.epsilon",
         tests=("tasks/test_exact_stepwise.py::test_two_steps_are_pure_on_every_pair_of_neighbors",),
     ),
     Mutant(
-        file="tasks/kmeans.py",
-        old="for_epsilon(epsilon=self.epsilon * share, sensitivity=2)",
-        new="for_epsilon(epsilon=self.epsilon * share, sensitivity=1)",
+        file="clustering/center_mechanisms.py",
+        old="for_epsilon(epsilon=epsilon * share, sensitivity=2)",
+        new="for_epsilon(epsilon=epsilon * share, sensitivity=1)",
         tests=(
             "tasks/test_exact_kmeans.py::test_counts_and_rounds_are_pure_on_every_pair_of_neighbors",
         ),
     ),
     Mutant(
-        file="tasks/kmeans.py",
+        file="clustering/center_mechanisms.py",
         old="sensitivity=2 * _STEPS,",
         new="sensitivity=_STEPS,",
         tests=(

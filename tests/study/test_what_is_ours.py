@@ -26,8 +26,8 @@ from zerodelta.privacy.step import Status
 from zerodelta.spaces import Ball, Box, Finite, Multiset, Space, Subsets, WithExtra
 from zerodelta.study.study import Study
 from zerodelta.study.study_plan import FUNCTIONS
-from zerodelta.tasks.models import LinearModel, Model
 from zerodelta.training.callable_gradients import CallableGradients
+from zerodelta.training.candidate_models import LinearModel, Model
 from zerodelta.training.losses import Logistic
 from zerodelta.training.tanh_network import TanhNetwork
 
@@ -244,7 +244,7 @@ def test_a_descent_in_a_program_assumes_what_is_assumed_of_programs() -> None:
 
 
 def test_code_of_another_file_and_what_arrays_or_keywords_hold_are_not_ours() -> None:
-    names = vars(sys.modules["zerodelta.tasks.models"])
+    names = vars(sys.modules["zerodelta.training.candidate_models"])
     forged = types.FunctionType((lambda rows: rows[:, 0]).__code__, names)
     ours = next(f for f in names.values() if type(f) is types.FunctionType and is_written_here(f))
     assert not is_written_here(forged)

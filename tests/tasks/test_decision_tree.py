@@ -7,17 +7,19 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from data.opening import opened
 from zerodelta.audit.exact import certainly_impure, certainly_pure, permute_and_flip_law
 from zerodelta.data.arrays import ArraySource
-from zerodelta.data.row_queries import PublicRows
 from zerodelta.data.rowwise import Column
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.rational import Rational
 from zerodelta.privacy.verify import verify
-from zerodelta.tasks.decision_tree import DecisionTree, Split, Splits, decision_tree, tree_scores
+from zerodelta.tasks.decision_tree import decision_tree
+from zerodelta.training.trees import DecisionTree, Split, Splits, tree_scores
 
 SPLITS: Splits = [(0, 0, 0.5), (1, 1, 0.5), (1, 1, 1.5)]
 THRESHOLDS: dict[Column, list[Rational]] = {0: [0.5], 1: [0.5, 1.5]}
@@ -37,7 +39,8 @@ def trees(splits: Splits) -> list[DecisionTree]:
 
 
 def scores(rows: Any, splits: Splits = SPLITS) -> Any:
-    return tree_scores(ArraySource(rows), splits, rows.shape[1] - 1, (0.0, 1.0)).reshape(-1)
+    source = opened(ArraySource(rows))
+    return tree_scores(source, splits, rows.shape[1] - 1, (0.0, 1.0)).reshape(-1)
 
 
 def test_every_tree_is_scored_by_the_rows_it_classifies_right() -> None:
@@ -82,7 +85,7 @@ def test_an_exclusive_or_is_found() -> None:
 def test_named_columns_and_other_classes() -> None:
     x = np.random.default_rng(5).uniform(0, 1, size=(2000, 2))
     labels = np.where(x[:, 1] > 0.3, 7.0, 5.0)
-    frame = PublicRows(np.column_stack([x, labels]), ("a", "b", "y"))
+    frame = pd.DataFrame(np.column_stack([x, labels]), columns=["a", "b", "y"])
     release = decision_tree(
         frame, label="y", classes=(5, 7), thresholds={"a": [0.5], "b": ["0.3"]}, epsilon=2
     )

@@ -28,11 +28,11 @@ from zerodelta.audit.exact import (
     neighbors,
     rounded_laplace_pmf,
 )
+from zerodelta.clustering import center_mechanisms as module
 from zerodelta.exact.arb import ball
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.mechanisms.k_norm import KNorm
 from zerodelta.mechanisms.laplace import RoundedLaplace
-from zerodelta.tasks import kmeans as module
 from zerodelta.tasks.kmeans import kmeans
 
 EPSILON = Fraction(4)

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, partial
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -70,10 +69,8 @@ def adjacent(universe: Any, count: int) -> list[tuple[Rows, Rows]]:
 
 
 PUBLIC: dict[str, Any] = {
-    "tasks.stepwise._STEPS": 1,
-    "spine.public_inputs.issue": once(issue),
-    # what the other method would cost, which this one does not look at
-    "tasks.select_features.Study": lambda *_, **__: SimpleNamespace(plan=SimpleNamespace(mu=1.0)),
+    "training.stepwise._STEPS": 1,
+    "spine.release_plan.issue": once(issue),
 }
 
 
@@ -169,7 +166,7 @@ WORST = (0, 0, 1, 2), (0, 0, 2, 2)
 
 @pytest.mark.parametrize("mechanism", [KNorm, PermuteAndFlip])
 def test_half_the_sensitivity_is_caught(mechanism: Any) -> None:
-    laws = walked(WORST, {f"tasks.stepwise.{mechanism.__name__}": half(mechanism)})
+    laws = walked(WORST, {f"training.stepwise.{mechanism.__name__}": half(mechanism)})
     one, two = WORST
     assert certainly_impure(laws[one], laws[two], EPSILON)
 

@@ -27,7 +27,7 @@ from zerodelta.audit.exact import (
 )
 from zerodelta.clustering.cluster_forecast import kmeans_methods
 from zerodelta.clustering.grid import Frame, grid_for
-from zerodelta.clustering.lloyd_rounds import Centers, Seeds
+from zerodelta.clustering.lloyd import Centers, Seeds
 from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits
@@ -324,7 +324,7 @@ def test_the_forecast_knows_how_often_clusters_are_missed(
         errors.append(inertia(rows, found) / best - 1)
     ways = {
         way.name: way.error
-        for way in kmeans_methods(rows=n, clusters=4, epsilon=epsilon, dimension=columns)
+        for way in kmeans_methods(rows=n, clusters=4, epsilon=epsilon, sides=np.ones(columns))
     }
     assert 0.4 < ways["lloyd"] / np.mean(errors) < 2.5
     assert np.mean(errors) > 3 * np.median(errors)  # so that it is them that were forecast
@@ -333,7 +333,7 @@ def test_the_forecast_knows_how_often_clusters_are_missed(
 def test_missed_clusters_are_forecast_to_vanish_with_more_rows() -> None:
     """What is left is the noise of the rounds, which falls as the square of the rows."""
     few, many, more = (
-        kmeans_methods(rows=n, clusters=4, epsilon=1.0, dimension=10)[0].error
+        kmeans_methods(rows=n, clusters=4, epsilon=1.0, sides=np.ones(10))[0].error
         for n in (5000, 100_000, 1_000_000)
     )
     assert few / many > 10 * (100_000 / 5000) ** 1.5
@@ -385,7 +385,7 @@ def test_the_forecast_of_one_center_is_measured(n: int, columns: int, epsilon: f
         errors.append(inertia(rows, found) / inertia(rows, centers) - 1)
     ways = {
         way.name: way.error
-        for way in kmeans_methods(rows=n, clusters=4, epsilon=epsilon, dimension=columns)
+        for way in kmeans_methods(rows=n, clusters=4, epsilon=epsilon, sides=np.ones(columns))
     }
     assert 0.8 < ways["one-center"] / np.mean(errors) < 1.25
 

@@ -9,12 +9,12 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from data.opening import opened
 from zerodelta.channels.planner import plan
 from zerodelta.data.arrays import ArraySource
-from zerodelta.data.row_queries import PublicRows
 from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.fixed_point import FixedPoint
@@ -22,10 +22,10 @@ from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Subsets
-from zerodelta.tasks.feature_table import FeatureTable
-from zerodelta.tasks.select_features import Method, select_features
-from zerodelta.tasks.stepwise import new_products, stepwise_noise, with_residual
-from zerodelta.tasks.subset_search import best_subset
+from zerodelta.tasks.select_features import MethodName, select_features
+from zerodelta.training.feature_table import FeatureTable
+from zerodelta.training.gram_search import best_subset
+from zerodelta.training.stepwise import Stepwise, new_products, with_residual
 
 BOTH = pytest.mark.parametrize("method", ["gram", "stepwise"])
 STEPS = 1 << 20
@@ -39,7 +39,7 @@ def suppressed(rows: int = 3000) -> Any:
     return np.column_stack([x, x[:, 1] - x[:, 3]])
 
 
-def chosen(rows: Any, method: Method = "auto", **options: Any) -> Release:
+def chosen(rows: Any, method: MethodName = "auto", **options: Any) -> Release:
     given: dict[str, Any] = {
         "target": -1,
         "size": 2,
@@ -53,7 +53,7 @@ def chosen(rows: Any, method: Method = "auto", **options: Any) -> Release:
 
 
 @BOTH
-def test_an_obvious_pair_is_found(method: Method) -> None:
+def test_an_obvious_pair_is_found(method: MethodName) -> None:
     assert chosen(suppressed(), method).value == (1, 3)
 
 
@@ -77,7 +77,7 @@ def test_an_offset_of_features_and_target_changes_nothing() -> None:
 
 def test_names_are_published_for_named_columns_and_positions_for_arrays() -> None:
     rows = suppressed()
-    frame = PublicRows(rows, tuple("abcdy"))
+    frame = pd.DataFrame(rows, columns=list("abcdy"))
     assert chosen(frame, target="y").value == ("b", "d")
     moved = np.column_stack([rows[:, 4], rows[:, :4]])
     assert chosen(moved, target=0).value == (2, 4)
@@ -94,7 +94,7 @@ def test_the_study_spends_exactly_what_the_space_allows() -> None:
 
 
 @BOTH
-def test_certificates_are_proven_and_cannot_say_less_than_epsilon(method: Method) -> None:
+def test_certificates_are_proven_and_cannot_say_less_than_epsilon(method: MethodName) -> None:
     certificate = chosen(suppressed(), method, epsilon="1/2").certificate
     assert verify(certificate)
     assert certificate.status.value == "proven"
@@ -126,7 +126,8 @@ def test_stepwise_counts_every_choice_and_every_fit() -> None:
 
 def table(rows: Any, **options: Any) -> FeatureTable:
     given: dict[str, Any] = {"bounds": (-1, 1), "data_norm": None, "target_bounds": (-1, 1)}
-    return FeatureTable.of(rows, target=-1, features=None, **{**given, **options})
+    names = [str(i) for i in range(rows.shape[1])]
+    return FeatureTable.of(names, target=-1, features=None, **{**given, **options})
 
 
 def test_replacing_a_row_moves_what_stepwise_adds_up_by_two_ranges_at_most() -> None:
@@ -171,9 +172,11 @@ def test_auto_takes_the_less_noisy_way_by_public_numbers_only() -> None:
     assert _theorem(chosen(dense, epsilon=1)) == "PF"
     assert _theorem(chosen(dense, epsilon=1, data_norm="0.2", size=10)) == "R2"
     assert _theorem(chosen(dense + 7, epsilon=1)) == "PF"
-    assert stepwise_noise(table(dense), 4, Fraction(1)) == 2 * stepwise_noise(
-        table(dense), 2, Fraction(1)
+    four, two = (
+        Stepwise(table=table(dense), size=size, epsilon=Fraction(1), rows=1000).noise
+        for size in (4, 2)
     )
+    assert four == 2 * two
 
 
 def _theorem(release: Release) -> str:
@@ -192,7 +195,7 @@ def _theorem(release: Release) -> str:
     ],
     ids=["nan", "inf", "objects", "extremes", "one row"],
 )
-def test_no_value_raises(method: Method, garbage: Any) -> None:
+def test_no_value_raises(method: MethodName, garbage: Any) -> None:
     release = chosen(garbage, method, epsilon=1)
     assert len(set(release.value)) == 2
     assert set(release.value) <= set(range(4))
@@ -224,7 +227,7 @@ def test_missing_and_malformed_parameters_raise_with_the_remedy(
 
 
 @BOTH
-def test_replayed_bits_repeat_and_are_branded(method: Method) -> None:
+def test_replayed_bits_repeat_and_are_branded(method: MethodName) -> None:
     rows = suppressed(50)
     releases = [chosen(rows, method, epsilon=1, bits=ReplayBits("features")) for _ in range(2)]
     assert releases[0].value == releases[1].value

@@ -13,11 +13,11 @@ from zerodelta.audit.exact import certainly_impure, certainly_pure, permute_and_
 from zerodelta.channels.planner import plan
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits
+from zerodelta.models import LinearModel, NetworkModel
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Finite
 from zerodelta.study.study import Study
 from zerodelta.study.study_plan import FUNCTIONS
-from zerodelta.tasks.models import LinearModel, NetworkModel
 from zerodelta.tasks.select_model import SCORE, select_model
 from zerodelta.training.losses import Logistic, Squared
 

@@ -1,4 +1,4 @@
-"""What the ways to publish k-means centers are predicted to lose, from public numbers only.
+"""What the methods of k-means are predicted to lose, from public numbers only.
 
 The unit is (inertia / best inertia) - 1, for clusters of equal size with a deviation of 0.06 of the
 bounds, centers anywhere in the middle 0.7 of them, and at least 5 deviations between two. Of a
@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from zerodelta.clustering.grid import MOST_AXES, Floats, Grid, grid_for
-from zerodelta.clustering.lloyd_rounds import ROW_NORM
+from zerodelta.clustering.lloyd import ROW_NORM
 from zerodelta.spine.methods import Method, ranked
 
 __all__ = ["LLOYD_SHARE", "PURIFIED_SHARES", "kmeans_methods", "lloyd_rounds", "mean_kept"]
@@ -24,7 +24,7 @@ LLOYD_SHARE = 2
 """One in so many parts of ε is for the grid of "lloyd", the rest for its rounds."""
 
 PURIFIED_SHARES = (3, 2, 2, 2)
-"""The shares of the hidden histogram of "purified", and of its rounds."""
+"""The shares of the internal histogram of "purified", and of its rounds."""
 
 _RADIUS, _APART, _MIDDLE = 0.06, 0.3, 0.7
 """Deviation of a cluster, least distance and range of centers, in units of the bounds."""
@@ -41,30 +41,27 @@ _MOST_PROJECTED = 12.0
 
 
 def kmeans_methods(
-    *, rows: int, clusters: int, epsilon: float, sides: Floats | None = None, dimension: int = 2
+    *, rows: int, clusters: int, epsilon: float, sides: Floats
 ) -> tuple[Method, ...]:
-    """Return the methods of `kmeans`, least predicted error first.
+    """Return the methods of `kmeans`, least predicted error first, for bounds with these sides.
 
-    `sides` are those of the bounds, by default `dimension` equal ones.
-
-    >>> [way.name for way in kmeans_methods(rows=500, clusters=4, epsilon=0.5)]
+    >>> [m.name for m in kmeans_methods(rows=500, clusters=4, epsilon=0.5, sides=np.ones(2))]
     ['histogram', 'lloyd', 'purified', 'one-center']
-    >>> kmeans_methods(rows=10_000, clusters=5, epsilon=1.0, dimension=10)[0].name
+    >>> kmeans_methods(rows=10_000, clusters=5, epsilon=1.0, sides=np.ones(10))[0].name
     'lloyd'
-    >>> kmeans_methods(rows=2000, clusters=10, epsilon=1.0, dimension=64)[0].name
+    >>> kmeans_methods(rows=2000, clusters=10, epsilon=1.0, sides=np.ones(64))[0].name
     'one-center'
     """
-    lengths = np.ones(dimension) if sides is None else sides
-    d = len(lengths)
+    d = len(sides)
 
     def cells(share: float) -> float:
-        grid = grid_for(lengths, rows=rows, clusters=clusters, epsilon=share)
+        grid = grid_for(sides, rows=rows, clusters=clusters, epsilon=share)
         noisy = 8 / share**2 * grid.size * clusters / rows**2
         coarse = 0.7 * (clusters / grid.size) ** (4 / len(grid.shape))
         return _limited(6 / d * noisy + coarse + missed(grid, share), grid)
 
     def moves(deviation: float, share: float) -> float:
-        grid = grid_for(lengths, rows=rows, clusters=clusters, epsilon=share)
+        grid = grid_for(sides, rows=rows, clusters=clusters, epsilon=share)
         moved = (2 + d / 4) * d * (deviation * clusters / rows) ** 2
         return _limited(moved + missed(grid, share), grid)
 
@@ -75,7 +72,7 @@ def kmeans_methods(
     k_norm = 2 * ROW_NORM * rounds / (epsilon - part) * math.sqrt(d + 2)
     nats = clusters * d * math.log(1 + 10 * d) + 7  # what publishing so many coordinates takes
     mu, total = epsilon / math.sqrt(2 * nats), sum(PURIFIED_SHARES)
-    hidden = math.sqrt(PURIFIED_SHARES[0] / total) * mu
+    first = math.sqrt(PURIFIED_SHARES[0] / total) * mu
     gaussian = 2 * ROW_NORM / (mu * math.sqrt(PURIFIED_SHARES[-1] / total))
     return ranked(
         Method(
@@ -94,13 +91,13 @@ def kmeans_methods(
         ),
         Method(
             name="purified",
-            error=moves(gaussian, 2 * hidden),
-            spends=f"{len(PURIFIED_SHARES)} hidden questions, one lattice point published",
+            error=moves(gaussian, 2 * first),
+            spends=f"{len(PURIFIED_SHARES)} internal queries, one lattice point published",
             why=f"publishing {clusters}·{d} numbers takes about {nats:.0f} nats",
         ),
         Method(
             name="one-center",
-            error=_one_center(lengths, rows=rows, clusters=clusters, epsilon=epsilon),
+            error=_one_center(sides, rows=rows, clusters=clusters, epsilon=epsilon),
             spends="ε on the mean of all rows",
             why="finds no clusters, but its center is where the rows are",
         ),
@@ -117,11 +114,7 @@ def mean_kept(*, rows: int, epsilon: float, dimension: int) -> float:
     >>> round(mean_kept(rows=2000, epsilon=1, dimension=64), 4)
     0.9831
     """
-    return _kept(_mean_noise(rows, epsilon, dimension))
-
-
-def _kept(noise: float) -> float:
-    return 1 / (1 + 48 * noise)
+    return 1 / (1 + 48 * _mean_noise(rows, epsilon, dimension))
 
 
 def _mean_noise(rows: int, epsilon: float, dimension: int) -> float:
@@ -129,12 +122,12 @@ def _mean_noise(rows: int, epsilon: float, dimension: int) -> float:
     return (dimension + 1) * (dimension + 2) / 3 / (rows * epsilon) ** 2
 
 
-def _one_center(lengths: Floats, *, rows: int, clusters: int, epsilon: float) -> float:
+def _one_center(sides: Floats, *, rows: int, clusters: int, epsilon: float) -> float:
     """Return the expected excess of one center for all clusters: what lies between them, noise."""
-    squares = float(np.mean(lengths**2)) / _RADIUS**2
+    squares = float(np.mean(sides**2)) / _RADIUS**2
     spread = _MIDDLE**2 / 12  # of the clusters' centers, and for k of them 1/k of it of their mean
-    noise = _mean_noise(rows, epsilon, len(lengths))
-    kept = _kept(noise)
+    noise = _mean_noise(rows, epsilon, len(sides))
+    kept = mean_kept(rows=rows, epsilon=epsilon, dimension=len(sides))
     off = kept**2 * noise + (1 - kept) ** 2 * spread / clusters
     return squares * (spread * (clusters - 1) / clusters + off)
 

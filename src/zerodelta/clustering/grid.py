@@ -1,7 +1,7 @@
 """The public grid of k-means: how large its cells are, and into which one a row falls.
 
 Everything here is made of public numbers, and a row's cell is computed elementwise from that row
-alone (theory C0), so counts of cells move by 2 in the l1 norm when one row is replaced.
+alone (theory C0), so counts of cells have sensitivity 2 in the l1 norm.
 """
 
 from __future__ import annotations

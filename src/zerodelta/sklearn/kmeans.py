@@ -1,4 +1,4 @@
-"""`KMeans`: centers of clusters by the best pure route; no labels, no inertia."""
+"""`KMeans`: centers of clusters by the best pure method; no labels, no inertia."""
 
 from __future__ import annotations
 
@@ -19,19 +19,29 @@ __all__ = ["KMeans"]
 
 @final
 class KMeans(BaseEstimator):  # type: ignore[misc]
-    """k-means centers under pure ε-DP.
+    """k-means centers under pure ε-DP; use it in place of `sklearn.cluster.KMeans`.
 
     There is no `labels_`, `inertia_`, `n_iter_` or ``fit_predict``: they would show rows.
 
+    Parameters
+    ----------
+    n_clusters : int
+        The number of centers.
+    epsilon : int, float, Fraction or str
+        The privacy parameter of one ``fit``.
+    bounds : pair, or mapping of column names to pairs
+        Public bounds, two numbers or two lists. Rows are clipped to them; bounds that clip every
+        row cannot raise and give centers that are noise.
+    method : str
+        What `zerodelta.kmeans` accepts.
+
     **Releases**: `cluster_centers_`, which is `release_.value`, and `certificate_`.
-    **Neighbors**: replace-one; the number of rows is public.
     **Guarantee**: one ``fit`` is pure ε-DP, `proven`. Scores and predictions of rows, a
     `GridSearchCV` over them and a transformer fitted on the rows are not covered: see
     `zerodelta.select_model` and `BoundedScaler`.
-    **Public**: all parameters and the shape of X. Rows are clipped to `bounds`, a pair of numbers
-    or of one for each column, or one pair for each column name of a data frame; bounds that clip
-    every row cannot raise and give centers that are noise. Rows with a NaN count as nothing, and
-    predictions take a NaN for the middle of its bounds. `method`: what `zerodelta.kmeans` accepts.
+    **Neighbors**: replace-one; the number of rows is public.
+    **Public**: all parameters and the shape of X. Rows with a NaN count as nothing, and
+    predictions take a NaN for the middle of its bounds.
     **Error**: `release_.error` forecasts (inertia / best inertia) - 1 for compact clusters.
 
     >>> rng = np.random.default_rng(7)
@@ -39,6 +49,7 @@ class KMeans(BaseEstimator):  # type: ignore[misc]
     >>> model = KMeans(n_clusters=2, epsilon=1, bounds=(0, 10)).fit(X)
     >>> model.predict([[2, 3], [9, 9]])
     array([0, 1])
+
     """
 
     def __init__(

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from zerodelta.errors import require_extra
+from zerodelta.errors import ZeroDeltaError, require_extra
+from zerodelta.exact.rational import as_positive
 from zerodelta.spine.methods import Method
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["Advice", "least_rows"]
@@ -20,11 +22,23 @@ _WIDTH = 100
 _USEFUL = 0.1
 _MOST_ROWS = 10**12
 
+_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555")
+"""Told apart by color-blind readers (Okabe and Ito)."""
+
+_STYLES = ("-", "--", "-.", ":")
+_POINTS = 11
+_SHOWN = {
+    "n": ("number of rows n", 30.0),
+    "questions": ("internal queries", 30.0),
+    "epsilon": ("ε", 10.0),
+}
+"""The axes of a picture, and how many times more and less than what was asked they show."""
+
 
 @final
 @dataclass(frozen=True, kw_only=True, slots=True, repr=False)
 class Advice:
-    """The ways to do a task, least predicted error first; a function of public numbers only.
+    """The methods of a task, least predicted error first; a function of public numbers only.
 
     Print it for a table, iterate over its methods, take `best`, or `plot` the errors.
     """
@@ -91,12 +105,54 @@ class Advice:
         The figure belongs to no window: a notebook shows it, `savefig` writes it.
         """
         require_extra("matplotlib", "plot")
-        from zerodelta.tasks.advice_plot import draw  # matplotlib is slow to import
+        from matplotlib.figure import Figure  # slow to import
 
-        figure = draw(self)
+        shown = [name for name in _SHOWN if name in self.numbers]
+        figure = Figure(figsize=(5.2 * len(shown), 4.4), layout="constrained")
+        panels = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
+        for panel, name in zip(panels, shown, strict=True):
+            self._draw(panel, name)
+        panels[0].set_ylabel("predicted error")
+        handles, labels = panels[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(5, len(labels)))
+        figure.suptitle(f"{self.task}: {self.unit}", fontsize=10, wrap=True)
         if path is not None:
             figure.savefig(path, dpi=144)
         return figure
+
+    def _draw(self, panel: Axes, name: str) -> None:
+        """Draw the errors against one of the numbers."""
+        asked, (title, reach) = float(as_positive(self.numbers[name], name)), _SHOWN[name]
+        steps = [asked * reach ** (2 * k / (_POINTS - 1) - 1) for k in range(_POINTS)]
+        values: list[float] = (
+            [float(f"{step:.4g}") for step in steps]
+            if name == "epsilon"
+            else sorted({max(1, round(step)) for step in steps})
+        )
+        found: dict[str, list[float]] = {method.name: [] for method in self.methods}
+        for value in values:
+            try:
+                errors = {m.name: m.error for m in self.forecast({**self.numbers, name: value})}
+            except ZeroDeltaError:  # so few rows, or so small an ε, that no method applies
+                errors = {}
+            for label, line in found.items():
+                error = errors.get(label, math.nan)
+                line.append(error if 0 < error < math.inf else math.nan)
+        for place, method in enumerate(self.methods):
+            best = place == 0
+            panel.plot(
+                values,
+                found[method.name],
+                label=f"{method.name} (best here)" if best else method.name,
+                color=_COLORS[place % len(_COLORS)],
+                linestyle=_STYLES[place % len(_STYLES)],
+                linewidth=2.2 if best else 1.4,
+                zorder=3 if best else 2,
+            )
+        panel.axvline(asked, color="#999999", linewidth=0.8, zorder=1)
+        panel.set(xscale="log", yscale="log", xlabel=title)
+        panel.grid(True, which="major", color="#dddddd", linewidth=0.6)
+        panel.spines[["top", "right"]].set_visible(False)
 
     def __str__(self) -> str:
         asked = ", ".join(f"{_name(k)} = {_value(v)}" for k, v in self.numbers.items())

@@ -1,36 +1,37 @@
-"""What the advisor knows: each task's public numbers, its forecast, and how it is called."""
+"""What the advisor knows: each task's question, public inputs, unit of error, and call.
+
+A task that has a question is forecast by that question's own plan, which no rows ever see.
+"""
 
 from __future__ import annotations
 
-import math
 import numbers
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
-from statistics import mean
 from typing import Any, TypeAlias, final
 
 import numpy as np
 
 from zerodelta.channels.planner import plan
-from zerodelta.clustering.cluster_forecast import kmeans_methods
-from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import as_count, as_positive
 from zerodelta.regression.classification import logistic_methods, multinomial_methods
 from zerodelta.regression.linear import linear_methods
 from zerodelta.regression.reading import as_classes, as_target_bounds, target_scale
 from zerodelta.spaces import Finite
+from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, ranked
 from zerodelta.spine.public_inputs import as_bounds
 from zerodelta.study.study_plan import Schedule, StudyPlan
 from zerodelta.tasks.answer_queries import queries_methods
 from zerodelta.tasks.counting import as_universe
 from zerodelta.tasks.histogram import histogram_methods
-from zerodelta.tasks.mean import mean_methods
+from zerodelta.tasks.kmeans import KMeansQuestion
+from zerodelta.tasks.mean import MeanQuestion
 from zerodelta.tasks.mode import mode_methods
 from zerodelta.tasks.quantile import quantile_methods
 from zerodelta.tasks.select import select_methods
-from zerodelta.tasks.select_features import predicted_noise
+from zerodelta.tasks.select_features import FeaturesQuestion
 from zerodelta.tasks.synthesize import synthesis_methods
 from zerodelta.tasks.trimmed_mean import trimmed_mean_methods
 
@@ -65,32 +66,40 @@ class Task:
     """The error of an answer that reads no rows; by default what is forecast for one row."""
 
 
-def _mean(given: Numbers) -> tuple[Method, ...]:
-    columns, norm, bound = given["dimension"] or 1, given["norm"], given["data_norm"]
-    if bound is None:
-        lower, upper = _pair(given["bounds"])
-        columns = max(columns, np.size(lower), np.size(upper))
-        half = FixedPoint.box(dimension=columns, lower=lower, upper=upper, steps=1).bound
-        norm, bound = math.inf, mean(half) if isinstance(half, tuple) else half
-    return mean_methods(
-        epsilon=given["epsilon"], n=given["n"], dimension=columns, norm=norm, bound=bound
-    )
+def _planned(question: type, *, columns: Callable[[Numbers], int], **fixed: Any) -> Any:
+    """Return the forecast by a question's own plan: its fields are numbers, or fixed here."""
+    names = {each.name for each in fields(question)}
+
+    def methods(given: Numbers) -> tuple[Method, ...]:
+        asked = question(**fixed, **{name: v for name, v in given.items() if name in names})
+        facts = Facts(rows=given.get("n", 1), columns=("",) * columns(given))
+        weighed: tuple[Method, ...] = asked.plan(facts, given["epsilon"]).methods
+        return weighed
+
+    return methods
 
 
-def _pair(bounds: Any) -> tuple[Any, Any]:
-    """Return (lower, upper), numbers or lists of them; anything else is refused."""
-    if isinstance(bounds, (tuple, list)) and len(bounds) == 2:
-        return bounds[0], bounds[1]
-    return as_bounds(bounds)
+def _simple(function: Callable[..., tuple[Method, ...]], **renamed: str) -> Any:
+    """Return a forecast that passes all numbers on, some of them under another name."""
+    return lambda given: function(**{renamed.get(name, name): v for name, v in given.items()})
+
+
+def _counted(function: Callable[..., tuple[Method, ...]]) -> Any:
+    """Return a forecast that takes the universe as the function itself does."""
+    return lambda given: function(**{**given, "universe": as_universe(given["universe"]).size})
+
+
+def _widest(given: Numbers) -> int:
+    """Return the number of columns: as given, or as many as there are bounds."""
+    ends = given["bounds"] if isinstance(given["bounds"], (tuple, list)) else ()
+    return max(given["dimension"] or 1, *map(np.size, ends), 1)
 
 
 def _spread(given: Numbers) -> float:
     """Return how far the middle of the bounds is from a trimmed mean, if the spread is public."""
     lower, upper = as_bounds(given["bounds"])
-    wide = (upper - lower) / 2
-    return float(
-        wide if given["spread"] is None else min(as_positive(given["spread"], "spread"), wide)
-    )
+    half, spread = (upper - lower) / 2, given["spread"]
+    return float(half if spread is None else min(as_positive(spread, "spread"), half))
 
 
 def _linear(given: Numbers) -> tuple[Method, ...]:
@@ -99,34 +108,10 @@ def _linear(given: Numbers) -> tuple[Method, ...]:
     return tuple(replace(method, error=method.error * unit**2) for method in found)
 
 
-def _counted(function: Callable[..., tuple[Method, ...]]) -> Any:
-    """Return a forecast that takes the universe as the function itself does."""
-    return lambda given: function(**{**given, "universe": as_universe(given["universe"]).size})
-
-
 def _multinomial(given: Numbers) -> tuple[Method, ...]:
     classes = given["classes"]
     count = classes if isinstance(classes, numbers.Number) else len(as_classes(classes))
     return multinomial_methods(**{**given, "classes": count})
-
-
-def _features(given: Numbers) -> tuple[Method, ...]:
-    n, d, size = (given[name] for name in ("n", "dimension", "size"))
-    noise = predicted_noise(n=n, features=d, size=size, epsilon=given["epsilon"])
-    return ranked(
-        Method(
-            name="gram",
-            error=noise["gram"],
-            spends=f"ε on one set out of {math.comb(d, size):.3g}, one hidden Gram matrix",
-            why="one hidden question whatever the search; its noise follows a row's length",
-        ),
-        Method(
-            name="stepwise",
-            error=noise["stepwise"],
-            spends=f"ε on {size} choices and {size} fits, one by one",
-            why="its noise follows the number of features chosen, not of those there are",
-        ),
-    )
 
 
 def _study(given: Numbers) -> tuple[Method, ...]:
@@ -146,7 +131,7 @@ def _study(given: Numbers) -> tuple[Method, ...]:
         Method(
             name="study",
             error=made.noise_per_question,
-            spends=f"ε on one element of the space; {made.rounds} hidden questions, μ = "
+            spends=f"ε on one element of the space; {made.rounds} internal queries, μ = "
             f"{made.mu:.3g} together",
             why=pays,
         ),
@@ -157,11 +142,6 @@ def _study(given: Numbers) -> tuple[Method, ...]:
             why=f"few questions, or answers that are wanted themselves; {pays}",
         ),
     )
-
-
-def _simple(function: Callable[..., tuple[Method, ...]], **renamed: str) -> Any:
-    """Return a forecast that passes all numbers on, some of them under another name."""
-    return lambda given: function(**{renamed.get(name, name): v for name, v in given.items()})
 
 
 _N, _D, _EPSILON = "n=10_000", "dimension=10", "epsilon=1"
@@ -193,7 +173,7 @@ TASKS: dict[str, Task] = {
         unit="expected absolute error of a coordinate, in the unit of the data",
         call="zd.mean(rows, bounds={bounds}, data_norm={data_norm}, norm={norm}, "
         "epsilon={epsilon})",
-        methods=_mean,
+        methods=_planned(MeanQuestion, columns=_widest),
         needs={**_ROWS, "bounds|data_norm": "bounds=(0, 100)"},
         allows={"dimension": None, "bounds": None, "data_norm": None, "norm": 2},
     ),
@@ -271,12 +251,7 @@ TASKS: dict[str, Task] = {
     "kmeans": Task(
         unit="expected inertia relative to the best, less 1",
         call="zd.kmeans(rows, clusters={clusters}, bounds=…, epsilon={epsilon})",
-        methods=lambda given: kmeans_methods(
-            rows=as_count(given["n"], "n", minimum=1),
-            clusters=as_count(given["clusters"], "clusters", minimum=1),
-            epsilon=float(as_positive(given["epsilon"], "epsilon")),
-            dimension=as_count(given["dimension"], "dimension", minimum=1),
-        ),
+        methods=_planned(KMeansQuestion, columns=lambda given: given["dimension"], bounds=(0, 1)),
         needs={**_TABLE, "clusters": "clusters=5"},
         reliable="within a factor of 4 for compact clusters; a mean over rare runs that miss one",
     ),
@@ -284,7 +259,13 @@ TASKS: dict[str, Task] = {
         unit="largest noise to expect in a covariance of features and target in [-1, 1]",
         call="zd.select_features(rows, target=…, size={size}, bounds=…, target_bounds=…, "
         "epsilon={epsilon})",
-        methods=_features,
+        methods=_planned(
+            FeaturesQuestion,
+            columns=lambda given: given["dimension"] + 1,
+            target=-1,
+            bounds=(-1, 1),
+            target_bounds=(-1, 1),
+        ),
         needs={**_TABLE, "size": "size=3"},
         reliable="a guide to the choice, not the error of the choice",
         blind=lambda _: 1.0,

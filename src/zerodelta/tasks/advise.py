@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from zerodelta.errors import ParameterError, did_you_mean
+from zerodelta.errors import ParameterError, did_you_mean, require
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.spine.methods import Method
 from zerodelta.tasks.advice import Advice
@@ -24,23 +24,48 @@ def advise(
     epsilon: Rational | None = None,
     **options: Any,
 ) -> Advice:
-    """Compare all ways to do a task at this ε, from public numbers only.
+    """Compare all methods of a task at this ε. Use it before there is data: it reads none.
 
-    Tasks: "mean", "histogram", "select", "mode", "quantile", "median", "trimmed_mean", "queries",
-    "synthesize", "linear", "logistic", "multinomial", "kmeans", "select_features", and "study"
-    (hidden questions against pure composition). What else a task needs is a keyword, as for the
-    function itself; what is missing is listed.
+    The forecasts are those of ``method="auto"`` and of a release's `error`: the same plan, without
+    rows.
 
-    The answer reads no data and costs no privacy. It is the same forecast that ``method="auto"``
-    and a release's `error` use.
+    Parameters
+    ----------
+    task : str
+        "mean", "histogram", "select", "mode", "quantile", "median", "trimmed_mean", "queries",
+        "synthesize", "linear", "logistic", "multinomial", "kmeans", "select_features", or "study"
+        (internal queries against pure composition).
+    n : int, optional
+        The number of rows.
+    dimension : int, optional
+        The number of columns, or of features.
+    epsilon : int, float, Fraction or str
+        The privacy parameter.
+    **options
+        What else the task needs, as for the function itself; what is missing is listed.
+
+    Returns
+    -------
+    Advice
+        Print it for a table; `best`, `reason`, `useful_from`, `plot()`.
+
+    **Guarantee**: none is needed. **Error**: how far forecasts were off is printed with them.
 
     >>> advice = advise("mean", n=10_000, dimension=5, epsilon=1, data_norm=1)
     >>> advice.best.name, [method.name for method in advice]
     ('k-norm', ['k-norm', 'laplace', 'k-norm-max'])
     >>> print(advise("study", questions=1000, publish=16, epsilon=1).reason)
     study, 14.1 times less error than pure composition: a study pays from 6 questions on
+
     """
-    known = _task(task)
+    require(
+        isinstance(task, str) and task in TASKS,
+        "task",
+        task,
+        expected=f"one of {', '.join(sorted(TASKS))}",
+        remedy=did_you_mean(task, TASKS, "pass its name"),
+    )
+    known = TASKS[task]
     given = {"n": n, "dimension": dimension, "epsilon": epsilon, **options}
     numbers = _numbers(task, known, {k: v for k, v in given.items() if v is not None})
 
@@ -71,37 +96,24 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _LONGEST else "…"
 
 
-def _task(name: Any) -> Task:
-    if not isinstance(name, str) or name not in TASKS:
-        raise ParameterError(
-            "task",
-            name,
-            expected=f"one of {', '.join(sorted(TASKS))}",
-            remedy=did_you_mean(name, TASKS, "pass its name"),
-        )
-    return TASKS[name]
-
-
 def _numbers(name: str, task: Task, given: dict[str, Any]) -> dict[str, Any]:
     """Return the numbers of the task in a fixed order; refuse what is missing or unknown."""
+    order = [part for need in task.needs for part in need.split("|")]
+    known = list(dict.fromkeys([*order, *task.allows]))
     missing = [need for need in task.needs if not any(part in given for part in need.split("|"))]
-    known = {part for need in (*task.needs, *task.allows) for part in need.split("|")}
     unknown = [number for number in given if number not in known]
     if missing or unknown:
-        needs = ", ".join(need.replace("|", " or ") for need in task.needs)
-        wanted = {part for need in task.needs for part in need.split("|")}
-        may = ", ".join(number for number in task.allows if number not in wanted)
+        may = ", ".join(number for number in task.allows if number not in order)
+        needs, lacking = (", ".join(some).replace("|", " or ") for some in (task.needs, missing))
         example = f'such as advise("{name}", {", ".join(task.needs.values())})'
         raise ParameterError(
-            ", ".join(need.replace("|", " or ") for need in missing) or unknown[0],
-            given.get(unknown[0]) if unknown and not missing else None,
+            lacking or unknown[0],
+            None if missing else given[unknown[0]],
             expected=f'for "{name}": {needs}' + (f"; optional: {may}" if may else ""),
             remedy=did_you_mean(unknown[0] if unknown else None, sorted(known), example),
         )
-    if "n" in given:
-        given["n"] = as_count(given["n"], "n", minimum=1)
-    if "dimension" in given:
-        given["dimension"] = as_count(given["dimension"], "dimension", minimum=1)
+    for count in ("n", "dimension"):
+        if count in given:
+            given[count] = as_count(given[count], count, minimum=1)
     as_positive(given["epsilon"], "epsilon")
-    order = [part for need in task.needs for part in need.split("|")]
-    return {k: given[k] for k in dict.fromkeys([*order, *task.allows]) if k in given}
+    return {number: given[number] for number in known if number in given}

@@ -1,6 +1,6 @@
-"""Which k of d features predict a target: a hidden Gram matrix, or choices one by one.
+"""Which k of d features predict a target: one internal Gram matrix, or choices one by one.
 
-The Gram matrix of (1, x, y) is one hidden question; any search may follow, for only the names of
+The Gram matrix of (1, x, y) is one internal query; any search may follow, for only the names of
 the features are published (Study, theory B1, R2). Choices one by one are directly pure (C10.1).
 """
 
@@ -8,33 +8,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, final
 
 import numpy as np
 
-from zerodelta.channels.planner import plan
+from zerodelta.channels.planner import plan as plan_publishing
 from zerodelta.data.internal import reveal
 from zerodelta.data.row_queries import Bounds, Rowwise
 from zerodelta.data.rowwise import Column
-from zerodelta.errors import ParameterError, did_you_mean
-from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.data.source import Rows
+from zerodelta.errors import require
+from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
+from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spaces import Subsets
+from zerodelta.spine.facts import Facts
+from zerodelta.spine.methods import Method, choose, ranked
+from zerodelta.spine.public_inputs import as_source
+from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.study.program import StudyProgram, carry_out
 from zerodelta.study.study import Study
-from zerodelta.tasks.feature_table import FeatureTable, Floats
-from zerodelta.tasks.stepwise import stepwise, stepwise_noise
-from zerodelta.tasks.subset_search import best_subset
+from zerodelta.training.feature_table import FeatureTable
+from zerodelta.training.gram_search import GramQuery
+from zerodelta.training.stepwise import Stepwise
 
-__all__ = ["Method", "predicted_noise", "select_features"]
+__all__ = ["FeaturesQuestion", "select_features"]
 
-Method = Literal["auto", "gram", "stepwise"]
-
-_CONSTANT = 0.05
-"""Squared weight of the constant in the Gram matrix, relative to the features'."""
+MethodName = Literal["auto", "gram", "stepwise"]
 
 
 def select_features(
@@ -47,27 +51,51 @@ def select_features(
     target_bounds: Bounds | None = None,
     data_norm: Rational | None = None,
     features: Sequence[Column] | None = None,
-    method: Method = "auto",
+    method: MethodName = "auto",
     mixing_probability: Rational = Fraction(1, 100),
     bits: BitSource | None = None,
 ) -> Release:
-    """Publish which `size` of the features predict the target best by a linear model.
+    """Release which `size` of the features predict the target best by a linear model.
 
-    "gram": the second moments of features and target are one hidden question, a search adds and
-    exchanges features on them, and only the chosen set leaves. It sees effects that cancel, and
-    its noise follows the length of a row, so it suits sparse rows, many features of which few are
-    large, and features without known bounds. "stepwise": `size` choices by permute-and-flip, with
-    noisy fits in between; its noise follows the bounds of one feature times `size`, so it suits a
-    few features with tight bounds. "auto" takes the one that predicts less noise.
+    Use it before a private regression on few rows; scikit-learn's `SelectKBest` and
+    `SequentialFeatureSelector` are the non-private counterparts.
 
-    **Releases**: the names of the features (positions, if rows are an array), in order.
-    **Neighbors**: replace-one (the number of rows is public).
+    Parameters
+    ----------
+    rows : array, data frame or Source
+        Features and target, one row for each person.
+    target : str or int
+        The target column, by name or position (-1: the last).
+    size : int
+        How many features to choose.
+    epsilon : int, float, Fraction or str
+        The privacy parameter of this one release.
+    bounds : pair, optional
+        Public bounds of the features: two numbers, or two lists. Values are clipped to them.
+    target_bounds : pair
+        Public bounds of the target, which is clipped to them.
+    data_norm : number, optional
+        For "gram": rows whose features (on [-1, 1] if they have bounds) are longer are scaled down
+        to it, target included. A weight, so it may be less than the usual length; default 0.4 √d.
+    features : sequence of columns, optional
+        The features to choose from; default all columns but the target.
+    method : {"auto", "gram", "stepwise"}
+        "gram": a search on second moments, one internal query; its noise follows the length of a
+        row, so it suits sparse rows, many features, effects that cancel. "stepwise": choices by
+        permute-and-flip with noisy fits in between; its noise follows the bounds of one feature
+        times `size`. "auto": the less noise.
+    mixing_probability : number
+        With which probability "gram" publishes a random set, at most.
+    bits : BitSource, optional
+        The random bits; default the operating system's.
+
+    Returns
+    -------
+    Release
+        `value`: the names of the features (positions, if rows are an array), in order.
+
     **Guarantee**: pure ε-DP, `proven`: a Study (B1, R2), or basic composition (C10.1, C10.4).
-    **Public**: bounds of each feature, or `data_norm`; `target_bounds`; the method; with which
-    `mixing_probability` the hidden Gram matrix publishes a random set. Values are clipped.
-    For the Gram matrix a row whose features (on [-1, 1] if they have bounds) are longer than
-    `data_norm` is then scaled down to it, target included: a weight, so it may be less than the
-    usual length (default 0.4 √d). A row with a NaN counts as the middle.
+    **Neighbors**: replace-one (the number of rows is public). A row with a NaN is the zero row.
     **Error**: the probability of a random set, or how far a choice may fall behind the best.
 
     >>> rng = np.random.default_rng(1)
@@ -78,139 +106,117 @@ def select_features(
     ...     mixing_probability="1e-9")
     >>> release.value, release.certificate.status.value
     ((1, 4), 'proven')
+
     """
-    table = FeatureTable.of(
-        rows,
+    source = as_source(rows)
+    question = FeaturesQuestion(
         target=target,
-        features=features,
+        size=size,
         bounds=bounds,
-        data_norm=data_norm,
         target_bounds=target_bounds,
+        data_norm=data_norm,
+        features=None if features is None else tuple(features),
+        method=method,
+        mixing_probability=mixing_probability,
+        by_position=isinstance(rows, (np.ndarray, list, tuple)),
     )
-    space = Subsets(of=table.width, size=as_count(size, "size", minimum=1))
-    total, source = as_usable_epsilon(epsilon), SystemBits() if bits is None else bits
-    if method not in ("auto", "gram", "stepwise"):
-        raise ParameterError(
-            "method",
-            method,
-            expected='"auto", "gram" or "stepwise"',
-            remedy=did_you_mean(method, ("auto", "gram", "stepwise"), "pass one of these"),
+    return carry_out(question.plan(Facts.of(source), epsilon), source, bits=bits)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FeaturesQuestion:
+    """A few features that predict a target are asked of rows within public bounds."""
+
+    target: Column
+    size: int
+    bounds: Bounds | None = None
+    target_bounds: Bounds | None = None
+    data_norm: Rational | None = None
+    features: tuple[Column, ...] | None = None
+    method: str = "auto"
+    mixing_probability: Rational = Fraction(1, 100)
+    by_position: bool = False
+    """Whether features are published by their positions, not by their names."""
+
+    def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows] | StudyProgram:
+        """Choose the method; what the other one would cost is forecast for "auto" only."""
+        exact, n = as_usable_epsilon(epsilon), facts.planned_rows
+        table = FeatureTable.of(
+            facts.columns,
+            target=self.target,
+            features=self.features,
+            bounds=self.bounds,
+            data_norm=self.data_norm,
+            target_bounds=self.target_bounds,
         )
-    if method == "stepwise" and table.halves is None:
-        raise ParameterError(
+        space = Subsets(of=table.width, size=as_count(self.size, "size", minimum=1))
+        stepwise = Stepwise(table=table, size=self.size, epsilon=exact, rows=n)
+        named = self.method in ("gram", "stepwise")
+        methods = () if named else self._methods(space, stepwise)
+        method = self.method if named else choose(methods, self.method).name
+
+        def published(chosen: Any) -> tuple[Column, ...]:
+            places = [table.features[i] for i in chosen]
+            return tuple(i if self.by_position else facts.columns[i] for i in places)
+
+        if method == "gram":
+            return StudyProgram(
+                study={
+                    "epsilon": exact,
+                    "publish": space,
+                    "rounds": 1,
+                    "mixing_probability": self.mixing_probability,
+                    "functions": False,
+                },
+                program=lambda study: _search(study, table, self.size),
+                value=published,
+                methods=methods,
+            )
+        require(
+            table.halves is not None,
             "bounds",
             None,
             expected="public bounds of each feature, which stepwise choices need",
             remedy='pass bounds=(lower, upper), or method="gram"',
         )
-    study = Study(
-        table.source,
-        epsilon=total,
-        publish=space,
-        rounds=1,
-        mixing_probability=mixing_probability,
-        functions=False,
-        bits=source,
-    )
-    question = _Gram.of(table, study.plan.mu)
-    if method == "auto":
-        better = table.halves is None or question.noise < stepwise_noise(table, size, total)
-        method = "gram" if better else "stepwise"
-    if method == "stepwise":
-        found = stepwise(table, size, total, source)
-    else:
-        found = study.run(lambda inside: question.search(inside, size))
-    return replace(found, value=tuple(table.names[i] for i in found.value))
-
-
-def predicted_noise(
-    *,
-    n: int,
-    features: int,
-    size: int,
-    epsilon: Rational,
-    mixing_probability: Rational = Fraction(1, 100),
-) -> dict[str, float]:
-    """Return the noise of both methods, for features and target bounded by [-1, 1].
-
-    It is the largest to expect in the covariance of a feature with what is left of the target.
-
-    >>> noise = predicted_noise(n=10_000, features=20, size=3, epsilon=1)
-    >>> sorted(noise)
-    ['gram', 'stepwise']
-    """
-    # rows that take no memory: only their number and that of the columns is looked at
-    rows = np.broadcast_to(np.zeros(1), (as_count(n, "n", minimum=1), features + 1))
-    table = FeatureTable.of(
-        rows, target=-1, features=None, bounds=(-1, 1), data_norm=None, target_bounds=(-1, 1)
-    )
-    exact = as_usable_epsilon(epsilon)
-    made = plan(
-        Subsets(of=features, size=size), epsilon=exact, mixing_probability=mixing_probability
-    )
-    return {
-        "gram": _Gram.of(table, math.sqrt(made.calibration.mu_squared)).noise,
-        "stepwise": stepwise_noise(table, size, exact),
-    }
-
-
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class _Gram:
-    """The hidden question: (constant, features, weighted target), within a public norm.
-
-    In the Frobenius norm k kᵀ moves by √2·norm², so beside the diagonal the noise is norm²/(μ n),
-    less by the weights on both sides. The more features, the less is spent on the target.
-    """
-
-    table: FeatureTable
-    constant: float
-    target: float
-    mu: float
-
-    @classmethod
-    def of(cls, table: FeatureTable, mu: float) -> _Gram:
-        # (1+κ)²(t + 1/κ), the noise in a residual's covariance, is least at 2tκ² + κ = 1, where
-        # t = ‖β‖²·norm²/y² is about d/8 if y's deviation is a third of its bound
-        t = table.width / 8
-        weight = (math.sqrt(1 + 8 * t) - 1) / (4 * t)
-        return cls(
-            table=table,
-            constant=table.norm * math.sqrt(_CONSTANT),
-            target=table.norm * math.sqrt(weight),
-            mu=mu,
+        return ReleasePlan(
+            claim=PureDP(exact),
+            steps=stepwise.steps,
+            answer=lambda rows, bits: published(stepwise.select(rows, bits)),
+            error="each choice's covariance with what is left to explain is at most "
+            f"{stepwise.noise:.3g} of the bounds below the best, on average",
+            methods=methods,
+            public=(
+                "the bounds of features and target, the number of features and of rows",
+                "every number in the steps",
+            ),
         )
 
-    @property
-    def norm(self) -> float:
-        return math.sqrt(self.table.norm**2 + self.constant**2 + self.target**2)
-
-    @property
-    def deviation(self) -> float:
-        """The noise of a second moment of two features."""
-        return self.norm**2 / (self.mu * self.table.source.rows)
-
-    @property
-    def noise(self) -> float:
-        """The largest noise to expect in the covariance of a feature and a residual."""
-        entry = self.deviation * math.sqrt(
-            1 / self.target**2 + self.table.width / 8 / self.table.norm**2
+    def _methods(self, space: Subsets, stepwise: Stepwise) -> tuple[Method, ...]:
+        """Return both methods by their noise, the largest to expect in a covariance."""
+        table, size = stepwise.table, stepwise.size
+        made = plan_publishing(
+            space, epsilon=stepwise.epsilon, mixing_probability=self.mixing_probability
         )
-        return entry * math.sqrt(2 * math.log(self.table.width + 1))
+        mu = math.sqrt(made.calibration.mu_squared)
+        return ranked(
+            Method(
+                name="stepwise",
+                error=math.inf if table.halves is None else stepwise.noise,
+                spends=f"ε on {size} choices and {size} fits, one by one",
+                why="its noise follows the number of features chosen, not of those there are",
+            ),
+            Method(
+                name="gram",
+                error=GramQuery(table=table, precision=mu * stepwise.rows).noise,
+                spends=f"ε on one of 10^{math.log10(space.size):.2g} sets, one Gram matrix",
+                why="one internal query whatever the search; its noise follows a row's length",
+            ),
+        )
 
-    def columns(self, rows: Floats) -> Floats:
-        features, factors = self.table.within_norm(rows)
-        made = np.empty((len(rows), self.table.width + 2))
-        made[:, 0] = self.constant * factors
-        made[:, 1:-1] = features.T
-        made[:, -1] = self.table.labels(rows) * self.target * factors
-        return made
 
-    def search(self, study: Study, size: int) -> list[int]:
-        gram = reveal(study.covariance(Rowwise(self.columns), data_norm=self.norm, centered=False))
-        # what is left after a regression on the constant
-        constant = gram[0, 1:] / math.sqrt(max(gram[0, 0], 2 * self.deviation))
-        rest = gram[1:, 1:] - np.outer(constant, constant)
-        covariance, with_target = rest[:-1, :-1], rest[:-1, -1] / self.target
-        # the noise of a k x k part has norm 2√k times that of an entry
-        return best_subset(covariance, with_target, size, 2 * math.sqrt(size) * self.deviation)
+def _search(study: Study, table: FeatureTable, size: int) -> list[int]:
+    query = GramQuery(table=table, precision=study.plan.mu * study.size)
+    gram = study.covariance(Rowwise(query.columns), data_norm=query.norm, centered=False)
+    return query.search(reveal(gram), size)

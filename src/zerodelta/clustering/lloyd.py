@@ -1,14 +1,15 @@
 """Seeds from noisy counts, and rounds of Lloyd's algorithm as one exact integer sum each.
 
 A row adds the vector ((x - c)/r, 1) of its nearest center, scaled down to an l2 norm of √2, to that
-center's block and nothing to the others. So one replaced row moves the blocks' l2 norms by at most
-2√2 *in total*: noise of density ∝ exp(-Σⱼ‖zⱼ‖₂/b), independent K-norm noise per block, costs
+center's block and nothing to the others. So the sum of the blocks' l2 norms has sensitivity 2√2
+*in total*: noise of density ∝ exp(-Σⱼ‖zⱼ‖₂/b), independent K-norm noise per block, costs
 2√2/b in any dimension and for any number of clusters (theory R, C10.4).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -19,7 +20,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from zerodelta.clustering.grid import Floats, Frame, Grid
 from zerodelta.data.quiet import quiet
 
-__all__ = ["ROW_NORM", "Centers", "Seeds", "moved", "seeds_from"]
+__all__ = ["ROW_NORM", "Centers", "Seeds", "refined", "seeds_from"]
 
 ROW_NORM = math.sqrt(2)
 """A row at distance r of its center has this norm; farther ones are scaled down to it."""
@@ -29,7 +30,6 @@ _WIDTH = 1.5
 """Rows farther from a center than 1.5 times the estimated deviation are scaled down."""
 
 _SIGNIFICANT = 3
-"""A center stays where it is unless its noisy count exceeds so many deviations of the noise."""
 
 
 @final
@@ -98,10 +98,18 @@ class Centers:
         reach = math.sqrt(float((frame.sides**2).sum())) / 4  # where the cluster is off the axes
         return cls(frame=frame, points=points, radius=reach, places=seeds.places, grid=grid)
 
-    def after(self, points: Floats, seeds: Seeds) -> Centers:
-        """Return the centers of the next round."""
-        columns, axes = points.shape[1], self.places.shape[1]
-        growth = 1.0 if self.grid is None else math.sqrt(columns / axes)
+    def after(self, sums: npt.NDArray[Any], deviation: float, seeds: Seeds) -> Centers:
+        """Return the centers of the next round, after noisy sums of `vectors`.
+
+        A center stays where it is unless its noisy count exceeds 3 deviations of the noise.
+        """
+        clusters, columns = self.points.shape
+        totals = np.asarray(sums, dtype=np.float64).reshape(clusters, columns + 1)
+        counts = totals[:, columns:]
+        trusted = counts > _SIGNIFICANT * deviation
+        step = self.radius * totals[:, :columns] / np.where(trusted, counts, 1.0)
+        points = np.clip(self.points + np.where(trusted, step, 0.0), 0, self.frame.sides)
+        growth = math.sqrt(columns / self.places.shape[1])
         radius = self.radius if self.grid is None else _WIDTH * seeds.radius * growth
         return Centers(frame=self.frame, points=points, radius=radius, places=points)
 
@@ -132,12 +140,18 @@ class Centers:
         return vectors.reshape(len(rows), clusters * (columns + 1))
 
 
-def moved(centers: Centers, sums: npt.NDArray[Any], *, deviation: float) -> Floats:
-    """Return the centers after a round with these noisy sums, whose noise has this deviation."""
-    clusters, columns = centers.points.shape
-    totals = np.asarray(sums, dtype=np.float64).reshape(clusters, columns + 1)
-    counts = totals[:, columns:]
-    trusted = counts > _SIGNIFICANT * deviation
-    step = centers.radius * totals[:, :columns] / np.where(trusted, counts, 1.0)
-    points: Floats = np.where(trusted, centers.points + step, centers.points)
-    return np.clip(points, 0, centers.frame.sides)
+def refined(
+    frame: Frame,
+    grid: Grid,
+    seeds: Seeds,
+    sums: Callable[[Centers], npt.NDArray[Any]],
+    deviations: Sequence[float],
+) -> Floats:
+    """Return the points after one round of Lloyd's algorithm for each deviation of its noise.
+
+    `sums` answers with the noisy sum over the rows of `Centers.vectors`.
+    """
+    centers = Centers.seeded(frame, grid, seeds)
+    for deviation in deviations:
+        centers = centers.after(sums(centers), deviation, seeds)
+    return centers.points

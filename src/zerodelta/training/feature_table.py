@@ -9,20 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, final
+from typing import TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.arrays import ArraySource
 from zerodelta.data.row_queries import Bounds
 from zerodelta.data.rowwise import Column, whole_rows
-from zerodelta.data.source import Source
-from zerodelta.errors import ParameterError
+from zerodelta.errors import ParameterError, require
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_positive
+from zerodelta.spine.public_inputs import needed
 
-__all__ = ["FeatureTable", "Floats"]
+__all__ = ["FeatureTable", "Floats", "column_position"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -34,16 +33,14 @@ for it only weighs rows, and noise follows the norm."""
 @final
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class FeatureTable:
-    """A source, which of its columns are features, and the public scaling of each.
+    """Which columns are features, which is the target, and the public scaling of each.
 
-    With bounds, features are cut to them and scaled to [-1, 1]; the target is cut to its bounds and
-    scaled to [-1, 1]. Then a row whose features are longer than `norm` is scaled down as a whole,
-    which leaves a linear relation as it is.
+    With bounds, features are clipped to them and scaled to [-1, 1]; so is the target. Then a row
+    whose features are longer than `norm` is scaled down as a whole, which leaves a linear relation
+    as it is.
     """
 
-    source: Source
     features: tuple[int, ...]
-    names: tuple[Column, ...]
     target: int
     centers: Floats
     halves: Floats | None
@@ -54,7 +51,7 @@ class FeatureTable:
     @classmethod
     def of(
         cls,
-        rows: Any,
+        columns: Sequence[str],
         *,
         target: Column,
         features: Sequence[Column] | None,
@@ -62,47 +59,29 @@ class FeatureTable:
         data_norm: Rational | None,
         target_bounds: Bounds | None,
     ) -> FeatureTable:
-        """Return the table, refusing what is malformed or missing before a row is read."""
-        named = not isinstance(rows, (np.ndarray, list, tuple))
-        source = rows if isinstance(rows, Source) else ArraySource(rows)
-        if source.rows < 1:
-            raise ParameterError("rows", "no rows", expected="some rows", remedy="pass the data")
-        columns = source.columns
+        """Return the table of rows with these columns; what is malformed or missing is refused."""
         label = column_position(target, columns, "target")
-        chosen = (
-            [i for i in range(len(columns)) if i != label]
-            if features is None
-            else [column_position(column, columns, "features") for column in features]
+        wanted = [i for i in range(len(columns)) if i != label] if features is None else features
+        chosen = [column_position(column, columns, "features") for column in wanted]
+        require(
+            chosen and label not in chosen and len(set(chosen)) == len(chosen),
+            "features",
+            features,
+            expected="different columns, at least one, without the target",
+            remedy="name the columns to choose from",
         )
-        if not chosen or label in chosen or len(set(chosen)) < len(chosen):
-            raise ParameterError(
-                "features",
-                features,
-                expected="different columns, at least one, without the target",
-                remedy="name the columns to choose from",
-            )
-        box = None if bounds is None else _box(bounds, len(chosen), "bounds")
-        if box is None and data_norm is None:
-            raise ParameterError(
-                "bounds",
-                None,
-                expected="public bounds of the features, or data_norm",
-                remedy="pass bounds=(lower, upper), one pair for all or two lists; rows are cut",
-            )
-        if target_bounds is None:
-            raise ParameterError(
-                "target_bounds",
-                None,
-                expected="the public range of the target",
-                remedy="pass target_bounds=(lower, upper); the target is cut to it",
-            )
-        center, half = _ends(_box(target_bounds, 1, "target_bounds"))
-        centers, halves = (np.zeros(len(chosen)), None) if box is None else _ends(box)
-        default = _TYPICAL * math.sqrt(len(chosen)) if len(chosen) > 2 else math.sqrt(len(chosen))
+        if data_norm is None:
+            remedy = "pass bounds=(lower, upper), one pair for all or two lists, or data_norm="
+            needed(bounds, "bounds", remedy)
+        remedy = "pass target_bounds=(lower, upper); the target is clipped to it"
+        center, half = _ends(needed(target_bounds, "target_bounds", remedy), 1, "target_bounds")
+        width = len(chosen)
+        centers, halves = (
+            (np.zeros(width), None) if bounds is None else _ends(bounds, width, "bounds")
+        )
+        default = (_TYPICAL if width > 2 else 1.0) * math.sqrt(width)
         return cls(
-            source=source,
             features=tuple(chosen),
-            names=tuple(columns[i] if named else i for i in chosen),
             target=label,
             centers=centers,
             halves=halves,
@@ -119,8 +98,8 @@ class FeatureTable:
     def labels(self, rows: Floats) -> Floats:
         """Return the targets on [-1, 1]; NaN for a row in which a used cell is missing."""
         scaled = (self._used(rows)[:, -1] - self.target_center) / self.target_half
-        cut: Floats = np.clip(scaled, -1.0, 1.0)
-        return cut
+        clipped: Floats = np.clip(scaled, -1.0, 1.0)
+        return clipped
 
     def boxed(self, rows: Floats) -> Floats:
         """Return the features, one line each, on [-1, 1] if they have bounds.
@@ -131,8 +110,8 @@ class FeatureTable:
         if self.halves is None:
             return np.ascontiguousarray(columns)
         scaled = (columns - self.centers[:, None]) / self.halves[:, None]
-        cut: Floats = np.clip(scaled, -1.0, 1.0)
-        return cut
+        clipped: Floats = np.clip(scaled, -1.0, 1.0)
+        return clipped
 
     def _used(self, rows: Floats) -> Floats:
         return whole_rows(rows[:, [*self.features, self.target]])
@@ -161,21 +140,18 @@ def column_position(column: Column, columns: Sequence[str], name: str) -> int:
     )
 
 
-def _box(bounds: Bounds, width: int, name: str) -> FixedPoint:
-    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
-        raise ParameterError(
-            name,
-            bounds,
-            expected="a pair (lower, upper)",
-            remedy="pass two numbers, or two lists with one number for each column",
-        )
-    return FixedPoint.box(dimension=width, lower=bounds[0], upper=bounds[1], steps=1)
-
-
-def _ends(box: FixedPoint) -> tuple[Floats, Floats]:
-    """Return centers and half-widths."""
+def _ends(bounds: Bounds, width: int, name: str) -> tuple[Floats, Floats]:
+    """Return the centers and half-widths of public bounds on so many columns."""
+    require(
+        isinstance(bounds, (tuple, list)) and len(bounds) == 2,
+        name,
+        bounds,
+        expected="a pair (lower, upper)",
+        remedy="pass two numbers, or two lists with one number for each column",
+    )
+    box = FixedPoint.box(dimension=width, lower=bounds[0], upper=bounds[1], steps=1)
     center, half = (
         np.array([float(part) for part in given] if isinstance(given, tuple) else float(given))
         for given in (box.center, box.bound)
     )
-    return np.broadcast_to(center, box.dimension), np.broadcast_to(half, box.dimension)
+    return np.broadcast_to(center, width), np.broadcast_to(half, width)

@@ -1,4 +1,4 @@
-"""Models that a study can train: each knows its own hidden descent, and scores rows one by one."""
+"""Models that a study can train: each knows its own descent, and scores rows one by one."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ import numpy.typing as npt
 from zerodelta.data.internal import reveal
 from zerodelta.data.row_queries import Rowwise
 from zerodelta.data.rowwise import Column
-from zerodelta.errors import ParameterError
+from zerodelta.errors import require
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.spaces import Ball
-from zerodelta.study.study import Study
-from zerodelta.tasks.feature_table import column_position
+from zerodelta.training.feature_table import column_position
 from zerodelta.training.losses import Hinge, Huber, Logistic, Loss, Multinomial, Squared
 from zerodelta.training.tanh_network import TanhNetwork
 
@@ -27,7 +26,7 @@ __all__ = ["LinearModel", "Model", "NetworkModel"]
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 _AVERAGED = 5
-"""One in so many parameters of a descent, the last ones, are averaged."""
+"""One in so many iterates of a descent, the last ones, are averaged."""
 
 _STAY = 0.25
 """The noise that a descent may gather in each direction."""
@@ -38,6 +37,9 @@ class Model(ABC):
 
     Built-in models touch rows elementwise only, so what they ask is `proven`.
     """
+
+    features: Sequence[Column]
+    label: Column
 
     @abstractmethod
     def start(self, columns: tuple[str, ...]) -> Floats:
@@ -54,27 +56,32 @@ class Model(ABC):
     @property
     @abstractmethod
     def travel(self) -> tuple[float, float]:
-        """The clipping norm of a gradient, and the longest way a descent may go."""
+        """The clipping norm of a gradient, and the longest path of a descent."""
 
-    def train(self, study: Study, rounds: int, columns: tuple[str, ...], mu: float) -> Floats:
+    def train(self, study: Any, rounds: int, columns: tuple[str, ...], mu: float) -> Floats:
         """Return parameters after `rounds` noisy steps of linearly decreasing length.
 
-        For a way of length L the noise gathered is 2L/(μ n) in each direction, however many steps
-        it takes; so L is cut to what the μ of this model can bear.
+        Along a path of length L the noise adds up to 2L/(μ n) in each direction, however many
+        steps it takes; so L is at most what the μ of this model can bear.
         """
         theta, kept = self.start(columns), []
         clip, longest = self.travel
-        way = min(longest, _STAY * mu * study.size / 2)
+        length = min(longest, _STAY * mu * study.size / 2)
         for t in range(rounds):
-            step = way / clip * 2 * (rounds - t) / (rounds * (rounds + 1))
-            question = self._gradient_at(theta, columns)
-            theta = theta - step * reveal(study.gradient(question, clip=clip))
+            step = length / clip * 2 * (rounds - t) / (rounds * (rounds + 1))
+            query = self._gradient_at(theta, columns)
+            theta = theta - step * reveal(study.gradient(query, clip=clip))
             if (rounds - t) * _AVERAGED <= rounds + _AVERAGED:
                 kept.append(theta)
         return np.asarray(np.mean(kept, axis=0), dtype=np.float64)
 
     def _gradient_at(self, parameters: Floats, columns: tuple[str, ...]) -> Rowwise:
         return Rowwise(lambda rows: self.gradient(parameters, rows, columns))
+
+    def _positions(self, columns: tuple[str, ...]) -> list[int]:
+        """Return the places of the features, and of the label."""
+        places = [column_position(column, columns, "features") for column in self.features]
+        return [*places, column_position(self.label, columns, "label")]
 
 
 @final
@@ -110,18 +117,16 @@ class NetworkModel(Model):
 
     def start(self, columns: tuple[str, ...]) -> Floats:
         """Return the network's public start."""
-        _positions(self.features, self.label, columns)
+        self._positions(columns)
         return self.network.start()
 
     def gradient(self, parameters: Floats, rows: Floats, columns: tuple[str, ...]) -> Floats:
         """Return the gradients of the log-loss."""
-        return self.network.gradient(
-            parameters, rows[:, _positions(self.features, self.label, columns)]
-        )
+        return self.network.gradient(parameters, rows[:, self._positions(columns)])
 
     def score(self, parameters: Floats, rows: Floats, columns: tuple[str, ...]) -> Floats:
         """Return 1 for rows that are classified right."""
-        taken = rows[:, _positions(self.features, self.label, columns)]
+        taken = rows[:, self._positions(columns)]
         right = self.network.predict(parameters, taken[:, :-1]) == taken[:, -1]
         scores: Floats = np.where(np.isnan(taken).any(axis=1), np.nan, right)
         return scores
@@ -132,7 +137,7 @@ class NetworkModel(Model):
 class LinearModel(Model):
     """A linear predictor on some of the columns (with a constant), trained by a built-in loss.
 
-    Its score is 1 - loss/`worst`, cut to [0, 1]: a loss of `worst` or more counts as nothing.
+    Its score is 1 - loss/`worst`, clipped to [0, 1]: a loss of `worst` or more counts as nothing.
 
     >>> from zerodelta.training.losses import Logistic
     >>> LinearModel(features=(0, 1), loss=Logistic(), data_norm=1).start(("0", "1", "2")).shape
@@ -147,31 +152,27 @@ class LinearModel(Model):
     worst: Rational = 1
 
     def __post_init__(self) -> None:
-        if type(self.loss) not in (Logistic, Hinge, Squared, Huber, Multinomial):  # elementwise
-            raise ParameterError(
-                "loss",
-                type(self.loss),
-                expected="Logistic, Multinomial, Hinge, Squared or Huber",
-                remedy="train any other loss by a function: select_model(train=…, score=…)",
-            )
+        require(
+            type(self.loss) in (Logistic, Hinge, Squared, Huber, Multinomial),  # elementwise
+            "loss",
+            type(self.loss),
+            expected="Logistic, Multinomial, Hinge, Squared or Huber",
+            remedy="train any other loss by a function: select_model(train=…, score=…)",
+        )
         for name in ("data_norm", "radius", "worst"):
             as_positive(getattr(self, name), name)
 
     @property
     def travel(self) -> tuple[float, float]:
-        """The loss's own bound on a gradient, and a way across the ball of parameters."""
+        """The loss's own bound on a gradient, and twice the diameter of the ball."""
         norm, radius = as_positive(self.data_norm, "data_norm"), as_positive(self.radius, "radius")
         slope = self.loss.slope_bound(2 * norm * radius)
-        return float(slope) * self._length, 4.0 * float(radius)
-
-    @property
-    def _length(self) -> float:
-        """The norm of a row with its constant."""
-        return math.sqrt(2) * float(as_positive(self.data_norm, "data_norm"))
+        # a row with its constant is √2 times longer
+        return float(slope) * math.sqrt(2) * float(norm), 4.0 * float(radius)
 
     def start(self, columns: tuple[str, ...]) -> Floats:
         """Return zeros."""
-        return np.zeros((len(_positions(self.features, self.label, columns))) * self.loss.outputs)
+        return np.zeros(len(self._positions(columns)) * self.loss.outputs)
 
     def gradient(self, parameters: Floats, rows: Floats, columns: tuple[str, ...]) -> Floats:
         """Return the gradients of the loss."""
@@ -180,7 +181,7 @@ class LinearModel(Model):
         return self.loss.gradients(np.asarray(inside), features, labels)
 
     def score(self, parameters: Floats, rows: Floats, columns: tuple[str, ...]) -> Floats:
-        """Return 1 - loss/worst, cut to [0, 1]."""
+        """Return 1 - loss/worst, clipped to [0, 1]."""
         features, labels = self._read(rows, columns)
         margins = np.zeros((len(rows), self.loss.outputs))
         for j, weight in enumerate(parameters.reshape(-1, self.loss.outputs)):
@@ -188,21 +189,14 @@ class LinearModel(Model):
         losses = self.loss.value(
             margins[:, 0] if self.loss.outputs == 1 else margins, self.loss.read(labels)
         )
-        cut: Floats = np.clip(1 - losses / float(as_positive(self.worst, "worst")), 0.0, 1.0)
-        return cut
+        scores: Floats = np.clip(1 - losses / float(as_positive(self.worst, "worst")), 0.0, 1.0)
+        return scores
 
     def _read(self, rows: Floats, columns: tuple[str, ...]) -> tuple[Floats, Floats]:
-        taken = rows[:, _positions(self.features, self.label, columns)]
+        taken = rows[:, self._positions(columns)]
         features, norm = taken[:, :-1].copy(), float(as_positive(self.data_norm, "data_norm"))
         squares = np.zeros(len(rows))
         for j in range(features.shape[1]):
             squares += features[:, j] * features[:, j]
         features *= np.minimum(1.0, norm / np.sqrt(np.maximum(squares, 1e-300)))[:, None]
         return np.column_stack([features, np.full(len(rows), norm)]), taken[:, -1]
-
-
-def _positions(features: Sequence[Column], label: Column, columns: tuple[str, ...]) -> list[int]:
-    return [
-        *(column_position(column, columns, "features") for column in features),
-        column_position(label, columns, "label"),
-    ]

@@ -1,0 +1,49 @@
+"""The plan of a verb that runs a study: which one, and the program that asks its queries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+from zerodelta.data.source import Rows, Source
+from zerodelta.exact.bits import BitSource
+from zerodelta.privacy.release import Release
+from zerodelta.spine.methods import Method
+from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.run import run
+from zerodelta.study.study import Study
+
+__all__ = ["StudyProgram", "carry_out"]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StudyProgram:
+    """What to ask of a study that is made when it runs: it takes its own certificate and ticket."""
+
+    study: Mapping[str, Any]
+    """The keywords of `Study`: ε, the space, the rounds, …"""
+    program: Callable[[Study], Any]
+    value: Callable[[Any], Any] = lambda value: value
+    """What is made of the published element: post-processing."""
+    error: float | str | None = None
+    """The forecast; None for the study's own."""
+    methods: tuple[Method, ...] = ()
+    """What was weighed, best first."""
+    rehearse: bool = True
+
+    def run(self, source: Source, *, bits: BitSource | None = None) -> Release:
+        """Make the study, run the program in it, and return what it publishes."""
+        release = Study(source, bits=bits, **self.study).run(self.program, rehearse=self.rehearse)
+        error = release.error if self.error is None else self.error
+        return replace(release, value=self.value(release.value), error=error)
+
+
+def carry_out(
+    plan: ReleasePlan[Rows] | StudyProgram, source: Source, *, bits: BitSource | None = None
+) -> Release:
+    """Run a plan whose method may be a study."""
+    if isinstance(plan, StudyProgram):
+        return plan.run(source, bits=bits)
+    return run(plan, source, bits=bits)
