@@ -360,7 +360,7 @@ def test_a_profile_needs_no_claim_and_less_weight_than_uniform_mixing() -> None:
         assert smallest <= real(plan.mixing_weight) <= smallest * (1 + mpf(10) ** -8)
     release = plan.purify(3)
     assert zd.verify(release.certificate.to_json())
-    assert [step.theorem for step in release.certificate.steps] == ["B1-profile"]
+    assert [step.theorem for step in release.certificate.steps] == ["profile-mixing"]
     assert "profile" in release.certificate.assumed[0]
     uniform = next(other for other in plan.candidates if other.channel == "uniform")
     assert uniform.weight > 3 * plan.mixing_weight

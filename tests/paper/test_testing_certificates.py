@@ -123,7 +123,7 @@ def test_the_wrong_row_of_the_table_is_refused() -> None:
     certificate = mode([1], universe=4, epsilon=1).certificate
     numbers = {"points": 4, "epsilon": 1, "threshold": 0}
     for noise, fine in (("discrete", True), ("rounded", False), ("real", False), ("odd", False)):
-        step = Step(theorem="C5", numbers={**numbers, "noise": noise})
+        step = Step(theorem="stable-mode", numbers={**numbers, "noise": noise})
         changed = replace(certificate, steps=(step,), digest="")
         if fine:
             assert zd.verify(changed)

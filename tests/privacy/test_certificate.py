@@ -78,10 +78,10 @@ def test_json_round_trip(chain: Chain) -> None:
 
 
 def test_base_steps_alone_prove_what_they_compose_to() -> None:
-    pure = Step(theorem="R-laplace", numbers={"sensitivity": 1, "scale": 3, "count": 2})
+    pure = Step(theorem="rounded-laplace", numbers={"sensitivity": 1, "scale": 3, "count": 2})
     assert zd.verify(zd.Certificate(claim=zd.PureDP("2/3"), steps=(pure,)))
     refused(zd.Certificate(claim=zd.PureDP(Fraction(2, 3) - Fraction(1, 10**9)), steps=(pure,)))
-    gaussian = Step(theorem="R-gaussian", numbers={"sensitivity_squared": 1, "variance": 4})
+    gaussian = Step(theorem="rounded-gaussian", numbers={"sensitivity_squared": 1, "variance": 4})
     for claim, smaller in (
         (zd.GaussianDP("1/2"), zd.GaussianDP("0.4999999999")),
         (zd.ZCDP("1/8"), zd.ZCDP("0.1249999999")),
@@ -170,29 +170,29 @@ WORSE: dict[str, dict[str, int]] = {
         "rho": MORE,
         "values": MORE,
     },
-    "R-laplace": {"sensitivity": MORE, "scale": LESS, "count": MORE},
-    "K-norm": {"sensitivity": MORE, "scale": LESS},
-    "R-gaussian": {"sensitivity_squared": MORE, "variance": LESS, "count": MORE},
-    "EM": {"sensitivity": MORE, "scale": LESS, "count": MORE, "monotone": LESS},
-    "PF": {"sensitivity": MORE, "scale": LESS},
-    "WOR": {
+    "rounded-laplace": {"sensitivity": MORE, "scale": LESS, "count": MORE},
+    "k-norm-noise": {"sensitivity": MORE, "scale": LESS},
+    "rounded-gaussian": {"sensitivity_squared": MORE, "variance": LESS, "count": MORE},
+    "exponential-mechanism": {"sensitivity": MORE, "scale": LESS, "count": MORE, "monotone": LESS},
+    "permute-and-flip": {"sensitivity": MORE, "scale": LESS},
+    "sampling-without-replacement": {
         "rows": LESS,
         "batch": MORE,
         "sensitivity_squared": MORE,
         "variance": LESS,
         "steps": MORE,
     },
-    "B1": {"size": MORE, "weight": LESS},
-    "B1-prior": {"size": MORE, "smallest_probability": LESS, "weight": LESS},
-    "B1-profile": {"epsilon": MORE, "ratio": MORE, "weight": LESS},
-    "B2": {"cells": MORE, "dimension": MORE, "weight": LESS},
-    "B2-sides": {"sides": MORE, "weight": LESS},
-    "R-v": {"dimension": MORE, "bound": MORE, "variance": BOTH, "weight": LESS},
-    "R-vi": {"dimension": MORE, "bound": MORE, "scale": BOTH, "weight": LESS},
-    "K": {"dimension": MORE, "diameter": MORE, "scale": LESS, "weight": LESS},
-    "B4-cube": {"dimension": MORE, "side": MORE, "scale": LESS, "weight": LESS},
-    "B4-window": {"cells": MORE, "window": LESS, "dimension": MORE, "weight": LESS},
-    "S2": {
+    "uniform-mixing": {"size": MORE, "weight": LESS},
+    "prior-mixing": {"size": MORE, "smallest_probability": LESS, "weight": LESS},
+    "profile-mixing": {"epsilon": MORE, "ratio": MORE, "weight": LESS},
+    "grid-mixing": {"cells": MORE, "dimension": MORE, "weight": LESS},
+    "unequal-grid-mixing": {"sides": MORE, "weight": LESS},
+    "gaussian-net": {"dimension": MORE, "bound": MORE, "variance": BOTH, "weight": LESS},
+    "laplace-net": {"dimension": MORE, "bound": MORE, "scale": BOTH, "weight": LESS},
+    "k-norm-kernel": {"dimension": MORE, "diameter": MORE, "scale": LESS, "weight": LESS},
+    "laplace-cube-kernel": {"dimension": MORE, "side": MORE, "scale": LESS, "weight": LESS},
+    "local-uniform-kernel": {"cells": MORE, "window": LESS, "dimension": MORE, "weight": LESS},
+    "gaussian-smoothing": {
         "dimension": MORE,
         "variance": LESS,
         "radius": MORE,
@@ -201,8 +201,8 @@ WORSE: dict[str, dict[str, int]] = {
         "mixing_variance": BOTH,
         "weight": LESS,
     },
-    "N": {"error": MORE, "scale": LESS},
-    "W": {
+    "numerical-error": {"error": MORE, "scale": LESS},
+    "wasserstein-transport": {
         "dimension": MORE,
         "diameter": MORE,
         "scale": LESS,
@@ -216,10 +216,10 @@ WORSE: dict[str, dict[str, int]] = {
 HARMLESS = {
     ("given", "bounded_range"),
     ("given", "orders"),
-    ("PF", "monotone"),
-    ("K-norm", "norm"),
-    ("K-norm", "quantum"),
-    ("B1-prior", "size"),
+    ("permute-and-flip", "monotone"),
+    ("k-norm-noise", "norm"),
+    ("k-norm-noise", "quantum"),
+    ("prior-mixing", "size"),
 }
 """0 on a pure claim; a Rényi order is one of many; permute-and-flip was not monotone anyway; norm
 and quantum say in which units the two other numbers are; a prior's q_min decides, not its size."""
@@ -279,7 +279,7 @@ def test_a_certificate_without_its_channel_or_its_base_is_refused(chain: Chain) 
     whole = chain.certificate()
     for kept in ((chain.channel,), ()):
         refused(replace(whole, steps=kept, digest=""), "missing")
-    if chain.channel.theorem != "N":
+    if chain.channel.theorem != "numerical-error":
         below = Fraction(1, 4)  # what the base alone never proves as pure DP
         refused(replace(whole, claim=zd.PureDP(below), steps=chain.base, digest=""))
 
@@ -294,7 +294,7 @@ def test_steps_that_are_cut_doubled_or_swapped_are_refused(chain: Chain) -> None
     whole = chain.certificate()
     for place in range(len(whole.steps)):
         refused(forged(whole, without(("steps", place))), "missing")
-    if chain.channel.theorem != "N":  # whose base is pure already
+    if chain.channel.theorem != "numerical-error":  # whose base is pure already
         refused(forged(whole, renumbered_cut))
     refused(forged(whole, lambda data: data["steps"].append(data["steps"][-1])))
     refused(forged(whole, lambda data: data["steps"].clear()), "missing")
@@ -339,7 +339,7 @@ def test_add_remove_is_accepted_throughout_except_by_lemma_wor() -> None:
             entry["neighbors"] = "add-remove"
 
     assert zd.verify(forged(CHAINS["all"].certificate(), everywhere))
-    refused(forged(CHAINS["WOR"].certificate(), everywhere), "replace-one")
+    refused(forged(CHAINS["sampling-without-replacement"].certificate(), everywhere), "replace-one")
 
 
 def test_a_callers_word_cannot_call_itself_proven() -> None:
@@ -441,7 +441,19 @@ SCALARS = st.one_of(
     st.integers(-3, 40),
     st.sampled_from([10**30, -(10**30), 2**64, 0.5, -0.0, 1e308, float("nan"), float("inf")]),
     st.sampled_from(["", "x", "1/0", "1/2", "-1/2", "1e400", "1e-400", "nan", "inf", "-inf", "0x"]),
-    st.sampled_from(["given", "B1", "S2", "W", "N", "proven", "replace", "1 of 2", "1e9999999"]),
+    st.sampled_from(
+        [
+            "given",
+            "uniform-mixing",
+            "gaussian-smoothing",
+            "wasserstein-transport",
+            "numerical-error",
+            "proven",
+            "replace",
+            "1 of 2",
+            "1e9999999",
+        ]
+    ),
 )
 TREES = st.recursive(
     SCALARS,
@@ -493,19 +505,19 @@ def test_arbitrary_text_is_a_certificate_error(text: str) -> None:
 # Explanations.
 
 LABELS = {
-    "R-laplace": "theorem R",
-    "R-gaussian": "theorem R",
-    "K-norm": "theorem R",
-    "EM": "C10.1",
-    "PF": "C10.1",
-    "WOR": "lemma WOR",
-    "B2-sides": "theorem B2",
-    "B1-prior": "theorem B1",
-    "B1-profile": "theorem B1",
-    "R-v": "theorem R(v)",
-    "R-vi": "theorem R(vi)",
-    "B4-cube": "theorem B4",
-    "B4-window": "theorem B4",
+    "rounded-laplace": "theorem R",
+    "rounded-gaussian": "theorem R",
+    "k-norm-noise": "theorem R",
+    "exponential-mechanism": "C10.1",
+    "permute-and-flip": "C10.1",
+    "sampling-without-replacement": "lemma WOR",
+    "unequal-grid-mixing": "theorem B2",
+    "prior-mixing": "theorem B1",
+    "profile-mixing": "theorem B1",
+    "gaussian-net": "theorem R(v)",
+    "laplace-net": "theorem R(vi)",
+    "laplace-cube-kernel": "theorem B4",
+    "local-uniform-kernel": "theorem B4",
     "given": "stated to satisfy",
 }
 
@@ -531,7 +543,7 @@ def test_the_explanation_says_what_is_public_assumed_and_random() -> None:
     for words in ("the size", "one release", "operating system", "replace", "one row of the data"):
         assert words in text
     assert "conditional" in whole.summary
-    assert "conditional" not in CHAINS["WOR"].certificate().summary
+    assert "conditional" not in CHAINS["sampling-without-replacement"].certificate().summary
 
 
 def test_given_steps_round_trip_every_kind_of_claim() -> None:
@@ -565,14 +577,16 @@ def test_numbers_longer_than_python_writes_in_decimal_survive() -> None:
 
 @pytest.mark.parametrize("rounds", [0, -7, "banana", [1], "3/2"])
 def test_a_study_states_how_many_questions_it_planned(rounds: Any) -> None:
-    base = Step(theorem="R2", numbers={"mu_squared": Fraction(1, 100), "rounds": rounds})
-    channel = Step(theorem="B1", numbers={"size": 2, "weight": Fraction(1, 100)})
+    base = Step(
+        theorem="adaptive-gaussian", numbers={"mu_squared": Fraction(1, 100), "rounds": rounds}
+    )
+    channel = Step(theorem="uniform-mixing", numbers={"size": 2, "weight": Fraction(1, 100)})
     with pytest.raises(zd.CertificateError, match="rounds"):
         zd.verify(zd.Certificate(claim=zd.PureDP(1), steps=(base, channel)))
 
 
 def test_a_grid_has_sides() -> None:
-    base = Step(theorem="R2", numbers={"mu_squared": Fraction(1, 100), "rounds": 3})
-    channel = Step(theorem="B2-sides", numbers={"sides": [], "weight": Fraction(1, 100)})
+    base = Step(theorem="adaptive-gaussian", numbers={"mu_squared": Fraction(1, 100), "rounds": 3})
+    channel = Step(theorem="unequal-grid-mixing", numbers={"sides": [], "weight": Fraction(1, 100)})
     with pytest.raises(zd.CertificateError, match="sides"):
         zd.verify(zd.Certificate(claim=zd.PureDP(1), steps=(base, channel)))

@@ -36,22 +36,27 @@ LESS, MORE, BOTH, FREE = -1, 1, 0, None
 """Which direction needs a weaker claim; both; or neither, because it only describes."""
 
 WORSE: dict[str, dict[str, int | None]] = {
-    "R-laplace": {"sensitivity": MORE, "scale": LESS, "count": MORE},
-    "K-norm": {"norm": FREE, "quantum": FREE, "sensitivity": MORE, "scale": LESS},
-    "R-gaussian": {"sensitivity_squared": MORE, "variance": LESS, "count": MORE},
-    "R2": {"mu_squared": MORE, "rounds": FREE},
-    "R2-zcdp": {"rho": MORE, "rounds": FREE},
-    "EM": {"sensitivity": MORE, "scale": LESS, "monotone": FREE, "count": MORE},
-    "PF": {"sensitivity": MORE, "scale": LESS, "monotone": FREE},
-    "WOR": {
+    "rounded-laplace": {"sensitivity": MORE, "scale": LESS, "count": MORE},
+    "k-norm-noise": {"norm": FREE, "quantum": FREE, "sensitivity": MORE, "scale": LESS},
+    "rounded-gaussian": {"sensitivity_squared": MORE, "variance": LESS, "count": MORE},
+    "adaptive-gaussian": {"mu_squared": MORE, "rounds": FREE},
+    "adaptive-zcdp": {"rho": MORE, "rounds": FREE},
+    "exponential-mechanism": {"sensitivity": MORE, "scale": LESS, "monotone": FREE, "count": MORE},
+    "permute-and-flip": {"sensitivity": MORE, "scale": LESS, "monotone": FREE},
+    "sampling-without-replacement": {
         "rows": LESS,
         "batch": MORE,
         "sensitivity_squared": MORE,
         "variance": LESS,
         "steps": MORE,
     },
-    "PTR": {"test_epsilon": BOTH, "release_epsilon": MORE, "threshold": LESS, "noise": FREE},
-    "LS": {
+    "propose-test-release": {
+        "test_epsilon": BOTH,
+        "release_epsilon": MORE,
+        "threshold": LESS,
+        "noise": FREE,
+    },
+    "noisy-local-sensitivity": {
         "bound_epsilon": BOTH,
         "release_epsilon": MORE,
         "local_change": MORE,
@@ -59,7 +64,7 @@ WORSE: dict[str, dict[str, int | None]] = {
         "noise": FREE,
     },
     # more dimensions or a larger sensitivity spread the noise: each point is less likely
-    "C3": {
+    "pure-propose-test-release": {
         "points": MORE,
         "dimension": LESS,
         "sensitivity": LESS,
@@ -68,7 +73,7 @@ WORSE: dict[str, dict[str, int | None]] = {
         "threshold": LESS,
         "noise": FREE,
     },
-    "C4": {
+    "pure-local-sensitivity": {
         "points": MORE,
         "dimension": LESS,
         "bound_epsilon": BOTH,
@@ -79,24 +84,28 @@ WORSE: dict[str, dict[str, int | None]] = {
         "weight": LESS,
         "noise": FREE,
     },
-    "C5": {"points": MORE, "epsilon": BOTH, "threshold": LESS, "noise": FREE},
-    "SS": {"epsilon": BOTH, "degrees": FREE, "decay": LESS, "ratio": MORE},
-    "C6": {"row_bound_squared": LESS, "multiplier_squared": LESS, "eigenvalue": MORE},
-    "C10.5": {"target_weight": MORE, "scale": LESS},
-    "C9-logistic": {"noise_epsilon": MORE, "strength": LESS, "roundness": LESS},
-    "C9-huber": {"noise_epsilon": MORE, "strength": LESS},
-    "C9-softmax": {"noise_epsilon": MORE, "strength": LESS, "classes": MORE},
-    "B1": {"size": MORE, "weight": LESS},
-    "B1-prior": {"size": FREE, "smallest_probability": LESS, "weight": LESS},
-    "B1-profile": {"epsilon": MORE, "ratio": MORE, "weight": LESS},
-    "B2": {"cells": MORE, "dimension": MORE, "weight": LESS},
-    "B2-sides": {"sides": FREE, "weight": LESS},
-    "R-v": {"dimension": MORE, "bound": MORE, "variance": BOTH, "weight": LESS},
-    "R-vi": {"dimension": MORE, "bound": MORE, "scale": BOTH, "weight": LESS},
-    "K": {"dimension": MORE, "diameter": MORE, "scale": LESS, "weight": LESS},
-    "B4-cube": {"dimension": MORE, "side": MORE, "scale": LESS, "weight": LESS},
-    "B4-window": {"cells": MORE, "window": LESS, "dimension": MORE, "weight": LESS},
-    "S2": {
+    "stable-mode": {"points": MORE, "epsilon": BOTH, "threshold": LESS, "noise": FREE},
+    "smooth-sensitivity": {"epsilon": BOTH, "degrees": FREE, "decay": LESS, "ratio": MORE},
+    "gaussian-sufficient-statistics": {
+        "row_bound_squared": LESS,
+        "multiplier_squared": LESS,
+        "eigenvalue": MORE,
+    },
+    "k-norm-sufficient-statistics": {"target_weight": MORE, "scale": LESS},
+    "logistic-objective-perturbation": {"noise_epsilon": MORE, "strength": LESS, "roundness": LESS},
+    "huber-objective-perturbation": {"noise_epsilon": MORE, "strength": LESS},
+    "softmax-objective-perturbation": {"noise_epsilon": MORE, "strength": LESS, "classes": MORE},
+    "uniform-mixing": {"size": MORE, "weight": LESS},
+    "prior-mixing": {"size": FREE, "smallest_probability": LESS, "weight": LESS},
+    "profile-mixing": {"epsilon": MORE, "ratio": MORE, "weight": LESS},
+    "grid-mixing": {"cells": MORE, "dimension": MORE, "weight": LESS},
+    "unequal-grid-mixing": {"sides": FREE, "weight": LESS},
+    "gaussian-net": {"dimension": MORE, "bound": MORE, "variance": BOTH, "weight": LESS},
+    "laplace-net": {"dimension": MORE, "bound": MORE, "scale": BOTH, "weight": LESS},
+    "k-norm-kernel": {"dimension": MORE, "diameter": MORE, "scale": LESS, "weight": LESS},
+    "laplace-cube-kernel": {"dimension": MORE, "side": MORE, "scale": LESS, "weight": LESS},
+    "local-uniform-kernel": {"cells": MORE, "window": LESS, "dimension": MORE, "weight": LESS},
+    "gaussian-smoothing": {
         "dimension": MORE,
         "variance": LESS,
         "radius": MORE,
@@ -105,8 +114,8 @@ WORSE: dict[str, dict[str, int | None]] = {
         "mixing_variance": BOTH,
         "weight": LESS,
     },
-    "N": {"error": MORE, "scale": LESS},
-    "W": {
+    "numerical-error": {"error": MORE, "scale": LESS},
+    "wasserstein-transport": {
         "norm": MORE,
         "dimension": MORE,
         "diameter": MORE,
@@ -123,10 +132,28 @@ WHOLE = {
 """Fields that are integers; all other numbers are rationals."""
 
 ZERO_IS_FINE = {
-    *(("R2", "mu_squared"), ("R2-zcdp", "rho"), ("WOR", "sensitivity_squared")),
-    *(("PTR", "release_epsilon"), ("R-v", "bound"), ("R-vi", "bound"), ("N", "error")),
-    *(("W", "base_epsilon"), ("C6", "eigenvalue")),
-    *((label, "threshold") for label in ("PTR", "LS", "C3", "C4", "C5")),
+    *(
+        ("adaptive-gaussian", "mu_squared"),
+        ("adaptive-zcdp", "rho"),
+        ("sampling-without-replacement", "sensitivity_squared"),
+    ),
+    *(
+        ("propose-test-release", "release_epsilon"),
+        ("gaussian-net", "bound"),
+        ("laplace-net", "bound"),
+        ("numerical-error", "error"),
+    ),
+    *(("wasserstein-transport", "base_epsilon"), ("gaussian-sufficient-statistics", "eigenvalue")),
+    *(
+        (label, "threshold")
+        for label in (
+            "propose-test-release",
+            "noisy-local-sensitivity",
+            "pure-propose-test-release",
+            "pure-local-sensitivity",
+            "stable-mode",
+        )
+    ),
 }
 """Nothing is asked, moved, tested or wrong: the theorem still says something."""
 
@@ -228,7 +255,7 @@ def test_no_number_outside_the_domain_and_none_that_understates_is_accepted(labe
 def judged(label: str, field: str, old: Any, new: Any) -> bool:
     """Tell whether the changed step still proves the claim, knowing that the old one just does."""
     before, after = Fraction(old), Fraction(new)
-    if (label, field) == ("SS", "degrees"):
+    if (label, field) == ("smooth-sensitivity", "degrees"):
         return student_epsilon(float(min(after, Fraction(10**9)))) <= 1 + 1e-9
     direction = WORSE[label][field]
     if direction is FREE or after == before:
@@ -240,7 +267,7 @@ def judged(label: str, field: str, old: Any, new: Any) -> bool:
 
 def student_epsilon(degrees: float) -> float:
     """Return the formula of theorem SS, in floats."""
-    numbers = CASES["SS"].steps[0].numbers
+    numbers = CASES["smooth-sensitivity"].steps[0].numbers
     ratio, beta = float(Fraction(numbers["ratio"])), -math.log(Fraction(numbers["decay"]))
     spread = math.sqrt(ratio**2 / degrees + beta**2)
     return ((degrees + 1) * spread + (degrees - 1) * beta) / 2
@@ -250,7 +277,7 @@ def student_epsilon(degrees: float) -> float:
 def test_words_are_those_of_the_theorem(label: str) -> None:
     for place, field, old in fields_of(label):
         words: dict[str, list[Any]] = {
-            "norm": [1, 2, "inf", "counts", "blocks"] if label == "K-norm" else [1, 2, "inf"],
+            "norm": [1, 2, "inf", "counts", "blocks"] if label == "k-norm-noise" else [1, 2, "inf"],
             "noise": ["real", "rounded", "discrete"],
             "monotone": [True, False],
             "eigenvalue": [0, 1],
@@ -265,7 +292,7 @@ def test_words_are_those_of_the_theorem(label: str) -> None:
 
 
 def test_sides_are_pairs_of_positive_integers() -> None:
-    certificate = CASES["B2-sides"]
+    certificate = CASES["unequal-grid-mixing"]
     for sides in ([], [[11]], [[11, 1, 1]], [[0, 1]], [[11, 0]], [[-11, 1]], [["11", 1]], [11, 1],
                   [[11, True]], [[11, 10**10]], [[11.0, 1]], [[[11], 1]], [None]):  # fmt: skip
         assert not accepts(changed(certificate, 1, "sides", sides)), sides
@@ -306,7 +333,7 @@ CLAIM_CASES: dict[str, Claim] = {
 def stated(kind: str) -> tuple[zd.Certificate, zd.Certificate]:
     """Return a certificate of the claim itself, and one that purifies it."""
     claim = CLAIM_CASES[kind]
-    channel = Step(theorem="B1", numbers={"size": 4, "weight": "1/100"})
+    channel = Step(theorem="uniform-mixing", numbers={"size": 4, "weight": "1/100"})
     base = given(claim)
     return (
         zd.Certificate(claim=claim, steps=(base,)),

@@ -17,7 +17,7 @@ from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_log_delta
 from zerodelta.privacy.step import Step, whole
 
-LAPLACE = Step(theorem="R-laplace", numbers={"sensitivity": 1, "scale": 1})
+LAPLACE = Step(theorem="rounded-laplace", numbers={"sensitivity": 1, "scale": 1})
 GOOD = zd.Certificate(claim=zd.PureDP(1), steps=(LAPLACE,))
 _set = object.__setattr__
 
@@ -70,7 +70,7 @@ def with_part(name: str, value: Any) -> zd.Certificate:
     [
         {"claim": Generous(1)},
         {"claim": zd.Finite(3)},
-        {"steps": (LooseStep(theorem="R-laplace", numbers=LAPLACE.numbers),)},
+        {"steps": (LooseStep(theorem="rounded-laplace", numbers=LAPLACE.numbers),)},
         {"steps": [LAPLACE]},
         {"row": Words("one row")},
         {"public": ["a list"]},
@@ -95,7 +95,7 @@ def test_other_types_and_subclasses_are_refused_when_made_and_when_verified(
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("theorem", Words("R-laplace")),
+        ("theorem", Words("rounded-laplace")),
         ("neighbors", "replace"),
         ("status", "proven"),
         ("numbers", {"sensitivity": 1, "scale": 1}),
@@ -146,7 +146,7 @@ def test_numbers_of_a_subclass_are_written_as_the_numbers_they_are() -> None:
         def __int__(self) -> int:
             return 1000
 
-    step = Step(theorem="R-laplace", numbers={"sensitivity": Sly(2), "scale": Words("3")})
+    step = Step(theorem="rounded-laplace", numbers={"sensitivity": Sly(2), "scale": Words("3")})
     assert {name: type(value) for name, value in step.numbers.items()} == {
         "sensitivity": int,
         "scale": str,

@@ -15,7 +15,7 @@ LAST = GaussianStep(
     dimension=1, variance=Fraction(100), radius=Fraction(10), sensitivity=Fraction(1)
 )
 CHANNEL = Step(
-    theorem="S2",
+    theorem="gaussian-smoothing",
     numbers={
         "dimension": 1,
         "variance": LAST.variance,

@@ -24,22 +24,24 @@ from zerodelta.privacy.work import (
     check_work,
 )
 
-MIX = Step(theorem="B1", numbers={"size": 4, "weight": "1/100"})
-PUBLISHED = Step(theorem="N", numbers={"error": 1, "scale": 1})
+MIX = Step(theorem="uniform-mixing", numbers={"size": 4, "weight": "1/100"})
+PUBLISHED = Step(theorem="numerical-error", numbers={"error": 1, "scale": 1})
 
 
 def laplace(sensitivity: Any) -> Step:
-    return Step(theorem="R-laplace", numbers={"sensitivity": sensitivity, "scale": 1})
+    return Step(theorem="rounded-laplace", numbers={"sensitivity": sensitivity, "scale": 1})
 
 
 def logistic(place: int) -> Step:
     numbers = {"noise_epsilon": "1e-300", "strength": f"1/{10**15 + place}", "roundness": "1e300"}
-    return Step(theorem="C9-logistic", numbers=numbers)
+    return Step(theorem="logistic-objective-perturbation", numbers=numbers)
 
 
 def sampled(place: int) -> Step:
     numbers = {"rows": 10**6, "batch": 1000 + place, "variance": 100, "steps": 1}
-    return Step(theorem="WOR", numbers={**numbers, "sensitivity_squared": 1})
+    return Step(
+        theorem="sampling-without-replacement", numbers={**numbers, "sensitivity_squared": 1}
+    )
 
 
 def stated(**numbers: Any) -> Step:
@@ -62,7 +64,7 @@ def denominators(count: int, digits: int) -> list[Step]:
 
 def wide(columns: int) -> Step:
     numbers = {"norm": "inf", "sensitivity": 1, "scale": 1, "quantum": [f"1/{10**300}"] * columns}
-    return Step(theorem="K-norm", numbers=numbers)
+    return Step(theorem="k-norm-noise", numbers=numbers)
 
 
 TOO_MUCH: dict[str, tuple[list[Step], str]] = {
@@ -107,7 +109,9 @@ def test_too_much_work_is_refused_before_any_is_done(
 def test_the_claim_itself_counts() -> None:
     pure = [[f"1/{place + 2}", 0, 1] for place in range(MOST_STEPS)]
     with pytest.raises(zd.CertificateError, match="1000 steps"):
-        check_work({"kind": "composed", "pure": pure}, [{"theorem": "B1", "numbers": {}}])
+        check_work(
+            {"kind": "composed", "pure": pure}, [{"theorem": "uniform-mixing", "numbers": {}}]
+        )
 
 
 WITHIN: dict[str, Callable[[], list[Step]]] = {

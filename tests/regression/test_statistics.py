@@ -249,7 +249,7 @@ def test_the_certificate_is_proven_and_follows_from_its_numbers() -> None:
     assert certificate.status.value == "proven"
     assert certificate.claim == zd.PureDP(EPSILON)
     (step,) = certificate.steps
-    assert step.theorem == "C10.5"
+    assert step.theorem == "k-norm-sufficient-statistics"
     assert "theorem C10.5" in explain_step(step)
 
 
@@ -259,7 +259,7 @@ def test_a_step_with_too_little_noise_does_not_verify() -> None:
     with pytest.raises(zd.ZeroDeltaError):
         issue(
             claim=zd.PureDP(EPSILON),
-            steps=(Step(theorem="C10.5", numbers=numbers),),
+            steps=(Step(theorem="k-norm-sufficient-statistics", numbers=numbers),),
             bits=ReplayBits("little"),
             public=(),
         )

@@ -270,10 +270,10 @@ def test_the_certificate_lists_rounds_and_budget(
     certificate = made.certificate(guarded=True, bits=SystemBits())
     verify(certificate)
     base, channel = certificate.steps
-    assert base.theorem == ("R2-zcdp" if selects else "R2")
+    assert base.theorem == ("adaptive-zcdp" if selects else "adaptive-gaussian")
     assert base.numbers["rounds"] == 2
     assert F(base.numbers["rho" if selects else "mu_squared"]) == made.mu_squared / (1 + selects)
-    assert (channel.theorem, channel.numbers["size"]) == ("B1", 16)
+    assert (channel.theorem, channel.numbers["size"]) == ("uniform-mixing", 16)
     assert F(channel.numbers["weight"]) == F(1, 1000)
     proven = ours and not functions  # also one row at a time a function may keep a state
     assert certificate.status is (Status.PROVEN if proven else Status.ASSERTED)

@@ -56,7 +56,7 @@ class FiniteMix(Mixing):
     def step(self) -> Step:
         """Return B1 with its numbers."""
         numbers = {"size": self.space.size, "weight": self.mixing_weight}
-        return Step(theorem="B1", numbers=numbers)
+        return Step(theorem="uniform-mixing", numbers=numbers)
 
 
 @final
@@ -99,7 +99,7 @@ class PriorMix(Mixing):
             "smallest_probability": self._smallest(),
             "weight": self.mixing_weight,
         }
-        return Step(theorem="B1-prior", numbers=numbers)
+        return Step(theorem="prior-mixing", numbers=numbers)
 
     def _smallest(self) -> Fraction:
         return Fraction(min(self.prior), sum(self.prior))
@@ -176,7 +176,7 @@ class ProfileMix:
             "ratio": sum(self.profile, Fraction(0)),
             "weight": self.mixing_weight,
         }
-        return Step(theorem="B1-profile", numbers=numbers, status=Status.ASSERTED)
+        return Step(theorem="profile-mixing", numbers=numbers, status=Status.ASSERTED)
 
 
 def _check_length(space: FiniteSpace, length: int, name: str) -> None:

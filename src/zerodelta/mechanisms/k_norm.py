@@ -117,7 +117,7 @@ class KNorm:
             "sensitivity": self.sensitivity,
             "scale": self.scale,
         }
-        return Step(theorem="K-norm", numbers=numbers, neighbors=self.neighbors)
+        return Step(theorem="k-norm-noise", numbers=numbers, neighbors=self.neighbors)
 
     def apply(self, sums: npt.NDArray[np.generic], bits: BitSource) -> IntegerArray:
         """Return the noisy vector; never wraps around."""

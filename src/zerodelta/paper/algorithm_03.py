@@ -169,10 +169,10 @@ class Descent:
         numbers = {"sensitivity_squared": squared, "variance": self.variance}
         if self.batch == rows:
             return Step(
-                theorem="R-gaussian", numbers={**numbers, "count": self.steps}, status=status
+                theorem="rounded-gaussian", numbers={**numbers, "count": self.steps}, status=status
             )
         sampled = {**numbers, "rows": rows, "batch": self.batch, "steps": self.steps}
-        return Step(theorem="WOR", numbers=sampled, status=status)
+        return Step(theorem="sampling-without-replacement", numbers=sampled, status=status)
 
     def run(self, bits: BitSource) -> Floats:
         """Return the averaged iterate: a hidden value, (ε, δ)-DP by `proof_step`."""

@@ -99,7 +99,7 @@ def check_last_gaussian(before: tuple[Step, ...], channel: Step) -> None:
     """
     step = _gaussian_step(channel.numbers)
     last = before[-1] if before else None
-    if last is not None and last.theorem == "R-gaussian":
+    if last is not None and last.theorem == "rounded-gaussian":
         stated = last.numbers
         moved = as_rational(stated["sensitivity_squared"], "sensitivity_squared")
         same = (
@@ -118,10 +118,10 @@ def check_last_gaussian(before: tuple[Step, ...], channel: Step) -> None:
 def proves_epsilon(step: Step, claim: Composed | None, epsilon: Fraction) -> bool:
     """Tell whether the channel step, on a base with `claim`, certainly proves pure ε-DP."""
     check_form(step)
-    if step.theorem == "B1-profile":
+    if step.theorem == "profile-mixing":
         if claim is not None:
             raise CertificateError(
-                "theorem 'B1-profile' is about the whole base mechanism: no base step goes before."
+                "theorem 'profile-mixing' is about the whole base mechanism: no base step goes before."
             )
         return _profile(step.numbers, epsilon)
     if claim is None:
@@ -138,7 +138,7 @@ def proves_epsilon(step: Step, claim: Composed | None, epsilon: Fraction) -> boo
     raise CertificateError(f"unknown theorem {step.theorem!r}: no channel has that label.")
 
 
-_ON_SOMEONES_WORD = ("given", "B1-profile")
+_ON_SOMEONES_WORD = ("given", "profile-mixing")
 
 
 def check_form(step: Step) -> None:
@@ -164,67 +164,75 @@ def check_form(step: Step) -> None:
 
 _BASE: dict[str, Callable[[Numbers, Neighbors], Claim]] = {
     "given": claim_from_numbers,
-    "R-laplace": lambda n, relation: PureDP(
+    "rounded-laplace": lambda n, relation: PureDP(
         laplace_epsilon(n["sensitivity"], n["scale"]), neighbors=relation
     ),
-    "K-norm": lambda n, relation: PureDP(
+    "k-norm-noise": lambda n, relation: PureDP(
         k_norm_epsilon(n["sensitivity"], n["scale"]), neighbors=relation
     ),
-    "R-gaussian": lambda n, relation: GaussianDP(
+    "rounded-gaussian": lambda n, relation: GaussianDP(
         mu_squared=gaussian_mu_squared(n["sensitivity_squared"], n["variance"]), neighbors=relation
     ),
-    "R2": lambda n, relation: GaussianDP(mu_squared=_planned(n)["mu_squared"], neighbors=relation),
-    "R2-zcdp": lambda n, relation: ZCDP(_planned(n)["rho"], neighbors=relation),
-    "EM": lambda n, relation: PureDP(
+    "adaptive-gaussian": lambda n, relation: GaussianDP(
+        mu_squared=_planned(n)["mu_squared"], neighbors=relation
+    ),
+    "adaptive-zcdp": lambda n, relation: ZCDP(_planned(n)["rho"], neighbors=relation),
+    "exponential-mechanism": lambda n, relation: PureDP(
         selection_epsilon(n["sensitivity"], n["scale"], n["monotone"]),
         bounded_range=True,
         neighbors=relation,
     ),
-    "PF": lambda n, relation: PureDP(
+    "permute-and-flip": lambda n, relation: PureDP(
         selection_epsilon(n["sensitivity"], n["scale"], n["monotone"]), neighbors=relation
     ),
-    "WOR": lambda n, relation: _subsampled(n, relation),
-    "PTR": lambda n, relation: proposed_release_claim(**n, neighbors=relation),
-    "LS": lambda n, relation: bounded_release_claim(**n, neighbors=relation),
-    "C3": lambda n, relation: PureDP(free_test_epsilon(**_points(n)), neighbors=relation),
-    "C4": lambda n, relation: PureDP(bounded_release_epsilon(**_points(n)), neighbors=relation),
-    "C5": lambda n, relation: PureDP(free_mode_epsilon(**_points(n)), neighbors=relation),
-    "SS": lambda n, relation: PureDP(
+    "sampling-without-replacement": lambda n, relation: _subsampled(n, relation),
+    "propose-test-release": lambda n, relation: proposed_release_claim(**n, neighbors=relation),
+    "noisy-local-sensitivity": lambda n, relation: bounded_release_claim(**n, neighbors=relation),
+    "pure-propose-test-release": lambda n, relation: PureDP(
+        free_test_epsilon(**_points(n)), neighbors=relation
+    ),
+    "pure-local-sensitivity": lambda n, relation: PureDP(
+        bounded_release_epsilon(**_points(n)), neighbors=relation
+    ),
+    "stable-mode": lambda n, relation: PureDP(free_mode_epsilon(**_points(n)), neighbors=relation),
+    "smooth-sensitivity": lambda n, relation: PureDP(
         smooth_sensitivity_epsilon(**n), neighbors=check_replacement(relation)
     ),
-    "C6": lambda n, relation: GaussianDP(
+    "gaussian-sufficient-statistics": lambda n, relation: GaussianDP(
         mu_squared=statistics_mu_squared(**n, neighbors=relation), neighbors=relation
     ),
-    "C10.5": lambda n, relation: PureDP(
+    "k-norm-sufficient-statistics": lambda n, relation: PureDP(
         k_norm_statistics_epsilon(**n, neighbors=relation), neighbors=relation
     ),
-    "C9-logistic": lambda n, relation: PureDP(
+    "logistic-objective-perturbation": lambda n, relation: PureDP(
         logistic_epsilon(**n), neighbors=check_replacement(relation)
     ),
-    "C9-huber": lambda n, relation: PureDP(
+    "huber-objective-perturbation": lambda n, relation: PureDP(
         huber_epsilon(**n), neighbors=check_replacement(relation)
     ),
-    "C9-softmax": lambda n, relation: PureDP(
+    "softmax-objective-perturbation": lambda n, relation: PureDP(
         softmax_epsilon(**n), neighbors=check_replacement(relation)
     ),
 }
 
 _MASS: dict[str, Callable[[Numbers], float]] = {
-    "B1": lambda n: uniform_mass(whole(n["size"])),
-    "B1-prior": lambda n: prior_mass(n["smallest_probability"], size=whole(n["size"])),
-    "B2": lambda n: grid_mass(cells=n["cells"], dimension=n["dimension"]),
-    "B2-sides": lambda n: sides_mass(n["sides"]),
-    "R-v": lambda n: gaussian_net_mass(
+    "uniform-mixing": lambda n: uniform_mass(whole(n["size"])),
+    "prior-mixing": lambda n: prior_mass(n["smallest_probability"], size=whole(n["size"])),
+    "grid-mixing": lambda n: grid_mass(cells=n["cells"], dimension=n["dimension"]),
+    "unequal-grid-mixing": lambda n: sides_mass(n["sides"]),
+    "gaussian-net": lambda n: gaussian_net_mass(
         dimension=n["dimension"], bound=n["bound"], variance=n["variance"]
     ),
-    "R-vi": lambda n: laplace_net_mass(
+    "laplace-net": lambda n: laplace_net_mass(
         dimension=n["dimension"], bound=n["bound"], scale=n["scale"]
     ),
-    "K": lambda n: kernel_mass(dimension=n["dimension"], diameter=n["diameter"], scale=n["scale"]),
-    "B4-cube": lambda n: laplace_cube_mass(
+    "k-norm-kernel": lambda n: kernel_mass(
+        dimension=n["dimension"], diameter=n["diameter"], scale=n["scale"]
+    ),
+    "laplace-cube-kernel": lambda n: laplace_cube_mass(
         dimension=n["dimension"], side=n["side"], scale=n["scale"]
     ),
-    "B4-window": lambda n: window_mass(
+    "local-uniform-kernel": lambda n: window_mass(
         cells=n["cells"], window=n["window"], dimension=n["dimension"]
     ),
 }
@@ -326,8 +334,8 @@ def _wasserstein(numbers: Numbers, claim: Composed, epsilon: Fraction) -> bool:
 
 
 _OTHER: dict[str, Callable[[Numbers, Composed, Fraction], bool]] = {
-    "B1-profile": lambda numbers, _, epsilon: _profile(numbers, epsilon),
-    "S2": _smooth,
-    "N": _numerical,
-    "W": _wasserstein,
+    "profile-mixing": lambda numbers, _, epsilon: _profile(numbers, epsilon),
+    "gaussian-smoothing": _smooth,
+    "numerical-error": _numerical,
+    "wasserstein-transport": _wasserstein,
 }

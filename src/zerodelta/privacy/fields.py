@@ -50,33 +50,33 @@ _SELECTED: dict[str, Domain] = {"sensitivity": POSITIVE, "scale": POSITIVE, "mon
 _REGULARIZED: dict[str, Domain] = {"noise_epsilon": POSITIVE, "strength": POSITIVE}
 
 FIELDS: dict[str, dict[str, Domain]] = {
-    "R-laplace": {"sensitivity": POSITIVE, "scale": POSITIVE},
-    "K-norm": {
+    "rounded-laplace": {"sensitivity": POSITIVE, "scale": POSITIVE},
+    "k-norm-noise": {
         "norm": one_of(1, 2, "inf", "counts", "blocks"),
         "quantum": either(POSITIVE, list_of(POSITIVE, fewest=1), one_of(OWN_UNITS)),
         "sensitivity": POSITIVE,
         "scale": POSITIVE,
     },
-    "R-gaussian": {"sensitivity_squared": POSITIVE, "variance": POSITIVE},
-    "R2": {"mu_squared": NOT_NEGATIVE, "rounds": COUNT},
-    "R2-zcdp": {"rho": NOT_NEGATIVE, "rounds": COUNT},
-    "EM": _SELECTED,
-    "PF": _SELECTED,
-    "WOR": {
+    "rounded-gaussian": {"sensitivity_squared": POSITIVE, "variance": POSITIVE},
+    "adaptive-gaussian": {"mu_squared": NOT_NEGATIVE, "rounds": COUNT},
+    "adaptive-zcdp": {"rho": NOT_NEGATIVE, "rounds": COUNT},
+    "exponential-mechanism": _SELECTED,
+    "permute-and-flip": _SELECTED,
+    "sampling-without-replacement": {
         "rows": ROWS,
         "batch": ROWS,
         "sensitivity_squared": NOT_NEGATIVE,
         "variance": POSITIVE,
         "steps": COUNT,
     },
-    "PTR": {"test_epsilon": POSITIVE, "release_epsilon": NOT_NEGATIVE, **_TESTED},
-    "LS": {
+    "propose-test-release": {"test_epsilon": POSITIVE, "release_epsilon": NOT_NEGATIVE, **_TESTED},
+    "noisy-local-sensitivity": {
         "bound_epsilon": POSITIVE,
         "release_epsilon": POSITIVE,
         "local_change": POSITIVE,
         **_TESTED,
     },
-    "C3": {
+    "pure-propose-test-release": {
         "points": SIZE,
         "dimension": DIMENSION,
         "sensitivity": POSITIVE,
@@ -84,7 +84,7 @@ FIELDS: dict[str, dict[str, Domain]] = {
         "release_epsilon": POSITIVE,
         **_TESTED,
     },
-    "C4": {
+    "pure-local-sensitivity": {
         "points": SIZE,
         "dimension": DIMENSION,
         "bound_epsilon": POSITIVE,
@@ -94,33 +94,57 @@ FIELDS: dict[str, dict[str, Domain]] = {
         "weight": WEIGHT,
         **_TESTED,
     },
-    "C5": {"points": SIZE, "epsilon": POSITIVE, **_TESTED},
-    "SS": {
+    "stable-mode": {"points": SIZE, "epsilon": POSITIVE, **_TESTED},
+    "smooth-sensitivity": {
         "epsilon": POSITIVE,
         "degrees": at_least(1),
         "decay": between(0, 1, ends="()"),
         "ratio": POSITIVE,
     },
-    "C6": {"row_bound_squared": CELLS, "multiplier_squared": POSITIVE, "eigenvalue": BIT},
-    "C10.5": {"target_weight": between(1, 2, ends="[]"), "scale": POSITIVE},
-    "C9-logistic": {**_REGULARIZED, "roundness": POSITIVE},
-    "C9-huber": _REGULARIZED,
-    "C9-softmax": {**_REGULARIZED, "classes": integers(2, 10**9)},
-    "B1": {"size": SIZE, "weight": WEIGHT},
-    "B1-prior": {
+    "gaussian-sufficient-statistics": {
+        "row_bound_squared": CELLS,
+        "multiplier_squared": POSITIVE,
+        "eigenvalue": BIT,
+    },
+    "k-norm-sufficient-statistics": {"target_weight": between(1, 2, ends="[]"), "scale": POSITIVE},
+    "logistic-objective-perturbation": {**_REGULARIZED, "roundness": POSITIVE},
+    "huber-objective-perturbation": _REGULARIZED,
+    "softmax-objective-perturbation": {**_REGULARIZED, "classes": integers(2, 10**9)},
+    "uniform-mixing": {"size": SIZE, "weight": WEIGHT},
+    "prior-mixing": {
         "size": SIZE,
         "smallest_probability": between(0, 1, ends="(]"),
         "weight": WEIGHT,
     },
-    "B1-profile": {"epsilon": POSITIVE, "ratio": POSITIVE, "weight": WEIGHT},
-    "B2": {"cells": CELLS, "dimension": DIMENSION, "weight": WEIGHT},
-    "B2-sides": {"sides": list_of(row_of(CELLS, DIMENSION), fewest=1), "weight": WEIGHT},
-    "R-v": {"dimension": DIMENSION, "bound": BOUND, "variance": POSITIVE, "weight": WEIGHT},
-    "R-vi": {"dimension": DIMENSION, "bound": BOUND, "scale": POSITIVE, "weight": WEIGHT},
-    "K": {"dimension": DIMENSION, "diameter": POSITIVE, "scale": POSITIVE, "weight": WEIGHT},
-    "B4-cube": {"dimension": DIMENSION, "side": POSITIVE, "scale": POSITIVE, "weight": WEIGHT},
-    "B4-window": {"cells": CELLS, "window": CELLS, "dimension": DIMENSION, "weight": WEIGHT},
-    "S2": {
+    "profile-mixing": {"epsilon": POSITIVE, "ratio": POSITIVE, "weight": WEIGHT},
+    "grid-mixing": {"cells": CELLS, "dimension": DIMENSION, "weight": WEIGHT},
+    "unequal-grid-mixing": {"sides": list_of(row_of(CELLS, DIMENSION), fewest=1), "weight": WEIGHT},
+    "gaussian-net": {
+        "dimension": DIMENSION,
+        "bound": BOUND,
+        "variance": POSITIVE,
+        "weight": WEIGHT,
+    },
+    "laplace-net": {"dimension": DIMENSION, "bound": BOUND, "scale": POSITIVE, "weight": WEIGHT},
+    "k-norm-kernel": {
+        "dimension": DIMENSION,
+        "diameter": POSITIVE,
+        "scale": POSITIVE,
+        "weight": WEIGHT,
+    },
+    "laplace-cube-kernel": {
+        "dimension": DIMENSION,
+        "side": POSITIVE,
+        "scale": POSITIVE,
+        "weight": WEIGHT,
+    },
+    "local-uniform-kernel": {
+        "cells": CELLS,
+        "window": CELLS,
+        "dimension": DIMENSION,
+        "weight": WEIGHT,
+    },
+    "gaussian-smoothing": {
         "dimension": DIMENSION,
         "variance": POSITIVE,
         "radius": POSITIVE,
@@ -129,8 +153,8 @@ FIELDS: dict[str, dict[str, Domain]] = {
         "mixing_variance": POSITIVE,
         "weight": WEIGHT,
     },
-    "N": {"error": NOT_NEGATIVE, "scale": POSITIVE},
-    "W": {
+    "numerical-error": {"error": NOT_NEGATIVE, "scale": POSITIVE},
+    "wasserstein-transport": {
         "norm": NORM,
         "dimension": DIMENSION,
         "diameter": POSITIVE,

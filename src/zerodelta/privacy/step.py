@@ -51,7 +51,7 @@ def weakest(statuses: list[Status]) -> Status:
 class Step:
     """A theorem applied to public numbers that hold for one neighboring relation.
 
-    >>> Step(theorem="R-gaussian", numbers={"variance": Fraction(9, 4)}).numbers["variance"]
+    >>> Step(theorem="rounded-gaussian", numbers={"variance": Fraction(9, 4)}).numbers["variance"]
     '9/4'
     """
 

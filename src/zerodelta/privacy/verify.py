@@ -168,8 +168,10 @@ def _check_real_minimum(before: tuple[Step, ...], last: Step) -> None:
 
     No computer holds that minimizer, so a certificate without N is about something else.
     """
-    ideal = any(step.theorem.startswith("C9-") for step in (*before, last))
-    if ideal and (last.theorem != "N" or as_rational(last.numbers["error"], "error") <= 0):
+    ideal = any(step.theorem.endswith("-objective-perturbation") for step in (*before, last))
+    if ideal and (
+        last.theorem != "numerical-error" or as_rational(last.numbers["error"], "error") <= 0
+    ):
         raise CertificateError(
             "a step is missing: theorem C9 is about a real minimizer, which only Theorem N with a "
             "positive error publishes."
@@ -190,8 +192,8 @@ def _check_channel(before: tuple[Step, ...], channel: Step, claim: Claim) -> Non
         raise CertificateError("a purified release claims pure DP; this one claims something else.")
     if claim.bounded_range:
         raise CertificateError("no channel proves a bounded range: claim plain pure DP.")
-    base = base_claim(before) if before or channel.theorem != "B1-profile" else None
-    if channel.theorem == "S2":
+    base = base_claim(before) if before or channel.theorem != "profile-mixing" else None
+    if channel.theorem == "gaussian-smoothing":
         check_last_gaussian(before, channel)
     if not proves_epsilon(channel, base, claim.exact_epsilon):
         raise CertificateError(

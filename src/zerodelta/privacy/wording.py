@@ -26,83 +26,83 @@ _CLAIMS = {
 }
 
 _STEPS = {
-    "R-laplace": "Laplace noise of scale {scale}, exactly rounded, on integer sums that move by at "
+    "rounded-laplace": "Laplace noise of scale {scale}, exactly rounded, on integer sums that move by at "
     "most {sensitivity} in l1 (theorem R): pure DP.",
-    "R-gaussian": "Gaussian noise of variance {variance}, exactly rounded, on integer sums whose "
+    "rounded-gaussian": "Gaussian noise of variance {variance}, exactly rounded, on integer sums whose "
     "squared l2 distance is at most {sensitivity_squared} (theorem R): Gaussian DP.",
-    "R2": "up to {rounds} hidden questions, chosen on the way, each an exact integer sum with "
+    "adaptive-gaussian": "up to {rounds} hidden questions, chosen on the way, each an exact integer sum with "
     "exactly rounded Gaussian noise of variance (its l2 sensitivity)² / (its share of μ²); "
     "together μ² = {mu_squared} (lemma R2): Gaussian DP.",
-    "R2-zcdp": "up to {rounds} hidden questions, chosen on the way: exact integer sums with "
+    "adaptive-zcdp": "up to {rounds} hidden questions, chosen on the way: exact integer sums with "
     "exactly rounded Gaussian noise, and exponential-mechanism choices at ε²/8; together ρ = {rho} "
     "(lemma R2): zCDP.",
-    "K-norm": "noise of scale {scale} in the norm {norm}, exactly rounded, on integer sums, in "
+    "k-norm-noise": "noise of scale {scale} in the norm {norm}, exactly rounded, on integer sums, in "
     "units of {quantum}, that move by at most {sensitivity} in that norm (theorem R): pure DP.",
-    "EM": "exponential mechanism (exact Gumbel argmax) of scale {scale}, scores moving by at most "
+    "exponential-mechanism": "exponential mechanism (exact Gumbel argmax) of scale {scale}, scores moving by at most "
     "{sensitivity} (C10.1): pure DP.",
-    "PF": "permute-and-flip (exact) of scale {scale}, scores moving by at most {sensitivity} "
+    "permute-and-flip": "permute-and-flip (exact) of scale {scale}, scores moving by at most {sensitivity} "
     "(C10.1): pure DP.",
-    "WOR": "{steps} Gaussian steps of variance {variance} on batches of {batch} of {rows} rows "
+    "sampling-without-replacement": "{steps} Gaussian steps of variance {variance} on batches of {batch} of {rows} rows "
     "drawn without replacement (lemma WOR).",
-    "PTR": "the answer is released, at a cost of {release_epsilon}, only if a test with {noise} "
+    "propose-test-release": "the answer is released, at a cost of {release_epsilon}, only if a test with {noise} "
     "Laplace noise of rate {test_epsilon} exceeds {threshold} (propose-test-release): approximate "
     "DP.",
-    "LS": "the answer is released, at a cost of {release_epsilon}, with noise for its local "
+    "noisy-local-sensitivity": "the answer is released, at a cost of {release_epsilon}, with noise for its local "
     "sensitivity, itself released with {noise} Laplace noise at a cost of {bound_epsilon}, moving "
     "by at most {local_change}, plus {threshold} (theory A8): approximate DP.",
-    "C3": "the answer, one of {points} points in {dimension} dimensions and moving by at most "
+    "pure-propose-test-release": "the answer, one of {points} points in {dimension} dimensions and moving by at most "
     "{sensitivity} where it is stable, is released at a cost of {release_epsilon} if a test with "
     "{noise} Laplace noise of rate {test_epsilon} exceeds {threshold}, else a uniform point "
     "(theorem C3): pure DP.",
-    "C4": "the answer, one of {points} points in {dimension} dimensions, is released at a cost of "
+    "pure-local-sensitivity": "the answer, one of {points} points in {dimension} dimensions, is released at a cost of "
     "{release_epsilon} with noise for a bound of at least {smallest_bound} on its local "
     "sensitivity, which moves by at most {local_change} and is released with {noise} Laplace noise "
     "at a cost of {bound_epsilon} plus {threshold}; replaced by a uniform point with probability "
     "{weight} (theorem C4): pure DP.",
-    "C5": "the most frequent of {points} items is released if a test with {noise} Laplace noise of "
+    "stable-mode": "the most frequent of {points} items is released if a test with {noise} Laplace noise of "
     "rate {epsilon} exceeds {threshold}, else a uniform item (theorem C5): pure DP.",
-    "SS": "Student-t noise with {degrees} degrees of freedom, exactly rounded, of scale S/{ratio}, "
+    "smooth-sensitivity": "Student-t noise with {degrees} degrees of freedom, exactly rounded, of scale S/{ratio}, "
     "S a bound on the answer's local sensitivity that falls by at most the factor {decay} between "
     "neighbors (theorem SS): pure DP with ε = {epsilon}.",
-    "C6": "Gaussian noise of squared multiplier {multiplier_squared}, exactly rounded, on XᵀX and "
+    "gaussian-sufficient-statistics": "Gaussian noise of squared multiplier {multiplier_squared}, exactly rounded, on XᵀX and "
     "Xᵀy of integer rows of squared norm at most {row_bound_squared} (theorem C6): Gaussian DP.",
-    "C10.5": "K-norm noise of scale {scale}, exactly rounded, on XᵀX and Xᵀy of integer rows, in "
+    "k-norm-sufficient-statistics": "K-norm noise of scale {scale}, exactly rounded, on XᵀX and Xᵀy of integer rows, in "
     "the norm that weighs Xᵀy {target_weight} times (theorem C10.5): pure DP.",
-    "C9-logistic": "the balanced logistic loss of roundness {roundness}, regularized with strength "
+    "logistic-objective-perturbation": "the balanced logistic loss of roundness {roundness}, regularized with strength "
     "{strength}, is minimized with K-norm noise of rate {noise_epsilon} in the objective (theorem "
     "C9): pure DP.",
-    "C9-huber": "the pseudo-Huber loss, regularized with strength {strength}, is minimized with "
+    "huber-objective-perturbation": "the pseudo-Huber loss, regularized with strength {strength}, is minimized with "
     "K-norm noise of rate {noise_epsilon} in the objective (theorem C9): pure DP.",
-    "C9-softmax": "the softmax loss of {classes} classes, regularized with strength {strength}, is "
+    "softmax-objective-perturbation": "the softmax loss of {classes} classes, regularized with strength {strength}, is "
     "minimized with K-norm noise of rate {noise_epsilon} in the objective (theorem C9): pure DP.",
-    "B1": "the answer is replaced by a uniform one of {size} with probability {weight} (theorem "
+    "uniform-mixing": "the answer is replaced by a uniform one of {size} with probability {weight} (theorem "
     "B1): δ is gone at no extra ε.",
-    "B1-prior": "the answer, one of {size}, is replaced by a draw from a public prior, whose "
+    "prior-mixing": "the answer, one of {size}, is replaced by a draw from a public prior, whose "
     "smallest probability is {smallest_probability}, with probability {weight} (theorem B1).",
-    "B1-profile": "the answer is replaced by a draw from the prior proportional to its pointwise "
+    "profile-mixing": "the answer is replaced by a draw from the prior proportional to its pointwise "
     "profile with probability {weight} (theorem B1).",
-    "B2": "the answer is put on a grid of {cells} cells in each of {dimension} dimensions and "
+    "grid-mixing": "the answer is put on a grid of {cells} cells in each of {dimension} dimensions and "
     "replaced by a uniform cell with probability {weight} (theorem B2).",
-    "B2-sides": "the answer is put on a grid, {sides} the pairs of a number of cells and of how "
+    "unequal-grid-mixing": "the answer is put on a grid, {sides} the pairs of a number of cells and of how "
     "many dimensions have so many, and replaced by a uniform cell with probability {weight} "
     "(theorem B2).",
-    "R-v": "the answer is put on the lattice points of squared norm at most {bound} in {dimension} "
+    "gaussian-net": "the answer is put on the lattice points of squared norm at most {bound} in {dimension} "
     "dimensions and replaced by rounded Gaussian noise of variance {variance} with probability "
     "{weight} (theorem R(v)).",
-    "R-vi": "the answer is put on the lattice points of l1 norm at most {bound} in {dimension} "
+    "laplace-net": "the answer is put on the lattice points of l1 norm at most {bound} in {dimension} "
     "dimensions and replaced by rounded Laplace noise of scale {scale} with probability {weight} "
     "(theorem R(vi)).",
-    "K": "K-norm noise of scale {scale} is added in a body of diameter {diameter}, mixed with a "
+    "k-norm-kernel": "K-norm noise of scale {scale} is added in a body of diameter {diameter}, mixed with a "
     "uniform point with probability {weight} (theorem K).",
-    "B4-cube": "Laplace noise of scale {scale} is added in a cube of side {side}, mixed with a "
+    "laplace-cube-kernel": "Laplace noise of scale {scale} is added in a cube of side {side}, mixed with a "
     "uniform point with probability {weight} (theorem B4).",
-    "B4-window": "a uniform cell of a window of {window} of {cells} cells per dimension is "
+    "local-uniform-kernel": "a uniform cell of a window of {window} of {cells} cells per dimension is "
     "published, replaced by a uniform cell with probability {weight} (theorem B4).",
-    "S2": "the last Gaussian step (variance {variance}) is mixed with a Gaussian of variance "
+    "gaussian-smoothing": "the last Gaussian step (variance {variance}) is mixed with a Gaussian of variance "
     "{mixing_variance} with probability {weight} (theorem S2).",
-    "N": "the value is computed with error at most {error} and published with K-norm noise of "
+    "numerical-error": "the value is computed with error at most {error} and published with K-norm noise of "
     "scale {scale} (theorem N).",
-    "W": "Algorithm 1: mixed with a uniform point with probability {weight}, then Laplace noise of "
+    "wasserstein-transport": "Algorithm 1: mixed with a uniform point with probability {weight}, then Laplace noise of "
     "scale {scale} (theorem W).",
 }
 
@@ -135,7 +135,7 @@ def explain_step(step: Step) -> str:
     if step.theorem == "given":
         text = f"the base mechanism is stated to satisfy {explain_numbers(numbers)}."
     else:
-        if step.theorem == "K-norm" and numbers.get("norm") in _NORMS:
+        if step.theorem == "k-norm-noise" and numbers.get("norm") in _NORMS:
             numbers["norm"] = _NORMS[numbers["norm"]]
         text = _filled(_STEPS.get(step.theorem, f"theorem {step.theorem}."), numbers)
     count = step.numbers.get("count", 1)

@@ -70,7 +70,7 @@ def kmeans(
     the middle of the bounds as far as its noise is large, in place of every center. "auto": the
     least forecast, which is the last for few rows in many columns.
     **Releases**: the centers. **Neighbors**: replace-one (the number of rows is public).
-    **Guarantee**: pure ε-DP, `proven`: one row moves two counts by 1 (R-laplace), the blocks of a
+    **Guarantee**: pure ε-DP, `proven`: one row moves two counts by 1 (theory R), the blocks of a
     round by 2√2 in the sum of their l2 norms, and a mean by the bounds' width / n in every column
     (K-norm); the rest is post-processing.
     **Public**: everything but the rows. `bounds` is a pair of numbers, or of one for each column;

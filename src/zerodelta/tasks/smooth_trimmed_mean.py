@@ -113,7 +113,7 @@ class SmoothNoise:
             "decay": self.decay,
             "ratio": self.ratio,
         }
-        return Step(theorem="SS", numbers=numbers)
+        return Step(theorem="smooth-sensitivity", numbers=numbers)
 
     def error(self, reach: npt.NDArray[np.float64], changes: npt.NDArray[np.int64]) -> float:
         """Return E|noise| = S/c · E|T| for a guess of A_k at some numbers k of changes."""

@@ -88,7 +88,9 @@ def free_test_epsilon(
     )
     spread = _spread(points, dimension, release_epsilon, sensitivity, noise)
     return _granted(
-        t, "C3", lambda: ball(t).expm1() - log_tail().exp() * (spread() + ball(t).exp())
+        t,
+        "pure-propose-test-release",
+        lambda: ball(t).expm1() - log_tail().exp() * (spread() + ball(t).exp()),
     )
 
 
@@ -132,7 +134,9 @@ def free_mode_epsilon(
     """Return ε if C5's condition dp·(N+e^ε-1) <= e^ε-1 certainly holds, else refuse."""
     t, size = as_positive(epsilon, "epsilon"), as_count(points, "points", minimum=1)
     log_tail = _log_tail(t, _as_threshold(threshold, noise), noise)
-    return _granted(t, "C5", lambda: ball(t).expm1() - log_tail().exp() * (size + ball(t).expm1()))
+    return _granted(
+        t, "stable-mode", lambda: ball(t).expm1() - log_tail().exp() * (size + ball(t).expm1())
+    )
 
 
 def free_mode_threshold(*, points: int, epsilon: Rational, noise: str = "real") -> Fraction:
@@ -191,7 +195,7 @@ def bounded_release_epsilon(
     spread = _spread(points, dimension, release_epsilon, smallest_bound, noise)
     return _granted(
         t,
-        "C4",
+        "pure-local-sensitivity",
         lambda: ball(w) * ball(t).expm1() - ball(1 - w) * log_tail().exp() * (spread() + 1),
     )
 
