@@ -188,15 +188,15 @@ def test_half_the_noise_is_caught_by_verify() -> None:
     variance = F(str(certificate.steps[-1].numbers["variance"]))
 
     def less(data: Any, share: Fraction) -> None:
-        data["steps"][0]["numbers"]["mu_squared"] = str(2 * plan.rho / share)
-        data["steps"][1]["numbers"]["variance"] = str(variance * share)
+        data["parts"][0]["steps"][0]["numbers"]["mu_squared"] = str(2 * plan.rho / share)
+        data["parts"][0]["steps"][1]["numbers"]["variance"] = str(variance * share)
 
     for share in (F(1, 4), 1 - F(1, 10**6)):
         with pytest.raises(CertificateError, match="understated"):
             zd.verify(forged(certificate, functools.partial(less, share=share)))
 
     def hidden(data: Any) -> None:
-        data["steps"][1]["numbers"]["variance"] = str(variance / 4)
+        data["parts"][0]["steps"][1]["numbers"]["variance"] = str(variance / 4)
 
     with pytest.raises(CertificateError, match="last Gaussian step"):
         zd.verify(forged(certificate, hidden))

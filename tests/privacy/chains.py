@@ -24,7 +24,7 @@ from zerodelta.channels.mix import FiniteMix, PriorMix, ProfileMix
 from zerodelta.channels.numerical import NumericalError
 from zerodelta.channels.smooth import SmoothMix
 from zerodelta.channels.wasserstein import AlgorithmOne, AlgorithmTwo
-from zerodelta.privacy.chain import base_claim, proves_epsilon
+from zerodelta.privacy.proof import base_claim, proves_epsilon
 from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems.smoothing import GaussianStep
 

@@ -1,7 +1,7 @@
 """Every field of every theorem: no number outside its domain, and none that understates, passes.
 
 The domains and directions below are written down here a second time, from the theorems and not from
-`privacy/fields.py`, so that a domain that is too wide there is found.
+`privacy/theorems/`, so that a domain that is too wide there is found.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import zerodelta as zd
 import zerodelta.privacy.verify as verifier
 from privacy.chains import data_of, given, resealed
 from privacy.theorem_cases import CASES, accepts, changed
-from zerodelta.privacy.chain import _BASE, _MASS, _OTHER
+from zerodelta.privacy.claim_numbers import KINDS
 from zerodelta.privacy.claims import Claim
-from zerodelta.privacy.fields import CLAIMS, FIELDS
 from zerodelta.privacy.step import Step
+from zerodelta.privacy.theorems.registry import THEOREMS
+from zerodelta.privacy.theorems.theorem import Base, Channel, domains_of
 
 MALFORMED: list[Any] = [
     None, True, False, "", "x", "-", [], {}, [1], [[1]], 0.5, 1.0, -0.0, 1e300, math.nan, math.inf,
@@ -161,7 +162,7 @@ AT_MOST_ONE = {"smallest_probability", "eigenvalue"}
 BELOW_ONE = {"weight", "decay"}
 WORDS = {"norm", "noise", "monotone", "sides"}
 
-LABELS = sorted(set(_BASE) | set(_MASS) | set(_OTHER))
+LABELS = sorted(THEOREMS)
 labels = pytest.mark.parametrize("label", LABELS)
 
 
@@ -193,11 +194,11 @@ def fields_of(label: str) -> Iterator[tuple[int, str, Any]]:
 
 def test_every_label_of_the_registry_has_a_case_with_all_of_its_fields() -> None:
     assert set(CASES) == set(LABELS)
-    assert set(WORSE) == set(FIELDS) == set(LABELS) - {"given"}
+    assert set(WORSE) == set(LABELS) - {"given"}
     for label in WORSE:
         stated = {field for _, field, _ in fields_of(label)}
         assert stated == set(WORSE[label]), label
-        assert stated - {"count"} == set(FIELDS[label]), label
+        assert stated - {"count"} == set(domains_of(THEOREMS[label])) - {"count"}, label
 
 
 @labels
@@ -301,7 +302,7 @@ def test_sides_are_pairs_of_positive_integers() -> None:
 
 
 def test_counts_of_base_steps_are_positive_integers() -> None:
-    for label in _BASE:
+    for label in (label for label in LABELS if issubclass(THEOREMS[label], Base)):
         place = next(i for i, s in enumerate(CASES[label].steps) if s.theorem == label)
         for count in (0, -1, True, False, "2", 2.0, "1/2", None, [1], 10**13, 10**300, "0x2"):
             assert not accepts(changed(CASES[label], place, "count", count)), (label, count)
@@ -310,7 +311,7 @@ def test_counts_of_base_steps_are_positive_integers() -> None:
         assert not accepts(changed(CASES[label], place, "count", 2 * stated)), label
 
 
-@pytest.mark.parametrize("label", sorted(set(_MASS) | set(_OTHER)))
+@pytest.mark.parametrize("label", [x for x in LABELS if issubclass(THEOREMS[x], Channel)])
 def test_a_channel_has_no_count(label: str) -> None:
     place = len(CASES[label].steps) - 1
     assert not accepts(changed(CASES[label], place, "count", 1))
@@ -341,13 +342,13 @@ def stated(kind: str) -> tuple[zd.Certificate, zd.Certificate]:
     )
 
 
-@pytest.mark.parametrize("kind", sorted(CLAIMS))
+@pytest.mark.parametrize("kind", sorted(KINDS))
 def test_the_numbers_of_a_claim_have_domains_too(kind: str) -> None:
     claimed, purified = stated(kind)
     assert zd.verify(claimed.to_json()).numbers() == CLAIM_CASES[kind].numbers()
     assert zd.verify(purified.to_json()) == zd.PureDP(1)
     negative: list[Any] = [-1, "-1", "-1/2", "-1e-300", -(10**30)]
-    for field in ("kind", *CLAIMS[kind]):
+    for field in ("kind", *KINDS[kind].fields):
         bad = [*MALFORMED, *([1, "1e-300"] if field == "log_delta" else negative)]
         if field == "bounded_range":
             bad += [2, "0", "1"]

@@ -22,9 +22,9 @@ def test_theorem_w_has_a_positive_scale_and_no_more_than_the_claimed_epsilon() -
     for base in (5, "1e6", "1e300"):
         assert not accepts(changed(whole, 1, "base_epsilon", base))
         data = json.loads(changed(whole, 1, "base_epsilon", base))
-        data["steps"][1]["numbers"]["scale"] = "-20"
+        data["parts"][0]["steps"][1]["numbers"]["scale"] = "-20"
         assert not accepts(resealed(data))
-        data["steps"][1]["numbers"]["scale"] = "1e300"
+        data["parts"][0]["steps"][1]["numbers"]["scale"] = "1e300"
         assert not accepts(resealed(data))
 
 
@@ -108,5 +108,5 @@ def test_the_bisection_of_theorem_c9_ends_for_whatever_numbers_someone_writes() 
         ("1e300", "1e300", False),
     ):
         data = json.loads(changed(CASES["huber-objective-perturbation"], 0, "noise_epsilon", noise))
-        data["steps"][0]["numbers"]["strength"] = strength
+        data["parts"][0]["steps"][0]["numbers"]["strength"] = strength
         assert accepts(resealed(data)) == fine

@@ -76,7 +76,7 @@ def test_proven_refuses_what_is_asserted_or_idealized() -> None:
     assumed = replace(HALF, assumed=("the moon is round",), digest="")
     assert zd.verify(assumed, proven=True) == HALF.claim  # proven, under one assumption
     for status in (Status.ASSERTED, Status.IDEALIZED):
-        weaker = replace(HALF, steps=(replace(LAPLACE, status=status),), digest="")
+        weaker = HALF.with_steps((replace(LAPLACE, status=status),))
         assert zd.verify(weaker) == HALF.claim
         with pytest.raises(zd.CertificateError, match=status.value):
             zd.verify(weaker, proven=True)
@@ -126,13 +126,13 @@ def test_the_summary_counts_assumptions_and_assertions() -> None:
         ((asserted, LAPLACE), "conditional on 1 caller assertion"),
         ((asserted, asserted), "conditional on 1 caller assertion"),
     ):
-        assert rests(replace(HALF, steps=steps, assumed=("a",), digest="")) == said
-    without = replace(HALF, steps=(asserted, asserted), digest="")
+        assert rests(replace(HALF.with_steps(steps), assumed=("a",), digest="")) == said
+    without = HALF.with_steps((asserted, asserted))
     assert rests(without) == "conditional on 2 caller assertions"  # of which nothing is said
     both = replace(without, assumed=("a", "b", BARE_ROWS), digest="")
     assert rests(both) == "conditional on 2 caller assertions"
     ideal = replace(LAPLACE, status=Status.IDEALIZED)
-    assert rests(replace(HALF, steps=(asserted, ideal), digest="")) == "for real arithmetic only"
+    assert rests(HALF.with_steps((asserted, ideal))) == "for real arithmetic only"
     assert rests(CHAINS["all"].certificate()) == "conditional on 1 caller assertion"
 
 

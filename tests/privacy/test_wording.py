@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zerodelta as zd
+from zerodelta.privacy.claim_numbers import explain_claim
+from zerodelta.privacy.readable import equals, shown
 from zerodelta.privacy.step import Step
-from zerodelta.privacy.wording import equals, explain_claim, explain_step, shown
+from zerodelta.privacy.theorems.registry import explain_step
 
 NUMBERS = st.one_of(
     st.fractions(),

@@ -7,9 +7,9 @@ from typing import Any
 
 import zerodelta as zd
 from privacy.chains import CHAINS, data_of, resealed
-from zerodelta.privacy.chain import base_claim, proves_epsilon
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.composition import simplest
+from zerodelta.privacy.proof import base_claim, proves_epsilon
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.smooth_sensitivity import largest_noise_ratio
 from zerodelta.privacy.theorems.testing import (
@@ -135,7 +135,7 @@ CASES: dict[str, zd.Certificate] = {
 def changed(certificate: zd.Certificate, place: int, field: str, value: Any) -> str:
     """Return the certificate as a forger writes it, one number of one step exchanged."""
     data = data_of(certificate)
-    data["steps"][place]["numbers"][field] = value
+    data["parts"][0]["steps"][place]["numbers"][field] = value
     return resealed(data)
 
 

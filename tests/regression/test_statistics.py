@@ -19,13 +19,13 @@ from zerodelta.exact.k_norm import rounded_k_norm
 from zerodelta.privacy.issue import issue
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
+from zerodelta.privacy.theorems.registry import explain_step
 from zerodelta.privacy.theorems.sufficient_statistics import (
     HALF_ROOT,
     k_norm_statistics_epsilon,
     k_norm_statistics_scale,
 )
 from zerodelta.privacy.verify import verify
-from zerodelta.privacy.wording import explain_step
 from zerodelta.regression import sufficient_statistics as module
 from zerodelta.regression.reading import Features
 from zerodelta.regression.sufficient_statistics import (

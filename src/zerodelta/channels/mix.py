@@ -13,8 +13,8 @@ from zerodelta.exact.arb import ball, upper
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import categorical, uniform_below
 from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
-from zerodelta.privacy.chain import proves_epsilon
 from zerodelta.privacy.claims import ApproxDP, Claim
+from zerodelta.privacy.proof import proves_epsilon
 from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems.mixing import as_weight, largest_log_delta, prior_mass, uniform_mass
 from zerodelta.spaces import FiniteSpace

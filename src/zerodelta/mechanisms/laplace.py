@@ -30,7 +30,7 @@ class RoundedLaplace:
 
     **Neighbors**: those for which `sensitivity` holds; replace-one unless said otherwise.
     **Guarantee**: pure DP with ε = sensitivity / scale, if neighboring vectors are at most
-    `sensitivity` apart in the l1 norm (theory R, rounded-laplace).
+    `sensitivity` apart in the l1 norm (theory R).
     **Public**: everything stored here, and the length of the vector.
     **Error**: E|round(Laplace(b))| = 1/(2 sinh(1/(2b))) per coordinate, about b.
 

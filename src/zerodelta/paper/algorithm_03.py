@@ -32,7 +32,7 @@ from zerodelta.privacy.parameters import as_at_least_zero, as_log_delta
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.renyi import log_delta_at_order, saturated
 from zerodelta.privacy.step import Step
-from zerodelta.privacy.subsampling import subsampled_gaussian
+from zerodelta.privacy.theorems.subsampling import subsampled_gaussian
 from zerodelta.privacy.threshold import safe_end
 from zerodelta.spaces import Ball
 from zerodelta.training.examples import Floats

@@ -88,7 +88,7 @@ LEMMAS: tuple[Entry, ...] = (
         "lemma",
         "A Gaussian step on a γ-sample is (α, 13γ²ρα)-RDP for small orders (ours: Lemma WOR).",
         (
-            "zerodelta.privacy.subsampling:subsampled_gaussian",
+            "zerodelta.privacy.theorems.subsampling:subsampled_gaussian",
             "docs/theory.md#wor-batches-without-replacement",
         ),
         (

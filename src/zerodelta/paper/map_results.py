@@ -168,7 +168,10 @@ COROLLARIES: tuple[Entry, ...] = (
         "cor: RDP_DP_SGD",
         "corollary",
         "T subsampled Gaussian steps are (α, 13γ²ρ₀Tα)-RDP, and so (ε, δ)-DP.",
-        (_PAPER + "algorithm_03:plan_descent", "zerodelta.privacy.subsampling:subsampled_gaussian"),
+        (
+            _PAPER + "algorithm_03:plan_descent",
+            "zerodelta.privacy.theorems.subsampling:subsampled_gaussian",
+        ),
         (_TESTS + "dp_sgd.py::test_the_subsampled_chain_re_derived_by_hand",),
         ("A6",),
     ),

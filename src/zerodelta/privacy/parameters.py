@@ -18,6 +18,7 @@ __all__ = [
     "as_flag",
     "as_log_delta",
     "as_relation",
+    "as_unit",
     "as_usable_epsilon",
     "log_of_delta",
     "sum_upper",
@@ -73,6 +74,18 @@ def as_relation(value: Any) -> Neighbors:
             remedy="pass Neighbors.REPLACE or Neighbors.ADD_REMOVE",
         )
     return value
+
+
+def as_unit(value: Any) -> str | None:
+    """Return the name of the protected unit; None for a row."""
+    if value is None or (type(value) is str and value and value.isprintable()):
+        return value
+    raise ParameterError(
+        "unit",
+        value,
+        expected="None for one row, or the name of the unit",
+        remedy="pass the column that names the unit, such as 'customer_id'",
+    )
 
 
 def as_log_delta(value: Any) -> float:

@@ -24,8 +24,8 @@ from zerodelta.privacy.assumptions import PROGRAM, UNGUARDED
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.issue import issue
+from zerodelta.privacy.readable import equals
 from zerodelta.privacy.step import Status, Step
-from zerodelta.privacy.wording import equals
 from zerodelta.spaces import FiniteSpace
 
 __all__ = ["FUNCTIONS", "Budget", "Schedule", "StudyPlan"]

@@ -10,16 +10,41 @@ from __future__ import annotations
 
 import decimal
 import math
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated, ClassVar, final
 
 from flint import arb
 
 from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball, lower, upper
 from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
+from zerodelta.privacy.composition import Composed
+from zerodelta.privacy.domains import (
+    Bound,
+    Cells,
+    Dimension,
+    Positive,
+    Size,
+    Weight,
+    between,
+    integers,
+    list_of,
+    row_of,
+)
+from zerodelta.privacy.theorems.theorem import Channel, smallest_log_delta
 
 __all__ = [
+    "GaussianNet",
+    "GridMixing",
+    "LaplaceNet",
+    "Mixing",
+    "PriorMixing",
+    "ProfileMixing",
+    "UnequalGridMixing",
+    "UniformMixing",
     "as_weight",
     "gaussian_net_mass",
     "grid_mass",
@@ -188,3 +213,165 @@ def window_mass(*, cells: int, window: int, dimension: int) -> float:
             "window", window, expected=f"at most cells = {k}", remedy="use a smaller window"
         )
     return upper(lambda: ball(Fraction(k, m)).log() * d)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mixing(Channel):
+    """A channel that publishes a draw from a public distribution with probability `weight`."""
+
+    weight: Weight
+
+    @abstractmethod
+    def log_mass(self) -> float:
+        """Return ln M, rounded up."""
+
+    def proves(self, base: Composed, epsilon: Fraction) -> bool:
+        """Tell whether ln δ(ε) is at most what the weight and the mass ratio allow."""
+        allowed = largest_log_delta(epsilon=epsilon, weight=self.weight, log_mass=self.log_mass())
+        return smallest_log_delta(base, epsilon) <= allowed
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UniformMixing(Mixing):
+    """Mixing on a finite space."""
+
+    label: ClassVar[str] = "uniform-mixing"
+    section: ClassVar[str] = "B1"
+    sentence: ClassVar[str] = (
+        "the answer is replaced by a uniform one of {size} with probability {weight}: δ is gone at "
+        "no extra ε."
+    )
+
+    size: Size
+
+    def log_mass(self) -> float:
+        """Return ln N."""
+        return uniform_mass(self.size)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PriorMixing(Mixing):
+    """Mixing with a public prior on a finite space."""
+
+    label: ClassVar[str] = "prior-mixing"
+    section: ClassVar[str] = "B1"
+    sentence: ClassVar[str] = (
+        "the answer, one of {size}, is replaced by a draw from a public prior, whose smallest "
+        "probability is {smallest_probability}, with probability {weight}."
+    )
+
+    size: Size
+    smallest_probability: Annotated[Fraction, between(0, 1, ends="(]")]
+
+    def log_mass(self) -> float:
+        """Return ln(1/q_min)."""
+        return prior_mass(self.smallest_probability, size=self.size)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GridMixing(Mixing):
+    """Mixing on a grid of a cube."""
+
+    label: ClassVar[str] = "grid-mixing"
+    section: ClassVar[str] = "B2"
+    sentence: ClassVar[str] = (
+        "the answer is put on a grid of {cells} cells in each of {dimension} dimensions and "
+        "replaced by a uniform cell with probability {weight}."
+    )
+
+    cells: Cells
+    dimension: Dimension
+
+    def log_mass(self) -> float:
+        """Return d ln K."""
+        return grid_mass(cells=self.cells, dimension=self.dimension)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UnequalGridMixing(Mixing):
+    """Mixing on a grid of a box with unequal sides."""
+
+    label: ClassVar[str] = "unequal-grid-mixing"
+    section: ClassVar[str] = "B2"
+    sentence: ClassVar[str] = (
+        "the answer is put on a grid, {sides} the pairs of a number of cells and of how many "
+        "dimensions have so many, and replaced by a uniform cell with probability {weight}."
+    )
+
+    sides: Annotated[list[list[int]], list_of(row_of(integers(1), integers(1, 10**9)), fewest=1)]
+
+    def log_mass(self) -> float:
+        """Return Σ n_j ln K_j."""
+        return sides_mass(self.sides)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GaussianNet(Mixing):
+    """Mixing on the lattice points of an l2 ball."""
+
+    label: ClassVar[str] = "gaussian-net"
+    section: ClassVar[str] = "R(v)"
+    sentence: ClassVar[str] = (
+        "the answer is put on the lattice points of squared norm at most {bound} in {dimension} "
+        "dimensions and replaced by rounded Gaussian noise of variance {variance} with probability "
+        "{weight}."
+    )
+
+    dimension: Dimension
+    bound: Bound
+    variance: Positive
+
+    def log_mass(self) -> float:
+        """Return ln(1/q_min) on the net."""
+        return gaussian_net_mass(dimension=self.dimension, bound=self.bound, variance=self.variance)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LaplaceNet(Mixing):
+    """Mixing on the lattice points of an l1 ball."""
+
+    label: ClassVar[str] = "laplace-net"
+    section: ClassVar[str] = "R(vi)"
+    sentence: ClassVar[str] = (
+        "the answer is put on the lattice points of l1 norm at most {bound} in {dimension} "
+        "dimensions and replaced by rounded Laplace noise of scale {scale} with probability "
+        "{weight}."
+    )
+
+    dimension: Dimension
+    bound: Bound
+    scale: Positive
+
+    def log_mass(self) -> float:
+        """Return ln(1/q_min) on the net."""
+        return laplace_net_mass(dimension=self.dimension, bound=self.bound, scale=self.scale)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProfileMixing(Channel):
+    """Mixing with the prior that is proportional to a pointwise profile of the whole mechanism."""
+
+    label: ClassVar[str] = "profile-mixing"
+    section: ClassVar[str] = "B1"
+    sentence: ClassVar[str] = (
+        "the answer is replaced by a draw from the prior proportional to its pointwise profile "
+        "with probability {weight}."
+    )
+    asserted: ClassVar[bool] = True
+    whole: ClassVar[bool] = True
+
+    epsilon: Positive
+    ratio: Positive
+    weight: Weight
+
+    def proves(self, base: Composed, epsilon: Fraction) -> bool:
+        """Tell whether sup_y δ_s(y)/Q(y) <= (e^ε - 1) w/(1-w), s <= ε the stated one."""
+        needed = self.ratio * (1 - self.weight) / self.weight
+        return epsilon >= self.epsilon and lower(lambda: ball(epsilon).expm1() - ball(needed)) >= 0

@@ -6,15 +6,19 @@ Student-t with ν >= 1 degrees of freedom, is pure with ε = ((ν+1)√(c²/ν +
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated, ClassVar, final
 
 from flint import arb
 
 from zerodelta.errors import GuaranteeError, ParameterError
 from zerodelta.exact.arb import ball, lower
 from zerodelta.exact.rational import Rational, as_positive, as_rational
+from zerodelta.privacy.domains import Positive, Weight, at_least
+from zerodelta.privacy.theorems.theorem import PureBase
 
-__all__ = ["largest_noise_ratio", "smooth_sensitivity_epsilon"]
+__all__ = ["SmoothSensitivity", "largest_noise_ratio", "smooth_sensitivity_epsilon"]
 
 
 def smooth_sensitivity_epsilon(
@@ -83,3 +87,27 @@ def _decay(decay: Rational) -> Fraction:
             "decay", decay, expected="e^-β, a number in (0, 1)", remedy='pass decay="0.9"'
         )
     return r
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SmoothSensitivity(PureBase):
+    """Student-t noise scaled to a smooth bound on the local sensitivity."""
+
+    label: ClassVar[str] = "smooth-sensitivity"
+    section: ClassVar[str] = "C10.3"
+    sentence: ClassVar[str] = (
+        "Student-t noise with {degrees} degrees of freedom, exactly rounded, of scale S/{ratio}, "
+        "S a bound on the answer's local sensitivity that falls by at most the factor {decay} "
+        "between neighbors: pure DP with ε = {epsilon}."
+    )
+    replace_only: ClassVar[bool] = True
+
+    epsilon: Positive
+    degrees: Annotated[Fraction, at_least(1)]
+    decay: Weight
+    ratio: Positive
+
+    def proven_epsilon(self) -> Fraction:
+        """Return ε if the noise is large enough."""
+        return smooth_sensitivity_epsilon(**self.values())

@@ -15,16 +15,28 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
+from typing import ClassVar, final
 
 from flint import arb
 
-from zerodelta.errors import ParameterError
+from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.arb import ball, lower
 from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.privacy.claims import Claim
+from zerodelta.privacy.composition import Composed, gaussian_share, zcdp_cost
+from zerodelta.privacy.domains import Dimension, Order, Positive, Weight
+from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.theorems.mechanisms import Given, RoundedGaussian
 from zerodelta.privacy.theorems.mixing import as_weight
+from zerodelta.privacy.theorems.theorem import Base, Channel
 
-__all__ = ["GaussianStep", "best_mixing_variance", "best_order", "smoothing_slack"]
+__all__ = [
+    "GaussianSmoothing",
+    "GaussianStep",
+    "best_mixing_variance",
+    "best_order",
+    "smoothing_slack",
+]
 
 
 @final
@@ -133,3 +145,69 @@ def _minimize(function: Callable[[float], float], low: float, high: float) -> fl
         else:
             low = a
     return (low + high) / 2
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GaussianSmoothing(Channel):
+    """The last Gaussian step, mixed with a wider Gaussian."""
+
+    label: ClassVar[str] = "gaussian-smoothing"
+    section: ClassVar[str] = "S2"
+    sentence: ClassVar[str] = (
+        "the last Gaussian step (variance {variance}) is mixed with a Gaussian of variance "
+        "{mixing_variance} with probability {weight}."
+    )
+
+    dimension: Dimension
+    variance: Positive
+    radius: Positive
+    sensitivity: Positive
+    order: Order
+    mixing_variance: Positive
+    weight: Weight
+
+    @property
+    def last(self) -> GaussianStep:
+        """The step that is smoothed."""
+        return GaussianStep(
+            dimension=self.dimension,
+            variance=self.variance,
+            radius=self.radius,
+            sensitivity=self.sensitivity,
+        )
+
+    def check_before(self, last: Base, neighbors: Neighbors) -> None:
+        """Refuse a last base step that is not this Gaussian one, nor a claim that covers it.
+
+        Other steps, however costly, do not pay for it.
+        """
+        if type(last) is RoundedGaussian:
+            moved = self.sensitivity**2
+            same = last.variance == self.variance and last.sensitivity_squared == moved
+        else:
+            same = type(last) is Given and self._covered(last.claim(neighbors))
+        if not same:
+            raise CertificateError(
+                "Theorem S smooths with the last Gaussian step: the step before it must be that "
+                "step, with the same variance and sensitivity, or a stated claim that covers it."
+            )
+
+    def _covered(self, claim: Claim) -> bool:
+        """Tell whether the claim's Gaussian part is large enough to contain the step."""
+        return gaussian_share(claim) >= 2 * self.last.rho
+
+    def proves(self, base: Composed, epsilon: Fraction) -> bool:
+        """Tell whether S2's condition certainly holds, for a base that covers the last step."""
+        rho = zcdp_cost(base)
+        if not self._covered(base) or self.sensitivity > 2 * self.radius:  # ‖g - g'‖ <= 2r anyway
+            return False
+        slack = smoothing_slack(
+            self.last,
+            rho=rho,
+            order=self.order,
+            mixing_variance=self.mixing_variance,
+            weight=self.weight,
+            epsilon=epsilon,
+        )
+        return slack >= 0

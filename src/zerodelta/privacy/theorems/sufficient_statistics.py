@@ -7,15 +7,22 @@ shift of (XᵀX, Xᵀy, λ_min) is at most √(16/3) between replace-one neighbo
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated, ClassVar, final
 
 from zerodelta.errors import GuaranteeError, ParameterError
 from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.privacy.claims import GaussianDP
+from zerodelta.privacy.domains import Bit, Cells, Positive, between
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_flag
+from zerodelta.privacy.theorems.theorem import Base, PureBase
 
 __all__ = [
     "HALF_ROOT",
+    "GaussianSufficientStatistics",
+    "KNormSufficientStatistics",
     "joint_sensitivity_squared",
     "k_norm_statistics_epsilon",
     "k_norm_statistics_scale",
@@ -91,3 +98,46 @@ def _as_target_weight(weight: Rational) -> Fraction:
             "target_weight", weight, expected="a number from 1 to 2", remedy="pass 1"
         )
     return exact
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GaussianSufficientStatistics(Base):
+    """Gaussian noise on XᵀX, Xᵀy and perhaps the smallest eigenvalue."""
+
+    label: ClassVar[str] = "gaussian-sufficient-statistics"
+    section: ClassVar[str] = "C6"
+    sentence: ClassVar[str] = (
+        "Gaussian noise of squared multiplier {multiplier_squared}, exactly rounded, on XᵀX and "
+        "Xᵀy of integer rows of squared norm at most {row_bound_squared}: Gaussian DP."
+    )
+
+    row_bound_squared: Cells
+    multiplier_squared: Positive
+    eigenvalue: Bit
+
+    def claim_for(self, neighbors: Neighbors) -> GaussianDP:
+        """Return Gaussian DP with μ² = c₀/m²."""
+        mu_squared = statistics_mu_squared(**self.values(), neighbors=neighbors)
+        return GaussianDP(mu_squared=mu_squared, neighbors=neighbors)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KNormSufficientStatistics(PureBase):
+    """K-norm noise on XᵀX and Xᵀy."""
+
+    label: ClassVar[str] = "k-norm-sufficient-statistics"
+    section: ClassVar[str] = "C10.5"
+    sentence: ClassVar[str] = (
+        "K-norm noise of scale {scale}, exactly rounded, on XᵀX and Xᵀy of integer rows, in the "
+        "norm that weighs Xᵀy {target_weight} times: pure DP."
+    )
+    replace_only: ClassVar[bool] = True
+
+    target_weight: Annotated[Fraction, between(1, 2, ends="[]")]
+    scale: Positive
+
+    def proven_epsilon(self) -> Fraction:
+        """Return (2 + κ)/(√2·b)."""
+        return k_norm_statistics_epsilon(**self.values())

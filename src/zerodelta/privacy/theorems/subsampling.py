@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +23,13 @@ from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball, upper
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.claims import RDP
+from zerodelta.privacy.domains import Count, NotNegative, Positive, Rows
+from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_at_least_zero
 from zerodelta.privacy.renyi import Curve, SumCurve, saturated
+from zerodelta.privacy.theorems.theorem import Base
 
-__all__ = ["SubsampledGaussianCurve", "subsampled_gaussian"]
+__all__ = ["SamplingWithoutReplacement", "SubsampledGaussianCurve", "subsampled_gaussian"]
 
 _LARGEST_ORDER = 1_000_000
 _TINY = Fraction(1, 1 << 400)
@@ -69,6 +72,31 @@ def subsampled_gaussian(
             "batch", batch, expected=f"at most rows = {rows}", remedy="draw a smaller batch"
         )
     return RDP(SumCurve((curve,), as_count(steps, "steps", minimum=1)))
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SamplingWithoutReplacement(Base):
+    """Gaussian steps on batches drawn without replacement."""
+
+    label: ClassVar[str] = "sampling-without-replacement"
+    section: ClassVar[str] = "WOR"
+    sentence: ClassVar[str] = (
+        "{steps} Gaussian steps of variance {variance} on batches of {batch} of {rows} rows drawn "
+        "without replacement, of squared l2 sensitivity {sensitivity_squared}: Rényi DP."
+    )
+    replace_only: ClassVar[bool] = True
+    costly: ClassVar[bool] = True
+
+    rows: Rows
+    batch: Rows
+    sensitivity_squared: NotNegative
+    variance: Positive
+    steps: Count
+
+    def claim_for(self, neighbors: Neighbors) -> RDP:
+        """Return the Rényi curve of all the steps."""
+        return subsampled_gaussian(**self.values())
 
 
 @final
