@@ -19,7 +19,7 @@ LEMMAS: tuple[Entry, ...] = (
         "Close in total variation and nowhere thin on a convex set means close in W∞.",
         (
             "zerodelta.privacy.theorems.transport:log_transport_radius",
-            "docs/theory.md#w-the-papers-route",
+            "docs/theory.md#b3-wasserstein-transport",
         ),
         (
             _LEMMA + "mixing_turns_total_variation_into_transport",
@@ -47,7 +47,7 @@ LEMMAS: tuple[Entry, ...] = (
         "lem:appox_DP_eq_def",
         "lemma",
         "(ε, δ)-DP iff both laws are δ/(1+e^ε)-close in TV to a pair within e^ε.",
-        ("docs/theory.md#w-the-papers-route",),
+        ("docs/theory.md#b3-wasserstein-transport",),
         (_LEMMA + "approximate_privacy_is_closeness_to_a_pure_pair",),
         ("A1",),
     ),
@@ -65,7 +65,7 @@ LEMMAS: tuple[Entry, ...] = (
         "lem:weak_triangle",
         "lemma",
         "Max-divergences add along a path.",
-        ("docs/theory.md#w-the-papers-route",),
+        ("docs/theory.md#b3-wasserstein-transport",),
         (_LEMMA + "the_weak_triangle_inequality",),
     ),
     Entry(
@@ -89,7 +89,7 @@ LEMMAS: tuple[Entry, ...] = (
         "A Gaussian step on a γ-sample is (α, 13γ²ρα)-RDP for small orders (ours: Lemma WOR).",
         (
             "zerodelta.privacy.theorems.subsampling:subsampled_gaussian",
-            "docs/theory.md#wor-batches-without-replacement",
+            "docs/theory.md#wor-sampling-without-replacement",
         ),
         (
             "tests/privacy/test_subsampling.py::test_the_lemma_covers_exact_mixtures_over_batches",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 
 from zerodelta.errors import CertificateError
 from zerodelta.privacy.readable import filled, shown
@@ -21,7 +22,7 @@ from zerodelta.privacy.theorems import (
 )
 from zerodelta.privacy.theorems.theorem import Theorem
 
-__all__ = ["THEOREMS", "explain_step", "theorem_of"]
+__all__ = ["THEOREMS", "anchor_of", "explain_step", "heading_of", "theorem_of"]
 
 _FAMILIES = (
     *(mechanisms, subsampling, testing, smooth_sensitivity, sufficient_statistics),
@@ -63,3 +64,23 @@ def explain_step(step: Step) -> str:
         text = theorem.explain(numbers)
     count = step.numbers.get("count", 1)
     return text if count == 1 else f"{shown(count)} times: {text}"
+
+
+def heading_of(theorem: type[Theorem]) -> str:
+    """Return the heading of its proof in docs/theory.md: the section, and all labels proved there.
+
+    >>> heading_of(THEOREMS["grid-mixing"])
+    'B2. grid-mixing, unequal-grid-mixing'
+    """
+    labels = [label for label, other in THEOREMS.items() if other.section == theorem.section]
+    return f"{theorem.section}. {', '.join(labels)}"
+
+
+def anchor_of(theorem: type[Theorem]) -> str:
+    """Return where its proof is.
+
+    >>> anchor_of(THEOREMS["gaussian-net"])
+    'docs/theory.md#rv-gaussian-net'
+    """
+    slug = re.sub(r"[^a-z0-9 -]", "", heading_of(theorem).lower())
+    return f"docs/theory.md#{slug.replace(' ', '-')}"

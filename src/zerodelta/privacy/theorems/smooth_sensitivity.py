@@ -1,4 +1,4 @@
-"""What Student-t noise scaled to a smooth sensitivity costs: pure DP (theory C10.3, SS).
+"""What Student-t noise scaled to a smooth sensitivity costs: pure DP (theory C10.3).
 
 S(D) is at least the local sensitivity, and S(D) <= e^β S(D') for neighbors. q + (S/c)·T, T
 Student-t with ν >= 1 degrees of freedom, is pure with ε = ((ν+1)√(c²/ν + β²) + (ν-1)β)/2.
@@ -40,12 +40,12 @@ def smooth_sensitivity_epsilon(
     if lower(slack) >= 0:
         return target
     raise GuaranteeError(
-        f"too little noise for theorem SS at ε = {target}: lower the ratio or raise the decay."
+        f"too little noise for theorem C10.3 at ε = {target}: lower the ratio or raise the decay."
     )
 
 
 def largest_noise_ratio(*, epsilon: Rational, degrees: Rational, decay: Rational) -> Fraction:
-    """Return the largest c that SS allows, rounded down: √ν √(((2ε-(ν-1)β)/(ν+1))² - β²).
+    """Return the largest c that C10.3 allows, rounded down: √ν √(((2ε-(ν-1)β)/(ν+1))² - β²).
 
     >>> round(float(largest_noise_ratio(epsilon=1, degrees=1, decay="0.9")), 6)  # √(1 - ln² 0.9)
     0.994434
