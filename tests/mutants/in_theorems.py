@@ -65,8 +65,8 @@ MUTANTS = (
     ),
     Mutant(
         file="privacy/theorems/mixing.py",
-        old="if b > r / d:",
-        new="if b > r:",
+        old="b <= r / d,",
+        new="b <= r,",
         tests=("privacy/test_theorems.py::test_numbers_out_of_range_are_refused",),
     ),
     Mutant(
@@ -93,8 +93,8 @@ MUTANTS = (
     ),
     Mutant(
         file="privacy/theorems/mixing.py",
-        old="if not 0 < exact < 1:",
-        new="if not 0 <= exact <= 1:",
+        old="0 < exact < 1,",
+        new="0 <= exact <= 1,",
         tests=("privacy/test_theorems.py::test_numbers_out_of_range_are_refused",),
     ),
     Mutant(

@@ -26,6 +26,7 @@ from zerodelta.privacy.parameters import (
     as_log_delta,
     as_relation,
     log_of_delta,
+    require,
     sum_upper,
 )
 from zerodelta.privacy.renyi import (
@@ -73,13 +74,13 @@ class Claim(ABC):
         >>> PureDP("1/2").epsilon(-math.inf), GaussianDP(1).epsilon(-math.inf)
         (0.5, inf)
         """
-        if not log_delta <= 0:  # also NaN
-            raise ParameterError(
-                "log_delta",
-                log_delta,
-                expected="a logarithm of a probability, at most 0",
-                remedy="pass ln δ, such as -30.0, not δ",
-            )
+        require(
+            log_delta <= 0,
+            "log_delta",
+            log_delta,
+            "a logarithm of a probability, at most 0",
+            "pass ln δ, such as -30.0, not δ",
+        )  # also NaN
 
         def excess(epsilon: float) -> float:
             return excess_over(self.log_delta(epsilon), log_delta)

@@ -24,6 +24,7 @@ from zerodelta.privacy.parameters import (
     as_epsilon,
     as_flag,
     as_log_delta,
+    require,
     sum_upper,
 )
 from zerodelta.privacy.renyi import (
@@ -159,10 +160,7 @@ def compose(*claims: Claim, count: int = 1) -> Claim:
     Fraction(1, 2)
     """
     times = as_count(count, "count", minimum=1)
-    if not claims:
-        raise ParameterError(
-            "claims", claims, expected="at least one claim", remedy="pass the claims to compose"
-        )
+    require(bool(claims), "claims", claims, "at least one claim", "pass the claims to compose")
     if len(claims) == 1 and times == 1:
         return claims[0]
     return simplest(history((claim, times) for claim in claims))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, final
+from typing import final
 
 from zerodelta.privacy.domains import Cells, Dimension, Positive
 from zerodelta.privacy.theorems.mixing import Mixing, kernel_mass, laplace_cube_mass, window_mass
@@ -16,20 +16,17 @@ __all__ = ["KNormKernel", "LaplaceCubeKernel", "LocalUniformKernel"]
 class KNormKernel(Mixing):
     """K-norm noise in a convex body, mixed with a uniform point."""
 
-    label: ClassVar[str] = "k-norm-kernel"
-    section: ClassVar[str] = "B4"
-    sentence: ClassVar[str] = (
+    label = "k-norm-kernel"
+    section = "B4"
+    sentence = (
         "K-norm noise of scale {scale} is added in a body of diameter {diameter}, mixed with a "
         "uniform point with probability {weight}."
     )
+    inequality = staticmethod(kernel_mass)
 
     dimension: Dimension
     diameter: Positive
     scale: Positive
-
-    def log_mass(self) -> float:
-        """Return d ln(eR/(d b))."""
-        return kernel_mass(dimension=self.dimension, diameter=self.diameter, scale=self.scale)
 
 
 @final
@@ -37,20 +34,17 @@ class KNormKernel(Mixing):
 class LaplaceCubeKernel(Mixing):
     """Laplace noise in a cube, mixed with a uniform point."""
 
-    label: ClassVar[str] = "laplace-cube-kernel"
-    section: ClassVar[str] = "B4"
-    sentence: ClassVar[str] = (
+    label = "laplace-cube-kernel"
+    section = "B4"
+    sentence = (
         "Laplace noise of scale {scale} is added in a cube of side {side}, mixed with a uniform "
         "point with probability {weight}."
     )
+    inequality = staticmethod(laplace_cube_mass)
 
     dimension: Dimension
     side: Positive
     scale: Positive
-
-    def log_mass(self) -> float:
-        """Return d ln(D/(b(1 - e^(-D/b))))."""
-        return laplace_cube_mass(dimension=self.dimension, side=self.side, scale=self.scale)
 
 
 @final
@@ -58,17 +52,14 @@ class LaplaceCubeKernel(Mixing):
 class LocalUniformKernel(Mixing):
     """A uniform cell near the answer's, mixed with a uniform cell."""
 
-    label: ClassVar[str] = "local-uniform-kernel"
-    section: ClassVar[str] = "B4"
-    sentence: ClassVar[str] = (
+    label = "local-uniform-kernel"
+    section = "B4"
+    sentence = (
         "a uniform cell of a window of {window} of {cells} cells per dimension is published, "
         "replaced by a uniform cell with probability {weight}."
     )
+    inequality = staticmethod(window_mass)
 
     cells: Cells
     window: Cells
     dimension: Dimension
-
-    def log_mass(self) -> float:
-        """Return d ln(K/m)."""
-        return window_mass(cells=self.cells, window=self.window, dimension=self.dimension)

@@ -15,10 +15,10 @@ from typing import Any
 
 from flint import arb
 
-from zerodelta.errors import GuaranteeError, ParameterError
+from zerodelta.errors import GuaranteeError
 from zerodelta.exact.arb import ball, lower, upper
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.privacy.parameters import as_at_least_zero
+from zerodelta.privacy.parameters import as_at_least_zero, require
 
 __all__ = [
     "as_threshold",
@@ -99,21 +99,18 @@ def smallest_threshold(
 
 
 def _check_noise(noise: str) -> None:
-    if noise not in _KINDS:
-        raise ParameterError(
-            "noise", noise, expected=f"one of {', '.join(_KINDS)}", remedy='pass noise="real"'
-        )
+    require(noise in _KINDS, "noise", noise, f"one of {', '.join(_KINDS)}", 'pass noise="real"')
 
 
 def as_threshold(threshold: Rational, noise: str) -> Fraction:
     """Return the threshold, at least 0 and an integer for integer noise."""
     _check_noise(noise)
     exact = as_at_least_zero(threshold, "threshold")
-    if noise != "real" and exact.denominator != 1:
-        raise ParameterError(
-            "threshold",
-            threshold,
-            expected=f"an integer for {noise} noise",
-            remedy="round it up to an integer",
-        )
+    require(
+        not (noise != "real" and exact.denominator != 1),
+        "threshold",
+        threshold,
+        f"an integer for {noise} noise",
+        "round it up to an integer",
+    )
     return exact

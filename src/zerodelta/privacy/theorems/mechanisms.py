@@ -105,10 +105,10 @@ def selection_epsilon(sensitivity: Rational, scale: Rational, monotone: bool) ->
 class Given(Base):
     """A claim that somebody states of the base mechanism."""
 
-    label: ClassVar[str] = "given"
-    section: ClassVar[str] = "B6"
-    sentence: ClassVar[str] = "the base mechanism is stated to satisfy {claim}."
-    asserted: ClassVar[bool] = True
+    label = "given"
+    section = "B6"
+    sentence = "the base mechanism is stated to satisfy {claim}."
+    asserted = True
 
     stated: Annotated[Mapping[str, Any], Domain(expected="a claim", read=dict)]
 
@@ -127,8 +127,7 @@ class Given(Base):
         """Say in words what is stated."""
         return f"given: {cls.sentence.format(claim=explain_numbers(numbers))}"
 
-    def claim_for(self, neighbors: Neighbors) -> Claim:
-        """Return the stated claim."""
+    def _claim(self, neighbors: Neighbors) -> Claim:
         return claim_from_numbers(self.stated, neighbors)
 
 
@@ -137,19 +136,16 @@ class Given(Base):
 class RoundedLaplace(PureBase):
     """Rounded Laplace noise on integer sums."""
 
-    label: ClassVar[str] = "rounded-laplace"
-    section: ClassVar[str] = "R"
-    sentence: ClassVar[str] = (
+    label = "rounded-laplace"
+    section = "R"
+    sentence = (
         "Laplace noise of scale {scale}, exactly rounded, on integer sums of l1 sensitivity "
         "{sensitivity}: pure DP."
     )
+    inequality = staticmethod(laplace_epsilon)
 
     sensitivity: Positive
     scale: Positive
-
-    def proven_epsilon(self) -> Fraction:
-        """Return Δ/b."""
-        return laplace_epsilon(self.sensitivity, self.scale)
 
 
 @final
@@ -157,9 +153,9 @@ class RoundedLaplace(PureBase):
 class KNormNoise(PureBase):
     """Rounded noise of density exp(-‖z‖/b) on integer sums."""
 
-    label: ClassVar[str] = "k-norm-noise"
-    section: ClassVar[str] = "R"
-    sentence: ClassVar[str] = (
+    label = "k-norm-noise"
+    section = "R"
+    sentence = (
         "noise of scale {scale} in the norm {norm}, exactly rounded, on integer sums, in units of "
         "{quantum}, of sensitivity {sensitivity} in that norm: pure DP."
     )
@@ -173,15 +169,12 @@ class KNormNoise(PureBase):
             "blocks": "of blocks (the sum of the l2 norms of the blocks, one for each cluster)",
         }
     }
+    inequality = staticmethod(lambda sensitivity, scale, **_: k_norm_epsilon(sensitivity, scale))
 
     norm: Annotated[int | str, one_of(1, 2, "inf", "counts", "blocks")]
     quantum: Annotated[Any, either(above(0), list_of(above(0), fewest=1), one_of(OWN_UNITS))]
     sensitivity: Positive
     scale: Positive
-
-    def proven_epsilon(self) -> Fraction:
-        """Return Δ/b."""
-        return k_norm_epsilon(self.sensitivity, self.scale)
 
 
 @final
@@ -189,9 +182,9 @@ class KNormNoise(PureBase):
 class RoundedGaussian(Base):
     """Rounded Gaussian noise on integer sums."""
 
-    label: ClassVar[str] = "rounded-gaussian"
-    section: ClassVar[str] = "R"
-    sentence: ClassVar[str] = (
+    label = "rounded-gaussian"
+    section = "R"
+    sentence = (
         "Gaussian noise of variance {variance}, exactly rounded, on integer sums of squared l2 "
         "sensitivity {sensitivity_squared}: Gaussian DP."
     )
@@ -199,8 +192,7 @@ class RoundedGaussian(Base):
     sensitivity_squared: Positive
     variance: Positive
 
-    def claim_for(self, neighbors: Neighbors) -> GaussianDP:
-        """Return Gaussian DP with μ² = Δ²/σ²."""
+    def _claim(self, neighbors: Neighbors) -> GaussianDP:
         mu_squared = gaussian_mu_squared(self.sensitivity_squared, self.variance)
         return GaussianDP(mu_squared=mu_squared, neighbors=neighbors)
 
@@ -210,9 +202,9 @@ class RoundedGaussian(Base):
 class AdaptiveGaussian(Base):
     """Internal queries that share a planned μ²."""
 
-    label: ClassVar[str] = "adaptive-gaussian"
-    section: ClassVar[str] = "R2"
-    sentence: ClassVar[str] = (
+    label = "adaptive-gaussian"
+    section = "R2"
+    sentence = (
         "up to {rounds} internal queries, chosen on the way, each an exact integer sum with "
         "exactly rounded Gaussian noise of variance (its l2 sensitivity)² / (its share of μ²); "
         "together μ² = {mu_squared}: Gaussian DP."
@@ -221,8 +213,7 @@ class AdaptiveGaussian(Base):
     mu_squared: NotNegative
     rounds: Count
 
-    def claim_for(self, neighbors: Neighbors) -> GaussianDP:
-        """Return Gaussian DP with the planned total."""
+    def _claim(self, neighbors: Neighbors) -> GaussianDP:
         return GaussianDP(mu_squared=self.mu_squared, neighbors=neighbors)
 
 
@@ -231,9 +222,9 @@ class AdaptiveGaussian(Base):
 class AdaptiveZCDP(Base):
     """Internal queries and selections that share a planned ρ."""
 
-    label: ClassVar[str] = "adaptive-zcdp"
-    section: ClassVar[str] = "R2"
-    sentence: ClassVar[str] = (
+    label = "adaptive-zcdp"
+    section = "R2"
+    sentence = (
         "up to {rounds} internal queries, chosen on the way: exact integer sums with exactly "
         "rounded Gaussian noise, and exponential-mechanism choices at ε²/8; together ρ = {rho}: "
         "zCDP."
@@ -242,8 +233,7 @@ class AdaptiveZCDP(Base):
     rho: NotNegative
     rounds: Count
 
-    def claim_for(self, neighbors: Neighbors) -> ZCDP:
-        """Return zCDP with the planned total."""
+    def _claim(self, neighbors: Neighbors) -> ZCDP:
         return ZCDP(self.rho, neighbors=neighbors)
 
 
@@ -251,15 +241,12 @@ class AdaptiveZCDP(Base):
 class _Selection(PureBase):
     """The index of the largest noisy score."""
 
-    section: ClassVar[str] = "C10.1"
+    section = "C10.1"
+    inequality = staticmethod(selection_epsilon)
 
     sensitivity: Positive
     scale: Positive
     monotone: Flag
-
-    def proven_epsilon(self) -> Fraction:
-        """Return 2Δ/b, half of it for monotone scores."""
-        return selection_epsilon(self.sensitivity, self.scale, self.monotone)
 
 
 @final
@@ -267,12 +254,12 @@ class _Selection(PureBase):
 class ExponentialMechanism(_Selection):
     """Selection with Gumbel noise."""
 
-    label: ClassVar[str] = "exponential-mechanism"
-    sentence: ClassVar[str] = (
+    label = "exponential-mechanism"
+    sentence = (
         "exponential mechanism (exact Gumbel argmax) of scale {scale} on scores of sensitivity "
         "{sensitivity}: pure DP."
     )
-    bounded_range: ClassVar[bool] = True
+    bounded_range = True
 
 
 @final
@@ -280,7 +267,7 @@ class ExponentialMechanism(_Selection):
 class PermuteAndFlip(_Selection):
     """Selection with exponential noise."""
 
-    label: ClassVar[str] = "permute-and-flip"
-    sentence: ClassVar[str] = (
+    label = "permute-and-flip"
+    sentence = (
         "permute-and-flip (exact) of scale {scale} on scores of sensitivity {sensitivity}: pure DP."
     )

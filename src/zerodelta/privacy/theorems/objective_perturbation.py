@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Annotated, ClassVar, TypeAlias, final
+from typing import Annotated, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -257,10 +257,10 @@ def _largest(
 class _ObjectivePerturbation(PureBase):
     """The real minimizer of a regularized loss with K-norm noise in the objective."""
 
-    section: ClassVar[str] = "C9"
-    replace_only: ClassVar[bool] = True
-    real_valued: ClassVar[bool] = True
-    costly: ClassVar[bool] = True
+    section = "C9"
+    replace_only = True
+    real_valued = True
+    costly = True
 
     noise_epsilon: Positive
     strength: Positive
@@ -271,18 +271,15 @@ class _ObjectivePerturbation(PureBase):
 class LogisticObjectivePerturbation(_ObjectivePerturbation):
     """With the balanced logistic loss."""
 
-    label: ClassVar[str] = "logistic-objective-perturbation"
-    sentence: ClassVar[str] = (
+    label = "logistic-objective-perturbation"
+    sentence = (
         "the balanced logistic loss of roundness {roundness}, regularized with strength "
         "{strength}, is minimized with K-norm noise of rate {noise_epsilon} in the objective: "
         "pure DP."
     )
+    inequality = staticmethod(logistic_epsilon)
 
     roundness: Positive
-
-    def proven_epsilon(self) -> Fraction:
-        """Return ε'/2 plus the supremum."""
-        return logistic_epsilon(**self.values())
 
 
 @final
@@ -290,15 +287,12 @@ class LogisticObjectivePerturbation(_ObjectivePerturbation):
 class HuberObjectivePerturbation(_ObjectivePerturbation):
     """With the pseudo-Huber loss."""
 
-    label: ClassVar[str] = "huber-objective-perturbation"
-    sentence: ClassVar[str] = (
+    label = "huber-objective-perturbation"
+    sentence = (
         "the pseudo-Huber loss, regularized with strength {strength}, is minimized with K-norm "
         "noise of rate {noise_epsilon} in the objective: pure DP."
     )
-
-    def proven_epsilon(self) -> Fraction:
-        """Return ε'/2 plus the supremum."""
-        return huber_epsilon(**self.values())
+    inequality = staticmethod(huber_epsilon)
 
 
 @final
@@ -306,14 +300,11 @@ class HuberObjectivePerturbation(_ObjectivePerturbation):
 class SoftmaxObjectivePerturbation(_ObjectivePerturbation):
     """With the softmax loss."""
 
-    label: ClassVar[str] = "softmax-objective-perturbation"
-    sentence: ClassVar[str] = (
+    label = "softmax-objective-perturbation"
+    sentence = (
         "the softmax loss of {classes} classes, regularized with strength {strength}, is "
         "minimized with K-norm noise of rate {noise_epsilon} in the objective: pure DP."
     )
+    inequality = staticmethod(softmax_epsilon)
 
     classes: Annotated[int, integers(2, 10**9)]
-
-    def proven_epsilon(self) -> Fraction:
-        """Return ε'/2 plus the supremum."""
-        return softmax_epsilon(**self.values())

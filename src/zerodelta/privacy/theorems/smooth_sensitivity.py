@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, ClassVar, final
+from typing import Annotated, final
 
 from flint import arb
 
-from zerodelta.errors import GuaranteeError, ParameterError
+from zerodelta.errors import GuaranteeError
 from zerodelta.exact.arb import ball, lower
 from zerodelta.exact.rational import Rational, as_positive, as_rational
 from zerodelta.privacy.domains import Positive, Weight, at_least
+from zerodelta.privacy.parameters import require
 from zerodelta.privacy.theorems.theorem import PureBase
 
 __all__ = ["SmoothSensitivity", "largest_noise_ratio", "smooth_sensitivity_epsilon"]
@@ -73,19 +74,13 @@ def largest_noise_ratio(*, epsilon: Rational, degrees: Rational, decay: Rational
 
 def _degrees(degrees: Rational) -> Fraction:
     nu = as_rational(degrees, "degrees")
-    if nu < 1:
-        raise ParameterError(
-            "degrees", degrees, expected="at least 1 degree of freedom", remedy="pass degrees=3"
-        )
+    require(nu >= 1, "degrees", degrees, "at least 1 degree of freedom", "pass degrees=3")
     return nu
 
 
 def _decay(decay: Rational) -> Fraction:
     r = as_rational(decay, "decay")
-    if not 0 < r < 1:
-        raise ParameterError(
-            "decay", decay, expected="e^-β, a number in (0, 1)", remedy='pass decay="0.9"'
-        )
+    require(0 < r < 1, "decay", decay, "e^-β, a number in (0, 1)", 'pass decay="0.9"')
     return r
 
 
@@ -94,20 +89,17 @@ def _decay(decay: Rational) -> Fraction:
 class SmoothSensitivity(PureBase):
     """Student-t noise scaled to a smooth bound on the local sensitivity."""
 
-    label: ClassVar[str] = "smooth-sensitivity"
-    section: ClassVar[str] = "C10.3"
-    sentence: ClassVar[str] = (
+    label = "smooth-sensitivity"
+    section = "C10.3"
+    sentence = (
         "Student-t noise with {degrees} degrees of freedom, exactly rounded, of scale S/{ratio}, "
         "S a bound on the answer's local sensitivity that falls by at most the factor {decay} "
         "between neighbors: pure DP with ε = {epsilon}."
     )
-    replace_only: ClassVar[bool] = True
+    replace_only = True
+    inequality = staticmethod(smooth_sensitivity_epsilon)
 
     epsilon: Positive
     degrees: Annotated[Fraction, at_least(1)]
     decay: Weight
     ratio: Positive
-
-    def proven_epsilon(self) -> Fraction:
-        """Return ε if the noise is large enough."""
-        return smooth_sensitivity_epsilon(**self.values())

@@ -15,17 +15,18 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, final
+from typing import final
 
 from flint import arb
 
-from zerodelta.errors import CertificateError, ParameterError
+from zerodelta.errors import CertificateError
 from zerodelta.exact.arb import ball, lower
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.claims import Claim
 from zerodelta.privacy.composition import Composed, gaussian_share, zcdp_cost
 from zerodelta.privacy.domains import Dimension, Order, Positive, Weight
 from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.parameters import require
 from zerodelta.privacy.theorems.mechanisms import Given, RoundedGaussian
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.privacy.theorems.theorem import Base, Channel
@@ -80,22 +81,21 @@ def smoothing_slack(
     a, w = as_positive(order, "order"), as_weight(weight)
     tau = as_positive(mixing_variance, "mixing_variance")
     t, whole = as_positive(epsilon, "epsilon"), as_positive(rho, "rho")
-    if whole < step.rho:
-        raise ParameterError(
-            "rho",
-            rho,
-            expected=f"at least the last step's own cost Δ²/(2σ²) = {step.rho}",
-            remedy="count the last step among the base steps",
-        )
-    if a <= 1:
-        raise ParameterError("order", order, expected="a number above 1", remedy="pass order=2")
-    if tau <= step.variance:
-        raise ParameterError(
-            "mixing_variance",
-            mixing_variance,
-            expected=f"more than the step's variance {step.variance}",
-            remedy="use best_mixing_variance(step, order)",
-        )
+    require(
+        whole >= step.rho,
+        "rho",
+        rho,
+        f"at least the last step's own cost Δ²/(2σ²) = {step.rho}",
+        "count the last step among the base steps",
+    )
+    require(a > 1, "order", order, "a number above 1", "pass order=2")
+    require(
+        tau > step.variance,
+        "mixing_variance",
+        mixing_variance,
+        f"more than the step's variance {step.variance}",
+        "use best_mixing_variance(step, order)",
+    )
     exact = (a - 1) * (a * whole - t) + step.reach(a) ** 2 / (2 * (tau - step.variance))
     growth, half = tau / step.variance, Fraction(step.dimension, 2)
 
@@ -152,9 +152,9 @@ def _minimize(function: Callable[[float], float], low: float, high: float) -> fl
 class GaussianSmoothing(Channel):
     """The last Gaussian step, mixed with a wider Gaussian."""
 
-    label: ClassVar[str] = "gaussian-smoothing"
-    section: ClassVar[str] = "S2"
-    sentence: ClassVar[str] = (
+    label = "gaussian-smoothing"
+    section = "S2"
+    sentence = (
         "the last Gaussian step (variance {variance}) is mixed with a Gaussian of variance "
         "{mixing_variance} with probability {weight}."
     )

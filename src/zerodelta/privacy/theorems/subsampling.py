@@ -13,19 +13,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import ClassVar, final
+from typing import final
 
 import numpy as np
 import numpy.typing as npt
 from flint import arb
 
-from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball, upper
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.claims import RDP
 from zerodelta.privacy.domains import Count, NotNegative, Positive, Rows
 from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.parameters import as_at_least_zero
+from zerodelta.privacy.parameters import as_at_least_zero, require
 from zerodelta.privacy.renyi import Curve, SumCurve, saturated
 from zerodelta.privacy.theorems.theorem import Base
 
@@ -67,10 +66,9 @@ def subsampled_gaussian(
         mu_squared=as_at_least_zero(sensitivity_squared, "sensitivity_squared")
         / as_positive(variance, "variance"),
     )
-    if curve.batch > curve.rows:
-        raise ParameterError(
-            "batch", batch, expected=f"at most rows = {rows}", remedy="draw a smaller batch"
-        )
+    require(
+        curve.batch <= curve.rows, "batch", batch, f"at most rows = {rows}", "draw a smaller batch"
+    )
     return RDP(SumCurve((curve,), as_count(steps, "steps", minimum=1)))
 
 
@@ -79,14 +77,14 @@ def subsampled_gaussian(
 class SamplingWithoutReplacement(Base):
     """Gaussian steps on batches drawn without replacement."""
 
-    label: ClassVar[str] = "sampling-without-replacement"
-    section: ClassVar[str] = "WOR"
-    sentence: ClassVar[str] = (
+    label = "sampling-without-replacement"
+    section = "WOR"
+    sentence = (
         "{steps} Gaussian steps of variance {variance} on batches of {batch} of {rows} rows drawn "
         "without replacement, of squared l2 sensitivity {sensitivity_squared}: Rényi DP."
     )
-    replace_only: ClassVar[bool] = True
-    costly: ClassVar[bool] = True
+    replace_only = True
+    costly = True
 
     rows: Rows
     batch: Rows
@@ -94,8 +92,7 @@ class SamplingWithoutReplacement(Base):
     variance: Positive
     steps: Count
 
-    def claim_for(self, neighbors: Neighbors) -> RDP:
-        """Return the Rényi curve of all the steps."""
+    def _claim(self, neighbors: Neighbors) -> RDP:
         return subsampled_gaussian(**self.values())
 
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, ClassVar, final
+from typing import Annotated, final
 
-from zerodelta.errors import GuaranteeError, ParameterError
+from zerodelta.errors import GuaranteeError
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.claims import GaussianDP
 from zerodelta.privacy.domains import Bit, Cells, Positive, between
 from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.parameters import as_flag
+from zerodelta.privacy.parameters import as_flag, require
 from zerodelta.privacy.theorems.theorem import Base, PureBase
 
 __all__ = [
@@ -93,10 +93,7 @@ def k_norm_statistics_scale(*, target_weight: Rational, epsilon: Rational) -> Fr
 
 def _as_target_weight(weight: Rational) -> Fraction:
     exact = as_positive(weight, "target_weight")
-    if not 1 <= exact <= 2:
-        raise ParameterError(
-            "target_weight", weight, expected="a number from 1 to 2", remedy="pass 1"
-        )
+    require(1 <= exact <= 2, "target_weight", weight, "a number from 1 to 2", "pass 1")
     return exact
 
 
@@ -105,9 +102,9 @@ def _as_target_weight(weight: Rational) -> Fraction:
 class GaussianSufficientStatistics(Base):
     """Gaussian noise on XᵀX, Xᵀy and perhaps the smallest eigenvalue."""
 
-    label: ClassVar[str] = "gaussian-sufficient-statistics"
-    section: ClassVar[str] = "C6"
-    sentence: ClassVar[str] = (
+    label = "gaussian-sufficient-statistics"
+    section = "C6"
+    sentence = (
         "Gaussian noise of squared multiplier {multiplier_squared}, exactly rounded, on XᵀX and "
         "Xᵀy of integer rows of squared norm at most {row_bound_squared}: Gaussian DP."
     )
@@ -116,8 +113,7 @@ class GaussianSufficientStatistics(Base):
     multiplier_squared: Positive
     eigenvalue: Bit
 
-    def claim_for(self, neighbors: Neighbors) -> GaussianDP:
-        """Return Gaussian DP with μ² = c₀/m²."""
+    def _claim(self, neighbors: Neighbors) -> GaussianDP:
         mu_squared = statistics_mu_squared(**self.values(), neighbors=neighbors)
         return GaussianDP(mu_squared=mu_squared, neighbors=neighbors)
 
@@ -127,17 +123,14 @@ class GaussianSufficientStatistics(Base):
 class KNormSufficientStatistics(PureBase):
     """K-norm noise on XᵀX and Xᵀy."""
 
-    label: ClassVar[str] = "k-norm-sufficient-statistics"
-    section: ClassVar[str] = "C10.5"
-    sentence: ClassVar[str] = (
+    label = "k-norm-sufficient-statistics"
+    section = "C10.5"
+    sentence = (
         "K-norm noise of scale {scale}, exactly rounded, on XᵀX and Xᵀy of integer rows, in the "
         "norm that weighs Xᵀy {target_weight} times: pure DP."
     )
-    replace_only: ClassVar[bool] = True
+    replace_only = True
+    inequality = staticmethod(k_norm_statistics_epsilon)
 
     target_weight: Annotated[Fraction, between(1, 2, ends="[]")]
     scale: Positive
-
-    def proven_epsilon(self) -> Fraction:
-        """Return (2 + κ)/(√2·b)."""
-        return k_norm_statistics_epsilon(**self.values())

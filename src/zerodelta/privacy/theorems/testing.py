@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, final
+from typing import final
 
 from flint import arb
 
@@ -249,9 +249,9 @@ def _rates(
 class ProposeTestRelease(Base):
     """Propose-test-release."""
 
-    label: ClassVar[str] = "propose-test-release"
-    section: ClassVar[str] = "C3"
-    sentence: ClassVar[str] = (
+    label = "propose-test-release"
+    section = "C3"
+    sentence = (
         "the answer is released, at a cost of {release_epsilon}, only if a test with {noise} "
         "Laplace noise of rate {test_epsilon} exceeds {threshold}: approximate DP."
     )
@@ -261,8 +261,7 @@ class ProposeTestRelease(Base):
     threshold: NotNegative
     noise: Noise
 
-    def claim_for(self, neighbors: Neighbors) -> ApproxDP:
-        """Return (ε₁+ε₂, dp)-DP."""
+    def _claim(self, neighbors: Neighbors) -> ApproxDP:
         return proposed_release_claim(**self.values(), neighbors=neighbors)
 
 
@@ -271,14 +270,15 @@ class ProposeTestRelease(Base):
 class PureProposeTestRelease(PureBase):
     """Propose-test-release in which a failed test is the mixing."""
 
-    label: ClassVar[str] = "pure-propose-test-release"
-    section: ClassVar[str] = "C3"
-    sentence: ClassVar[str] = (
+    label = "pure-propose-test-release"
+    section = "C3"
+    sentence = (
         "the answer, one of {points} points in {dimension} dimensions and of sensitivity "
         "{sensitivity} where it is stable, is released at a cost of {release_epsilon} if a test "
         "with {noise} Laplace noise of rate {test_epsilon} exceeds {threshold}, else a uniform "
         "point: pure DP."
     )
+    inequality = staticmethod(free_test_epsilon)
 
     points: Size
     dimension: Dimension
@@ -288,19 +288,15 @@ class PureProposeTestRelease(PureBase):
     threshold: NotNegative
     noise: Noise
 
-    def proven_epsilon(self) -> Fraction:
-        """Return ε₁+ε₂ if the threshold is high enough."""
-        return free_test_epsilon(**self.values())
-
 
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NoisyLocalSensitivity(Base):
     """Noise scaled to a noisy bound on the local sensitivity."""
 
-    label: ClassVar[str] = "noisy-local-sensitivity"
-    section: ClassVar[str] = "C4"
-    sentence: ClassVar[str] = (
+    label = "noisy-local-sensitivity"
+    section = "C4"
+    sentence = (
         "the answer is released, at a cost of {release_epsilon}, with noise for its local "
         "sensitivity, itself released with {noise} Laplace noise at a cost of {bound_epsilon}, of "
         "sensitivity {local_change}, plus {threshold}: approximate DP."
@@ -312,8 +308,7 @@ class NoisyLocalSensitivity(Base):
     threshold: NotNegative
     noise: Noise
 
-    def claim_for(self, neighbors: Neighbors) -> ApproxDP:
-        """Return (ε₁+ε₂, db)-DP."""
+    def _claim(self, neighbors: Neighbors) -> ApproxDP:
         return bounded_release_claim(**self.values(), neighbors=neighbors)
 
 
@@ -322,15 +317,16 @@ class NoisyLocalSensitivity(Base):
 class PureLocalSensitivity(PureBase):
     """Noise scaled to a noisy bound on the local sensitivity, mixed with a uniform point."""
 
-    label: ClassVar[str] = "pure-local-sensitivity"
-    section: ClassVar[str] = "C4"
-    sentence: ClassVar[str] = (
+    label = "pure-local-sensitivity"
+    section = "C4"
+    sentence = (
         "the answer, one of {points} points in {dimension} dimensions, is released at a cost of "
         "{release_epsilon} with noise for a bound of at least {smallest_bound} on its local "
         "sensitivity, which has sensitivity {local_change} and is released with {noise} Laplace "
         "noise at a cost of {bound_epsilon} plus {threshold}; replaced by a uniform point with "
         "probability {weight}: pure DP."
     )
+    inequality = staticmethod(bounded_release_epsilon)
 
     points: Size
     dimension: Dimension
@@ -342,28 +338,21 @@ class PureLocalSensitivity(PureBase):
     weight: Weight
     noise: Noise
 
-    def proven_epsilon(self) -> Fraction:
-        """Return ε₁+ε₂ if the threshold is high enough."""
-        return bounded_release_epsilon(**self.values())
-
 
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StableMode(PureBase):
     """The most frequent item if it is so by far, else a uniform one."""
 
-    label: ClassVar[str] = "stable-mode"
-    section: ClassVar[str] = "C5"
-    sentence: ClassVar[str] = (
+    label = "stable-mode"
+    section = "C5"
+    sentence = (
         "the most frequent of {points} items is released if a test with {noise} Laplace noise of "
         "rate {epsilon} exceeds {threshold}, else a uniform item: pure DP."
     )
+    inequality = staticmethod(free_mode_epsilon)
 
     points: Size
     epsilon: Positive
     threshold: NotNegative
     noise: Noise
-
-    def proven_epsilon(self) -> Fraction:
-        """Return ε if the threshold is high enough."""
-        return free_mode_epsilon(**self.values())

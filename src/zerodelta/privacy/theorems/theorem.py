@@ -9,7 +9,7 @@ functions they call are those that calibrate.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
 from fractions import Fraction
 from functools import cache
@@ -90,10 +90,10 @@ class Base(Theorem):
         """Return what the mechanism satisfies, used once."""
         if self.replace_only and neighbors is not Neighbors.REPLACE:
             raise GuaranteeError(f"theorem {self.label!r} holds for the replace-one relation only.")
-        return self.claim_for(neighbors)
+        return self._claim(neighbors)
 
     @abstractmethod
-    def claim_for(self, neighbors: Neighbors) -> Claim:
+    def _claim(self, neighbors: Neighbors) -> Claim:
         """Return the claim for a relation that the theorem is about."""
 
 
@@ -101,15 +101,13 @@ class Base(Theorem):
 class PureBase(Base):
     """A theorem about a mechanism that is pure by itself."""
 
+    inequality: ClassVar[Callable[..., Fraction]]
+    """The fields' ε; raises `GuaranteeError` if they do not prove the stated one."""
     bounded_range: ClassVar[bool] = False
 
-    def claim_for(self, neighbors: Neighbors) -> PureDP:
-        """Return pure DP with the theorem's ε."""
-        return PureDP(self.proven_epsilon(), bounded_range=self.bounded_range, neighbors=neighbors)
-
-    @abstractmethod
-    def proven_epsilon(self) -> Fraction:
-        """Return ε, or raise `GuaranteeError` if the numbers do not prove the stated one."""
+    def _claim(self, neighbors: Neighbors) -> PureDP:
+        epsilon = type(self).inequality(**self.values())
+        return PureDP(epsilon, bounded_range=self.bounded_range, neighbors=neighbors)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, ClassVar, final
+from typing import Annotated, final
 
 from flint import arb
 
@@ -19,6 +19,7 @@ from zerodelta.exact.rational import Rational, as_count, as_positive, as_rationa
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.composition import Composed, simplest
 from zerodelta.privacy.domains import Dimension, NotNegative, Positive, Weight, one_of
+from zerodelta.privacy.parameters import require
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.privacy.theorems.theorem import Channel, smallest_log_delta
 
@@ -34,10 +35,7 @@ __all__ = [
 def numerical_error_epsilon(*, error: Rational, scale: Rational) -> Fraction:
     """Return 2r/b: what an error of at most r costs under K-norm noise of scale b (Theorem N)."""
     r = as_rational(error, "error")
-    if r < 0:
-        raise ParameterError(
-            "error", error, expected="a number >= 0", remedy="pass the sure bound on the error"
-        )
+    require(r >= 0, "error", error, "a number >= 0", "pass the sure bound on the error")
     return 2 * r / as_positive(scale, "scale")
 
 
@@ -50,8 +48,7 @@ def log_transport_radius(
     """
     d, w = as_count(dimension, "dimension", minimum=1), as_weight(weight)
     width, t = as_positive(diameter, "diameter"), as_rational(epsilon, "epsilon")
-    if t < 0:
-        raise ParameterError("epsilon", epsilon, expected="at least 0", remedy="pass 0 or more")
+    require(t >= 0, "epsilon", epsilon, "at least 0", "pass 0 or more")
 
     def radius(shrink: bool) -> float:
         def log() -> arb:
@@ -79,9 +76,9 @@ def product_laplace_radius(*, dimension: int, norm: float, log_radius: float) ->
 class NumericalError(Channel):
     """A value that is only computed up to an error, published with K-norm noise."""
 
-    label: ClassVar[str] = "numerical-error"
-    section: ClassVar[str] = "N"
-    sentence: ClassVar[str] = (
+    label = "numerical-error"
+    section = "N"
+    sentence = (
         "the value is computed with error at most {error} and published with K-norm noise of "
         "scale {scale}."
     )
@@ -101,9 +98,9 @@ class NumericalError(Channel):
 class WassersteinTransport(Channel):
     """The paper's Algorithms 1 and 2: uniform mixing, then Laplace noise."""
 
-    label: ClassVar[str] = "wasserstein-transport"
-    section: ClassVar[str] = "B3"
-    sentence: ClassVar[str] = (
+    label = "wasserstein-transport"
+    section = "B3"
+    sentence = (
         "Algorithm 1: mixed with a uniform point with probability {weight}, then Laplace noise of "
         "scale {scale}."
     )
