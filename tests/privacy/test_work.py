@@ -130,6 +130,8 @@ def test_parts_with_a_channel_are_few() -> None:
     with pytest.raises(zd.CertificateError, match="100 parts with a channel"):
         check_work(claim, [written(laplace(1), MIX)] * (MOST_CHANNELS + 1))
     check_work(claim, [written(laplace(1))] * MOST_STEPS)
+    with pytest.raises(zd.CertificateError, match="10000 parts"):
+        check_work(claim, [written()] * (MOST_STEPS + 1))
     with pytest.raises(zd.CertificateError, match="digits"):
         check_work(claim, [{**written(laplace(1)), "epsilon": "1e-4999"}] * 30)
 

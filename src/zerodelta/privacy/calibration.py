@@ -1,4 +1,4 @@
-"""How much hidden privacy loss a target (ε, ln δ) allows: the largest ρ and μ², the smallest noise.
+"""How much internal privacy loss a target (ε, ln δ) allows: the largest ρ, μ², the smallest noise.
 
 The inverse of `ZCDP.log_delta` and `GaussianDP.log_delta` (theory B6), ending on the safe side: the
 returned numbers were put through the claim and met the target.
@@ -27,7 +27,7 @@ _RELATIVE = 1e-12
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Calibration:
-    """What a hidden analysis may cost so that ln δ(ε) is at most the target.
+    """What an internal analysis may cost so that ln δ(ε) is at most the target.
 
     `rho`: as zCDP. `mu_squared`: as Gaussian DP (more, because it says more). `variance`: the
     noise σ² that one Gaussian step of the given sensitivity then needs, None if none was given.

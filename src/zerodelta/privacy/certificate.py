@@ -117,7 +117,7 @@ class Certificate:
 
     @property
     def assertions(self) -> int:
-        """The number of different premises that rest on the caller's word; 0 if no step does.
+        """The number of different caller-asserted premises; 0 if no step is asserted.
 
         Each sentence under `assumed` that is not one of `OUR_ASSUMPTIONS` is one, and so is each
         different claim that a "given" step states. Where there is neither, each asserted step is.

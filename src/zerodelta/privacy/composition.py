@@ -169,7 +169,7 @@ def compose(*claims: Claim, count: int = 1) -> Claim:
 def history(counted: Iterable[tuple[Claim, int]]) -> Composed:
     """Return everything that was done, each claim so many times, in the form that loses nothing.
 
-    Many hidden pure steps keep their √k profile here, which one `PureDP` of their sum forgets.
+    Many internal pure steps keep their √k profile here, which one `PureDP` of their sum forgets.
 
     >>> many = history([(PureDP("1/100", bounded_range=True), 1000)])
     >>> many.log_delta(1) < compose(PureDP("1/100"), count=1000).log_delta(1)

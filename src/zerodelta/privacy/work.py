@@ -65,6 +65,7 @@ def check_work(claim: Mapping[str, Any], parts: list[Mapping[str, Any]]) -> None
         (str(step["theorem"]), canonical(step["numbers"])) for some in curved for step in some
     }
     _limit(len(steps) + len(pure), MOST_STEPS, "steps")
+    _limit(len(parts), MOST_STEPS, "parts")
     _limit(len(curves) + len(pure), MOST_CURVES, "different steps with Rényi curves")
     _limit(len(purified), MOST_CHANNELS, "parts with a channel")
     costly = sum(label in THEOREMS and THEOREMS[label].costly for label in labels)
