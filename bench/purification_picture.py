@@ -28,7 +28,7 @@ STYLES = {  # Okabe and Ito's colors; markers and dashes too, so that no color i
     "Alg. 1 printed": ("Algorithm 1 as printed", "#D55E00", "s", "-"),
     "Alg. 1 tuned": ("Algorithm 1, tuned (W)", "#E69F00", "D", "--"),
     "cube net": ("mixing on a cube grid (B2)", "#56B4E9", "^", "-."),
-    "ball net": ("mixing on a ball lattice (R-v)", "#0072B2", "o", "-"),
+    "ball net": ("mixing on a ball lattice (gaussian-net)", "#0072B2", "o", "-"),
     "Theorem S (S2)": ("Theorem S (S2)", "#009E73", "v", "-"),
 }
 TICKS = (1, 2, 3, 5, 10)

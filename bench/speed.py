@@ -24,7 +24,7 @@ from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.paper.algorithm_07 import gaussian_sketch
 from zerodelta.paper.algorithm_08 import sparse_recovery
 from zerodelta.privacy.calibration import calibrate
-from zerodelta.privacy.subsampling import subsampled_gaussian
+from zerodelta.privacy.theorems.subsampling import subsampled_gaussian
 from zerodelta.spine.transition import opened
 from zerodelta.tasks.answer_queries import answer_queries, queries_methods
 from zerodelta.tasks.mode import mode

@@ -412,7 +412,7 @@ def numerical_cost(plan: RegressionPlan, n: int, d: int) -> float:
     measurable.
     """
     expected, curvature, given = LOG_ODDS, LOG_ODDS.curvature, {"strength": plan.strength}
-    if plan.base.theorem == "C9-huber":
+    if plan.base.theorem == "huber-objective-perturbation":
         expected, curvature = TARGETS, 0.9
         whole = huber_noise_epsilon(epsilon=plan.epsilon, **given)
     else:

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from zerodelta.privacy import chain
+from zerodelta.privacy.theorems.registry import THEOREMS
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [*DOCS, ROOT / "README.md"]
 THEORY = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
 PURIFICATION = (ROOT / "docs" / "purification.md").read_text(encoding="utf-8")
-REGISTERED = {*chain._BASE, *chain._MASS, *chain._OTHER}
+REGISTERED = set(THEOREMS)
 HEADING = re.compile(r"^#{1,6} +(.+)$", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 

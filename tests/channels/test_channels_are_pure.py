@@ -34,8 +34,8 @@ from zerodelta.channels.kernel import KernelMix
 from zerodelta.channels.lattice_mix import GaussianMix, GridMix, LaplaceMix, WindowMix
 from zerodelta.channels.mix import FiniteMix, PriorMix, ProfileMix
 from zerodelta.exact.arb import ball, to_float_up
-from zerodelta.privacy.chain import proves_epsilon
 from zerodelta.privacy.claims import ApproxDP
+from zerodelta.privacy.proof import proves_epsilon
 from zerodelta.privacy.theorems.mixing import smallest_weight, uniform_mass
 from zerodelta.spaces import Ball, Box, Finite
 

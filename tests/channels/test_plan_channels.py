@@ -188,15 +188,15 @@ def test_half_the_noise_is_caught_by_verify() -> None:
     variance = F(str(certificate.steps[-1].numbers["variance"]))
 
     def less(data: Any, share: Fraction) -> None:
-        data["steps"][0]["numbers"]["mu_squared"] = str(2 * plan.rho / share)
-        data["steps"][1]["numbers"]["variance"] = str(variance * share)
+        data["parts"][0]["steps"][0]["numbers"]["mu_squared"] = str(2 * plan.rho / share)
+        data["parts"][0]["steps"][1]["numbers"]["variance"] = str(variance * share)
 
     for share in (F(1, 4), 1 - F(1, 10**6)):
         with pytest.raises(CertificateError, match="understated"):
             zd.verify(forged(certificate, functools.partial(less, share=share)))
 
     def hidden(data: Any) -> None:
-        data["steps"][1]["numbers"]["variance"] = str(variance / 4)
+        data["parts"][0]["steps"][1]["numbers"]["variance"] = str(variance / 4)
 
     with pytest.raises(CertificateError, match="last Gaussian step"):
         zd.verify(forged(certificate, hidden))
@@ -360,7 +360,7 @@ def test_a_profile_needs_no_claim_and_less_weight_than_uniform_mixing() -> None:
         assert smallest <= real(plan.mixing_weight) <= smallest * (1 + mpf(10) ** -8)
     release = plan.purify(3)
     assert zd.verify(release.certificate.to_json())
-    assert [step.theorem for step in release.certificate.steps] == ["B1-profile"]
+    assert [step.theorem for step in release.certificate.steps] == ["profile-mixing"]
     assert "profile" in release.certificate.assumed[0]
     uniform = next(other for other in plan.candidates if other.channel == "uniform")
     assert uniform.weight > 3 * plan.mixing_weight

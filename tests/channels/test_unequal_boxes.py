@@ -65,14 +65,14 @@ def test_a_grid_with_a_side_too_few_in_its_certificate_is_caught() -> None:
     assert sides == [list(pair) for pair in plan.purifier.lattice.sides()]  # type: ignore[union-attr]
 
     def finer(data: Any) -> None:
-        data["steps"][-1]["numbers"]["sides"][-1][0] *= 2
+        data["parts"][0]["steps"][-1]["numbers"]["sides"][-1][0] *= 2
 
     with pytest.raises(CertificateError, match="understated"):
         zd.verify(forged(certificate, finer))
     for broken in ([[3]], [[3, 0]], [[0, 3]], [3, 3], [["x", 1]], 7):
 
         def malformed(data: Any, broken: Any = broken) -> None:
-            data["steps"][-1]["numbers"]["sides"] = broken
+            data["parts"][0]["steps"][-1]["numbers"]["sides"] = broken
 
         with pytest.raises(CertificateError):
             zd.verify(forged(certificate, malformed))

@@ -19,8 +19,8 @@ from zerodelta.mechanisms.gaussian import RoundedGaussian
 from zerodelta.mechanisms.k_norm import KNorm
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, Selection
-from zerodelta.privacy.chain import base_claim
 from zerodelta.privacy.composition import simplest
+from zerodelta.privacy.proof import base_claim
 
 F = Fraction
 BITS = ReplayBits("not read")

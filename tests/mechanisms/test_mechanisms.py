@@ -37,23 +37,28 @@ NOISES = [LAPLACE, GAUSSIAN, DISC, CUBE, DIAMOND]
 @pytest.mark.parametrize(
     ("mechanism", "label", "theorem", "claim"),
     [
-        (LAPLACE, "R-laplace", theorems.laplace_epsilon, PureDP("2/3")),
-        (DISC, "K-norm", theorems.k_norm_epsilon, PureDP("1/6")),
-        (GUMBEL, "EM", theorems.selection_epsilon, PureDP("2/3", bounded_range=True)),
-        (FLIP, "PF", theorems.selection_epsilon, PureDP("1/3")),
-        (GAUSSIAN, "R-gaussian", theorems.gaussian_mu_squared, GaussianDP(mu_squared="2/9")),
+        (LAPLACE, "rounded-laplace", theorems.laplace_epsilon, PureDP("2/3")),
+        (DISC, "k-norm-noise", theorems.k_norm_epsilon, PureDP("1/6")),
+        (
+            GUMBEL,
+            "exponential-mechanism",
+            theorems.selection_epsilon,
+            PureDP("2/3", bounded_range=True),
+        ),
+        (FLIP, "permute-and-flip", theorems.selection_epsilon, PureDP("1/3")),
+        (GAUSSIAN, "rounded-gaussian", theorems.gaussian_mu_squared, GaussianDP(mu_squared="2/9")),
     ],
 )
 def test_a_step_carries_the_arguments_of_its_theorem(
     mechanism: Any, label: str, theorem: Callable[..., Fraction], claim: Any
 ) -> None:
-    step = mechanism.step(quantum=Fraction(1, 8)) if label == "K-norm" else mechanism.step()
+    step = mechanism.step(quantum=Fraction(1, 8)) if label == "k-norm-noise" else mechanism.step()
     assert step.theorem == label
     numbers = json.loads(json.dumps(dict(step.numbers)))
-    if label == "K-norm":  # in which norm and in which units the other two numbers are
+    if label == "k-norm-noise":  # in which norm and in which units the other two numbers are
         assert (numbers.pop("norm"), numbers.pop("quantum")) == (2, "1/8")
     assert mechanism.claim == claim
-    stated = claim.numbers()["mu_squared" if label == "R-gaussian" else "epsilon"]
+    stated = claim.numbers()["mu_squared" if label == "rounded-gaussian" else "epsilon"]
     assert theorem(**numbers) == Fraction(stated)
 
 

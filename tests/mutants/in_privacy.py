@@ -6,23 +6,23 @@ from mutants.mutant import Mutant
 
 MUTANTS = (
     Mutant(
-        file="privacy/chain.py",
-        old="return _log_delta(claim, epsilon) <= allowed",
-        new="return _log_delta(claim, epsilon) <= allowed + 1",
+        file="privacy/theorems/mixing.py",
+        old="return smallest_log_delta(base, epsilon) <= allowed",
+        new="return smallest_log_delta(base, epsilon) <= allowed + 1",
         tests=(
             "privacy/test_certificate.py::test_every_understated_number_fails_although_the_digest_was_computed_anew",
         ),
     ),
     Mutant(
-        file="privacy/chain.py",
-        old="gaussian_share(claim) >= 2 * step.rho",
-        new="gaussian_share(claim) >= step.rho",
+        file="privacy/theorems/smoothing.py",
+        old="gaussian_share(claim) >= 2 * self.last.rho",
+        new="gaussian_share(claim) >= self.last.rho",
         tests=(
             "privacy/test_gaussian_share.py::test_a_pure_step_does_not_pay_for_the_gaussian_one",
         ),
     ),
     Mutant(
-        file="privacy/chain.py",
+        file="privacy/theorems/transport.py",
         old="ideal.exact_epsilon + extra <= epsilon",
         new="ideal.exact_epsilon <= epsilon",
         tests=(
@@ -30,55 +30,55 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="privacy/chain.py",
-        old="- 2 * ball(log_one).exp() / ball(scale)",
-        new="- ball(log_one).exp() / ball(scale)",
+        file="privacy/theorems/transport.py",
+        old="- 2 * ball(log_one).exp() / ball(self.scale)",
+        new="- ball(log_one).exp() / ball(self.scale)",
         tests=(
             "channels/test_channels_are_pure.py::test_algorithm_one_is_pure_at_theorem_w_s_radius",
         ),
     ),
     Mutant(
-        file="privacy/chain.py",
-        old="* (1 - weight) / weight",
-        new="* (1 - weight)",
+        file="privacy/theorems/mixing.py",
+        old="* (1 - self.weight) / self.weight",
+        new="* (1 - self.weight)",
         tests=(
             "privacy/test_certificate.py::test_every_understated_number_fails_although_the_digest_was_computed_anew",
         ),
     ),
     Mutant(
-        file="privacy/chain.py",
-        old="return epsilon >= stated and lower(",
+        file="privacy/theorems/mixing.py",
+        old="return epsilon >= self.epsilon and lower(",
         new="return lower(",
         tests=(
             "privacy/test_certificate.py::test_every_understated_number_fails_although_the_digest_was_computed_anew",
         ),
     ),
     Mutant(
-        file="privacy/verify.py",
+        file="privacy/proof.py",
         old="proven.exact_epsilon <= claimed.exact_epsilon",
         new="proven.exact_epsilon <= 2 * claimed.exact_epsilon",
         tests=("privacy/test_certificate.py::test_base_steps_alone_prove_what_they_compose_to",),
     ),
     Mutant(
-        file="privacy/verify.py",
+        file="privacy/proof.py",
         old="proven.mu_squared <= claimed.mu_squared",
         new="proven.mu_squared <= 2 * claimed.mu_squared",
         tests=("privacy/test_certificate.py::test_base_steps_alone_prove_what_they_compose_to",),
     ),
     Mutant(
-        file="privacy/verify.py",
+        file="privacy/proof.py",
         old="zcdp_cost(proven) <= claimed.rho",
         new="zcdp_cost(proven) <= 2 * claimed.rho",
         tests=("privacy/test_certificate.py::test_base_steps_alone_prove_what_they_compose_to",),
     ),
     Mutant(
-        file="privacy/verify.py",
+        file="privacy/proof.py",
         old="<= claimed.exact_log_delta",
         new="<= claimed.exact_log_delta + 1",
         tests=("privacy/test_claims_of_base_steps.py::test_a_smaller_delta_is_refused",),
     ),
     Mutant(
-        file="privacy/verify.py",
+        file="privacy/proof.py",
         old="and (proven.bounded_range or not claimed.bounded_range)",
         new="",
         tests=(
@@ -96,6 +96,42 @@ MUTANTS = (
         old="if read.randomness != OS_ENTROPY:",
         new="if False:",
         tests=("privacy/test_certificate.py::test_replayed_test_bits_are_never_private",),
+    ),
+    Mutant(
+        file="privacy/verify.py",
+        old="if total > claim.exact_epsilon:",
+        new="if total > 2 * claim.exact_epsilon:",
+        tests=("privacy/test_parts.py::test_pure_parts_add_up_exactly",),
+    ),
+    Mutant(
+        file="privacy/verify.py",
+        old="if certificate.unit != unit:",
+        new="if unit is not None and certificate.unit != unit:",
+        tests=("privacy/test_parts.py::test_a_unit_is_proven_only_if_it_is_asked_for",),
+    ),
+    Mutant(
+        file="privacy/proof.py",
+        old="check_proof(part.steps, PureDP(part.epsilon, neighbors=claim.neighbors))",
+        new="theorem_of(part.steps[-1])",
+        tests=("privacy/test_parts.py::test_a_part_cannot_state_less_than_it_costs",),
+    ),
+    Mutant(
+        file="privacy/proof.py",
+        old="if type(last) is NumericalError and last.error > 0:",
+        new="if type(last) is NumericalError:",
+        tests=("privacy/test_once_accepted.py::test_a_real_minimum_is_published_with_an_error",),
+    ),
+    Mutant(
+        file="privacy/schema_1.py",
+        old='if data["digest"] != digest_of(body):',
+        new="if False:",
+        tests=("privacy/test_schema_1.py::test_a_changed_or_understated_one_is_refused",),
+    ),
+    Mutant(
+        file="privacy/theorems/registry.py",
+        old="if theorem.asserted and step.status is Status.PROVEN:",
+        new="if False:",
+        tests=("privacy/test_certificate.py::test_a_callers_word_cannot_call_itself_proven",),
     ),
     Mutant(
         file="privacy/claims.py",
@@ -200,7 +236,7 @@ MUTANTS = (
         tests=("privacy/test_renyi.py::test_pure_steps_are_concentrated_at_the_tanh_rate",),
     ),
     Mutant(
-        file="privacy/subsampling.py",
+        file="privacy/theorems/subsampling.py",
         old="(2 * terms.total()).log1p()",
         new="terms.total().log1p()",
         tests=(
@@ -208,19 +244,19 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="privacy/subsampling.py",
+        file="privacy/theorems/subsampling.py",
         old="whole = max(math.ceil(order), 2)",
         new="whole = max(math.floor(order), 2)",
         tests=("privacy/test_subsampling.py::test_between_integers_the_next_larger_order_answers",),
     ),
     Mutant(
-        file="privacy/subsampling.py",
+        file="privacy/theorems/subsampling.py",
         old="total += (end - start + 1) * self._largest(",
         new="total += self._largest(",
         tests=("privacy/test_subsampling.py::test_skipped_terms_are_bounded_whatever_is_skipped",),
     ),
     Mutant(
-        file="privacy/subsampling.py",
+        file="privacy/theorems/subsampling.py",
         old="plain = order * self.mu_squared / 2\n",
         new="plain = order * self.mu_squared / 4\n",
         tests=("privacy/test_subsampling.py::test_the_lemma_covers_exact_mixtures_over_batches",),

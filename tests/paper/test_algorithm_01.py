@@ -153,7 +153,7 @@ def test_without_base_steps_the_certificate_is_the_callers_word() -> None:
     certificate = release().certificate
     assert verify(certificate)
     assert certificate.status is Status.ASSERTED
-    assert [step.theorem for step in certificate.steps] == ["given", "W"]
+    assert [step.theorem for step in certificate.steps] == ["given", "wasserstein-transport"]
 
 
 def gaussian_step(log_delta: float) -> Step:

@@ -124,7 +124,7 @@ def test_the_subsampled_chain_re_derived_by_hand() -> None:
     ).certificate
     assert verify(certificate)
     (step,) = certificate.steps
-    assert step.theorem == "WOR"
+    assert step.theorem == "sampling-without-replacement"
     assert step.numbers["rows"] == 400
     assert step.numbers["batch"] == 40
     assert step.numbers["steps"] == 30

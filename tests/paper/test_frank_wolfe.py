@@ -161,8 +161,11 @@ def test_auto_takes_the_larger_epsilon_per_step() -> None:
     line = Ball(1, 1, norm=1)
     few = modern(DATA[:, :1], domain=line, iterations=200)
     many = modern(np.zeros((10, 50)), domain=Ball(50, 1, norm=1), iterations=20)
-    assert [step.theorem for step in few.certificate.steps] == ["EM", "B1"]
-    assert [step.theorem for step in many.certificate.steps] == ["PF"]
+    assert [step.theorem for step in few.certificate.steps] == [
+        "exponential-mechanism",
+        "uniform-mixing",
+    ]
+    assert [step.theorem for step in many.certificate.steps] == ["permute-and-flip"]
     assert many.certificate.steps[0].numbers["count"] == 20
 
 
@@ -256,12 +259,12 @@ def test_algorithm_7_chain_rederived_by_hand() -> None:
         np.zeros((1000, 200)), domain=Ball(200, 1, norm=1), iterations=2, measurements=40
     )
     choice, channel = release.certificate.steps
-    assert choice.theorem == "EM"
+    assert choice.theorem == "exponential-mechanism"
     sensitivity, count = choice.numbers["sensitivity"], choice.numbers["count"]
     assert (sensitivity, count) == (2 << 20, 2)  # 2B: theory A11
     share = 2 * sensitivity / Fraction(choice.numbers["scale"])
     assert share == Fraction(1, 2)  # ε/T beats advanced composition here
-    assert channel.theorem == "W"
+    assert channel.theorem == "wasserstein-transport"
     numbers = channel.numbers
     delta = math.exp(
         algorithm_07.printed_log_delta(measurements=40, rows=1000, mixing_weight="1/1000") / 40

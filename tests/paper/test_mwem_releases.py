@@ -83,7 +83,7 @@ def test_one_row_is_enough(release: Callable[..., Release]) -> None:
 
 def test_the_pure_chain_is_rederived_by_hand() -> None:
     steps = pure_mwem(np.ones((9, 3)), workload=WORKLOAD, epsilon="3/4", rounds=5).certificate.steps
-    assert [step.theorem for step in steps] == ["PF", "R-laplace"]
+    assert [step.theorem for step in steps] == ["permute-and-flip", "rounded-laplace"]
     choice, noise = (dict(step.numbers) for step in steps)
     assert (choice["count"], noise["count"]) == (5, 5)
     per_round = 2 / Fraction(choice["scale"]) + 1 / Fraction(noise["scale"])

@@ -24,7 +24,7 @@ from zerodelta.channels.mix import FiniteMix, PriorMix, ProfileMix
 from zerodelta.channels.numerical import NumericalError
 from zerodelta.channels.smooth import SmoothMix
 from zerodelta.channels.wasserstein import AlgorithmOne, AlgorithmTwo
-from zerodelta.privacy.chain import base_claim, proves_epsilon
+from zerodelta.privacy.proof import base_claim, proves_epsilon
 from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems.smoothing import GaussianStep
 
@@ -113,7 +113,7 @@ CHANNELS: dict[str, Chain] = {
     "Ball l1": purified(
         LaplaceMix(lattice=zd.Ball(3, 1, norm=1).lattice("1/50"), mixing_weight=CENT), GAUSSIAN
     ),
-    "K": purified(
+    "k-norm-kernel": purified(
         KernelMix(
             body=Body(lattice=zd.Ball(3, 1).lattice("1/99")),
             noise_norm=2,
@@ -122,12 +122,12 @@ CHANNELS: dict[str, Chain] = {
         ),
         GAUSSIAN,
     ),
-    "B4-cube": purified(
+    "laplace-cube-kernel": purified(
         KernelMix(body=Body(lattice=GRID), noise_norm=1, scale=Fraction(5), mixing_weight=CENT),
         GAUSSIAN,
     ),
-    "S2": best_smoothing(),
-    "N": purified(
+    "gaussian-smoothing": best_smoothing(),
+    "numerical-error": purified(
         NumericalError(
             space=zd.Ball(3, 1),
             error=Fraction(1, 10**9),
@@ -166,28 +166,34 @@ CHANNELS: dict[str, Chain] = {
 }
 
 MECHANISMS: dict[str, Chain] = {
-    "R-gaussian": proven(
-        Step(theorem="R-gaussian", numbers={"sensitivity_squared": 2, "variance": 500, "count": 3})
-    ),
-    "R-laplace": proven(
-        *[Step(theorem="R-laplace", numbers={"sensitivity": 2, "scale": 900, "count": 300})] * 2
-    ),
-    "K-norm": proven(
+    "rounded-gaussian": proven(
         Step(
-            theorem="K-norm",
+            theorem="rounded-gaussian",
+            numbers={"sensitivity_squared": 2, "variance": 500, "count": 3},
+        )
+    ),
+    "rounded-laplace": proven(
+        *[Step(theorem="rounded-laplace", numbers={"sensitivity": 2, "scale": 900, "count": 300})]
+        * 2
+    ),
+    "k-norm-noise": proven(
+        Step(
+            theorem="k-norm-noise",
             numbers={"norm": 2, "quantum": "1/1024", "sensitivity": 3, "scale": "7/2"},
         )
     ),
-    "EM": proven(
+    "exponential-mechanism": proven(
         Step(
-            theorem="EM",
+            theorem="exponential-mechanism",
             numbers={"sensitivity": 1, "scale": 500, "monotone": True, "count": 1000},
         )
     ),
-    "PF": proven(Step(theorem="PF", numbers={"sensitivity": 1, "scale": 50, "monotone": False})),
-    "WOR": proven(
+    "permute-and-flip": proven(
+        Step(theorem="permute-and-flip", numbers={"sensitivity": 1, "scale": 50, "monotone": False})
+    ),
+    "sampling-without-replacement": proven(
         Step(
-            theorem="WOR",
+            theorem="sampling-without-replacement",
             numbers={
                 "rows": 1000,
                 "batch": 10,
@@ -198,9 +204,12 @@ MECHANISMS: dict[str, Chain] = {
         )
     ),
     "all": proven(
-        Step(theorem="R-gaussian", numbers={"sensitivity_squared": 1, "variance": 400}),
-        Step(theorem="EM", numbers={"sensitivity": 1, "scale": 40, "monotone": True}),
-        Step(theorem="R-laplace", numbers={"sensitivity": 1, "scale": 50}),
+        Step(theorem="rounded-gaussian", numbers={"sensitivity_squared": 1, "variance": 400}),
+        Step(
+            theorem="exponential-mechanism",
+            numbers={"sensitivity": 1, "scale": 40, "monotone": True},
+        ),
+        Step(theorem="rounded-laplace", numbers={"sensitivity": 1, "scale": 50}),
         given(zd.ApproxDP("1/100", -13.6)),
     ),
 }

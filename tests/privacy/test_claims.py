@@ -18,6 +18,7 @@ from mpmath import mp, mpf
 
 from privacy.profiles import gaussian_delta, real, zcdp_log_delta
 from zerodelta.errors import ParameterError
+from zerodelta.privacy.claim_numbers import claim_from_numbers
 from zerodelta.privacy.claims import (
     RDP,
     ZCDP,
@@ -25,12 +26,11 @@ from zerodelta.privacy.claims import (
     Claim,
     GaussianDP,
     PureDP,
-    claim_from_numbers,
 )
 from zerodelta.privacy.composition import Composed, compose
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
-from zerodelta.privacy.subsampling import subsampled_gaussian
+from zerodelta.privacy.theorems.subsampling import subsampled_gaussian
 
 EXAMPLES: dict[str, Claim] = {
     "pure": PureDP("3/10"),

@@ -12,9 +12,11 @@ from zerodelta.privacy.claims import ApproxDP, Claim, GaussianDP, PureDP
 from zerodelta.privacy.issue import issue
 from zerodelta.privacy.step import Step
 
-GAUSSIAN = Step(theorem="R-gaussian", numbers={"sensitivity_squared": 1, "variance": 50})
-CHOICE = Step(theorem="EM", numbers={"sensitivity": 1, "scale": 4, "monotone": False})
-LAPLACE = Step(theorem="R-laplace", numbers={"sensitivity": 1, "scale": 2})
+GAUSSIAN = Step(theorem="rounded-gaussian", numbers={"sensitivity_squared": 1, "variance": 50})
+CHOICE = Step(
+    theorem="exponential-mechanism", numbers={"sensitivity": 1, "scale": 4, "monotone": False}
+)
+LAPLACE = Step(theorem="rounded-laplace", numbers={"sensitivity": 1, "scale": 2})
 PROVEN = GaussianDP(mu_squared=Fraction(1, 50)).log_delta(1)
 
 

@@ -14,6 +14,7 @@ from mpmath import mp, mpf
 
 from privacy.profiles import real, with_randomized_responses
 from zerodelta.errors import GuaranteeError, ParameterError
+from zerodelta.privacy.claim_numbers import claim_from_numbers
 from zerodelta.privacy.claims import (
     RDP,
     ZCDP,
@@ -21,7 +22,6 @@ from zerodelta.privacy.claims import (
     Claim,
     GaussianDP,
     PureDP,
-    claim_from_numbers,
 )
 from zerodelta.privacy.composition import Composed, compose, zcdp_cost
 from zerodelta.privacy.neighbors import Neighbors

@@ -1,7 +1,7 @@
 """Every field of every theorem: no number outside its domain, and none that understates, passes.
 
 The domains and directions below are written down here a second time, from the theorems and not from
-`privacy/fields.py`, so that a domain that is too wide there is found.
+`privacy/theorems/`, so that a domain that is too wide there is found.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import zerodelta as zd
 import zerodelta.privacy.verify as verifier
 from privacy.chains import data_of, given, resealed
 from privacy.theorem_cases import CASES, accepts, changed
-from zerodelta.privacy.chain import _BASE, _MASS, _OTHER
+from zerodelta.privacy.claim_numbers import KINDS
 from zerodelta.privacy.claims import Claim
-from zerodelta.privacy.fields import CLAIMS, FIELDS
 from zerodelta.privacy.step import Step
+from zerodelta.privacy.theorems.registry import THEOREMS
+from zerodelta.privacy.theorems.theorem import Base, Channel, domains_of
 
 MALFORMED: list[Any] = [
     None, True, False, "", "x", "-", [], {}, [1], [[1]], 0.5, 1.0, -0.0, 1e300, math.nan, math.inf,
@@ -36,22 +37,27 @@ LESS, MORE, BOTH, FREE = -1, 1, 0, None
 """Which direction needs a weaker claim; both; or neither, because it only describes."""
 
 WORSE: dict[str, dict[str, int | None]] = {
-    "R-laplace": {"sensitivity": MORE, "scale": LESS, "count": MORE},
-    "K-norm": {"norm": FREE, "quantum": FREE, "sensitivity": MORE, "scale": LESS},
-    "R-gaussian": {"sensitivity_squared": MORE, "variance": LESS, "count": MORE},
-    "R2": {"mu_squared": MORE, "rounds": FREE},
-    "R2-zcdp": {"rho": MORE, "rounds": FREE},
-    "EM": {"sensitivity": MORE, "scale": LESS, "monotone": FREE, "count": MORE},
-    "PF": {"sensitivity": MORE, "scale": LESS, "monotone": FREE},
-    "WOR": {
+    "rounded-laplace": {"sensitivity": MORE, "scale": LESS, "count": MORE},
+    "k-norm-noise": {"norm": FREE, "quantum": FREE, "sensitivity": MORE, "scale": LESS},
+    "rounded-gaussian": {"sensitivity_squared": MORE, "variance": LESS, "count": MORE},
+    "adaptive-gaussian": {"mu_squared": MORE, "rounds": FREE},
+    "adaptive-zcdp": {"rho": MORE, "rounds": FREE},
+    "exponential-mechanism": {"sensitivity": MORE, "scale": LESS, "monotone": FREE, "count": MORE},
+    "permute-and-flip": {"sensitivity": MORE, "scale": LESS, "monotone": FREE},
+    "sampling-without-replacement": {
         "rows": LESS,
         "batch": MORE,
         "sensitivity_squared": MORE,
         "variance": LESS,
         "steps": MORE,
     },
-    "PTR": {"test_epsilon": BOTH, "release_epsilon": MORE, "threshold": LESS, "noise": FREE},
-    "LS": {
+    "propose-test-release": {
+        "test_epsilon": BOTH,
+        "release_epsilon": MORE,
+        "threshold": LESS,
+        "noise": FREE,
+    },
+    "noisy-local-sensitivity": {
         "bound_epsilon": BOTH,
         "release_epsilon": MORE,
         "local_change": MORE,
@@ -59,7 +65,7 @@ WORSE: dict[str, dict[str, int | None]] = {
         "noise": FREE,
     },
     # more dimensions or a larger sensitivity spread the noise: each point is less likely
-    "C3": {
+    "pure-propose-test-release": {
         "points": MORE,
         "dimension": LESS,
         "sensitivity": LESS,
@@ -68,7 +74,7 @@ WORSE: dict[str, dict[str, int | None]] = {
         "threshold": LESS,
         "noise": FREE,
     },
-    "C4": {
+    "pure-local-sensitivity": {
         "points": MORE,
         "dimension": LESS,
         "bound_epsilon": BOTH,
@@ -79,24 +85,28 @@ WORSE: dict[str, dict[str, int | None]] = {
         "weight": LESS,
         "noise": FREE,
     },
-    "C5": {"points": MORE, "epsilon": BOTH, "threshold": LESS, "noise": FREE},
-    "SS": {"epsilon": BOTH, "degrees": FREE, "decay": LESS, "ratio": MORE},
-    "C6": {"row_bound_squared": LESS, "multiplier_squared": LESS, "eigenvalue": MORE},
-    "C10.5": {"target_weight": MORE, "scale": LESS},
-    "C9-logistic": {"noise_epsilon": MORE, "strength": LESS, "roundness": LESS},
-    "C9-huber": {"noise_epsilon": MORE, "strength": LESS},
-    "C9-softmax": {"noise_epsilon": MORE, "strength": LESS, "classes": MORE},
-    "B1": {"size": MORE, "weight": LESS},
-    "B1-prior": {"size": FREE, "smallest_probability": LESS, "weight": LESS},
-    "B1-profile": {"epsilon": MORE, "ratio": MORE, "weight": LESS},
-    "B2": {"cells": MORE, "dimension": MORE, "weight": LESS},
-    "B2-sides": {"sides": FREE, "weight": LESS},
-    "R-v": {"dimension": MORE, "bound": MORE, "variance": BOTH, "weight": LESS},
-    "R-vi": {"dimension": MORE, "bound": MORE, "scale": BOTH, "weight": LESS},
-    "K": {"dimension": MORE, "diameter": MORE, "scale": LESS, "weight": LESS},
-    "B4-cube": {"dimension": MORE, "side": MORE, "scale": LESS, "weight": LESS},
-    "B4-window": {"cells": MORE, "window": LESS, "dimension": MORE, "weight": LESS},
-    "S2": {
+    "stable-mode": {"points": MORE, "epsilon": BOTH, "threshold": LESS, "noise": FREE},
+    "smooth-sensitivity": {"epsilon": BOTH, "degrees": FREE, "decay": LESS, "ratio": MORE},
+    "gaussian-sufficient-statistics": {
+        "row_bound_squared": LESS,
+        "multiplier_squared": LESS,
+        "eigenvalue": MORE,
+    },
+    "k-norm-sufficient-statistics": {"target_weight": MORE, "scale": LESS},
+    "logistic-objective-perturbation": {"noise_epsilon": MORE, "strength": LESS, "roundness": LESS},
+    "huber-objective-perturbation": {"noise_epsilon": MORE, "strength": LESS},
+    "softmax-objective-perturbation": {"noise_epsilon": MORE, "strength": LESS, "classes": MORE},
+    "uniform-mixing": {"size": MORE, "weight": LESS},
+    "prior-mixing": {"size": FREE, "smallest_probability": LESS, "weight": LESS},
+    "profile-mixing": {"epsilon": MORE, "ratio": MORE, "weight": LESS},
+    "grid-mixing": {"cells": MORE, "dimension": MORE, "weight": LESS},
+    "unequal-grid-mixing": {"sides": FREE, "weight": LESS},
+    "gaussian-net": {"dimension": MORE, "bound": MORE, "variance": BOTH, "weight": LESS},
+    "laplace-net": {"dimension": MORE, "bound": MORE, "scale": BOTH, "weight": LESS},
+    "k-norm-kernel": {"dimension": MORE, "diameter": MORE, "scale": LESS, "weight": LESS},
+    "laplace-cube-kernel": {"dimension": MORE, "side": MORE, "scale": LESS, "weight": LESS},
+    "local-uniform-kernel": {"cells": MORE, "window": LESS, "dimension": MORE, "weight": LESS},
+    "gaussian-smoothing": {
         "dimension": MORE,
         "variance": LESS,
         "radius": MORE,
@@ -105,8 +115,8 @@ WORSE: dict[str, dict[str, int | None]] = {
         "mixing_variance": BOTH,
         "weight": LESS,
     },
-    "N": {"error": MORE, "scale": LESS},
-    "W": {
+    "numerical-error": {"error": MORE, "scale": LESS},
+    "wasserstein-transport": {
         "norm": MORE,
         "dimension": MORE,
         "diameter": MORE,
@@ -123,10 +133,28 @@ WHOLE = {
 """Fields that are integers; all other numbers are rationals."""
 
 ZERO_IS_FINE = {
-    *(("R2", "mu_squared"), ("R2-zcdp", "rho"), ("WOR", "sensitivity_squared")),
-    *(("PTR", "release_epsilon"), ("R-v", "bound"), ("R-vi", "bound"), ("N", "error")),
-    *(("W", "base_epsilon"), ("C6", "eigenvalue")),
-    *((label, "threshold") for label in ("PTR", "LS", "C3", "C4", "C5")),
+    *(
+        ("adaptive-gaussian", "mu_squared"),
+        ("adaptive-zcdp", "rho"),
+        ("sampling-without-replacement", "sensitivity_squared"),
+    ),
+    *(
+        ("propose-test-release", "release_epsilon"),
+        ("gaussian-net", "bound"),
+        ("laplace-net", "bound"),
+        ("numerical-error", "error"),
+    ),
+    *(("wasserstein-transport", "base_epsilon"), ("gaussian-sufficient-statistics", "eigenvalue")),
+    *(
+        (label, "threshold")
+        for label in (
+            "propose-test-release",
+            "noisy-local-sensitivity",
+            "pure-propose-test-release",
+            "pure-local-sensitivity",
+            "stable-mode",
+        )
+    ),
 }
 """Nothing is asked, moved, tested or wrong: the theorem still says something."""
 
@@ -134,7 +162,7 @@ AT_MOST_ONE = {"smallest_probability", "eigenvalue"}
 BELOW_ONE = {"weight", "decay"}
 WORDS = {"norm", "noise", "monotone", "sides"}
 
-LABELS = sorted(set(_BASE) | set(_MASS) | set(_OTHER))
+LABELS = sorted(THEOREMS)
 labels = pytest.mark.parametrize("label", LABELS)
 
 
@@ -166,11 +194,11 @@ def fields_of(label: str) -> Iterator[tuple[int, str, Any]]:
 
 def test_every_label_of_the_registry_has_a_case_with_all_of_its_fields() -> None:
     assert set(CASES) == set(LABELS)
-    assert set(WORSE) == set(FIELDS) == set(LABELS) - {"given"}
+    assert set(WORSE) == set(LABELS) - {"given"}
     for label in WORSE:
         stated = {field for _, field, _ in fields_of(label)}
         assert stated == set(WORSE[label]), label
-        assert stated - {"count"} == set(FIELDS[label]), label
+        assert stated - {"count"} == set(domains_of(THEOREMS[label])) - {"count"}, label
 
 
 @labels
@@ -228,7 +256,7 @@ def test_no_number_outside_the_domain_and_none_that_understates_is_accepted(labe
 def judged(label: str, field: str, old: Any, new: Any) -> bool:
     """Tell whether the changed step still proves the claim, knowing that the old one just does."""
     before, after = Fraction(old), Fraction(new)
-    if (label, field) == ("SS", "degrees"):
+    if (label, field) == ("smooth-sensitivity", "degrees"):
         return student_epsilon(float(min(after, Fraction(10**9)))) <= 1 + 1e-9
     direction = WORSE[label][field]
     if direction is FREE or after == before:
@@ -240,7 +268,7 @@ def judged(label: str, field: str, old: Any, new: Any) -> bool:
 
 def student_epsilon(degrees: float) -> float:
     """Return the formula of theorem SS, in floats."""
-    numbers = CASES["SS"].steps[0].numbers
+    numbers = CASES["smooth-sensitivity"].steps[0].numbers
     ratio, beta = float(Fraction(numbers["ratio"])), -math.log(Fraction(numbers["decay"]))
     spread = math.sqrt(ratio**2 / degrees + beta**2)
     return ((degrees + 1) * spread + (degrees - 1) * beta) / 2
@@ -250,7 +278,7 @@ def student_epsilon(degrees: float) -> float:
 def test_words_are_those_of_the_theorem(label: str) -> None:
     for place, field, old in fields_of(label):
         words: dict[str, list[Any]] = {
-            "norm": [1, 2, "inf", "counts", "blocks"] if label == "K-norm" else [1, 2, "inf"],
+            "norm": [1, 2, "inf", "counts", "blocks"] if label == "k-norm-noise" else [1, 2, "inf"],
             "noise": ["real", "rounded", "discrete"],
             "monotone": [True, False],
             "eigenvalue": [0, 1],
@@ -265,7 +293,7 @@ def test_words_are_those_of_the_theorem(label: str) -> None:
 
 
 def test_sides_are_pairs_of_positive_integers() -> None:
-    certificate = CASES["B2-sides"]
+    certificate = CASES["unequal-grid-mixing"]
     for sides in ([], [[11]], [[11, 1, 1]], [[0, 1]], [[11, 0]], [[-11, 1]], [["11", 1]], [11, 1],
                   [[11, True]], [[11, 10**10]], [[11.0, 1]], [[[11], 1]], [None]):  # fmt: skip
         assert not accepts(changed(certificate, 1, "sides", sides)), sides
@@ -274,7 +302,7 @@ def test_sides_are_pairs_of_positive_integers() -> None:
 
 
 def test_counts_of_base_steps_are_positive_integers() -> None:
-    for label in _BASE:
+    for label in (label for label in LABELS if issubclass(THEOREMS[label], Base)):
         place = next(i for i, s in enumerate(CASES[label].steps) if s.theorem == label)
         for count in (0, -1, True, False, "2", 2.0, "1/2", None, [1], 10**13, 10**300, "0x2"):
             assert not accepts(changed(CASES[label], place, "count", count)), (label, count)
@@ -283,7 +311,7 @@ def test_counts_of_base_steps_are_positive_integers() -> None:
         assert not accepts(changed(CASES[label], place, "count", 2 * stated)), label
 
 
-@pytest.mark.parametrize("label", sorted(set(_MASS) | set(_OTHER)))
+@pytest.mark.parametrize("label", [x for x in LABELS if issubclass(THEOREMS[x], Channel)])
 def test_a_channel_has_no_count(label: str) -> None:
     place = len(CASES[label].steps) - 1
     assert not accepts(changed(CASES[label], place, "count", 1))
@@ -306,7 +334,7 @@ CLAIM_CASES: dict[str, Claim] = {
 def stated(kind: str) -> tuple[zd.Certificate, zd.Certificate]:
     """Return a certificate of the claim itself, and one that purifies it."""
     claim = CLAIM_CASES[kind]
-    channel = Step(theorem="B1", numbers={"size": 4, "weight": "1/100"})
+    channel = Step(theorem="uniform-mixing", numbers={"size": 4, "weight": "1/100"})
     base = given(claim)
     return (
         zd.Certificate(claim=claim, steps=(base,)),
@@ -314,13 +342,13 @@ def stated(kind: str) -> tuple[zd.Certificate, zd.Certificate]:
     )
 
 
-@pytest.mark.parametrize("kind", sorted(CLAIMS))
+@pytest.mark.parametrize("kind", sorted(KINDS))
 def test_the_numbers_of_a_claim_have_domains_too(kind: str) -> None:
     claimed, purified = stated(kind)
     assert zd.verify(claimed.to_json()).numbers() == CLAIM_CASES[kind].numbers()
     assert zd.verify(purified.to_json()) == zd.PureDP(1)
     negative: list[Any] = [-1, "-1", "-1/2", "-1e-300", -(10**30)]
-    for field in ("kind", *CLAIMS[kind]):
+    for field in ("kind", *KINDS[kind].fields):
         bad = [*MALFORMED, *([1, "1e-300"] if field == "log_delta" else negative)]
         if field == "bounded_range":
             bad += [2, "0", "1"]

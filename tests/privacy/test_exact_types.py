@@ -15,9 +15,9 @@ from zerodelta.privacy.domains import read_rational
 from zerodelta.privacy.json_text import LARGEST_TEXT
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_log_delta
-from zerodelta.privacy.step import Step, whole
+from zerodelta.privacy.step import Part, Step, whole
 
-LAPLACE = Step(theorem="R-laplace", numbers={"sensitivity": 1, "scale": 1})
+LAPLACE = Step(theorem="rounded-laplace", numbers={"sensitivity": 1, "scale": 1})
 GOOD = zd.Certificate(claim=zd.PureDP(1), steps=(LAPLACE,))
 _set = object.__setattr__
 
@@ -70,8 +70,12 @@ def with_part(name: str, value: Any) -> zd.Certificate:
     [
         {"claim": Generous(1)},
         {"claim": zd.Finite(3)},
-        {"steps": (LooseStep(theorem="R-laplace", numbers=LAPLACE.numbers),)},
+        {"steps": (LooseStep(theorem="rounded-laplace", numbers=LAPLACE.numbers),)},
         {"steps": [LAPLACE]},
+        {"parts": [Part(steps=(LAPLACE,))], "steps": None},
+        {"parts": ((LAPLACE,),), "steps": None},
+        {"parts": (Part(steps=(LAPLACE,), epsilon=1),), "steps": None},  # type: ignore[arg-type]
+        {"unit": Words("customer")},
         {"row": Words("one row")},
         {"public": ["a list"]},
         {"assumed": (Words("nothing"),)},
@@ -87,7 +91,9 @@ def test_other_types_and_subclasses_are_refused_when_made_and_when_verified(
     made: dict[str, Any] = {"claim": zd.PureDP(1), "steps": (LAPLACE,), **parts}
     with pytest.raises(zd.CertificateError, match="no proof is made of"):
         zd.Certificate(**made)
-    ((name, value),) = parts.items()
+    name, value = next(iter(parts.items()))
+    if name == "steps":
+        name, value = "parts", (Part(steps=value),)
     with pytest.raises(zd.CertificateError, match="no proof is made of"):
         zd.verify(with_part(name, value))
 
@@ -95,7 +101,7 @@ def test_other_types_and_subclasses_are_refused_when_made_and_when_verified(
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("theorem", Words("R-laplace")),
+        ("theorem", Words("rounded-laplace")),
         ("neighbors", "replace"),
         ("status", "proven"),
         ("numbers", {"sensitivity": 1, "scale": 1}),
@@ -105,7 +111,7 @@ def test_the_parts_of_a_step_are_of_exact_types_too(name: str, value: Any) -> No
     step = replace(LAPLACE)
     _set(step, name, value)
     with pytest.raises(zd.CertificateError, match="no proof is made of"):
-        zd.verify(with_part("steps", (step,)))
+        zd.verify(with_part("parts", (Part(steps=(step,)),)))
 
 
 def test_a_relation_that_is_none_of_ours_is_refused_even_if_all_share_it() -> None:
@@ -146,7 +152,7 @@ def test_numbers_of_a_subclass_are_written_as_the_numbers_they_are() -> None:
         def __int__(self) -> int:
             return 1000
 
-    step = Step(theorem="R-laplace", numbers={"sensitivity": Sly(2), "scale": Words("3")})
+    step = Step(theorem="rounded-laplace", numbers={"sensitivity": Sly(2), "scale": Words("3")})
     assert {name: type(value) for name, value in step.numbers.items()} == {
         "sensitivity": int,
         "scale": str,
@@ -184,7 +190,7 @@ def test_a_small_file_with_a_large_exponent_is_refused_before_it_is_a_number(
     exponent: str, place: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = data_of(GOOD)
-    numbers = data["claim"] if place == "claim" else data["steps"][0]["numbers"]
+    numbers = data["claim"] if place == "claim" else data["parts"][0]["steps"][0]["numbers"]
     numbers["epsilon" if place == "claim" else "scale"] = f"1{exponent}"
     made: list[Any] = []
 

@@ -13,7 +13,7 @@ from zerodelta.privacy.claims import Claim, GaussianDP, PureDP
 from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.verify import verify
 
-GAUSSIAN = Step(theorem="R-gaussian", numbers={"sensitivity_squared": 81, "variance": 10**4})
+GAUSSIAN = Step(theorem="rounded-gaussian", numbers={"sensitivity_squared": 81, "variance": 10**4})
 
 
 def smooth(**changed: object) -> Step:
@@ -26,7 +26,9 @@ def smooth(**changed: object) -> Step:
         "mixing_variance": 10**6,
         "weight": "1/100",
     }
-    return Step(theorem="S2", numbers={**numbers, **changed}, status=Status.ASSERTED)
+    return Step(
+        theorem="gaussian-smoothing", numbers={**numbers, **changed}, status=Status.ASSERTED
+    )
 
 
 def accepted(epsilon: Fraction, *steps: Step) -> Claim:
@@ -48,8 +50,11 @@ def test_theorem_s_must_describe_the_last_gaussian_step(channel: Step) -> None:
 @pytest.mark.parametrize(
     "last",
     [
-        Step(theorem="R-laplace", numbers={"sensitivity": 1, "scale": 1}),
-        Step(theorem="EM", numbers={"sensitivity": 1, "scale": 1, "monotone": False}),
+        Step(theorem="rounded-laplace", numbers={"sensitivity": 1, "scale": 1}),
+        Step(
+            theorem="exponential-mechanism",
+            numbers={"sensitivity": 1, "scale": 1, "monotone": False},
+        ),
     ],
 )
 def test_other_steps_do_not_pay_for_the_last_gaussian_step(last: Step) -> None:
@@ -68,7 +73,7 @@ def test_a_given_claim_may_cover_the_last_step() -> None:
 
 def test_no_channel_proves_a_bounded_range() -> None:
     base = Step(theorem="given", numbers=PureDP(1).numbers(), status=Status.ASSERTED)
-    mixing = Step(theorem="B1", numbers={"size": 4, "weight": "1/100"})
+    mixing = Step(theorem="uniform-mixing", numbers={"size": 4, "weight": "1/100"})
     claim = PureDP(1, bounded_range=True)
     with pytest.raises(CertificateError, match="bounded range"):
         verify(Certificate(claim=claim, steps=(base, mixing)))
@@ -76,7 +81,7 @@ def test_no_channel_proves_a_bounded_range() -> None:
 
 
 def test_a_row_cannot_fake_lines_of_the_explanation() -> None:
-    base = Step(theorem="R-laplace", numbers={"sensitivity": 1, "scale": 1})
+    base = Step(theorem="rounded-laplace", numbers={"sensitivity": 1, "scale": 1})
     faked = Certificate(claim=PureDP(1), steps=(base,), row="x\n  2. [proven] checked")
     with pytest.raises(CertificateError, match="single plain lines"):
         verify(faked.to_json())

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import pytest
 
-from zerodelta.privacy.chain import proves_epsilon
 from zerodelta.privacy.composition import Composed, gaussian_share
+from zerodelta.privacy.proof import proves_epsilon
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.smoothing import GaussianStep, best_mixing_variance
 
@@ -15,7 +15,7 @@ LAST = GaussianStep(
     dimension=1, variance=Fraction(100), radius=Fraction(10), sensitivity=Fraction(1)
 )
 CHANNEL = Step(
-    theorem="S2",
+    theorem="gaussian-smoothing",
     numbers={
         "dimension": 1,
         "variance": LAST.variance,

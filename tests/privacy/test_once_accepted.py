@@ -16,20 +16,20 @@ from zerodelta.privacy.theorems import objective_perturbation
 
 
 def test_theorem_w_has_a_positive_scale_and_no_more_than_the_claimed_epsilon() -> None:
-    whole = CASES["W"]
+    whole = CASES["wasserstein-transport"]
     for scale in ("-20", -20, "-1e-300", 0, "-1/10"):
         assert not accepts(changed(whole, 1, "scale", scale))
     for base in (5, "1e6", "1e300"):
         assert not accepts(changed(whole, 1, "base_epsilon", base))
         data = json.loads(changed(whole, 1, "base_epsilon", base))
-        data["steps"][1]["numbers"]["scale"] = "-20"
+        data["parts"][0]["steps"][1]["numbers"]["scale"] = "-20"
         assert not accepts(resealed(data))
-        data["steps"][1]["numbers"]["scale"] = "1e300"
+        data["parts"][0]["steps"][1]["numbers"]["scale"] = "1e300"
         assert not accepts(resealed(data))
 
 
 def test_no_prior_on_n_points_has_a_smallest_probability_above_1_over_n() -> None:
-    whole = CASES["B1-prior"]  # weights 1, 5, 9 on three points
+    whole = CASES["prior-mixing"]  # weights 1, 5, 9 on three points
     for probability in ("1/2", 1, "334/1000", "10/3", 2, "1e300"):
         assert not accepts(changed(whole, 1, "smallest_probability", probability))
     assert accepts(changed(whole, 1, "smallest_probability", "1/3"))
@@ -38,35 +38,42 @@ def test_no_prior_on_n_points_has_a_smallest_probability_above_1_over_n() -> Non
 
 
 def test_a_profile_has_a_positive_ratio_and_no_base_step_before_it() -> None:
-    whole = CASES["B1-profile"]
+    whole = CASES["profile-mixing"]
     for ratio in (0, -1, "-1/2", "-1e300"):
         assert not accepts(changed(whole, 0, "ratio", ratio))
-    base = Step(theorem="R-laplace", numbers={"sensitivity": 1, "scale": 1})
+    base = Step(theorem="rounded-laplace", numbers={"sensitivity": 1, "scale": 1})
     with pytest.raises(zd.CertificateError, match="no base step"):
         zd.verify(zd.Certificate(claim=whole.claim, steps=(base, *whole.steps)))
 
 
-@pytest.mark.parametrize("label", ["R-laplace", "K-norm", "PF", "PTR"])
+@pytest.mark.parametrize(
+    "label", ["rounded-laplace", "k-norm-noise", "permute-and-flip", "propose-test-release"]
+)
 def test_only_the_exponential_mechanism_proves_a_bounded_range(label: str) -> None:
     numbers: dict[str, dict[str, Any]] = {
-        "R-laplace": {"sensitivity": 1, "scale": 1},
-        "K-norm": {"norm": 1, "quantum": 1, "sensitivity": 1, "scale": 1},
-        "PF": {"sensitivity": 1, "scale": 2, "monotone": False},
-        "PTR": {"test_epsilon": 1, "release_epsilon": 0, "threshold": 9, "noise": "real"},
+        "rounded-laplace": {"sensitivity": 1, "scale": 1},
+        "k-norm-noise": {"norm": 1, "quantum": 1, "sensitivity": 1, "scale": 1},
+        "permute-and-flip": {"sensitivity": 1, "scale": 2, "monotone": False},
+        "propose-test-release": {
+            "test_epsilon": 1,
+            "release_epsilon": 0,
+            "threshold": 9,
+            "noise": "real",
+        },
     }
     step = Step(theorem=label, numbers=numbers[label])
     for epsilon in (1, 2, 100):
         claim = zd.PureDP(epsilon, bounded_range=True)
         with pytest.raises(zd.CertificateError, match="do not prove the claim"):
             zd.verify(zd.Certificate(claim=claim, steps=(step,)))
-    if label != "PTR":
+    if label != "propose-test-release":
         assert zd.verify(zd.Certificate(claim=zd.PureDP(1), steps=(step,)))
 
 
 def test_one_exponential_mechanism_proves_a_bounded_range_and_two_do_not() -> None:
     numbers = {"sensitivity": 1, "scale": 2, "monotone": False}
-    once = Step(theorem="EM", numbers=numbers)
-    twice = Step(theorem="EM", numbers={**numbers, "count": 2})
+    once = Step(theorem="exponential-mechanism", numbers=numbers)
+    twice = Step(theorem="exponential-mechanism", numbers={**numbers, "count": 2})
     ranged = zd.PureDP(1, bounded_range=True)
     assert zd.verify(zd.Certificate(claim=ranged, steps=(once,))) == ranged
     assert zd.verify(zd.Certificate(claim=zd.PureDP(1), steps=(once,)))
@@ -76,7 +83,11 @@ def test_one_exponential_mechanism_proves_a_bounded_range_and_two_do_not() -> No
 
 
 def test_a_real_minimum_is_published_with_an_error() -> None:
-    for label in ("C9-logistic", "C9-huber", "C9-softmax"):
+    for label in (
+        "logistic-objective-perturbation",
+        "huber-objective-perturbation",
+        "softmax-objective-perturbation",
+    ):
         assert not accepts(changed(CASES[label], 1, "error", 0))
         assert CASES[label].status is Status.PROVEN
 
@@ -96,6 +107,6 @@ def test_the_bisection_of_theorem_c9_ends_for_whatever_numbers_someone_writes() 
         ("1e-5000", "1e-5000", False),
         ("1e300", "1e300", False),
     ):
-        data = json.loads(changed(CASES["C9-huber"], 0, "noise_epsilon", noise))
-        data["steps"][0]["numbers"]["strength"] = strength
+        data = json.loads(changed(CASES["huber-objective-perturbation"], 0, "noise_epsilon", noise))
+        data["parts"][0]["steps"][0]["numbers"]["strength"] = strength
         assert accepts(resealed(data)) == fine

@@ -24,9 +24,9 @@ def test_a_history_cheaper_than_its_last_step_is_refused() -> None:
 
 
 def test_a_certificate_that_leaves_out_the_last_step_is_rejected() -> None:
-    base = Step(theorem="R-gaussian", numbers={"sensitivity_squared": 1, "variance": 10**6})
+    base = Step(theorem="rounded-gaussian", numbers={"sensitivity_squared": 1, "variance": 10**6})
     channel = Step(
-        theorem="S2",
+        theorem="gaussian-smoothing",
         numbers={
             "dimension": 1,
             "variance": 1,

@@ -18,7 +18,7 @@ from privacy.profiles import real
 from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import to_float_up
 from zerodelta.privacy.claims import RDP, ZCDP
-from zerodelta.privacy.subsampling import (
+from zerodelta.privacy.theorems.subsampling import (
     SubsampledGaussianCurve,
     _certified,
     _convex_part,

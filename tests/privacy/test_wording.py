@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zerodelta as zd
+from zerodelta.privacy.claim_numbers import explain_claim
+from zerodelta.privacy.readable import equals, shown
 from zerodelta.privacy.step import Step
-from zerodelta.privacy.wording import equals, explain_claim, explain_step, shown
+from zerodelta.privacy.theorems.registry import explain_step
 
 NUMBERS = st.one_of(
     st.fractions(),
@@ -33,7 +35,7 @@ def test_a_number_is_short_and_exact_unless_it_says_that_it_was_rounded(number: 
 
 @given(NUMBERS)
 def test_a_number_reads_the_same_from_a_certificate(number: Fraction) -> None:
-    step = Step(theorem="B1", numbers={"size": number})
+    step = Step(theorem="uniform-mixing", numbers={"size": number})
     assert shown(step.numbers["size"]) == shown(number)
 
 
@@ -74,13 +76,13 @@ def test_claims_are_told_with_their_numbers() -> None:
 
 
 def test_a_step_that_lacks_a_number_is_still_explained() -> None:
-    assert "weight not stated" in explain_step(Step(theorem="B1", numbers={"size": 3}))
+    assert "weight not stated" in explain_step(Step(theorem="uniform-mixing", numbers={"size": 3}))
     assert explain_step(Step(theorem="B9", numbers={"x": 3})) == "theorem B9; x = 3."
 
 
 def test_repeated_steps_say_how_often() -> None:
     numbers = {"sensitivity": 1, "scale": 2, "count": 12}
-    assert explain_step(Step(theorem="R-laplace", numbers=numbers)).startswith("12 times: ")
+    assert explain_step(Step(theorem="rounded-laplace", numbers=numbers)).startswith("12 times: ")
 
 
 def test_long_tables_are_cut_in_the_middle() -> None:

@@ -10,12 +10,14 @@ import pytest
 
 import zerodelta as zd
 import zerodelta.privacy.certificate as certificates
-import zerodelta.privacy.chain as chain
 import zerodelta.privacy.verify as verifier
 from privacy.chains import CHAINS
 from zerodelta.privacy.step import Status, Step
+from zerodelta.privacy.theorems import registry
 from zerodelta.privacy.work import (
+    MOST_CHANNELS,
     MOST_COSTLY,
+    MOST_CURVES,
     MOST_DIGITS,
     MOST_EVALUATIONS,
     MOST_LISTED,
@@ -24,22 +26,28 @@ from zerodelta.privacy.work import (
     check_work,
 )
 
-MIX = Step(theorem="B1", numbers={"size": 4, "weight": "1/100"})
-PUBLISHED = Step(theorem="N", numbers={"error": 1, "scale": 1})
+MIX = Step(theorem="uniform-mixing", numbers={"size": 4, "weight": "1/100"})
+PUBLISHED = Step(theorem="numerical-error", numbers={"error": 1, "scale": 1})
 
 
 def laplace(sensitivity: Any) -> Step:
-    return Step(theorem="R-laplace", numbers={"sensitivity": sensitivity, "scale": 1})
+    return Step(theorem="rounded-laplace", numbers={"sensitivity": sensitivity, "scale": 1})
+
+
+def small(place: int) -> Step:
+    return laplace(f"1/{place + 2}")
 
 
 def logistic(place: int) -> Step:
     numbers = {"noise_epsilon": "1e-300", "strength": f"1/{10**15 + place}", "roundness": "1e300"}
-    return Step(theorem="C9-logistic", numbers=numbers)
+    return Step(theorem="logistic-objective-perturbation", numbers=numbers)
 
 
 def sampled(place: int) -> Step:
     numbers = {"rows": 10**6, "batch": 1000 + place, "variance": 100, "steps": 1}
-    return Step(theorem="WOR", numbers={**numbers, "sensitivity_squared": 1})
+    return Step(
+        theorem="sampling-without-replacement", numbers={**numbers, "sensitivity_squared": 1}
+    )
 
 
 def stated(**numbers: Any) -> Step:
@@ -62,12 +70,13 @@ def denominators(count: int, digits: int) -> list[Step]:
 
 def wide(columns: int) -> Step:
     numbers = {"norm": "inf", "sensitivity": 1, "scale": 1, "quantum": [f"1/{10**300}"] * columns}
-    return Step(theorem="K-norm", numbers=numbers)
+    return Step(theorem="k-norm-noise", numbers=numbers)
 
 
 TOO_MUCH: dict[str, tuple[list[Step], str]] = {
-    "steps": ([laplace(1)] * (MOST_STEPS + 1), "1000 steps"),
-    "pure parts": ([composed(MOST_STEPS), MIX], "1000 steps"),
+    "steps": ([laplace(1)] * (MOST_STEPS + 1), "10000 steps"),
+    "pure parts": ([composed(MOST_CURVES), MIX], "1000 different steps"),
+    "curves": ([*map(small, range(MOST_CURVES)), MIX], "1000 different steps"),
     "suprema": ([*map(logistic, range(MOST_COSTLY + 1)), PUBLISHED], "10 steps of theorems C9"),
     "samplings": ([*map(sampled, range(MOST_COSTLY + 1)), MIX], "10 steps of theorems C9"),
     "denominators": (denominators(130, 780), "100000 digits"),
@@ -93,25 +102,45 @@ def test_too_much_work_is_refused_before_any_is_done(
     for module, name in (
         (certificates, "claim_from_numbers"),
         (certificates, "check_claim_numbers"),
-        (verifier, "check_form"),
-        (verifier, "base_claim"),
-        (chain, "claim_from_numbers"),
+        (verifier, "theorem_of"),
+        (verifier, "check_proof"),
+        (registry, "theorem_of"),
     ):
         monkeypatch.setattr(module, name, evaluated)
-    for label in chain._BASE:
-        monkeypatch.setitem(chain._BASE, label, evaluated)
+    for theorem in registry.THEOREMS.values():
+        monkeypatch.setattr(theorem, "read", evaluated)
     with pytest.raises(zd.CertificateError, match=f"more than .*{limit}"):
         zd.verify(text)
 
 
+def written(*steps: Step) -> dict[str, Any]:
+    """Return a part with these steps, as a certificate writes it."""
+    return {"steps": [{"theorem": s.theorem, "numbers": dict(s.numbers)} for s in steps]}
+
+
 def test_the_claim_itself_counts() -> None:
-    pure = [[f"1/{place + 2}", 0, 1] for place in range(MOST_STEPS)]
-    with pytest.raises(zd.CertificateError, match="1000 steps"):
-        check_work({"kind": "composed", "pure": pure}, [{"theorem": "B1", "numbers": {}}])
+    pure = [[f"1/{place + 2}", 0, 1] for place in range(MOST_CURVES)]
+    with pytest.raises(zd.CertificateError, match="1000 different steps"):
+        check_work({"kind": "composed", "pure": pure}, [written(MIX)])
+
+
+def test_parts_with_a_channel_are_few() -> None:
+    claim = {"kind": "pure", "epsilon": 1, "bounded_range": 0}
+    check_work(claim, [written(laplace(1), MIX)] * MOST_CHANNELS)
+    with pytest.raises(zd.CertificateError, match="100 parts with a channel"):
+        check_work(claim, [written(laplace(1), MIX)] * (MOST_CHANNELS + 1))
+    check_work(claim, [written(laplace(1))] * MOST_STEPS)
+    with pytest.raises(zd.CertificateError, match="10000 parts"):
+        check_work(claim, [written()] * (MOST_STEPS + 1))
+    with pytest.raises(zd.CertificateError, match="digits"):
+        check_work(claim, [{**written(laplace(1)), "epsilon": "1e-4999"}] * 30)
 
 
 WITHIN: dict[str, Callable[[], list[Step]]] = {
     "steps": lambda: [laplace("1/1000")] * MOST_STEPS,
+    "different pure steps": lambda: [small(place) for place in range(5000)],
+    "many of one kind before a channel": lambda: [*[laplace("1/1000")] * 5000, MIX],
+    "different ones before a channel": lambda: [*map(small, range(MOST_CURVES - 1)), MIX],
     "one full table": lambda: [table(10_000), MIX],
     "all columns of a mean": lambda: [wide(10_000)],
     "one regression": lambda: [logistic(0), PUBLISHED],
@@ -141,9 +170,6 @@ def test_our_chains_use_a_hundredth_of_every_limit(
 def test_equal_numbers_written_at_length_count_by_their_length() -> None:
     short, long = laplace(Fraction(1, 3)), laplace("1e-4999")
     claim = {"kind": "pure", "epsilon": 1, "bounded_range": 0}
-    steps: list[Any] = [
-        {"theorem": step.theorem, "numbers": dict(step.numbers)} for step in (short, long)
-    ]
-    check_work(claim, steps[:1] * MOST_STEPS)
+    check_work(claim, [written(*[short] * MOST_STEPS)])
     with pytest.raises(zd.CertificateError, match="digits"):
-        check_work(claim, steps[1:] * 30)
+        check_work(claim, [written(*[long] * 30)])

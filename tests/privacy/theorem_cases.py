@@ -7,9 +7,9 @@ from typing import Any
 
 import zerodelta as zd
 from privacy.chains import CHAINS, data_of, resealed
-from zerodelta.privacy.chain import base_claim, proves_epsilon
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.composition import simplest
+from zerodelta.privacy.proof import base_claim, proves_epsilon
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.smooth_sensitivity import largest_noise_ratio
 from zerodelta.privacy.theorems.testing import (
@@ -28,7 +28,7 @@ def alone(theorem: str, **numbers: Any) -> zd.Certificate:
 def minimum(theorem: str, **numbers: Any) -> zd.Certificate:
     """Return the certificate of a real minimizer, published with Theorem N."""
     ideal = Step(theorem=theorem, numbers=numbers)
-    published = Step(theorem="N", numbers={"error": "1/1000", "scale": 1})
+    published = Step(theorem="numerical-error", numbers={"error": "1/1000", "scale": 1})
     claim = base_claim((ideal,))
     total = claim.pure_epsilon + Fraction(1, 500)
     assert proves_epsilon(published, claim, total)
@@ -51,62 +51,91 @@ CASES: dict[str, zd.Certificate] = {
         label: CHAINS[name].certificate()
         for label, name in {
             "given": "Finite",
-            "R-laplace": "R-laplace",
-            "K-norm": "K-norm",
-            "R-gaussian": "R-gaussian",
-            "EM": "EM",
-            "PF": "PF",
-            "WOR": "WOR",
-            "B1": "Subsets",
-            "B1-prior": "prior",
-            "B1-profile": "profile",
-            "B2": "Box",
-            "B2-sides": "Box with unequal sides",
-            "R-v": "Ball l2",
-            "R-vi": "Ball l1",
-            "K": "K",
-            "B4-cube": "B4-cube",
-            "B4-window": "window",
-            "S2": "S2",
-            "N": "N",
-            "W": "Algorithm 1",
+            "rounded-laplace": "rounded-laplace",
+            "k-norm-noise": "k-norm-noise",
+            "rounded-gaussian": "rounded-gaussian",
+            "exponential-mechanism": "exponential-mechanism",
+            "permute-and-flip": "permute-and-flip",
+            "sampling-without-replacement": "sampling-without-replacement",
+            "uniform-mixing": "Subsets",
+            "prior-mixing": "prior",
+            "profile-mixing": "profile",
+            "grid-mixing": "Box",
+            "unequal-grid-mixing": "Box with unequal sides",
+            "gaussian-net": "Ball l2",
+            "laplace-net": "Ball l1",
+            "k-norm-kernel": "k-norm-kernel",
+            "laplace-cube-kernel": "laplace-cube-kernel",
+            "local-uniform-kernel": "window",
+            "gaussian-smoothing": "gaussian-smoothing",
+            "numerical-error": "numerical-error",
+            "wasserstein-transport": "Algorithm 1",
         }.items()
     },
-    "R2": alone("R2", mu_squared="1/100", rounds=7),
-    "R2-zcdp": alone("R2-zcdp", rho="1/100", rounds=7),
-    "PTR": alone("PTR", test_epsilon="1/2", release_epsilon="1/3", threshold=20, noise="rounded"),
-    "LS": alone(
-        "LS",
+    "adaptive-gaussian": alone("adaptive-gaussian", mu_squared="1/100", rounds=7),
+    "adaptive-zcdp": alone("adaptive-zcdp", rho="1/100", rounds=7),
+    "propose-test-release": alone(
+        "propose-test-release",
+        test_epsilon="1/2",
+        release_epsilon="1/3",
+        threshold=20,
+        noise="rounded",
+    ),
+    "noisy-local-sensitivity": alone(
+        "noisy-local-sensitivity",
         bound_epsilon="1/2",
         release_epsilon="1/3",
         local_change=2,
         threshold=30,
         noise="discrete",
     ),
-    "C3": alone("C3", **PROPOSED, threshold=free_test_threshold(**PROPOSED), noise="real"),
-    "C4": alone(
-        "C4", **BOUNDED, threshold=bounded_release_threshold(**BOUNDED, noise="real"), noise="real"
+    "pure-propose-test-release": alone(
+        "pure-propose-test-release",
+        **PROPOSED,
+        threshold=free_test_threshold(**PROPOSED),
+        noise="real",
     ),
-    "C5": alone(
-        "C5",
+    "pure-local-sensitivity": alone(
+        "pure-local-sensitivity",
+        **BOUNDED,
+        threshold=bounded_release_threshold(**BOUNDED, noise="real"),
+        noise="real",
+    ),
+    "stable-mode": alone(
+        "stable-mode",
         points=9,
         epsilon="1/2",
         threshold=free_mode_threshold(points=9, epsilon="1/2"),
         noise="real",
     ),
-    "SS": alone("SS", **SMOOTH, ratio=largest_noise_ratio(**SMOOTH)),
-    "C6": alone("C6", row_bound_squared=100, multiplier_squared=400, eigenvalue=1),
-    "C10.5": alone("C10.5", target_weight="3/2", scale=5),
-    "C9-logistic": minimum("C9-logistic", noise_epsilon="3/2", strength="1/4", roundness="1/2"),
-    "C9-huber": minimum("C9-huber", noise_epsilon="3/2", strength="1/4"),
-    "C9-softmax": minimum("C9-softmax", noise_epsilon="3/2", strength="1/4", classes=3),
+    "smooth-sensitivity": alone(
+        "smooth-sensitivity", **SMOOTH, ratio=largest_noise_ratio(**SMOOTH)
+    ),
+    "gaussian-sufficient-statistics": alone(
+        "gaussian-sufficient-statistics",
+        row_bound_squared=100,
+        multiplier_squared=400,
+        eigenvalue=1,
+    ),
+    "k-norm-sufficient-statistics": alone(
+        "k-norm-sufficient-statistics", target_weight="3/2", scale=5
+    ),
+    "logistic-objective-perturbation": minimum(
+        "logistic-objective-perturbation", noise_epsilon="3/2", strength="1/4", roundness="1/2"
+    ),
+    "huber-objective-perturbation": minimum(
+        "huber-objective-perturbation", noise_epsilon="3/2", strength="1/4"
+    ),
+    "softmax-objective-perturbation": minimum(
+        "softmax-objective-perturbation", noise_epsilon="3/2", strength="1/4", classes=3
+    ),
 }
 
 
 def changed(certificate: zd.Certificate, place: int, field: str, value: Any) -> str:
     """Return the certificate as a forger writes it, one number of one step exchanged."""
     data = data_of(certificate)
-    data["steps"][place]["numbers"][field] = value
+    data["parts"][0]["steps"][place]["numbers"][field] = value
     return resealed(data)
 
 

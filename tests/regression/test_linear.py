@@ -23,9 +23,9 @@ from zerodelta.regression.sufficient_statistics import fit_statistics
 
 METHODS = ["huber", "statistics", "adassp", "descent"]
 THEOREMS = {
-    "huber": ["C9-huber", "N"],
-    "statistics": ["C10.5"],
-    "adassp": ["C6", "R-v"],
+    "huber": ["huber-objective-perturbation", "numerical-error"],
+    "statistics": ["k-norm-sufficient-statistics"],
+    "adassp": ["gaussian-sufficient-statistics", "gaussian-net"],
 }
 
 

@@ -19,13 +19,13 @@ from zerodelta.exact.k_norm import rounded_k_norm
 from zerodelta.privacy.issue import issue
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
+from zerodelta.privacy.theorems.registry import explain_step
 from zerodelta.privacy.theorems.sufficient_statistics import (
     HALF_ROOT,
     k_norm_statistics_epsilon,
     k_norm_statistics_scale,
 )
 from zerodelta.privacy.verify import verify
-from zerodelta.privacy.wording import explain_step
 from zerodelta.regression import sufficient_statistics as module
 from zerodelta.regression.reading import Features
 from zerodelta.regression.sufficient_statistics import (
@@ -249,7 +249,7 @@ def test_the_certificate_is_proven_and_follows_from_its_numbers() -> None:
     assert certificate.status.value == "proven"
     assert certificate.claim == zd.PureDP(EPSILON)
     (step,) = certificate.steps
-    assert step.theorem == "C10.5"
+    assert step.theorem == "k-norm-sufficient-statistics"
     assert "theorem C10.5" in explain_step(step)
 
 
@@ -259,7 +259,7 @@ def test_a_step_with_too_little_noise_does_not_verify() -> None:
     with pytest.raises(zd.ZeroDeltaError):
         issue(
             claim=zd.PureDP(EPSILON),
-            steps=(Step(theorem="C10.5", numbers=numbers),),
+            steps=(Step(theorem="k-norm-sufficient-statistics", numbers=numbers),),
             bits=ReplayBits("little"),
             public=(),
         )

@@ -136,7 +136,7 @@ def test_what_is_no_element_becomes_the_fixed_one() -> None:
 def test_description_survives_json_and_a_proof_step(space: Space) -> None:
     numbers = space.describe()
     assert space_from_numbers(json.loads(json.dumps(numbers))) == space
-    assert dict(Step(theorem="B1", numbers=numbers).numbers) == numbers
+    assert dict(Step(theorem="uniform-mixing", numbers=numbers).numbers) == numbers
     assert pickle.loads(pickle.dumps(space)) == space
     assert hash(space_from_numbers(numbers)) == hash(space)
 
@@ -145,7 +145,7 @@ def test_description_survives_json_and_a_proof_step(space: Space) -> None:
 def test_lattice_description_survives_json(lattice: GridLattice | BallLattice) -> None:
     numbers = lattice.describe()
     assert lattice_from_numbers(json.loads(json.dumps(numbers))) == lattice
-    assert dict(Step(theorem="B2", numbers=numbers).numbers) == numbers
+    assert dict(Step(theorem="grid-mixing", numbers=numbers).numbers) == numbers
 
 
 def test_option_types_survive_json() -> None:

@@ -117,7 +117,9 @@ def test_the_certificate_lists_rounds_sensitivity_noise_and_channel() -> None:
         *hidden, channel = certificate.steps
         assert sum(int(step.numbers["count"]) for step in hidden) == made.sizes.count
         assert {step.numbers["sensitivity_squared"] for step in hidden} == {made.squared}
-        assert channel.theorem == ("S2" if isinstance(made.channel, SmoothMix) else "B2")
+        assert channel.theorem == (
+            "gaussian-smoothing" if isinstance(made.channel, SmoothMix) else "grid-mixing"
+        )
         assert certificate.claim == PureDP(made.epsilon)
         assert certificate.status is Status.PROVEN
         assert any(str(made.rows) in line for line in certificate.public)

@@ -84,7 +84,7 @@ class World:
             variances=ending.variances,
             channel=ending.channel,
             error=ending.error,
-            rivals=(("S2", ending.error),),
+            rivals=(("gaussian-smoothing", ending.error),),
         )
 
     def total(self, rows: Rows, theta: float) -> int:

@@ -270,10 +270,10 @@ def test_the_certificate_lists_rounds_and_budget(
     certificate = made.certificate(guarded=True, bits=SystemBits())
     verify(certificate)
     base, channel = certificate.steps
-    assert base.theorem == ("R2-zcdp" if selects else "R2")
+    assert base.theorem == ("adaptive-zcdp" if selects else "adaptive-gaussian")
     assert base.numbers["rounds"] == 2
     assert F(base.numbers["rho" if selects else "mu_squared"]) == made.mu_squared / (1 + selects)
-    assert (channel.theorem, channel.numbers["size"]) == ("B1", 16)
+    assert (channel.theorem, channel.numbers["size"]) == ("uniform-mixing", 16)
     assert F(channel.numbers["weight"]) == F(1, 1000)
     proven = ours and not functions  # also one row at a time a function may keep a state
     assert certificate.status is (Status.PROVEN if proven else Status.ASSERTED)
@@ -291,7 +291,7 @@ def test_a_larger_budget_does_not_verify(selects: bool) -> None:
     name = "rho" if selects else "mu_squared"
     more = replace(base, numbers={**base.numbers, name: F(base.numbers[name]) * (1 + F(1, 10**6))})
     with pytest.raises(CertificateError):
-        verify(replace(certificate, steps=(more, channel), digest=""))
+        verify(certificate.with_steps((more, channel)))
 
 
 def test_test_bits_brand_the_certificate() -> None:

@@ -60,7 +60,7 @@ def test_an_obvious_pair_is_found(method: MethodName) -> None:
 def test_the_hidden_gram_matrix_needs_no_bounds_but_a_norm() -> None:
     release = chosen(suppressed(), bounds=None, data_norm=4)
     assert release.value == (1, 3)
-    assert release.certificate.steps[0].theorem == "R2"
+    assert release.certificate.steps[0].theorem == "adaptive-gaussian"
 
 
 def test_an_offset_of_features_and_target_changes_nothing() -> None:
@@ -114,8 +114,8 @@ def _digest(data: dict[str, Any]) -> str:
 
 def test_stepwise_counts_every_choice_and_every_fit() -> None:
     flips, fits = chosen(suppressed(), "stepwise", size=3, epsilon=1).certificate.steps
-    assert (flips.theorem, flips.numbers["count"]) == ("PF", 3)
-    assert (fits.theorem, fits.numbers["count"]) == ("K-norm", 3)
+    assert (flips.theorem, flips.numbers["count"]) == ("permute-and-flip", 3)
+    assert (fits.theorem, fits.numbers["count"]) == ("k-norm-noise", 3)
     # ε = 2Δ/b for a choice whose scores move both ways, Δ/b for a fit; Δ is two ranges of 2^20
     spent = 3 * Fraction(2 * 2 * STEPS) / Fraction(flips.numbers["scale"])
     spent += 3 * Fraction(2 * STEPS) / Fraction(fits.numbers["scale"])
@@ -169,9 +169,9 @@ def test_what_is_made_of_a_row_does_not_depend_on_the_batch() -> None:
 
 def test_auto_takes_the_less_noisy_way_by_public_numbers_only() -> None:
     dense = np.zeros((1000, 31))
-    assert _theorem(chosen(dense, epsilon=1)) == "PF"
-    assert _theorem(chosen(dense, epsilon=1, data_norm="0.2", size=10)) == "R2"
-    assert _theorem(chosen(dense + 7, epsilon=1)) == "PF"
+    assert _theorem(chosen(dense, epsilon=1)) == "permute-and-flip"
+    assert _theorem(chosen(dense, epsilon=1, data_norm="0.2", size=10)) == "adaptive-gaussian"
+    assert _theorem(chosen(dense + 7, epsilon=1)) == "permute-and-flip"
     four, two = (
         Stepwise(table=table(dense), size=size, epsilon=Fraction(1), rows=1000).noise
         for size in (4, 2)

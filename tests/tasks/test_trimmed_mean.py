@@ -186,7 +186,7 @@ def test_a_certificate_of_smooth_sensitivity_is_judged_by_its_numbers() -> None:
         {"degrees": 0},
     ]
     for change in changes:
-        forged = Step(theorem="SS", numbers={**step.numbers, **change})
+        forged = Step(theorem="smooth-sensitivity", numbers={**step.numbers, **change})
         with pytest.raises(CertificateError):
             verify(Certificate(claim=PureDP(1), steps=(forged,)))
     assert "Student-t" in Certificate(claim=PureDP(1), steps=(step,)).explain()

@@ -14,7 +14,7 @@ from zerodelta.channels.search import best_candidate
 from zerodelta.channels.smooth_search import smooth_candidate
 from zerodelta.errors import GuaranteeError, ParameterError, did_you_mean
 from zerodelta.exact.rational import Rational, as_positive, as_rational
-from zerodelta.privacy.wording import equals
+from zerodelta.privacy.readable import equals
 from zerodelta.spaces import Ball, FiniteSpace, Space
 
 __all__ = ["as_prior", "as_profile", "ranked_candidates"]

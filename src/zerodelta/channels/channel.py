@@ -14,9 +14,9 @@ from zerodelta.exact.arb import ball, lower
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import bernoulli
 from zerodelta.exact.rational import Rational, as_positive, as_rational
-from zerodelta.privacy.chain import proves_epsilon
 from zerodelta.privacy.claims import Claim
 from zerodelta.privacy.composition import CLAIM_TYPES, history
+from zerodelta.privacy.proof import proves_epsilon
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mixing import largest_log_delta
 

@@ -146,9 +146,9 @@ class KernelMix(Mixing):
         """Return Theorem K, or its exact form on a cube, with its numbers."""
         width = 2 * self.body.radius
         if self.noise_norm == self.body.norm:
-            theorem, name = "K", "diameter"
+            theorem, name = "k-norm-kernel", "diameter"
         else:
-            theorem, name = "B4-cube", "side"
+            theorem, name = "laplace-cube-kernel", "side"
         numbers = {
             "dimension": self.body.lattice.dimension,
             name: width,

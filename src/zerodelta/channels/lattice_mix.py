@@ -74,7 +74,7 @@ class GridMix(Mixing):
             "dimension": self.lattice.dimension,
             "weight": self.mixing_weight,
         }
-        return Step(theorem="B2", numbers=numbers)
+        return Step(theorem="grid-mixing", numbers=numbers)
 
 
 @final
@@ -111,7 +111,7 @@ class UnequalGridMix(Mixing):
     def step(self) -> Step:
         """Return B2 with its numbers: pairs [cells, how many coordinates have so many]."""
         numbers = {"sides": self.lattice.sides(), "weight": self.mixing_weight}
-        return Step(theorem="B2-sides", numbers=numbers)
+        return Step(theorem="unequal-grid-mixing", numbers=numbers)
 
 
 @final
@@ -165,7 +165,7 @@ class WindowMix(Mixing):
             "dimension": self.lattice.dimension,
             "weight": self.mixing_weight,
         }
-        return Step(theorem="B4-window", numbers=numbers)
+        return Step(theorem="local-uniform-kernel", numbers=numbers)
 
 
 @final
@@ -214,7 +214,7 @@ class GaussianMix(Mixing):
             "variance": self.variance,
             "weight": self.mixing_weight,
         }
-        return Step(theorem="R-v", numbers=numbers)
+        return Step(theorem="gaussian-net", numbers=numbers)
 
 
 @final
@@ -264,7 +264,7 @@ class LaplaceMix(Mixing):
             "scale": as_positive(self.scale, "scale"),
             "weight": self.mixing_weight,
         }
-        return Step(theorem="R-vi", numbers=numbers)
+        return Step(theorem="laplace-net", numbers=numbers)
 
 
 def _check_norm(lattice: BallLattice, norm: int) -> None:

@@ -13,8 +13,8 @@ from zerodelta.exact.arb import ball, upper
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import categorical, uniform_below
 from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
-from zerodelta.privacy.chain import proves_epsilon
 from zerodelta.privacy.claims import ApproxDP, Claim
+from zerodelta.privacy.proof import proves_epsilon
 from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems.mixing import as_weight, largest_log_delta, prior_mass, uniform_mass
 from zerodelta.spaces import FiniteSpace
@@ -56,7 +56,7 @@ class FiniteMix(Mixing):
     def step(self) -> Step:
         """Return B1 with its numbers."""
         numbers = {"size": self.space.size, "weight": self.mixing_weight}
-        return Step(theorem="B1", numbers=numbers)
+        return Step(theorem="uniform-mixing", numbers=numbers)
 
 
 @final
@@ -99,7 +99,7 @@ class PriorMix(Mixing):
             "smallest_probability": self._smallest(),
             "weight": self.mixing_weight,
         }
-        return Step(theorem="B1-prior", numbers=numbers)
+        return Step(theorem="prior-mixing", numbers=numbers)
 
     def _smallest(self) -> Fraction:
         return Fraction(min(self.prior), sum(self.prior))
@@ -176,7 +176,7 @@ class ProfileMix:
             "ratio": sum(self.profile, Fraction(0)),
             "weight": self.mixing_weight,
         }
-        return Step(theorem="B1-profile", numbers=numbers, status=Status.ASSERTED)
+        return Step(theorem="profile-mixing", numbers=numbers, status=Status.ASSERTED)
 
 
 def _check_length(space: FiniteSpace, length: int, name: str) -> None:

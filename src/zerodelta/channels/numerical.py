@@ -79,4 +79,4 @@ class NumericalError(Purifier):
     def step(self) -> Step:
         """Return Theorem N with its numbers."""
         numbers = {"error": self.error, "scale": self.scale}
-        return Step(theorem="N", numbers=numbers, status=self.status)
+        return Step(theorem="numerical-error", numbers=numbers, status=self.status)

@@ -25,10 +25,10 @@ from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import Claim, GaussianDP, PureDP
 from zerodelta.privacy.composition import zcdp_cost
 from zerodelta.privacy.issue import issue
+from zerodelta.privacy.readable import equals
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems.mixing import as_weight
-from zerodelta.privacy.wording import equals
 from zerodelta.spaces import Space, is_known
 
 __all__ = ["Plan", "plan", "purify"]

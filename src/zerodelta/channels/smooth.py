@@ -132,7 +132,7 @@ class SmoothMix(Purifier):
     def step(self) -> Step:
         """Return S2 with its numbers."""
         return Step(
-            theorem="S2",
+            theorem="gaussian-smoothing",
             status=self.status,
             numbers={
                 "dimension": self.step_taken.dimension,

@@ -90,7 +90,7 @@ class AlgorithmOne(Purifier):
         """Return the W∞ route with its numbers."""
         norm = self.body.norm
         return Step(
-            theorem="W",
+            theorem="wasserstein-transport",
             numbers={
                 "norm": "inf" if norm == math.inf else int(norm),
                 "dimension": self.body.lattice.dimension,
@@ -149,7 +149,7 @@ class AlgorithmTwo(Purifier):
     def step(self) -> Step:
         """Return the W∞ route on the unit cube with its numbers."""
         return Step(
-            theorem="W",
+            theorem="wasserstein-transport",
             numbers={
                 "norm": "inf",
                 "dimension": self.code_length,

@@ -61,7 +61,7 @@ class CountNoise:
     def step(self) -> Step:
         """Return the proof step of one release."""
         numbers = {"norm": "counts", "quantum": 1, "sensitivity": 1, "scale": self.scale}
-        return Step(theorem="K-norm", numbers=numbers)
+        return Step(theorem="k-norm-noise", numbers=numbers)
 
     def apply(self, counts: npt.NDArray[np.generic], bits: BitSource) -> IntegerArray:
         """Return the noisy counts; never wraps around."""

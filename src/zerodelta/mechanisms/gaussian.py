@@ -35,7 +35,7 @@ class RoundedGaussian:
 
     **Neighbors**: those for which `sensitivity_squared` holds; replace-one unless said otherwise.
     **Guarantee**: μ-Gaussian DP with μ² = sensitivity_squared / variance, if neighboring vectors
-    are at most √sensitivity_squared apart in the l2 norm (theory R, R-gaussian); also when the
+    are at most √sensitivity_squared apart in the l2 norm (theory R); also when the
     vector was chosen after earlier answers (R2).
     **Public**: everything stored here, and the length of the vector.
     **Error**: about √(2/π) standard deviations per coordinate.
@@ -86,7 +86,7 @@ class RoundedGaussian:
     def step(self) -> Step:
         """Return the proof step of one answer."""
         numbers = {"sensitivity_squared": self.sensitivity_squared, "variance": self.variance}
-        return Step(theorem="R-gaussian", numbers=numbers, neighbors=self.neighbors)
+        return Step(theorem="rounded-gaussian", numbers=numbers, neighbors=self.neighbors)
 
     def apply(self, sums: npt.NDArray[np.generic], bits: BitSource) -> IntegerArray:
         """Return the noisy vector; never wraps around."""

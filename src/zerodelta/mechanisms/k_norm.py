@@ -19,10 +19,9 @@ from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.integer_sums import add_exactly, check_sums
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.domains import MOST_ENTRIES
-from zerodelta.privacy.fields import OWN_UNITS
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
-from zerodelta.privacy.theorems.mechanisms import k_norm_epsilon
+from zerodelta.privacy.theorems.mechanisms import OWN_UNITS, k_norm_epsilon
 
 __all__ = ["KNorm"]
 
@@ -118,7 +117,7 @@ class KNorm:
             "sensitivity": self.sensitivity,
             "scale": self.scale,
         }
-        return Step(theorem="K-norm", numbers=numbers, neighbors=self.neighbors)
+        return Step(theorem="k-norm-noise", numbers=numbers, neighbors=self.neighbors)
 
     def apply(self, sums: npt.NDArray[np.generic], bits: BitSource) -> IntegerArray:
         """Return the noisy vector; never wraps around."""

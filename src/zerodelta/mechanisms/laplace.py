@@ -30,7 +30,7 @@ class RoundedLaplace:
 
     **Neighbors**: those for which `sensitivity` holds; replace-one unless said otherwise.
     **Guarantee**: pure DP with ε = sensitivity / scale, if neighboring vectors are at most
-    `sensitivity` apart in the l1 norm (theory R, R-laplace).
+    `sensitivity` apart in the l1 norm (theory R).
     **Public**: everything stored here, and the length of the vector.
     **Error**: E|round(Laplace(b))| = 1/(2 sinh(1/(2b))) per coordinate, about b.
 
@@ -79,7 +79,7 @@ class RoundedLaplace:
     def step(self) -> Step:
         """Return the proof step of one release."""
         numbers = {"sensitivity": self.sensitivity, "scale": self.scale}
-        return Step(theorem="R-laplace", numbers=numbers, neighbors=self.neighbors)
+        return Step(theorem="rounded-laplace", numbers=numbers, neighbors=self.neighbors)
 
     def apply(self, sums: npt.NDArray[np.generic], bits: BitSource) -> IntegerArray:
         """Return the noisy vector; never wraps around."""

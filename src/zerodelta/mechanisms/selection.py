@@ -112,7 +112,7 @@ class ExponentialMechanism(Selection):
     (Fraction(2, 1), 1)
     """
 
-    theorem: ClassVar[str] = "EM"
+    theorem: ClassVar[str] = "exponential-mechanism"
 
     @property
     def claim(self) -> PureDP:
@@ -143,7 +143,7 @@ class PermuteAndFlip(Selection):
     (Fraction(2, 1), 1)
     """
 
-    theorem: ClassVar[str] = "PF"
+    theorem: ClassVar[str] = "permute-and-flip"
 
     @property
     def claim(self) -> PureDP:

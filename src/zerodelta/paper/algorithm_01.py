@@ -22,8 +22,8 @@ from zerodelta.exact.arb import ball as arb_ball
 from zerodelta.exact.arb import lower
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.privacy.chain import base_claim
 from zerodelta.privacy.claims import ApproxDP, Claim, PureDP
+from zerodelta.privacy.proof import base_claim
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems.mixing import as_weight

@@ -32,7 +32,7 @@ from zerodelta.privacy.parameters import as_at_least_zero, as_log_delta
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.renyi import log_delta_at_order, saturated
 from zerodelta.privacy.step import Step
-from zerodelta.privacy.subsampling import subsampled_gaussian
+from zerodelta.privacy.theorems.subsampling import subsampled_gaussian
 from zerodelta.privacy.threshold import safe_end
 from zerodelta.spaces import Ball
 from zerodelta.spine.release_plan import ReleasePlan
@@ -171,10 +171,10 @@ class Descent:
         numbers = {"sensitivity_squared": squared, "variance": self.variance}
         if self.batch == rows:
             return Step(
-                theorem="R-gaussian", numbers={**numbers, "count": self.steps}, status=status
+                theorem="rounded-gaussian", numbers={**numbers, "count": self.steps}, status=status
             )
         sampled = {**numbers, "rows": rows, "batch": self.batch, "steps": self.steps}
-        return Step(theorem="WOR", numbers=sampled, status=status)
+        return Step(theorem="sampling-without-replacement", numbers=sampled, status=status)
 
     def run(self, bits: BitSource) -> Floats:
         """Return the averaged iterate: an internal answer, (ε, δ)-DP by `proof_step`."""

@@ -63,7 +63,7 @@ def pure_bounded_local_sensitivity(
     """Release a query with noise for its noisy local sensitivity, purified by Algorithm 1.
 
     **Neighbors**: replace-one, for the query, its local sensitivity and that one's change.
-    **Guarantee**: (2ε + ε', 0)-DP (theory A8, labels LS and W). `asserted` for a custom query.
+    **Guarantee**: (2ε + ε', 0)-DP (theory A8, C4, B3). `asserted` for a custom query.
     **Public**: the number of rows, the query's grid, the change of its local sensitivity.
     **Error**: about d·(local sensitivity + margin)/ε in l1; depends on unseen data.
 
@@ -115,7 +115,10 @@ def pure_bounded_local_sensitivity(
     )
     certificate = issue(
         claim=PureDP(2 * exact + extra),
-        steps=(Step(theorem="LS", numbers=numbers, status=query_status(query)), purifier.step()),
+        steps=(
+            Step(theorem="noisy-local-sensitivity", numbers=numbers, status=query_status(query)),
+            purifier.step(),
+        ),
         bits=bits,
         public=_PUBLIC,
         assumed=() if query_status(query) is Status.PROVEN else (WORD,),
@@ -199,7 +202,9 @@ def bounded_local_sensitivity(
     }
     certificate = issue(
         claim=PureDP(exact),
-        steps=(Step(theorem="C4", numbers=numbers, status=query_status(query)),),
+        steps=(
+            Step(theorem="pure-local-sensitivity", numbers=numbers, status=query_status(query)),
+        ),
         bits=bits,
         public=_PUBLIC,
         assumed=() if query_status(query) is Status.PROVEN else (WORD,),

@@ -135,7 +135,7 @@ def pure_adassp(
     ω = 1/n² and δ = 2ω/(16 d^(3/2) R̃ n²)^d as in the paper, unless given.
 
     **Neighbors**: replace-one. Longer rows are scaled to `data_norm`, larger targets cut.
-    **Guarantee**: pure (ε + ε')-DP (theory A9, labels C6 and W).
+    **Guarantee**: pure (ε + ε')-DP (theory A9, C6, B3).
     **Public**: the numbers of rows and features, `data_norm`, `target_bound`.
     **Error**: that of AdaSSP at the tiny δ; depends on unseen data.
 

@@ -53,7 +53,7 @@ def laplace_noisy_descent(
 
     Releases: the average of T iterates; arguments as for `dp_sgd`, T = `laplace_steps` by default.
     **Neighbors**: replace-one (n is public).
-    **Guarantee**: pure ε-DP: T steps of ε/T each, l1 sensitivity 2√d L (R-laplace). `proven` for a
+    **Guarantee**: pure ε-DP: T steps of ε/T each, l1 sensitivity 2√d L (theory R). `proven` for a
     built-in loss, `asserted` for a function gradient(theta, rows).
     **Public**: everything but rows and labels.
     **Error**: the lemma's bound on the excess empirical risk, 2C√(n²L² + 2dσ²)/(n√T).

@@ -84,7 +84,7 @@ class Statistics:
             "multiplier_squared": self.multiplier_squared,
             "eigenvalue": int(self.eigenvalue),
         }
-        return Step(theorem="C6", numbers=numbers)
+        return Step(theorem="gaussian-sufficient-statistics", numbers=numbers)
 
     def claim(self) -> GaussianDP:
         """Return what the noisy statistics satisfy together."""

@@ -1,4 +1,4 @@
-"""How much hidden privacy loss a target (ε, ln δ) allows: the largest ρ and μ², the smallest noise.
+"""How much internal privacy loss a target (ε, ln δ) allows: the largest ρ, μ², the smallest noise.
 
 The inverse of `ZCDP.log_delta` and `GaussianDP.log_delta` (theory B6), ending on the safe side: the
 returned numbers were put through the claim and met the target.
@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball, upper
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.privacy.claims import ZCDP, Claim, GaussianDP
-from zerodelta.privacy.parameters import as_log_delta
+from zerodelta.privacy.parameters import as_log_delta, require
 from zerodelta.privacy.renyi import saturated
 from zerodelta.privacy.threshold import safe_end
 
@@ -28,7 +27,7 @@ _RELATIVE = 1e-12
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Calibration:
-    """What a hidden analysis may cost so that ln δ(ε) is at most the target.
+    """What an internal analysis may cost so that ln δ(ε) is at most the target.
 
     `rho`: as zCDP. `mu_squared`: as Gaussian DP (more, because it says more). `variance`: the
     noise σ² that one Gaussian step of the given sensitivity then needs, None if none was given.
@@ -54,13 +53,13 @@ def calibrate(
     True
     """
     t, target = as_positive(epsilon, "epsilon"), as_log_delta(log_delta)
-    if target == 0:
-        raise ParameterError(
-            "log_delta",
-            log_delta,
-            expected="a logarithm below 0 (δ = 1 allows everything)",
-            remedy="pass ln δ, such as -30.0",
-        )
+    require(
+        target != 0,
+        "log_delta",
+        log_delta,
+        "a logarithm below 0 (δ = 1 allows everything)",
+        "pass ln δ, such as -30.0",
+    )
     mu_squared = _largest(lambda value: GaussianDP(mu_squared=value), t, target)
     return Calibration(
         epsilon=t,

@@ -6,47 +6,90 @@ It is plain JSON and a function of the public plan only: never of data, draws or
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, final
 
 from zerodelta.errors import CertificateError
 from zerodelta.privacy.assumptions import OUR_ASSUMPTIONS
-from zerodelta.privacy.claims import Claim, claim_from_numbers
+from zerodelta.privacy.claim_numbers import (
+    check_claim_numbers,
+    claim_from_numbers,
+    explain_claim,
+)
+from zerodelta.privacy.claims import Claim
 from zerodelta.privacy.composition import CLAIM_TYPES
-from zerodelta.privacy.fields import check_claim_numbers
-from zerodelta.privacy.json_text import read_json
+from zerodelta.privacy.domains import at_least, read_numbers
+from zerodelta.privacy.json_text import canonical, digest_of, read_json, write_json
 from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.step import Status, Step, weakest
-from zerodelta.privacy.wording import explain_claim, explain_step
+from zerodelta.privacy.readable import equals
+from zerodelta.privacy.schema_1 import SCHEMA_1, upgraded
+from zerodelta.privacy.step import Part, Status, Step, plain, weakest
+from zerodelta.privacy.theorems.registry import explain_step
 from zerodelta.privacy.work import check_work
 
 __all__ = ["OS_ENTROPY", "REPLAYED", "Certificate"]
 
-SCHEMA = "zerodelta/certificate/1"
+SCHEMA = "zerodelta/certificate/2"
 OS_ENTROPY = "operating system"
 REPLAYED = "replayed test bits: NOT PRIVATE"
 
 
 @final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, init=False, slots=True)
 class Certificate:
-    """A claim, the steps that prove it, and what was taken as public."""
+    """A claim, the parts that prove it, and what was taken as public.
+
+    A part is a chain of steps; pass `steps` for a proof of one part. `unit` names who is protected,
+    None a row.
+    """
 
     claim: Claim
-    steps: tuple[Step, ...]
-    row: str = "one row of the data"
-    public: tuple[str, ...] = ()
-    assumed: tuple[str, ...] = ()
-    randomness: str = OS_ENTROPY
-    digest: str = ""
+    parts: tuple[Part, ...]
+    unit: str | None
+    row: str
+    public: tuple[str, ...]
+    assumed: tuple[str, ...]
+    randomness: str
+    digest: str
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        *,
+        claim: Claim,
+        steps: tuple[Step, ...] | None = None,
+        parts: tuple[Part, ...] = (),
+        unit: str | None = None,
+        row: str = "one row of the data",
+        public: tuple[str, ...] = (),
+        assumed: tuple[str, ...] = (),
+        randomness: str = OS_ENTROPY,
+        digest: str = "",
+    ) -> None:
+        for name, value in {
+            "claim": claim,
+            "parts": parts if steps is None else _parts(steps, parts),
+            "unit": unit,
+            "row": row,
+            "public": public,
+            "assumed": assumed,
+            "randomness": randomness,
+            "digest": digest,
+        }.items():
+            object.__setattr__(self, name, value)
         self.check_types()
-        if not self.digest:
+        if not digest:
             object.__setattr__(self, "digest", self.fingerprint())
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps of all parts."""
+        return tuple(step for part in self.parts for step in part.steps)
+
+    def with_steps(self, steps: tuple[Step, ...]) -> Certificate:
+        """Return the certificate with these steps in the places of its own, part by part."""
+        return replace(self, parts=_parts(steps, self.parts), digest="")
 
     @property
     def status(self) -> Status:
@@ -74,7 +117,7 @@ class Certificate:
 
     @property
     def assertions(self) -> int:
-        """The number of different premises that rest on the caller's word; 0 if no step does.
+        """The number of different caller-asserted premises; 0 if no step is asserted.
 
         Each sentence under `assumed` that is not one of `OUR_ASSUMPTIONS` is one, and so is each
         different claim that a "given" step states. Where there is neither, each asserted step is.
@@ -82,7 +125,7 @@ class Certificate:
         asserted = [step for step in self.steps if step.status is Status.ASSERTED]
         if not asserted:
             return 0
-        stated = {_canonical(dict(s.numbers)) for s in asserted if s.theorem == "given"}
+        stated = {canonical(dict(s.numbers)) for s in asserted if s.theorem == "given"}
         return len(set(self.assumed) - OUR_ASSUMPTIONS) + len(stated) or len(asserted)
 
     def check_types(self) -> None:
@@ -95,8 +138,9 @@ class Certificate:
             type(self) is Certificate
             and type(self.claim) in CLAIM_TYPES
             and type(self.claim.neighbors) is Neighbors
-            and all(type(part) is tuple for part in (self.steps, self.public, self.assumed))
-            and all(type(step) is Step and step.is_exact() for step in self.steps)
+            and all(type(part) is tuple for part in (self.parts, self.public, self.assumed))
+            and all(type(part) is Part and part.is_exact() for part in self.parts)
+            and (self.unit is None or type(self.unit) is str)
             and all(type(text) is str for text in (*texts, *self.public, *self.assumed))
         )
         if not exact:
@@ -107,9 +151,16 @@ class Certificate:
 
     def explain(self) -> str:
         """Return a short text a privacy officer can follow: each step, its theorem, its numbers."""
-        lines = [self.summary, f"  protects: {self.row} ({self.claim.neighbors.value} neighbors)"]
-        for number, step in enumerate(self.steps, 1):
-            lines.append(f"  {number}. [{step.status.value}] {explain_step(step)}")
+        protected = self.row if self.unit is None else f"{self.row}; a unit is one {self.unit}"
+        lines = [self.summary, f"  protects: {protected} ({self.claim.neighbors.value} neighbors)"]
+        number = 0
+        for place, part in enumerate(self.parts, 1):
+            if len(self.parts) > 1:
+                cost = "" if part.epsilon is None else f", ε {equals(part.epsilon)}"
+                lines.append(f"  part {place} of {len(self.parts)}{cost}:")
+            for step in part.steps:
+                number += 1
+                lines.append(f"  {number}. [{step.status.value}] {explain_step(step)}")
         for title, items in (("public", self.public), ("assumed", self.assumed)):
             if items:
                 lines.append(f"  taken as {title}: {'; '.join(items)}")
@@ -118,11 +169,11 @@ class Certificate:
 
     def fingerprint(self) -> str:
         """Return the SHA-256 of the canonical JSON of everything but the digest itself."""
-        return hashlib.sha256(_canonical(self._body()).encode()).hexdigest()
+        return digest_of(self._body())
 
     def to_json(self) -> str:
         """Return the certificate as JSON."""
-        return json.dumps({**self._body(), "digest": self.digest}, indent=2, ensure_ascii=False)
+        return write_json({**self._body(), "digest": self.digest})
 
     @staticmethod
     def from_json(text: str) -> Certificate:
@@ -132,10 +183,10 @@ class Certificate:
         """
         try:
             data = read_json(text)
+            if data["schema"] == SCHEMA_1:
+                data = upgraded(data, SCHEMA)
             certificate = _from_data(data)
-            if _canonical({**certificate._body(), "digest": certificate.digest}) != _canonical(
-                data
-            ):
+            if canonical({**certificate._body(), "digest": certificate.digest}) != canonical(data):
                 raise CertificateError(
                     f"this is not how schema {SCHEMA} writes a certificate: something was added "
                     "or written differently."
@@ -152,16 +203,22 @@ class Certificate:
         claim = Step(theorem="claim", numbers=self.claim.numbers())
         return {
             "schema": SCHEMA,
-            "claim": {**claim.numbers, "neighbors": self.claim.neighbors.value, "row": self.row},
-            "steps": [
+            "claim": {
+                **claim.numbers,
+                "neighbors": self.claim.neighbors.value,
+                "unit": self.unit,
+                "row": self.row,
+            },
+            "parts": [
                 {
-                    "step": f"{number} of {len(self.steps)}",
-                    "theorem": step.theorem,
-                    "status": step.status.value,
-                    "neighbors": step.neighbors.value,
-                    "numbers": dict(step.numbers),
+                    "part": f"{place} of {len(self.parts)}",
+                    **({} if part.epsilon is None else {"epsilon": plain(part.epsilon)}),
+                    "steps": [
+                        _written(step, f"{number} of {len(part.steps)}")
+                        for number, step in enumerate(part.steps, 1)
+                    ],
                 }
-                for number, step in enumerate(self.steps, 1)
+                for place, part in enumerate(self.parts, 1)
             ],
             "public": list(self.public),
             "assumed": list(self.assumed),
@@ -172,8 +229,24 @@ class Certificate:
         return self.summary
 
 
-def _canonical(data: Any) -> str:
-    return json.dumps(data, sort_keys=True, separators=(",", ":"))
+def _parts(steps: tuple[Step, ...], parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """Return one part with these steps, or several parts with these in the places of their own."""
+    if len(parts) < 2:
+        return (Part(steps=steps),)
+    if len(steps) != sum(len(part.steps) for part in parts):
+        raise CertificateError("a certificate of several parts is made of parts: pass parts=.")
+    rest = iter(steps)
+    return tuple(replace(part, steps=tuple(islice(rest, len(part.steps)))) for part in parts)
+
+
+def _written(step: Step, place: str) -> dict[str, Any]:
+    return {
+        "step": place,
+        "theorem": step.theorem,
+        "status": step.status.value,
+        "neighbors": step.neighbors.value,
+        "numbers": dict(step.numbers),
+    }
 
 
 def _counted(number: int, thing: str) -> str:
@@ -196,19 +269,21 @@ def _sentence(item: Any) -> str:
 def _from_data(data: Mapping[str, Any]) -> Certificate:
     if data["schema"] != SCHEMA:
         raise CertificateError(
-            f"unknown schema {data['schema']!r}: this version reads {SCHEMA}; "
+            f"unknown schema {data['schema']!r}: this version reads {SCHEMA} and {SCHEMA_1}; "
             "verify it with the version of zerodelta that wrote it."
         )
-    check_work(data["claim"], data["steps"])
+    check_work(data["claim"], data["parts"])
     stated = dict(data["claim"])
     neighbors, row = Neighbors(stated.pop("neighbors")), _sentence(stated.pop("row"))
+    unit = stated.pop("unit")
     check_claim_numbers(stated)
     return Certificate(
         claim=claim_from_numbers(stated, neighbors),
-        steps=tuple(
-            _step(entry, number, len(data["steps"]))
-            for number, entry in enumerate(data["steps"], 1)
+        parts=tuple(
+            _part(entry, number, len(data["parts"]))
+            for number, entry in enumerate(data["parts"], 1)
         ),
+        unit=None if unit is None else _sentence(unit),
         row=row,
         public=_sentences(data["public"]),
         assumed=_sentences(data["assumed"]),
@@ -217,14 +292,31 @@ def _from_data(data: Mapping[str, Any]) -> Certificate:
     )
 
 
+def _part(entry: Mapping[str, Any], place: int, total: int) -> Part:
+    _check_place("part", entry["part"], f"{place} of {total}")
+    numbers = read_numbers(
+        "a part", {"epsilon": entry["epsilon"]} if "epsilon" in entry else {}, _STATED, _STATED
+    )
+    steps = entry["steps"]
+    return Part(
+        steps=tuple(_step(step, number, len(steps)) for number, step in enumerate(steps, 1)),
+        **numbers,
+    )
+
+
+_STATED = {"epsilon": at_least(0)}
+
+
 def _step(entry: Mapping[str, Any], number: int, total: int) -> Step:
-    if entry["step"] != f"{number} of {total}":
-        raise CertificateError(
-            f"a step is missing: found step {entry['step']!r} in place {number} of {total}."
-        )
+    _check_place("step", entry["step"], f"{number} of {total}")
     return Step(
         theorem=str(entry["theorem"]),
         status=Status(entry["status"]),
         neighbors=Neighbors(entry["neighbors"]),
         numbers=dict(entry["numbers"]),
     )
+
+
+def _check_place(what: str, found: Any, place: str) -> None:
+    if found != place:
+        raise CertificateError(f"a {what} is missing: found {what} {found!r} in place {place}.")

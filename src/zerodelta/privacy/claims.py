@@ -26,6 +26,7 @@ from zerodelta.privacy.parameters import (
     as_log_delta,
     as_relation,
     log_of_delta,
+    require,
     sum_upper,
 )
 from zerodelta.privacy.renyi import (
@@ -34,7 +35,6 @@ from zerodelta.privacy.renyi import (
     TableCurve,
     best_order,
     log_delta_at_order,
-    table_of,
     zcdp_log_delta,
 )
 from zerodelta.privacy.threshold import excess_over, safe_end
@@ -46,7 +46,6 @@ __all__ = [
     "Claim",
     "GaussianDP",
     "PureDP",
-    "claim_from_numbers",
 ]
 
 
@@ -67,7 +66,7 @@ class Claim(ABC):
 
     @abstractmethod
     def numbers(self) -> dict[str, Any]:
-        """Return "kind" and exact numbers from which `claim_from_numbers` restores the claim."""
+        """Return "kind" and exact numbers from which `claim_from_numbers` restores it."""
 
     def epsilon(self, log_delta: float) -> float:
         """Return a float ε, rounded up, with ``self.log_delta(ε) <= log_delta``; inf if none.
@@ -75,13 +74,13 @@ class Claim(ABC):
         >>> PureDP("1/2").epsilon(-math.inf), GaussianDP(1).epsilon(-math.inf)
         (0.5, inf)
         """
-        if not log_delta <= 0:  # also NaN
-            raise ParameterError(
-                "log_delta",
-                log_delta,
-                expected="a logarithm of a probability, at most 0",
-                remedy="pass ln δ, such as -30.0, not δ",
-            )
+        require(
+            log_delta <= 0,
+            "log_delta",
+            log_delta,
+            "a logarithm of a probability, at most 0",
+            "pass ln δ, such as -30.0, not δ",
+        )  # also NaN
 
         def excess(epsilon: float) -> float:
             return excess_over(self.log_delta(epsilon), log_delta)
@@ -360,37 +359,3 @@ class RDP(Claim):
                 self.at(order)
         known = sorted(self._used.items())
         return {"orders": [row[0] for row in known], "values": [row[1] for row in known]}
-
-
-def claim_from_numbers(numbers: Mapping[str, Any], neighbors: Neighbors) -> Claim:
-    """Return the claim whose `numbers()` these are, exact or as written in a certificate.
-
-    >>> claim_from_numbers({"kind": "zcdp", "rho": "1/200"}, Neighbors.REPLACE).log_delta(1)
-    -55.11136691684097
-    """
-    # here and not above: composition is built on the claims of this module
-    from zerodelta.privacy.composition import Composed
-
-    builders: dict[str, tuple[set[str], Callable[..., Claim]]] = {
-        "pure": ({"epsilon", "bounded_range"}, PureDP),
-        "approximate": ({"epsilon", "log_delta"}, ApproxDP),
-        "gaussian": ({"mu_squared"}, GaussianDP),
-        "zcdp": ({"rho"}, ZCDP),
-        "rdp": ({"orders", "values"}, _rdp),
-        "composed": ({"mu_squared", "rho", "pure", "rdp", "log_delta"}, Composed.restore),
-    }
-    fields = dict(numbers)
-    kind = fields.pop("kind", None)
-    names, build = builders.get(str(kind), (set(), None))
-    if build is None or set(fields) != names:
-        raise ParameterError(
-            "numbers",
-            dict(numbers),
-            expected=f"exactly the numbers of a claim of kind {', '.join(builders)}",
-            remedy="pass what claim.numbers() returned",
-        )
-    return build(**fields, neighbors=neighbors)
-
-
-def _rdp(orders: Any, values: Any, neighbors: Neighbors) -> RDP:
-    return RDP(table_of(orders, values), neighbors=neighbors)

@@ -24,6 +24,7 @@ from zerodelta.privacy.parameters import (
     as_epsilon,
     as_flag,
     as_log_delta,
+    require,
     sum_upper,
 )
 from zerodelta.privacy.renyi import (
@@ -159,10 +160,7 @@ def compose(*claims: Claim, count: int = 1) -> Claim:
     Fraction(1, 2)
     """
     times = as_count(count, "count", minimum=1)
-    if not claims:
-        raise ParameterError(
-            "claims", claims, expected="at least one claim", remedy="pass the claims to compose"
-        )
+    require(bool(claims), "claims", claims, "at least one claim", "pass the claims to compose")
     if len(claims) == 1 and times == 1:
         return claims[0]
     return simplest(history((claim, times) for claim in claims))
@@ -171,7 +169,7 @@ def compose(*claims: Claim, count: int = 1) -> Claim:
 def history(counted: Iterable[tuple[Claim, int]]) -> Composed:
     """Return everything that was done, each claim so many times, in the form that loses nothing.
 
-    Many hidden pure steps keep their √k profile here, which one `PureDP` of their sum forgets.
+    Many internal pure steps keep their √k profile here, which one `PureDP` of their sum forgets.
 
     >>> many = history([(PureDP("1/100", bounded_range=True), 1000)])
     >>> many.log_delta(1) < compose(PureDP("1/100"), count=1000).log_delta(1)

@@ -1,30 +1,48 @@
-"""Which numbers a certificate may write, and the domain of a theorem's field.
+"""Which numbers a certificate may write, and the domain of each field of a theorem or claim.
 
 A file is judged before anything in it is evaluated: a number is an integer, "p/q" or a decimal in
-ASCII, of bounded length and exponent, so that reading it costs next to nothing.
+ASCII, of bounded length and exponent, so that reading it costs next to nothing. A number outside
+its domain would be put into an inequality that was not proved for it. What relates several fields
+to each other (a window of at most so many cells, q_min·N <= 1) is checked beside the inequality.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Annotated, Any, TypeAlias, final
 
+from zerodelta.errors import CertificateError
 from zerodelta.privacy.step import LONGEST_INTEGER, whole
 
 __all__ = [
     "MOST_ENTRIES",
+    "Bit",
+    "Bound",
+    "Cells",
+    "Count",
+    "Dimension",
     "Domain",
+    "Flag",
+    "Noise",
+    "NotNegative",
+    "Order",
+    "Positive",
+    "Rows",
+    "Size",
+    "Weight",
     "above",
     "at_least",
     "between",
+    "cut",
     "either",
     "flag",
     "integers",
     "list_of",
     "one_of",
+    "read_numbers",
     "read_rational",
     "row_of",
     "sizes",
@@ -40,14 +58,52 @@ _RATIO = re.compile(r"-?(0|[1-9][0-9]{0,4299})(/[1-9][0-9]{0,4299})?")
 _DECIMAL = re.compile(r"-?[0-9]{1,400}(\.[0-9]{1,400})?(e[-+]?([0-9]{1,4}))?")
 """What `repr` writes for a float, such as -30.0, 1e-300 or 1e+16."""
 
+_OUTSIDE = object()
+
 
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Domain:
-    """The values that a field may have, and how to say so."""
+    """The values that a field may have, how to say so, and how one is read."""
 
     expected: str
-    contains: Callable[[Any], bool]
+    read: Callable[[Any], Any]
+    """Return the value that was written, `_OUTSIDE` if it is none of these."""
+
+    def contains(self, value: Any) -> bool:
+        """Tell whether this is how a value of the domain is written."""
+        return self.read(value) is not _OUTSIDE
+
+
+def read_numbers(
+    name: str,
+    numbers: Mapping[str, Any],
+    fields: Mapping[str, Domain],
+    optional: Collection[str] = (),
+) -> dict[str, Any]:
+    """Return the numbers of a step or claim as values, refusing others and those out of domain."""
+    needed = {field for field in fields if field not in optional}
+    if not needed <= set(numbers) <= set(fields):
+        raise CertificateError(
+            f"{name} has exactly the numbers {sorted(needed)}, not {sorted(numbers)}."
+        )
+    values = {}
+    for field, written in numbers.items():
+        values[field] = fields[field].read(written)
+        if values[field] is _OUTSIDE:
+            raise CertificateError(
+                f"{name} needs {fields[field].expected} for {field!r}, and in the notation of a "
+                f"certificate; it has {cut(written)}."
+            )
+    return values
+
+
+def cut(value: Any) -> str:
+    """Return a short repr of what was written, without writing out what is long."""
+    if type(value) is int and value.bit_length() > 128:
+        return f"an integer of {value.bit_length()} bits"
+    shown = repr(value[:60] if isinstance(value, (str, list)) else value)
+    return shown if len(shown) <= 80 else shown[:77] + "..."
 
 
 def read_rational(value: Any) -> Fraction | None:
@@ -71,11 +127,16 @@ def read_rational(value: Any) -> Fraction | None:
 
 
 def _rational(expected: str, holds: Callable[[Fraction], bool]) -> Domain:
-    def contains(value: Any) -> bool:
+    def read(value: Any) -> Any:
         exact = read_rational(value)
-        return exact is not None and holds(exact)
+        return exact if exact is not None and holds(exact) else _OUTSIDE
 
-    return Domain(expected=expected, contains=contains)
+    return Domain(expected=expected, read=read)
+
+
+def _written(expected: str, holds: Callable[[Any], bool]) -> Domain:
+    """Return a domain whose values are written as they are."""
+    return Domain(expected=expected, read=lambda value: value if holds(value) else _OUTSIDE)
 
 
 def above(low: int, *, most: int | None = None) -> Domain:
@@ -104,68 +165,91 @@ def between(low: int, high: int, *, ends: str) -> Domain:
 def integers(low: int, most: int | None = None) -> Domain:
     """Return the integers from `low` to `most`, written as JSON integers."""
 
-    def contains(value: Any) -> bool:
+    def holds(value: Any) -> bool:
         if type(value) is not int or value.bit_length() > LONGEST_INTEGER:
             return False
         return low <= value and (most is None or value <= most)
 
     limit = "" if most is None else f" and at most {most}"
-    return Domain(expected=f"an integer of at least {low}{limit}", contains=contains)
+    return _written(f"an integer of at least {low}{limit}", holds)
 
 
 def sizes() -> Domain:
     """Return the integers from 1 on; from 13 000 to 2^24 bits they are hexadecimal text."""
 
-    def contains(value: Any) -> bool:
+    def read(value: Any) -> Any:
         size = whole(value)
         if type(size) is not int or size < 1:
-            return False
-        return (size.bit_length() > LONGEST_INTEGER) == (type(value) is str)
+            return _OUTSIDE
+        long = size.bit_length() > LONGEST_INTEGER
+        return size if long == (type(value) is str) else _OUTSIDE
 
-    return Domain(expected="a positive integer of at most 2^24 bits", contains=contains)
+    return Domain(expected="a positive integer of at most 2^24 bits", read=read)
 
 
 def one_of(*allowed: int | str) -> Domain:
     """Return these words and integers; 1 is neither True nor 1.0."""
     exact = {(type(value), value) for value in allowed}
-    return Domain(
-        expected=f"one of {', '.join(map(str, allowed))}",
-        contains=lambda value: type(value) in (int, str) and (type(value), value) in exact,
+    return _written(
+        f"one of {', '.join(map(str, allowed))}",
+        lambda value: type(value) in (int, str) and (type(value), value) in exact,
     )
 
 
 def flag() -> Domain:
     """Return true and false."""
-    return Domain(expected="true or false", contains=lambda value: type(value) is bool)
+    return _written("true or false", lambda value: type(value) is bool)
 
 
 def either(*domains: Domain) -> Domain:
     """Return the union."""
-    return Domain(
-        expected=", or ".join(domain.expected for domain in domains),
-        contains=lambda value: any(domain.contains(value) for domain in domains),
-    )
+
+    def read(value: Any) -> Any:
+        found = (domain.read(value) for domain in domains)
+        return next((one for one in found if one is not _OUTSIDE), _OUTSIDE)
+
+    return Domain(expected=", or ".join(domain.expected for domain in domains), read=read)
+
+
+def _each(domains: list[Domain], value: list[Any]) -> Any:
+    found = [domain.read(item) for domain, item in zip(domains, value, strict=True)]
+    return _OUTSIDE if any(one is _OUTSIDE for one in found) else found
 
 
 def list_of(entry: Domain, *, fewest: int = 0) -> Domain:
     """Return lists of any length, every entry in the same domain."""
-    return Domain(
-        expected=f"a list of {fewest} to {MOST_ENTRIES} entries, each {entry.expected}",
-        contains=lambda value: (
-            type(value) is list
-            and fewest <= len(value) <= MOST_ENTRIES
-            and all(entry.contains(item) for item in value)
-        ),
-    )
+
+    def read(value: Any) -> Any:
+        fits = type(value) is list and fewest <= len(value) <= MOST_ENTRIES
+        return _each([entry] * len(value), value) if fits else _OUTSIDE
+
+    expected = f"a list of {fewest} to {MOST_ENTRIES} entries, each {entry.expected}"
+    return Domain(expected=expected, read=read)
 
 
 def row_of(*entries: Domain) -> Domain:
     """Return lists with one entry of each domain, in this order."""
-    return Domain(
-        expected=f"[{'; '.join(entry.expected for entry in entries)}]",
-        contains=lambda value: (
-            type(value) is list
-            and len(value) == len(entries)
-            and all(entry.contains(item) for entry, item in zip(entries, value, strict=True))
-        ),
-    )
+
+    def read(value: Any) -> Any:
+        fits = type(value) is list and len(value) == len(entries)
+        return _each(list(entries), value) if fits else _OUTSIDE
+
+    return Domain(expected=f"[{'; '.join(entry.expected for entry in entries)}]", read=read)
+
+
+# The types of a theorem's fields, each with its domain.
+
+Positive: TypeAlias = Annotated[Fraction, above(0)]
+NotNegative: TypeAlias = Annotated[Fraction, at_least(0)]
+Weight: TypeAlias = Annotated[Fraction, between(0, 1, ends="()")]
+Order: TypeAlias = Annotated[Fraction, above(1, most=10**30)]
+Count: TypeAlias = Annotated[int, integers(1, 10**12)]
+"""How often; larger ones prove nothing about a program that has to end."""
+Dimension: TypeAlias = Annotated[int, integers(1, 10**9)]
+Rows: TypeAlias = Annotated[int, integers(1, 10**15)]
+Cells: TypeAlias = Annotated[int, integers(1)]
+Bound: TypeAlias = Annotated[int, integers(0)]
+Size: TypeAlias = Annotated[int, sizes()]
+Bit: TypeAlias = Annotated[int, one_of(0, 1)]
+Flag: TypeAlias = Annotated[bool, flag()]
+Noise: TypeAlias = Annotated[str, one_of("real", "rounded", "discrete")]

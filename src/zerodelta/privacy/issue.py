@@ -8,7 +8,7 @@ from zerodelta.exact.bits import BitSource, is_private
 from zerodelta.privacy.assumptions import BARE_ROWS
 from zerodelta.privacy.certificate import REPLAYED, Certificate
 from zerodelta.privacy.claims import Claim
-from zerodelta.privacy.step import Step
+from zerodelta.privacy.step import Part, Step
 from zerodelta.privacy.verify import verify
 
 __all__ = ["BARE_ROWS", "issue"]
@@ -17,8 +17,10 @@ __all__ = ["BARE_ROWS", "issue"]
 def issue(
     *,
     claim: Claim,
-    steps: tuple[Step, ...],
+    steps: tuple[Step, ...] | None = None,
+    parts: tuple[Part, ...] = (),
     bits: BitSource,
+    unit: str | None = None,
     row: str = "one row of the data",
     public: tuple[str, ...] = (),
     assumed: tuple[str, ...] = (),
@@ -27,17 +29,20 @@ def issue(
     """Return the certificate of a release drawn from `bits`, from public numbers only.
 
     A chain that does not prove its claim raises `CertificateError` here, before anything is drawn.
-    `bare_rows`: the release reads rows that came as an array, a list or a frame; False where it is
-    given no rows, only a value.
+    Pass `steps` for a proof of one part, `parts` for several pure ones that add up. `unit` names
+    who is protected if it is not a row. `bare_rows`: the release reads rows that came as an array,
+    a list or a frame; False where it is given no rows, only a value.
     """
     certificate = Certificate(
         claim=claim,
         steps=steps,
+        parts=parts,
+        unit=None if unit is None else _line(unit),
         row=_line(row),
         public=tuple(map(_line, public)),
         assumed=tuple(map(_line, (*assumed, *([BARE_ROWS] if bare_rows else [])))),
     )
-    verify(certificate)
+    verify(certificate, neighbors=claim.neighbors, unit=certificate.unit)
     if is_private(bits):
         return certificate
     return replace(certificate, randomness=REPLAYED, digest="")

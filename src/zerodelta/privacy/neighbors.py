@@ -1,4 +1,4 @@
-"""Which datasets count as neighbors; a pipeline never mixes two relations (theory §0)."""
+"""Which datasets count as neighbors; a pipeline never mixes two relations (theory, Conventions)."""
 
 from __future__ import annotations
 

@@ -18,19 +18,24 @@ __all__ = [
     "as_flag",
     "as_log_delta",
     "as_relation",
+    "as_unit",
     "as_usable_epsilon",
     "log_of_delta",
+    "require",
     "sum_upper",
 ]
+
+
+def require(holds: bool, name: str, value: object, expected: str, remedy: str) -> None:
+    """Refuse a public parameter for which the condition does not hold."""
+    if not holds:
+        raise ParameterError(name, value, expected=expected, remedy=remedy)
 
 
 def as_at_least_zero(value: Rational, name: str) -> Fraction:
     """Return `value` as an exact rational, refusing anything below 0."""
     exact = as_rational(value, name)
-    if exact < 0:
-        raise ParameterError(
-            name, value, expected="a number of at least 0", remedy="pass 0 or more"
-        )
+    require(exact >= 0, name, value, "a number of at least 0", "pass 0 or more")
     return exact
 
 
@@ -46,13 +51,13 @@ def as_usable_epsilon(value: Rational) -> Fraction:
     Fraction(1, 10)
     """
     exact = as_rational(value, "epsilon")
-    if not Fraction(1, 10**9) <= exact <= 10**6:
-        raise ParameterError(
-            "epsilon",
-            value,
-            expected="a number between 1e-9 and 1e6",
-            remedy="pass epsilon=1, say",
-        )
+    require(
+        Fraction(1, 10**9) <= exact <= 10**6,
+        "epsilon",
+        value,
+        "a number between 1e-9 and 1e6",
+        "pass epsilon=1, say",
+    )
     return exact
 
 
@@ -75,43 +80,52 @@ def as_relation(value: Any) -> Neighbors:
     return value
 
 
+def as_unit(value: Any) -> str | None:
+    """Return the name of the protected unit; None for a row."""
+    if value is None or (type(value) is str and value and value.isprintable()):
+        return value
+    raise ParameterError(
+        "unit",
+        value,
+        expected="None for one row, or the name of the unit",
+        remedy="pass the column that names the unit, such as 'customer_id'",
+    )
+
+
 def as_log_delta(value: Any) -> float:
     """Return a finite ln δ ≤ 0 as a float, rounded up."""
-    if value in (-math.inf, "-inf"):
-        raise ParameterError(
-            "log_delta",
-            value,
-            expected="a finite logarithm (ln δ = -inf means pure)",
-            remedy="say PureDP(epsilon) if delta really is 0",
-        )
+    require(
+        value not in (-math.inf, "-inf"),
+        "log_delta",
+        value,
+        "a finite logarithm (ln δ = -inf means pure)",
+        "say PureDP(epsilon) if delta really is 0",
+    )
     exact = as_rational(value, "log_delta")
     if isinstance(value, str) and "/" not in value:
         # a certificate writes a float as the shortest decimal that reads back as the same float
         exact = as_rational(float(value), "log_delta")
-    if exact > 0:
-        raise ParameterError(
-            "log_delta",
-            value,
-            expected="a logarithm of a probability, at most 0",
-            remedy="pass ln δ, such as -30.0; for δ itself write delta=",
-        )
+    require(
+        exact <= 0,
+        "log_delta",
+        value,
+        "a logarithm of a probability, at most 0",
+        "pass ln δ, such as -30.0; for δ itself write delta=",
+    )
     return sum_upper(exact)
 
 
 def log_of_delta(delta: Rational) -> float:
     """Return ln δ, rounded up, refusing the 0.0 that a tiny δ underflows to."""
     exact = as_rational(delta, "delta")
-    if exact == 0:
-        raise ParameterError(
-            "delta",
-            delta,
-            expected="a number above 0 (a tiny delta underflows to 0.0 and would read as pure)",
-            remedy="pass log_delta=..., or PureDP(epsilon) if delta really is 0",
-        )
-    if not 0 < exact <= 1:
-        raise ParameterError(
-            "delta", delta, expected="a number in (0, 1]", remedy="pass delta=1e-12 or log_delta="
-        )
+    require(
+        exact != 0,
+        "delta",
+        delta,
+        "a number above 0 (a tiny delta underflows to 0.0 and would read as pure)",
+        "pass log_delta=..., or PureDP(epsilon) if delta really is 0",
+    )
+    require(0 < exact <= 1, "delta", delta, "a number in (0, 1]", "pass delta=1e-12 or log_delta=")
     return log_upper(exact)
 
 

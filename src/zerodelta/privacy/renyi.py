@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
-from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball, upper
 from zerodelta.exact.rational import Rational, as_rational
+from zerodelta.privacy.parameters import require
 
 __all__ = [
     "Curve",
@@ -158,13 +158,13 @@ def table_of(orders: Any, values: Any) -> TableCurve:
     if isinstance(orders, list) and isinstance(values, list) and len(orders) == len(values):
         pairs = zip(orders, values, strict=True)
         rows = {_order(order): _divergence(value) for order, value in pairs}
-    if not rows or len(rows) != len(orders):
-        raise ParameterError(
-            "orders",
-            orders,
-            expected="a list of at least one order, each of them once, and as many values",
-            remedy="pass {order: divergence}, such as {2: 0.1, 8: 0.4}",
-        )
+    require(
+        not (not rows or len(rows) != len(orders)),
+        "orders",
+        orders,
+        "a list of at least one order, each of them once, and as many values",
+        "pass {order: divergence}, such as {2: 0.1, 8: 0.4}",
+    )
     ordered = sorted(rows)
     return TableCurve(tuple(ordered), tuple(rows[order] for order in ordered))
 
@@ -340,20 +340,17 @@ def saturated(value: Fraction) -> float:
 
 def _order(value: Any) -> Fraction:
     order = as_rational(value, "order")
-    if order <= 1:
-        raise ParameterError(
-            "order", value, expected="a Rényi order above 1", remedy="leave the others out"
-        )
+    require(order > 1, "order", value, "a Rényi order above 1", "leave the others out")
     return order
 
 
 def _divergence(value: Any) -> Fraction:
     divergence = as_rational(value, "curve(order)")
-    if divergence < 0:
-        raise ParameterError(
-            "curve(order)",
-            value,
-            expected="a Rényi divergence, at least 0",
-            remedy="return an upper bound on the divergence at that order",
-        )
+    require(
+        divergence >= 0,
+        "curve(order)",
+        value,
+        "a Rényi divergence, at least 0",
+        "return an upper bound on the divergence at that order",
+    )
     return divergence

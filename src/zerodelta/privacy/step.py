@@ -1,4 +1,4 @@
-"""One step of a proof: a theorem's label, its public numbers, and on whose word it stands."""
+"""One step of a proof, a theorem's label with public numbers; and a part, a chain of steps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, final
 
 from zerodelta.privacy.neighbors import Neighbors
 
-__all__ = ["LONGEST_INTEGER", "Number", "Status", "Step", "weakest", "whole"]
+__all__ = ["LONGEST_INTEGER", "Number", "Part", "Status", "Step", "plain", "weakest", "whole"]
 
 Number: TypeAlias = int | str | list[Any]
 """What a step may carry: integers, rationals "p/q", floats as decimal strings, lists of these.
@@ -33,7 +33,7 @@ class Status(Enum):
     PROVEN = "proven"
     """our exact mechanism, proven on the computer"""
     ASSERTED = "asserted"
-    """the caller's word, such as a float mechanism that ran elsewhere"""
+    """caller-asserted, such as a float mechanism that ran elsewhere"""
     IDEALIZED = "idealized"
     """proven for real arithmetic only"""
 
@@ -51,7 +51,7 @@ def weakest(statuses: list[Status]) -> Status:
 class Step:
     """A theorem applied to public numbers that hold for one neighboring relation.
 
-    >>> Step(theorem="R-gaussian", numbers={"variance": Fraction(9, 4)}).numbers["variance"]
+    >>> Step(theorem="rounded-gaussian", numbers={"variance": Fraction(9, 4)}).numbers["variance"]
     '9/4'
     """
 
@@ -61,8 +61,8 @@ class Step:
     neighbors: Neighbors = Neighbors.REPLACE
 
     def __post_init__(self) -> None:
-        plain = {name: _plain(value) for name, value in self.numbers.items()}
-        object.__setattr__(self, "numbers", MappingProxyType(plain))
+        written = {name: plain(value) for name, value in self.numbers.items()}
+        object.__setattr__(self, "numbers", MappingProxyType(written))
 
     def is_exact(self) -> bool:
         """Tell whether every part is of exactly the type it should be, and of no subclass."""
@@ -82,12 +82,33 @@ def _rebuild(theorem: str, numbers: dict[str, Any], status: Status, neighbors: N
     return Step(theorem=theorem, numbers=numbers, status=status, neighbors=neighbors)
 
 
-def _plain(value: Any) -> Number:
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """A chain of base steps and at most one channel, which is the last.
+
+    `epsilon` is the pure ε that the part proves. It is stated where a certificate has several
+    parts, which add up; a part of base steps that are pure may leave it out.
+    """
+
+    steps: tuple[Step, ...]
+    epsilon: Fraction | None = None
+
+    def is_exact(self) -> bool:
+        """Tell whether everything is of exactly the type it should be, and of no subclass."""
+        return (
+            type(self.steps) is tuple
+            and all(type(step) is Step and step.is_exact() for step in self.steps)
+            and (self.epsilon is None or type(self.epsilon) is Fraction)
+        )
+
+
+def plain(value: Any) -> Number:
     """Turn exact numbers into JSON without loss."""
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, Fraction):
-        return _plain(int(value)) if value.denominator == 1 else str(value)
+        return plain(int(value)) if value.denominator == 1 else str(value)
     if isinstance(value, float):
         return repr(float(value))
     if isinstance(value, bool):

@@ -6,21 +6,15 @@ from fractions import Fraction
 from typing import Any
 
 from zerodelta.errors import CertificateError, ParameterError
-from zerodelta.exact.rational import Rational, as_rational
+from zerodelta.exact.rational import Rational
 from zerodelta.privacy.certificate import OS_ENTROPY, Certificate
-from zerodelta.privacy.chain import (
-    base_claim,
-    check_form,
-    check_last_gaussian,
-    is_channel,
-    proves_epsilon,
-)
-from zerodelta.privacy.claims import ZCDP, ApproxDP, Claim, GaussianDP, PureDP
-from zerodelta.privacy.composition import simplest, zcdp_cost
+from zerodelta.privacy.claims import Claim, PureDP
 from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.parameters import as_epsilon, as_flag
-from zerodelta.privacy.step import Status, Step
-from zerodelta.privacy.wording import equals, shown
+from zerodelta.privacy.parameters import as_epsilon, as_flag, as_unit
+from zerodelta.privacy.proof import check_proof, proven_epsilon
+from zerodelta.privacy.readable import equals, shown
+from zerodelta.privacy.step import Status
+from zerodelta.privacy.theorems.registry import theorem_of
 
 __all__ = ["verify"]
 
@@ -30,6 +24,7 @@ def verify(
     *,
     epsilon: Rational | None = None,
     neighbors: Neighbors | str = "replace",
+    unit: str | None = None,
     proven: bool = False,
 ) -> Claim:
     """Return the claim that the certificate proves; raise `CertificateError` if it proves none.
@@ -49,6 +44,9 @@ def verify(
     neighbors : "replace" or "add-remove"
         The relation you ask about. A claim for add-remove counts with twice its ε where replace is
         asked; a claim for replace is refused where add-remove is asked.
+    unit : str, optional
+        Whose data is protected: None asks about one row. A certificate that protects a unit, such
+        as all rows of one "customer_id", is refused unless that unit is named here.
     proven : bool
         If True, refuse a certificate with an asserted or idealized step.
 
@@ -65,7 +63,7 @@ def verify(
     PureDP(epsilon=1, bounded_range=0, neighbors=replace)
 
     """
-    relation = _as_neighbors(neighbors)
+    relation, asked = _as_neighbors(neighbors), as_unit(unit)
     limit = None if epsilon is None else as_epsilon(epsilon)
     strict = as_flag(proven, "proven")
     read = _read(certificate)
@@ -85,7 +83,7 @@ def verify(
                 f"{read.claim.neighbors.value}, step {step.theorem[:80]!r} for "
                 f"{step.neighbors.value}."
             )
-        check_form(step)
+        theorem_of(step)  # every number is in its domain before any is used
     try:
         _check(read)
     except CertificateError:
@@ -94,7 +92,7 @@ def verify(
         raise CertificateError(
             f"a step's numbers cannot be used: {type(error).__name__}: {error}."
         ) from error
-    _check_asked(read, limit, relation, strict)
+    _check_asked(read, limit, relation, asked, strict)
     return read.claim
 
 
@@ -123,11 +121,39 @@ def _as_neighbors(neighbors: Any) -> Neighbors:
     )
 
 
+def _check(certificate: Certificate) -> None:
+    """Refuse a certificate whose parts do not prove the claim."""
+    claim, parts = certificate.claim, certificate.parts
+    if not parts:
+        raise CertificateError("a step is missing: the certificate has no steps.")
+    if len(parts) == 1:
+        if parts[0].epsilon is not None:
+            raise CertificateError("the only part of a certificate proves the claim, no other ε.")
+        check_proof(parts[0].steps, claim)
+        return
+    if type(claim) is not PureDP or claim.bounded_range:
+        raise CertificateError("several parts add up to pure DP; this certificate claims more.")
+    total = sum((proven_epsilon(part, claim) for part in parts), Fraction(0))
+    if total > claim.exact_epsilon:
+        raise CertificateError(
+            f"the parts do not prove ε {equals(claim.exact_epsilon)}: they add up to "
+            f"{shown(total)}, so ε is understated."
+        )
+
+
 def _check_asked(
-    certificate: Certificate, limit: Fraction | None, relation: Neighbors, strict: bool
+    certificate: Certificate,
+    limit: Fraction | None,
+    relation: Neighbors,
+    unit: str | None,
+    strict: bool,
 ) -> None:
     """Refuse a sound certificate that proves less than was asked for."""
     claim = certificate.claim
+    if certificate.unit != unit:
+        raise CertificateError(
+            f"the claim protects {_protected(certificate.unit)}, and {_protected(unit)} was asked."
+        )
     if relation is Neighbors.ADD_REMOVE and claim.neighbors is Neighbors.REPLACE:
         raise CertificateError(
             "the claim is for replace neighbors, which says nothing about adding or removing a row."
@@ -149,69 +175,5 @@ def _check_asked(
         )
 
 
-def _check(certificate: Certificate) -> None:
-    *before, last = certificate.steps or (None,)
-    if last is None:
-        raise CertificateError("a step is missing: the certificate has no steps.")
-    claim = certificate.claim
-    _check_real_minimum(tuple(before), last)
-    if is_channel(last):
-        _check_channel(tuple(before), last, claim)
-        return
-    proven = _proven(certificate.steps, claim)
-    if not _implies(proven, claim):
-        raise CertificateError(f"the steps do not prove the claim: they give {proven!r}.")
-
-
-def _check_real_minimum(before: tuple[Step, ...], last: Step) -> None:
-    """Refuse a minimizer in real numbers (C9) that is not published by Theorem N, with its error.
-
-    No computer holds that minimizer, so a certificate without N is about something else.
-    """
-    ideal = any(step.theorem.startswith("C9-") for step in (*before, last))
-    if ideal and (last.theorem != "N" or as_rational(last.numbers["error"], "error") <= 0):
-        raise CertificateError(
-            "a step is missing: theorem C9 is about a real minimizer, which only Theorem N with a "
-            "positive error publishes."
-        )
-
-
-def _proven(steps: tuple[Step, ...], claimed: Claim) -> Claim:
-    """Return the simplest claim of the base steps; one step taken once keeps its own.
-
-    For a claimed δ or ρ the history itself: one `PureDP` of many pure steps forgets their √k.
-    """
-    together = base_claim(steps)
-    return together if type(claimed) in (ApproxDP, ZCDP) else simplest(together)
-
-
-def _check_channel(before: tuple[Step, ...], channel: Step, claim: Claim) -> None:
-    if type(claim) is not PureDP:
-        raise CertificateError("a purified release claims pure DP; this one claims something else.")
-    if claim.bounded_range:
-        raise CertificateError("no channel proves a bounded range: claim plain pure DP.")
-    base = base_claim(before) if before or channel.theorem != "B1-profile" else None
-    if channel.theorem == "S2":
-        check_last_gaussian(before, channel)
-    if not proves_epsilon(channel, base, claim.exact_epsilon):
-        raise CertificateError(
-            f"the steps do not prove ε {equals(claim.exact_epsilon)}: the condition of theorem "
-            f"{channel.theorem!r} fails there, so ε is understated."
-        )
-
-
-def _implies(proven: Claim, claimed: Claim) -> bool:
-    """Tell whether the proven claim certainly gives the claimed one."""
-    if type(claimed) is PureDP:
-        return (
-            type(proven) is PureDP
-            and proven.exact_epsilon <= claimed.exact_epsilon
-            and (proven.bounded_range or not claimed.bounded_range)
-        )
-    if type(claimed) is GaussianDP:
-        return type(proven) is GaussianDP and proven.mu_squared <= claimed.mu_squared
-    if type(claimed) is ZCDP:
-        return zcdp_cost(proven) <= claimed.rho
-    if type(claimed) is ApproxDP:
-        return proven.log_delta(claimed.exact_epsilon) <= claimed.exact_log_delta
-    return bool(proven.numbers() == claimed.numbers())
+def _protected(unit: str | None) -> str:
+    return "a row" if unit is None else f"a unit, all rows of one {unit!r}"

@@ -12,9 +12,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from zerodelta.errors import CertificateError
+from zerodelta.privacy.json_text import canonical
+from zerodelta.privacy.theorems.registry import THEOREMS
+from zerodelta.privacy.theorems.subsampling import SamplingWithoutReplacement
+from zerodelta.privacy.theorems.theorem import Channel
 
 __all__ = [
+    "MOST_CHANNELS",
     "MOST_COSTLY",
+    "MOST_CURVES",
     "MOST_DIGITS",
     "MOST_EVALUATIONS",
     "MOST_LISTED",
@@ -23,8 +29,14 @@ __all__ = [
     "check_work",
 ]
 
-MOST_STEPS = 1_000
+MOST_STEPS = 10_000
 """Steps, counting each entry of a composed claim's "pure" list as one."""
+
+MOST_CURVES = 1_000
+"""Different steps whose Rényi curves are added: before a channel, or for a claim with a δ or ρ."""
+
+MOST_CHANNELS = 100
+"""Parts that end in a channel."""
 
 MOST_COSTLY = 10
 """Steps of theorems whose inequality is a search (C9) or a long sum (WOR)."""
@@ -39,16 +51,24 @@ MOST_EVALUATIONS = 500_000
 """Steps times tabulated Rényi orders; a table or a WOR step counts as `_CURVE` more steps."""
 
 _CURVE = 10
-_COSTLY = ("C9-", "WOR")
 
 
-def check_work(claim: Mapping[str, Any], steps: list[Mapping[str, Any]]) -> None:
-    """Refuse the written claim and steps of a certificate if judging them could take long."""
+def check_work(claim: Mapping[str, Any], parts: list[Mapping[str, Any]]) -> None:
+    """Refuse the written claim and parts of a certificate if judging them could take long."""
+    steps = [step for part in parts for step in part["steps"]]
     written = [claim, *(step["numbers"] for step in steps)]
     labels = [str(step["theorem"]) for step in steps]
     pure = [entry for numbers in written for entry in _list(numbers, "pure")]
-    parts, costly = len(steps) + len(pure), sum(label.startswith(_COSTLY) for label in labels)
-    _limit(parts, MOST_STEPS, "steps")
+    purified = [part["steps"] for part in parts if part["steps"] and _is_channel(part["steps"][-1])]
+    curved = purified if claim.get("kind") == "pure" else [steps]
+    curves = {
+        (str(step["theorem"]), canonical(step["numbers"])) for some in curved for step in some
+    }
+    _limit(len(steps) + len(pure), MOST_STEPS, "steps")
+    _limit(len(parts), MOST_STEPS, "parts")
+    _limit(len(curves) + len(pure), MOST_CURVES, "different steps with Rényi curves")
+    _limit(len(purified), MOST_CHANNELS, "parts with a channel")
+    costly = sum(label in THEOREMS and THEOREMS[label].costly for label in labels)
     _limit(costly, MOST_COSTLY, "steps of theorems C9 and WOR")
     lists = {
         (place, name): _flat(value)
@@ -61,10 +81,17 @@ def check_work(claim: Mapping[str, Any], steps: list[Mapping[str, Any]]) -> None
     used = [number for (_, name), values in lists.items() if name != "quantum" for number in values]
     _limit(sum(map(_digits, used)), MOST_LISTED_DIGITS, "digits in lists")
     single = [number for numbers in written for number in numbers.values()]
-    _limit(sum(map(_digits, [*single, *_flat(pure)])), MOST_DIGITS, "digits")
+    stated = [part.get("epsilon") for part in parts]
+    _limit(sum(map(_digits, [*single, *stated, *_flat(pure)])), MOST_DIGITS, "digits")
     tables = [orders for numbers in written if (orders := _orders(numbers))]
-    weighed = parts + _CURVE * (len(tables) + labels.count("WOR"))
+    sampled = labels.count(SamplingWithoutReplacement.label)
+    weighed = len(steps) + len(pure) + _CURVE * (len(tables) + sampled)
     _limit(sum(map(len, tables)) * weighed, MOST_EVALUATIONS, "steps times Rényi orders")
+
+
+def _is_channel(step: Mapping[str, Any]) -> bool:
+    theorem = THEOREMS.get(str(step["theorem"]))
+    return theorem is not None and issubclass(theorem, Channel)
 
 
 def _limit(found: int, most: int, what: str) -> None:

@@ -104,7 +104,7 @@ def plan_logistic(
 
     >>> plan = plan_logistic(rows=10_000, dimension=10, epsilon=1)
     >>> [step.theorem for step in plan.steps]
-    ['C9-logistic', 'N']
+    ['logistic-objective-perturbation', 'numerical-error']
     """
     shape = _Shape.of(rows, dimension, intercept, epsilon)
     noise = shape.noise_to_signal
@@ -117,7 +117,7 @@ def plan_logistic(
     private = logistic_noise_epsilon(epsilon=numerical.left, strength=strength, roundness=roundness)
     return shape.plan(
         numerical,
-        "C9-logistic",
+        "logistic-objective-perturbation",
         {"noise_epsilon": private, "strength": strength, "roundness": roundness},
         scale_squared=(2 / private) ** 2,
         shift=_short(shift),
@@ -141,7 +141,7 @@ def plan_huber(
 
     >>> plan = plan_huber(rows=10_000, dimension=10, epsilon=1)
     >>> plan.steps[0].theorem, 0.1 < plan.threshold < 0.2
-    ('C9-huber', True)
+    ('huber-objective-perturbation', True)
     """
     shape = _Shape.of(rows, dimension, intercept, epsilon)
     noise = shape.noise_to_signal
@@ -155,7 +155,7 @@ def plan_huber(
     private = huber_noise_epsilon(epsilon=numerical.left, strength=strength)
     return shape.plan(
         numerical,
-        "C9-huber",
+        "huber-objective-perturbation",
         {"noise_epsilon": private, "strength": strength},
         scale_squared=(2 / private) ** 2,
         threshold=threshold,
@@ -178,7 +178,7 @@ def plan_multinomial(
     """Return the plan of `fit_multinomial`.
 
     >>> plan_multinomial(rows=10_000, dimension=10, classes=3, epsilon=1).steps[0].theorem
-    'C9-softmax'
+    'softmax-objective-perturbation'
     """
     classes = as_count(classes, "classes", minimum=2)
     shape = _Shape.of(rows, dimension, intercept, epsilon, outputs=classes)
@@ -193,7 +193,7 @@ def plan_multinomial(
     private = softmax_noise_epsilon(epsilon=numerical.left, strength=strength, classes=classes)
     return shape.plan(
         numerical,
-        "C9-softmax",
+        "softmax-objective-perturbation",
         {"noise_epsilon": private, "strength": strength, "classes": classes},
         scale_squared=8 / private**2,
         shift=_short(shift),

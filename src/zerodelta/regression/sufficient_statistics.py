@@ -99,7 +99,7 @@ class StatisticsPlan:
     def step(self) -> Step:
         """Theorem C10.5 with its numbers."""
         numbers = {"target_weight": _ROOT_WEIGHT**2, "scale": self.scale}
-        return Step(theorem="C10.5", numbers=numbers)
+        return Step(theorem="k-norm-sufficient-statistics", numbers=numbers)
 
     def noised(self, statistics: IntegerArray, bits: BitSource) -> IntegerArray:
         """Return round((statistics + noise)/spacing): triangle of XᵀX, then Xᵀy (theory R)."""

@@ -55,7 +55,7 @@ def for_source(certificate: Certificate, rows: Any) -> Certificate:
         replace(step, status=weakest([step.status, Status.ASSERTED])) for step in certificate.steps
     )
     assumed = (*certificate.assumed, FOREIGN_SOURCE)
-    return replace(certificate, steps=steps, assumed=assumed, digest="")
+    return replace(certificate.with_steps(steps), assumed=assumed, digest="")
 
 
 def row_count(source: Source) -> int:

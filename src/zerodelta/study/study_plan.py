@@ -24,8 +24,8 @@ from zerodelta.privacy.assumptions import PROGRAM, UNGUARDED
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.issue import issue
+from zerodelta.privacy.readable import equals
 from zerodelta.privacy.step import Status, Step
-from zerodelta.privacy.wording import equals
 from zerodelta.spaces import FiniteSpace
 
 __all__ = ["FUNCTIONS", "Budget", "Schedule", "StudyPlan"]
@@ -186,9 +186,9 @@ class StudyPlan:
         """Return the verified certificate; `guarded` programs cannot stop or raise visibly."""
         numbers: dict[str, Any] = {"rounds": self.rounds}
         if self.selects:
-            theorem, numbers["rho"] = "R2-zcdp", self.mu_squared / 2
+            theorem, numbers["rho"] = "adaptive-zcdp", self.mu_squared / 2
         else:
-            theorem, numbers["mu_squared"] = "R2", self.mu_squared
+            theorem, numbers["mu_squared"] = "adaptive-gaussian", self.mu_squared
         asserted = (
             *((FUNCTIONS,) if self.functions else ()),
             *(() if self.ours else (FOREIGN_SOURCE,)),

@@ -35,7 +35,7 @@ def answer_queries(
     (orthogonal coefficients of the tables), "counts" and "laplace" (all cells of all tables),
     "mwem" (a few tables, chosen and measured in rounds), "purified" (hidden rounds, then mixing).
     **Neighbors**: replace-one (n is public).
-    **Guarantee**: pure ε-DP (K-norm, R-laplace, PF; B1 for "purified"), proven.
+    **Guarantee**: pure ε-DP (theory R, C10.1; B1 for "purified"), proven.
     **Public**: n; `domain`, the categories of each column (a list, or N for 0..N-1), by name or by
     position in an array; `workload`, k for all tables of k columns (default: 2, or 1 of a single
     column), or a list of tuples of columns. A number and a text that spells it are one category.

@@ -42,7 +42,7 @@ def histogram(
     **Releases**: unbiased counts, which may be negative (cutting them off is allowed). `method`:
     "k-norm" (noise fitted to the two counts that one row moves), "laplace", "k-norm-max" (l∞).
     **Neighbors**: replace-one.
-    **Guarantee**: pure ε-DP (K-norm, R-laplace), proven.
+    **Guarantee**: pure ε-DP (theory R), proven.
     **Public**: the universe, a list of items or N for the integers 0..N-1; a number and a text that
     spells it are one item. An item outside it counts nowhere, or for the public item `unknown`;
     then the counts add up to the number of items, which is public, and one noise less is needed.

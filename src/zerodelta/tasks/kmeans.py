@@ -77,9 +77,9 @@ def kmeans(
     Release
         `value`: the centers, a (clusters, columns) array.
 
-    **Guarantee**: pure ε-DP, `proven`: counts have sensitivity 2 (R-laplace), the blocks of a round
-    2√2 in the sum of their l2 norms, a mean the bounds' width / n in every column (K-norm); the
-    rest is post-processing.
+    **Guarantee**: pure ε-DP, `proven`: counts have sensitivity 2 (rounded-laplace), the blocks of a
+    round 2√2 in the sum of their l2 norms, a mean the bounds' width / n in every column
+    (k-norm-noise); the rest is post-processing.
     **Neighbors**: replace-one (the number of rows is public).
     **Error**: forecasts the mean of (inertia / best inertia) - 1 for compact clusters of equal
     size, rare runs that miss one included; real data may be several times off.

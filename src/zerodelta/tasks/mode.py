@@ -60,7 +60,7 @@ def mode(
     if chosen.name == "stability":
         threshold = free_mode_threshold(points=space.size, epsilon=exact)
         numbers = {"points": space.size, "epsilon": exact, "threshold": threshold, "noise": "real"}
-        step = Step(theorem="C5", numbers=numbers)
+        step = Step(theorem="stable-mode", numbers=numbers)
         certificate = issue_for(
             items, claim=PureDP(exact), steps=(step,), bits=bits, public=_PUBLIC
         )

@@ -63,7 +63,7 @@ def trimmed_mean(
     "smooth-sensitivity" (Student-t noise), "propose-test-release" (needs `spread`), "laplace"
     (noise for the width of the bounds).
     **Neighbors**: replace-one (n is public).
-    **Guarantee**: pure ε-DP (SS, C3 or R-laplace), proven.
+    **Guarantee**: pure ε-DP (theory C10.3, C3 or R), proven.
     **Public**: n, `trim` in [0, 1/2), `bounds`, and `spread`: a guess of the standard deviation of
     the rows, better a little too large. It tunes the noise; a wrong guess costs accuracy, never
     privacy. Rows beyond the bounds are moved to them, a NaN counts as the middle.

@@ -92,7 +92,7 @@ class Descent:
 
     def _gaussian(self, count: int, variance: Fraction) -> Step:
         numbers = {"sensitivity_squared": self.squared, "variance": variance, "count": count}
-        return Step(theorem="R-gaussian", numbers=numbers, status=self.status)
+        return Step(theorem="rounded-gaussian", numbers=numbers, status=self.status)
 
     def _last_gaussian(self) -> tuple[Step, ...]:
         if isinstance(self.channel, SmoothMix):

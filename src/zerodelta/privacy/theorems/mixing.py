@@ -10,16 +10,41 @@ from __future__ import annotations
 
 import decimal
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated, ClassVar, final
 
 from flint import arb
 
 from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball, lower, upper
 from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
+from zerodelta.privacy.composition import Composed
+from zerodelta.privacy.domains import (
+    Bound,
+    Cells,
+    Dimension,
+    Positive,
+    Size,
+    Weight,
+    between,
+    integers,
+    list_of,
+    row_of,
+)
+from zerodelta.privacy.parameters import require
+from zerodelta.privacy.theorems.theorem import Channel, smallest_log_delta
 
 __all__ = [
+    "GaussianNet",
+    "GridMixing",
+    "LaplaceNet",
+    "Mixing",
+    "PriorMixing",
+    "ProfileMixing",
+    "UnequalGridMixing",
+    "UniformMixing",
     "as_weight",
     "gaussian_net_mass",
     "grid_mass",
@@ -41,13 +66,13 @@ _LARGEST = 1e300
 def as_weight(weight: Rational, name: str = "mixing_weight") -> Fraction:
     """Return a mixing weight as an exact rational strictly between 0 and 1."""
     exact = as_rational(weight, name)
-    if not 0 < exact < 1:
-        raise ParameterError(
-            name,
-            weight,
-            expected="a number strictly between 0 and 1",
-            remedy="pass the probability with which the answer is replaced, such as 0.01",
-        )
+    require(
+        0 < exact < 1,
+        name,
+        weight,
+        "a number strictly between 0 and 1",
+        "pass the probability with which the answer is replaced, such as 0.01",
+    )
     return exact
 
 
@@ -97,13 +122,13 @@ def prior_mass(smallest_probability: Rational, *, size: int) -> float:
     N probabilities of at least q_min add up to 1, so q_min is at most 1/N.
     """
     q = as_positive(smallest_probability, "smallest_probability")
-    if q * as_count(size, "size", minimum=1) > 1:
-        raise ParameterError(
-            "smallest_probability",
-            smallest_probability,
-            expected="at most 1/size: no distribution on so many points has a larger one",
-            remedy="pass the smallest probability of the prior",
-        )
+    require(
+        q * as_count(size, "size", minimum=1) <= 1,
+        "smallest_probability",
+        smallest_probability,
+        "at most 1/size: no distribution on so many points has a larger one",
+        "pass the smallest probability of the prior",
+    )
     return upper(lambda: -ball(q).log())
 
 
@@ -123,10 +148,7 @@ def sides_mass(sides: Iterable[Sequence[int]]) -> float:
         (as_count(cells, "sides", minimum=1), as_count(times, "sides", minimum=1))
         for cells, times in sides
     ]
-    if not pairs:
-        raise ParameterError(
-            "sides", [], expected="at least one side", remedy="list [cells, how many coordinates]"
-        )
+    require(bool(pairs), "sides", [], "at least one side", "list [cells, how many coordinates]")
     return upper(lambda: sum((ball(cells).log() * times for cells, times in pairs), arb(0)))
 
 
@@ -159,13 +181,13 @@ def kernel_mass(*, dimension: int, diameter: Rational, scale: Rational) -> float
     """
     d = as_count(dimension, "dimension", minimum=1)
     r, b = as_positive(diameter, "diameter"), as_positive(scale, "scale")
-    if b > r / d:
-        raise ParameterError(
-            "scale",
-            scale,
-            expected="at most diameter/dimension (Theorem K)",
-            remedy="use a smaller noise scale: mixing alone would already do",
-        )
+    require(
+        b <= r / d,
+        "scale",
+        scale,
+        "at most diameter/dimension (Theorem K)",
+        "use a smaller noise scale: mixing alone would already do",
+    )
     return upper(lambda: (1 + ball(r / (d * b)).log()) * d)
 
 
@@ -183,8 +205,151 @@ def window_mass(*, cells: int, window: int, dimension: int) -> float:
     """Return d ln(K/m) rounded up: a uniform window of m^d of the K^d cells (B4 (iii))."""
     k, m = as_count(cells, "cells", minimum=1), as_count(window, "window", minimum=1)
     d = as_count(dimension, "dimension", minimum=1)
-    if m > k:
-        raise ParameterError(
-            "window", window, expected=f"at most cells = {k}", remedy="use a smaller window"
-        )
+    require(m <= k, "window", window, f"at most cells = {k}", "use a smaller window")
     return upper(lambda: ball(Fraction(k, m)).log() * d)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mixing(Channel):
+    """A channel that publishes a draw from a public distribution with probability `weight`."""
+
+    inequality: ClassVar[Callable[..., float]]
+    """The mass ratio ln M of the other fields, rounded up."""
+
+    weight: Weight
+
+    def proves(self, base: Composed, epsilon: Fraction) -> bool:
+        """Tell whether ln δ(ε) is at most what the weight and the mass ratio allow."""
+        numbers = self.values()
+        weight = numbers.pop("weight")
+        log_mass = type(self).inequality(**numbers)
+        allowed = largest_log_delta(epsilon=epsilon, weight=weight, log_mass=log_mass)
+        return smallest_log_delta(base, epsilon) <= allowed
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UniformMixing(Mixing):
+    """Mixing on a finite space."""
+
+    label = "uniform-mixing"
+    section = "B1"
+    sentence = (
+        "the answer is replaced by a uniform one of {size} with probability {weight}: δ is gone at "
+        "no extra ε."
+    )
+    inequality = staticmethod(uniform_mass)
+
+    size: Size
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PriorMixing(Mixing):
+    """Mixing with a public prior on a finite space."""
+
+    label = "prior-mixing"
+    section = "B1"
+    sentence = (
+        "the answer, one of {size}, is replaced by a draw from a public prior, whose smallest "
+        "probability is {smallest_probability}, with probability {weight}."
+    )
+    inequality = staticmethod(prior_mass)
+
+    size: Size
+    smallest_probability: Annotated[Fraction, between(0, 1, ends="(]")]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GridMixing(Mixing):
+    """Mixing on a grid of a cube."""
+
+    label = "grid-mixing"
+    section = "B2"
+    sentence = (
+        "the answer is put on a grid of {cells} cells in each of {dimension} dimensions and "
+        "replaced by a uniform cell with probability {weight}."
+    )
+    inequality = staticmethod(grid_mass)
+
+    cells: Cells
+    dimension: Dimension
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UnequalGridMixing(Mixing):
+    """Mixing on a grid of a box with unequal sides."""
+
+    label = "unequal-grid-mixing"
+    section = "B2"
+    sentence = (
+        "the answer is put on a grid, {sides} the pairs of a number of cells and of how many "
+        "dimensions have so many, and replaced by a uniform cell with probability {weight}."
+    )
+    inequality = staticmethod(sides_mass)
+
+    sides: Annotated[list[list[int]], list_of(row_of(integers(1), integers(1, 10**9)), fewest=1)]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GaussianNet(Mixing):
+    """Mixing on the lattice points of an l2 ball."""
+
+    label = "gaussian-net"
+    section = "R(v)"
+    sentence = (
+        "the answer is put on the lattice points of squared norm at most {bound} in {dimension} "
+        "dimensions and replaced by rounded Gaussian noise of variance {variance} with probability "
+        "{weight}."
+    )
+    inequality = staticmethod(gaussian_net_mass)
+
+    dimension: Dimension
+    bound: Bound
+    variance: Positive
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LaplaceNet(Mixing):
+    """Mixing on the lattice points of an l1 ball."""
+
+    label = "laplace-net"
+    section = "R(vi)"
+    sentence = (
+        "the answer is put on the lattice points of l1 norm at most {bound} in {dimension} "
+        "dimensions and replaced by rounded Laplace noise of scale {scale} with probability "
+        "{weight}."
+    )
+    inequality = staticmethod(laplace_net_mass)
+
+    dimension: Dimension
+    bound: Bound
+    scale: Positive
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProfileMixing(Channel):
+    """Mixing with the prior that is proportional to a pointwise profile of the whole mechanism."""
+
+    label = "profile-mixing"
+    section = "B1"
+    sentence = (
+        "the answer is replaced by a draw from the prior proportional to its pointwise profile "
+        "with probability {weight}."
+    )
+    asserted = True
+    whole = True
+
+    epsilon: Positive
+    ratio: Positive
+    weight: Weight
+
+    def proves(self, base: Composed, epsilon: Fraction) -> bool:
+        """Tell whether sup_y δ_s(y)/Q(y) <= (e^ε - 1) w/(1-w), s <= ε the stated one."""
+        needed = self.ratio * (1 - self.weight) / self.weight
+        return epsilon >= self.epsilon and lower(lambda: ball(epsilon).expm1() - ball(needed)) >= 0

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Annotated, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -24,10 +25,13 @@ from flint import arb
 from zerodelta.errors import GuaranteeError
 from zerodelta.exact.arb import ball, precision, to_float_down, to_float_up
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.domains import Positive, integers
+from zerodelta.privacy.theorems.theorem import PureBase
 
 __all__ = [
-    "check_replacement",
+    "HuberObjectivePerturbation",
+    "LogisticObjectivePerturbation",
+    "SoftmaxObjectivePerturbation",
     "huber_epsilon",
     "huber_noise_epsilon",
     "logistic_epsilon",
@@ -53,13 +57,6 @@ _ROUNDS = 8
 _Floats: TypeAlias = npt.NDArray[np.float64]
 _Function: TypeAlias = Callable[[arb], tuple[arb, arb]]
 """A function and its derivative, on balls."""
-
-
-def check_replacement(neighbors: Neighbors) -> Neighbors:
-    """Refuse any relation but replace-one: the proof exchanges one record for another."""
-    if neighbors is not Neighbors.REPLACE:
-        raise GuaranteeError("Theorems C9 and SS are used for the replace-one relation only.")
-    return neighbors
 
 
 def logistic_epsilon(
@@ -254,3 +251,60 @@ def _largest(
         "regularization this weak costs more than epsilon by itself (theorem C9): raise the "
         "strength or epsilon."
     )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _ObjectivePerturbation(PureBase):
+    """The real minimizer of a regularized loss with K-norm noise in the objective."""
+
+    section = "C9"
+    replace_only = True
+    real_valued = True
+    costly = True
+
+    noise_epsilon: Positive
+    strength: Positive
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LogisticObjectivePerturbation(_ObjectivePerturbation):
+    """With the balanced logistic loss."""
+
+    label = "logistic-objective-perturbation"
+    sentence = (
+        "the balanced logistic loss of roundness {roundness}, regularized with strength "
+        "{strength}, is minimized with K-norm noise of rate {noise_epsilon} in the objective: "
+        "pure DP."
+    )
+    inequality = staticmethod(logistic_epsilon)
+
+    roundness: Positive
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HuberObjectivePerturbation(_ObjectivePerturbation):
+    """With the pseudo-Huber loss."""
+
+    label = "huber-objective-perturbation"
+    sentence = (
+        "the pseudo-Huber loss, regularized with strength {strength}, is minimized with K-norm "
+        "noise of rate {noise_epsilon} in the objective: pure DP."
+    )
+    inequality = staticmethod(huber_epsilon)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SoftmaxObjectivePerturbation(_ObjectivePerturbation):
+    """With the softmax loss."""
+
+    label = "softmax-objective-perturbation"
+    sentence = (
+        "the softmax loss of {classes} classes, regularized with strength {strength}, is "
+        "minimized with K-norm noise of rate {noise_epsilon} in the objective: pure DP."
+    )
+    inequality = staticmethod(softmax_epsilon)
+
+    classes: Annotated[int, integers(2, 10**9)]

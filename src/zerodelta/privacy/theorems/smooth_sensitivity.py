@@ -1,4 +1,4 @@
-"""What Student-t noise scaled to a smooth sensitivity costs: pure DP (theory C10.3, SS).
+"""What Student-t noise scaled to a smooth sensitivity costs: pure DP (theory C10.3).
 
 S(D) is at least the local sensitivity, and S(D) <= e^β S(D') for neighbors. q + (S/c)·T, T
 Student-t with ν >= 1 degrees of freedom, is pure with ε = ((ν+1)√(c²/ν + β²) + (ν-1)β)/2.
@@ -6,15 +6,20 @@ Student-t with ν >= 1 degrees of freedom, is pure with ε = ((ν+1)√(c²/ν +
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated, final
 
 from flint import arb
 
-from zerodelta.errors import GuaranteeError, ParameterError
+from zerodelta.errors import GuaranteeError
 from zerodelta.exact.arb import ball, lower
 from zerodelta.exact.rational import Rational, as_positive, as_rational
+from zerodelta.privacy.domains import Positive, Weight, at_least
+from zerodelta.privacy.parameters import require
+from zerodelta.privacy.theorems.theorem import PureBase
 
-__all__ = ["largest_noise_ratio", "smooth_sensitivity_epsilon"]
+__all__ = ["SmoothSensitivity", "largest_noise_ratio", "smooth_sensitivity_epsilon"]
 
 
 def smooth_sensitivity_epsilon(
@@ -36,12 +41,12 @@ def smooth_sensitivity_epsilon(
     if lower(slack) >= 0:
         return target
     raise GuaranteeError(
-        f"too little noise for theorem SS at ε = {target}: lower the ratio or raise the decay."
+        f"too little noise for theorem C10.3 at ε = {target}: lower the ratio or raise the decay."
     )
 
 
 def largest_noise_ratio(*, epsilon: Rational, degrees: Rational, decay: Rational) -> Fraction:
-    """Return the largest c that SS allows, rounded down: √ν √(((2ε-(ν-1)β)/(ν+1))² - β²).
+    """Return the largest c that C10.3 allows, rounded down: √ν √(((2ε-(ν-1)β)/(ν+1))² - β²).
 
     >>> round(float(largest_noise_ratio(epsilon=1, degrees=1, decay="0.9")), 6)  # √(1 - ln² 0.9)
     0.994434
@@ -69,17 +74,32 @@ def largest_noise_ratio(*, epsilon: Rational, degrees: Rational, decay: Rational
 
 def _degrees(degrees: Rational) -> Fraction:
     nu = as_rational(degrees, "degrees")
-    if nu < 1:
-        raise ParameterError(
-            "degrees", degrees, expected="at least 1 degree of freedom", remedy="pass degrees=3"
-        )
+    require(nu >= 1, "degrees", degrees, "at least 1 degree of freedom", "pass degrees=3")
     return nu
 
 
 def _decay(decay: Rational) -> Fraction:
     r = as_rational(decay, "decay")
-    if not 0 < r < 1:
-        raise ParameterError(
-            "decay", decay, expected="e^-β, a number in (0, 1)", remedy='pass decay="0.9"'
-        )
+    require(0 < r < 1, "decay", decay, "e^-β, a number in (0, 1)", 'pass decay="0.9"')
     return r
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SmoothSensitivity(PureBase):
+    """Student-t noise scaled to a smooth bound on the local sensitivity."""
+
+    label = "smooth-sensitivity"
+    section = "C10.3"
+    sentence = (
+        "Student-t noise with {degrees} degrees of freedom, exactly rounded, of scale S/{ratio}, "
+        "S a bound on the answer's local sensitivity that falls by at most the factor {decay} "
+        "between neighbors: pure DP with ε = {epsilon}."
+    )
+    replace_only = True
+    inequality = staticmethod(smooth_sensitivity_epsilon)
+
+    epsilon: Positive
+    degrees: Annotated[Fraction, at_least(1)]
+    decay: Weight
+    ratio: Positive

@@ -19,12 +19,25 @@ from typing import final
 
 from flint import arb
 
-from zerodelta.errors import ParameterError
+from zerodelta.errors import CertificateError
 from zerodelta.exact.arb import ball, lower
 from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.privacy.claims import Claim
+from zerodelta.privacy.composition import Composed, gaussian_share, zcdp_cost
+from zerodelta.privacy.domains import Dimension, Order, Positive, Weight
+from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.parameters import require
+from zerodelta.privacy.theorems.mechanisms import Given, RoundedGaussian
 from zerodelta.privacy.theorems.mixing import as_weight
+from zerodelta.privacy.theorems.theorem import Base, Channel
 
-__all__ = ["GaussianStep", "best_mixing_variance", "best_order", "smoothing_slack"]
+__all__ = [
+    "GaussianSmoothing",
+    "GaussianStep",
+    "best_mixing_variance",
+    "best_order",
+    "smoothing_slack",
+]
 
 
 @final
@@ -68,22 +81,21 @@ def smoothing_slack(
     a, w = as_positive(order, "order"), as_weight(weight)
     tau = as_positive(mixing_variance, "mixing_variance")
     t, whole = as_positive(epsilon, "epsilon"), as_positive(rho, "rho")
-    if whole < step.rho:
-        raise ParameterError(
-            "rho",
-            rho,
-            expected=f"at least the last step's own cost Δ²/(2σ²) = {step.rho}",
-            remedy="count the last step among the base steps",
-        )
-    if a <= 1:
-        raise ParameterError("order", order, expected="a number above 1", remedy="pass order=2")
-    if tau <= step.variance:
-        raise ParameterError(
-            "mixing_variance",
-            mixing_variance,
-            expected=f"more than the step's variance {step.variance}",
-            remedy="use best_mixing_variance(step, order)",
-        )
+    require(
+        whole >= step.rho,
+        "rho",
+        rho,
+        f"at least the last step's own cost Δ²/(2σ²) = {step.rho}",
+        "count the last step among the base steps",
+    )
+    require(a > 1, "order", order, "a number above 1", "pass order=2")
+    require(
+        tau > step.variance,
+        "mixing_variance",
+        mixing_variance,
+        f"more than the step's variance {step.variance}",
+        "use best_mixing_variance(step, order)",
+    )
     exact = (a - 1) * (a * whole - t) + step.reach(a) ** 2 / (2 * (tau - step.variance))
     growth, half = tau / step.variance, Fraction(step.dimension, 2)
 
@@ -133,3 +145,69 @@ def _minimize(function: Callable[[float], float], low: float, high: float) -> fl
         else:
             low = a
     return (low + high) / 2
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GaussianSmoothing(Channel):
+    """The last Gaussian step, mixed with a wider Gaussian."""
+
+    label = "gaussian-smoothing"
+    section = "S2"
+    sentence = (
+        "the last Gaussian step (variance {variance}) is mixed with a Gaussian of variance "
+        "{mixing_variance} with probability {weight}."
+    )
+
+    dimension: Dimension
+    variance: Positive
+    radius: Positive
+    sensitivity: Positive
+    order: Order
+    mixing_variance: Positive
+    weight: Weight
+
+    @property
+    def last(self) -> GaussianStep:
+        """The step that is smoothed."""
+        return GaussianStep(
+            dimension=self.dimension,
+            variance=self.variance,
+            radius=self.radius,
+            sensitivity=self.sensitivity,
+        )
+
+    def check_before(self, last: Base, neighbors: Neighbors) -> None:
+        """Refuse a last base step that is not this Gaussian one, nor a claim that covers it.
+
+        Other steps, however costly, do not pay for it.
+        """
+        if type(last) is RoundedGaussian:
+            moved = self.sensitivity**2
+            same = last.variance == self.variance and last.sensitivity_squared == moved
+        else:
+            same = type(last) is Given and self._covered(last.claim(neighbors))
+        if not same:
+            raise CertificateError(
+                "Theorem S smooths with the last Gaussian step: the step before it must be that "
+                "step, with the same variance and sensitivity, or a stated claim that covers it."
+            )
+
+    def _covered(self, claim: Claim) -> bool:
+        """Tell whether the claim's Gaussian part is large enough to contain the step."""
+        return gaussian_share(claim) >= 2 * self.last.rho
+
+    def proves(self, base: Composed, epsilon: Fraction) -> bool:
+        """Tell whether S2's condition certainly holds, for a base that covers the last step."""
+        rho = zcdp_cost(base)
+        if not self._covered(base) or self.sensitivity > 2 * self.radius:  # ‖g - g'‖ <= 2r anyway
+            return False
+        slack = smoothing_slack(
+            self.last,
+            rho=rho,
+            order=self.order,
+            mixing_variance=self.mixing_variance,
+            weight=self.weight,
+            epsilon=epsilon,
+        )
+        return slack >= 0

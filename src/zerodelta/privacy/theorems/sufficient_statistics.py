@@ -7,15 +7,22 @@ shift of (XᵀX, Xᵀy, λ_min) is at most √(16/3) between replace-one neighbo
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Annotated, final
 
-from zerodelta.errors import GuaranteeError, ParameterError
+from zerodelta.errors import GuaranteeError
 from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.privacy.claims import GaussianDP
+from zerodelta.privacy.domains import Bit, Cells, Positive, between
 from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.parameters import as_flag
+from zerodelta.privacy.parameters import as_flag, require
+from zerodelta.privacy.theorems.theorem import Base, PureBase
 
 __all__ = [
     "HALF_ROOT",
+    "GaussianSufficientStatistics",
+    "KNormSufficientStatistics",
     "joint_sensitivity_squared",
     "k_norm_statistics_epsilon",
     "k_norm_statistics_scale",
@@ -86,8 +93,44 @@ def k_norm_statistics_scale(*, target_weight: Rational, epsilon: Rational) -> Fr
 
 def _as_target_weight(weight: Rational) -> Fraction:
     exact = as_positive(weight, "target_weight")
-    if not 1 <= exact <= 2:
-        raise ParameterError(
-            "target_weight", weight, expected="a number from 1 to 2", remedy="pass 1"
-        )
+    require(1 <= exact <= 2, "target_weight", weight, "a number from 1 to 2", "pass 1")
     return exact
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GaussianSufficientStatistics(Base):
+    """Gaussian noise on XᵀX, Xᵀy and perhaps the smallest eigenvalue."""
+
+    label = "gaussian-sufficient-statistics"
+    section = "C6"
+    sentence = (
+        "Gaussian noise of squared multiplier {multiplier_squared}, exactly rounded, on XᵀX and "
+        "Xᵀy of integer rows of squared norm at most {row_bound_squared}: Gaussian DP."
+    )
+
+    row_bound_squared: Cells
+    multiplier_squared: Positive
+    eigenvalue: Bit
+
+    def _claim(self, neighbors: Neighbors) -> GaussianDP:
+        mu_squared = statistics_mu_squared(**self.values(), neighbors=neighbors)
+        return GaussianDP(mu_squared=mu_squared, neighbors=neighbors)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KNormSufficientStatistics(PureBase):
+    """K-norm noise on XᵀX and Xᵀy."""
+
+    label = "k-norm-sufficient-statistics"
+    section = "C10.5"
+    sentence = (
+        "K-norm noise of scale {scale}, exactly rounded, on XᵀX and Xᵀy of integer rows, in the "
+        "norm that weighs Xᵀy {target_weight} times: pure DP."
+    )
+    replace_only = True
+    inequality = staticmethod(k_norm_statistics_epsilon)
+
+    target_weight: Annotated[Fraction, between(1, 2, ends="[]")]
+    scale: Positive

@@ -1,29 +1,36 @@
-"""Testing before releasing: when a failed test is itself the mixing (theory A7, A8, C3, C4, C5).
-
-A test adds Laplace noise Z of rate r (scale 1/r) to an integer and passes above a threshold τ. Its
-noise is "real", "rounded" to the nearest integer, or "discrete" Laplace; the three have different
-tails, P(Z > τ) = e^(-rτ)/2, e^(-r(τ+1/2))/2 and e^(-r(τ+1))/(1+e^-r), and a threshold proved for
-one under-protects another (rows of C3's table must not be mixed).
-"""
+"""Testing before releasing: when a failed test is itself the mixing (theory A7, A8, C3, C4, C5)."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import final
 
 from flint import arb
 
-from zerodelta.errors import GuaranteeError, ParameterError
-from zerodelta.exact.arb import ball, lower, upper
+from zerodelta.exact.arb import ball
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.claims import ApproxDP
+from zerodelta.privacy.domains import Dimension, Noise, NotNegative, Positive, Size, Weight
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_at_least_zero
+from zerodelta.privacy.theorems.laplace_tail import (
+    as_threshold,
+    granted,
+    log_pass_probability,
+    log_tail,
+    smallest_threshold,
+    spread_mass,
+)
 from zerodelta.privacy.theorems.mixing import as_weight
+from zerodelta.privacy.theorems.theorem import Base, PureBase
 
 __all__ = [
+    "NoisyLocalSensitivity",
+    "ProposeTestRelease",
+    "PureLocalSensitivity",
+    "PureProposeTestRelease",
+    "StableMode",
     "bounded_release_claim",
     "bounded_release_epsilon",
     "bounded_release_threshold",
@@ -31,20 +38,8 @@ __all__ = [
     "free_mode_threshold",
     "free_test_epsilon",
     "free_test_threshold",
-    "log_pass_probability",
     "proposed_release_claim",
 ]
-
-_KINDS = ("real", "rounded", "discrete")
-
-
-def log_pass_probability(*, rate: Rational, threshold: Rational, noise: str) -> float:
-    """Return ln P(Z > τ) rounded up, Z Laplace noise of the rate, τ >= 0.
-
-    >>> round(log_pass_probability(rate=1, threshold=10, noise="real"), 6)
-    -10.693147
-    """
-    return upper(_log_tail(as_positive(rate, "rate"), _as_threshold(threshold, noise), noise))
 
 
 def proposed_release_claim(
@@ -83,12 +78,14 @@ def free_test_epsilon(
     scale sensitivity/ε₂ per coordinate (discrete Laplace if the test noise is discrete).
     """
     t = as_positive(test_epsilon, "test_epsilon") + as_positive(release_epsilon, "release_epsilon")
-    log_tail = _log_tail(
-        as_positive(test_epsilon, "test_epsilon"), _as_threshold(threshold, noise), noise
+    tail = log_tail(
+        as_positive(test_epsilon, "test_epsilon"), as_threshold(threshold, noise), noise
     )
-    spread = _spread(points, dimension, release_epsilon, sensitivity, noise)
-    return _granted(
-        t, "C3", lambda: ball(t).expm1() - log_tail().exp() * (spread() + ball(t).exp())
+    spread = spread_mass(points, dimension, release_epsilon, sensitivity, noise)
+    return granted(
+        t,
+        "pure-propose-test-release",
+        lambda: ball(t).expm1() - tail().exp() * (spread() + ball(t).exp()),
     )
 
 
@@ -109,8 +106,8 @@ def free_test_threshold(
     """
     rate = as_positive(test_epsilon, "test_epsilon")
     t = rate + as_positive(release_epsilon, "release_epsilon")
-    spread = _spread(points, dimension, release_epsilon, sensitivity, noise)
-    return _smallest(
+    spread = spread_mass(points, dimension, release_epsilon, sensitivity, noise)
+    return smallest_threshold(
         rate,
         noise,
         lambda: ((spread() + ball(t).exp()) / ball(t).expm1()).log(),
@@ -131,8 +128,10 @@ def free_mode_epsilon(
 ) -> Fraction:
     """Return ε if C5's condition dp·(N+e^ε-1) <= e^ε-1 certainly holds, else refuse."""
     t, size = as_positive(epsilon, "epsilon"), as_count(points, "points", minimum=1)
-    log_tail = _log_tail(t, _as_threshold(threshold, noise), noise)
-    return _granted(t, "C5", lambda: ball(t).expm1() - log_tail().exp() * (size + ball(t).expm1()))
+    tail = log_tail(t, as_threshold(threshold, noise), noise)
+    return granted(
+        t, "stable-mode", lambda: ball(t).expm1() - tail().exp() * (size + ball(t).expm1())
+    )
 
 
 def free_mode_threshold(*, points: int, epsilon: Rational, noise: str = "real") -> Fraction:
@@ -142,7 +141,7 @@ def free_mode_threshold(*, points: int, epsilon: Rational, noise: str = "real") 
     [1, 0]
     """
     t, size = as_positive(epsilon, "epsilon"), as_count(points, "points", minimum=1)
-    return _smallest(
+    return smallest_threshold(
         t,
         noise,
         lambda: (1 + size / ball(t).expm1()).log(),
@@ -187,12 +186,12 @@ def bounded_release_epsilon(
     """
     rate, t = _rates(bound_epsilon, release_epsilon, local_change)
     w = as_weight(weight, "weight")
-    log_tail = _log_tail(rate, _as_threshold(threshold, noise), noise)
-    spread = _spread(points, dimension, release_epsilon, smallest_bound, noise)
-    return _granted(
+    tail = log_tail(rate, as_threshold(threshold, noise), noise)
+    spread = spread_mass(points, dimension, release_epsilon, smallest_bound, noise)
+    return granted(
         t,
-        "C4",
-        lambda: ball(w) * ball(t).expm1() - ball(1 - w) * log_tail().exp() * (spread() + 1),
+        "pure-local-sensitivity",
+        lambda: ball(w) * ball(t).expm1() - ball(1 - w) * tail().exp() * (spread() + 1),
     )
 
 
@@ -215,7 +214,7 @@ def bounded_release_threshold(
     """
     rate, t = _rates(bound_epsilon, release_epsilon, local_change)
     w = as_weight(weight, "weight")
-    spread = _spread(points, dimension, release_epsilon, smallest_bound, noise)
+    spread = spread_mass(points, dimension, release_epsilon, smallest_bound, noise)
 
     def wanted() -> arb:
         return ((spread() + 1) * ball((1 - w) / w) / ball(t).expm1()).log()
@@ -233,7 +232,7 @@ def bounded_release_threshold(
             noise=noise,
         )
 
-    return _smallest(rate, noise, wanted, check)
+    return smallest_threshold(rate, noise, wanted, check)
 
 
 def _rates(
@@ -245,77 +244,115 @@ def _rates(
     return rate, first + as_positive(release_epsilon, "release_epsilon")
 
 
-def _log_tail(rate: Fraction, threshold: Fraction, noise: str) -> Callable[[], arb]:
-    """Return a function that encloses ln P(Z > τ)."""
-    if noise == "real":
-        return lambda: ball(-rate * threshold) - ball(2).log()
-    if noise == "rounded":
-        return lambda: ball(-rate * (threshold + Fraction(1, 2))) - ball(2).log()
-    return lambda: ball(-rate * (threshold + 1)) - ball(-rate).exp().log1p()
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProposeTestRelease(Base):
+    """Propose-test-release."""
 
-
-def _spread(
-    points: int, dimension: int, epsilon: Rational, sensitivity: Rational, noise: str
-) -> Callable[[], arb]:
-    """Return a function that encloses N·pm, pm = P(release noise = 0)."""
-    _check_noise(noise)
-    size, d = as_count(points, "points", minimum=1), as_count(dimension, "dimension", minimum=1)
-    half = as_positive(epsilon, "epsilon") / (2 * as_positive(sensitivity, "sensitivity"))
-
-    def enclosed() -> arb:
-        peak = ball(half).tanh() if noise == "discrete" else -(ball(-half).expm1())
-        return size * peak**d
-
-    return enclosed
-
-
-def _granted(epsilon: Fraction, theorem: str, slack: Callable[[], arb]) -> Fraction:
-    if lower(slack) >= 0:
-        return epsilon
-    raise GuaranteeError(
-        f"the threshold is too low for theorem {theorem} at ε = {epsilon}: raise it."
+    label = "propose-test-release"
+    section = "C3"
+    sentence = (
+        "the answer is released, at a cost of {release_epsilon}, only if a test with {noise} "
+        "Laplace noise of rate {test_epsilon} exceeds {threshold}: approximate DP."
     )
 
+    test_epsilon: Positive
+    release_epsilon: NotNegative
+    threshold: NotNegative
+    noise: Noise
 
-def _smallest(
-    rate: Fraction, noise: str, log_odds: Callable[[], arb], check: Callable[[Fraction], Any]
-) -> Fraction:
-    """Return the smallest τ >= 0 with ln P(Z > τ) <= -log_odds, rounded up until `check` agrees."""
-
-    def needed() -> arb:
-        wanted = log_odds()
-        if noise == "discrete":
-            return (wanted - ball(-rate).exp().log1p()) / ball(rate) - 1
-        gap = (wanted - ball(2).log()) / ball(rate)
-        return gap - ball(Fraction(1, 2)) if noise == "rounded" else gap
-
-    start = max(0.0, upper(needed))
-    whole = noise != "real"
-    tau = Fraction(math.ceil(start)) if whole else Fraction(start)
-    while True:
-        try:
-            check(tau)
-        except GuaranteeError:
-            tau = tau + 1 if whole else Fraction(math.nextafter(float(tau), math.inf))
-        else:
-            return tau
+    def _claim(self, neighbors: Neighbors) -> ApproxDP:
+        return proposed_release_claim(**self.values(), neighbors=neighbors)
 
 
-def _check_noise(noise: str) -> None:
-    if noise not in _KINDS:
-        raise ParameterError(
-            "noise", noise, expected=f"one of {', '.join(_KINDS)}", remedy='pass noise="real"'
-        )
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PureProposeTestRelease(PureBase):
+    """Propose-test-release in which a failed test is the mixing."""
+
+    label = "pure-propose-test-release"
+    section = "C3"
+    sentence = (
+        "the answer, one of {points} points in {dimension} dimensions and of sensitivity "
+        "{sensitivity} where it is stable, is released at a cost of {release_epsilon} if a test "
+        "with {noise} Laplace noise of rate {test_epsilon} exceeds {threshold}, else a uniform "
+        "point: pure DP."
+    )
+    inequality = staticmethod(free_test_epsilon)
+
+    points: Size
+    dimension: Dimension
+    sensitivity: Positive
+    test_epsilon: Positive
+    release_epsilon: Positive
+    threshold: NotNegative
+    noise: Noise
 
 
-def _as_threshold(threshold: Rational, noise: str) -> Fraction:
-    _check_noise(noise)
-    exact = as_at_least_zero(threshold, "threshold")
-    if noise != "real" and exact.denominator != 1:
-        raise ParameterError(
-            "threshold",
-            threshold,
-            expected=f"an integer for {noise} noise",
-            remedy="round it up to an integer",
-        )
-    return exact
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NoisyLocalSensitivity(Base):
+    """Noise scaled to a noisy bound on the local sensitivity."""
+
+    label = "noisy-local-sensitivity"
+    section = "C4"
+    sentence = (
+        "the answer is released, at a cost of {release_epsilon}, with noise for its local "
+        "sensitivity, itself released with {noise} Laplace noise at a cost of {bound_epsilon}, of "
+        "sensitivity {local_change}, plus {threshold}: approximate DP."
+    )
+
+    bound_epsilon: Positive
+    release_epsilon: Positive
+    local_change: Positive
+    threshold: NotNegative
+    noise: Noise
+
+    def _claim(self, neighbors: Neighbors) -> ApproxDP:
+        return bounded_release_claim(**self.values(), neighbors=neighbors)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PureLocalSensitivity(PureBase):
+    """Noise scaled to a noisy bound on the local sensitivity, mixed with a uniform point."""
+
+    label = "pure-local-sensitivity"
+    section = "C4"
+    sentence = (
+        "the answer, one of {points} points in {dimension} dimensions, is released at a cost of "
+        "{release_epsilon} with noise for a bound of at least {smallest_bound} on its local "
+        "sensitivity, which has sensitivity {local_change} and is released with {noise} Laplace "
+        "noise at a cost of {bound_epsilon} plus {threshold}; replaced by a uniform point with "
+        "probability {weight}: pure DP."
+    )
+    inequality = staticmethod(bounded_release_epsilon)
+
+    points: Size
+    dimension: Dimension
+    bound_epsilon: Positive
+    release_epsilon: Positive
+    local_change: Positive
+    smallest_bound: Positive
+    threshold: NotNegative
+    weight: Weight
+    noise: Noise
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StableMode(PureBase):
+    """The most frequent item if it is so by far, else a uniform one."""
+
+    label = "stable-mode"
+    section = "C5"
+    sentence = (
+        "the most frequent of {points} items is released if a test with {noise} Laplace noise of "
+        "rate {epsilon} exceeds {threshold}, else a uniform item: pure DP."
+    )
+    inequality = staticmethod(free_mode_epsilon)
+
+    points: Size
+    epsilon: Positive
+    threshold: NotNegative
+    noise: Noise

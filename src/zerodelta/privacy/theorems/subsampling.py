@@ -19,14 +19,16 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb
 
-from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball, upper
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.claims import RDP
-from zerodelta.privacy.parameters import as_at_least_zero
+from zerodelta.privacy.domains import Count, NotNegative, Positive, Rows
+from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.parameters import as_at_least_zero, require
 from zerodelta.privacy.renyi import Curve, SumCurve, saturated
+from zerodelta.privacy.theorems.theorem import Base
 
-__all__ = ["SubsampledGaussianCurve", "subsampled_gaussian"]
+__all__ = ["SamplingWithoutReplacement", "SubsampledGaussianCurve", "subsampled_gaussian"]
 
 _LARGEST_ORDER = 1_000_000
 _TINY = Fraction(1, 1 << 400)
@@ -64,11 +66,34 @@ def subsampled_gaussian(
         mu_squared=as_at_least_zero(sensitivity_squared, "sensitivity_squared")
         / as_positive(variance, "variance"),
     )
-    if curve.batch > curve.rows:
-        raise ParameterError(
-            "batch", batch, expected=f"at most rows = {rows}", remedy="draw a smaller batch"
-        )
+    require(
+        curve.batch <= curve.rows, "batch", batch, f"at most rows = {rows}", "draw a smaller batch"
+    )
     return RDP(SumCurve((curve,), as_count(steps, "steps", minimum=1)))
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SamplingWithoutReplacement(Base):
+    """Gaussian steps on batches drawn without replacement."""
+
+    label = "sampling-without-replacement"
+    section = "WOR"
+    sentence = (
+        "{steps} Gaussian steps of variance {variance} on batches of {batch} of {rows} rows drawn "
+        "without replacement, of squared l2 sensitivity {sensitivity_squared}: Rényi DP."
+    )
+    replace_only = True
+    costly = True
+
+    rows: Rows
+    batch: Rows
+    sensitivity_squared: NotNegative
+    variance: Positive
+    steps: Count
+
+    def _claim(self, neighbors: Neighbors) -> RDP:
+        return subsampled_gaussian(**self.values())
 
 
 @final

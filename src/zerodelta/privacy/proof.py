@@ -1,0 +1,133 @@
+"""What the steps of one part prove together: base steps give a claim, a channel makes it pure.
+
+The theorems are judged by the functions that calibrated them, from their numbers alone.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from zerodelta.errors import CertificateError
+from zerodelta.privacy.claims import ZCDP, ApproxDP, Claim, GaussianDP, PureDP
+from zerodelta.privacy.composition import Composed, history, simplest, zcdp_cost
+from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.readable import equals
+from zerodelta.privacy.step import Part, Step
+from zerodelta.privacy.theorems.registry import theorem_of
+from zerodelta.privacy.theorems.theorem import Base, Channel, Theorem
+from zerodelta.privacy.theorems.transport import NumericalError
+
+__all__ = ["base_claim", "check_proof", "proven_epsilon", "proves_epsilon"]
+
+
+def base_claim(steps: tuple[Step, ...]) -> Composed:
+    """Return what the base steps prove together."""
+    if not steps:
+        raise CertificateError("a step is missing: no base mechanism is stated; add its step.")
+    return _together([_base(theorem_of(step)) for step in steps], steps[0].neighbors)
+
+
+def proves_epsilon(step: Step, claim: Composed | None, epsilon: Fraction) -> bool:
+    """Tell whether the channel step, on a base with `claim`, certainly proves pure ε-DP."""
+    channel = theorem_of(step)
+    if not isinstance(channel, Channel):
+        raise CertificateError(f"unknown theorem {step.theorem!r}: no channel has that label.")
+    return _proves(channel, claim, epsilon)
+
+
+def check_proof(steps: tuple[Step, ...], claim: Claim) -> None:
+    """Refuse a part whose steps do not prove the claim."""
+    if not steps:
+        raise CertificateError("a step is missing: a part has no steps.")
+    *before, last = (theorem_of(step) for step in steps)
+    bases = [_base(theorem) for theorem in before]
+    _check_real_minimum(bases, last)
+    if isinstance(last, Channel):
+        _check_channel(bases, last, claim)
+        return
+    # one PureDP of many pure steps forgets their √k, so a claimed δ or ρ is compared with all
+    together = _together([*bases, _base(last)], claim.neighbors)
+    proven = together if type(claim) in (ApproxDP, ZCDP) else simplest(together)
+    if not _implies(proven, claim):
+        raise CertificateError(f"the steps do not prove the claim: they give {proven!r}.")
+
+
+def proven_epsilon(part: Part, claim: Claim) -> Fraction:
+    """Return the pure ε of one part of several, stated or that of its base steps."""
+    if part.epsilon is not None:
+        check_proof(part.steps, PureDP(part.epsilon, neighbors=claim.neighbors))
+        return part.epsilon
+    if part.steps and isinstance(theorem_of(part.steps[-1]), Channel):
+        raise CertificateError("one of several parts ends in a channel: it has to state its ε.")
+    alone = simplest(base_claim(part.steps))
+    if type(alone) is not PureDP:
+        raise CertificateError("one of several parts is not pure, and only pure parts add up.")
+    check_proof(part.steps, alone)
+    return alone.exact_epsilon
+
+
+def _base(theorem: Theorem) -> Base:
+    if not isinstance(theorem, Base):
+        raise CertificateError(f"theorem {theorem.label!r} is a channel: only the last step is.")
+    return theorem
+
+
+def _together(bases: list[Base], neighbors: Neighbors) -> Composed:
+    return history((base.claim(neighbors), base.count) for base in bases)
+
+
+def _check_real_minimum(before: list[Base], last: Theorem) -> None:
+    """Refuse a minimizer in real numbers (C9) that is not published by Theorem N, with its error.
+
+    No computer holds that minimizer, so a certificate without N is about something else.
+    """
+    if type(last) is NumericalError and last.error > 0:
+        return
+    if any(isinstance(theorem, Base) and theorem.real_valued for theorem in (*before, last)):
+        raise CertificateError(
+            "a step is missing: theorem C9 is about a real minimizer, which only Theorem N with a "
+            "positive error publishes."
+        )
+
+
+def _check_channel(bases: list[Base], channel: Channel, claim: Claim) -> None:
+    if type(claim) is not PureDP:
+        raise CertificateError("a purified release claims pure DP; this one claims something else.")
+    if claim.bounded_range:
+        raise CertificateError("no channel proves a bounded range: claim plain pure DP.")
+    base = _together(bases, claim.neighbors) if bases else None
+    if bases:
+        channel.check_before(bases[-1], claim.neighbors)
+    if not _proves(channel, base, claim.exact_epsilon):
+        raise CertificateError(
+            f"the steps do not prove ε {equals(claim.exact_epsilon)}: the condition of theorem "
+            f"{channel.label!r} fails there, so ε is understated."
+        )
+
+
+def _proves(channel: Channel, base: Composed | None, epsilon: Fraction) -> bool:
+    if channel.whole and base is not None:
+        raise CertificateError(
+            f"theorem {channel.label!r} is about the whole base mechanism: no base step goes "
+            "before."
+        )
+    if base is None and not channel.whole:
+        raise CertificateError("a step is missing: the channel has no base mechanism before it.")
+    return channel.proves(base or Composed(), epsilon)
+
+
+def _implies(proven: Claim, claimed: Claim) -> bool:
+    """Tell whether the proven claim certainly gives the claimed one."""
+    if type(claimed) is PureDP:
+        return (
+            type(proven) is PureDP
+            and proven.exact_epsilon <= claimed.exact_epsilon
+            and (proven.bounded_range or not claimed.bounded_range)
+        )
+    if type(claimed) is GaussianDP:
+        return type(proven) is GaussianDP and proven.mu_squared <= claimed.mu_squared
+    if type(claimed) is ZCDP:
+        return zcdp_cost(proven) <= claimed.rho
+    if type(claimed) is ApproxDP:
+        return proven.log_delta(claimed.exact_epsilon) <= claimed.exact_log_delta
+    return bool(proven.numbers() == claimed.numbers())

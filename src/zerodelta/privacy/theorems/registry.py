@@ -1,0 +1,86 @@
+"""All theorems by their labels, and the theorem of a step."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+from zerodelta.errors import CertificateError
+from zerodelta.privacy.readable import filled, shown
+from zerodelta.privacy.step import Status, Step
+from zerodelta.privacy.theorems import (
+    kernels,
+    mechanisms,
+    mixing,
+    objective_perturbation,
+    smooth_sensitivity,
+    smoothing,
+    subsampling,
+    sufficient_statistics,
+    testing,
+    transport,
+)
+from zerodelta.privacy.theorems.theorem import Theorem
+
+__all__ = ["THEOREMS", "anchor_of", "explain_step", "heading_of", "theorem_of"]
+
+_FAMILIES = (
+    *(mechanisms, subsampling, testing, smooth_sensitivity, sufficient_statistics),
+    *(objective_perturbation, mixing, kernels, smoothing, transport),
+)
+
+THEOREMS: dict[str, type[Theorem]] = {
+    found.label: found
+    for family in _FAMILIES
+    for found in vars(family).values()
+    if inspect.isclass(found) and issubclass(found, Theorem) and not inspect.isabstract(found)
+    if hasattr(found, "label")
+}
+"""Every theorem that a certificate may cite."""
+
+
+def theorem_of(step: Step) -> Theorem:
+    """Return the theorem of a step with its numbers, each in its domain; nothing is evaluated.
+
+    A step that rests on the caller's assertion and calls itself proven is refused too.
+    """
+    theorem = THEOREMS.get(step.theorem)
+    if theorem is None:
+        raise CertificateError(f"unknown theorem {step.theorem[:80]!r}: no step has that label.")
+    if theorem.asserted and step.status is Status.PROVEN:
+        raise CertificateError(
+            f"step {step.theorem!r} is caller-asserted and cannot be marked as proven."
+        )
+    return theorem.read(step.numbers)
+
+
+def explain_step(step: Step) -> str:
+    """Say in words what the step did, with its theorem and all of its numbers."""
+    numbers = {name: value for name, value in step.numbers.items() if name != "count"}
+    theorem = THEOREMS.get(step.theorem)
+    if theorem is None:
+        text = filled(f"theorem {step.theorem}.", numbers)
+    else:
+        text = theorem.explain(numbers)
+    count = step.numbers.get("count", 1)
+    return text if count == 1 else f"{shown(count)} times: {text}"
+
+
+def heading_of(theorem: type[Theorem]) -> str:
+    """Return the heading of its proof in docs/theory.md: the section, and all labels proved there.
+
+    >>> heading_of(THEOREMS["grid-mixing"])
+    'B2. grid-mixing, unequal-grid-mixing'
+    """
+    labels = [label for label, other in THEOREMS.items() if other.section == theorem.section]
+    return f"{theorem.section}. {', '.join(labels)}"
+
+
+def anchor_of(theorem: type[Theorem]) -> str:
+    """Return where its proof is.
+
+    >>> anchor_of(THEOREMS["gaussian-net"])
+    'docs/theory.md#rv-gaussian-net'
+    """
+    slug = re.sub(r"[^a-z0-9 -]", "", heading_of(theorem).lower())
+    return f"docs/theory.md#{slug.replace(' ', '-')}"

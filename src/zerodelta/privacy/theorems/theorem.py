@@ -1,0 +1,133 @@
+"""What a theorem is: a label, a section of docs/theory.md, typed fields, an inequality, a sentence.
+
+A step of a certificate is a theorem with numbers. `read` makes the theorem's object of them, each
+number checked against its field's domain and nothing evaluated yet. A `Base` theorem then gives the
+claim of a mechanism, a `Channel` decides whether post-processing makes that claim pure; the
+functions they call are those that calibrate.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, fields
+from fractions import Fraction
+from functools import cache
+from typing import Any, ClassVar, TypeVar, get_type_hints
+
+from zerodelta.errors import GuaranteeError
+from zerodelta.privacy.claims import Claim, PureDP
+from zerodelta.privacy.composition import Composed, simplest
+from zerodelta.privacy.domains import Count, Domain, read_numbers
+from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.readable import filled
+
+__all__ = ["Base", "Channel", "PureBase", "Theorem", "domains_of", "smallest_log_delta"]
+
+_T = TypeVar("_T", bound="Theorem")
+
+
+class Theorem(ABC):
+    """A theorem with the numbers of one step, each in its domain."""
+
+    __slots__ = ()
+
+    label: ClassVar[str]
+    """Its name in certificates: a file format."""
+    section: ClassVar[str]
+    """What the heading of its proof in docs/theory.md begins with."""
+    sentence: ClassVar[str]
+    """What a certificate's explanation says, with the numbers filled in."""
+    words: ClassVar[dict[str, dict[Any, str]]] = {}
+    """What the sentence says instead of a value, by field."""
+    asserted: ClassVar[bool] = False
+    """Whether it rests on the caller's assertion, so that no step may call itself proven."""
+    costly: ClassVar[bool] = False
+    """Whether its inequality is a search or a long sum."""
+
+    @classmethod
+    def read(cls: type[_T], numbers: Mapping[str, Any]) -> _T:
+        """Return the theorem with the numbers of a step."""
+        optional = {field.name for field in fields(cls) if field.default is not MISSING}  # type: ignore[arg-type]
+        values = read_numbers(f"theorem {cls.label!r}", numbers, domains_of(cls), optional)
+        return cls(**values)
+
+    def values(self) -> dict[str, Any]:
+        """Return the fields, but for how often the step was taken."""
+        names = (field.name for field in fields(self))  # type: ignore[arg-type]
+        return {name: getattr(self, name) for name in names if name != "count"}
+
+    @classmethod
+    def explain(cls, numbers: Mapping[str, Any]) -> str:
+        """Say in words what a step with these numbers did."""
+        told = {
+            name: cls.words.get(name, {}).get(value, value) if type(value) in (int, str) else value
+            for name, value in numbers.items()
+        }
+        return f"{cls.label} (theorem {cls.section}): {filled(cls.sentence, told)}"
+
+
+@cache
+def domains_of(theorem: type[Theorem]) -> dict[str, Domain]:
+    """Return the domain of each field, as its annotation says."""
+    hints = get_type_hints(theorem, include_extras=True)
+    names = [field.name for field in fields(theorem)]  # type: ignore[arg-type]
+    return {name: hints[name].__metadata__[0] for name in names}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Base(Theorem):
+    """A theorem about a mechanism that reads the data, used `count` times."""
+
+    replace_only: ClassVar[bool] = False
+    """Whether the proof is for replace-one neighbors only."""
+    real_valued: ClassVar[bool] = False
+    """Whether it is about a real number that no computer holds: only Theorem N publishes that."""
+
+    count: Count = 1
+
+    def claim(self, neighbors: Neighbors) -> Claim:
+        """Return what the mechanism satisfies, used once."""
+        if self.replace_only and neighbors is not Neighbors.REPLACE:
+            raise GuaranteeError(f"theorem {self.label!r} holds for the replace-one relation only.")
+        return self._claim(neighbors)
+
+    @abstractmethod
+    def _claim(self, neighbors: Neighbors) -> Claim:
+        """Return the claim for a relation that the theorem is about."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PureBase(Base):
+    """A theorem about a mechanism that is pure by itself."""
+
+    inequality: ClassVar[Callable[..., Fraction]]
+    """The fields' ε; raises `GuaranteeError` if they do not prove the stated one."""
+    bounded_range: ClassVar[bool] = False
+
+    def _claim(self, neighbors: Neighbors) -> PureDP:
+        epsilon = type(self).inequality(**self.values())
+        return PureDP(epsilon, bounded_range=self.bounded_range, neighbors=neighbors)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Channel(Theorem):
+    """A theorem about post-processing that makes a base mechanism pure."""
+
+    whole: ClassVar[bool] = False
+    """Whether it is about the base mechanism too, so that no step goes before."""
+
+    @abstractmethod
+    def proves(self, base: Composed, epsilon: Fraction) -> bool:
+        """Tell whether the output certainly is pure ε-DP if the input satisfies `base`."""
+
+    def check_before(self, last: Base, neighbors: Neighbors) -> None:
+        """Refuse a last base step that the theorem is not about."""
+
+
+def smallest_log_delta(base: Composed, epsilon: Fraction) -> float:
+    """Return the smaller bound of the parts and of the simplest claim that says the same.
+
+    They differ in the last digits, and a plan may have been made with either.
+    """
+    return min(base.log_delta(epsilon), simplest(base).log_delta(epsilon))

@@ -1,0 +1,181 @@
+"""Certificates of several parts add up exactly, and name whom they protect."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+import zerodelta as zd
+from privacy.chains import CHAINS, data_of, given, resealed
+from privacy.theorem_cases import CASES
+from zerodelta.exact.bits import SystemBits
+from zerodelta.privacy.issue import issue
+from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.step import Part, Status, Step
+
+HALF = Step(theorem="rounded-laplace", numbers={"sensitivity": 1, "scale": 2})
+THIRD = Step(theorem="permute-and-flip", numbers={"sensitivity": 1, "scale": 6, "monotone": False})
+MIXED = CHAINS["Finite"]
+ONE = Fraction(MIXED.smallest)
+PURIFIED = Part(steps=(*MIXED.base, MIXED.channel), epsilon=ONE)
+
+
+def certificate(*parts: Part, epsilon: Fraction) -> zd.Certificate:
+    return zd.Certificate(claim=zd.PureDP(epsilon), parts=parts)
+
+
+def refused(made: zd.Certificate | str, match: str) -> None:
+    with pytest.raises(zd.CertificateError, match=match):
+        zd.verify(made)
+
+
+def test_pure_parts_add_up_exactly() -> None:
+    parts = (Part(steps=(HALF,)), Part(steps=(THIRD, HALF)))
+    total = Fraction(1, 2) + Fraction(1, 3) + Fraction(1, 2)
+    assert zd.verify(certificate(*parts, epsilon=total)) == zd.PureDP(total)
+    refused(certificate(*parts, epsilon=total - Fraction(1, 10**30)), "add up to")
+
+
+def test_each_part_may_have_its_own_channel() -> None:
+    parts = (PURIFIED, Part(steps=(HALF,)), PURIFIED)
+    total = 2 * ONE + Fraction(1, 2)
+    made = certificate(*parts, epsilon=total)
+    assert zd.verify(made.to_json(), epsilon=total) == zd.PureDP(total)
+    refused(certificate(*parts, epsilon=total - Fraction(1, 10**30)), "add up to")
+
+
+def test_a_part_cannot_state_less_than_it_costs() -> None:
+    less = ONE - Fraction(1, 10**9)
+    for part in (replace(PURIFIED, epsilon=less), Part(steps=(HALF,), epsilon=Fraction(49, 100))):
+        refused(certificate(part, Part(steps=(HALF,)), epsilon=Fraction(9)), "do not prove")
+    more = Part(steps=(HALF,), epsilon=Fraction(2, 3))
+    assert zd.verify(certificate(more, more, epsilon=Fraction(4, 3)))
+    refused(certificate(more, more, epsilon=Fraction(1)), "add up to")
+
+
+def test_a_channel_in_one_of_several_parts_states_its_epsilon() -> None:
+    silent = replace(PURIFIED, epsilon=None)
+    refused(certificate(silent, Part(steps=(HALF,)), epsilon=Fraction(9)), "state its ε")
+    assert zd.verify(certificate(silent, epsilon=ONE))
+    refused(certificate(PURIFIED, epsilon=ONE), "only part")
+
+
+def test_a_part_has_one_channel_and_it_is_last() -> None:
+    twice = Part(steps=(*PURIFIED.steps, MIXED.channel), epsilon=ONE)
+    turned = Part(steps=tuple(reversed(PURIFIED.steps)), epsilon=ONE)
+    for part in (twice, turned):
+        refused(certificate(part, Part(steps=(HALF,)), epsilon=Fraction(9)), "only the last step")
+    bare = Part(steps=(MIXED.channel,), epsilon=ONE)
+    refused(certificate(bare, Part(steps=(HALF,)), epsilon=Fraction(9)), "missing")
+
+
+def test_only_pure_parts_add_up_and_only_to_a_pure_claim() -> None:
+    gaussian = Part(
+        steps=(Step(theorem="rounded-gaussian", numbers={"sensitivity_squared": 1, "variance": 4}),)
+    )
+    approximate = Part(steps=(given(zd.ApproxDP(1, -40.0)),))
+    for part in (gaussian, approximate):
+        refused(certificate(part, Part(steps=(HALF,)), epsilon=Fraction(9)), "only pure parts")
+    parts = (Part(steps=(HALF,)), Part(steps=(HALF,)))
+    for claim in (zd.ZCDP(9), zd.ApproxDP(1, -1.0), zd.PureDP(1, bounded_range=True)):
+        refused(zd.Certificate(claim=claim, parts=parts), "add up to pure DP")
+
+
+def test_a_real_minimum_needs_theorem_n_in_its_own_part() -> None:
+    ideal, published = CASES["huber-objective-perturbation"].steps
+    noise = given(zd.PureDP("1/10"))
+    alone = certificate(
+        Part(steps=(ideal,)),
+        Part(steps=(noise, published), epsilon=Fraction(1)),
+        epsilon=Fraction(9),
+    )
+    refused(alone, "Theorem N")
+
+
+def test_a_part_that_is_empty_or_cut_out_is_missed() -> None:
+    refused(certificate(Part(steps=()), Part(steps=(HALF,)), epsilon=Fraction(9)), "missing")
+    refused(certificate(epsilon=Fraction(9)), "missing")
+    data = data_of(certificate(Part(steps=(HALF,)), PURIFIED, epsilon=Fraction(9)))
+    del data["parts"][0]
+    refused(resealed(data), "a part is missing")
+
+
+@pytest.mark.parametrize("epsilon", [-1, "-1/2", 0.5, True, None, "x", [1], "1e5001", {}])
+def test_what_a_part_states_is_a_number(epsilon: Any) -> None:
+    data = data_of(certificate(Part(steps=(HALF,)), PURIFIED, epsilon=Fraction(9)))
+    data["parts"][1]["epsilon"] = epsilon
+    refused(resealed(data), ".")
+
+
+def test_parts_survive_json_and_are_explained_one_by_one() -> None:
+    made = certificate(PURIFIED, Part(steps=(HALF, THIRD)), epsilon=Fraction(9))
+    assert zd.Certificate.from_json(made.to_json()) == made
+    assert made.steps == (*PURIFIED.steps, HALF, THIRD)
+    lines = [line.strip() for line in made.explain().splitlines()]
+    assert [line.split(" ")[0] for line in lines[2:8]] == ["part", "1.", "2.", "part", "3.", "4."]
+    assert "part 2 of 2:" in lines
+
+
+def test_weaker_steps_stay_in_their_parts() -> None:
+    made = certificate(Part(steps=(HALF,)), Part(steps=(THIRD, HALF)), epsilon=Fraction(2))
+    weaker = made.with_steps(tuple(replace(step, status=Status.ASSERTED) for step in made.steps))
+    assert [len(part.steps) for part in weaker.parts] == [1, 2]
+    assert weaker.status is Status.ASSERTED
+    assert zd.verify(weaker) == zd.PureDP(2)
+    with pytest.raises(zd.CertificateError, match="parts="):
+        made.with_steps((HALF,))
+
+
+def test_parts_are_issued_like_steps() -> None:
+    parts = (Part(steps=(HALF,)), PURIFIED)
+    made = issue(claim=zd.PureDP(9), parts=parts, bits=SystemBits(), bare_rows=False)
+    assert made.parts == parts
+    one = issue(claim=zd.PureDP(1), steps=(HALF,), bits=SystemBits(), bare_rows=False)
+    assert one.parts == (Part(steps=(HALF,)),)
+    with pytest.raises(zd.CertificateError, match="add up"):
+        issue(claim=zd.PureDP("1/2"), parts=(*parts,), bits=SystemBits())
+
+
+# Units.
+
+CUSTOMER = zd.Certificate(claim=zd.PureDP("1/2"), steps=(HALF,), unit="customer_id")
+
+
+def test_a_unit_is_proven_only_if_it_is_asked_for() -> None:
+    assert zd.verify(CUSTOMER, unit="customer_id", epsilon="1/2") == zd.PureDP("1/2")
+    for asked in ({}, {"unit": None}, {"unit": "household"}, {"unit": "Customer_id"}):
+        with pytest.raises(zd.CertificateError, match="all rows of one 'customer_id'"):
+            zd.verify(CUSTOMER, **asked)
+    row = replace(CUSTOMER, unit=None, digest="")
+    assert zd.verify(row) == zd.PureDP("1/2")
+    with pytest.raises(zd.CertificateError, match="protects a row"):
+        zd.verify(row, unit="customer_id")
+
+
+def test_the_unit_stands_in_the_claim_and_in_the_explanation() -> None:
+    data = data_of(CUSTOMER)
+    assert (data["claim"]["unit"], data["claim"]["neighbors"]) == ("customer_id", "replace")
+    assert data_of(replace(CUSTOMER, unit=None, digest=""))["claim"]["unit"] is None
+    assert "customer_id" in CUSTOMER.explain()
+    del data["claim"]["unit"]
+    refused(resealed(data), ".")
+    for bad in (3, "", "two\nlines", ["customer_id"], True):
+        data["claim"]["unit"] = bad
+        refused(resealed(data), ".")
+
+
+@pytest.mark.parametrize("unit", [3, "", "two\nlines", True, ["customer_id"]])
+def test_a_malformed_unit_is_a_parameter_error(unit: Any) -> None:
+    with pytest.raises(zd.ParameterError, match="unit"):
+        zd.verify(CUSTOMER, unit=unit)
+
+
+def test_a_unit_is_issued_with_its_relation() -> None:
+    step = replace(HALF, neighbors=Neighbors.ADD_REMOVE)
+    claim = zd.PureDP("1/2", neighbors=Neighbors.ADD_REMOVE)
+    made = issue(claim=claim, steps=(step,), bits=SystemBits(), unit="customer_id")
+    assert zd.verify(made, epsilon=1, unit="customer_id") == claim
+    assert zd.verify(made, epsilon="1/2", unit="customer_id", neighbors="add-remove") == claim

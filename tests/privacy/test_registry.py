@@ -1,0 +1,56 @@
+"""One final class per theorem: its label, its section, typed fields with domains, its sentence."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+import zerodelta.privacy.theorems as package
+from zerodelta.privacy.domains import Domain
+from zerodelta.privacy.theorems import registry
+from zerodelta.privacy.theorems.registry import THEOREMS
+from zerodelta.privacy.theorems.theorem import Base, Channel, Theorem, domains_of
+
+labels = pytest.mark.parametrize("label", sorted(THEOREMS))
+
+
+def test_every_final_theorem_in_the_folder_is_registered() -> None:
+    found: set[str] = set()
+    for file in Path(str(package.__file__)).parent.glob("*.py"):
+        source = file.read_text(encoding="utf-8")
+        found |= set(re.findall(r'^    label = "([^"]+)"', source, re.MULTILINE))
+    assert found == set(THEOREMS)
+    assert len(registry.THEOREMS) == 33
+
+
+@labels
+def test_a_label_is_the_name_of_its_class_in_words(label: str) -> None:
+    theorem = THEOREMS[label]
+    assert theorem.label == label
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", label)
+    assert theorem.__name__.lower() == label.replace("-", "")
+    assert getattr(theorem, "__final__", True)
+    assert not inspect.isabstract(theorem)
+    assert issubclass(theorem, Base) != issubclass(theorem, Channel)
+
+
+@labels
+def test_every_field_has_a_domain(label: str) -> None:
+    theorem: type[Theorem] = THEOREMS[label]
+    names = {field.name for field in fields(theorem)}  # type: ignore[arg-type]
+    domains = domains_of(theorem)
+    assert set(domains) == names
+    assert all(isinstance(domain, Domain) for domain in domains.values())
+    assert ("count" in names) == issubclass(theorem, Base)
+
+
+@labels
+def test_the_sentence_mentions_only_numbers_of_the_theorem(label: str) -> None:
+    theorem = THEOREMS[label]
+    mentioned = set(re.findall(r"\{(\w+)\}", theorem.sentence))
+    assert mentioned <= set(domains_of(theorem)) | ({"claim"} if label == "given" else set())
+    assert theorem.sentence.endswith(".")
