@@ -1,8 +1,9 @@
 """The paper's algorithms by number, corrected, for reproduction and comparison.
 
 Where to look: `algorithm_01` … `algorithm_16` (the paper's numbers), `appendix_c` and `appendix_d`
-(its discussions), `baselines` (what it compares with), `frank_wolfe_pure` and `mwem_pure` (the
-directly pure variants that win), `paper_map` (every label of the paper, and where it is here).
+(its discussions), `baselines` (what it compares with), `frank_wolfe_pure` (the directly pure
+variant that wins; of MWEM it is in `tables/mwem.py`), `paper_map` (every label of the paper, and
+where it is here).
 """
 
 from __future__ import annotations

@@ -176,7 +176,7 @@ ALGORITHMS: tuple[Entry, ...] = (
         (
             _PAPER + "algorithm_16:embedded_mwem",
             _PAPER + "algorithm_16:multiset_mwem",
-            _PAPER + "mwem_pure:pure_mwem",
+            "zerodelta.tables.mwem:pure_mwem",
         ),
         (
             _TESTS + "mwem_is_private.py::test_the_binary_embedding_is_pure_on_all_neighbors",

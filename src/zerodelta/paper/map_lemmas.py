@@ -188,7 +188,7 @@ LEMMAS: tuple[Entry, ...] = (
         "lem: sampling_bound",
         "lemma",
         "A sample of m items answers K queries within α but with probability 2K e^(-2mα²).",
-        (_PAPER + "algorithm_16:sampling_error",),
+        ("zerodelta.tables.sample:sampling_error",),
         (_LEMMA + "a_sampled_query_is_off_by_as_much_as_the_lemma_says_at_most",),
     ),
     Entry(

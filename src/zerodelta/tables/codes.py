@@ -1,6 +1,6 @@
 """Rows of any kind as category codes, counted into tables; and cells written back as such rows.
 
-Each entry is looked up by itself, so a row speaks for nobody else, and no entry raises.
+Each entry is looked up by itself, so no row depends on another one, and no entry raises.
 """
 
 from __future__ import annotations
@@ -15,13 +15,23 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.columns import as_cells, as_frame, as_one_column, as_rows, series_cells
+from zerodelta.data.given import Given
 from zerodelta.data.options import Options
-from zerodelta.data.source import Source
-from zerodelta.errors import ParameterError
-from zerodelta.spine.transition import opened
+from zerodelta.data.source import Rows, Source
+from zerodelta.errors import ParameterError, require
+from zerodelta.spine.facts import Facts
 from zerodelta.tables.domain import Columns, Domain
 
-__all__ = ["CodedRows", "Integers", "code_rows", "row_writer"]
+__all__ = [
+    "Cells",
+    "CodedRows",
+    "Integers",
+    "code_rows",
+    "given_rows",
+    "out_of_domain_codes",
+    "row_columns",
+    "row_writer",
+]
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 Cells: TypeAlias = npt.NDArray[Any]
@@ -41,9 +51,10 @@ class CodedRows:
     weights: Integers | None
 
     def table(self, columns: Columns) -> Integers:
-        """Return how many rows have each combination of categories; strays count nowhere.
+        """Return how many rows have each combination of categories.
 
-        Replacing one row moves at most two cells, each by one.
+        A row with an out-of-domain value in one of the columns counts nowhere. Replacing one row
+        moves at most two cells, each by one.
         """
         shape = self.domain.shape(columns)
         keys = np.zeros(len(self.codes[0]), dtype=np.int64)
@@ -59,31 +70,65 @@ class CodedRows:
         return total.reshape(shape)
 
 
-def code_rows(rows: Any, domain: Domain, *, unknown: Any = None) -> CodedRows:
-    """Return the rows in numbers; a value outside the domain counts as `unknown` where that is one.
+def given_rows(rows: Any, domain: Domain) -> tuple[Source | Given[list[Cells]], Facts]:
+    """Return the domain's columns, shut until there is a ticket, and what is public of them.
 
     Refuses by the shape and the columns of the rows only.
     """
-    strays = _stray_codes(unknown, domain)
+    given: Source | Given[list[Cells]]
     if isinstance(rows, Source):
-        parts = _source_parts(rows, domain)
-        count = rows.rows
-    elif isinstance(rows, (np.ndarray, list, tuple)):
-        parts = _array_parts(rows, domain)
-        count = len(rows)
+        _source_positions(rows.columns, domain)
+        given, count = rows, rows.rows
     else:
-        frame = _as_frame(rows)
-        parts = [series_cells(frame.get_column(name)) for name in _named(domain, frame.columns)]
-        count = len(frame)
-    if count < 1:
-        raise ParameterError(
-            "rows", "empty", expected="at least one row", remedy="pass the rows to be summarized"
-        )
-    codes = tuple(
-        _codes(part, Options(space), stray)
-        for part, space, stray in zip(parts, domain.categories, strays, strict=True)
+        parts = row_columns(rows, domain)
+        given, count = Given(parts), len(parts[0])
+    require(count, "rows", expected="at least one row", remedy="pass the rows to be tabulated")
+    return given, Facts(rows=count, columns=tuple(map(str, domain.columns)))
+
+
+def row_columns(rows: Any, domain: Domain) -> list[Cells]:
+    """Return the cells of the domain's columns of an array, a list of rows or a data frame."""
+    if not isinstance(rows, (np.ndarray, list, tuple)):
+        frame = as_frame(as_one_column(rows), "rows")
+        return [series_cells(frame.get_column(name)) for name in _named(domain, frame.columns)]
+    table = as_cells(rows) if isinstance(rows, np.ndarray) else as_rows(rows)
+    table = table.reshape(-1, 1) if table.ndim == 1 else table
+    require(
+        table.ndim == 2,
+        "dimensions of rows",
+        table.ndim,
+        expected="2",
+        remedy="reshape to (rows, columns)",
     )
-    return _grouped(CodedRows(domain=domain, rows=count, codes=codes, weights=None))
+    return [table[:, i] for i in _positions(domain, table.shape[1])]
+
+
+def code_rows(
+    rows: Rows | Sequence[Cells], domain: Domain, out_of_domain: Sequence[int] | None = None
+) -> CodedRows:
+    """Return the rows in numbers; an out-of-domain value has its column's `out_of_domain` code."""
+    codes = domain.sizes if out_of_domain is None else out_of_domain
+    parts = _source_columns(rows, domain) if isinstance(rows, Rows) else rows
+    places = [
+        Options(space).places(part) for part, space in zip(parts, domain.categories, strict=True)
+    ]
+    known = (np.where(each < 0, code, each) for each, code in zip(places, codes, strict=True))
+    return _grouped(CodedRows(domain=domain, rows=len(parts[0]), codes=tuple(known), weights=None))
+
+
+def out_of_domain_codes(unknown: Any, domain: Domain) -> list[int]:
+    """Return each column's code of the category `unknown`, or of none: it is counted nowhere."""
+    spaces = domain.categories
+    found = [None if unknown is None else Options(space).find(unknown) for space in spaces]
+    require(
+        unknown is None or any(place is not None for place in found),
+        "unknown",
+        unknown,
+        expected="a category of some column, or None to count out-of-domain values nowhere",
+        remedy='add it to the domain: {"city": ["Bonn", "Rome", "other"]}, unknown="other"',
+    )
+    sizes = domain.sizes
+    return [size if place is None else place for place, size in zip(found, sizes, strict=True)]
 
 
 def row_writer(rows: Any, domain: Domain) -> Callable[[Integers], Any]:
@@ -97,7 +142,7 @@ def row_writer(rows: Any, domain: Domain) -> Callable[[Integers], Any]:
     ]
     if isinstance(rows, (np.ndarray, list, tuple, Source)):
         return lambda codes: _as_array(codes, options)
-    frame = _as_frame(rows)
+    frame = as_frame(as_one_column(rows), "rows")
     namespace, names = nw.get_native_namespace(frame), _named(domain, frame.columns)
 
     def write(codes: Integers) -> Any:
@@ -145,24 +190,6 @@ def _as_array(codes: Integers, options: Sequence[Sequence[Any]]) -> npt.NDArray[
     return table
 
 
-def _stray_codes(unknown: Any, domain: Domain) -> list[int]:
-    spaces = domain.categories
-    found = [None if unknown is None else Options(space).find(unknown) for space in spaces]
-    if unknown is not None and all(place is None for place in found):
-        raise ParameterError(
-            "unknown",
-            unknown,
-            expected="a category of some column, or None to count strays nowhere",
-            remedy='add it to the domain: {"city": ["Bonn", "Rome", "other"]}, unknown="other"',
-        )
-    sizes = domain.sizes
-    return [size if place is None else place for place, size in zip(found, sizes, strict=True)]
-
-
-def _as_frame(rows: Any) -> nw.DataFrame[Any]:
-    return as_frame(as_one_column(rows), "rows")
-
-
 def _missing(columns: Sequence[Any], available: Sequence[Any]) -> ParameterError:
     return ParameterError(
         "columns of the domain",
@@ -187,29 +214,17 @@ def _positions(domain: Domain, width: int) -> list[int]:
     return [named[str(column)] for column in domain.columns]
 
 
-def _array_parts(rows: Any, domain: Domain) -> list[Cells]:
-    table = as_cells(rows) if isinstance(rows, np.ndarray) else as_rows(rows)
-    table = table.reshape(-1, 1) if table.ndim == 1 else table
-    if table.ndim != 2:
-        raise ParameterError(
-            "dimensions of rows", table.ndim, expected="2", remedy="reshape to (rows, columns)"
-        )
-    return [table[:, i] for i in _positions(domain, table.shape[1])]
+def _source_positions(columns: Sequence[str], domain: Domain) -> list[int]:
+    if all(column in columns for column in domain.columns):
+        return [list(columns).index(str(column)) for column in domain.columns]
+    return _positions(domain, len(columns))
 
 
-def _source_parts(rows: Source, domain: Domain) -> list[Cells]:
-    if all(column in rows.columns for column in domain.columns):
-        chosen = [rows.columns.index(str(column)) for column in domain.columns]
-    else:
-        chosen = _positions(domain, len(rows.columns))
-    blocks = [block[:, chosen] for block in opened(rows).blocks()]
+def _source_columns(rows: Rows, domain: Domain) -> list[Cells]:
+    chosen = _source_positions(rows.columns, domain)
+    blocks = [block[:, chosen] for block in rows.blocks()]
     table = np.concatenate([np.zeros((0, len(chosen))), *blocks])
     return [table[:, i] for i in range(len(chosen))]
-
-
-def _codes(cells: Cells, options: Options, stray: int) -> Integers:
-    places = options.places(cells)
-    return np.where(places < 0, stray, places)
 
 
 def _grouped(coded: CodedRows) -> CodedRows:

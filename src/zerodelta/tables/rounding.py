@@ -12,9 +12,9 @@ import numpy as np
 
 from zerodelta.tables.bases import MOST_CATEGORIES, Floats, column_basis
 from zerodelta.tables.codes import Integers
-from zerodelta.tables.domain import Columns, Domain, Workload
+from zerodelta.tables.domain import Columns, Domain, TableWorkload
 from zerodelta.tables.estimate import column_axes
-from zerodelta.tables.orbits import kinds
+from zerodelta.tables.orbits import orbits
 
 __all__ = ["rounded_cells", "whole_rows"]
 
@@ -25,10 +25,10 @@ _MOST_WIDTH = 1 << 16
 """Features of a row; for more it would take longer to list them than to fit the tables."""
 
 
-def whole_rows(weights: Floats, domain: Domain, workload: Workload, size: int) -> Integers:
+def whole_rows(weights: Floats, domain: Domain, workload: TableWorkload, size: int) -> Integers:
     """Return `size` rows as codes whose tables are those of the distribution, almost exactly."""
     counts = rounded_cells(weights, size)
-    width = sum(kind.coefficients for kind in kinds(domain, workload))
+    width = sum(orbit.coefficients for orbit in orbits(domain, workload))
     used = np.flatnonzero((weights > 0) | (counts > 0))
     if width * len(used) > _MOST_FEATURES:
         used = np.flatnonzero(counts)

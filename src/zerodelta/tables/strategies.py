@@ -24,9 +24,9 @@ from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.privacy.step import Step
 from zerodelta.tables.bases import MOST_CATEGORIES, Floats, coefficients, spans
 from zerodelta.tables.codes import CodedRows, Integers
-from zerodelta.tables.domain import Columns, Domain, Workload
+from zerodelta.tables.domain import Columns, Domain, TableWorkload
 from zerodelta.tables.estimate import Estimate, column_axes, table_estimate
-from zerodelta.tables.orbits import Kind, kinds
+from zerodelta.tables.orbits import Orbit, orbits
 
 __all__ = [
     "BoxGroup",
@@ -78,7 +78,7 @@ class BoxStrategy:
     """Every coefficient of the closure is measured once, in a box of its order."""
 
     domain: Domain
-    workload: Workload
+    workload: TableWorkload
     groups: tuple[BoxGroup, ...]
 
     def steps(self) -> tuple[Step, ...]:
@@ -87,15 +87,15 @@ class BoxStrategy:
         return tuple(group.noise.step(quantum=None) for group in self.groups)
 
     def variances(self, rows: int) -> dict[Columns, Floats]:
-        """Return the variances of one measured set of columns of each kind."""
+        """Return the variances of one measured set of columns of each orbit."""
         found, by_shape = {}, {}
-        for kind in kinds(self.domain, self.workload):
-            shape = self.domain.shape(kind.example)
+        for orbit in orbits(self.domain, self.workload):
+            shape = self.domain.shape(orbit.example)
             for group in self.groups:
-                if kind.order in group.orders:
+                if orbit.order in group.orders:
                     if shape not in by_shape:
                         by_shape[shape] = group.variance(shape, rows)
-                    found[kind.example] = by_shape[shape]
+                    found[orbit.example] = by_shape[shape]
         return found
 
     def measure(self, data: CodedRows, bits: BitSource) -> Estimate:
@@ -132,7 +132,7 @@ class TableStrategy:
     """Tables of counts, each cell with noise; together they give every coefficient."""
 
     domain: Domain
-    workload: Workload
+    workload: TableWorkload
     tables: tuple[Columns, ...]
     noises: tuple[CountNoise, ...] | RoundedLaplace
 
@@ -150,18 +150,18 @@ class TableStrategy:
         return [_joint_variance(noise) for noise in self.noises]
 
     def variances(self, rows: int) -> dict[Columns, Floats]:
-        """Return the variances of one set of columns of each kind, as fractions of n."""
+        """Return the variances of one set of columns of each orbit, as fractions of n."""
         precisions = {
             table: 1 / (variance * self.domain.cells_of(table))
             for table, variance in zip(self.tables, self.cell_variances(), strict=True)
         }
         found = {}
-        for kind in kinds(self.domain, self.workload):
-            weight = kind.cells * math.fsum(
-                number * precisions.get(table, 0.0) for table, number in kind.tables
+        for orbit in orbits(self.domain, self.workload):
+            weight = orbit.cells * math.fsum(
+                number * precisions.get(table, 0.0) for table, number in orbit.tables
             )
-            sizes = tuple(categories - 1 for categories in self.domain.shape(kind.example))
-            found[kind.example] = np.broadcast_to(1 / weight / rows**2, sizes)
+            sizes = tuple(categories - 1 for categories in self.domain.shape(orbit.example))
+            found[orbit.example] = np.broadcast_to(1 / weight / rows**2, sizes)
         return found
 
     def measure(self, data: CodedRows, bits: BitSource) -> Estimate:
@@ -192,7 +192,12 @@ Strategy: TypeAlias = BoxStrategy | TableStrategy
 
 
 def box_strategy(
-    domain: Domain, workload: Workload, epsilon: Fraction, rows: int, *, order: int | None = None
+    domain: Domain,
+    workload: TableWorkload,
+    epsilon: Fraction,
+    rows: int,
+    *,
+    order: int | None = None,
 ) -> BoxStrategy | None:
     """Return the split of ε among orders with the least variance of a cell; None if too large.
 
@@ -201,8 +206,8 @@ def box_strategy(
     columns = tuple(set(itertools.chain(*workload.tables)))
     if max(domain.shape(columns)) > MOST_CATEGORIES:
         return None
-    closure = [kind for kind in kinds(domain, workload) if order is None or kind.order <= order]
-    size = sum(kind.coefficients for kind in closure)
+    closure = [orbit for orbit in orbits(domain, workload) if order is None or orbit.order <= order]
+    size = sum(orbit.coefficients for orbit in closure)
     if size > _MOST_COEFFICIENTS or not _fits(domain, closure, rows):
         return None
     groups = _best_groups(domain, closure)
@@ -219,7 +224,7 @@ def box_strategy(
 
 
 def table_strategy(
-    domain: Domain, workload: Workload, epsilon: Fraction, *, joint: bool
+    domain: Domain, workload: TableWorkload, epsilon: Fraction, *, joint: bool
 ) -> TableStrategy | None:
     """Return Laplace noise on all tables, or on the maximal ones if that is better; or `joint`."""
     candidates = [workload.tables]
@@ -245,21 +250,21 @@ def table_strategy(
 
 
 def total_variance(
-    domain: Domain, workload: Workload, variances: Mapping[Columns, Floats]
+    domain: Domain, workload: TableWorkload, variances: Mapping[Columns, Floats]
 ) -> float:
-    """Return the variances of all cells of all tables, added up, from those of each kind."""
+    """Return the variances of all cells of all tables, added up, from those of each orbit."""
     return math.fsum(
-        kind.count * kind.importance * float(variances[kind.example].sum())
-        for kind in kinds(domain, workload)
-        if kind.example in variances
+        orbit.count * orbit.importance * float(variances[orbit.example].sum())
+        for orbit in orbits(domain, workload)
+        if orbit.example in variances
     )
 
 
-def _best_groups(domain: Domain, closure: Sequence[Kind]) -> list[list[Kind]]:
+def _best_groups(domain: Domain, closure: Sequence[Orbit]) -> list[list[Orbit]]:
     """Return neighboring orders together or apart, so that the roots of their costs are least."""
-    by_order = [list(some) for _, some in itertools.groupby(closure, key=lambda kind: kind.order)]
+    by_order = [list(some) for _, some in itertools.groupby(closure, key=lambda orbit: orbit.order)]
     costs = [_costs(domain, some) for some in by_order]
-    best: list[tuple[float, list[list[Kind]]]] = [(0.0, [])]  # of the first orders
+    best: list[tuple[float, list[list[Orbit]]]] = [(0.0, [])]  # of the first orders
     for end in range(1, len(costs) + 1):
         splits = [best[start][0] + _root(costs[start:end]) for start in range(end)]
         start = splits.index(min(splits))
@@ -268,7 +273,7 @@ def _best_groups(domain: Domain, closure: Sequence[Kind]) -> list[list[Kind]]:
     return best[-1][1]
 
 
-def _root_cost(domain: Domain, group: Sequence[Kind]) -> float:
+def _root_cost(domain: Domain, group: Sequence[Orbit]) -> float:
     """Return the cube root of the total variance that this group would cause with ε = 1."""
     return _root([_costs(domain, group)])
 
@@ -278,13 +283,13 @@ def _root(costs: Sequence[tuple[int, float]]) -> float:
     return float((total * (dimension + 1) * (dimension + 2) / 3) ** (1 / 3))
 
 
-def _costs(domain: Domain, group: Sequence[Kind]) -> tuple[int, float]:
+def _costs(domain: Domain, group: Sequence[Orbit]) -> tuple[int, float]:
     """Return the number of coefficients, and the sum of their squared ranges by importance."""
     total = 0.0
-    for kind in group:
-        _, squares = _ranges(domain.shape(kind.example))
-        total += kind.count * kind.importance * squares
-    return sum(kind.coefficients for kind in group), total
+    for orbit in group:
+        _, squares = _ranges(domain.shape(orbit.example))
+        total += orbit.count * orbit.importance * squares
+    return sum(orbit.coefficients for orbit in group), total
 
 
 @cache
@@ -303,26 +308,26 @@ def _shares(weights: Sequence[float]) -> list[Fraction]:
     return [Fraction(part, _SHARES) for part in parts]
 
 
-def _box_group(domain: Domain, group: Sequence[Kind], epsilon: Fraction) -> BoxGroup:
+def _box_group(domain: Domain, group: Sequence[Orbit], epsilon: Fraction) -> BoxGroup:
     distinct = sorted(_all_ranges(domain, group))
     target = distinct[0] if len(distinct) == 1 else max(_STEPS, distinct[-1])
     noise = KNorm.for_epsilon(
         epsilon=epsilon,
         norm=math.inf,
-        dimension=sum(kind.coefficients for kind in group),
+        dimension=sum(orbit.coefficients for orbit in group),
         sensitivity=max(target // width * width for width in distinct),  # of one coordinate
     )
-    orders = tuple(sorted({kind.order for kind in group}))
+    orders = tuple(sorted({orbit.order for orbit in group}))
     return BoxGroup(orders=orders, target=target, noise=noise)
 
 
-def _fits(domain: Domain, closure: Sequence[Kind], rows: int) -> bool:
+def _fits(domain: Domain, closure: Sequence[Orbit], rows: int) -> bool:
     """Tell whether every exact total fits into 64 bits; by public numbers."""
     return max(_STEPS, *_all_ranges(domain, closure)) * rows < _MOST_TOTAL
 
 
-def _all_ranges(domain: Domain, group: Sequence[Kind]) -> set[int]:
-    shapes = {domain.shape(kind.example) for kind in group}
+def _all_ranges(domain: Domain, group: Sequence[Orbit]) -> set[int]:
+    shapes = {domain.shape(orbit.example) for orbit in group}
     return set().union(*(_ranges(shape)[0] for shape in shapes))
 
 
