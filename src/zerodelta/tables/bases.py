@@ -7,7 +7,6 @@ signs ±1, the Walsh coefficients. A table of S is a sum over the sets U within 
 
 from __future__ import annotations
 
-import itertools
 import math
 import string
 from collections.abc import Sequence
@@ -18,8 +17,6 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.tables.domain import Columns
-
 __all__ = [
     "MOST_CATEGORIES",
     "Floats",
@@ -28,7 +25,6 @@ __all__ = [
     "column_basis",
     "margin",
     "orthonormal",
-    "parts_of",
     "spans",
 ]
 
@@ -127,12 +123,6 @@ def margin(cells: Floats, axes: Sequence[int]) -> Floats:
     names = string.ascii_letters
     wanted = "".join(names[axis] for axis in axes)
     return np.asarray(np.einsum(f"{names[: cells.ndim]}->{wanted}", cells))
-
-
-def parts_of(table: Columns) -> list[Columns]:
-    """Return all sets of columns within a table but the empty one."""
-    sizes = range(1, len(table) + 1)
-    return [part for size in sizes for part in itertools.combinations(table, size)]
 
 
 @lru_cache(maxsize=32)

@@ -77,7 +77,7 @@ def given_rows(rows: Any, domain: Domain) -> tuple[Source | Given[list[Cells]], 
     """
     given: Source | Given[list[Cells]]
     if isinstance(rows, Source):
-        _source_positions(rows.columns, domain)
+        _positions(domain, rows.columns)
         given, count = rows, rows.rows
     else:
         parts = row_columns(rows, domain)
@@ -90,7 +90,8 @@ def row_columns(rows: Any, domain: Domain) -> list[Cells]:
     """Return the cells of the domain's columns of an array, a list of rows or a data frame."""
     if not isinstance(rows, (np.ndarray, list, tuple)):
         frame = as_frame(as_one_column(rows), "rows")
-        return [series_cells(frame.get_column(name)) for name in _named(domain, frame.columns)]
+        chosen = _positions(domain, frame.columns, numbered=False)
+        return [series_cells(frame.get_column(frame.columns[i])) for i in chosen]
     table = as_cells(rows) if isinstance(rows, np.ndarray) else as_rows(rows)
     table = table.reshape(-1, 1) if table.ndim == 1 else table
     require(
@@ -100,7 +101,7 @@ def row_columns(rows: Any, domain: Domain) -> list[Cells]:
         expected="2",
         remedy="reshape to (rows, columns)",
     )
-    return [table[:, i] for i in _positions(domain, table.shape[1])]
+    return [table[:, i] for i in _positions(domain, [str(i) for i in range(table.shape[1])])]
 
 
 def code_rows(
@@ -143,7 +144,8 @@ def row_writer(rows: Any, domain: Domain) -> Callable[[Integers], Any]:
     if isinstance(rows, (np.ndarray, list, tuple, Source)):
         return lambda codes: _as_array(codes, options)
     frame = as_frame(as_one_column(rows), "rows")
-    namespace, names = nw.get_native_namespace(frame), _named(domain, frame.columns)
+    namespace = nw.get_native_namespace(frame)
+    names = [frame.columns[i] for i in _positions(domain, frame.columns, numbered=False)]
 
     def write(codes: Integers) -> Any:
         parts = [column[codes[:, i]].to_frame() for i, column in enumerate(columns)]
@@ -190,38 +192,24 @@ def _as_array(codes: Integers, options: Sequence[Sequence[Any]]) -> npt.NDArray[
     return table
 
 
-def _missing(columns: Sequence[Any], available: Sequence[Any]) -> ParameterError:
-    return ParameterError(
+def _positions(domain: Domain, columns: Sequence[Any], *, numbered: bool = True) -> list[int]:
+    """Return where the domain's columns are: by name or, if `numbered`, as 0, 1, ... or "0", ..."""
+    names = list(columns)
+    if all(column in names for column in domain.columns):  # numbers may be names in pandas
+        return [names.index(column) for column in domain.columns]
+    places = {str(i): i for i in range(len(names) if numbered else 0)}
+    require(
+        all(str(column) in places for column in domain.columns),
         "columns of the domain",
-        list(columns)[:10],
-        expected=f"columns of the rows, which are {list(available)[:10]}",
+        list(domain.columns)[:10],
+        expected=f"columns of the rows, which are {names[:10]}",
         remedy="name the columns of a frame, or use the positions 0, 1, ... of an array",
     )
-
-
-def _named(domain: Domain, available: Sequence[str]) -> list[Any]:
-    """Return the columns of the domain, which may be numbers in pandas."""
-    if not all(name in available for name in domain.columns):
-        raise _missing(domain.columns, available)
-    return list(domain.columns)
-
-
-def _positions(domain: Domain, width: int) -> list[int]:
-    """Return positions of columns named 0, 1, ... or "0", "1", ..."""
-    named = {str(i): i for i in range(width)}
-    if not all(str(column) in named for column in domain.columns):
-        raise _missing(domain.columns, range(width))
-    return [named[str(column)] for column in domain.columns]
-
-
-def _source_positions(columns: Sequence[str], domain: Domain) -> list[int]:
-    if all(column in columns for column in domain.columns):
-        return [list(columns).index(str(column)) for column in domain.columns]
-    return _positions(domain, len(columns))
+    return [places[str(column)] for column in domain.columns]
 
 
 def _source_columns(rows: Rows, domain: Domain) -> list[Cells]:
-    chosen = _source_positions(rows.columns, domain)
+    chosen = _positions(domain, rows.columns)
     blocks = [block[:, chosen] for block in rows.blocks()]
     table = np.concatenate([np.zeros((0, len(chosen))), *blocks])
     return [table[:, i] for i in range(len(chosen))]

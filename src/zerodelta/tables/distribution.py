@@ -176,9 +176,10 @@ def _flat(values: Coefficients, parts: Sequence[Columns]) -> Floats:
 
 def _on_one_axis(estimate: Estimate) -> bool:
     """Tell whether all coefficients are those of one axis, with one variance."""
-    variances = estimate.variances.get((0,))
-    only = tuple(estimate.values) == ((0,),) and variances is not None
-    return only and float(variances.min()) == float(variances.max())
+    if tuple(estimate.values) != ((0,),):
+        return False
+    variances = estimate.variances[0,]
+    return bool(variances.min() == variances.max())
 
 
 @final

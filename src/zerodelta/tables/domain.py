@@ -20,7 +20,16 @@ from zerodelta.exact.rational import as_count
 from zerodelta.spaces import Finite
 from zerodelta.spine.public_inputs import needed
 
-__all__ = ["MOST_CELLS", "Column", "Columns", "Domain", "TableWorkload", "as_domain", "as_workload"]
+__all__ = [
+    "MOST_CELLS",
+    "Column",
+    "Columns",
+    "Domain",
+    "TableWorkload",
+    "as_domain",
+    "as_workload",
+    "parts_of",
+]
 
 Column: TypeAlias = str | int
 Columns: TypeAlias = tuple[int, ...]
@@ -76,12 +85,7 @@ class TableWorkload:
     @property
     def closure(self) -> tuple[Columns, ...]:
         """All sets of columns within a table but the empty one, small ones first."""
-        found = {
-            part
-            for table in self.tables
-            for size in range(1, len(table) + 1)
-            for part in itertools.combinations(table, size)
-        }
+        found = set(itertools.chain.from_iterable(map(parts_of, self.tables)))
         return tuple(sorted(found, key=lambda part: (len(part), part)))
 
     @property
@@ -97,6 +101,12 @@ class TableWorkload:
             for table in self.tables
             if len(table) == longest or not any(set(table) < other for other in around[table[0]])
         )
+
+
+def parts_of(table: Columns) -> list[Columns]:
+    """Return all sets of columns within a table but the empty one."""
+    sizes = range(1, len(table) + 1)
+    return [part for size in sizes for part in itertools.combinations(table, size)]
 
 
 def as_domain(domain: Any) -> Domain:

@@ -14,7 +14,9 @@ from typing import Any, TypeAlias, final
 from zerodelta.data.source import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
+from zerodelta.exact.rational import Rational
 from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import LazyMethods, Method, choose, ranked
 from zerodelta.spine.release_plan import ReleasePlan
@@ -31,7 +33,7 @@ from zerodelta.tables.sample import (
 from zerodelta.tables.strategies import Strategy, box_strategy, table_strategy
 from zerodelta.tables.table_rounds import TableRounds
 
-__all__ = ["Candidate", "TableMethods", "public_rows", "tables_plan"]
+__all__ = ["Candidate", "TableMethods", "tables_plan"]
 
 Mechanism: TypeAlias = Strategy | TableRounds | SamplePlan
 
@@ -155,16 +157,31 @@ class TableMethods:
 
 
 def tables_plan(
-    methods: TableMethods,
+    domain: Domain,
+    workload: TableWorkload,
     *,
-    method: str,
+    facts: Facts,
+    epsilon: Rational,
     unknown: Any,
+    method: str,
     whole: bool,
     value: Callable[[Answers], Any],
     extra_error: float = 0.0,
 ) -> ReleasePlan[Any]:
-    """Return the plan that releases `value` of the tables; with `whole` they are always fitted."""
-    domain = methods.domain
+    """Return the plan that releases `value` of the tables; with `whole` they are always fitted.
+
+    Where the number of rows is private it is refused: frequencies are fractions of it.
+    """
+    rows = facts.rows
+    require(
+        rows is not None,
+        "rows",
+        expected="rows whose number is public: tables are fractions of it",
+        remedy="release the tables of all rows, without a filter",
+    )
+    methods = TableMethods(
+        domain=domain, workload=workload, epsilon=as_usable_epsilon(epsilon), rows=rows or 0
+    )
     codes, chosen = out_of_domain_codes(unknown, domain), methods.chosen(method)
     mechanism = chosen.mechanism
     require(
@@ -185,23 +202,10 @@ def tables_plan(
         answer=answer,
         error=chosen.error + extra_error,
         methods=LazyMethods(
-            lambda: tuple(
-                replace(each, error=each.error + extra_error) for each in methods.ranked()
-            )
+            lambda: tuple(replace(m, error=m.error + extra_error) for m in methods.ranked())
         ),
         public=("the domain", "the workload", "the number of rows"),
     )
-
-
-def public_rows(facts: Facts) -> int:
-    """Return the number of rows, refusing where it is private: frequencies are fractions of it."""
-    require(
-        facts.rows is not None,
-        "rows",
-        expected="rows whose number is public: tables are fractions of it",
-        remedy="release the tables of all rows, without a filter",
-    )
-    return facts.planned_rows
 
 
 def _candidate(

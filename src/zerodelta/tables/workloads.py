@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
@@ -47,30 +46,19 @@ class Workload(ABC):
     assertion that it treats rows one by one.
     """
 
+    universe: int
+    """The number of items |X|, at least 2."""
+    queries: int
+    """The number of queries K."""
+    bound: int
+    """The largest value B of a query on one row."""
+    columns: int
+    """How many columns a row has."""
+
     @property
     def assumed(self) -> tuple[str, ...]:
         """What a certificate must list as caller-asserted: nothing for our own classes."""
         return () if type(self) in (Marginals, LinearQueries) else (WORKLOAD,)
-
-    @property
-    @abstractmethod
-    def universe(self) -> int:
-        """The number of items |X|, at least 2."""
-
-    @property
-    @abstractmethod
-    def queries(self) -> int:
-        """The number of queries K."""
-
-    @property
-    @abstractmethod
-    def bound(self) -> int:
-        """The largest value B of a query on one row."""
-
-    @property
-    @abstractmethod
-    def columns(self) -> int:
-        """How many columns a row has."""
 
     @abstractmethod
     def keys(self, rows: Block) -> Weights:
@@ -101,7 +89,7 @@ class Workload(ABC):
 
 
 @final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Marginals(Workload):
     """All `order`-way marginals of {0,1}^d: every set of columns, every value of these columns.
 
@@ -134,26 +122,8 @@ class Marginals(Workload):
             expected=f"at least the order {self.order} and at most {_MOST_DIMENSIONS}",
             remedy="choose fewer columns: the universe has 2^dimension items in memory",
         )
-
-    @property
-    def universe(self) -> int:
-        """2^d."""
-        return 1 << self.dimension
-
-    @property
-    def queries(self) -> int:
-        """C(d, order) sets of columns with 2^order values each."""
-        return math.comb(self.dimension, self.order) << self.order
-
-    @property
-    def bound(self) -> int:
-        """A row agrees with a query or not."""
-        return 1
-
-    @property
-    def columns(self) -> int:
-        """One column for each dimension."""
-        return self.dimension
+        sets = math.comb(self.dimension, self.order)
+        _set(self, 1 << self.dimension, sets << self.order, bound=1, columns=self.dimension)
 
     def describe(self, query: int) -> str:
         """Return what a query counts, in words."""
@@ -208,6 +178,7 @@ class Marginals(Workload):
 
 
 @final
+@dataclass(frozen=True, eq=False, repr=False)
 class LinearQueries(Workload):
     """Any queries with integer values in 0..bound; a row of the data is one item 0..|X|-1.
 
@@ -225,8 +196,10 @@ class LinearQueries(Workload):
 
     """
 
-    def __init__(self, table: Sequence[Sequence[int]] | npt.NDArray[np.integer]) -> None:
-        values = np.asarray(table)
+    table: Any
+
+    def __post_init__(self) -> None:
+        values = np.asarray(self.table)
         require(
             values.ndim == 2
             and values.shape[0] >= 1
@@ -245,28 +218,10 @@ class LinearQueries(Workload):
             expected="values from 0 to a bound of at least 1 and below 2^31",
             remedy="shift and scale the queries",
         )
-        self._table = values.astype(np.int64)
-        self._table.setflags(write=False)
-
-    @property
-    def universe(self) -> int:
-        """The number of columns of the table."""
-        return int(self._table.shape[1])
-
-    @property
-    def queries(self) -> int:
-        """The number of rows of the table."""
-        return int(self._table.shape[0])
-
-    @property
-    def bound(self) -> int:
-        """The largest entry."""
-        return int(self._table.max())
-
-    @property
-    def columns(self) -> int:
-        """A row is one number."""
-        return 1
+        exact = values.astype(np.int64)
+        exact.setflags(write=False)
+        object.__setattr__(self, "table", exact)
+        _set(self, exact.shape[1], exact.shape[0], bound=int(exact.max()), columns=1)
 
     def keys(self, rows: Block) -> Weights:
         """Return the number itself."""
@@ -278,11 +233,16 @@ class LinearQueries(Workload):
 
     def totals(self, weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return table · weights."""
-        return np.asarray(self._table @ weights)
+        return np.asarray(self.table @ weights)
 
     def reweight(self, weights: Weights, query: int, exponent: float) -> None:
         """Multiply by the exponential of the query's row."""
-        weights *= np.exp(exponent / self.bound * self._table[query])
+        weights *= np.exp(exponent / self.bound * self.table[query])
+
+
+def _set(workload: Workload, universe: int, queries: int, *, bound: int, columns: int) -> None:
+    """Set what is derived from the fields of a frozen workload."""
+    vars(workload).update(universe=universe, queries=queries, bound=bound, columns=columns)
 
 
 def source_of(rows: Any, workload: Workload) -> Source:

@@ -9,7 +9,6 @@ import numpy as np
 
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
-from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method
@@ -18,7 +17,7 @@ from zerodelta.spine.run import run
 from zerodelta.tables.codes import given_rows
 from zerodelta.tables.distribution import Answers
 from zerodelta.tables.domain import Domain, TableWorkload, as_domain, as_workload
-from zerodelta.tables.table_methods import TableMethods, public_rows, tables_plan
+from zerodelta.tables.table_methods import tables_plan
 
 __all__ = ["QueriesQuestion", "answer_queries", "queries_methods"]
 
@@ -111,14 +110,15 @@ class QueriesQuestion:
                 for name, order, table in zip(asked.names, asked.orders, asked.tables, strict=True)
             }
 
-        methods = TableMethods(
-            domain=self.domain,
-            workload=asked,
-            epsilon=as_usable_epsilon(epsilon),
-            rows=public_rows(facts),
-        )
         return tables_plan(
-            methods, method=self.method, unknown=self.unknown, whole=False, value=value
+            self.domain,
+            asked,
+            facts=facts,
+            epsilon=epsilon,
+            unknown=self.unknown,
+            method=self.method,
+            whole=False,
+            value=value,
         )
 
 
@@ -135,9 +135,5 @@ def queries_methods(
     [('k-norm', 0.00068), ('counts', 0.00153), ('laplace', 0.00176)]
     """
     space = as_domain(domain)
-    return TableMethods(
-        domain=space,
-        workload=as_workload(workload, space),
-        epsilon=as_usable_epsilon(epsilon),
-        rows=as_count(n, "n", minimum=1),
-    ).ranked()
+    question = QueriesQuestion(domain=space, workload=as_workload(workload, space))
+    return tuple(question.plan(Facts(rows=as_count(n, "n", minimum=1)), epsilon).methods)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, final
+
+import numpy as np
 
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
-from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method
@@ -20,8 +21,7 @@ from zerodelta.tables.distribution import Answers
 from zerodelta.tables.domain import MOST_CELLS, Domain, TableWorkload, as_domain, as_workload
 from zerodelta.tables.forecast import whole_rows_error
 from zerodelta.tables.rounding import whole_rows
-from zerodelta.tables.table_methods import TableMethods, public_rows, tables_plan
-from zerodelta.tasks.answer_queries import queries_methods
+from zerodelta.tables.table_methods import tables_plan
 
 __all__ = ["SynthesisQuestion", "synthesis_methods", "synthesize"]
 
@@ -74,7 +74,6 @@ def synthesize(
 
     Examples
     --------
-    >>> import numpy as np
     >>> people = np.array([["f", "yes"], ["m", "no"]] * 5000)
     >>> release = synthesize(people, domain={0: ["f", "m"], 1: ["no", "yes"]}, epsilon=1, size=4)
     >>> release.value.tolist()
@@ -104,25 +103,31 @@ class SynthesisQuestion:
     size: int | None = None
     unknown: Any = None
     method: str = "auto"
-    write: Callable[[Integers], Any]
+    write: Callable[[Integers], Any] = np.asarray
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
         """Choose the method, and calibrate its noise."""
-        _check_cells(self.domain)
-        domain, workload, n = self.domain, self.workload, public_rows(facts)
-        size = n if self.size is None else as_count(self.size, "size", minimum=1)
+        domain, workload = self.domain, self.workload
+        require(
+            domain.cells <= MOST_CELLS,
+            "domain",
+            f"{domain.cells} combinations of categories",
+            expected="at most 2^24: the fitted distribution over all of them is held in memory",
+            remedy="leave out columns, group categories, or release tables with answer_queries",
+        )
+        size = as_count(facts.planned_rows if self.size is None else self.size, "size", minimum=1)
 
         def value(answers: Answers) -> Any:
             assert answers.fitted is not None
             return self.write(whole_rows(answers.fitted.weights, domain, workload, size))
 
-        methods = TableMethods(
-            domain=domain, workload=workload, epsilon=as_usable_epsilon(epsilon), rows=n
-        )
         return tables_plan(
-            methods,
-            method=self.method,
+            domain,
+            workload,
+            facts=facts,
+            epsilon=epsilon,
             unknown=self.unknown,
+            method=self.method,
             whole=True,
             value=value,
             extra_error=whole_rows_error(domain, workload, size),
@@ -138,21 +143,5 @@ def synthesis_methods(
     ['counts', 'laplace']
     """
     space = as_domain(domain)
-    wanted = as_workload(workload, space)
-    _check_cells(space)
-    count = as_count(n if size is None else size, "size", minimum=1)
-    rounding = whole_rows_error(space, wanted, count)
-    return tuple(
-        replace(method, error=method.error + rounding)
-        for method in queries_methods(epsilon=epsilon, n=n, domain=space, workload=wanted)
-    )
-
-
-def _check_cells(domain: Domain) -> None:
-    require(
-        domain.cells <= MOST_CELLS,
-        "domain",
-        f"{domain.cells} combinations of categories",
-        expected="at most 2^24: the fitted distribution over all of them is held in memory",
-        remedy="leave out columns, group categories, or release tables with answer_queries",
-    )
+    question = SynthesisQuestion(domain=space, workload=as_workload(workload, space), size=size)
+    return tuple(question.plan(Facts(rows=as_count(n, "n", minimum=1)), epsilon).methods)
