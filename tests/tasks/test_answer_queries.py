@@ -43,8 +43,8 @@ from zerodelta.tables.sample import least_sample_error, table_sample
 from zerodelta.tables.strategies import (
     Strategy,
     _best_groups,
-    _joint_variance,
     _root_cost,
+    _unit_variance,
     box_strategy,
     table_strategy,
     total_variance,
@@ -485,7 +485,7 @@ def test_the_variance_of_noise_fitted_to_counts(dimension: int) -> None:
         [rounded_count_noise(dimension=dimension, scale=300, bits=bits) for _ in range(4000)]
     )
     contrast = (noise[:, 0] - noise[:, 1]) / math.sqrt(2)
-    stated = _joint_variance(CountNoise(dimension=dimension, scale=300))
+    stated = _unit_variance(CountNoise(dimension=dimension, scale=300))
     assert np.mean(contrast.astype(float) ** 2) == pytest.approx(stated, rel=0.15)
 
 

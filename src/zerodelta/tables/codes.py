@@ -180,15 +180,11 @@ def _as_array(codes: Integers, options: Sequence[Sequence[Any]]) -> npt.NDArray[
     every = [option for column in options for option in column]
     kinds = {type(option) for option in every}
     small = all(abs(option) < 1 << 62 for option in every if type(option) is int)
-    dtype: type = object
-    if kinds <= {int, bool, float} and small:
-        dtype = float if float in kinds else int
+    plain = kinds <= {int, bool, float} and small
+    dtype: type = object if not plain else float if float in kinds else int
     table: npt.NDArray[Any] = np.empty(codes.shape, dtype=dtype)
     for i, column in enumerate(options):
-        lookup: npt.NDArray[Any] = np.empty(len(column), dtype=dtype)
-        for k, option in enumerate(column):
-            lookup[k] = option
-        table[:, i] = lookup[codes[:, i]]
+        table[:, i] = np.fromiter(column, dtype=dtype, count=len(column))[codes[:, i]]
     return table
 
 
@@ -220,19 +216,7 @@ def _grouped(coded: CodedRows) -> CodedRows:
     wide = [size + 1 for size in coded.domain.sizes]
     if math.prod(wide) > coded.rows:
         return coded
-    keys = np.zeros(coded.rows, dtype=np.int64)
-    for codes, size in zip(coded.codes, wide, strict=True):
-        keys = keys * size + codes
-    counts = np.bincount(keys, minlength=math.prod(wide))
+    counts = np.bincount(np.ravel_multi_index(coded.codes, wide), minlength=math.prod(wide))
     present = np.flatnonzero(counts)
-    parts: list[Integers] = []
-    left = present
-    for size in reversed(wide):
-        left, code = np.divmod(left, size)
-        parts.append(code)
-    return CodedRows(
-        domain=coded.domain,
-        rows=coded.rows,
-        codes=tuple(reversed(parts)),
-        weights=counts[present].astype(np.int64),
-    )
+    codes = tuple(code.astype(np.int64) for code in np.unravel_index(present, wide))
+    return CodedRows(domain=coded.domain, rows=coded.rows, codes=codes, weights=counts[present])

@@ -16,6 +16,7 @@ from functools import cache
 from typing import TypeAlias, final
 
 import numpy as np
+from scipy.special import gammaln
 
 from zerodelta.exact.bits import BitSource
 from zerodelta.mechanisms.counts import CountNoise
@@ -103,27 +104,22 @@ class BoxStrategy:
         values, variances, closure = {}, {}, self.workload.closure
         for group in self.groups:
             parts = [part for part in closure if len(part) in group.orders]
-            exact = [self.totals(data, group, part).reshape(-1) for part in parts]
-            noisy = group.noise.apply(np.concatenate(exact), bits).astype(np.float64)
-            start = 0
+            exact = []
             for part in parts:
                 shape = self.domain.shape(part)
+                sums = coefficients(data.table(part), shape) * group.stretch(shape)
+                exact.append(sums.reshape(-1))
+            noisy = group.noise.apply(np.concatenate(exact), bits).astype(np.float64)
+            cuts = np.cumsum([len(sums) for sums in exact])[:-1]
+            for part, found in zip(parts, np.split(noisy, cuts), strict=True):
+                shape = self.domain.shape(part)
                 stretch, span = group.stretch(shape), spans(shape)
-                size = stretch.size
-                found = noisy[start : start + size].reshape(stretch.shape)
-                start += size
-                average = found / stretch.astype(np.float64) / data.rows
+                average = found.reshape(stretch.shape) / stretch / data.rows
                 # the average of what rows add lies where each row's share does
                 inside = np.clip(average, span.low.astype(float), span.high.astype(float))
                 values[part] = inside / span.norms
                 variances[part] = group.variance(shape, data.rows)
         return Estimate(axes=column_axes(self.domain), values=values, variances=variances)
-
-    def totals(self, data: CodedRows, group: BoxGroup, part: Columns) -> Integers:
-        """Return the exact stretched coefficients of the rows."""
-        shape = self.domain.shape(part)
-        exact = coefficients(data.table(part), shape)
-        return np.asarray(exact * group.stretch(shape), dtype=np.int64)
 
 
 @final
@@ -133,27 +129,28 @@ class TableStrategy:
 
     domain: Domain
     workload: TableWorkload
-    tables: tuple[Columns, ...]
-    noises: tuple[CountNoise, ...] | RoundedLaplace
+    groups: tuple[tuple[Columns, ...], ...]
+    """Tables that get their noise together."""
+    noises: tuple[CountNoise | RoundedLaplace, ...]
 
     def steps(self) -> tuple[Step, ...]:
         """Return the proof steps; equal ones are counted."""
-        if isinstance(self.noises, RoundedLaplace):
-            return (self.noises.step(),)
-        step = self.noises[0].step()  # the same ε for each table, whatever its size
+        step = self.noises[0].step()  # the same ε for each group, whatever its size
         return (replace(step, numbers={**step.numbers, "count": len(self.noises)}),)
 
-    def cell_variances(self) -> list[float]:
+    def cell_variances(self) -> dict[Columns, float]:
         """Return for each table the variance of a coefficient with unit norm, in rows²."""
-        if isinstance(self.noises, RoundedLaplace):
-            return [2 * float(self.noises.scale) ** 2] * len(self.tables)
-        return [_joint_variance(noise) for noise in self.noises]
+        return {
+            table: _unit_variance(noise)
+            for noise, tables in zip(self.noises, self.groups, strict=True)
+            for table in tables
+        }
 
     def variances(self, rows: int) -> dict[Columns, Floats]:
         """Return the variances of one set of columns of each orbit, as fractions of n."""
         precisions = {
             table: 1 / (variance * self.domain.cells_of(table))
-            for table, variance in zip(self.tables, self.cell_variances(), strict=True)
+            for table, variance in self.cell_variances().items()
         }
         found = {}
         for orbit in orbits(self.domain, self.workload):
@@ -165,27 +162,15 @@ class TableStrategy:
         return found
 
     def measure(self, data: CodedRows, bits: BitSource) -> Estimate:
-        """Return the coefficients of noisy tables."""
-        exact = [data.table(table).reshape(-1) for table in self.tables]
-        if isinstance(self.noises, RoundedLaplace):
-            joined = self.noises.apply(np.concatenate(exact), bits).astype(np.float64)
-            cuts = np.cumsum([len(table) for table in exact])[:-1]
-            noisy = np.split(joined, cuts)
-        else:
-            noisy = [
-                noise.apply(table, bits).astype(np.float64)
-                for noise, table in zip(self.noises, exact, strict=True)
-            ]
-        shaped = {
-            table: found.reshape(self.domain.shape(table))
-            for table, found in zip(self.tables, noisy, strict=True)
-        }
-        return self.estimate(shaped, data.rows)
-
-    def estimate(self, noisy: Mapping[Columns, Floats], rows: int) -> Estimate:
-        """Return the least-squares coefficients of independent noisy tables."""
-        weights = dict(zip(self.tables, self.cell_variances(), strict=True))
-        return table_estimate(self.domain, noisy, weights, rows)
+        """Return the least-squares coefficients of noisy tables."""
+        noisy: dict[Columns, Floats] = {}
+        for noise, tables in zip(self.noises, self.groups, strict=True):
+            exact = [data.table(table).reshape(-1) for table in tables]
+            found = noise.apply(np.concatenate(exact), bits).astype(np.float64)
+            cuts = np.cumsum([len(cells) for cells in exact])[:-1]
+            for table, cells in zip(tables, np.split(found, cuts), strict=True):
+                noisy[table] = cells.reshape(self.domain.shape(table))
+        return table_estimate(self.domain, noisy, self.cell_variances(), data.rows)
 
 
 Strategy: TypeAlias = BoxStrategy | TableStrategy
@@ -234,16 +219,16 @@ def table_strategy(
         return None
 
     def of(tables: tuple[Columns, ...]) -> TableStrategy:
-        count = len(tables)
-        noises: tuple[CountNoise, ...] | RoundedLaplace
+        count, groups = len(tables), tuple((table,) for table in tables) if joint else (tables,)
+        noises: tuple[CountNoise | RoundedLaplace, ...]
         if joint:
             noises = tuple(
                 CountNoise.for_epsilon(epsilon=epsilon / count, dimension=domain.cells_of(table))
                 for table in tables
             )
         else:  # one row moves two cells of each table by one
-            noises = RoundedLaplace.for_epsilon(epsilon=epsilon, sensitivity=2 * count)
-        return TableStrategy(domain=domain, workload=workload, tables=tables, noises=noises)
+            noises = (RoundedLaplace.for_epsilon(epsilon=epsilon, sensitivity=2 * count),)
+        return TableStrategy(domain=domain, workload=workload, groups=groups, noises=noises)
 
     strategies = [of(tables) for tables in candidates]
     return min(strategies, key=lambda s: total_variance(domain, workload, s.variances(1)))
@@ -331,26 +316,22 @@ def _all_ranges(domain: Domain, group: Sequence[Orbit]) -> set[int]:
     return set().union(*(_ranges(shape)[0] for shape in shapes))
 
 
-def _joint_variance(noise: CountNoise) -> float:
-    """Return the variance of noise fitted to d counts along a unit vector that adds up to 0.
+def _unit_variance(noise: CountNoise | RoundedLaplace) -> float:
+    """Return the variance of noise on d counts along a unit vector that adds up to 0.
 
-    With k of d coordinates positive, which has weight C(d,k)², the point is uniform in a product of
-    two simplices: E x² = 2/((k+1)(k+2)), E xy = 1/((k+1)(k+2)), across -1/((k+1)(d-k+1)).
+    Of `CountNoise`: with k of d coordinates positive, which has weight C(d,k)², the point is
+    uniform in a product of two simplices: E x² = 2/((k+1)(k+2)), E xy = 1/((k+1)(k+2)), across
+    -1/((k+1)(d-k+1)).
     """
+    if isinstance(noise, RoundedLaplace):
+        return 2 * float(noise.scale) ** 2
     d, scale = noise.dimension, float(noise.scale)
     k = np.arange(d + 1, dtype=np.float64)
-    logs = 2 * np.array([_log_binomial(d, int(i)) for i in k])
+    logs = -2 * (gammaln(k + 1) + gammaln(d - k + 1))
     weights = np.exp(logs - logs.max())
     weights /= weights.sum()
     up, down = (k + 1) * (k + 2), (d - k + 1) * (d - k + 2)
     squares = (k * 2 / up + (d - k) * 2 / down) / d
-    cross = np.zeros(d + 1)
-    if d > 1:
-        same = k * (k - 1) / up + (d - k) * (d - k - 1) / down
-        cross = (same - 2 * k * (d - k) / ((k + 1) * (d - k + 1))) / (d * (d - 1))
-    radius = (d + 1) * (d + 2) * scale**2
-    return radius * float((weights * (squares - cross)).sum())
-
-
-def _log_binomial(n: int, k: int) -> float:
-    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+    same = k * (k - 1) / up + (d - k) * (d - k - 1) / down
+    cross = (same - 2 * k * (d - k) / ((k + 1) * (d - k + 1))) / (d * max(1, d - 1))  # 0 if d = 1
+    return (d + 1) * (d + 2) * scale**2 * float((weights * (squares - cross)).sum())
