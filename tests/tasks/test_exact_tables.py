@@ -1,7 +1,7 @@
 """Marginal tables by exact enumeration: the real `answer_queries` on all small neighbors.
 
 "purified" is run on every path of its draws. What it publishes is a sample, which says little, so
-the worst sampler is tried as well: one that tells what the hidden rounds lose most by. Of "mwem"
+the worst sampler is tried as well: one that tells what the internal rounds lose most by. Of "mwem"
 the whole transcript is public; its law is that of each answer given the earlier ones.
 """
 
@@ -169,11 +169,11 @@ def test_a_purified_sample_is_pure_on_every_pair_of_neighbors(name: str) -> None
 
 
 def telling(average: Any, *, size: int, bits: Any) -> Any:
-    """All that a sampler gets of the hidden rounds."""
+    """All that a sampler gets of the internal rounds."""
     scripted.keep(average.tobytes())
 
 
-def hidden_law(rows: Rows, case: Case) -> dict[bytes, arb]:
+def internal_law(rows: Rows, case: Case) -> dict[bytes, arb]:
     found: dict[bytes, arb] = {}
     with ctx.workprec(scripted.BITS):
         for _, p, key in scripted.paths(partial(purified, rows, case), stops=True):
@@ -195,7 +195,7 @@ def channel_law(case: Case, item: int) -> Law:
 def at_worst(case: Case, mutant: Patches) -> Verdict:
     """For each pair, a sampler that says by two samples on which side of e^ε the transcript is."""
     with drawing(case, {"tables.sample.proportional_sampling": telling, **mutant}):
-        bases = {rows: hidden_law(rows, case) for rows in tables(case.rows)}
+        bases = {rows: internal_law(rows, case) for rows in tables(case.rows)}
         told, other = (channel_law(case, item).mass for item in (0, 3))
     verdicts = []
     with ctx.workprec(scripted.BITS):

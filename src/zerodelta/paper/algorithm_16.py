@@ -1,6 +1,6 @@
 """Algorithm 16 (`alg: pure_pmw`, Theorem `thm:query_pmw`): MWEM, a small sample, purification.
 
-Two ways to remove δ from a sample of m synthetic rows: mixing over multisets (theory B1, C7) and
+Two channels remove δ from a sample of m synthetic rows: mixing over multisets (theory B1, C7) and
 the paper's binary embedding (Algorithm 2). Both are for comparison: `pure_mwem` has a smaller error
 *bound* in every configuration tried (theory A10); measured errors of the first are close to it.
 """

@@ -24,7 +24,7 @@ __all__ = ["Answers", "Fit", "fit", "simplex"]
 
 _PENALTIES, _FEW_PENALTIES = (1000.0, 300.0, 100.0, 30.0, 10.0), (100.0, 30.0)
 _MANY = 1 << 20
-"""Beyond so many cells one evaluation takes a second."""
+"""With more cells than this one evaluation takes a second."""
 _CLOSE = 0.05
 """Mean squared distance in units of the noise's variance: the truth is at 1, the noise at 0."""
 _FAR = 2.0

@@ -36,7 +36,7 @@ Columns: TypeAlias = tuple[int, ...]
 """Positions of columns in the domain, rising."""
 
 MOST_CELLS = 1 << 24
-"""A distribution over so many cells is held in memory: 128 MB."""
+"""A distribution over all cells is held in memory: at most 128 MB."""
 
 _MOST_TABLES = 1 << 16
 
@@ -140,7 +140,7 @@ def as_domain(domain: Any) -> Domain:
 
 
 def as_workload(workload: Any, domain: Domain) -> TableWorkload:
-    """Return all tables of so many columns for a number, else the listed ones.
+    """Return all tables of k columns for a number k, else the listed ones.
 
     None stands for pairs of columns, or for the only one.
     """

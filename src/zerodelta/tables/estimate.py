@@ -16,9 +16,8 @@ from typing import TypeAlias, final
 
 import numpy as np
 
-from zerodelta.tables.bases import Floats, margin
+from zerodelta.tables.bases import LARGEST_MATRIX, AxisFunctions, Floats, Transform, margin
 from zerodelta.tables.domain import Columns, Domain, parts_of
-from zerodelta.tables.transform import LARGEST_MATRIX, AxisFunctions, Transform
 
 __all__ = ["Axes", "Coefficients", "Estimate", "column_axes", "shared_axes", "table_estimate"]
 

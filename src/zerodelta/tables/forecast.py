@@ -17,7 +17,7 @@ from zerodelta.tables.orbits import Orbit, orbits
 __all__ = ["MOST_FITTED", "best_rounds", "rounds_error", "tables_error", "whole_rows_error"]
 
 MOST_FITTED = 1 << 20
-"""Beyond so many cells answers are not fitted to a distribution, unless rows are wanted."""
+"""With more cells answers are not fitted to a distribution, unless rows are wanted."""
 _USUAL = (0.4, 0.15, 0.05)
 """The usual size of what one, two, three columns add to what fewer of them show, from -1 to 1.
 
@@ -48,7 +48,7 @@ def tables_error(
 def rounds_error(
     domain: Domain, workload: TableWorkload, epsilon: Fraction, rows: int, rounds: int
 ) -> float:
-    """Return the same for so many rounds of choosing and measuring a table."""
+    """Return the same for `rounds` rounds of choosing and measuring a table."""
     variance = 2 * (4 * rounds / float(epsilon) / rows) ** 2
     share = rounds / len(workload.tables)
     noise = usual = dimension = 0.0

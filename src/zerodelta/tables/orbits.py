@@ -90,14 +90,14 @@ _Key: TypeAlias = tuple[tuple[int, ...], tuple[tuple[int, int], ...]]
 @final
 @dataclass(kw_only=True, slots=True)
 class _Sets:
-    """So many sets of columns, one of them, and how many tables of each orbit are around that."""
+    """`count` sets of columns, one of them, and how many tables of each orbit are around it."""
 
     example: Columns
     count: int
     tables: dict[int, int]
 
     def grown(self, some: Columns, size: int, of_class: Mapping[int, int]) -> _Sets:
-        """Return the sets with so many more columns, of a new class of this size."""
+        """Return the sets with more columns, `some` of a new class of this size."""
         more = len(some)
         return _Sets(
             example=self.example + some,

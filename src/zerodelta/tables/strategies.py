@@ -1,8 +1,8 @@
 """What is measured of the tables, with which noise: coefficients in l∞ boxes, or tables of counts.
 
-The coefficients of one order (sets of so many columns) form a group; a group gets K-norm noise for
-the box of what one row can move, and groups share ε (theory C10.4). With one function more or less
-no other box is smaller; and a coefficient is measured once, where tables repeat it.
+The coefficients of one order (sets of that many columns) form a group; a group gets K-norm noise
+for the box of what one row can move, and groups share ε (theory C10.4). With one function more or
+less no other box is smaller; and a coefficient is measured once, where tables repeat it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ MOST_JOINT = 1 << 12
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BoxGroup:
-    """Sets of so many columns, stretched by integers to `target`, and the noise."""
+    """Sets of some numbers of columns, stretched by integers to `target`, and the noise."""
 
     orders: tuple[int, ...]
     target: int
@@ -186,7 +186,7 @@ def box_strategy(
 ) -> BoxStrategy | None:
     """Return the split of ε among orders with the least variance of a cell; None if too large.
 
-    With `order`, only coefficients of so many columns are measured.
+    With `order`, only coefficients of at most that many columns are measured.
     """
     columns = tuple(set(itertools.chain(*workload.tables)))
     if max(domain.shape(columns)) > MOST_CATEGORIES:

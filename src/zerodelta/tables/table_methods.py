@@ -60,7 +60,7 @@ class Candidate:
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableMethods:
-    """What can release these tables of so many rows with this ε; all public."""
+    """What can release these tables of `rows` rows with this ε; all public."""
 
     domain: Domain
     workload: TableWorkload

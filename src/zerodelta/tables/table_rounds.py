@@ -85,7 +85,7 @@ class TableRounds:
         return Answers(fitted=found, estimate=estimate)
 
     def _score(self, weights: Floats, table: Columns, counts: Integers, rows: int) -> int:
-        """Return Σ|round(n p) - counts| less the noise a measurement would bring; moves by 2."""
+        """Return Σ|round(n p) - counts| less the noise of measuring it: sensitivity 2."""
         expected = np.rint(margin(weights, table) * rows).astype(np.int64)
         noise = round(float(self.noise.scale) * counts.size)
         return int(np.abs(expected - counts).sum()) - noise
