@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from typing import TypeAlias, final
 
 import numpy as np
@@ -222,10 +222,10 @@ def table_strategy(
         count, groups = len(tables), tuple((table,) for table in tables) if joint else (tables,)
         noises: tuple[CountNoise | RoundedLaplace, ...]
         if joint:
-            noises = tuple(
-                CountNoise.for_epsilon(epsilon=epsilon / count, dimension=domain.cells_of(table))
-                for table in tables
-            )
+            sizes = [domain.cells_of(table) for table in tables]
+            share = epsilon / count
+            by_size = {d: CountNoise.for_epsilon(epsilon=share, dimension=d) for d in set(sizes)}
+            noises = tuple(by_size[size] for size in sizes)
         else:  # one row moves two cells of each table by one
             noises = (RoundedLaplace.for_epsilon(epsilon=epsilon, sensitivity=2 * count),)
         return TableStrategy(domain=domain, workload=workload, groups=groups, noises=noises)
@@ -316,6 +316,7 @@ def _all_ranges(domain: Domain, group: Sequence[Orbit]) -> set[int]:
     return set().union(*(_ranges(shape)[0] for shape in shapes))
 
 
+@lru_cache(maxsize=1024)
 def _unit_variance(noise: CountNoise | RoundedLaplace) -> float:
     """Return the variance of noise on d counts along a unit vector that adds up to 0.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, TypeAlias, final
 
@@ -66,10 +66,11 @@ class TableMethods:
     workload: TableWorkload
     epsilon: Fraction
     rows: int
+    _known: dict[str, Method] = field(default_factory=dict, compare=False, repr=False)
 
     def ranked(self) -> tuple[Method, ...]:
-        """Return all methods, best first, each with its forecast."""
-        return ranked(*(self.candidate(name).method for name in _NAMES))
+        """Return all methods, best first; what `chosen` forecast is not forecast again."""
+        return ranked(*(self._known.get(name) or self.candidate(name).method for name in _NAMES))
 
     def chosen(self, method: str) -> Candidate:
         """Return the named method, or for "auto" the first of `ranked`.
@@ -79,7 +80,9 @@ class TableMethods:
         if method != "auto":
             named = (Method(name=name, error=math.inf, spends="", why="") for name in _NAMES)
             return self.candidate(choose(tuple(named), method).name)
-        best = min(map(self.candidate, _CHEAP), key=lambda found: found.error)
+        cheap = [self.candidate(name) for name in _CHEAP]
+        self._known.update((found.method.name, found.method) for found in cheap)
+        best = min(cheap, key=lambda found: found.error)
         if least_sample_error(self.domain, self.workload) < best.error:
             best = min(best, self._sample(below=best.error), key=lambda found: found.error)
         return best
