@@ -23,8 +23,8 @@ from zerodelta.paper.algorithm_07 import gaussian_sketch
 from zerodelta.paper.algorithm_08 import sparse_recovery
 from zerodelta.paper.algorithm_12 import embedded_mode, mode
 from zerodelta.paper.algorithm_13 import pure_adassp
-from zerodelta.paper.mwem_pure import best_rounds, pure_mwem
-from zerodelta.paper.workloads import Marginals
+from zerodelta.queries import Marginals
+from zerodelta.tables.mwem import best_rounds, pure_mwem
 from zerodelta.training.losses import Logistic
 
 Floats: TypeAlias = npt.NDArray[np.float64]

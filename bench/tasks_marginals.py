@@ -18,8 +18,8 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
-from zerodelta.paper.mwem_pure import pure_mwem
-from zerodelta.paper.workloads import Marginals
+from zerodelta.queries import Marginals
+from zerodelta.tables.mwem import pure_mwem
 from zerodelta.tasks.answer_queries import answer_queries, queries_methods
 from zerodelta.tasks.synthesize import synthesize
 

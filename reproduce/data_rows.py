@@ -17,10 +17,10 @@ from zerodelta.paper.algorithm_12 import embedded_mode, mode, stable_mode
 from zerodelta.paper.algorithm_13 import adassp, lattice_adassp, pure_adassp
 from zerodelta.paper.algorithm_14 import approximate_mwem, paper_rounds
 from zerodelta.paper.algorithm_16 import embedded_mwem
-from zerodelta.paper.mwem_pure import pure_mwem
 from zerodelta.paper.stable_queries import CustomQuery
-from zerodelta.paper.workloads import Marginals
 from zerodelta.spaces import Box, Finite
+from zerodelta.tables.mwem import pure_mwem
+from zerodelta.tables.workloads import Marginals
 
 __all__ = ["LOCAL_SENSITIVITY", "MODE", "QUERIES", "REGRESSION"]
 

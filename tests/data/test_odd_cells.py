@@ -30,7 +30,7 @@ from zerodelta.regression.reading import Features, read_classes, read_targets
 from zerodelta.regression.sufficient_statistics import exact_statistics
 from zerodelta.spaces import Box
 from zerodelta.spine.public_inputs import as_source, column
-from zerodelta.tables.codes import code_rows
+from zerodelta.tables.codes import code_rows, out_of_domain_codes, row_columns
 from zerodelta.tables.domain import as_domain
 from zerodelta.tasks.counting import as_universe, tally
 from zerodelta.tasks.quantile import _Even, _Listed
@@ -76,7 +76,8 @@ def tables(rows: Any) -> Any:
     if not isinstance(rows, (np.ndarray, list, tuple)) and name == 0:
         rows, name = _one_column(rows), "0"
     domain = as_domain({name: LABELS})
-    return code_rows(rows, domain, unknown="a").table((0,))
+    codes = out_of_domain_codes("a", domain)
+    return code_rows(row_columns(rows, domain), domain, codes).table((0,))
 
 
 def _one_column(rows: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from data.opening import opened
 from zerodelta.audit.exact import (
     datasets,
     exponential_mechanism_law,
@@ -23,8 +24,8 @@ from zerodelta.audit.exact import (
 )
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.mechanisms.selection import ExponentialMechanism, Selection
-from zerodelta.paper.algorithm_14 import Measurement, multiplicative_weights
-from zerodelta.paper.workloads import Workload, histogram
+from zerodelta.tables.mwem import Measurement, Rounds, multiplicative_weights
+from zerodelta.tables.workloads import histogram, source_of
 
 FAR = 10**6
 """What stands for every answer beyond the range 0..n·bound; the code must clip it."""
@@ -62,17 +63,13 @@ def measurement_law(measure: Measurement, total: int, largest: int) -> dict[int,
 
 
 def transcripts(
-    rows: tuple[Any, ...],
-    workload: Workload,
-    *,
-    rounds: int,
-    select: Selection,
-    measure: Measurement,
+    rows: tuple[Any, ...], mwem: Rounds
 ) -> Iterator[tuple[tuple[int, ...], Any, Average]]:
     """Yield each path of answers, its probability and the average distribution it leads to."""
-    counts = histogram(np.array(rows), workload)
+    workload = mwem.workload
+    counts = histogram(opened(source_of(np.array(rows), workload)), workload)
     largest = len(rows) * workload.bound
-    select_law = partial(selection_law, select)
+    select_law = partial(selection_law, mwem.select)
 
     def follow(path: tuple[int, ...]) -> Average:
         script = iter(path)
@@ -85,10 +82,10 @@ def transcripts(
         def answer(total: int) -> int:
             for given in script:
                 return given
-            raise Branch(measurement_law(measure, total, largest))
+            raise Branch(measurement_law(mwem.measure, total, largest))
 
         return multiplicative_weights(
-            counts, workload, rounds=rounds, choose=choose, measure=answer
+            counts, workload, rounds=mwem.rounds, choose=choose, measure=answer
         )
 
     def explore(path: tuple[int, ...], probability: Any) -> Iterator[Any]:

@@ -15,13 +15,13 @@ from zerodelta.paper.algorithm_10 import free_propose_test_release, pure_propose
 from zerodelta.paper.algorithm_11 import bounded_local_sensitivity, pure_bounded_local_sensitivity
 from zerodelta.paper.algorithm_12 import mode
 from zerodelta.paper.algorithm_13 import lattice_adassp
-from zerodelta.paper.mwem_pure import pure_mwem
 from zerodelta.paper.stable_queries import CustomQuery, Median
-from zerodelta.paper.workloads import LinearQueries, Marginals
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.issue import BARE_ROWS
 from zerodelta.privacy.step import Status
+from zerodelta.queries import LinearQueries, Marginals
 from zerodelta.spaces import Box
+from zerodelta.tables.mwem import pure_mwem
 
 BITS = ReplayBits("word")
 

@@ -24,10 +24,9 @@ from zerodelta.audit.exact import (
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.paper.algorithm_07 import gaussian_sketch, tolerance
 from zerodelta.paper.algorithm_08 import recovery_error, sparse_recovery
-from zerodelta.paper.algorithm_16 import sampling_error
-from zerodelta.paper.workloads import Marginals
 from zerodelta.privacy.claims import ZCDP
 from zerodelta.privacy.theorems.transport import log_transport_radius
+from zerodelta.tables.sample import sampling_error
 from zerodelta.training.polytopes import L1Ball
 
 F = Fraction
@@ -240,4 +239,4 @@ def test_a_sampled_query_is_off_by_as_much_as_the_lemma_says_at_most() -> None:
             off = sum(p for k, p in enumerate(pmf) if abs(F(k, m) - share) >= alpha)
             assert off <= 2 * math.exp(-2 * m * alpha**2)
         mean = sum(p * abs(F(k, m) - share) for k, p in enumerate(pmf))
-        assert mean <= sampling_error(workload=Marginals(dimension=1, order=1), sample_size=m)
+        assert mean <= sampling_error(queries=2, sample_size=m)

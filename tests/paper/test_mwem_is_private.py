@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -21,22 +21,21 @@ from zerodelta.audit.exact import (
     max_log_ratio,
 )
 from zerodelta.channels.mix import FiniteMix
-from zerodelta.data.arrays import ArraySource
+from zerodelta.exact.alias_table import integer_weights
 from zerodelta.exact.arb import ball
 from zerodelta.mechanisms.gaussian import RoundedGaussian
 from zerodelta.mechanisms.laplace import RoundedLaplace
-from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, Selection
-from zerodelta.paper.algorithm_14 import Measurement, counted, paper_round_epsilon
-from zerodelta.paper.algorithm_15 import integer_weights
-from zerodelta.paper.algorithm_16 import Plan, plan_embedded, plan_multiset
-from zerodelta.paper.mwem_pure import round_mechanisms
-from zerodelta.paper.workloads import LinearQueries, Marginals, Workload
+from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
+from zerodelta.paper.algorithm_14 import paper_round_mechanisms
+from zerodelta.paper.algorithm_16 import plan_embedded
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import ApproxDP, PureDP
 from zerodelta.privacy.verify import verify
+from zerodelta.queries import LinearQueries, Marginals, Workload
+from zerodelta.tables.mwem import Measurement, Rounds, pure_rounds
+from zerodelta.tables.sample import SamplePlan, plan_multiset
 
 SQUARE = Marginals(dimension=2, order=2)
-OURS = ArraySource(np.zeros((1, 2)))
 CORNERS = [(0, 0), (0, 1), (1, 0), (1, 1)]
 GRADED = LinearQueries([[0, 1, 2], [2, 0, 1]])
 EPSILON = Fraction(1)
@@ -44,23 +43,10 @@ EPSILON = Fraction(1)
 Law = dict[Any, Any]
 
 
-def transcript_laws(
-    universe: list[Any],
-    rows: int,
-    workload: Workload,
-    *,
-    rounds: int,
-    select: Selection,
-    measure: Measurement,
-) -> list[tuple[Law, Law]]:
+def transcript_laws(universe: list[Any], rows: int, mwem: Rounds) -> list[tuple[Law, Law]]:
     pairs = neighboring(universe, rows)
     laws = {
-        data: {
-            path: p
-            for path, p, _ in transcripts(
-                data, workload, rounds=rounds, select=select, measure=measure
-            )
-        }
+        data: {path: p for path, p, _ in transcripts(data, mwem)}
         for data in {data for pair in pairs for data in pair}
     }
     return [(laws[a], laws[b]) for a, b in pairs]
@@ -81,8 +67,8 @@ def test_pure_mwem_loses_at_most_epsilon_on_all_neighbors(
     workload: Workload, universe: list[Any], rows: int, rounds: int
 ) -> None:
     """All that the release depends on is the transcript, so its law is enough."""
-    select, measure = round_mechanisms(epsilon=EPSILON, rounds=rounds, workload=workload)
-    pairs = transcript_laws(universe, rows, workload, rounds=rounds, select=select, measure=measure)
+    mwem = pure_rounds(epsilon=EPSILON, rounds=rounds, workload=workload)
+    pairs = transcript_laws(universe, rows, mwem)
     for p, q in pairs:
         assert sum(p.values(), ExpRational.of(0)) == 1
         assert certainly_pure(p, q, EPSILON)
@@ -92,12 +78,14 @@ def test_pure_mwem_loses_at_most_epsilon_on_all_neighbors(
 @pytest.mark.parametrize("mutant", ["choice", "measurement"])
 def test_pure_mwem_with_too_little_noise_is_caught(mutant: str) -> None:
     """Leaving out the 2 of the choice (A10), or measuring with half of the noise."""
-    select, measure = round_mechanisms(epsilon=EPSILON, rounds=1, workload=SQUARE)
+    mwem = pure_rounds(epsilon=EPSILON, rounds=1, workload=SQUARE)
     if mutant == "choice":
-        select = PermuteAndFlip(sensitivity=1, scale=select.scale / 2)
+        mwem = replace(mwem, select=PermuteAndFlip(sensitivity=1, scale=mwem.select.scale / 2))
     else:
-        measure = RoundedLaplace(sensitivity=1, scale=measure.scale / 2)
-    pairs = transcript_laws(CORNERS, 2, SQUARE, rounds=1, select=select, measure=measure)
+        assert isinstance(mwem.measure, RoundedLaplace)
+        quieter = RoundedLaplace(sensitivity=1, scale=mwem.measure.scale / 2)
+        mwem = replace(mwem, measure=quieter)
+    pairs = transcript_laws(CORNERS, 2, mwem)
     assert any(certainly_impure(p, q, EPSILON) for p, q in pairs)
 
 
@@ -105,17 +93,9 @@ def test_pure_mwem_with_too_little_noise_is_caught(mutant: str) -> None:
 def test_algorithm_14_is_within_its_zcdp_and_approximate_claims(rounds: int) -> None:
     """The δ of every neighboring pair is at most the certified profile of ρ-zCDP."""
     rho = Fraction(1, 4)
-    share = paper_round_epsilon(rho=rho, rounds=rounds)
-    select = ExponentialMechanism.for_epsilon(epsilon=share, sensitivity=1)
-    measure = RoundedLaplace.for_epsilon(epsilon=share, sensitivity=1)
-    pairs = transcript_laws(CORNERS, 2, SQUARE, rounds=rounds, select=select, measure=measure)
-    certificate = Certificate(
-        claim=ApproxDP("1/2", -1.4),
-        steps=(
-            counted(select.step(), rounds, SQUARE, OURS),
-            counted(measure.step(), rounds, SQUARE, OURS),
-        ),
-    )
+    mwem = paper_round_mechanisms(rho=rho, rounds=rounds, workload=SQUARE)
+    pairs = transcript_laws(CORNERS, 2, mwem)
+    certificate = Certificate(claim=ApproxDP("1/2", -1.4), steps=mwem.steps())
     assert verify(certificate)
     with ctx.workprec(200):
         for pair in pairs:
@@ -128,22 +108,18 @@ def test_algorithm_14_is_within_its_zcdp_and_approximate_claims(rounds: int) -> 
                 assert divergence < ball(rho)
 
 
-def published_laws(
-    universe: list[Any], rows: int, plan: Plan, encode: Callable[[tuple[int, ...]], Any]
-) -> list[tuple[Law, Law]]:
+def published_laws(universe: list[Any], rows: int, plan: SamplePlan) -> list[tuple[Law, Law]]:
     """Laws of the published index: MWEM, exact sampling and the channel."""
-    m, size = plan.sample_size, plan.workload.universe
+    m, size = plan.sample_size, plan.rounds.workload.universe
     channel = {
-        sample: channel_law(plan.channel, encode(sample))
+        sample: channel_law(plan.channel, plan.encode(np.array(sample)))
         for sample in itertools.product(range(size), repeat=m)
     }
 
     def law(data: tuple[Any, ...]) -> Law:
         with ctx.workprec(512):
             drafts: Law = dict.fromkeys(channel, arb(0))
-            for _, p, average in transcripts(
-                data, plan.workload, rounds=plan.rounds, select=plan.select, measure=plan.measure
-            ):
+            for _, p, average in transcripts(data, plan.rounds):
                 weights = [int(weight) for weight in integer_weights(average)]
                 mass = p.ball() if isinstance(p, ExpRational) else p
                 for sample in channel:
@@ -163,24 +139,18 @@ def published_laws(
     return [(laws[a], laws[b]) for a, b in pairs]
 
 
-def quiet(plan: Plan, factor: int) -> Plan:
-    """The plan with far less noise in the hidden rounds: what its certificate does not cover."""
+def quiet(plan: SamplePlan, factor: int) -> SamplePlan:
+    """The plan with far less noise in the internal rounds: what its certificate does not cover."""
     measure: Measurement
-    if isinstance(plan.measure, RoundedGaussian):
+    noisy = plan.rounds.measure
+    if isinstance(noisy, RoundedGaussian):
         measure = RoundedGaussian(
-            sensitivity_squared=plan.measure.sensitivity_squared,
-            variance=plan.measure.variance / factor**2,
+            sensitivity_squared=noisy.sensitivity_squared, variance=noisy.variance / factor**2
         )
     else:
-        measure = RoundedLaplace(sensitivity=1, scale=plan.measure.scale / factor)
-    select = ExponentialMechanism(sensitivity=1, scale=plan.select.scale / factor)
-    return Plan(
-        **{name: getattr(plan, name) for name in ("workload", "rows", "rounds", "sample_size")},
-        select=select,
-        measure=measure,
-        channel=plan.channel,
-        epsilon=plan.epsilon,
-    )
+        measure = RoundedLaplace(sensitivity=1, scale=noisy.scale / factor)
+    select = ExponentialMechanism(sensitivity=1, scale=plan.rounds.select.scale / factor)
+    return replace(plan, rounds=replace(plan.rounds, select=select, measure=measure))
 
 
 IDENTITY = LinearQueries([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
@@ -201,7 +171,7 @@ def test_multiset_mixing_is_pure_on_all_neighbors(
         rounds=rounds,
         mixing_weight="0.01",
     )
-    for p, q in published_laws(universe, rows, plan, encode=list):
+    for p, q in published_laws(universe, rows, plan):
         assert certainly_pure(p, q, EPSILON)
 
 
@@ -210,11 +180,8 @@ def test_multiset_mixing_of_rounds_it_does_not_cover_is_caught() -> None:
     plan = plan_multiset(
         rows=3, workload=IDENTITY, epsilon="1/10", sample_size=3, rounds=2, mixing_weight="0.01"
     )
-    assert all(
-        certainly_pure(p, q, "1/10") for p, q in published_laws([0, 1, 2], 3, plan, encode=list)
-    )
-    mutant = quiet(plan, 10_000)
-    pairs = published_laws([0, 1, 2], 3, mutant, encode=list)
+    assert all(certainly_pure(p, q, "1/10") for p, q in published_laws([0, 1, 2], 3, plan))
+    pairs = published_laws([0, 1, 2], 3, quiet(plan, 10_000))
     assert any(certainly_impure(p, q, "1/10") for p, q in pairs)
 
 
@@ -229,22 +196,16 @@ def test_the_binary_embedding_is_pure_on_all_neighbors(sample: int, rounds: int)
         sample_size=sample,
         rounds=rounds,
     )
-
-    def encode(items: tuple[int, ...]) -> int:
-        return sum(item * 3**place for place, item in enumerate(items))
-
-    for p, q in published_laws([0, 1, 2], 2, plan, encode):
+    assert plan.encode(np.array([2, 1][:sample])) == [2, 5][sample - 1]  # digits to the base 3
+    for p, q in published_laws([0, 1, 2], 2, plan):
         assert certainly_pure(p, q, 2)
 
 
 def test_dropping_the_mixing_is_not_certified() -> None:
     """The same rounds with a hundredth of the weight: the chain refuses."""
     plan = plan_multiset(rows=10, workload=SQUARE, epsilon=1, sample_size=3, rounds=4)
-    steps = (
-        counted(plan.select.step(), 4, SQUARE, OURS),
-        counted(plan.measure.step(), 4, SQUARE, OURS),
-    )
-    good = Certificate(claim=PureDP(1), steps=(*steps, plan.channel.step()))
+    steps = plan.rounds.steps()
+    good = Certificate(claim=PureDP(1), steps=plan.steps())
     assert verify(good)
     assert isinstance(plan.channel, FiniteMix)
     weaker = FiniteMix(space=plan.channel.space, mixing_weight=Fraction(1, 10_000))

@@ -18,21 +18,15 @@ from zerodelta.paper.algorithm_14 import (
     approximate_mwem,
     mwem,
     paper_rho,
-    paper_round_epsilon,
     paper_rounds,
 )
-from zerodelta.paper.algorithm_16 import (
-    embedded_mwem,
-    multiset_mwem,
-    plan_embedded,
-    plan_multiset,
-    sampling_error,
-)
-from zerodelta.paper.mwem_pure import best_rounds, pure_mwem
-from zerodelta.paper.workloads import Marginals
+from zerodelta.paper.algorithm_16 import embedded_mwem, multiset_mwem, plan_embedded
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status
 from zerodelta.privacy.verify import verify
+from zerodelta.queries import Marginals
+from zerodelta.tables.mwem import best_rounds, pure_mwem, round_epsilon
+from zerodelta.tables.sample import plan_multiset, sampling_error
 
 WORKLOAD = Marginals(dimension=3)
 
@@ -101,8 +95,9 @@ def test_the_zcdp_chain_is_rederived_by_hand() -> None:
 
 def test_the_multiset_chain_meets_b1_by_hand() -> None:
     plan = plan_multiset(rows=100, workload=WORKLOAD, epsilon=1, sample_size=6, rounds=9)
-    assert isinstance(plan.measure, RoundedGaussian)
-    rho = 9 * (plan.select.epsilon**2 / 8 + 1 / (2 * plan.measure.variance))
+    select, measure = plan.rounds.select, plan.rounds.measure
+    assert isinstance(measure, RoundedGaussian)
+    rho = 9 * (select.epsilon**2 / 8 + 1 / (2 * measure.variance))
     log_size = log_binomial_upper(8 + 6 - 1, 6)
     target = math.log(0.01 / 0.99) + math.log(math.e - 1) - log_size
     order = max(2.0, 1 + (1 + math.sqrt(1 + 4 * -target / float(rho))) / 2)
@@ -115,7 +110,7 @@ def test_paper_parameters() -> None:
     assert paper_rho(epsilon=2, log_delta=-16.0) == Fraction(1, 64)
     with pytest.raises(ParameterError, match="8 ln"):
         paper_rho(epsilon=9, log_delta=-1.0)
-    assert paper_round_epsilon(rho=2, rounds=1) ** 2 <= 2
+    assert round_epsilon(rho=2, rounds=1) ** 2 <= 2
     with pytest.raises(ParameterError):  # δ would exceed 1
         plan_embedded(rows=9, workload=WORKLOAD, epsilon=10**6, extra_epsilon=1, sample_size=1)
     rounds = paper_rounds(
@@ -174,6 +169,6 @@ def test_the_pure_default_has_a_smaller_bound_than_purified_mwem() -> None:
     )
     assert isinstance(mine, float)
     assert mine < purified
-    assert sampling_error(workload=workload, sample_size=100) == pytest.approx(
+    assert sampling_error(queries=workload.queries, sample_size=100) == pytest.approx(
         math.sqrt(math.log(360) / 200)
     )

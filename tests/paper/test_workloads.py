@@ -1,4 +1,4 @@
-"""Workloads answer exactly, and no row can raise, drop out or speak for another."""
+"""Workloads answer exactly, and no row can raise, drop out or change another."""
 
 from __future__ import annotations
 
@@ -8,8 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from data.opening import opened
 from zerodelta.errors import ParameterError
-from zerodelta.paper.workloads import LinearQueries, Marginals, Workload, histogram
+from zerodelta.queries import LinearQueries, Marginals, Workload
+from zerodelta.tables import workloads
+from zerodelta.tables.workloads import source_of
+
+
+def histogram(rows: Any, workload: Workload) -> Any:
+    return workloads.histogram(opened(source_of(rows, workload)), workload)
 
 
 def brute_force(workload: Marginals) -> np.ndarray[Any, Any]:
@@ -66,6 +73,7 @@ def test_rows_that_are_no_item_count_as_item_0() -> None:
     assert histogram(rows, Marginals(dimension=2)).tolist() == [4, 0, 0, 1]
     odd = np.array([7, -1, 1.5, np.nan, 2])
     assert histogram(odd, LinearQueries([[1, 0, 1]])).tolist() == [4, 0, 1]
+    assert LinearQueries([[1, 0, 1], [0, 0, 5]]).answers(odd).tolist() == [1, 1]
 
 
 def test_items_become_the_rows_they_stand_for() -> None:

@@ -401,9 +401,14 @@ def test_certificates_are_functions_of_the_plan_only() -> None:
 
 def test_a_release_has_a_value_a_certificate_and_a_forecast_and_nothing_else() -> None:
     release = zd.purify(1, space=zd.Finite(4), claim=zd.GaussianDP("1/10"), epsilon=1)
-    assert {field.name for field in fields(zd.Release)} == {"value", "certificate", "error"}
+    assert {field.name for field in fields(zd.Release)} == {
+        "value",
+        "certificate",
+        "error",
+        "noise",
+    }
     public = {name for name in dir(release) if not name.startswith("_")}
-    assert public == {"value", "certificate", "error"}
+    assert public == named
     assert not hasattr(release, "__dict__")
     with pytest.raises((AttributeError, TypeError)):
         release.was_uniform = True  # type: ignore[attr-defined]

@@ -12,13 +12,13 @@ from study.stages import line_data
 from zerodelta.data.source import FOREIGN_SOURCE
 from zerodelta.errors import ParameterError
 from zerodelta.paper.baselines import laplace_noisy_descent
-from zerodelta.paper.mwem_pure import pure_mwem
 from zerodelta.paper.stable_queries import Median, query_status
-from zerodelta.paper.workloads import Marginals
 from zerodelta.privacy.step import Status
 from zerodelta.spaces import Ball, Finite
 from zerodelta.study.study import Study
 from zerodelta.study.study_plan import FUNCTIONS
+from zerodelta.tables.mwem import pure_mwem
+from zerodelta.tables.workloads import Marginals
 from zerodelta.tasks.select_model import SCORE, select_model
 from zerodelta.training.frank_wolfe import frank_wolfe_pure
 from zerodelta.training.gradient_sums import GRADIENT

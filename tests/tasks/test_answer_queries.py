@@ -1,4 +1,4 @@
-"""Marginal tables: exact laws on all small neighbors, forecasts, strays, public inputs."""
+"""Marginal tables: exact laws on all small neighbors, forecasts, odd values, public inputs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -32,33 +33,40 @@ from zerodelta.exact.count_noise import rounded_count_noise
 from zerodelta.mechanisms.counts import CountNoise
 from zerodelta.mechanisms.k_norm import KNorm
 from zerodelta.mechanisms.laplace import RoundedLaplace
-from zerodelta.tables import release_tables
+from zerodelta.spine.facts import Facts
+from zerodelta.tables import table_methods
 from zerodelta.tables.bases import column_basis
-from zerodelta.tables.codes import code_rows
+from zerodelta.tables.codes import CodedRows, code_rows, row_columns
 from zerodelta.tables.domain import as_domain, as_workload
-from zerodelta.tables.mwem_rounds import Rounds
-from zerodelta.tables.orbits import kinds
+from zerodelta.tables.orbits import orbits
+from zerodelta.tables.sample import least_sample_error, table_sample
 from zerodelta.tables.strategies import (
     Strategy,
     _best_groups,
-    _joint_variance,
     _root_cost,
+    _unit_variance,
     box_strategy,
     table_strategy,
     total_variance,
 )
-from zerodelta.tasks.answer_queries import answer_queries, queries_methods
+from zerodelta.tables.table_methods import TableMethods
+from zerodelta.tables.table_rounds import TableRounds
+from zerodelta.tasks.answer_queries import QueriesQuestion, answer_queries, queries_methods
 
 EPSILON = Fraction(3, 4)
 HAIR = Fraction(1, 10**30)
 HALF = Fraction(1, 2)
-STRAY = 99
+OUTSIDE = 99
 MECHANISMS = (KNorm, RoundedLaplace, CountNoise)
 
 
 def every_row(*sizes: int) -> list[tuple[int, ...]]:
-    """All rows, with a stray value in each place too."""
-    return list(itertools.product(*([*range(size), STRAY] for size in sizes)))
+    """All rows, with an out-of-domain value in each place too."""
+    return list(itertools.product(*([*range(size), OUTSIDE] for size in sizes)))
+
+
+def coded(rows: Any, domain: Any) -> CodedRows:
+    return code_rows(row_columns(rows, domain), domain)
 
 
 def as_rows(table: Any) -> Any:
@@ -81,9 +89,9 @@ def handed(
 ) -> list[tuple[Any, tuple[int, ...]]]:
     """Each mechanism that is used, and the integers that it gets."""
     found: list[tuple[Any, tuple[int, ...]]] = []
-    with monkeypatch.context() as patch:
-        calls = [recorded(patch, mechanism, "apply", first) for mechanism in MECHANISMS]
-        strategy.measure(code_rows(as_rows(table), strategy.domain), SystemBits())
+    with monkeypatch.context() as changed:
+        calls = [recorded(changed, mechanism, "apply", first) for mechanism in MECHANISMS]
+        strategy.measure(coded(as_rows(table), strategy.domain), SystemBits())
         for call in calls:
             found += [(noise, tuple(int(v) for v in sums)) for noise, sums, *_ in call]
     return found
@@ -115,7 +123,7 @@ def norm(noise: Any, moved: list[int]) -> Fraction:
 def test_no_move_of_a_row_costs_more_than_epsilon_and_some_cost_all(
     monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...], workload: Any
 ) -> None:
-    """Every pair of rows, strays too: noise is added to sums, so one row is enough."""
+    """Every pair of rows, with values outside: noise is added to sums, so one row is enough."""
     for name, strategy in strategies(*sizes, workload=workload).items():
         found = {row: handed(monkeypatch, [row], strategy) for row in every_row(*sizes)}
         worst = Fraction(0)
@@ -166,7 +174,7 @@ def law(noise: Any, sums: tuple[int, ...], factor: Fraction = Fraction(1)) -> An
 def test_tables_are_pure_on_every_pair_of_neighbors(
     monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...], workload: Any, name: str
 ) -> None:
-    """Two rows, strays too; several mechanisms are independent, so their laws are multiplied."""
+    """Two rows, with values outside; mechanisms are independent, so their laws are multiplied."""
     strategy = strategies(*sizes, workload=workload)[name]
     found = {
         table: tuple(handed(monkeypatch, table, strategy))
@@ -206,7 +214,7 @@ class Branch(Exception):  # noqa: N818  (not an error: the code asks for its nex
         self.kind, self.given = kind, given
 
 
-def ask(rounds: Rounds, tables: Any, rows: int, script: tuple[Any, ...]) -> Branch | None:
+def ask(rounds: TableRounds, tables: Any, rows: int, script: tuple[Any, ...]) -> Branch | None:
     """Run the real rounds along given answers, up to the next question."""
     answers: Iterator[Any] = iter(script)
 
@@ -235,16 +243,16 @@ def test_rounds_of_choosing_and_measuring_are_pure_along_every_path(mutant: str 
     """
     domain = as_domain({0: 2, 1: 2, 2: 2})
     workload = as_workload(1, domain)
-    rounds = Rounds(domain, workload, EPSILON, 2)
+    rounds = TableRounds(domain, workload, EPSILON, 2)
     share = EPSILON / 4
     chosen_scale, cell_scale = rounds.select.scale, rounds.noise.scale
     chosen_scale = chosen_scale / 2 if mutant == "choice" else chosen_scale
     cell_scale = cell_scale / 2 if mutant == "cells" else cell_scale
-    rows = [row for row in every_row(2, 2, 2) if row.count(STRAY) < 2]
+    rows = [row for row in every_row(2, 2, 2) if row.count(OUTSIDE) < 2]
     data = {}
     for row in rows:
-        coded = code_rows(as_rows([(0, 0, 0), (0, 0, 0), row]), domain)
-        data[row] = {table: coded.table(table) for table in workload.tables}
+        found = coded(as_rows([(0, 0, 0), (0, 0, 0), row]), domain)
+        data[row] = {table: found.table(table) for table in workload.tables}
     prefixes: list[tuple[Any, ...]] = [(), (0,)]
     for answer in itertools.product((-4, 0, 1, 5), repeat=2):
         prefixes += [(0, answer), (0, answer, 1)]
@@ -265,6 +273,43 @@ def test_rounds_of_choosing_and_measuring_are_pure_along_every_path(mutant: str 
             else:
                 leaks = leaks or certainly_impure(laws[a], laws[b], share)
     assert leaks is (mutant is not None)
+
+
+GRID = [
+    (sizes, workload, n, epsilon)
+    for sizes, workload in (((2,), 1), ((2, 2), 2), ((3, 2, 2), 2), ((2,) * 8, 2), ((60, 40), 2))
+    for n in (1, 3, 10, 100)
+    for epsilon in (Fraction(1, 100), Fraction(1, 2), Fraction(5), Fraction(50))
+]
+
+
+def test_the_lazy_choice_is_that_of_the_exhaustive_ranking() -> None:
+    """A purified sample is planned only where a bound that leaves out noise gives it a chance."""
+    winners, planned = set(), 0
+    for sizes, workload, n, epsilon in GRID:
+        domain = as_domain(dict(enumerate(sizes)))
+        asked = TableMethods(
+            domain=domain, workload=as_workload(workload, domain), epsilon=epsilon, rows=n
+        )
+        every = asked.ranked()
+        with patch.object(table_methods, "table_sample", wraps=table_sample) as forecast:
+            assert asked.chosen("auto").method == every[0]
+        least = least_sample_error(domain, asked.workload)
+        assert least <= next(method.error for method in every if method.name == "purified")
+        winners.add(every[0].name)
+        planned += forecast.call_count
+    assert winners == {"k-norm", "counts", "mwem"}
+    assert 0 < planned < len(GRID) / 2
+
+
+def test_a_plan_forecasts_what_it_does_not_choose_when_somebody_looks() -> None:
+    domain = as_domain({0: 2, 1: 2})
+    question = QueriesQuestion(domain=domain, workload=as_workload(2, domain))
+    with patch.object(table_methods, "table_sample", None):  # cannot be called
+        plan = question.plan(Facts(rows=1000), 1)
+    listed = queries_methods(epsilon=1, n=1000, domain={0: 2, 1: 2})
+    assert tuple(plan.methods) == listed
+    assert plan.error == listed[0].error
 
 
 def test_chains_add_up_to_epsilon_and_are_functions_of_public_numbers() -> None:
@@ -292,28 +337,28 @@ def test_chains_add_up_to_epsilon_and_are_functions_of_public_numbers() -> None:
 def test_without_noise_the_tables_are_the_true_ones(
     monkeypatch: pytest.MonkeyPatch, sizes: tuple[int, ...]
 ) -> None:
-    """Coefficients, their scaling and least squares are exact, and a stray row is spread evenly."""
+    """Coefficients, scaling and least squares are exact, and a row outside is spread evenly."""
     draw = np.random.default_rng(7)
     rows = np.stack([draw.integers(0, size, 400) for size in sizes], axis=1)
     for strategy in strategies(*sizes, workload=2).values():
-        with monkeypatch.context() as patch:
+        with monkeypatch.context() as changed:
             for mechanism in MECHANISMS:
-                recorded(patch, mechanism, "apply", first)
-            estimate = strategy.measure(code_rows(rows, strategy.domain), SystemBits())
-            stray = strategy.measure(code_rows(rows * 0 + STRAY, strategy.domain), SystemBits())
+                recorded(changed, mechanism, "apply", first)
+            estimate = strategy.measure(coded(rows, strategy.domain), SystemBits())
+            outside = strategy.measure(coded(rows * 0 + OUTSIDE, strategy.domain), SystemBits())
         for a, b in itertools.combinations(range(len(sizes)), 2):
             truth = np.zeros((sizes[a], sizes[b]))
             np.add.at(truth, (rows[:, a], rows[:, b]), 1 / 400)
             assert estimate.table((a, b)) == pytest.approx(truth)
             flat = np.full_like(truth, 1 / truth.size)
-            assert stray.table((a, b)) == pytest.approx(flat)
+            assert outside.table((a, b)) == pytest.approx(flat)
 
 
 @pytest.mark.parametrize("columns", [3, 6, 9])
 def test_no_other_grouping_of_orders_has_less_variance(columns: int) -> None:
     """All of the 2^(columns-1) ways to put neighboring orders together, and the one taken."""
     domain = as_domain(dict.fromkeys(range(columns), 2))
-    closure = kinds(domain, as_workload(columns, domain))
+    closure = orbits(domain, as_workload(columns, domain))
     costs = []
     for cuts in itertools.product((False, True), repeat=columns - 1):
         place = list(itertools.accumulate(cuts, initial=0))
@@ -420,13 +465,13 @@ def test_variances_are_exact(sizes: tuple[int, ...]) -> None:
     """Before fits: the mean square of all cells against the sum of variances, 200 repetitions."""
     domain = as_domain(dict(enumerate(sizes)))
     wanted = as_workload(2, domain)
-    rows = code_rows(np.zeros((1000, len(sizes)), dtype=int), domain)
+    rows = coded(np.zeros((1000, len(sizes)), dtype=int), domain)
     truth = {table: rows.table(table) / 1000 for table in wanted.tables}
     for strategy in strategies(*sizes, workload=2, rows=1000).values():
         bits, squares = ReplayBits("variances"), []
         stated = total_variance(domain, wanted, strategy.variances(1000))
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(np, "clip", lambda value, *_: value)  # only the noise, unclipped
+        with pytest.MonkeyPatch.context() as changed:
+            changed.setattr(np, "clip", lambda value, *_: value)  # only the noise, unclipped
             for _ in range(200):
                 found = strategy.measure(rows, bits)
                 squares.append(sum(((found.table(t) - truth[t]) ** 2).sum() for t in truth))
@@ -440,7 +485,7 @@ def test_the_variance_of_noise_fitted_to_counts(dimension: int) -> None:
         [rounded_count_noise(dimension=dimension, scale=300, bits=bits) for _ in range(4000)]
     )
     contrast = (noise[:, 0] - noise[:, 1]) / math.sqrt(2)
-    stated = _joint_variance(CountNoise(dimension=dimension, scale=300))
+    stated = _unit_variance(CountNoise(dimension=dimension, scale=300))
     assert np.mean(contrast.astype(float) ** 2) == pytest.approx(stated, rel=0.15)
 
 
@@ -451,7 +496,7 @@ def test_fitting_lowers_the_error() -> None:
     assert strategy is not None
     raw, fitted = [], []
     for _ in range(3):
-        found = strategy.measure(code_rows(rows, domain), SystemBits())
+        found = strategy.measure(coded(rows, domain), SystemBits())
         raw.append(error_of({t: found.table(t) for t in wanted.tables}, rows))
         value = answer_queries(
             rows, domain=domain, workload=wanted, epsilon=1, method="laplace"
@@ -487,7 +532,7 @@ def test_extreme_epsilons_are_refused_and_those_before_work(release: Any, method
 
 
 def test_large_domains_are_answered_without_a_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(release_tables, "fit", None)
+    monkeypatch.setattr(table_methods, "fit", None)
     rows = binary("chain", 30, 5000)
     release = answer_queries(rows, domain=dict.fromkeys(range(30), 2), epsilon=5)
     assert len(release.value) == math.comb(30, 2)
@@ -506,7 +551,7 @@ def test_axes_follow_the_order_in_which_columns_are_named() -> None:
     assert value[1,][2] > 0.95
 
 
-def test_strays_count_as_the_unknown_category_where_there_is_one() -> None:
+def test_out_of_domain_values_count_as_the_unknown_category_where_there_is_one() -> None:
     rows = np.array([["x", "a"], [None, "a"], [3.5, "b"], ["y", 7]] * 2500, dtype=object)
     domain = {0: ["x", "y", "other"], 1: ["a", "b"]}
     value = answer_queries(rows, domain=domain, workload=1, unknown="other", epsilon=20).value
@@ -518,7 +563,7 @@ def test_strays_count_as_the_unknown_category_where_there_is_one() -> None:
 
 def counted(rows: Any, domain: Any) -> Any:
     known = as_domain(domain)
-    return code_rows(rows, known).table(tuple(range(len(known.columns)))).tolist()
+    return coded(rows, known).table(tuple(range(len(known.columns)))).tolist()
 
 
 @pytest.mark.parametrize(
@@ -534,12 +579,12 @@ def test_no_type_that_numpy_gives_to_an_array_changes_a_row(rows: Any, domain: A
         np.array(rows, dtype=object),
         np.array(rows),
         np.array(rows).astype(bytes),
-        np.array([*rows, ["stray", "stray"]]),
+        np.array([*rows, ["outside", "outside"]]),
     ):
         assert counted(array, domain) == [[1, 1], [0, 1]]
 
 
-def test_one_stray_text_leaves_the_tables_of_an_array_as_they_are() -> None:
+def test_one_text_outside_leaves_the_tables_of_an_array_as_they_are() -> None:
     rows = np.array([1] * 2000 + [2] * 2000 + ["x"])
     for categories in (3, [0, 1, 2]):
         value = answer_queries(rows, domain={0: categories}, workload=1, epsilon=20).value
@@ -578,10 +623,10 @@ def test_frames_with_numbered_columns_and_series() -> None:
 
 
 def test_a_table_of_many_columns_has_room_for_its_cells_only() -> None:
-    """3^20 counters, with one more category for strays, would be 28 GB."""
+    """3^20 counters, with one more category for values outside, would be 28 GB."""
     rows = np.zeros((3, 20), dtype=int)
-    rows[1], rows[2, 7] = 1, STRAY
-    found = code_rows(rows, as_domain(dict.fromkeys(range(20), 2))).table(tuple(range(20)))
+    rows[1], rows[2, 7] = 1, OUTSIDE
+    found = coded(rows, as_domain(dict.fromkeys(range(20), 2))).table(tuple(range(20)))
     assert found.shape == (2,) * 20
     assert found.sum() == found.flat[0] + found.flat[-1] == 2
 

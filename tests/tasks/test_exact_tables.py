@@ -1,7 +1,7 @@
 """Marginal tables by exact enumeration: the real `answer_queries` on all small neighbors.
 
 "purified" is run on every path of its draws. What it publishes is a sample, which says little, so
-the worst sampler is tried as well: one that tells what the hidden rounds lose most by. Of "mwem"
+the worst sampler is tried as well: one that tells what the internal rounds lose most by. Of "mwem"
 the whole transcript is public; its law is that of each answer given the earlier ones.
 """
 
@@ -34,15 +34,14 @@ from zerodelta.audit.exact import (
     shifted,
 )
 from zerodelta.channels.mix import FiniteMix
+from zerodelta.exact.alias_table import AliasTable
 from zerodelta.exact.arb import ball
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.mechanisms.selection import PermuteAndFlip
-from zerodelta.paper.algorithm_15 import AliasTable
 from zerodelta.privacy.issue import issue
-from zerodelta.tables import mwem_rounds, release_tables
+from zerodelta.tables import table_methods, table_rounds
 from zerodelta.tables.domain import as_domain, as_workload
-from zerodelta.tables.release_tables import forecasts
-from zerodelta.tables.sample import sample_plan
+from zerodelta.tables.sample import table_sample
 from zerodelta.tasks.answer_queries import answer_queries
 
 F = Fraction
@@ -51,7 +50,7 @@ Rows = tuple[Row, ...]
 Patches = Mapping[str, Any]
 
 CELLS: list[Row] = [(0, 0), (0, 1), (1, 0), (1, 1)]
-STRAY: Row = (9, 1)
+OUTSIDE: Row = (9, 1)
 
 
 # --- purified ------------------------------------------------------------------------------------
@@ -111,11 +110,11 @@ def purified_places(case: Case) -> dict[str, Any]:
     return {
         "tables.sample._SIZES": (case.sample,),
         "tables.sample._ROUNDS": (case.rounds,),
-        "tables.release_tables.sample_plan": once(sample_plan, case),
+        "tables.table_methods.table_sample": once(table_sample, case),
         "mechanisms.selection.gumbel_argmax": scripted.tilted,
         "mechanisms.gaussian.rounded_gaussian": gaussian(case.rows),
-        "paper.algorithm_15.AliasTable.draw": alias_draw,
-        "paper.algorithm_16.issue": once(issue),
+        "exact.alias_table.AliasTable.draw": alias_draw,
+        "spine.release_plan.issue": once(issue),
         "channels.mix.FiniteMix.apply": mixed,
         "channels.mix.uniform_below": scripted.uniform,
         "channels.channel.bernoulli": scripted.coin,
@@ -135,7 +134,7 @@ def purified(rows: Rows, case: Case) -> Any:
     return tuple(np.ravel(table).tolist())
 
 
-UNIVERSE = [*CELLS, STRAY]
+UNIVERSE = [*CELLS, OUTSIDE]
 
 
 def tables(count: int) -> list[Rows]:
@@ -150,13 +149,9 @@ def adjacent(count: int) -> list[tuple[Rows, Rows]]:
 
 @contextmanager
 def drawing(case: Case, mutant: Patches) -> Iterator[None]:
-    """Script all draws; forecasts are cached by the library, and would outlive small sizes."""
-    forecasts.cache_clear()
-    try:
-        with replaced(purified_places(case)), replaced(mutant):
-            yield
-    finally:
-        forecasts.cache_clear()
+    """Script all draws."""
+    with replaced(purified_places(case)), replaced(mutant):
+        yield
 
 
 @pytest.mark.parametrize("name", ["two rows", "a sample of two"])
@@ -174,11 +169,11 @@ def test_a_purified_sample_is_pure_on_every_pair_of_neighbors(name: str) -> None
 
 
 def telling(average: Any, *, size: int, bits: Any) -> Any:
-    """All that a sampler gets of the hidden rounds."""
+    """All that a sampler gets of the internal rounds."""
     scripted.keep(average.tobytes())
 
 
-def hidden_law(rows: Rows, case: Case) -> dict[bytes, arb]:
+def internal_law(rows: Rows, case: Case) -> dict[bytes, arb]:
     found: dict[bytes, arb] = {}
     with ctx.workprec(scripted.BITS):
         for _, p, key in scripted.paths(partial(purified, rows, case), stops=True):
@@ -189,7 +184,7 @@ def hidden_law(rows: Rows, case: Case) -> dict[bytes, arb]:
 def channel_law(case: Case, item: int) -> Law:
     """What the shipped channel makes of a sample of one item."""
     domain = as_domain({0: 2, 1: 2})
-    plan = sample_plan(domain, as_workload(2, domain), case.epsilon, case.rows)
+    plan = table_sample(domain, as_workload(2, domain), case.epsilon, case.rows)
     assert plan is not None
     sample = [item] * case.sample
     channel = plan.channel
@@ -198,9 +193,9 @@ def channel_law(case: Case, item: int) -> Law:
 
 
 def at_worst(case: Case, mutant: Patches) -> Verdict:
-    """For each pair, a sampler that says by two samples on which side of e^ε the history is."""
-    with drawing(case, {"paper.algorithm_16.proportional_sampling": telling, **mutant}):
-        bases = {rows: hidden_law(rows, case) for rows in tables(case.rows)}
+    """For each pair, a sampler that says by two samples on which side of e^ε the transcript is."""
+    with drawing(case, {"tables.sample.proportional_sampling": telling, **mutant}):
+        bases = {rows: internal_law(rows, case) for rows in tables(case.rows)}
         told, other = (channel_law(case, item).mass for item in (0, 3))
     verdicts = []
     with ctx.workprec(scripted.BITS):
@@ -279,7 +274,7 @@ class Transcript:
     def of(self, rows: Rows) -> Transcript:
         """Run `answer_queries` on these rows along these answers."""
         with (
-            patch.object(release_tables, "best_rounds", lambda *_: 2),
+            patch.object(table_methods, "best_rounds", lambda *_: 2),
             patch.object(PermuteAndFlip, "select", lambda m, s, _: self.choose(m, s)),
             patch.object(RoundedLaplace, "apply", lambda m, s, _: self.measure(m, s)),
         ):
@@ -369,5 +364,5 @@ def test_half_the_noise_of_the_cells_is_caught() -> None:
 
 def test_half_the_sensitivity_is_caught() -> None:
     """As if replacing a row moved a table by one."""
-    with patch.object(mwem_rounds, "_MOVED", 1), ctx.workprec(scripted.BITS):
+    with patch.object(table_rounds, "_SENSITIVITY", 1), ctx.workprec(scripted.BITS):
         assert largest_loss(transcripts([(2, 0)]), F(1)) > ball(EPSILON)

@@ -1,4 +1,4 @@
-"""Tables of millions of cells: short ways give what the simple ones give, in bounded memory."""
+"""Tables of millions of cells: short methods give what the simple ones give, in bounded memory."""
 
 from __future__ import annotations
 
@@ -14,14 +14,12 @@ import pytest
 import zerodelta as zd
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.laplace import RoundedLaplace
-from zerodelta.tables.bases import margin, orthonormal
-from zerodelta.tables.codes import code_rows
-from zerodelta.tables.distribution import _Problem, fit, simplex
+from zerodelta.tables.bases import AxisFunctions, Transform, margin, orthonormal
+from zerodelta.tables.codes import code_rows, row_columns
+from zerodelta.tables.distribution import _on_one_axis, _OneAxis, _Problem, fit, simplex
 from zerodelta.tables.domain import as_domain, as_workload
 from zerodelta.tables.estimate import Estimate, shared_axes, table_estimate
-from zerodelta.tables.one_axis import one_axis
 from zerodelta.tables.strategies import table_strategy
-from zerodelta.tables.transform import AxisFunctions, Transform
 from zerodelta.tasks.answer_queries import answer_queries
 from zerodelta.tasks.synthesize import synthesize
 
@@ -129,8 +127,8 @@ def test_the_fit_to_one_table_is_where_the_solver_goes(
     penalty: float, sizes: tuple[int, ...], table: tuple[int, ...]
 ) -> None:
     estimate = estimated(sizes, noisy_tables(sizes, [tuple(sorted(table))]))
-    direct, solver = one_axis(estimate), _Problem(estimate)
-    assert direct is not None
+    assert _on_one_axis(estimate)
+    direct, solver = _OneAxis(estimate), _Problem(estimate)
     point = direct.solved(direct.start, penalty)
     theta = solver.start
     for _ in range(5):
@@ -171,7 +169,8 @@ def test_the_noise_of_a_large_table_is_that_of_the_mechanism() -> None:
     """Bit by bit: every cell has its own exact noise, and the total is all that is changed."""
     domain = as_domain(dict.fromkeys(range(14), 2))
     columns = tuple(range(14))
-    data = code_rows(np.random.default_rng(3).integers(0, 2, (1000, 14)), domain)
+    rows = np.random.default_rng(3).integers(0, 2, (1000, 14))
+    data = code_rows(row_columns(rows, domain), domain)
     strategy = table_strategy(domain, as_workload([columns], domain), Fraction(1), joint=False)
     assert strategy is not None
     found = strategy.measure(data, ReplayBits("cells")).table(columns).reshape(-1)

@@ -27,6 +27,7 @@ _HOME = {
     "pure_frank_wolfe": "paper.algorithm_07",
     "sparse_recovery": "paper.algorithm_08",
     "frank_wolfe_pure": "training.frank_wolfe",
+    "pure_mwem": "tables.mwem",
     "mix_choice": "paper.appendix_c",
     "mix_on_grid": "paper.appendix_d",
     "laplace_noisy_descent": "paper.baselines",

@@ -6,13 +6,13 @@ Every task has a pure function of public numbers that returns its methods, best 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 from zerodelta.errors import ParameterError, did_you_mean
 
-__all__ = ["Method", "choose", "ranked"]
+__all__ = ["LazyMethods", "Method", "choose", "ranked"]
 
 
 @final
@@ -28,6 +28,33 @@ class Method:
     error: float
     spends: str
     why: str
+
+
+@final
+class LazyMethods(Sequence[Method]):
+    """Methods that are forecast when somebody looks at them: a costly forecast can wait.
+
+    >>> lazy = LazyMethods(lambda: (Method(name="a", error=1.0, spends="ε", why=""),))
+    >>> [method.name for method in lazy]
+    ['a']
+    """
+
+    __slots__ = ("_found", "_rank")
+
+    def __init__(self, rank: Callable[[], tuple[Method, ...]]) -> None:
+        self._rank = rank
+        self._found: tuple[Method, ...] | None = None
+
+    def _all(self) -> tuple[Method, ...]:
+        if self._found is None:
+            self._found = self._rank()
+        return self._found
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._all()[place]
+
+    def __len__(self) -> int:
+        return len(self._all())
 
 
 def ranked(*methods: Method) -> tuple[Method, ...]:

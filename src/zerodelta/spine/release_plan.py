@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, final
 
@@ -34,7 +34,7 @@ class ReleasePlan(Generic[R]):
     answer: Callable[[R, BitSource], Any]
     error: float | str | Callable[[Any], float | str]
     """The forecast: a number, a sentence, or a function of the released value."""
-    methods: tuple[Method, ...] = ()
+    methods: Sequence[Method] = ()
     """What was weighed, best first."""
     public: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()

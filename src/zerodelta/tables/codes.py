@@ -1,6 +1,6 @@
 """Rows of any kind as category codes, counted into tables; and cells written back as such rows.
 
-Each entry is looked up by itself, so a row speaks for nobody else, and no entry raises.
+Each entry is looked up by itself, so no row depends on another one, and no entry raises.
 """
 
 from __future__ import annotations
@@ -15,13 +15,23 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.columns import as_cells, as_frame, as_one_column, as_rows, series_cells
+from zerodelta.data.given import Given
 from zerodelta.data.options import Options
-from zerodelta.data.source import Source
-from zerodelta.errors import ParameterError
-from zerodelta.spine.transition import opened
+from zerodelta.data.source import Rows, Source
+from zerodelta.errors import ParameterError, require
+from zerodelta.spine.facts import Facts
 from zerodelta.tables.domain import Columns, Domain
 
-__all__ = ["CodedRows", "Integers", "code_rows", "row_writer"]
+__all__ = [
+    "Cells",
+    "CodedRows",
+    "Integers",
+    "code_rows",
+    "given_rows",
+    "out_of_domain_codes",
+    "row_columns",
+    "row_writer",
+]
 
 Integers: TypeAlias = npt.NDArray[np.int64]
 Cells: TypeAlias = npt.NDArray[Any]
@@ -41,9 +51,10 @@ class CodedRows:
     weights: Integers | None
 
     def table(self, columns: Columns) -> Integers:
-        """Return how many rows have each combination of categories; strays count nowhere.
+        """Return how many rows have each combination of categories.
 
-        Replacing one row moves at most two cells, each by one.
+        A row with an out-of-domain value in one of the columns counts nowhere. Replacing one row
+        moves at most two cells, each by one.
         """
         shape = self.domain.shape(columns)
         keys = np.zeros(len(self.codes[0]), dtype=np.int64)
@@ -59,31 +70,66 @@ class CodedRows:
         return total.reshape(shape)
 
 
-def code_rows(rows: Any, domain: Domain, *, unknown: Any = None) -> CodedRows:
-    """Return the rows in numbers; a value outside the domain counts as `unknown` where that is one.
+def given_rows(rows: Any, domain: Domain) -> tuple[Source | Given[list[Cells]], Facts]:
+    """Return the domain's columns, shut until there is a ticket, and what is public of them.
 
     Refuses by the shape and the columns of the rows only.
     """
-    strays = _stray_codes(unknown, domain)
+    given: Source | Given[list[Cells]]
     if isinstance(rows, Source):
-        parts = _source_parts(rows, domain)
-        count = rows.rows
-    elif isinstance(rows, (np.ndarray, list, tuple)):
-        parts = _array_parts(rows, domain)
-        count = len(rows)
+        _positions(domain, rows.columns)
+        given, count = rows, rows.rows
     else:
-        frame = _as_frame(rows)
-        parts = [series_cells(frame.get_column(name)) for name in _named(domain, frame.columns)]
-        count = len(frame)
-    if count < 1:
-        raise ParameterError(
-            "rows", "empty", expected="at least one row", remedy="pass the rows to be summarized"
-        )
-    codes = tuple(
-        _codes(part, Options(space), stray)
-        for part, space, stray in zip(parts, domain.categories, strays, strict=True)
+        parts = row_columns(rows, domain)
+        given, count = Given(parts), len(parts[0])
+    require(count, "rows", expected="at least one row", remedy="pass the rows to be tabulated")
+    return given, Facts(rows=count, columns=tuple(map(str, domain.columns)))
+
+
+def row_columns(rows: Any, domain: Domain) -> list[Cells]:
+    """Return the cells of the domain's columns of an array, a list of rows or a data frame."""
+    if not isinstance(rows, (np.ndarray, list, tuple)):
+        frame = as_frame(as_one_column(rows), "rows")
+        chosen = _positions(domain, frame.columns, numbered=False)
+        return [series_cells(frame.get_column(frame.columns[i])) for i in chosen]
+    table = as_cells(rows) if isinstance(rows, np.ndarray) else as_rows(rows)
+    table = table.reshape(-1, 1) if table.ndim == 1 else table
+    require(
+        table.ndim == 2,
+        "dimensions of rows",
+        table.ndim,
+        expected="2",
+        remedy="reshape to (rows, columns)",
     )
-    return _grouped(CodedRows(domain=domain, rows=count, codes=codes, weights=None))
+    return [table[:, i] for i in _positions(domain, [str(i) for i in range(table.shape[1])])]
+
+
+def code_rows(
+    rows: Rows | Sequence[Cells], domain: Domain, out_of_domain: Sequence[int] | None = None
+) -> CodedRows:
+    """Return the rows in numbers; an out-of-domain value has its column's `out_of_domain` code."""
+    codes = domain.sizes if out_of_domain is None else out_of_domain
+    parts = _source_columns(rows, domain) if isinstance(rows, Rows) else rows
+    places = [
+        Options(space).places(part) for part, space in zip(parts, domain.categories, strict=True)
+    ]
+    known = (np.where(each < 0, code, each) for each, code in zip(places, codes, strict=True))
+    return _grouped(CodedRows(domain=domain, rows=len(parts[0]), codes=tuple(known), weights=None))
+
+
+def out_of_domain_codes(unknown: Any, domain: Domain) -> list[int]:
+    """Return each column's code of the category `unknown`, or of none: it is counted nowhere."""
+    spaces = domain.categories
+    found = [None if unknown is None else Options(space).find(unknown) for space in spaces]
+    require(
+        unknown is None or any(place is not None for place in found),
+        "unknown",
+        unknown,
+        expected="a category of some column, or None to count out-of-domain values nowhere",
+        remedy='add it to the domain: {"city": ["Bonn", "Rome", "other"]}, unknown="other"',
+    )
+    sizes = domain.sizes
+    return [size if place is None else place for place, size in zip(found, sizes, strict=True)]
 
 
 def row_writer(rows: Any, domain: Domain) -> Callable[[Integers], Any]:
@@ -97,8 +143,9 @@ def row_writer(rows: Any, domain: Domain) -> Callable[[Integers], Any]:
     ]
     if isinstance(rows, (np.ndarray, list, tuple, Source)):
         return lambda codes: _as_array(codes, options)
-    frame = _as_frame(rows)
-    namespace, names = nw.get_native_namespace(frame), _named(domain, frame.columns)
+    frame = as_frame(as_one_column(rows), "rows")
+    namespace = nw.get_native_namespace(frame)
+    names = [frame.columns[i] for i in _positions(domain, frame.columns, numbered=False)]
 
     def write(codes: Integers) -> Any:
         parts = [column[codes[:, i]].to_frame() for i, column in enumerate(columns)]
@@ -133,83 +180,35 @@ def _as_array(codes: Integers, options: Sequence[Sequence[Any]]) -> npt.NDArray[
     every = [option for column in options for option in column]
     kinds = {type(option) for option in every}
     small = all(abs(option) < 1 << 62 for option in every if type(option) is int)
-    dtype: type = object
-    if kinds <= {int, bool, float} and small:
-        dtype = float if float in kinds else int
+    plain = kinds <= {int, bool, float} and small
+    dtype: type = object if not plain else float if float in kinds else int
     table: npt.NDArray[Any] = np.empty(codes.shape, dtype=dtype)
     for i, column in enumerate(options):
-        lookup: npt.NDArray[Any] = np.empty(len(column), dtype=dtype)
-        for k, option in enumerate(column):
-            lookup[k] = option
-        table[:, i] = lookup[codes[:, i]]
+        table[:, i] = np.fromiter(column, dtype=dtype, count=len(column))[codes[:, i]]
     return table
 
 
-def _stray_codes(unknown: Any, domain: Domain) -> list[int]:
-    spaces = domain.categories
-    found = [None if unknown is None else Options(space).find(unknown) for space in spaces]
-    if unknown is not None and all(place is None for place in found):
-        raise ParameterError(
-            "unknown",
-            unknown,
-            expected="a category of some column, or None to count strays nowhere",
-            remedy='add it to the domain: {"city": ["Bonn", "Rome", "other"]}, unknown="other"',
-        )
-    sizes = domain.sizes
-    return [size if place is None else place for place, size in zip(found, sizes, strict=True)]
-
-
-def _as_frame(rows: Any) -> nw.DataFrame[Any]:
-    return as_frame(as_one_column(rows), "rows")
-
-
-def _missing(columns: Sequence[Any], available: Sequence[Any]) -> ParameterError:
-    return ParameterError(
+def _positions(domain: Domain, columns: Sequence[Any], *, numbered: bool = True) -> list[int]:
+    """Return where the domain's columns are: by name or, if `numbered`, as 0, 1, ... or "0", ..."""
+    names = list(columns)
+    if all(column in names for column in domain.columns):  # numbers may be names in pandas
+        return [names.index(column) for column in domain.columns]
+    places = {str(i): i for i in range(len(names) if numbered else 0)}
+    require(
+        all(str(column) in places for column in domain.columns),
         "columns of the domain",
-        list(columns)[:10],
-        expected=f"columns of the rows, which are {list(available)[:10]}",
+        list(domain.columns)[:10],
+        expected=f"columns of the rows, which are {names[:10]}",
         remedy="name the columns of a frame, or use the positions 0, 1, ... of an array",
     )
+    return [places[str(column)] for column in domain.columns]
 
 
-def _named(domain: Domain, available: Sequence[str]) -> list[Any]:
-    """Return the columns of the domain, which may be numbers in pandas."""
-    if not all(name in available for name in domain.columns):
-        raise _missing(domain.columns, available)
-    return list(domain.columns)
-
-
-def _positions(domain: Domain, width: int) -> list[int]:
-    """Return positions of columns named 0, 1, ... or "0", "1", ..."""
-    named = {str(i): i for i in range(width)}
-    if not all(str(column) in named for column in domain.columns):
-        raise _missing(domain.columns, range(width))
-    return [named[str(column)] for column in domain.columns]
-
-
-def _array_parts(rows: Any, domain: Domain) -> list[Cells]:
-    table = as_cells(rows) if isinstance(rows, np.ndarray) else as_rows(rows)
-    table = table.reshape(-1, 1) if table.ndim == 1 else table
-    if table.ndim != 2:
-        raise ParameterError(
-            "dimensions of rows", table.ndim, expected="2", remedy="reshape to (rows, columns)"
-        )
-    return [table[:, i] for i in _positions(domain, table.shape[1])]
-
-
-def _source_parts(rows: Source, domain: Domain) -> list[Cells]:
-    if all(column in rows.columns for column in domain.columns):
-        chosen = [rows.columns.index(str(column)) for column in domain.columns]
-    else:
-        chosen = _positions(domain, len(rows.columns))
-    blocks = [block[:, chosen] for block in opened(rows).blocks()]
+def _source_columns(rows: Rows, domain: Domain) -> list[Cells]:
+    chosen = _positions(domain, rows.columns)
+    blocks = [block[:, chosen] for block in rows.blocks()]
     table = np.concatenate([np.zeros((0, len(chosen))), *blocks])
     return [table[:, i] for i in range(len(chosen))]
-
-
-def _codes(cells: Cells, options: Options, stray: int) -> Integers:
-    places = options.places(cells)
-    return np.where(places < 0, stray, places)
 
 
 def _grouped(coded: CodedRows) -> CodedRows:
@@ -217,19 +216,7 @@ def _grouped(coded: CodedRows) -> CodedRows:
     wide = [size + 1 for size in coded.domain.sizes]
     if math.prod(wide) > coded.rows:
         return coded
-    keys = np.zeros(coded.rows, dtype=np.int64)
-    for codes, size in zip(coded.codes, wide, strict=True):
-        keys = keys * size + codes
-    counts = np.bincount(keys, minlength=math.prod(wide))
+    counts = np.bincount(np.ravel_multi_index(coded.codes, wide), minlength=math.prod(wide))
     present = np.flatnonzero(counts)
-    parts: list[Integers] = []
-    left = present
-    for size in reversed(wide):
-        left, code = np.divmod(left, size)
-        parts.append(code)
-    return CodedRows(
-        domain=coded.domain,
-        rows=coded.rows,
-        codes=tuple(reversed(parts)),
-        weights=counts[present].astype(np.int64),
-    )
+    codes = tuple(code.astype(np.int64) for code in np.unravel_index(present, wide))
+    return CodedRows(domain=coded.domain, rows=coded.rows, codes=codes, weights=counts[present])

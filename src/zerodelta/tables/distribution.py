@@ -8,27 +8,31 @@ from uniform". κ falls until the fit is as close as the noise allows, or is sma
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
+from scipy.special import wrightomega
 
 from zerodelta.tables.bases import Floats, margin
 from zerodelta.tables.domain import Columns, Domain
 from zerodelta.tables.estimate import Coefficients, Estimate
-from zerodelta.tables.lbfgs import minimum
-from zerodelta.tables.one_axis import OneAxis, one_axis
 
-__all__ = ["Fit", "answer", "fit", "simplex"]
+__all__ = ["Answers", "Fit", "fit", "minimum", "simplex"]
 
 _PENALTIES, _FEW_PENALTIES = (1000.0, 300.0, 100.0, 30.0, 10.0), (100.0, 30.0)
 _MANY = 1 << 20
-"""Beyond so many cells one evaluation takes a second."""
+"""With more cells than this one evaluation takes a second."""
 _CLOSE = 0.05
 """Mean squared distance in units of the noise's variance: the truth is at 1, the noise at 0."""
 _FAR = 2.0
 """Beyond this the solver has not arrived, and the noisy coefficients are better."""
+_MOST_STEPS = 200
+_MEMORY, _MOST_REMEMBERED = 20, 1 << 26
+"""Pairs of vectors that the curvature is learned from, and entries of all of them: 512 MB."""
+_DECREASE, _HALVINGS = 1e-4, 60
 
 
 @final
@@ -45,10 +49,33 @@ class Fit:
         return margin(self.weights.reshape(self.domain.sizes), columns)
 
 
+@final
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Answers:
+    """Tables from noisy coefficients, a fit to them, or both: private, as the noise is."""
+
+    fitted: Fit | None
+    estimate: Estimate | None = None
+
+    def table(self, columns: Columns) -> Floats:
+        """Return the table of a good fit, else the noisy one, brought back to a distribution.
+
+        A table of which not all was measured can only be fitted.
+        """
+        fitted, estimate = self.fitted, self.estimate
+        if fitted is not None and (
+            fitted.close or estimate is None or not estimate.covers(columns)
+        ):
+            return fitted.table(columns)
+        assert estimate is not None
+        return simplex(estimate.table(columns))
+
+
 def fit(estimate: Estimate, *, penalties: Sequence[float] | None = None) -> Fit:
     """Return the fitted distribution; never raises, whatever the noise was."""
     domain = estimate.axes.domain
-    problem: OneAxis | _Problem = one_axis(estimate) or _Problem(estimate)
+    problem: _OneAxis | _Problem
+    problem = _OneAxis(estimate) if _on_one_axis(estimate) else _Problem(estimate)
     if penalties is None:
         slow = domain.cells > _MANY and isinstance(problem, _Problem)
         penalties = _FEW_PENALTIES if slow else _PENALTIES
@@ -63,16 +90,6 @@ def fit(estimate: Estimate, *, penalties: Sequence[float] | None = None) -> Fit:
             break
     weights = estimate.axes.in_order(problem.distribution(point))
     return Fit(domain=domain, weights=weights, close=distance < _FAR)
-
-
-def answer(table: Columns, estimate: Estimate, fitted: Fit | None) -> Floats:
-    """Return the table of a good fit, else the noisy one, brought back to a distribution.
-
-    A table of which not all was measured can only be fitted.
-    """
-    if fitted is not None and (fitted.close or not estimate.covers(table)):
-        return fitted.table(table)
-    return simplex(estimate.table(table))
 
 
 def simplex(values: Floats) -> Floats:
@@ -158,3 +175,119 @@ class _Problem:
 
 def _flat(values: Coefficients, parts: Sequence[Columns]) -> Floats:
     return np.concatenate([values[part].reshape(-1) for part in parts])
+
+
+def _on_one_axis(estimate: Estimate) -> bool:
+    """Tell whether all coefficients are those of one axis, with one variance."""
+    if tuple(estimate.values) != ((0,),):
+        return False
+    variances = estimate.variances[0,]
+    return bool(variances.min() == variances.max())
+
+
+@final
+class _OneAxis:
+    """The fit to one noisy table, without a solver: cells only meet in their sum.
+
+    With one table all coefficients are those of its cells y, in other coordinates, and the variance
+    V is the same for all. So exponents e, adding up to 0, minimize ln Σexp(e) - e·y + κV/2 Σe²,
+    which is p + κV·e = y + a constant, p ∝ exp(e): each cell has p = a·ω(y/a + s), a = κV,
+    ω + ln ω = x, and s is where the cells add up to 1. Equal cells are counted together: noisy
+    counts are often the same. Other columns are uniform.
+    """
+
+    def __init__(self, estimate: Estimate) -> None:
+        axes = estimate.axes
+        self._others = axes.domain.cells // axes.functions[0].size
+        self._cells = estimate.table(axes.columns[0]).reshape(-1)
+        self._variance = max(float(estimate.variances[0,].flat[0]), 1e-30)
+        self._values, self._times = np.unique(self._cells, return_counts=True)
+        self.start = np.full(len(self._values), 1 / len(self._cells))
+
+    def distribution(self, point: Floats) -> Floats:
+        """Return the chances of all cells of all columns, those of the axis first."""
+        chances = point[np.searchsorted(self._values, self._cells)]
+        return np.repeat(chances / self._others, self._others)
+
+    def distance(self, point: Floats) -> float:
+        """Return the mean squared distance of coefficients, in units of the variance."""
+        squares = float((self._times * (point - self._values) ** 2).sum())
+        return squares / self._variance / (len(self._cells) - 1)
+
+    def solved(self, start: Floats, penalty: float) -> Floats:
+        """Return the minimizer, whatever the start: Newton's method from above, so monotone."""
+        scale = penalty * self._variance
+        # the largest cell alone is 1 there; the sum is a convex function of the shift, and rises
+        shift = (1 - float(self._values[-1])) / scale - math.log(scale)
+        for _ in range(_MOST_STEPS):
+            omega = wrightomega(self._values / scale + shift)
+            masses = self._times * omega
+            excess = float(masses.sum()) - 1 / scale
+            lower = shift - excess / float((masses / (1 + omega)).sum())
+            if not lower < shift:
+                break
+            shift = lower
+        return np.asarray(omega / float(masses.sum()))
+
+
+def minimum(
+    objective: Callable[[Floats], tuple[float, Floats]],
+    start: Floats,
+    *,
+    most: int,
+    tolerance: float,
+) -> Floats:
+    """Return the minimum of a smooth convex function by limited-memory BFGS.
+
+    After at most `most` steps, or when a step gains less than the tolerance. SciPy's spends most
+    of a small problem waiting for BLAS threads, several times the work itself.
+
+    >>> found = minimum(lambda x: (float(x @ x) - 2 * x[0], 2 * x - [2, 0]), np.ones(2) * 9,
+    ...                 most=50, tolerance=1e-12)
+    >>> found.round(5) + 0.0
+    array([1., 0.])
+    """
+    point = start
+    value, slope = objective(point)
+    memory = max(1, min(_MEMORY, _MOST_REMEMBERED // (2 * len(start))))
+    pairs: deque[tuple[Floats, Floats, float]] = deque(maxlen=memory)
+    for _ in range(most):
+        direction = _direction(slope, pairs)
+        descent = float((direction * slope).sum())
+        length = 1.0 if pairs else min(1.0, 1.0 / max(float(np.abs(slope).sum()), 1e-300))
+        found = None
+        for _ in range(_HALVINGS if descent < 0 else 0):
+            trial = point + length * direction
+            reached, there = objective(trial)
+            if reached <= value + _DECREASE * length * descent:  # False for NaN
+                found = trial, reached, there
+                break
+            length /= 2
+        if found is None:
+            break
+        moved, turned = found[0] - point, found[2] - slope
+        curvature = float((moved * turned).sum())
+        if curvature > 0:
+            pairs.append((moved, turned, curvature))
+        gain, scale = value - found[1], max(1.0, abs(value))
+        point, value, slope = found
+        if gain <= tolerance * scale:
+            break
+    return point
+
+
+def _direction(slope: Floats, pairs: deque[tuple[Floats, Floats, float]]) -> Floats:
+    """Return minus the inverse curvature of the last steps, applied to the slope."""
+    direction = -slope
+    shares = []
+    for moved, turned, curvature in reversed(pairs):
+        share = float((moved * direction).sum()) / curvature
+        direction = direction - share * turned
+        shares.append(share)
+    if pairs:
+        _, turned, curvature = pairs[-1]
+        direction = direction * (curvature / float((turned * turned).sum()))
+    for (moved, turned, curvature), share in zip(pairs, reversed(shares), strict=True):
+        back = float((turned * direction).sum()) / curvature
+        direction = direction + (share - back) * moved
+    return direction

@@ -15,19 +15,28 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from zerodelta.data.options import Options
-from zerodelta.errors import ParameterError
+from zerodelta.errors import require
 from zerodelta.exact.rational import as_count
 from zerodelta.spaces import Finite
 from zerodelta.spine.public_inputs import needed
 
-__all__ = ["MOST_CELLS", "Column", "Columns", "Domain", "Workload", "as_domain", "as_workload"]
+__all__ = [
+    "MOST_CELLS",
+    "Column",
+    "Columns",
+    "Domain",
+    "TableWorkload",
+    "as_domain",
+    "as_workload",
+    "parts_of",
+]
 
 Column: TypeAlias = str | int
 Columns: TypeAlias = tuple[int, ...]
 """Positions of columns in the domain, rising."""
 
 MOST_CELLS = 1 << 24
-"""A distribution over so many cells is held in memory: 128 MB."""
+"""A distribution over all cells is held in memory: at most 128 MB."""
 
 _MOST_TABLES = 1 << 16
 
@@ -66,7 +75,7 @@ class Domain:
 
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Workload:
+class TableWorkload:
     """The tables that are asked for, and for each the order in which its columns were named."""
 
     tables: tuple[Columns, ...]
@@ -76,12 +85,7 @@ class Workload:
     @property
     def closure(self) -> tuple[Columns, ...]:
         """All sets of columns within a table but the empty one, small ones first."""
-        found = {
-            part
-            for table in self.tables
-            for size in range(1, len(table) + 1)
-            for part in itertools.combinations(table, size)
-        }
+        found = set(itertools.chain.from_iterable(map(parts_of, self.tables)))
         return tuple(sorted(found, key=lambda part: (len(part), part)))
 
     @property
@@ -99,6 +103,12 @@ class Workload:
         )
 
 
+def parts_of(table: Columns) -> list[Columns]:
+    """Return all sets of columns within a table but the empty one."""
+    sizes = range(1, len(table) + 1)
+    return [part for size in sizes for part in itertools.combinations(table, size)]
+
+
 def as_domain(domain: Any) -> Domain:
     """Return the domain of a mapping from columns to categories; a number N stands for 0..N-1."""
     given = needed(
@@ -106,47 +116,47 @@ def as_domain(domain: Any) -> Domain:
     )
     if isinstance(given, Domain):
         return given
-    if not isinstance(given, Mapping) or not given:
-        raise ParameterError(
-            "domain",
-            type(domain),
-            expected="a mapping from columns to lists of categories",
-            remedy='pass domain={"sex": ["f", "m"], "age": [...]}',
-        )
+    require(
+        isinstance(given, Mapping) and given,
+        "domain",
+        type(domain),
+        expected="a mapping from columns to lists of categories",
+        remedy='pass domain={"sex": ["f", "m"], "age": [...]}',
+    )
     spaces = tuple(
         value if isinstance(value, Finite) else Finite(value) for value in given.values()
     )
     for column, space in zip(given, spaces, strict=True):
         Options(space, f"domain of {column!r}")  # refuses categories that are read alike
     small = [column for column, space in zip(given, spaces, strict=True) if space.size < 2]
-    if small:
-        raise ParameterError(
-            "domain",
-            small,
-            expected="at least 2 categories in each column",
-            remedy="leave out a column that has one category only",
-        )
+    require(
+        not small,
+        "domain",
+        small,
+        expected="at least 2 categories in each column",
+        remedy="leave out a column that has one category only",
+    )
     return Domain(columns=tuple(given), categories=spaces)
 
 
-def as_workload(workload: Any, domain: Domain) -> Workload:
-    """Return all tables of so many columns for a number, else the listed ones.
+def as_workload(workload: Any, domain: Domain) -> TableWorkload:
+    """Return all tables of k columns for a number k, else the listed ones.
 
     None stands for pairs of columns, or for the only one.
     """
-    if isinstance(workload, Workload):
+    if isinstance(workload, TableWorkload):
         return workload
     if workload is None:
         workload = min(2, len(domain.columns))
     if isinstance(workload, (int, np.integer)) and not isinstance(workload, bool):
         order = as_count(int(workload), "workload", minimum=1)
-        if order > len(domain.columns) or math.comb(len(domain.columns), order) > _MOST_TABLES:
-            raise ParameterError(
-                "workload",
-                workload,
-                expected=f"at most the {len(domain.columns)} columns, and at most 2^16 tables",
-                remedy="ask for tables of fewer columns, or list the tables",
-            )
+        require(
+            1 <= math.comb(len(domain.columns), order) <= _MOST_TABLES,
+            "workload",
+            workload,
+            expected=f"at most the {len(domain.columns)} columns, and at most 2^16 tables",
+            remedy="ask for tables of fewer columns, or list the tables",
+        )
         wanted: list[Any] = list(itertools.combinations(domain.columns, order))
     elif isinstance(workload, Iterable) and not isinstance(workload, (str, Mapping)):
         wanted = list(workload)
@@ -157,33 +167,30 @@ def as_workload(workload: Any, domain: Domain) -> Workload:
     unsorted = [tuple(places[column] for column in name) for name in names]
     tables = tuple(tuple(sorted(place)) for place in unsorted)
     cells = sum(map(domain.cells_of, tables))
-    if not tables or len(set(tables)) < len(tables) or cells > MOST_CELLS:
-        raise ParameterError(
-            "workload",
-            workload if not isinstance(workload, Iterable) else f"{len(wanted)} tables",
-            expected="a number of columns, or a list of different tables with at most 2^24 cells",
-            remedy='pass workload=2 for all pairs of columns, or [("sex", "age"), ("age",)]',
-        )
+    require(
+        tables and len(set(tables)) == len(tables) and cells <= MOST_CELLS,
+        "workload",
+        workload if not isinstance(workload, Iterable) else f"{len(wanted)} tables",
+        expected="a number of columns, or a list of different tables with at most 2^24 cells",
+        remedy='pass workload=2 for all pairs of columns, or [("sex", "age"), ("age",)]',
+    )
     orders = tuple(
         tuple(table.index(place) for place in given)
         for table, given in zip(tables, unsorted, strict=True)
     )
-    return Workload(tables=tables, names=names, orders=orders)
+    return TableWorkload(tables=tables, names=names, orders=orders)
 
 
 def _as_columns(entry: Any, domain: Domain) -> tuple[Column, ...]:
     named = (entry,) if isinstance(entry, (str, int)) else entry
-    good = (
+    require(
         isinstance(named, (tuple, list))
         and len(named) > 0
         and all(isinstance(column, Hashable) and column in domain.columns for column in named)
-        and len(set(named)) == len(named)
+        and len(set(named)) == len(named),
+        "workload",
+        entry,
+        expected=f"different columns of the domain, some of {list(domain.columns)[:10]}",
+        remedy="name the columns of a table as in the domain",
     )
-    if not good:
-        raise ParameterError(
-            "workload",
-            entry,
-            expected=f"different columns of the domain, some of {list(domain.columns)[:10]}",
-            remedy="name the columns of a table as in the domain",
-        )
     return tuple(named)

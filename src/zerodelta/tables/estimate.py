@@ -16,9 +16,8 @@ from typing import TypeAlias, final
 
 import numpy as np
 
-from zerodelta.tables.bases import Floats, margin, parts_of
-from zerodelta.tables.domain import Columns, Domain
-from zerodelta.tables.transform import LARGEST_MATRIX, AxisFunctions, Transform
+from zerodelta.tables.bases import LARGEST_MATRIX, AxisFunctions, Floats, Transform, margin
+from zerodelta.tables.domain import Columns, Domain, parts_of
 
 __all__ = ["Axes", "Coefficients", "Estimate", "column_axes", "shared_axes", "table_estimate"]
 

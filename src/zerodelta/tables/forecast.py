@@ -1,7 +1,7 @@
 """Expected errors of tables by public numbers: exact for noise, a rule for fits, a guess for data.
 
 Noise has known variances. A fit cuts off what no distribution can follow. What is not measured is
-as large as the interactions of columns usually are: that is a guess, and only chooses among ways.
+as large as the interactions of columns usually are: a guess that only chooses among methods.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from zerodelta.tables.bases import Floats
-from zerodelta.tables.domain import Columns, Domain, Workload
-from zerodelta.tables.orbits import Kind, kinds
+from zerodelta.tables.domain import Columns, Domain, TableWorkload
+from zerodelta.tables.orbits import Orbit, orbits
 
 __all__ = ["MOST_FITTED", "best_rounds", "rounds_error", "tables_error", "whole_rows_error"]
 
 MOST_FITTED = 1 << 20
-"""Beyond so many cells answers are not fitted to a distribution, unless rows are wanted."""
+"""With more cells answers are not fitted to a distribution, unless rows are wanted."""
 _USUAL = (0.4, 0.15, 0.05)
 """The usual size of what one, two, three columns add to what fewer of them show, from -1 to 1.
 
@@ -27,59 +27,61 @@ _CHOSEN = 0.5
 _TYPICAL = 0.25
 
 
-def tables_error(domain: Domain, workload: Workload, variances: Mapping[Columns, Floats]) -> float:
+def tables_error(
+    domain: Domain, workload: TableWorkload, variances: Mapping[Columns, Floats]
+) -> float:
     """Return the expected absolute error of a cell, averaged, for coefficients of these variances.
 
-    Variances are those of one set of columns of each kind; kinds without one are not measured.
+    Variances are those of one set of columns of each orbit; orbits without one are not measured.
     """
     noise = usual = dimension = 0.0
-    for kind in kinds(domain, workload):
-        weight = kind.count * kind.importance
-        if kind.example in variances:
-            noise += weight * float(variances[kind.example].sum())
-            dimension += kind.coefficients
+    for orbit in orbits(domain, workload):
+        weight = orbit.count * orbit.importance
+        if orbit.example in variances:
+            noise += weight * float(variances[orbit.example].sum())
+            dimension += orbit.coefficients
         else:
-            usual += weight * _usual_square(kind)
+            usual += weight * _usual_square(orbit)
     return _fitted(domain, workload, noise, usual, dimension)
 
 
 def rounds_error(
-    domain: Domain, workload: Workload, epsilon: Fraction, rows: int, rounds: int
+    domain: Domain, workload: TableWorkload, epsilon: Fraction, rows: int, rounds: int
 ) -> float:
-    """Return the same for so many rounds of choosing and measuring a table."""
+    """Return the same for `rounds` rounds of choosing and measuring a table."""
     variance = 2 * (4 * rounds / float(epsilon) / rows) ** 2
     share = rounds / len(workload.tables)
     noise = usual = dimension = 0.0
-    for kind in kinds(domain, workload):
-        reads = share * kind.around  # how many of the chosen tables show it
-        known, weight = min(1.0, reads), kind.count * kind.importance
-        each = variance * kind.table_cells / kind.cells / max(1.0, reads)
-        noise += weight * known * kind.size * each
-        usual += weight * (1 - known) * _CHOSEN * _usual_square(kind)
-        dimension += known * kind.coefficients
+    for orbit in orbits(domain, workload):
+        reads = share * orbit.around  # how many of the chosen tables show it
+        known, weight = min(1.0, reads), orbit.count * orbit.importance
+        each = variance * orbit.table_cells / orbit.cells / max(1.0, reads)
+        noise += weight * known * orbit.size * each
+        usual += weight * (1 - known) * _CHOSEN * _usual_square(orbit)
+        dimension += known * orbit.coefficients
     return _fitted(domain, workload, noise, usual, dimension)
 
 
-def best_rounds(domain: Domain, workload: Workload, epsilon: Fraction, rows: int) -> int:
+def best_rounds(domain: Domain, workload: TableWorkload, epsilon: Fraction, rows: int) -> int:
     """Return the number of rounds with the least forecast, at most one for each second table."""
     most = max(1, len(workload.tables) // 2)
     candidates = sorted({min(most, math.ceil(1.25**k)) for k in range(60)})
     return min(candidates, key=lambda t: rounds_error(domain, workload, epsilon, rows, t))
 
 
-def whole_rows_error(domain: Domain, workload: Workload, size: int) -> float:
+def whole_rows_error(domain: Domain, workload: TableWorkload, size: int) -> float:
     """Return how far rounding to `size` rows moves a cell: some half a row, measured 0.2 to 1."""
     return min(0.5 / size, _farthest(domain, workload))
 
 
-def _usual_square(kind: Kind) -> float:
+def _usual_square(orbit: Orbit) -> float:
     """Return the usual sum of squares of the orthonormal coefficients of a set of columns."""
-    more = max(0, kind.order - len(_USUAL))
-    return (_USUAL[min(kind.order, len(_USUAL)) - 1] * 0.5**more) ** 2 * kind.size / kind.cells
+    more = max(0, orbit.order - len(_USUAL))
+    return (_USUAL[min(orbit.order, len(_USUAL)) - 1] * 0.5**more) ** 2 * orbit.size / orbit.cells
 
 
 def _fitted(
-    domain: Domain, workload: Workload, noise: float, usual: float, dimension: float
+    domain: Domain, workload: TableWorkload, noise: float, usual: float, dimension: float
 ) -> float:
     """Return the mean error of a cell from sums of squares over all cells of all tables.
 
@@ -99,6 +101,6 @@ def _fitted(
     return min(whole, _farthest(domain, workload))
 
 
-def _farthest(domain: Domain, workload: Workload) -> float:
+def _farthest(domain: Domain, workload: TableWorkload) -> float:
     """Return the mean distance of cells of tables that have nothing in common."""
     return 2 * len(workload.tables) / sum(map(domain.cells_of, workload.tables))

@@ -1,10 +1,10 @@
-"""Sets of columns by kinds that no forecast can tell apart, so that plans need not list them all.
+"""Orbits: sets of columns that no forecast can tell apart, so that plans need not list them all.
 
 Two columns of one size are alike if swapping them maps the workload to itself. Such swaps generate
 all permutations of columns that are alike: (i k) = (i j)(j k)(i j) shows that being alike is
 transitive. So a table stands for all sets with as many columns of each class; they are all tables.
-One table of 20 binary columns and all its pairs have a million sets of columns, and 20 kinds.
-Sets of the same sizes within the same tables are one kind, too: those within 22 prefixes of the
+One table of 20 binary columns and all its pairs have a million sets of columns, and 20 orbits.
+Sets of the same sizes within the same tables are one orbit, too: those within 22 prefixes of the
 columns are told apart by their last column and their number.
 """
 
@@ -17,26 +17,26 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias, final
 
-from zerodelta.errors import ParameterError
-from zerodelta.tables.domain import Columns, Domain, Workload
+from zerodelta.errors import require
+from zerodelta.tables.domain import Columns, Domain, TableWorkload
 
-__all__ = ["Kind", "kinds"]
+__all__ = ["Orbit", "orbits"]
 
 _MOST_EFFORT = 1 << 19
-"""Kinds of tables around all sets that are looked at: a few seconds."""
+"""Orbits of tables around all sets that are looked at: a few seconds."""
 _FEW = 8
-"""Sets within so few kinds of tables only grow by classes that these have."""
+"""Sets within so few orbits of tables only grow by classes that these have."""
 
 
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Kind:
+class Orbit:
     """`count` sets of columns that are like `example`, and the tables around that one."""
 
     example: Columns
     count: int
     tables: tuple[tuple[Columns, int], ...]
-    """Of each kind of tables around the example one (of that kind), and how many are around it."""
+    """Of each orbit of tables around the example one (of that orbit), and how many are around."""
     around: int
     """The number of all tables around it."""
     table_cells: float
@@ -55,19 +55,19 @@ class Kind:
 
     @property
     def coefficients(self) -> int:
-        """The number of coefficients of all sets of this kind."""
+        """The number of coefficients of all sets of this orbit."""
         return self.count * self.size
 
 
 @lru_cache(maxsize=8)
-def kinds(domain: Domain, workload: Workload) -> tuple[Kind, ...]:
-    """Return all kinds of sets of columns within a table but the empty one, small ones first.
+def orbits(domain: Domain, workload: TableWorkload) -> tuple[Orbit, ...]:
+    """Return all orbits of sets of columns within a table but the empty one, small ones first.
 
     Too many are refused, by the domain and the workload alone.
 
     >>> from zerodelta.tables.domain import as_domain, as_workload
     >>> domain = as_domain({"a": 2, "b": 2, "c": 3})
-    >>> [(k.example, k.count) for k in kinds(domain, as_workload([("a", "b", "c")], domain))]
+    >>> [(k.example, k.count) for k in orbits(domain, as_workload([("a", "b", "c")], domain))]
     [((0,), 2), ((2,), 1), ((0, 1), 1), ((0, 2), 2), ((0, 1, 2), 1)]
     """
     classes = _classes(domain, workload)
@@ -77,27 +77,27 @@ def kinds(domain: Domain, workload: Workload) -> tuple[Kind, ...]:
         counts = Counter(home[column] for column in table)
         tables.setdefault(tuple(sorted(counts.items())), table)
     each = [(table, domain.cells_of(table)) for table in tables.values()]
-    found = [_kind(domain, sets, each) for sets in _sets(domain, classes, list(tables))]
-    return tuple(sorted(found, key=lambda kind: (kind.order, kind.example)))
+    found = [_orbit(domain, sets, each) for sets in _sets(domain, classes, list(tables))]
+    return tuple(sorted(found, key=lambda orbit: (orbit.order, orbit.example)))
 
 
 _Counts: TypeAlias = tuple[tuple[int, int], ...]
 """How many columns of which class, for classes of which there are some."""
 _Key: TypeAlias = tuple[tuple[int, ...], tuple[tuple[int, int], ...]]
-"""The sizes of columns, and how many tables of each kind are around."""
+"""The sizes of columns, and how many tables of each orbit are around."""
 
 
 @final
 @dataclass(kw_only=True, slots=True)
 class _Sets:
-    """So many sets of columns, one of them, and how many tables of each kind are around that."""
+    """`count` sets of columns, one of them, and how many tables of each orbit are around it."""
 
     example: Columns
     count: int
     tables: dict[int, int]
 
     def grown(self, some: Columns, size: int, of_class: Mapping[int, int]) -> _Sets:
-        """Return the sets with so many more columns, of a new class of this size."""
+        """Return the sets with more columns, `some` of a new class of this size."""
         more = len(some)
         return _Sets(
             example=self.example + some,
@@ -144,25 +144,25 @@ def _sets(domain: Domain, classes: Sequence[Columns], tables: Sequence[_Counts])
                 sizes = tuple(sorted(domain.shape(grown.example)))
                 put((sizes, tuple(grown.tables.items())), grown, place + 1)
                 effort += 1 + len(grown.tables)
-                if effort > _MOST_EFFORT:
-                    raise ParameterError(
-                        "workload",
-                        f"{sum(numbers)} tables",
-                        expected="tables that have fewer kinds of sets of columns in common: the "
-                        "error of each kind is forecast, and here that would take too long",
-                        remedy="ask for fewer or smaller tables, or only for one that has them all",
-                    )
+                require(
+                    effort <= _MOST_EFFORT,
+                    "workload",
+                    f"{sum(numbers)} tables",
+                    expected="tables that have fewer orbits of sets of columns in common: the "
+                    "error of each orbit is forecast, and here that would take too long",
+                    remedy="ask for fewer or smaller tables, or only for one that has them all",
+                )
             put(key, sets, place + 1)
         waiting[place] = {}
     return (sets for sets in waiting[-1].values() if sets.example)
 
 
-def _kind(domain: Domain, sets: _Sets, tables: Sequence[tuple[Columns, int]]) -> Kind:
+def _orbit(domain: Domain, sets: _Sets, tables: Sequence[tuple[Columns, int]]) -> Orbit:
     example = tuple(sorted(sets.example))
     cells = domain.cells_of(example)
     near = [(*tables[i], number) for i, number in sets.tables.items()]
     around = sum(sets.tables.values())
-    return Kind(
+    return Orbit(
         example=example,
         count=sets.count,
         tables=tuple((table, number) for table, _, number in near),
@@ -174,7 +174,7 @@ def _kind(domain: Domain, sets: _Sets, tables: Sequence[tuple[Columns, int]]) ->
     )
 
 
-def _classes(domain: Domain, workload: Workload) -> list[Columns]:
+def _classes(domain: Domain, workload: TableWorkload) -> list[Columns]:
     """Return the columns of tables, those that are alike together.
 
     Either no two columns of a class share a table, and then they complete the same rests to tables;

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from zerodelta.tables.bases import MOST_CATEGORIES, Floats, column_basis
+from zerodelta.tables.bases import MOST_CATEGORIES, Floats, orthonormal
 from zerodelta.tables.codes import Integers
-from zerodelta.tables.domain import Columns, Domain, Workload
+from zerodelta.tables.domain import Columns, Domain, TableWorkload
 from zerodelta.tables.estimate import column_axes
-from zerodelta.tables.orbits import kinds
+from zerodelta.tables.orbits import orbits
 
 __all__ = ["rounded_cells", "whole_rows"]
 
@@ -25,10 +25,10 @@ _MOST_WIDTH = 1 << 16
 """Features of a row; for more it would take longer to list them than to fit the tables."""
 
 
-def whole_rows(weights: Floats, domain: Domain, workload: Workload, size: int) -> Integers:
+def whole_rows(weights: Floats, domain: Domain, workload: TableWorkload, size: int) -> Integers:
     """Return `size` rows as codes whose tables are those of the distribution, almost exactly."""
     counts = rounded_cells(weights, size)
-    width = sum(kind.coefficients for kind in kinds(domain, workload))
+    width = sum(orbit.coefficients for orbit in orbits(domain, workload))
     used = np.flatnonzero((weights > 0) | (counts > 0))
     if width * len(used) > _MOST_FEATURES:
         used = np.flatnonzero(counts)
@@ -101,14 +101,8 @@ def _features(
     for part in parts:
         block = np.ones((len(cells), 1))
         for column in part:
-            values = _unit(domain.sizes[column])[1:].T[codes[column]]
+            size = domain.sizes[column]
+            values = math.sqrt(size) * orthonormal(size)[1:].T[codes[column]]  # mean square 1
             block = (block[:, :, None] * values[:, None, :]).reshape(len(cells), -1)
         blocks.append(block.astype(np.float32))
     return np.concatenate(blocks, axis=1)
-
-
-def _unit(categories: int) -> Floats:
-    """Return the functions of a column with mean square 1."""
-    basis = column_basis(categories).astype(np.float64)
-    scaled: Floats = basis / np.sqrt((basis**2).mean(axis=1, keepdims=True))
-    return scaled

@@ -1,8 +1,8 @@
 """What is measured of the tables, with which noise: coefficients in l∞ boxes, or tables of counts.
 
-The coefficients of one order (sets of so many columns) form a group; a group gets K-norm noise for
-the box of what one row can move, and groups share ε (theory C10.4). With one function more or less
-no other box is smaller; and a coefficient is measured once, where tables repeat it.
+The coefficients of one order (sets of that many columns) form a group; a group gets K-norm noise
+for the box of what one row can move, and groups share ε (theory C10.4). With one function more or
+less no other box is smaller; and a coefficient is measured once, where tables repeat it.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from typing import TypeAlias, final
 
 import numpy as np
+from scipy.special import gammaln
 
 from zerodelta.exact.bits import BitSource
 from zerodelta.mechanisms.counts import CountNoise
@@ -24,9 +25,9 @@ from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.privacy.step import Step
 from zerodelta.tables.bases import MOST_CATEGORIES, Floats, coefficients, spans
 from zerodelta.tables.codes import CodedRows, Integers
-from zerodelta.tables.domain import Columns, Domain, Workload
+from zerodelta.tables.domain import Columns, Domain, TableWorkload
 from zerodelta.tables.estimate import Estimate, column_axes, table_estimate
-from zerodelta.tables.orbits import Kind, kinds
+from zerodelta.tables.orbits import Orbit, orbits
 
 __all__ = [
     "BoxGroup",
@@ -54,7 +55,7 @@ MOST_JOINT = 1 << 12
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BoxGroup:
-    """Sets of so many columns, stretched by integers to `target`, and the noise."""
+    """Sets of some numbers of columns, stretched by integers to `target`, and the noise."""
 
     orders: tuple[int, ...]
     target: int
@@ -78,7 +79,7 @@ class BoxStrategy:
     """Every coefficient of the closure is measured once, in a box of its order."""
 
     domain: Domain
-    workload: Workload
+    workload: TableWorkload
     groups: tuple[BoxGroup, ...]
 
     def steps(self) -> tuple[Step, ...]:
@@ -87,15 +88,15 @@ class BoxStrategy:
         return tuple(group.noise.step(quantum=None) for group in self.groups)
 
     def variances(self, rows: int) -> dict[Columns, Floats]:
-        """Return the variances of one measured set of columns of each kind."""
+        """Return the variances of one measured set of columns of each orbit."""
         found, by_shape = {}, {}
-        for kind in kinds(self.domain, self.workload):
-            shape = self.domain.shape(kind.example)
+        for orbit in orbits(self.domain, self.workload):
+            shape = self.domain.shape(orbit.example)
             for group in self.groups:
-                if kind.order in group.orders:
+                if orbit.order in group.orders:
                     if shape not in by_shape:
                         by_shape[shape] = group.variance(shape, rows)
-                    found[kind.example] = by_shape[shape]
+                    found[orbit.example] = by_shape[shape]
         return found
 
     def measure(self, data: CodedRows, bits: BitSource) -> Estimate:
@@ -103,27 +104,22 @@ class BoxStrategy:
         values, variances, closure = {}, {}, self.workload.closure
         for group in self.groups:
             parts = [part for part in closure if len(part) in group.orders]
-            exact = [self.totals(data, group, part).reshape(-1) for part in parts]
-            noisy = group.noise.apply(np.concatenate(exact), bits).astype(np.float64)
-            start = 0
+            exact = []
             for part in parts:
                 shape = self.domain.shape(part)
+                sums = coefficients(data.table(part), shape) * group.stretch(shape)
+                exact.append(sums.reshape(-1))
+            noisy = group.noise.apply(np.concatenate(exact), bits).astype(np.float64)
+            cuts = np.cumsum([len(sums) for sums in exact])[:-1]
+            for part, found in zip(parts, np.split(noisy, cuts), strict=True):
+                shape = self.domain.shape(part)
                 stretch, span = group.stretch(shape), spans(shape)
-                size = stretch.size
-                found = noisy[start : start + size].reshape(stretch.shape)
-                start += size
-                average = found / stretch.astype(np.float64) / data.rows
+                average = found.reshape(stretch.shape) / stretch / data.rows
                 # the average of what rows add lies where each row's share does
                 inside = np.clip(average, span.low.astype(float), span.high.astype(float))
                 values[part] = inside / span.norms
                 variances[part] = group.variance(shape, data.rows)
         return Estimate(axes=column_axes(self.domain), values=values, variances=variances)
-
-    def totals(self, data: CodedRows, group: BoxGroup, part: Columns) -> Integers:
-        """Return the exact stretched coefficients of the rows."""
-        shape = self.domain.shape(part)
-        exact = coefficients(data.table(part), shape)
-        return np.asarray(exact * group.stretch(shape), dtype=np.int64)
 
 
 @final
@@ -132,77 +128,71 @@ class TableStrategy:
     """Tables of counts, each cell with noise; together they give every coefficient."""
 
     domain: Domain
-    workload: Workload
-    tables: tuple[Columns, ...]
-    noises: tuple[CountNoise, ...] | RoundedLaplace
+    workload: TableWorkload
+    groups: tuple[tuple[Columns, ...], ...]
+    """Tables that get their noise together."""
+    noises: tuple[CountNoise | RoundedLaplace, ...]
 
     def steps(self) -> tuple[Step, ...]:
         """Return the proof steps; equal ones are counted."""
-        if isinstance(self.noises, RoundedLaplace):
-            return (self.noises.step(),)
-        step = self.noises[0].step()  # the same ε for each table, whatever its size
+        step = self.noises[0].step()  # the same ε for each group, whatever its size
         return (replace(step, numbers={**step.numbers, "count": len(self.noises)}),)
 
-    def cell_variances(self) -> list[float]:
+    def cell_variances(self) -> dict[Columns, float]:
         """Return for each table the variance of a coefficient with unit norm, in rows²."""
-        if isinstance(self.noises, RoundedLaplace):
-            return [2 * float(self.noises.scale) ** 2] * len(self.tables)
-        return [_joint_variance(noise) for noise in self.noises]
+        return {
+            table: _unit_variance(noise)
+            for noise, tables in zip(self.noises, self.groups, strict=True)
+            for table in tables
+        }
 
     def variances(self, rows: int) -> dict[Columns, Floats]:
-        """Return the variances of one set of columns of each kind, as fractions of n."""
+        """Return the variances of one set of columns of each orbit, as fractions of n."""
         precisions = {
             table: 1 / (variance * self.domain.cells_of(table))
-            for table, variance in zip(self.tables, self.cell_variances(), strict=True)
+            for table, variance in self.cell_variances().items()
         }
         found = {}
-        for kind in kinds(self.domain, self.workload):
-            weight = kind.cells * math.fsum(
-                number * precisions.get(table, 0.0) for table, number in kind.tables
+        for orbit in orbits(self.domain, self.workload):
+            weight = orbit.cells * math.fsum(
+                number * precisions.get(table, 0.0) for table, number in orbit.tables
             )
-            sizes = tuple(categories - 1 for categories in self.domain.shape(kind.example))
-            found[kind.example] = np.broadcast_to(1 / weight / rows**2, sizes)
+            sizes = tuple(categories - 1 for categories in self.domain.shape(orbit.example))
+            found[orbit.example] = np.broadcast_to(1 / weight / rows**2, sizes)
         return found
 
     def measure(self, data: CodedRows, bits: BitSource) -> Estimate:
-        """Return the coefficients of noisy tables."""
-        exact = [data.table(table).reshape(-1) for table in self.tables]
-        if isinstance(self.noises, RoundedLaplace):
-            joined = self.noises.apply(np.concatenate(exact), bits).astype(np.float64)
-            cuts = np.cumsum([len(table) for table in exact])[:-1]
-            noisy = np.split(joined, cuts)
-        else:
-            noisy = [
-                noise.apply(table, bits).astype(np.float64)
-                for noise, table in zip(self.noises, exact, strict=True)
-            ]
-        shaped = {
-            table: found.reshape(self.domain.shape(table))
-            for table, found in zip(self.tables, noisy, strict=True)
-        }
-        return self.estimate(shaped, data.rows)
-
-    def estimate(self, noisy: Mapping[Columns, Floats], rows: int) -> Estimate:
-        """Return the least-squares coefficients of independent noisy tables."""
-        weights = dict(zip(self.tables, self.cell_variances(), strict=True))
-        return table_estimate(self.domain, noisy, weights, rows)
+        """Return the least-squares coefficients of noisy tables."""
+        noisy: dict[Columns, Floats] = {}
+        for noise, tables in zip(self.noises, self.groups, strict=True):
+            exact = [data.table(table).reshape(-1) for table in tables]
+            found = noise.apply(np.concatenate(exact), bits).astype(np.float64)
+            cuts = np.cumsum([len(cells) for cells in exact])[:-1]
+            for table, cells in zip(tables, np.split(found, cuts), strict=True):
+                noisy[table] = cells.reshape(self.domain.shape(table))
+        return table_estimate(self.domain, noisy, self.cell_variances(), data.rows)
 
 
 Strategy: TypeAlias = BoxStrategy | TableStrategy
 
 
 def box_strategy(
-    domain: Domain, workload: Workload, epsilon: Fraction, rows: int, *, order: int | None = None
+    domain: Domain,
+    workload: TableWorkload,
+    epsilon: Fraction,
+    rows: int,
+    *,
+    order: int | None = None,
 ) -> BoxStrategy | None:
     """Return the split of ε among orders with the least variance of a cell; None if too large.
 
-    With `order`, only coefficients of so many columns are measured.
+    With `order`, only coefficients of at most that many columns are measured.
     """
     columns = tuple(set(itertools.chain(*workload.tables)))
     if max(domain.shape(columns)) > MOST_CATEGORIES:
         return None
-    closure = [kind for kind in kinds(domain, workload) if order is None or kind.order <= order]
-    size = sum(kind.coefficients for kind in closure)
+    closure = [orbit for orbit in orbits(domain, workload) if order is None or orbit.order <= order]
+    size = sum(orbit.coefficients for orbit in closure)
     if size > _MOST_COEFFICIENTS or not _fits(domain, closure, rows):
         return None
     groups = _best_groups(domain, closure)
@@ -219,7 +209,7 @@ def box_strategy(
 
 
 def table_strategy(
-    domain: Domain, workload: Workload, epsilon: Fraction, *, joint: bool
+    domain: Domain, workload: TableWorkload, epsilon: Fraction, *, joint: bool
 ) -> TableStrategy | None:
     """Return Laplace noise on all tables, or on the maximal ones if that is better; or `joint`."""
     candidates = [workload.tables]
@@ -229,37 +219,37 @@ def table_strategy(
         return None
 
     def of(tables: tuple[Columns, ...]) -> TableStrategy:
-        count = len(tables)
-        noises: tuple[CountNoise, ...] | RoundedLaplace
+        count, groups = len(tables), tuple((table,) for table in tables) if joint else (tables,)
+        noises: tuple[CountNoise | RoundedLaplace, ...]
         if joint:
-            noises = tuple(
-                CountNoise.for_epsilon(epsilon=epsilon / count, dimension=domain.cells_of(table))
-                for table in tables
-            )
+            sizes = [domain.cells_of(table) for table in tables]
+            share = epsilon / count
+            by_size = {d: CountNoise.for_epsilon(epsilon=share, dimension=d) for d in set(sizes)}
+            noises = tuple(by_size[size] for size in sizes)
         else:  # one row moves two cells of each table by one
-            noises = RoundedLaplace.for_epsilon(epsilon=epsilon, sensitivity=2 * count)
-        return TableStrategy(domain=domain, workload=workload, tables=tables, noises=noises)
+            noises = (RoundedLaplace.for_epsilon(epsilon=epsilon, sensitivity=2 * count),)
+        return TableStrategy(domain=domain, workload=workload, groups=groups, noises=noises)
 
     strategies = [of(tables) for tables in candidates]
     return min(strategies, key=lambda s: total_variance(domain, workload, s.variances(1)))
 
 
 def total_variance(
-    domain: Domain, workload: Workload, variances: Mapping[Columns, Floats]
+    domain: Domain, workload: TableWorkload, variances: Mapping[Columns, Floats]
 ) -> float:
-    """Return the variances of all cells of all tables, added up, from those of each kind."""
+    """Return the variances of all cells of all tables, added up, from those of each orbit."""
     return math.fsum(
-        kind.count * kind.importance * float(variances[kind.example].sum())
-        for kind in kinds(domain, workload)
-        if kind.example in variances
+        orbit.count * orbit.importance * float(variances[orbit.example].sum())
+        for orbit in orbits(domain, workload)
+        if orbit.example in variances
     )
 
 
-def _best_groups(domain: Domain, closure: Sequence[Kind]) -> list[list[Kind]]:
+def _best_groups(domain: Domain, closure: Sequence[Orbit]) -> list[list[Orbit]]:
     """Return neighboring orders together or apart, so that the roots of their costs are least."""
-    by_order = [list(some) for _, some in itertools.groupby(closure, key=lambda kind: kind.order)]
+    by_order = [list(some) for _, some in itertools.groupby(closure, key=lambda orbit: orbit.order)]
     costs = [_costs(domain, some) for some in by_order]
-    best: list[tuple[float, list[list[Kind]]]] = [(0.0, [])]  # of the first orders
+    best: list[tuple[float, list[list[Orbit]]]] = [(0.0, [])]  # of the first orders
     for end in range(1, len(costs) + 1):
         splits = [best[start][0] + _root(costs[start:end]) for start in range(end)]
         start = splits.index(min(splits))
@@ -268,7 +258,7 @@ def _best_groups(domain: Domain, closure: Sequence[Kind]) -> list[list[Kind]]:
     return best[-1][1]
 
 
-def _root_cost(domain: Domain, group: Sequence[Kind]) -> float:
+def _root_cost(domain: Domain, group: Sequence[Orbit]) -> float:
     """Return the cube root of the total variance that this group would cause with ε = 1."""
     return _root([_costs(domain, group)])
 
@@ -278,13 +268,13 @@ def _root(costs: Sequence[tuple[int, float]]) -> float:
     return float((total * (dimension + 1) * (dimension + 2) / 3) ** (1 / 3))
 
 
-def _costs(domain: Domain, group: Sequence[Kind]) -> tuple[int, float]:
+def _costs(domain: Domain, group: Sequence[Orbit]) -> tuple[int, float]:
     """Return the number of coefficients, and the sum of their squared ranges by importance."""
     total = 0.0
-    for kind in group:
-        _, squares = _ranges(domain.shape(kind.example))
-        total += kind.count * kind.importance * squares
-    return sum(kind.coefficients for kind in group), total
+    for orbit in group:
+        _, squares = _ranges(domain.shape(orbit.example))
+        total += orbit.count * orbit.importance * squares
+    return sum(orbit.coefficients for orbit in group), total
 
 
 @cache
@@ -303,49 +293,46 @@ def _shares(weights: Sequence[float]) -> list[Fraction]:
     return [Fraction(part, _SHARES) for part in parts]
 
 
-def _box_group(domain: Domain, group: Sequence[Kind], epsilon: Fraction) -> BoxGroup:
+def _box_group(domain: Domain, group: Sequence[Orbit], epsilon: Fraction) -> BoxGroup:
     distinct = sorted(_all_ranges(domain, group))
     target = distinct[0] if len(distinct) == 1 else max(_STEPS, distinct[-1])
     noise = KNorm.for_epsilon(
         epsilon=epsilon,
         norm=math.inf,
-        dimension=sum(kind.coefficients for kind in group),
+        dimension=sum(orbit.coefficients for orbit in group),
         sensitivity=max(target // width * width for width in distinct),  # of one coordinate
     )
-    orders = tuple(sorted({kind.order for kind in group}))
+    orders = tuple(sorted({orbit.order for orbit in group}))
     return BoxGroup(orders=orders, target=target, noise=noise)
 
 
-def _fits(domain: Domain, closure: Sequence[Kind], rows: int) -> bool:
+def _fits(domain: Domain, closure: Sequence[Orbit], rows: int) -> bool:
     """Tell whether every exact total fits into 64 bits; by public numbers."""
     return max(_STEPS, *_all_ranges(domain, closure)) * rows < _MOST_TOTAL
 
 
-def _all_ranges(domain: Domain, group: Sequence[Kind]) -> set[int]:
-    shapes = {domain.shape(kind.example) for kind in group}
+def _all_ranges(domain: Domain, group: Sequence[Orbit]) -> set[int]:
+    shapes = {domain.shape(orbit.example) for orbit in group}
     return set().union(*(_ranges(shape)[0] for shape in shapes))
 
 
-def _joint_variance(noise: CountNoise) -> float:
-    """Return the variance of noise fitted to d counts along a unit vector that adds up to 0.
+@lru_cache(maxsize=1024)
+def _unit_variance(noise: CountNoise | RoundedLaplace) -> float:
+    """Return the variance of noise on d counts along a unit vector that adds up to 0.
 
-    With k of d coordinates positive, which has weight C(d,k)², the point is uniform in a product of
-    two simplices: E x² = 2/((k+1)(k+2)), E xy = 1/((k+1)(k+2)), across -1/((k+1)(d-k+1)).
+    Of `CountNoise`: with k of d coordinates positive, which has weight C(d,k)², the point is
+    uniform in a product of two simplices: E x² = 2/((k+1)(k+2)), E xy = 1/((k+1)(k+2)), across
+    -1/((k+1)(d-k+1)).
     """
+    if isinstance(noise, RoundedLaplace):
+        return 2 * float(noise.scale) ** 2
     d, scale = noise.dimension, float(noise.scale)
     k = np.arange(d + 1, dtype=np.float64)
-    logs = 2 * np.array([_log_binomial(d, int(i)) for i in k])
+    logs = -2 * (gammaln(k + 1) + gammaln(d - k + 1))
     weights = np.exp(logs - logs.max())
     weights /= weights.sum()
     up, down = (k + 1) * (k + 2), (d - k + 1) * (d - k + 2)
     squares = (k * 2 / up + (d - k) * 2 / down) / d
-    cross = np.zeros(d + 1)
-    if d > 1:
-        same = k * (k - 1) / up + (d - k) * (d - k - 1) / down
-        cross = (same - 2 * k * (d - k) / ((k + 1) * (d - k + 1))) / (d * (d - 1))
-    radius = (d + 1) * (d + 2) * scale**2
-    return radius * float((weights * (squares - cross)).sum())
-
-
-def _log_binomial(n: int, k: int) -> float:
-    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+    same = k * (k - 1) / up + (d - k) * (d - k - 1) / down
+    cross = (same - 2 * k * (d - k) / ((k + 1) * (d - k + 1))) / (d * max(1, d - 1))  # 0 if d = 1
+    return (d + 1) * (d + 2) * scale**2 * float((weights * (squares - cross)).sum())

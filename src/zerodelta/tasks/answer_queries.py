@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
 
-from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
-from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
+from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method
-from zerodelta.tables.domain import as_domain, as_workload
-from zerodelta.tables.release_tables import forecasts, publish
+from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.run import run
+from zerodelta.tables.codes import given_rows
+from zerodelta.tables.distribution import Answers
+from zerodelta.tables.domain import Domain, TableWorkload, as_domain, as_workload
+from zerodelta.tables.table_methods import tables_plan
 
-__all__ = ["answer_queries", "queries_methods"]
+__all__ = ["QueriesQuestion", "answer_queries", "queries_methods"]
 
 
 def answer_queries(
@@ -29,45 +34,98 @@ def answer_queries(
 ) -> Release:
     """Release tables of how often categories occur together, as frequencies that add up to 1.
 
-    **Releases**: a dictionary from each tuple of columns to an array with one axis per column, in
-    the order of the domain's categories. Up to 2^20 cells in the whole domain all tables belong to
-    one fitted distribution if there is one near; else each is one by itself. `method`: "k-norm"
-    (orthogonal coefficients of the tables), "counts" and "laplace" (all cells of all tables),
-    "mwem" (a few tables, chosen and measured in rounds), "purified" (hidden rounds, then mixing).
-    **Neighbors**: replace-one (n is public).
-    **Guarantee**: pure ε-DP (theory R, C10.1; B1 for "purified"), proven.
-    **Public**: n; `domain`, the categories of each column (a list, or N for 0..N-1), by name or by
-    position in an array; `workload`, k for all tables of k columns (default: 2, or 1 of a single
-    column), or a list of tuples of columns. A number and a text that spells it are one category.
-    A value outside the domain counts as `unknown` in columns that have this category; elsewhere
-    it counts nowhere, so that its row is spread evenly over the cells ("purified": the first cell).
-    **Error**: the expected absolute error of a frequency, averaged over all cells: what is known
-    without the rows; on data close to a few cells it is smaller, with many values outside the
-    domain larger. For "purified" it is a bound.
+    Use it for marginals and contingency tables, like `pandas.crosstab`, but private; for the counts
+    of a single column see `histogram`, for whole rows `synthesize`.
 
+    Parameters
+    ----------
+    rows : array, list of rows, data frame or Source
+        One row for each person. A number and a text that spells it are one category.
+    domain : mapping
+        The public categories of each column: a list, or N for 0..N-1, by the column's name, or by
+        its position in an array.
+    workload : int or list of tuples of columns, optional
+        k for all tables of k columns (default: 2, or 1 of a single column), or the tables.
+    epsilon : int, float, Fraction or str
+        The privacy parameter.
+    unknown : category, optional
+        What an out-of-domain value counts as in columns that have this category. Elsewhere it
+        counts nowhere, so that its row is spread evenly over the cells ("purified": first cell).
+    method : {"auto", "k-norm", "counts", "laplace", "mwem", "purified"}, default="auto"
+        Noise on orthogonal coefficients of the tables; on all cells of all tables, fitted to
+        counts or independent; a few tables, chosen and measured in rounds; or internal rounds,
+        then mixing. "auto" takes the least predicted error.
+    bits : BitSource, optional
+        Random bits for tests, which brand the certificate as not private.
+
+    Returns
+    -------
+    Release
+        Its value maps each tuple of columns to an array with one axis for each column, in the
+        order of the domain's categories. Up to 2^20 cells in the whole domain all tables belong to
+        one fitted distribution if there is one near; else each is one by itself.
+
+    Notes
+    -----
+    **Guarantee**: pure ε-DP (K-norm, rounded-laplace, PF; B1 for "purified"), proven.
+    **Neighbors**: replace-one (n is public).
+    **Error**: the expected absolute error of a frequency, averaged over all cells: what is known
+    without the rows; on data close to a few cells it is smaller, with many out-of-domain values
+    larger. For "purified" it is a bound.
+
+    Examples
+    --------
     >>> people = np.array([["f", "yes"], ["m", "no"], ["m", "yes"], ["f", "no"]] * 5000)
     >>> release = answer_queries(people, domain={0: ["f", "m"], 1: ["no", "yes"]}, epsilon=1)
     >>> release.value[0, 1].round(2)
     array([[0.25, 0.25],
            [0.25, 0.25]])
+
     """
-    bits = SystemBits() if bits is None else bits
-    exact, space = as_usable_epsilon(epsilon), as_domain(domain)
-    wanted = as_workload(workload, space)
-    found = publish(
-        rows, space, wanted, epsilon=exact, unknown=unknown, method=method, bits=bits, whole=False
+    space = as_domain(domain)
+    question = QueriesQuestion(
+        domain=space, workload=as_workload(workload, space), unknown=unknown, method=method
     )
-    value = {
-        name: np.ascontiguousarray(found.table(table).transpose(order))
-        for name, order, table in zip(wanted.names, wanted.orders, wanted.tables, strict=True)
-    }
-    return Release(value=value, certificate=found.certificate, error=found.method.error)
+    given, facts = given_rows(rows, space)
+    return run(question.plan(facts, epsilon), given, bits=bits)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class QueriesQuestion:
+    """Tables are asked of rows with public categories."""
+
+    domain: Domain
+    workload: TableWorkload
+    unknown: Any = None
+    method: str = "auto"
+
+    def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
+        """Choose the method, and calibrate its noise."""
+        asked = self.workload
+
+        def value(answers: Answers) -> dict[Any, Any]:
+            return {
+                name: np.ascontiguousarray(answers.table(table).transpose(order))
+                for name, order, table in zip(asked.names, asked.orders, asked.tables, strict=True)
+            }
+
+        return tables_plan(
+            self.domain,
+            asked,
+            facts=facts,
+            epsilon=epsilon,
+            unknown=self.unknown,
+            method=self.method,
+            whole=False,
+            value=value,
+        )
 
 
 def queries_methods(
     *, epsilon: Rational, n: int, domain: Any, workload: Any = None
 ) -> tuple[Method, ...]:
-    """Return the ways to release tables, best first, by public numbers.
+    """Return the methods that release tables, best first, by public numbers.
 
     Errors are expected absolute errors of a frequency, averaged over all cells of all tables.
 
@@ -76,6 +134,6 @@ def queries_methods(
     >>> [(m.name, round(m.error, 5)) for m in methods[:3]]
     [('k-norm', 0.00068), ('counts', 0.00153), ('laplace', 0.00176)]
     """
-    exact, space = as_usable_epsilon(epsilon), as_domain(domain)
-    count = as_count(n, "n", minimum=1)
-    return forecasts(space, as_workload(workload, space), exact, count)
+    space = as_domain(domain)
+    question = QueriesQuestion(domain=space, workload=as_workload(workload, space))
+    return tuple(question.plan(Facts(rows=as_count(n, "n", minimum=1)), epsilon).methods)

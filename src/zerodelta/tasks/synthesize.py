@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final
 
-from zerodelta.data.source import Source
-from zerodelta.errors import ParameterError
-from zerodelta.exact.bits import BitSource, SystemBits
+import numpy as np
+
+from zerodelta.errors import require
+from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
-from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
+from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method
-from zerodelta.tables.codes import row_writer
-from zerodelta.tables.domain import MOST_CELLS, Domain, as_domain, as_workload
+from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.run import run
+from zerodelta.tables.codes import Integers, given_rows, row_writer
+from zerodelta.tables.distribution import Answers
+from zerodelta.tables.domain import MOST_CELLS, Domain, TableWorkload, as_domain, as_workload
 from zerodelta.tables.forecast import whole_rows_error
-from zerodelta.tables.release_tables import publish
 from zerodelta.tables.rounding import whole_rows
-from zerodelta.tasks.answer_queries import queries_methods
+from zerodelta.tables.table_methods import tables_plan
 
-__all__ = ["synthesis_methods", "synthesize"]
+__all__ = ["SynthesisQuestion", "synthesis_methods", "synthesize"]
 
 
 def synthesize(
@@ -35,65 +39,109 @@ def synthesize(
 ) -> Release:
     """Release synthetic rows whose tables resemble those of the rows.
 
-    **Releases**: `size` rows (default: n) of the columns of the domain, as the caller's kind of
-    data frame, or as an array for an array. The tables of the workload are measured as in
-    `answer_queries`, a distribution of largest entropy is fitted to them, and it is rounded to
-    whole rows without sampling noise.
-    **Neighbors**: replace-one (n is public).
+    Use it where a program expects a table of rows; for the frequencies themselves see
+    `answer_queries`, which is as private and a little more accurate.
+
+    Parameters
+    ----------
+    rows : array, list of rows, data frame or Source
+        One row for each person.
+    domain : mapping
+        The public categories of each column, as in `answer_queries`; at most 2^24 combinations.
+    epsilon : int, float, Fraction or str
+        The privacy parameter.
+    size : int, optional
+        How many rows to make; n by default.
+    workload, unknown, method : optional
+        Which tables are measured, and how: as in `answer_queries`.
+    bits : BitSource, optional
+        Random bits for tests, which brand the certificate as not private.
+
+    Returns
+    -------
+    Release
+        Its value has the columns of the domain, as the caller's kind of data frame, or as an array
+        for an array. A distribution of largest entropy is fitted to the measured tables, and
+        rounded to whole rows without sampling noise.
+
+    Notes
+    -----
     **Guarantee**: pure ε-DP (that of the noisy tables; the rest is post-processing), proven.
-    **Public**: n; `domain` (categories of each column, at most 2^24 combinations), `workload`, and
-    `unknown` as in `answer_queries`; `size`.
+    **Neighbors**: replace-one (n is public).
     **Error**: the expected absolute error of a frequency in the tables of the workload, averaged
     over all cells, and half a row for rounding to `size` rows. What no table of the workload shows,
     such as three columns together for pairs (the default), is as independent as the tables allow.
 
-    >>> import numpy as np
+    Examples
+    --------
     >>> people = np.array([["f", "yes"], ["m", "no"]] * 5000)
-    >>> release = synthesize(people, domain={0: ["f", "m"], 1: ["no", "yes"]}, epsilon=1, size=100)
-    >>> release.value.shape, sorted(set(map(tuple, release.value)))[0]
-    ((100, 2), ('f', 'yes'))
-    """
-    bits = SystemBits() if bits is None else bits
-    exact, space = as_usable_epsilon(epsilon), as_domain(domain)
-    wanted = as_workload(workload, space)
-    _check_cells(space)
-    write = row_writer(rows, space)
-    count = None if size is None else as_count(size, "size", minimum=1)
-    found = publish(
-        rows, space, wanted, epsilon=exact, unknown=unknown, method=method, bits=bits, whole=True
-    )
-    assert found.weights is not None
-    if count is None:
-        count = rows.rows if isinstance(rows, Source) else len(rows)
-    codes = whole_rows(found.weights, space, wanted, count)
-    error = found.method.error + whole_rows_error(space, wanted, count)
-    return Release(value=write(codes), certificate=found.certificate, error=error)
+    >>> release = synthesize(people, domain={0: ["f", "m"], 1: ["no", "yes"]}, epsilon=1, size=4)
+    >>> release.value.tolist()
+    [['f', 'yes'], ['f', 'yes'], ['m', 'no'], ['m', 'no']]
 
-
-def synthesis_methods(
-    *, epsilon: Rational, n: int, domain: Any, workload: Any = None, size: int | None = None
-) -> tuple[Method, ...]:
-    """Return the ways to make `size` rows (default: n), best first, by public numbers.
-
-    >>> [m.name for m in synthesis_methods(epsilon=1, n=20_000, domain={"a": 2, "b": 3})[:2]]
-    ['counts', 'laplace']
     """
     space = as_domain(domain)
-    wanted = as_workload(workload, space)
-    _check_cells(space)
-    count = as_count(n if size is None else size, "size", minimum=1)
-    rounding = whole_rows_error(space, wanted, count)
-    return tuple(
-        replace(method, error=method.error + rounding)
-        for method in queries_methods(epsilon=epsilon, n=n, domain=space, workload=wanted)
+    question = SynthesisQuestion(
+        domain=space,
+        workload=as_workload(workload, space),
+        size=size,
+        unknown=unknown,
+        method=method,
+        write=row_writer(rows, space),
     )
+    given, facts = given_rows(rows, space)
+    return run(question.plan(facts, epsilon), given, bits=bits)
 
 
-def _check_cells(domain: Domain) -> None:
-    if domain.cells > MOST_CELLS:
-        raise ParameterError(
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SynthesisQuestion:
+    """Synthetic rows are asked of rows with public categories; `write` makes them of codes."""
+
+    domain: Domain
+    workload: TableWorkload
+    size: int | None = None
+    unknown: Any = None
+    method: str = "auto"
+    write: Callable[[Integers], Any] = np.asarray
+
+    def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
+        """Choose the method, and calibrate its noise."""
+        domain, workload = self.domain, self.workload
+        require(
+            domain.cells <= MOST_CELLS,
             "domain",
             f"{domain.cells} combinations of categories",
             expected="at most 2^24: the fitted distribution over all of them is held in memory",
             remedy="leave out columns, group categories, or release tables with answer_queries",
         )
+        size = as_count(facts.planned_rows if self.size is None else self.size, "size", minimum=1)
+
+        def value(answers: Answers) -> Any:
+            assert answers.fitted is not None
+            return self.write(whole_rows(answers.fitted.weights, domain, workload, size))
+
+        return tables_plan(
+            domain,
+            workload,
+            facts=facts,
+            epsilon=epsilon,
+            unknown=self.unknown,
+            method=self.method,
+            whole=True,
+            value=value,
+            extra_error=whole_rows_error(domain, workload, size),
+        )
+
+
+def synthesis_methods(
+    *, epsilon: Rational, n: int, domain: Any, workload: Any = None, size: int | None = None
+) -> tuple[Method, ...]:
+    """Return the methods that make `size` rows (default: n), best first, by public numbers.
+
+    >>> [m.name for m in synthesis_methods(epsilon=1, n=20_000, domain={"a": 2, "b": 3})[:2]]
+    ['counts', 'laplace']
+    """
+    space = as_domain(domain)
+    question = SynthesisQuestion(domain=space, workload=as_workload(workload, space), size=size)
+    return tuple(question.plan(Facts(rows=as_count(n, "n", minimum=1)), epsilon).methods)

@@ -1,4 +1,4 @@
-"""Linear queries on a finite universe: marginals of {0,1}^d, or any table of values (`sec:query`).
+"""Linear queries on a finite universe: marginals of {0,1}^d, or any matrix of values (theory C7).
 
 A query sums a bounded integer over the rows, so answers on data are exact integers; on a synthetic
 distribution the same code answers in floats.
@@ -9,30 +9,20 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.arrays import ArraySource
+from zerodelta.data.arrays import public_table
 from zerodelta.data.rowwise import Block, try_function
-from zerodelta.data.source import FOREIGN_SOURCE, Source, is_ours
-from zerodelta.errors import ParameterError
+from zerodelta.data.source import Rows, Source
+from zerodelta.errors import require
 from zerodelta.exact.rational import as_count
-from zerodelta.privacy.step import Status
-from zerodelta.spine.transition import opened
+from zerodelta.spine.public_inputs import as_source
 
-__all__ = [
-    "LinearQueries",
-    "Marginals",
-    "Workload",
-    "histogram",
-    "source_of",
-    "workload_assumptions",
-    "workload_status",
-]
+__all__ = ["WORKLOAD", "LinearQueries", "Marginals", "Workload", "histogram", "source_of"]
 
 Counts: TypeAlias = npt.NDArray[np.int64]
 Weights: TypeAlias = npt.NDArray[np.float64]
@@ -42,48 +32,33 @@ _MOST_DIMENSIONS = 20
 
 _MOST_ENTRIES = 1 << 26
 
-_WORKLOAD = (
+WORKLOAD = (
     "the workload's keys treat rows one by one, keep no state and show nothing, and its answers "
     "stay within its bound"
 )
-
-
-def workload_status(workload: Workload, source: Source) -> Status:
-    """Return PROVEN for our own workloads and sources; a caller's class is asserted."""
-    return Status.ASSERTED if workload_assumptions(workload, source) else Status.PROVEN
-
-
-def workload_assumptions(workload: Workload, source: Source) -> tuple[str, ...]:
-    """Return what a certificate must list as caller-asserted."""
-    ours = type(workload) in (Marginals, LinearQueries)
-    return (
-        *(() if ours else (_WORKLOAD,)),
-        *(() if is_ours(source) else (FOREIGN_SOURCE,)),
-    )
+"""What a certificate lists as caller-asserted if the workload is not one of ours."""
 
 
 class Workload(ABC):
-    """Public queries q_1..q_K; each maps an item of the universe to an integer in 0..bound."""
+    """Public queries q_1..q_K; each maps an item of the universe to an integer in 0..bound.
+
+    Write a subclass for queries with a structure of their own; what is released then rests on the
+    assertion that it treats rows one by one.
+    """
+
+    universe: int
+    """The number of items |X|, at least 2."""
+    queries: int
+    """The number of queries K."""
+    bound: int
+    """The largest value B of a query on one row."""
+    columns: int
+    """How many columns a row has."""
 
     @property
-    @abstractmethod
-    def universe(self) -> int:
-        """The number of items |X|, at least 2."""
-
-    @property
-    @abstractmethod
-    def queries(self) -> int:
-        """The number of queries K."""
-
-    @property
-    @abstractmethod
-    def bound(self) -> int:
-        """The largest value B of a query on one row."""
-
-    @property
-    @abstractmethod
-    def columns(self) -> int:
-        """How many columns a row has."""
+    def assumed(self) -> tuple[str, ...]:
+        """What a certificate must list as caller-asserted: nothing for our own classes."""
+        return () if type(self) in (Marginals, LinearQueries) else (WORKLOAD,)
 
     @abstractmethod
     def keys(self, rows: Block) -> Weights:
@@ -102,25 +77,37 @@ class Workload(ABC):
         """Multiply each weight(x) by exp(exponent · q(x) / bound), in place."""
 
     def answers(self, rows: Any) -> Weights:
-        """Return the K averages q(rows)/n as floats; *not private*: for measuring errors.
+        """Return the K averages q(rows)/n of *public* rows, such as synthetic ones: no noise.
 
         >>> Marginals(dimension=2, order=1).answers(np.array([[0, 1], [1, 1]]))
         array([0.5, 0.5, 0. , 1. ])
         """
-        counts = histogram(rows, self)
+        items = self.keys(public_table(rows))
+        known = (items >= 0) & (items < self.universe) & (items == np.floor(items))  # NaN: not
+        counts = np.bincount(np.where(known, items, 0).astype(np.int64), minlength=self.universe)
         return np.asarray(self.totals(counts) / counts.sum(), dtype=np.float64)
 
 
 @final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Marginals(Workload):
     """All `order`-way marginals of {0,1}^d: every set of columns, every value of these columns.
 
     Item Σ_i x_i 2^i stands for the row x. An entry other than 0 and 1 makes the row item 0.
 
+    Parameters
+    ----------
+    dimension : int
+        The number d of binary columns, at most 20: the universe is held in memory.
+    order : int, default=2
+        How many columns a query looks at.
+
+    Examples
+    --------
     >>> two_way = Marginals(dimension=16, order=2)
     >>> two_way.queries, two_way.universe, two_way.describe(5)
     (480, 65536, 'column 0 is 1 and column 2 is 0')
+
     """
 
     dimension: int
@@ -128,33 +115,15 @@ class Marginals(Workload):
 
     def __post_init__(self) -> None:
         as_count(self.order, "order", minimum=1)
-        if not self.order <= as_count(self.dimension, "dimension", minimum=1) <= _MOST_DIMENSIONS:
-            raise ParameterError(
-                "dimension",
-                self.dimension,
-                expected=f"at least the order {self.order} and at most {_MOST_DIMENSIONS}",
-                remedy="choose fewer columns: the universe has 2^dimension items in memory",
-            )
-
-    @property
-    def universe(self) -> int:
-        """2^d."""
-        return 1 << self.dimension
-
-    @property
-    def queries(self) -> int:
-        """C(d, order) sets of columns with 2^order values each."""
-        return math.comb(self.dimension, self.order) << self.order
-
-    @property
-    def bound(self) -> int:
-        """A row agrees with a query or not."""
-        return 1
-
-    @property
-    def columns(self) -> int:
-        """One column for each dimension."""
-        return self.dimension
+        require(
+            self.order <= as_count(self.dimension, "dimension", minimum=1) <= _MOST_DIMENSIONS,
+            "dimension",
+            self.dimension,
+            expected=f"at least the order {self.order} and at most {_MOST_DIMENSIONS}",
+            remedy="choose fewer columns: the universe has 2^dimension items in memory",
+        )
+        sets = math.comb(self.dimension, self.order)
+        _set(self, 1 << self.dimension, sets << self.order, bound=1, columns=self.dimension)
 
     def describe(self, query: int) -> str:
         """Return what a query counts, in words."""
@@ -209,54 +178,50 @@ class Marginals(Workload):
 
 
 @final
+@dataclass(frozen=True, eq=False, repr=False)
 class LinearQueries(Workload):
-    """Any queries with integer values in 0..bound, as a (K, |X|) table; a row is one item 0..|X|-1.
+    """Any queries with integer values in 0..bound; a row of the data is one item 0..|X|-1.
 
     A row that is no item counts as item 0.
 
+    Parameters
+    ----------
+    table : array of integers of shape (K, |X|)
+        The value of each query on each item, from 0 to a bound below 2^31.
+
+    Examples
+    --------
     >>> LinearQueries([[0, 1, 2], [1, 0, 0]]).answers(np.array([2, 2, 0, 99]))
     array([1. , 0.5])
+
     """
 
-    def __init__(self, table: Sequence[Sequence[int]] | npt.NDArray[np.integer]) -> None:
-        values = np.asarray(table)
-        good = values.ndim == 2 and values.shape[0] >= 1 and values.shape[1] >= 2
-        if not good or values.dtype.kind not in "iu" or values.size > _MOST_ENTRIES:
-            raise ParameterError(
-                "table",
-                f"{values.dtype} of shape {values.shape}",
-                expected="integers, one row for each query and one column for each of >= 2 items",
-                remedy="scale the queries to integers, and list their values on every item",
-            )
-        if values.min() < 0 or not 1 <= values.max() < 1 << 31:
-            raise ParameterError(
-                "table",
-                (int(values.min()), int(values.max())),
-                expected="values from 0 to a bound of at least 1 and below 2^31",
-                remedy="shift and scale the queries",
-            )
-        self._table = values.astype(np.int64)
-        self._table.setflags(write=False)
+    table: Any
 
-    @property
-    def universe(self) -> int:
-        """The number of columns of the table."""
-        return int(self._table.shape[1])
-
-    @property
-    def queries(self) -> int:
-        """The number of rows of the table."""
-        return int(self._table.shape[0])
-
-    @property
-    def bound(self) -> int:
-        """The largest entry."""
-        return int(self._table.max())
-
-    @property
-    def columns(self) -> int:
-        """A row is one number."""
-        return 1
+    def __post_init__(self) -> None:
+        values = np.asarray(self.table)
+        require(
+            values.ndim == 2
+            and values.shape[0] >= 1
+            and values.shape[1] >= 2
+            and values.dtype.kind in "iu"
+            and values.size <= _MOST_ENTRIES,
+            "table",
+            f"{values.dtype} of shape {values.shape}",
+            expected="integers, one row for each query and one column for each of >= 2 items",
+            remedy="scale the queries to integers, and list their values on every item",
+        )
+        require(
+            values.min() >= 0 and 1 <= values.max() < 1 << 31,
+            "table",
+            (int(values.min()), int(values.max())),
+            expected="values from 0 to a bound of at least 1 and below 2^31",
+            remedy="shift and scale the queries",
+        )
+        exact = values.astype(np.int64)
+        exact.setflags(write=False)
+        object.__setattr__(self, "table", exact)
+        _set(self, exact.shape[1], exact.shape[0], bound=int(exact.max()), columns=1)
 
     def keys(self, rows: Block) -> Weights:
         """Return the number itself."""
@@ -268,36 +233,40 @@ class LinearQueries(Workload):
 
     def totals(self, weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return table · weights."""
-        return np.asarray(self._table @ weights)
+        return np.asarray(self.table @ weights)
 
     def reweight(self, weights: Weights, query: int, exponent: float) -> None:
         """Multiply by the exponential of the query's row."""
-        weights *= np.exp(exponent / self.bound * self._table[query])
+        weights *= np.exp(exponent / self.bound * self.table[query])
+
+
+def _set(workload: Workload, universe: int, queries: int, *, bound: int, columns: int) -> None:
+    """Set what is derived from the fields of a frozen workload."""
+    vars(workload).update(universe=universe, queries=queries, bound=bound, columns=columns)
 
 
 def source_of(rows: Any, workload: Workload) -> Source:
     """Return an array, a data frame or a `Source` as a source, refusing by its shape only."""
-    source = rows if isinstance(rows, Source) else ArraySource(rows)
-    if len(source.columns) != workload.columns or source.rows < 1:
-        raise ParameterError(
-            "rows",
-            f"{source.rows} rows of {len(source.columns)} columns",
-            expected=f"at least 1 row of {workload.columns} column(s)",
-            remedy="pass the columns of the workload, in its order",
-        )
+    source = as_source(rows)
+    require(
+        len(source.columns) == workload.columns and source.rows >= 1,
+        "rows",
+        f"{source.rows} rows of {len(source.columns)} columns",
+        expected=f"at least 1 row of {workload.columns} column(s)",
+        remedy="pass the columns of the workload, in its order",
+    )
+    try_function(workload.keys, workload.columns, width=1)
     return source
 
 
-def histogram(rows: Any, workload: Workload) -> Counts:
+def histogram(rows: Rows, workload: Workload) -> Counts:
     """Return how many rows are each item; a row that is no item counts as item 0.
 
-    Replacing a row moves one from one count to another, so every query's total moves by at most
-    `workload.bound`.
+    Replacing a row takes one from a count and adds one to another, so every query's total has
+    sensitivity `workload.bound`.
     """
-    source = source_of(rows, workload)
-    try_function(workload.keys, len(source.columns), width=1)
     # n is public under replace-one, so no row may drop out: what is no item is item 0
-    return opened(source).counts(workload.keys, workload.universe, invalid=0)
+    return rows.counts(workload.keys, workload.universe, invalid=0)
 
 
 def _walsh(weights: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -20,26 +20,28 @@ from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.privacy.step import Step
 from zerodelta.tables.bases import Floats, margin
 from zerodelta.tables.codes import CodedRows, Integers
-from zerodelta.tables.distribution import Fit, fit
-from zerodelta.tables.domain import Columns, Domain, Workload
-from zerodelta.tables.estimate import Estimate, table_estimate
+from zerodelta.tables.distribution import Answers, fit
+from zerodelta.tables.domain import Columns, Domain, TableWorkload
+from zerodelta.tables.estimate import table_estimate
 
-__all__ = ["Rounds"]
+__all__ = ["TableRounds"]
 
-_MOVED = 2
+_SENSITIVITY = 2
 """How far replacing one row moves a table, in l1."""
 
 
 @final
-class Rounds:
+class TableRounds:
     """T rounds with ε/(2T) for the choice of a table and ε/(2T) for its cells; all public."""
 
-    def __init__(self, domain: Domain, workload: Workload, epsilon: Fraction, rounds: int) -> None:
+    def __init__(
+        self, domain: Domain, workload: TableWorkload, epsilon: Fraction, rounds: int
+    ) -> None:
         share = epsilon / (2 * rounds)
         self._domain, self._tables = domain, workload.tables
         self.rounds = rounds
-        self.select = PermuteAndFlip.for_epsilon(epsilon=share, sensitivity=_MOVED)
-        self.noise = RoundedLaplace.for_epsilon(epsilon=share, sensitivity=_MOVED)
+        self.select = PermuteAndFlip.for_epsilon(epsilon=share, sensitivity=_SENSITIVITY)
+        self.noise = RoundedLaplace.for_epsilon(epsilon=share, sensitivity=_SENSITIVITY)
 
     def steps(self) -> tuple[Step, ...]:
         """Return the proof steps."""
@@ -48,7 +50,7 @@ class Rounds:
             for step in (self.select.step(), self.noise.step())
         )
 
-    def run(self, data: CodedRows, bits: BitSource) -> tuple[Estimate, Fit]:
+    def run(self, data: CodedRows, bits: BitSource) -> Answers:
         """Return what was measured and the last fit."""
         tables = {table: data.table(table) for table in self._tables}
         return self.play(
@@ -65,7 +67,7 @@ class Rounds:
         *,
         choose: Callable[[Integers], int],
         measure: Callable[[Integers], IntegerArray],
-    ) -> tuple[Estimate, Fit]:
+    ) -> Answers:
         """Run the rounds; data enters only what `choose` and `measure` are given."""
         noisy: dict[Columns, Floats] = {}
         weights = np.full(self._domain.sizes, 1 / self._domain.cells)
@@ -80,10 +82,10 @@ class Rounds:
             last = turn + 1 == self.rounds
             found = fit(estimate) if last else fit(estimate, penalties=(100.0,))
             weights = found.weights.reshape(self._domain.sizes)
-        return estimate, found
+        return Answers(fitted=found, estimate=estimate)
 
     def _score(self, weights: Floats, table: Columns, counts: Integers, rows: int) -> int:
-        """Return Σ|round(n p) - counts| less the noise a measurement would bring; moves by 2."""
+        """Return Σ|round(n p) - counts| less the noise of measuring it: sensitivity 2."""
         expected = np.rint(margin(weights, table) * rows).astype(np.int64)
         noise = round(float(self.noise.scale) * counts.size)
         return int(np.abs(expected - counts).sum()) - noise

@@ -1,4 +1,4 @@
-"""Kinds of sets of columns: they stand for all sets, are few, and too many are refused."""
+"""Orbits of sets of columns: they stand for all sets, are few, and too many are refused."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 
 import zerodelta as zd
 from zerodelta.errors import ParameterError
-from zerodelta.tables import orbits
-from zerodelta.tables.domain import Domain, Workload, as_domain, as_workload
-from zerodelta.tables.orbits import _classes, kinds
+from zerodelta.tables import orbits as home
+from zerodelta.tables.domain import Domain, TableWorkload, as_domain, as_workload
+from zerodelta.tables.orbits import _classes, orbits
 from zerodelta.tasks.answer_queries import answer_queries, queries_methods
 from zerodelta.tasks.synthesize import synthesis_methods, synthesize
 
@@ -40,7 +40,7 @@ def mixed_tables(seed: int) -> list[tuple[int, ...]]:
     return [parts[i] for i in sorted(draw.choice(len(parts), 1 + 3 * seed, replace=False))]
 
 
-def asked(sizes: tuple[int, ...], workload: Any) -> tuple[Domain, Workload]:
+def asked(sizes: tuple[int, ...], workload: Any) -> tuple[Domain, TableWorkload]:
     domain = as_domain(dict(enumerate(sizes)))
     return domain, as_workload(workload, domain)
 
@@ -66,24 +66,24 @@ WORKLOADS: list[tuple[tuple[int, ...], Any]] = [
 
 
 @pytest.mark.parametrize(("sizes", "workload"), WORKLOADS)
-def test_kinds_stand_for_every_set_of_columns(sizes: tuple[int, ...], workload: Any) -> None:
+def test_orbits_stand_for_every_set_of_columns(sizes: tuple[int, ...], workload: Any) -> None:
     """By all that forecasts look at: the shape, and the tables around, by size and maximality."""
     domain, wanted = asked(sizes, workload)
     listed: Counter[Any] = Counter()
-    for kind in kinds(domain, wanted):
+    for orbit in orbits(domain, wanted):
         tables: Counter[Any] = Counter()
-        for table, number in kind.tables:
+        for table, number in orbit.tables:
             tables[domain.shape(table), table in wanted.maximal] += number
-        assert set(kind.example) <= set(kind.tables[0][0])
-        assert kind.cells == domain.cells_of(kind.example)
-        assert kind.size == math.prod(size - 1 for size in domain.shape(kind.example))
-        assert kind.around == sum(tables.values())
+        assert set(orbit.example) <= set(orbit.tables[0][0])
+        assert orbit.cells == domain.cells_of(orbit.example)
+        assert orbit.size == math.prod(size - 1 for size in domain.shape(orbit.example))
+        assert orbit.around == sum(tables.values())
         listed[
-            tuple(sorted(domain.shape(kind.example))),
+            tuple(sorted(domain.shape(orbit.example))),
             as_multiset(tables),
-            round(kind.importance, 9),
-            round(kind.table_cells, 9),
-        ] += kind.count
+            round(orbit.importance, 9),
+            round(orbit.table_cells, 9),
+        ] += orbit.count
     found: Counter[Any] = Counter()
     for part in wanted.closure:
         around = [table for table in wanted.tables if set(part) <= set(table)]
@@ -132,11 +132,11 @@ def test_columns_are_alike_just_if_swapping_them_keeps_the_workload(
         (1000, [(i, i + 1) for i in range(0, 1000, 2)], 1000),
     ],
 )
-def test_kinds_are_few(columns: int, workload: Any, most: int) -> None:
+def test_orbits_are_few(columns: int, workload: Any, most: int) -> None:
     """Of up to 16 million sets of columns."""
-    found = kinds(*asked((2,) * columns, workload))
+    found = orbits(*asked((2,) * columns, workload))
     assert len(found) <= most
-    assert sum(kind.count for kind in found) >= columns
+    assert sum(orbit.count for orbit in found) >= columns
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_large_table_and_smaller_ones_are_answered(workload: Any) -> None:
     assert zd.verify(found.certificate)
 
 
-def test_too_many_kinds_are_refused() -> None:
+def test_too_many_orbits_are_refused() -> None:
     domain, workload = dict.fromkeys(range(24), 2), some_tables(24, 18, 20)
     with pytest.raises(ParameterError, match="ask for fewer or smaller tables"):
         queries_methods(epsilon=1, n=100, domain=domain, workload=workload)
@@ -167,11 +167,11 @@ def test_the_refusal_depends_on_the_workload_alone(monkeypatch: pytest.MonkeyPat
     domain, workload = dict.fromkeys(range(9), 2), some_tables(9, 5, 11)
     seen = set()
     with monkeypatch.context() as patch:
-        patch.setattr(orbits, "_MOST_EFFORT", 100)
+        patch.setattr(home, "_MOST_EFFORT", 100)
         for release in (answer_queries, synthesize):
             for rows in (np.zeros((50, 9)), np.ones((80, 9)), np.full((50, 9), 7)):
                 for method in ("auto", "laplace", "mwem"):
-                    with pytest.raises(ParameterError, match="kinds of sets of columns") as found:
+                    with pytest.raises(ParameterError, match="orbits of sets of columns") as found:
                         release(rows, domain=domain, workload=workload, epsilon=1, method=method)
                     seen.add(str(found.value))
         with pytest.raises(ParameterError, match="11 tables"):
