@@ -10,7 +10,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from zerodelta.channels.lattice_mix import GaussianMix
+from zerodelta.channels.ball import GaussianMix
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.paper.algorithm_01 import channel_for, corollary_1

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.channels.channel import Purifier
-from zerodelta.channels.mix import FiniteMix
+from zerodelta.channels.finite import FiniteMix
 from zerodelta.data.source import Source
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.rational import Rational, as_count, as_positive
