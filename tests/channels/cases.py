@@ -36,9 +36,9 @@ MIXING: dict[str, Mixing] = {
     "sides-3d-twice": UnequalGridMix(
         lattice=Box(0, [1, 2, 1]).unequal_grid([2, 3, 2]), mixing_weight=W
     ),
-    "window-1d": LocalUniformMix(lattice=Box(0, 1).grid(5), mixing_weight=W, kernel_cells=3),
-    "window-1d-even": LocalUniformMix(lattice=Box(0, 1).grid(4), mixing_weight=W, kernel_cells=2),
-    "window-2d": LocalUniformMix(
+    "local-1d": LocalUniformMix(lattice=Box(0, 1).grid(5), mixing_weight=W, kernel_cells=3),
+    "local-1d-even": LocalUniformMix(lattice=Box(0, 1).grid(4), mixing_weight=W, kernel_cells=2),
+    "local-2d": LocalUniformMix(
         lattice=Box(0, 1, dimension=2).grid(3), mixing_weight=W, kernel_cells=2
     ),
     "gaussian-1d": GaussianMix(lattice=Ball(1, 1).lattice(1), mixing_weight=W),

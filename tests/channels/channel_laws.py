@@ -91,7 +91,7 @@ def _grid(purifier: GridMix | UnequalGridMix, value: Any, _: int | None) -> Row:
     return mixed(kept, drawn, purifier.mixing_weight)
 
 
-def _window(purifier: LocalUniformMix, value: Any, _: int | None) -> Row:
+def _local_uniform(purifier: LocalUniformMix, value: Any, _: int | None) -> Row:
     cells, m = _cells(purifier.lattice), purifier.kernel_cells
     sides = []
     for k in _point(purifier.lattice.quantize(value)):
@@ -190,7 +190,7 @@ _ROWS: dict[type, Callable[[Any, Any, int | None], Row]] = {
     ProfileMix: _finite,
     GridMix: _grid,
     UnequalGridMix: _grid,
-    LocalUniformMix: _window,
+    LocalUniformMix: _local_uniform,
     GaussianMix: _gaussian,
     LaplaceMix: _laplace,
     KernelMix: _kernel,

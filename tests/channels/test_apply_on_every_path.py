@@ -134,9 +134,9 @@ def test_algorithm_two_has_exactly_its_law_at_every_value(size: int) -> None:
                 assert difference.rad() < 1e-30
 
 
-def test_a_window_always_has_all_of_its_cells_inside_the_grid() -> None:
+def test_a_local_kernel_always_has_all_of_its_cells_inside_the_grid() -> None:
     """Independent of the matrix above: each reachable start, counted by hand."""
-    purifier: Any = MIXING["window-1d"]  # 5 cells, windows of 3
+    purifier: Any = MIXING["local-1d"]  # 5 cells, kernels of 3
     reached = []
     for place in range(5):
         value = purifier.lattice.points(np.array([place]))

@@ -97,7 +97,7 @@ def spare(purifier: Mixing, epsilon: Fraction) -> arb:
 def exact_spare(purifier: Mixing) -> arb | None:
     """By how many nats theory's mass ratio exceeds what T0 needs; None where there is no formula.
 
-    B1, B2 and windows: nothing. Laplace nets: P(k) against P(0)e^(-|k|/b) on an axis. Laplace noise
+    B1, B2, kernels: nothing. Laplace nets: P(k) against P(0)e^(-|k|/b) on an axis. Laplace noise
     in a cube: the far corner's own mass at the near corner; Theorem K in d = 1: one nat more.
     """
     if isinstance(purifier, (FiniteMix, PriorMix, GridMix, LocalUniformMix)):
@@ -193,7 +193,7 @@ def test_a_grid_is_exactly_epsilon_and_one_cell_more_is_not(
 
 
 @pytest.mark.parametrize(("cells", "window", "dimension"), [(5, 2, 1), (5, 3, 1), (3, 2, 2)])
-def test_a_window_is_exactly_epsilon_and_a_smaller_one_is_not(
+def test_a_local_kernel_is_exactly_epsilon_and_a_smaller_one_is_not(
     cells: int, window: int, dimension: int
 ) -> None:
     """Some cell of one corner's window is not in the other's, so theory's ratio is attained."""

@@ -49,7 +49,7 @@ def caught(rows: Sequence[Row], log_delta: float, epsilon: Fraction = T) -> bool
 NEARLY_TIGHT = [
     name
     for name in MIXING
-    if name.split("-")[0] in ("finite", "prior", "grid", "window", "gaussian", "laplace")
+    if name.split("-")[0] in ("finite", "prior", "grid", "local", "gaussian", "laplace")
     or name in ("cube-1d", "cube-2d")
 ]
 """Half the weight is caught wherever theory's constant is within a factor 2 of the truth."""

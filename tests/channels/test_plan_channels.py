@@ -386,10 +386,10 @@ def test_malformed_priors_and_profiles_are_refused_by_name(name: str, bad: Any) 
             zd.plan(space, epsilon=1, **options)
 
 
-# --- windows -------------------------------------------------------------------------------------
+# --- local uniform kernels ------------------------------------------------------------------------
 
 
-def test_a_window_has_the_nats_of_the_grid_and_is_unbiased_inside() -> None:
+def test_a_local_kernel_has_the_nats_of_the_grid_and_is_unbiased_inside() -> None:
     base = zd.ApproxDP(1, -12.0)
     box = zd.Box(0, 1)
     grid = zd.plan(box, epsilon=1, base=base)

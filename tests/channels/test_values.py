@@ -1,4 +1,4 @@
-"""Whatever a hidden analysis hands over, an element of the space is published; nothing raises."""
+"""Whatever an analysis hands over, an element of the space is published; nothing raises."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ PURIFIERS: dict[str, tuple[Any, Any]] = {
         UnequalGridMix(lattice=GRID.box.unequal_grid([2, 7]), mixing_weight=W),
         GRID.box,
     ),
-    "window": (LocalUniformMix(lattice=GRID, mixing_weight=W, kernel_cells=2), GRID.box),
+    "local uniform": (LocalUniformMix(lattice=GRID, mixing_weight=W, kernel_cells=2), GRID.box),
     "gaussian": (GaussianMix(lattice=DISK.lattice("1/9"), mixing_weight=W), DISK),
     "laplace": (
         LaplaceMix(lattice=zd.Ball(2, 1, norm=1).lattice("1/9"), mixing_weight=W),

@@ -20,14 +20,13 @@ from zerodelta.channels.smooth import SmoothMix
 from zerodelta.data.given import Given
 from zerodelta.errors import GuaranteeError, require
 from zerodelta.exact.bits import BitSource, SystemBits
-from zerodelta.exact.rational import Rational, as_positive
+from zerodelta.exact.rational import Rational
 from zerodelta.privacy.calibration import Calibration, calibrate
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import Claim, GaussianDP, PureDP
 from zerodelta.privacy.composition import zcdp_cost
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status, Step
-from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.privacy.wording import equals
 from zerodelta.spaces import Space, is_known
 from zerodelta.spine.release_plan import ReleasePlan
@@ -36,7 +35,6 @@ from zerodelta.spine.run import run
 __all__ = ["Plan", "plan", "purify"]
 
 DEFAULT_MIXING_PROBABILITY = Fraction(1, 100)
-_LARGEST_EPSILON = 10**6
 _NEARLY_ONE = -(2.0**-20)
 """The ln δ to calibrate for where a plan would allow any base (ln δ >= 0)."""
 
@@ -46,28 +44,11 @@ _NEARLY_ONE = -(2.0**-20)
 class Plan:
     """What will be published, how, and what the base mechanism must satisfy.
 
-    Made by `plan`; print it for the table of channels.
-
-    Attributes
-    ----------
-    space, epsilon, sensitivity
-        What was asked for.
-    purifier
-        The chosen channel; `mixing_weight` is the probability of publishing a random element.
-    log_delta : float
-        The base's ln δ(ε) may be at most this.
-    rho : Fraction
-        ρ-zCDP is enough of the base.
-    variance : Fraction or None
-        Gaussian noise of this variance is enough for the given l2 sensitivity; `sigma` is its root.
-    predicted_error : float
-        The expected error: of the channel, and of the Gaussian noise if it is planned too.
-    candidates : tuple
-        Every channel that was weighed, the chosen one first.
+    Made by `plan`; print it for the table of channels. `log_delta`, `rho`, `variance` and `sigma`
+    say what the base must satisfy, each of them enough by itself.
 
     With channel "smooth" they describe the vector itself: it must have noise of exactly that
     `variance`, and `rho` and `log_delta` are what it then has; there is nothing to spend besides.
-
     """
 
     space: Space
@@ -144,23 +125,11 @@ class Plan:
     def purify(
         self, value: Any, *, claim: Claim | None = None, bits: BitSource | None = None
     ) -> Release:
-        """Publish a value computed by a base mechanism, under pure ε-DP.
+        """Publish a value of a base mechanism with `claim` (default: the planned base), pure ε-DP.
 
-        Parameters
-        ----------
-        value : object
-            Any object whatever is mapped into the space; nothing is raised because of the value.
-            With channel "smooth" it is the raw noisy vector, in the units of the space.
-        claim : PureDP, ApproxDP, GaussianDP, ZCDP or RDP, optional
-            What the base mechanism satisfies; by default the `base` of the plan.
-        bits : BitSource, optional
-            For tests; a release from replayed bits is branded as not private.
-
-        Returns
-        -------
-        Release
-            `value` is an element of the space. `GuaranteeError` if the claim does not reach ε.
-
+        Any object whatever is mapped into the space; nothing is raised because of the value. With
+        channel "smooth" the value is the raw noisy vector, in the units of the space. Raises
+        `GuaranteeError` if the claim does not reach ε.
         """
         base = as_claim(claim if claim is not None else self.base, "claim")
         if not self.purifier.proves(self.epsilon, base):
@@ -312,23 +281,23 @@ def plan(
         expected="a space of this library, no subclass: Finite, Subsets, Multiset, Box or Ball",
         remedy="say what may be published, such as zd.Finite(16) or zd.Ball(10, 1.0)",
     )
-    exact_epsilon = _in_range(epsilon, "epsilon", most=_LARGEST_EPSILON)
+    target = Target.of(
+        epsilon=epsilon,
+        mixing_probability=mixing_probability,
+        resolution=resolution,
+        sensitivity=sensitivity,
+    )
     pointwise = None
     if profile is not None:
-        pointwise = ProfileMix(space=space, at_epsilon=exact_epsilon, profile=profile)  # type: ignore[arg-type]
+        pointwise = ProfileMix(space=space, at_epsilon=target.epsilon, profile=profile)  # type: ignore[arg-type]
     claim = base if base is not None or pointwise is None else pointwise.claim()
-    weight = as_weight(mixing_probability, "mixing_probability")
-    target = Target(
-        epsilon=exact_epsilon,
-        mixing_probability=_in_range(weight, "mixing_probability"),
-        log_delta=None if claim is None else as_claim(claim, "base").log_delta(exact_epsilon),
-        resolution=None if resolution is None else float(_in_range(resolution, "resolution")),
-        sensitivity=None if sensitivity is None else _in_range(sensitivity, "sensitivity"),
-    )
+    if claim is not None:
+        log_delta = as_claim(claim, "base").log_delta(target.epsilon)
+        target = replace(target, log_delta=log_delta)
     first, *others = ranked_candidates(
         space, target, prior=prior, profile=pointwise, channel=channel
     )
-    purifier = first.build()
+    purifier = first.build(target)
     if isinstance(purifier, Mixing):  # its closed forms were approximate
         first = replace(
             first,
@@ -413,19 +382,6 @@ def purify(
         channel=channel,
     )
     return made.purify(value)
-
-
-def _in_range(value: Rational, name: str, *, most: int = 10**100) -> Fraction:
-    """Return a positive number that neither vanishes nor overflows where plans use floats."""
-    exact = as_positive(value, name)
-    require(
-        Fraction(1, 10**100) <= exact <= most,
-        name,
-        value,
-        expected=f"a number between 1e-100 and {float(most):g}",
-        remedy="state it in other units, or plan for something realistic",
-    )
-    return exact
 
 
 def _shortfall(made: Plan, claim: Claim) -> str:

@@ -7,10 +7,9 @@ they find is then built and certified exactly.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import TypeAlias, final
 
 import numpy as np
@@ -22,8 +21,8 @@ from zerodelta.channels.grid import GridMix, LocalUniformMix, UnequalGridMix
 from zerodelta.channels.kernel import Body, KernelMix
 from zerodelta.channels.smooth import SmoothMix, least_point
 from zerodelta.errors import GuaranteeError, did_you_mean, require
-from zerodelta.exact.rational import Rational
-from zerodelta.privacy.theorems.mixing import largest_log_delta, smallest_weight
+from zerodelta.exact.rational import Rational, as_positive
+from zerodelta.privacy.theorems.mixing import as_weight, largest_log_delta, smallest_weight
 from zerodelta.privacy.wording import equals
 from zerodelta.spaces import Ball, Box, FiniteSpace, Space
 
@@ -41,30 +40,13 @@ PlannedChannel: TypeAlias = Mixing | ProfileMix | SmoothMix
 _WEIGHTS = [10 ** (-step / 4) for step in range(33)]
 """Fractions of the largest weight that are tried: four a decade, eight decades."""
 
+_LARGEST_EPSILON = 10**6
 _MOST_SIDES = 4096
 """A certificate lists the cells of so many different sides at most."""
 
 _KERNEL_CELLS = 15
 """Cells per side of a local uniform kernel: odd, so that it has a middle, and 2^49 times it is
 below 2^53. The bias is then a thirtieth of a cell of the grid with the same nats."""
-
-
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Candidate:
-    """A channel by its weight and its log-ratio in nats, with its predicted error.
-
-    `channel` is the word by which `plan(channel=…)` picks it. One with a `reservation` is picked in
-    no other way: it needs what only the caller knows of the value, or has no smaller error.
-    """
-
-    channel: str
-    name: str
-    weight: Fraction
-    log_ratio: float
-    error: float
-    build: Callable[[], PlannedChannel] = field(repr=False, compare=False)
-    reservation: str = ""
 
 
 @final
@@ -77,6 +59,23 @@ class Target:
     log_delta: float | None = None
     resolution: float | None = None
     sensitivity: Fraction | None = None
+
+    @staticmethod
+    def of(
+        *,
+        epsilon: Rational,
+        mixing_probability: Rational,
+        resolution: Rational | None = None,
+        sensitivity: Rational | None = None,
+    ) -> Target:
+        """Return a caller's numbers, checked."""
+        weight = as_weight(mixing_probability, "mixing_probability")
+        return Target(
+            epsilon=_in_range(epsilon, "epsilon", most=_LARGEST_EPSILON),
+            mixing_probability=_in_range(weight, "mixing_probability"),
+            resolution=None if resolution is None else float(_in_range(resolution, "resolution")),
+            sensitivity=None if sensitivity is None else _in_range(sensitivity, "sensitivity"),
+        )
 
     def nats(self, weight: float) -> float:
         """Return ln(w/(1-w)) + ln(e^ε - 1)."""
@@ -99,6 +98,60 @@ class Target:
             saved = math.log(math.sqrt(2 * math.pi) * max(a * (a + mu) / mu, 1.0))
             exponent = max(nats - saved, nats / 4)
         return float(self.sensitivity) / mu * math.sqrt(dimension)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Candidate:
+    """A class of channels at its best weight and log-ratio, with the predicted error.
+
+    `kind` is a channel of that class, whose resolution is still to be set, or the channel itself.
+    """
+
+    kind: PlannedChannel
+    weight: Fraction
+    log_ratio: float
+    error: float
+
+    @property
+    def channel(self) -> str:
+        """The word by which `plan(channel=…)` picks it."""
+        return self.kind.word
+
+    @property
+    def name(self) -> str:
+        """What it does."""
+        return self.kind.title
+
+    @property
+    def reservation(self) -> str:
+        """Why it is picked by its name only, if so."""
+        return self.kind.reservation
+
+    def build(self, target: Target) -> PlannedChannel:
+        """Return the channel, within what is certainly left for its mass ratio."""
+        if not isinstance(self.kind, Mixing):
+            return self.kind
+        if target.log_delta is None:
+            return self.kind.finest(self.log_ratio, self.weight)
+        allowed = largest_log_delta(epsilon=target.epsilon, weight=self.weight, log_mass=0.0)
+        limit = math.nextafter(allowed - target.log_delta, -math.inf)
+        if target.resolution is not None:
+            limit = min(limit, self.log_ratio)
+        return self.kind.finest(limit, self.weight)
+
+
+def _in_range(value: Rational, name: str, *, most: int = 10**100) -> Fraction:
+    """Return a positive number that neither vanishes nor overflows where plans use floats."""
+    exact = as_positive(value, name)
+    require(
+        Fraction(1, 10**100) <= exact <= most,
+        name,
+        value,
+        expected=f"a number between 1e-100 and {float(most):g}",
+        remedy="state it in other units, or plan for something realistic",
+    )
+    return exact
 
 
 # --- one channel: weight and resolution ----------------------------------------------------------
@@ -130,7 +183,9 @@ def _at_largest_weight(channel: Mixing, target: Target) -> Candidate:
     else:
         log_ratio = _log_ratio_of(channel, mixing * max(channel.dimension, 1))
     error = channel.rounding(log_ratio) + mixing
-    return _mixing_candidate(channel, target, target.mixing_probability, log_ratio, error)
+    return Candidate(
+        kind=channel, weight=target.mixing_probability, log_ratio=log_ratio, error=error
+    )
 
 
 def _at_smallest_weight(channel: Mixing, target: Target, log_delta: float) -> Candidate | None:
@@ -140,7 +195,8 @@ def _at_smallest_weight(channel: Mixing, target: Target, log_delta: float) -> Ca
         return None
     smallest = smallest_weight(epsilon=target.epsilon, log_delta=log_delta, log_mass=mass)
     weight = min(target.mixing_probability, smallest)
-    return _mixing_candidate(channel, target, weight, mass, float(weight) * channel.displacement())
+    error = float(weight) * channel.displacement()
+    return Candidate(kind=channel, weight=weight, log_ratio=mass, error=error)
 
 
 def _at_weight(channel: Mixing, target: Target, exact: Fraction, least: float) -> Candidate | None:
@@ -162,41 +218,8 @@ def _at_weight(channel: Mixing, target: Target, exact: Fraction, least: float) -
         most = least + 40.0 * max(channel.dimension, 1)
         log_ratio = least_point(noisy, least, most, rounds=30) if asked is None else asked
         error = noisy(log_ratio)
-    return _mixing_candidate(
-        channel, target, exact, log_ratio, error + weight * channel.displacement()
-    )
-
-
-def _mixing_candidate(
-    channel: Mixing, target: Target, weight: Fraction, log_ratio: float, error: float
-) -> Candidate:
-    def build() -> Mixing:
-        if target.log_delta is None:
-            return channel.finest(log_ratio, weight)
-        # what is certainly left for the mass ratio at this weight
-        allowed = largest_log_delta(epsilon=target.epsilon, weight=weight, log_mass=0.0)
-        left = math.nextafter(allowed - target.log_delta, -math.inf)
-        return channel.finest(left if target.resolution is None else min(left, log_ratio), weight)
-
-    return _candidate(channel, weight, log_ratio, error, build)
-
-
-def _candidate(
-    channel: PlannedChannel,
-    weight: Fraction,
-    log_ratio: float,
-    error: float,
-    build: Callable[[], PlannedChannel],
-) -> Candidate:
-    return Candidate(
-        channel=channel.word,
-        name=channel.title,
-        weight=weight,
-        log_ratio=log_ratio,
-        error=error,
-        build=build,
-        reservation=channel.reservation,
-    )
+    error += weight * channel.displacement()
+    return Candidate(kind=channel, weight=exact, log_ratio=log_ratio, error=error)
 
 
 def _log_ratio_of(channel: Mixing, rounding: float) -> float:
@@ -304,13 +327,9 @@ def _built_candidates(
     if profile is not None and profile.mixing_weight <= target.mixing_probability:
         found.append((profile, 0.0, profile.expected_error()))
     return [
-        _candidate(built, built.mixing_weight, nats, error, partial(_same, built))
+        Candidate(kind=built, weight=built.mixing_weight, log_ratio=nats, error=error)
         for built, nats, error in found
     ]
-
-
-def _same(built: PlannedChannel) -> PlannedChannel:
-    return built
 
 
 def _ranked(found: list[Candidate]) -> list[Candidate]:
