@@ -7,12 +7,13 @@ the box. Equal numbers of cells in all coordinates are best on cubes, equal spac
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,7 @@ from zerodelta.spaces.lattices import UnequalGrid
 __all__ = ["GridMix", "LocalUniformMix", "UnequalGridMix"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
+Equal = TypeVar("Equal", bound="_EqualCellMixing")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,15 +61,33 @@ class _EqualCellMixing(_CellMixing):
 
     lattice: GridLattice
 
+    @abstractmethod
+    def side(self) -> int:
+        """Return m."""
+
+    def kept_error(self) -> float:
+        return self.diameter * self.side() / self.lattice.cells / math.sqrt(12)
+
     def rounding(self, limit: float) -> float:
-        return self.diameter / math.sqrt(12) / self.ratio(limit)
+        return self.diameter / math.sqrt(12) / self._ratio(limit)
 
     def log_ratio_at(self, resolution: float = math.inf) -> float:
         width = float(np.max(self.lattice.box.widths()))
         cells = math.ceil(min(width / resolution, math.exp(MOST_NATS)))
         return grid_mass(cells=max(2, cells), dimension=self.dimension)
 
-    def ratio(self, limit: float) -> float:
+    def finest(self: Equal, limit: float, weight: Fraction) -> Equal:
+        def at(cells: int) -> Equal:
+            lattice = self.lattice.box.grid(max(cells, self.side()))
+            return replace(self, lattice=lattice, mixing_weight=weight)
+
+        fits, beyond = 1, 2 + int(self.side() * self._ratio(limit) * (1 + 1e-9))
+        while beyond - fits > 1:
+            middle = (fits + beyond) // 2
+            fits, beyond = (middle, beyond) if at(middle).log_mass <= limit else (fits, middle)
+        return at(fits)
+
+    def _ratio(self, limit: float) -> float:
         """Return K/m if it need not be rational."""
         return math.exp(min(limit / self.dimension, MOST_NATS))
 
@@ -83,22 +103,15 @@ class GridMix(_EqualCellMixing):
     word = "grid"
     title = "a uniform cell of a grid (B2)"
 
+    def side(self) -> int:
+        """Return 1: the value's own cell is kept."""
+        return 1
+
     def apply(self, value: Any, bits: BitSource) -> Floats:
         """Return the center of the value's cell, or of a uniform cell."""
         kept = self.lattice.quantize(value)
         drawn = uniform_below(self.lattice.cells, size=self.dimension, bits=bits)
         return self.lattice.points(mix(kept, drawn, self.mixing_weight, bits))
-
-    def kept_error(self) -> float:
-        """Return the rms distance to the value: side/√12 a coordinate."""
-        return self.diameter / self.lattice.cells / math.sqrt(12)
-
-    def finest(self, limit: float, weight: Fraction) -> GridMix:
-        """Return the grid with the most cells within the limit."""
-        cells = _most_cells(
-            self.ratio(limit), limit, lambda k: grid_mass(cells=k, dimension=self.dimension)
-        )
-        return replace(self, lattice=self.lattice.box.grid(cells), mixing_weight=weight)
 
     def condition(self) -> tuple[str, Callable[..., float], dict[str, Any]]:
         """Return B2: d ln K."""
@@ -123,14 +136,17 @@ class LocalUniformMix(_EqualCellMixing):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        side = as_count(self.kernel_cells, "kernel_cells", minimum=1)
         require(
-            side <= self.lattice.cells,
+            as_count(self.kernel_cells, "kernel_cells", minimum=1) <= self.lattice.cells,
             "kernel_cells",
-            side,
+            self.kernel_cells,
             expected=f"at most the grid's {self.lattice.cells} cells",
             remedy="use a smaller kernel or a finer grid",
         )
+
+    def side(self) -> int:
+        """Return the cells per side of the kernel."""
+        return self.kernel_cells
 
     def apply(self, value: Any, bits: BitSource) -> Floats:
         """Return the center of a uniform cell of the kernel, or of the whole grid."""
@@ -140,25 +156,11 @@ class LocalUniformMix(_EqualCellMixing):
         drawn = uniform_below(cells, size=self.dimension, bits=bits)
         return self.lattice.points(mix(kept, drawn, self.mixing_weight, bits))
 
-    def kept_error(self) -> float:
-        """Return the rms distance to the value: side/√12 a coordinate."""
-        return self.diameter * self.kernel_cells / self.lattice.cells / math.sqrt(12)
-
-    def finest(self, limit: float, weight: Fraction) -> LocalUniformMix:
-        """Return the kernel on the grid with the most cells within the limit."""
-        side = self.kernel_cells
-        cells = _most_cells(
-            side * self.ratio(limit), limit, lambda k: window_mass(**self._numbers(max(k, side)))
-        )
-        lattice = self.lattice.box.grid(max(cells, side))
-        return replace(self, lattice=lattice, mixing_weight=weight)
-
     def condition(self) -> tuple[str, Callable[..., float], dict[str, Any]]:
         """Return B4's local uniform kernel: d ln(K/m)."""
-        return "B4-window", window_mass, self._numbers(self.lattice.cells)
-
-    def _numbers(self, cells: int) -> dict[str, Any]:
-        return {"cells": cells, "window": self.kernel_cells, "dimension": self.dimension}
+        cells, side = self.lattice.cells, self.kernel_cells
+        numbers = {"cells": cells, "window": side, "dimension": self.dimension}
+        return "B4-window", window_mass, numbers
 
 
 @final
@@ -268,12 +270,3 @@ def _mass_of(cells: Floats) -> float:
     """Return Σ ln K_i, rounded up."""
     counts, times = np.unique(cells, return_counts=True)
     return sides_mass((int(count), int(often)) for count, often in zip(counts, times, strict=True))
-
-
-def _most_cells(about: float, limit: float, mass: Callable[[int], float]) -> int:
-    """Return the largest number of cells, about as given, whose mass is within the limit."""
-    fits, beyond = 1, 2 + int(about * (1 + 1e-9))
-    while beyond - fits > 1:
-        middle = (fits + beyond) // 2
-        fits, beyond = (middle, beyond) if mass(middle) <= limit else (fits, middle)
-    return fits

@@ -32,7 +32,9 @@ __all__ = [
     "Target",
     "best_candidate",
     "channels_for",
+    "ranked",
     "ranked_candidates",
+    "smooth_candidates",
 ]
 
 PlannedChannel: TypeAlias = Mixing | ProfileMix | SmoothMix
@@ -288,51 +290,53 @@ def ranked_candidates(
     """Return the candidates, the chosen one first and the others from the least error on.
 
     The choice is `channel`; without it the caller's profile or prior, and without these the least
-    predicted error among those without a reservation.
+    predicted error among those without a reservation. Theorem S is costly to weigh and among them
+    only if it was asked for (`smooth_candidates`).
     """
     mixing = channels_for(space, target.mixing_probability, prior)
     words = [each.word for each in mixing]
-    ball = space if isinstance(space, Ball) and space.norm == 2 else None
-    words += ["smooth"] * (ball is not None) + ["profile"] * (profile is not None)
+    words += ["smooth"] * (isinstance(space, Ball) and space.norm == 2)
+    words += ["profile"] * (profile is not None)
     _check_channel(channel, words, target)
     found = [best for each in mixing if (best := best_candidate(each, target)) is not None]
-    ranked = _ranked(found + _built_candidates(ball, profile, target))
+    if channel == "smooth":
+        found += smooth_candidates(space, target)
+    if profile is not None and (weight := profile.mixing_weight) <= target.mixing_probability:
+        error = profile.expected_error()
+        found.append(Candidate(kind=profile, weight=weight, log_ratio=0.0, error=error))
+    best_first = ranked(found)
     given = "profile" if profile is not None else "prior" if prior is not None else None
     wanted = channel or given
     chosen = [
         candidate
-        for candidate in ranked
+        for candidate in best_first
         if (candidate.channel == wanted if wanted else not candidate.reservation)
     ]
     if not chosen:
         asked = [each for each in mixing if wanted in (None, each.word)]
         raise GuaranteeError(_out_of_reach(asked, target))
-    return (chosen[0], *(candidate for candidate in ranked if candidate is not chosen[0]))
+    return (chosen[0], *(candidate for candidate in best_first if candidate is not chosen[0]))
 
 
-def _built_candidates(
-    ball: Ball | None, profile: ProfileMix | None, target: Target
-) -> list[Candidate]:
-    """Return Theorem S on an l2 ball, and the profile, if they are within reach."""
-    found: list[tuple[SmoothMix | ProfileMix, float, float]] = []
-    if ball is not None and target.log_delta is None and target.sensitivity is not None:
-        smooth = SmoothMix.planned(
-            ball,
-            sensitivity=target.sensitivity,
-            epsilon=target.epsilon,
-            mixing_probability=target.mixing_probability,
-        )
-        if smooth is not None:
-            found.append((smooth, smooth.log_ratio(), smooth.predicted_error()))
-    if profile is not None and profile.mixing_weight <= target.mixing_probability:
-        found.append((profile, 0.0, profile.expected_error()))
-    return [
-        Candidate(kind=built, weight=built.mixing_weight, log_ratio=nats, error=error)
-        for built, nats, error in found
-    ]
+def smooth_candidates(space: Space, target: Target) -> list[Candidate]:
+    """Return Theorem S, where it can be planned: on an l2 ball, for a sensitivity and no base."""
+    if not isinstance(space, Ball) or space.norm != 2 or target.sensitivity is None:
+        return []
+    if target.log_delta is not None:
+        return []
+    built = SmoothMix.planned(
+        space,
+        sensitivity=target.sensitivity,
+        epsilon=target.epsilon,
+        mixing_probability=target.mixing_probability,
+    )
+    if built is None:
+        return []
+    nats, error = built.log_ratio(), built.predicted_error()
+    return [Candidate(kind=built, weight=built.mixing_weight, log_ratio=nats, error=error)]
 
 
-def _ranked(found: list[Candidate]) -> list[Candidate]:
+def ranked(found: list[Candidate]) -> list[Candidate]:
     """Return the least error first; among errors within a hundredth, what asks least of the base.
 
     Without a base or a sensitivity every channel is built for the same error.
