@@ -22,7 +22,8 @@ from zerodelta.errors import (
 
 if TYPE_CHECKING:
     from zerodelta.channels.channel import is_purifier
-    from zerodelta.channels.planner import Plan, plan, purify
+    from zerodelta.channels.planner import plan, purify
+    from zerodelta.channels.purification_plan import Plan
     from zerodelta.privacy.calibration import calibrate
     from zerodelta.privacy.certificate import Certificate
     from zerodelta.privacy.claims import RDP, ZCDP, ApproxDP, GaussianDP, PureDP
@@ -59,7 +60,7 @@ _HOME = {
     "GaussianDP": "privacy.claims",
     "Multiset": "spaces",
     "Neighbors": "privacy.neighbors",
-    "Plan": "channels.planner",
+    "Plan": "channels.purification_plan",
     "PureDP": "privacy.claims",
     "RDP": "privacy.claims",
     "Release": "privacy.release",

@@ -8,16 +8,11 @@ from fractions import Fraction
 from typing import Any
 
 from channels.channel_laws import body_of
+from zerodelta.channels.ball import GaussianMix, LaplaceMix
 from zerodelta.channels.channel import Mixing
+from zerodelta.channels.finite import FiniteMix, PriorMix
+from zerodelta.channels.grid import GridMix, LocalUniformMix, UnequalGridMix
 from zerodelta.channels.kernel import KernelMix
-from zerodelta.channels.lattice_mix import (
-    GaussianMix,
-    GridMix,
-    LaplaceMix,
-    UnequalGridMix,
-    WindowMix,
-)
-from zerodelta.channels.mix import FiniteMix, PriorMix
 from zerodelta.channels.wasserstein import AlgorithmOne, AlgorithmTwo, laplace_scale
 from zerodelta.privacy.claims import ApproxDP
 from zerodelta.spaces import Ball, Box, Finite
@@ -41,9 +36,11 @@ MIXING: dict[str, Mixing] = {
     "sides-3d-twice": UnequalGridMix(
         lattice=Box(0, [1, 2, 1]).unequal_grid([2, 3, 2]), mixing_weight=W
     ),
-    "window-1d": WindowMix(lattice=Box(0, 1).grid(5), mixing_weight=W, window=3),
-    "window-1d-even": WindowMix(lattice=Box(0, 1).grid(4), mixing_weight=W, window=2),
-    "window-2d": WindowMix(lattice=Box(0, 1, dimension=2).grid(3), mixing_weight=W, window=2),
+    "local-1d": LocalUniformMix(lattice=Box(0, 1).grid(5), mixing_weight=W, kernel_cells=3),
+    "local-1d-even": LocalUniformMix(lattice=Box(0, 1).grid(4), mixing_weight=W, kernel_cells=2),
+    "local-2d": LocalUniformMix(
+        lattice=Box(0, 1, dimension=2).grid(3), mixing_weight=W, kernel_cells=2
+    ),
     "gaussian-1d": GaussianMix(lattice=Ball(1, 1).lattice(1), mixing_weight=W),
     "gaussian-1d-off-center": GaussianMix(
         lattice=Ball(1, 1, center=5).lattice("1/3"), mixing_weight=F(1, 3)

@@ -32,15 +32,10 @@ from channels.noise_laws import (
 )
 from reference.chi_square import goodness_of_fit
 from zerodelta.audit.exact import ExpRational
+from zerodelta.channels.ball import GaussianMix, LaplaceMix
+from zerodelta.channels.finite import FiniteMix, PriorMix, ProfileMix
+from zerodelta.channels.grid import GridMix, LocalUniformMix, UnequalGridMix
 from zerodelta.channels.kernel import Body, KernelMix
-from zerodelta.channels.lattice_mix import (
-    GaussianMix,
-    GridMix,
-    LaplaceMix,
-    UnequalGridMix,
-    WindowMix,
-)
-from zerodelta.channels.mix import FiniteMix, PriorMix, ProfileMix
 from zerodelta.channels.wasserstein import AlgorithmOne, AlgorithmTwo
 from zerodelta.exact.arb import ball
 from zerodelta.exact.bits import ReplayBits
@@ -96,8 +91,8 @@ def _grid(purifier: GridMix | UnequalGridMix, value: Any, _: int | None) -> Row:
     return mixed(kept, drawn, purifier.mixing_weight)
 
 
-def _window(purifier: WindowMix, value: Any, _: int | None) -> Row:
-    cells, m = _cells(purifier.lattice), purifier.window
+def _local_uniform(purifier: LocalUniformMix, value: Any, _: int | None) -> Row:
+    cells, m = _cells(purifier.lattice), purifier.kernel_cells
     sides = []
     for k in _point(purifier.lattice.quantize(value)):
         start = min(max(k - m // 2, 0), purifier.lattice.cells - m)
@@ -195,7 +190,7 @@ _ROWS: dict[type, Callable[[Any, Any, int | None], Row]] = {
     ProfileMix: _finite,
     GridMix: _grid,
     UnequalGridMix: _grid,
-    WindowMix: _window,
+    LocalUniformMix: _local_uniform,
     GaussianMix: _gaussian,
     LaplaceMix: _laplace,
     KernelMix: _kernel,

@@ -14,9 +14,10 @@ import pytest
 
 from channels.cases import BODIES, MIXING, algorithm_one, algorithm_two
 from channels.channel_laws import Row, body_of, fit, row, values_of
+from zerodelta.channels.ball import GaussianMix, LaplaceMix
+from zerodelta.channels.finite import ProfileMix
+from zerodelta.channels.grid import GridMix, LocalUniformMix
 from zerodelta.channels.kernel import KernelMix
-from zerodelta.channels.lattice_mix import GaussianMix, GridMix, LaplaceMix, WindowMix
-from zerodelta.channels.mix import ProfileMix
 from zerodelta.spaces import Ball, Finite
 
 F = Fraction
@@ -45,7 +46,7 @@ def wide(purifier: Any) -> int | None:
 def test_apply_has_the_law(name: str) -> None:
     purifier = even(MIXING[name])
     values = values_of(purifier)
-    cheap = hasattr(purifier, "space") or isinstance(purifier, (GridMix, WindowMix))
+    cheap = hasattr(purifier, "space") or isinstance(purifier, (GridMix, LocalUniformMix))
     for value in (values[0], values[len(values) // 2]) if cheap else (values[0],):
         found = fit(purifier, value, row(purifier, value, wide(purifier)), DRAWS)
         assert found.outside < 1e-4
@@ -69,7 +70,7 @@ def test_algorithm_two_has_the_law(size: int) -> None:
 
 def test_a_profile_prior_has_the_law() -> None:
     profile = (F(1, 10), F(0), F(1, 7))
-    purifier = ProfileMix(space=Finite(3), epsilon=F(1, 5), profile=profile)
+    purifier = ProfileMix(space=Finite(3), at_epsilon=F(1, 5), profile=profile)
     for value in range(3):
         assert fit(purifier, value, row(purifier, value), 3000).p_value > LEAST
 

@@ -22,9 +22,9 @@ from channels.cases import BODIES, MIXING, algorithm_one, algorithm_two
 from channels.channel_laws import lattice_of, mixed, published, row, values_of
 from tasks.scripted import Ask, ScriptedBits, draw, paths, replaced
 from zerodelta.audit.exact import ExpRational
+from zerodelta.channels.ball import GaussianMix, LaplaceMix
+from zerodelta.channels.finite import ProfileMix
 from zerodelta.channels.kernel import KernelMix
-from zerodelta.channels.lattice_mix import GaussianMix, LaplaceMix
-from zerodelta.channels.mix import ProfileMix
 from zerodelta.channels.numerical import NumericalError
 from zerodelta.channels.smooth import SmoothMix
 from zerodelta.channels.wasserstein import AlgorithmOne
@@ -35,7 +35,7 @@ F = Fraction
 Table = dict[Any, Any]
 FINITE = [name for name in MIXING if not name.startswith(("gaussian", "laplace", "kernel", "cube"))]
 NOISY = [name for name in MIXING if name not in FINITE]
-PRIOR = ProfileMix(space=Finite(3), epsilon=F(1, 5), profile=(F(1, 10), F(0), F(1, 7)))
+PRIOR = ProfileMix(space=Finite(3), at_epsilon=F(1, 5), profile=(F(1, 10), F(0), F(1, 7)))
 
 
 def below(limit: int, *, size: int, bits: Any) -> Any:
@@ -62,10 +62,10 @@ def coin_exp(exponent: Fraction, *, size: int, bits: Any) -> Any:
 
 SCRIPTED = {
     "channels.channel.bernoulli": coin,
-    "channels.mix.uniform_below": below,
-    "channels.mix.categorical": weighted,
-    "channels.lattice_mix.uniform_below": below,
-    "channels.lattice_mix.uniform_below_each": below_each,
+    "channels.finite.uniform_below": below,
+    "channels.finite.categorical": weighted,
+    "channels.grid.uniform_below": below,
+    "channels.grid.uniform_below_each": below_each,
     "channels.wasserstein.uniform_below": below,
     "channels.wasserstein.bernoulli_exp": coin_exp,
 }
@@ -134,9 +134,9 @@ def test_algorithm_two_has_exactly_its_law_at_every_value(size: int) -> None:
                 assert difference.rad() < 1e-30
 
 
-def test_a_window_always_has_all_of_its_cells_inside_the_grid() -> None:
+def test_a_local_kernel_always_has_all_of_its_cells_inside_the_grid() -> None:
     """Independent of the matrix above: each reachable start, counted by hand."""
-    purifier: Any = MIXING["window-1d"]  # 5 cells, windows of 3
+    purifier: Any = MIXING["local-1d"]  # 5 cells, kernels of 3
     reached = []
     for place in range(5):
         value = purifier.lattice.points(np.array([place]))
@@ -178,8 +178,8 @@ class Noises:
 
     def scripted(self) -> dict[str, Any]:
         return SCRIPTED | {
-            "channels.lattice_mix.rounded_gaussian": self.lines("gaussian"),
-            "channels.lattice_mix.rounded_laplace": self.lines("laplace"),
+            "channels.ball.rounded_gaussian": self.lines("gaussian"),
+            "channels.ball.rounded_laplace": self.lines("laplace"),
             "channels.smooth.rounded_gaussian": self.lines("gaussian"),
             "channels.kernel.rounded_k_norm": self.vector("noise"),
             "channels.kernel.rounded_uniform_plus_k_norm": self.vector("uniform"),

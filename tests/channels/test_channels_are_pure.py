@@ -29,10 +29,11 @@ from channels.verdicts import (
     spare_nats,
 )
 from zerodelta.audit.exact import certainly_impure, certainly_pure, extreme_pairs, hockey_stick
+from zerodelta.channels.ball import GaussianMix, LaplaceMix
 from zerodelta.channels.channel import Mixing
+from zerodelta.channels.finite import FiniteMix, PriorMix, ProfileMix
+from zerodelta.channels.grid import GridMix, LocalUniformMix
 from zerodelta.channels.kernel import KernelMix
-from zerodelta.channels.lattice_mix import GaussianMix, GridMix, LaplaceMix, WindowMix
-from zerodelta.channels.mix import FiniteMix, PriorMix, ProfileMix
 from zerodelta.exact.arb import ball, to_float_up
 from zerodelta.privacy.claims import ApproxDP
 from zerodelta.privacy.proof import proves_epsilon
@@ -96,10 +97,10 @@ def spare(purifier: Mixing, epsilon: Fraction) -> arb:
 def exact_spare(purifier: Mixing) -> arb | None:
     """By how many nats theory's mass ratio exceeds what T0 needs; None where there is no formula.
 
-    B1, B2 and windows: nothing. Laplace nets: P(k) against P(0)e^(-|k|/b) on an axis. Laplace noise
+    B1, B2, kernels: nothing. Laplace nets: P(k) against P(0)e^(-|k|/b) on an axis. Laplace noise
     in a cube: the far corner's own mass at the near corner; Theorem K in d = 1: one nat more.
     """
-    if isinstance(purifier, (FiniteMix, PriorMix, GridMix, WindowMix)):
+    if isinstance(purifier, (FiniteMix, PriorMix, GridMix, LocalUniformMix)):
         return arb(0)
     if isinstance(purifier, LaplaceMix):
         return ((1 + ball(1 / (2 * purifier.scale)).exp()) / 2).log()
@@ -192,7 +193,7 @@ def test_a_grid_is_exactly_epsilon_and_one_cell_more_is_not(
 
 
 @pytest.mark.parametrize(("cells", "window", "dimension"), [(5, 2, 1), (5, 3, 1), (3, 2, 2)])
-def test_a_window_is_exactly_epsilon_and_a_smaller_one_is_not(
+def test_a_local_kernel_is_exactly_epsilon_and_a_smaller_one_is_not(
     cells: int, window: int, dimension: int
 ) -> None:
     """Some cell of one corner's window is not in the other's, so theory's ratio is attained."""
@@ -201,7 +202,7 @@ def test_a_window_is_exactly_epsilon_and_a_smaller_one_is_not(
 
     def rows(m: int) -> list[dict[Any, Any]]:
         lattice = Box(0, 1, dimension=dimension).grid(cells)
-        return rows_of(WindowMix(lattice=lattice, mixing_weight=W, window=m))
+        return rows_of(LocalUniformMix(lattice=lattice, mixing_weight=W, kernel_cells=m))
 
     assert is_pure(rows(window), factor=factor, delta=delta, epsilon_exp=factor)
     for mutant, d in ((window - 1, delta), (window, delta * (1 + HAIR))):
@@ -237,7 +238,7 @@ def test_the_optimal_prior_of_a_profile_is_pure_and_no_weight_is_wasted(
         )
         if not any(profile):
             continue
-        purifier = ProfileMix(space=Finite(size), epsilon=epsilon, profile=profile)
+        purifier = ProfileMix(space=Finite(size), at_epsilon=epsilon, profile=profile)
         assert proves_epsilon(purifier.step(), None, epsilon)
         rows = rows_of(purifier)
         assert certainly_pure(pushed(rows, p), pushed(rows, q), epsilon)

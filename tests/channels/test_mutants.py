@@ -21,10 +21,11 @@ from channels.channel_laws import Row, body_of, fit, mixed, row, rows_of, values
 from channels.noise_laws import cube_noise, cube_uniform_plus_noise
 from channels.verdicts import exp_below, is_broken, is_pure, largest_ratio
 from zerodelta.channels import channel
+from zerodelta.channels.ball import GaussianMix, LaplaceMix
 from zerodelta.channels.channel import Mixing
+from zerodelta.channels.finite import FiniteMix
+from zerodelta.channels.grid import GridMix
 from zerodelta.channels.kernel import KernelMix
-from zerodelta.channels.lattice_mix import GaussianMix, GridMix, LaplaceMix
-from zerodelta.channels.mix import FiniteMix
 from zerodelta.exact.arb import ball
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import bernoulli, uniform_below
@@ -48,7 +49,7 @@ def caught(rows: Sequence[Row], log_delta: float, epsilon: Fraction = T) -> bool
 NEARLY_TIGHT = [
     name
     for name in MIXING
-    if name.split("-")[0] in ("finite", "prior", "grid", "window", "gaussian", "laplace")
+    if name.split("-")[0] in ("finite", "prior", "grid", "local", "gaussian", "laplace")
     or name in ("cube-1d", "cube-2d")
 ]
 """Half the weight is caught wherever theory's constant is within a factor 2 of the truth."""

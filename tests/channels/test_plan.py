@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 import zerodelta as zd
+from zerodelta.channels.ball import GaussianMix, LaplaceMix
+from zerodelta.channels.finite import FiniteMix
+from zerodelta.channels.grid import GridMix, UnequalGridMix
 from zerodelta.channels.kernel import KernelMix
-from zerodelta.channels.lattice_mix import GaussianMix, GridMix, LaplaceMix, UnequalGridMix
-from zerodelta.channels.mix import FiniteMix
 from zerodelta.errors import GuaranteeError, ParameterError
 
 SPACES: dict[str, Any] = {
@@ -231,7 +232,8 @@ def test_without_a_base_the_family_that_asks_least_is_chosen() -> None:
         plan = zd.plan(space, epsilon=1)
         first, *others = plan.candidates
         assert all(
-            first.budget <= other.budget or first.error < other.error / 1.005 for other in others
+            first.log_ratio <= other.log_ratio or first.error < other.error / 1.005
+            for other in others
         )
 
 

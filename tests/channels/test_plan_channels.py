@@ -22,8 +22,8 @@ from channels.noise_laws import gaussian_line
 from channels.verdicts import exp_below, is_pure
 from privacy.chains import forged
 from zerodelta.audit.exact import certainly_impure, certainly_pure
-from zerodelta.channels.lattice_mix import WindowMix
-from zerodelta.channels.mix import PriorMix, ProfileMix
+from zerodelta.channels.finite import PriorMix, ProfileMix
+from zerodelta.channels.grid import LocalUniformMix
 from zerodelta.channels.smooth import SmoothMix
 from zerodelta.errors import CertificateError, GuaranteeError, ParameterError
 from zerodelta.privacy.step import Status
@@ -74,7 +74,7 @@ def test_every_row_of_the_table_can_be_asked_for(space: Any, options: dict[str, 
 def test_nothing_with_a_reservation_is_chosen_silently(space: Any, options: dict[str, Any]) -> None:
     first, *others = zd.plan(space, epsilon=1, **options).candidates
     assert not first.reservation
-    assert {other.channel for other in others if other.reservation} <= {"smooth", "window"}
+    assert {other.channel for other in others if other.reservation} <= {"smooth", "local-uniform"}
 
 
 @pytest.mark.parametrize(
@@ -386,19 +386,19 @@ def test_malformed_priors_and_profiles_are_refused_by_name(name: str, bad: Any) 
             zd.plan(space, epsilon=1, **options)
 
 
-# --- windows -------------------------------------------------------------------------------------
+# --- local uniform kernels ------------------------------------------------------------------------
 
 
-def test_a_window_has_the_nats_of_the_grid_and_is_unbiased_inside() -> None:
+def test_a_local_kernel_has_the_nats_of_the_grid_and_is_unbiased_inside() -> None:
     base = zd.ApproxDP(1, -12.0)
     box = zd.Box(0, 1)
     grid = zd.plan(box, epsilon=1, base=base)
-    plan = zd.plan(box, epsilon=1, base=base, channel="window")
+    plan = zd.plan(box, epsilon=1, base=base, channel="local-uniform")
     channel = plan.purifier
-    assert isinstance(channel, WindowMix)
-    assert channel.log_mass == pytest.approx(grid.candidates[0].budget, abs=0.02)
+    assert isinstance(channel, LocalUniformMix)
+    assert channel.log_mass == pytest.approx(grid.candidates[0].log_ratio, abs=0.02)
     assert plan.predicted_error == pytest.approx(grid.predicted_error, rel=0.02)
-    cells, m = channel.lattice.cells, channel.window
+    cells, m = channel.lattice.cells, channel.kernel_cells
     for cell in (m, cells // 2, cells - m - 1):
         kept = row(channel, channel.lattice.points(np.array([cell])))
         share = channel.mixing_weight / cells

@@ -1,4 +1,4 @@
-"""Whatever a hidden analysis hands over, an element of the space is published; nothing raises."""
+"""Whatever an analysis hands over, an element of the space is published; nothing raises."""
 
 from __future__ import annotations
 
@@ -14,15 +14,10 @@ from hypothesis import strategies as st
 
 import zerodelta as zd
 from spaces.garbage import GARBAGE, Lies, anything, objects
+from zerodelta.channels.ball import GaussianMix, LaplaceMix
+from zerodelta.channels.finite import FiniteMix, PriorMix, ProfileMix
+from zerodelta.channels.grid import GridMix, LocalUniformMix, UnequalGridMix
 from zerodelta.channels.kernel import Body, KernelMix
-from zerodelta.channels.lattice_mix import (
-    GaussianMix,
-    GridMix,
-    LaplaceMix,
-    UnequalGridMix,
-    WindowMix,
-)
-from zerodelta.channels.mix import FiniteMix, PriorMix, ProfileMix
 from zerodelta.channels.numerical import NumericalError
 from zerodelta.channels.smooth import SmoothMix
 from zerodelta.channels.wasserstein import AlgorithmOne, AlgorithmTwo
@@ -158,7 +153,7 @@ PURIFIERS: dict[str, tuple[Any, Any]] = {
     "finite": (FiniteMix(space=zd.Finite(3), mixing_weight=W), zd.Finite(3)),
     "prior": (PriorMix(space=zd.Finite(2), mixing_weight=W, prior=(1, 2)), zd.Finite(2)),
     "profile": (
-        ProfileMix(space=zd.Finite(2), epsilon=Fraction(1), profile=(W, W)),
+        ProfileMix(space=zd.Finite(2), at_epsilon=Fraction(1), profile=(W, W)),
         zd.Finite(2),
     ),
     "grid": (GridMix(lattice=GRID, mixing_weight=W), GRID.box),
@@ -166,7 +161,7 @@ PURIFIERS: dict[str, tuple[Any, Any]] = {
         UnequalGridMix(lattice=GRID.box.unequal_grid([2, 7]), mixing_weight=W),
         GRID.box,
     ),
-    "window": (WindowMix(lattice=GRID, mixing_weight=W, window=2), GRID.box),
+    "local uniform": (LocalUniformMix(lattice=GRID, mixing_weight=W, kernel_cells=2), GRID.box),
     "gaussian": (GaussianMix(lattice=DISK.lattice("1/9"), mixing_weight=W), DISK),
     "laplace": (
         LaplaceMix(lattice=zd.Ball(2, 1, norm=1).lattice("1/9"), mixing_weight=W),

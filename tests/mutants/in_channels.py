@@ -20,39 +20,39 @@ MUTANTS = (
         tests=("channels/test_is_purifier.py::test_the_verdict_turns_exactly_at_the_threshold",),
     ),
     Mutant(
-        file="channels/lattice_mix.py",
-        old="self.window // 2, 0, cells - self.window)",
-        new="self.window // 2, 0, cells)",
+        file="channels/grid.py",
+        old="side // 2, 0, cells - side)",
+        new="side // 2, 0, cells)",
         tests=(
             "channels/test_apply_on_every_path.py::test_apply_has_exactly_its_law_at_every_value",
         ),
     ),
     Mutant(
-        file="channels/lattice_mix.py",
-        old="self.window // 2, 0, cells - self.window)",
-        new="self.window // 2, -1, cells - self.window)",
+        file="channels/grid.py",
+        old="side // 2, 0, cells - side)",
+        new="side // 2, -1, cells - side)",
         tests=(
             "channels/test_apply_on_every_path.py::test_apply_has_exactly_its_law_at_every_value",
         ),
     ),
     Mutant(
-        file="channels/lattice_mix.py",
-        old="uniform_below(self.window, size=dimension, bits=bits)",
-        new="uniform_below(self.window - 1, size=dimension, bits=bits)",
+        file="channels/grid.py",
+        old="uniform_below(side, size=self.dimension, bits=bits)",
+        new="uniform_below(side - 1, size=self.dimension, bits=bits)",
         tests=(
             "channels/test_apply_on_every_path.py::test_apply_has_exactly_its_law_at_every_value",
         ),
     ),
     Mutant(
-        file="channels/lattice_mix.py",
-        old="drawn = uniform_below(cells, size=dimension, bits=bits)",
-        new="drawn = uniform_below(cells - 1, size=dimension, bits=bits)",
+        file="channels/grid.py",
+        old="drawn = uniform_below(cells, size=self.dimension, bits=bits)",
+        new="drawn = uniform_below(cells - 1, size=self.dimension, bits=bits)",
         tests=(
             "channels/test_apply_on_every_path.py::test_apply_has_exactly_its_law_at_every_value",
         ),
     ),
     Mutant(
-        file="channels/lattice_mix.py",
+        file="channels/grid.py",
         old="uniform_below(self.lattice.cells, size",
         new="uniform_below(self.lattice.cells - 1, size",
         tests=(
@@ -60,7 +60,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/lattice_mix.py",
+        file="channels/ball.py",
         old="rounded_gaussian(variance=self.variance, size",
         new="rounded_gaussian(variance=self.variance / 2, size",
         tests=(
@@ -68,7 +68,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/lattice_mix.py",
+        file="channels/ball.py",
         old="rounded_laplace(scale=self.scale, size",
         new="rounded_laplace(scale=self.scale / 2, size",
         tests=(
@@ -101,17 +101,12 @@ MUTANTS = (
     ),
     Mutant(
         file="channels/kernel.py",
-        old="dimension, width = self.body.lattice.dimension, 2 * self.body.radius",
-        new="dimension, width = self.body.lattice.dimension, self.body.radius",
+        old="width, numbers = 2 * self.body.radius,",
+        new="width, numbers = self.body.radius,",
         tests=(
             "channels/test_channels_are_pure.py::test_the_accepted_delta_is_as_tight_as_theory_says",
+            "channels/test_channels_are_pure.py::test_a_larger_delta_is_refused",
         ),
-    ),
-    Mutant(
-        file="channels/kernel.py",
-        old="        width = 2 * self.body.radius\n",
-        new="        width = self.body.radius\n",
-        tests=("channels/test_channels_are_pure.py::test_a_larger_delta_is_refused",),
     ),
     Mutant(
         file="channels/kernel.py",
@@ -120,15 +115,15 @@ MUTANTS = (
         tests=("channels/test_bodies.py::test_every_point_of_the_lattice_lies_in_the_body",),
     ),
     Mutant(
-        file="channels/mix.py",
-        old="drawn = int(uniform_below(self.space.size, size=1",
-        new="drawn = int(uniform_below(self.space.size - 1, size=1",
+        file="channels/finite.py",
+        old="return int(uniform_below(self.space.size, size=1",
+        new="return int(uniform_below(self.space.size - 1, size=1",
         tests=(
             "channels/test_apply_on_every_path.py::test_apply_has_exactly_its_law_at_every_value",
         ),
     ),
     Mutant(
-        file="channels/mix.py",
+        file="channels/finite.py",
         old="return Fraction(min(self.prior), sum(self.prior))",
         new="return Fraction(max(self.prior), sum(self.prior))",
         tests=(
@@ -136,7 +131,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/mix.py",
+        file="channels/finite.py",
         old="return odds / (1 + odds)",
         new="return odds / (2 + odds)",
         tests=(
@@ -193,8 +188,8 @@ MUTANTS = (
     ),
     Mutant(
         file="channels/wasserstein.py",
-        old='"diameter": 2 * self.body.radius',
-        new='"diameter": self.body.radius',
+        old="diameter=2 * self.body.radius",
+        new="diameter=self.body.radius",
         tests=(
             "channels/test_channels_are_pure.py::test_algorithm_one_is_pure_at_theorem_w_s_radius",
         ),

@@ -24,7 +24,7 @@ from zerodelta.audit.exact import (
     rounded_gaussian_pmf,
     rounded_gaussian_tail,
 )
-from zerodelta.channels.lattice_mix import GaussianMix
+from zerodelta.channels.ball import GaussianMix
 from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.bits import ReplayBits, SystemBits
 from zerodelta.mechanisms.gaussian import RoundedGaussian

@@ -11,16 +11,11 @@ from fractions import Fraction
 from typing import Any
 
 import zerodelta as zd
+from zerodelta.channels.ball import GaussianMix, LaplaceMix
 from zerodelta.channels.channel import Purifier, smallest_epsilon
+from zerodelta.channels.finite import FiniteMix, PriorMix, ProfileMix
+from zerodelta.channels.grid import GridMix, LocalUniformMix, UnequalGridMix
 from zerodelta.channels.kernel import Body, KernelMix
-from zerodelta.channels.lattice_mix import (
-    GaussianMix,
-    GridMix,
-    LaplaceMix,
-    UnequalGridMix,
-    WindowMix,
-)
-from zerodelta.channels.mix import FiniteMix, PriorMix, ProfileMix
 from zerodelta.channels.numerical import NumericalError
 from zerodelta.channels.smooth import SmoothMix
 from zerodelta.channels.wasserstein import AlgorithmOne, AlgorithmTwo
@@ -102,7 +97,7 @@ CHANNELS: dict[str, Chain] = {
         UnequalGridMix(lattice=zd.Box(0, [1, 9, 9]).unequal_grid([11, 99, 99]), mixing_weight=CENT),
         GAUSSIAN,
     ),
-    "window": purified(WindowMix(lattice=GRID, mixing_weight=CENT, window=7), GAUSSIAN),
+    "window": purified(LocalUniformMix(lattice=GRID, mixing_weight=CENT, kernel_cells=7), GAUSSIAN),
     "Ball linf": purified(
         GridMix(lattice=zd.Ball(2, 1, norm=math.inf).grid(64), mixing_weight=CENT),
         zd.ApproxDP("1/2", -10.0),
@@ -160,7 +155,7 @@ CHANNELS: dict[str, Chain] = {
     ),
     "profile": Chain(
         (),
-        ProfileMix(space=zd.Finite(2), epsilon=Fraction(1), profile=(CENT / 3, CENT)).step(),
+        ProfileMix(space=zd.Finite(2), at_epsilon=Fraction(1), profile=(CENT / 3, CENT)).step(),
         1.0,
     ),
 }

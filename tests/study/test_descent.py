@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from study.stages import Stage, Unreadable, gradients_in, line_data
-from zerodelta.channels.lattice_mix import GaussianMix, GridMix
+from zerodelta.channels.ball import GaussianMix
+from zerodelta.channels.grid import GridMix
 from zerodelta.channels.smooth import SmoothMix
 from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.bits import ReplayBits, SystemBits

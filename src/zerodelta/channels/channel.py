@@ -1,4 +1,4 @@
-"""Purifiers are exactly local-DP channels (Theorem T0), and the protocol all of ours share."""
+"""What a channel is: the law that `apply` must have, and when it removes δ (theory T0, B1)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeVar, final
+from typing import Any, ClassVar, TypeVar, final
 
-from zerodelta.errors import ParameterError
+from zerodelta.errors import require
 from zerodelta.exact.arb import ball, lower
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import bernoulli
@@ -18,9 +18,10 @@ from zerodelta.privacy.claims import Claim
 from zerodelta.privacy.composition import CLAIM_TYPES, history
 from zerodelta.privacy.proof import proves_epsilon
 from zerodelta.privacy.step import Step
-from zerodelta.privacy.theorems.mixing import largest_log_delta
+from zerodelta.privacy.theorems.mixing import as_weight, largest_log_delta
 
 __all__ = [
+    "MOST_NATS",
     "Mixing",
     "Purifier",
     "PurifierCheck",
@@ -32,15 +33,36 @@ __all__ = [
 
 Value = TypeVar("Value")
 
+MOST_NATS = 34.0
+"""Nats per coordinate beyond which no channel gets finer: 2^-49 of the space, a float's limit."""
+
 _LARGEST_EPSILON = 2.0**20
 
 
 class Purifier(ABC):
-    """A randomized map that turns a base mechanism's output into a pure ε-DP release."""
+    """A randomized map that turns a base mechanism's output into a pure ε-DP release.
+
+    **The law of `apply`.** For any object whatever that is handed in,
+
+    1. the value is first mapped to an element y of the space, as a function of the value alone;
+    2. the draw has *exactly* the distribution given y that `step` certifies: it comes from `bits`
+       through the exact samplers, and no float decides more than which y it is;
+    3. what follows is a function of the draw and of public numbers (projection onto the space);
+    4. nothing is raised, logged or kept besides: an exception is an output (theory A14.4).
+    """
+
+    word: ClassVar[str] = ""
+    """The name by which `plan(channel=…)` picks it; empty where no plan does."""
+    title: ClassVar[str] = ""
+    """What it does, in the table of a printed plan."""
+    reservation: ClassVar[str] = ""
+    """Why a plan picks it by its name only, if so."""
+    rests_on_claim: ClassVar[bool] = True
+    """Whether the condition reads the base's claim; a pointwise profile takes its place."""
 
     @abstractmethod
     def apply(self, value: Any, bits: BitSource) -> Any:
-        """Return the element to publish. Any value whatever is mapped into the space first."""
+        """Return the element to publish, with the law above."""
 
     @abstractmethod
     def expected_error(self) -> float:
@@ -52,7 +74,7 @@ class Purifier(ABC):
 
     def proves(self, epsilon: Rational, claim: Claim) -> bool:
         """Tell whether a base with `claim` certainly becomes pure ε-DP: what `verify` decides."""
-        base = history([(claim, 1)])
+        base = history([(claim, 1)]) if self.rests_on_claim else None
         return proves_epsilon(self.step(), base, as_positive(epsilon, "epsilon"))
 
     def epsilon(self, claim: Claim) -> float:
@@ -60,33 +82,98 @@ class Purifier(ABC):
         return smallest_epsilon(lambda epsilon: self.proves(epsilon, claim))
 
 
+@dataclass(frozen=True, kw_only=True)
 class Mixing(Purifier):
-    """A channel (1-w)·T(y) + w·Q; all that matters is the mass ratio of T to Q (theory B1)."""
+    """A channel (1-w)·T(y) + w·Q; all that matters is the ratio of T to Q (theory B1).
+
+    **The law of `apply`**: with probability exactly w = `mixing_weight` a draw from the public
+    distribution Q, else one from T(·|y). Both are drawn in either case, and nothing tells which of
+    them was returned. Pure t-DP if ln δ(t) + ln M <= ln(w/(1-w)) + ln(e^t - 1).
+
+    **Its forecast.** One channel also stands for all of its class on the same space. A plan weighs
+    them in floats, by closed forms of a *log-ratio limit*, the nats that `log_mass` may have:
+    `rounding` falls with it, and w times `displacement` is added. `finest` builds what was chosen,
+    whose exact numbers are then certified.
+    """
+
+    mixing_weight: Fraction
+    """The probability w of publishing a draw from Q instead."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mixing_weight", as_weight(self.mixing_weight))
+
+    @abstractmethod
+    def condition(self) -> tuple[str, Callable[..., float], dict[str, Any]]:
+        """Return the theorem, its bound on ln M, and the numbers that both are stated in."""
 
     @property
-    @abstractmethod
-    def mixing_weight(self) -> Fraction:
-        """The probability w of publishing a draw from Q instead."""
-
-    @property
-    @abstractmethod
     def log_mass(self) -> float:
-        """An upper bound on ln sup_z T(z|y)/Q(z)."""
+        """An upper bound on ln M, M = sup_z T(z|y)/Q(z): what `verify` computes from the step."""
+        _, mass, numbers = self.condition()
+        return mass(**numbers)
+
+    def step(self) -> Step:
+        """Return the theorem with its numbers."""
+        theorem, _, numbers = self.condition()
+        return Step(theorem=theorem, numbers={**numbers, "weight": self.mixing_weight})
 
     def log_delta_required(self, epsilon: Rational) -> float:
-        """Return what the base's ln δ(ε) may be: ln(w/(1-w)) + ln(e^ε - 1) - ln(mass ratio)."""
+        """Return what the base's ln δ(ε) may be: ln(w/(1-w)) + ln(e^ε - 1) - ln M."""
         return largest_log_delta(epsilon=epsilon, weight=self.mixing_weight, log_mass=self.log_mass)
+
+    def expected_error(self) -> float:
+        """Return the rms error of a draw from T, plus w times that of one from Q."""
+        return self.kept_error() + float(self.mixing_weight) * self.displacement()
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """The number of coordinates that are rounded (0 on finite spaces)."""
+
+    @abstractmethod
+    def kept_error(self) -> float:
+        """Return the l2 error (0-1 error on finite spaces) of a draw from T."""
+
+    @abstractmethod
+    def displacement(self) -> float:
+        """Return the expected error of an answer that was replaced."""
+
+    @abstractmethod
+    def rounding(self, limit: float) -> float:
+        """Return about the `kept_error` of the finest channel within a log-ratio limit."""
+
+    @abstractmethod
+    def log_ratio_at(self, resolution: float = math.inf) -> float:
+        """Return about the log-ratio of this resolution; without one, of the coarsest of use."""
+
+    @abstractmethod
+    def finest(self, limit: float, weight: Fraction) -> Mixing:
+        """Return the finest channel of this class whose `log_mass` is within the limit."""
+
+
+Channel = TypeVar("Channel", bound=Mixing)
+
+
+def coarsened(start: Fraction, limit: float, build: Callable[[Fraction], Channel]) -> Channel:
+    """Return the first channel within the limit, from a spacing or scale on to larger ones.
+
+    The start comes from a closed form in floats, so one or two tries are the rule.
+    """
+    parameter = start
+    while (channel := build(parameter)).log_mass > limit:
+        parameter *= Fraction(1_000_001, 1_000_000)
+    return channel
 
 
 def as_claim(claim: Any, name: str) -> Claim:
     """Return what the base mechanism satisfies, refusing anything that is no claim."""
-    if type(claim) not in CLAIM_TYPES:
-        raise ParameterError(
-            name,
-            claim,
-            expected="what the base mechanism satisfies",
-            remedy=f"pass {name}=zd.GaussianDP(...), zd.ZCDP(...), zd.ApproxDP(...), …",
-        )
+    require(
+        type(claim) in CLAIM_TYPES,
+        name,
+        claim,
+        expected="what the base mechanism satisfies",
+        remedy=f"pass {name}=zd.GaussianDP(...), zd.ZCDP(...), zd.ApproxDP(...), …",
+    )
     found: Claim = claim
     return found
 
@@ -114,10 +201,7 @@ def smallest_epsilon(holds: Callable[[Fraction], bool]) -> float:
         low, high = low / 2, low
     while high - low > high * 1e-13:
         middle = (low + high) / 2
-        if holds(Fraction(middle)):
-            high = middle
-        else:
-            low = middle
+        low, high = (low, middle) if holds(Fraction(middle)) else (middle, high)
     return high
 
 
@@ -137,16 +221,40 @@ class PurifierCheck:
 def is_purifier(
     channel_matrix: Sequence[Sequence[Rational]], epsilon: Rational, claim: Claim
 ) -> PurifierCheck:
-    """Decide whether a finite channel makes every mechanism with `claim` pure ε-DP (T0).
+    """Decide whether a finite channel makes every mechanism with `claim` pure ε-DP.
 
-    Row y of the matrix is the distribution of the output given input y. The channel is c-bounded
-    with c = max over columns of largest/smallest entry, and it purifies iff
-    (c - 1) δ(ε) <= e^ε - 1 (if and only if, over all mechanisms with that δ at ε).
+    Use it for a channel of your own; those of `plan` carry their proof with them.
 
+    Parameters
+    ----------
+    channel_matrix : sequence of sequences of numbers
+        Row y is the distribution of the output given input y. Rows must sum to exactly 1: pass
+        Fractions or decimal strings.
+    epsilon : int, float, Fraction or str
+        The pure ε to reach.
+    claim : PureDP, ApproxDP, GaussianDP, ZCDP or RDP
+        What the mechanisms before the channel satisfy.
+
+    Returns
+    -------
+    PurifierCheck
+        True or false as a condition. `ratio` is c, the largest ratio of two entries of one column
+        (None if infinite), `smallest_epsilon` the least ε for which the check would hold.
+
+    Notes
+    -----
+    **Guarantee**: theory T0, an *if and only if* over all mechanisms with that δ at ε: the channel
+    purifies iff (c - 1) δ(ε) <= e^ε - 1. Decided with outward rounding, from the safe side.
+
+    Examples
+    --------
     >>> from zerodelta.privacy.claims import ApproxDP
     >>> keep = [["0.9", "0.1"], ["0.1", "0.9"]]
+    >>> is_purifier(keep, 1, ApproxDP(1, delta=0.1)).ratio
+    Fraction(9, 1)
     >>> bool(is_purifier(keep, 1, ApproxDP(1, delta=0.1)))
     True
+
     """
     rows = _stochastic(channel_matrix)
     target, claim = as_positive(epsilon, "epsilon"), as_claim(claim, "claim")
@@ -187,12 +295,12 @@ def _stochastic(matrix: Sequence[Sequence[Rational]]) -> list[list[Fraction]]:
     except TypeError:  # nothing to iterate over
         entries = []
     rows = [[as_rational(entry, "channel_matrix") for entry in row] for row in entries]
-    good = bool(rows) and all(len(row) == len(rows[0]) > 0 for row in rows)
-    if not good or any(min(row) < 0 or sum(row) != 1 for row in rows):
-        raise ParameterError(
-            "channel_matrix",
-            matrix,
-            expected="rows of equal length with entries >= 0 that sum to exactly 1",
-            remedy="give the entries as Fractions or decimal strings, so that they sum exactly",
-        )
+    equal = bool(rows) and all(len(row) == len(rows[0]) > 0 for row in rows)
+    require(
+        equal and all(min(row) >= 0 and sum(row) == 1 for row in rows),
+        "channel_matrix",
+        matrix,
+        expected="rows of equal length with entries >= 0 that sum to exactly 1",
+        remedy="give the entries as Fractions or decimal strings, so that they sum exactly",
+    )
     return rows

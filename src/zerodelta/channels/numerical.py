@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.channels.channel import Purifier
-from zerodelta.channels.exact_reading import read_exactly
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.k_norm import rounded_k_norm
 from zerodelta.exact.rational import as_positive, as_rational
 from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems.transport import numerical_error_epsilon
 from zerodelta.spaces import Ball
+from zerodelta.spaces.reading import read_exactly
 
 __all__ = ["NumericalError"]
 
@@ -37,7 +37,7 @@ class NumericalError(Purifier):
     scale: Fraction
     spacing: Fraction
     status: Status = Status.ASSERTED
-    """Proven only where the error bound itself is: a certified solver, not a caller's word."""
+    """Proven only where the error bound itself is: a certified solver, not a caller's assertion."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "error", as_rational(self.error, "error"))

@@ -1,8 +1,13 @@
-"""Theorem S2: publish the last Gaussian vector itself, mixed with a wider Gaussian; no grid."""
+"""Theorem S2: publish the last Gaussian vector itself, mixed with a wider Gaussian; no grid.
+
+In a plan the internal mechanism is one vector of an l2 ball plus N(0, σ²I). The weight enters S2's
+condition through ln(w/(1-w)) alone, so every σ has one smallest weight, and only σ is searched.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
@@ -11,12 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.channels.channel import Purifier, mix
-from zerodelta.channels.exact_reading import read_exactly
-from zerodelta.errors import ParameterError
+from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.lazy import Integers
 from zerodelta.exact.noise import rounded_gaussian
-from zerodelta.exact.rational import Rational, as_positive
+from zerodelta.exact.rational import Rational, as_positive, decimal_down, decimal_up
 from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.privacy.theorems.smoothing import (
@@ -25,15 +29,27 @@ from zerodelta.privacy.theorems.smoothing import (
     best_order,
     smoothing_slack,
 )
+from zerodelta.privacy.threshold import safe_end
 from zerodelta.spaces import Ball
+from zerodelta.spaces.reading import read_exactly
 
-__all__ = ["SmoothMix"]
+__all__ = ["SmoothMix", "least_point"]
 
-_FARTHEST = 1 << 500
+_CELLS = 16
+"""Lattice points per σ in a plan, at least: rounding then adds 0.02 % to the noise."""
+
+_MOST_SLACK = math.log(1e8)
+"""The weight is reduced by eight decades at most, like every other channel's."""
+
+_FARTHEST = 2.0**40
+"""Noise this much larger or smaller than the ball is no plan, and floats could not carry it."""
+
+_FARTHEST_DRAW = 1 << 500
+"""Beyond this a float overflows, and the draw lands on the edge of the ball anyway."""
 
 
 @final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class SmoothMix(Purifier):
     """The raw last Gaussian vector, or with probability w a wider Gaussian on the same lattice.
 
@@ -54,15 +70,18 @@ class SmoothMix(Purifier):
     mixing_variance: Fraction
     status: Status = Status.ASSERTED
     """Proven only where the value handed in surely is the described step's own output."""
+    word = "smooth"
+    title = "raw vector, wider Gaussian (S2)"
+    reservation = "the value must be the raw, unprojected Gaussian vector"
 
     def __post_init__(self) -> None:
-        if self.space.dimension != self.step_taken.dimension:
-            raise ParameterError(
-                "space",
-                self.space,
-                expected=f"dimension {self.step_taken.dimension}, that of the last step",
-                remedy="publish on a space of the vector's own dimension",
-            )
+        require(
+            self.space.dimension == self.step_taken.dimension,
+            "space",
+            self.space,
+            expected=f"dimension {self.step_taken.dimension}, that of the last step",
+            remedy="publish on a space of the vector's own dimension",
+        )
         object.__setattr__(self, "mixing_weight", as_weight(self.mixing_weight))
         object.__setattr__(self, "spacing", as_positive(self.spacing, "spacing"))
 
@@ -86,6 +105,45 @@ class SmoothMix(Purifier):
             order=order,
             mixing_variance=best_mixing_variance(step, order),
         )
+
+    @staticmethod
+    def planned(
+        ball: Ball, *, sensitivity: Fraction, epsilon: Fraction, mixing_probability: Fraction
+    ) -> SmoothMix | None:
+        """Return S2 with the least predicted error; None if no noise within reason proves ε."""
+
+        def channel(sigma: float, weight: Fraction) -> SmoothMix:
+            return _smoothed(ball, sensitivity, sigma, weight, epsilon)
+
+        def shortage(sigma: float, weight: Fraction) -> float:
+            built = channel(sigma, weight)
+            return -built.slack(epsilon, built.step_taken.rho)
+
+        def smallest_weight(sigma: float) -> Fraction:
+            """Return the weight that uses up what is left at the largest one, to three digits."""
+            left = min(max(-shortage(sigma, mixing_probability), 0.0), _MOST_SLACK)
+            odds = float(mixing_probability / (1 - mixing_probability)) * math.exp(-left)
+            return min(decimal_up(odds / (1 + odds), 3), mixing_probability)
+
+        def error(log_sigma: float) -> float:
+            sigma = math.exp(log_sigma)
+            return channel(sigma, smallest_weight(sigma)).predicted_error()
+
+        least = _smallest_sigma(
+            lambda sigma: shortage(sigma, mixing_probability), ball, sensitivity
+        )
+        if least is None:
+            return None
+        # mixing falls and noise grows with σ, from the least on
+        sigma = math.exp(least_point(error, math.log(least), math.log(least) + 1.5, rounds=20))
+        weight = smallest_weight(sigma)
+        safe = sigma
+        while shortage(safe, weight) > 0:
+            safe *= 1.01
+        sigma = safe_end(
+            lambda value: shortage(value, weight), safe=safe, unsafe=sigma / 2, relative=1e-7
+        )
+        return channel(sigma, weight)
 
     def slack(self, epsilon: Rational, rho: Rational) -> float:
         """Return by how many nats the condition holds, rounded down."""
@@ -119,8 +177,8 @@ class SmoothMix(Purifier):
         kept = _integer_vector(value, dimension)
         drawn = rounded_gaussian(variance=self.mixing_variance, size=dimension, bits=bits)
         chosen = mix(kept, drawn, self.mixing_weight, bits)
-        if chosen.dtype == object:  # beyond this a float overflows, and it is the edge anyway
-            chosen = np.clip(chosen, -_FARTHEST, _FARTHEST)
+        if chosen.dtype == object:
+            chosen = np.clip(chosen, -_FARTHEST_DRAW, _FARTHEST_DRAW)
         offset = chosen.astype(np.float64) * float(self.spacing)
         return np.asarray(self.space.project(self.space.middle() + offset))
 
@@ -128,6 +186,19 @@ class SmoothMix(Purifier):
         """Return w · √(d (τ² + σ²)), in the units of the space."""
         spread = self.step_taken.dimension * (self.mixing_variance + self.step_taken.variance)
         return float(self.mixing_weight * self.spacing) * math.sqrt(spread)
+
+    def predicted_error(self) -> float:
+        """Return the rms of the vector's own noise and its rounding, plus what mixing adds."""
+        last, squared = self.step_taken, self.spacing**2
+        variance = float(last.variance * squared + squared / 12)
+        return math.sqrt(last.dimension * variance) + self.expected_error()
+
+    def log_ratio(self) -> float:
+        """Return about ln of the largest ratio of the vector's density to the mixing draw's."""
+        last = self.step_taken
+        growth = float(self.mixing_variance / last.variance)
+        reach = last.reach(self.order) ** 2 / (2 * (self.mixing_variance - last.variance))
+        return last.dimension / 2 * math.log(growth) + float(reach)
 
     def step(self) -> Step:
         """Return S2 with its numbers."""
@@ -158,3 +229,59 @@ def _integer_vector(value: Any, dimension: int) -> Integers:
     except BaseException:  # an exception is an output (A14.4)
         pass
     return np.zeros(dimension, dtype=np.int64)
+
+
+def _smoothed(
+    ball: Ball, moved: Fraction, sigma: float, weight: Fraction, epsilon: Fraction
+) -> SmoothMix:
+    """Return S2 for a variance that is σ² rounded up to seven digits."""
+    spacing = decimal_down(sigma / _CELLS, 1)
+    step = GaussianStep(
+        dimension=ball.dimension,
+        variance=decimal_up(sigma * sigma) / spacing**2,
+        radius=ball.radius / spacing,
+        sensitivity=moved / spacing,
+    )
+    return SmoothMix.best(ball, step, rho=step.rho, epsilon=epsilon, weight=weight, spacing=spacing)
+
+
+def _smallest_sigma(
+    shortage: Callable[[float], float], ball: Ball, sensitivity: Fraction
+) -> float | None:
+    """Return the smallest σ, to a thousandth, at which the largest weight is enough."""
+    radius = float(ball.radius)
+    low, high = radius / _FARTHEST, radius * _FARTHEST
+    safe = min(max(float(sensitivity), low), high)
+    while shortage(safe) > 0:
+        safe *= 2
+        if safe > high:
+            return None
+    unsafe = safe / 2
+    while shortage(unsafe) <= 0:
+        safe, unsafe = unsafe, unsafe / 2
+        if unsafe < low:
+            return None
+    return safe_end(shortage, safe=safe, unsafe=unsafe, relative=1e-3)
+
+
+def least_point(
+    function: Callable[[float], float], low: float, high: float, *, rounds: int
+) -> float:
+    """Return where a function with one valley is least: golden-section search.
+
+    >>> round(least_point(lambda x: (x - 2) ** 2, 0, 9, rounds=40), 6)
+    2.0
+    """
+    ratio = (math.sqrt(5) - 1) / 2
+    left, right = high - (high - low) * ratio, low + (high - low) * ratio
+    at_left, at_right = function(left), function(right)
+    for _ in range(rounds):
+        if at_left < at_right:
+            high, right, at_right = right, left, at_left
+            left = high - (high - low) * ratio
+            at_left = function(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + (high - low) * ratio
+            at_right = function(right)
+    return left if at_left < at_right else right

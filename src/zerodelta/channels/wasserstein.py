@@ -81,25 +81,13 @@ class AlgorithmOne(Purifier):
 
     def expected_error(self) -> float:
         """Return the rms of the noise and the rounding, plus w times the width."""
-        d = self.body.lattice.dimension
-        noise = math.sqrt(2 * d) * float(self.scale)
-        width = float(self.mixing_weight) * self.body.displacement()
-        return self.body.unit * (math.hypot(noise, math.sqrt(d / 12)) + width)
+        noise = math.sqrt(2 * self.body.lattice.dimension) * float(self.scale)
+        return self.body.rounded(noise) + float(self.mixing_weight) * self.body.displacement()
 
     def step(self) -> Step:
         """Return the W∞ route with its numbers."""
-        norm = self.body.norm
-        return Step(
-            theorem="wasserstein-transport",
-            numbers={
-                "norm": "inf" if norm == math.inf else int(norm),
-                "dimension": self.body.lattice.dimension,
-                "diameter": 2 * self.body.radius,
-                "scale": self.scale,
-                "weight": self.mixing_weight,
-                "base_epsilon": self.base_epsilon,
-            },
-        )
+        norm = "inf" if self.body.norm == math.inf else int(self.body.norm)
+        return _step(self, norm, self.body.lattice.dimension, diameter=2 * self.body.radius)
 
 
 @final
@@ -148,14 +136,18 @@ class AlgorithmTwo(Purifier):
 
     def step(self) -> Step:
         """Return the W∞ route on the unit cube with its numbers."""
-        return Step(
-            theorem="wasserstein-transport",
-            numbers={
-                "norm": "inf",
-                "dimension": self.code_length,
-                "diameter": 1,
-                "scale": self.scale,
-                "weight": self.mixing_weight,
-                "base_epsilon": self.base_epsilon,
-            },
-        )
+        return _step(self, "inf", self.code_length, diameter=1)
+
+
+def _step(
+    channel: AlgorithmOne | AlgorithmTwo, norm: int | str, dimension: int, diameter: int
+) -> Step:
+    numbers = {
+        "norm": norm,
+        "dimension": dimension,
+        "diameter": diameter,
+        "scale": channel.scale,
+        "weight": channel.mixing_weight,
+        "base_epsilon": channel.base_epsilon,
+    }
+    return Step(theorem="wasserstein-transport", numbers=numbers)

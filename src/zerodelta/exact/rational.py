@@ -6,6 +6,7 @@ A float is a rational number: ``0.1`` means the double nearest to one tenth, exa
 
 from __future__ import annotations
 
+import decimal
 import numbers
 import re
 from decimal import Decimal
@@ -14,7 +15,7 @@ from typing import TypeAlias
 
 from zerodelta.errors import ParameterError
 
-__all__ = ["Rational", "as_count", "as_positive", "as_rational"]
+__all__ = ["Rational", "as_count", "as_positive", "as_rational", "decimal_down", "decimal_up"]
 
 Rational: TypeAlias = int | float | Fraction | Decimal | str
 """What a caller may write for a real parameter."""
@@ -67,3 +68,22 @@ def as_count(value: int, name: str, *, minimum: int = 0) -> int:
             remedy="pass a plain int in that range",
         )
     return int(value)
+
+
+def decimal_up(value: float, digits: int = 7) -> Fraction:
+    """Round up to a few decimal digits, so that certificates are readable.
+
+    >>> decimal_up(0.123456781, 3), decimal_down(0.19, 1)
+    (Fraction(31, 250), Fraction(1, 10))
+    """
+    return _decimal(value, digits, decimal.ROUND_CEILING)
+
+
+def decimal_down(value: float, digits: int = 7) -> Fraction:
+    """Round down to a few decimal digits."""
+    return _decimal(value, digits, decimal.ROUND_FLOOR)
+
+
+def _decimal(value: float, digits: int, rounding: str) -> Fraction:
+    context = decimal.Context(prec=digits, rounding=rounding)
+    return Fraction(context.create_decimal_from_float(value))

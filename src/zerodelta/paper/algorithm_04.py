@@ -10,8 +10,8 @@ import math
 from fractions import Fraction
 from typing import Any
 
+from zerodelta.channels.ball import GaussianMix
 from zerodelta.channels.channel import Purifier
-from zerodelta.channels.lattice_mix import GaussianMix
 from zerodelta.data.given import Given
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_positive

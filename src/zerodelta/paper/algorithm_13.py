@@ -11,8 +11,8 @@ import math
 from fractions import Fraction
 from typing import Any
 
+from zerodelta.channels.ball import GaussianMix
 from zerodelta.channels.kernel import Body
-from zerodelta.channels.lattice_mix import GaussianMix
 from zerodelta.channels.wasserstein import AlgorithmOne, laplace_scale
 from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import ParameterError

@@ -9,8 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, final
 
-from zerodelta.channels.families import GridFamily
-from zerodelta.channels.lattice_mix import GridMix
+from zerodelta.channels.grid import GridMix
 from zerodelta.errors import GuaranteeError, ParameterError
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
@@ -75,13 +74,12 @@ def channel_for(
     # theory A12: K from B2's condition at the base's own ε, instead of 2⌊R/Δ⌋ and "2ε".
     allowed = largest_log_delta(epsilon=epsilon, weight=weight, log_mass=0.0)
     budget = math.nextafter(allowed - as_log_delta(log_delta), -math.inf)
-    family = GridFamily(box)
     if budget < 0:
         raise GuaranteeError(
             f"ln δ = {float(log_delta):.6g} exceeds {allowed:.6g}, what even one cell needs at "
             f"this ε and weight: add noise to the base, or allow a larger mixing_weight."
         )
-    return family.build(budget, weight)
+    return GridMix(lattice=box.grid(1), mixing_weight=weight).finest(budget, weight)
 
 
 @final

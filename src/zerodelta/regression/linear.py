@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from zerodelta.channels.lattice_mix import GaussianMix
+from zerodelta.channels.ball import GaussianMix
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.paper.algorithm_13 import lattice_adassp

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["read_integer", "read_items", "read_number", "read_vector"]
+__all__ = ["read_exactly", "read_integer", "read_items", "read_number", "read_vector"]
 
 _MOST_DIGITS = 10_000
 """Decimals are read exactly up to so many digits."""
@@ -147,3 +147,29 @@ def _nearest_float(entry: Any) -> float:
         return float(number)
     except OverflowError:
         return sys.float_info.max if number > 0 else -sys.float_info.max
+
+
+def read_exactly(value: Any, dimension: int) -> list[Fraction] | None:
+    """Return the exact rationals that a vector's entries are, or None if `value` is not one.
+
+    A float64 is exact as it stands; anything wider (big integers, Fractions, long doubles) must not
+    be rounded to one: that rounding would be part of a theorem that knows nothing of it.
+
+    >>> read_exactly([0.5, Fraction(1, 3)], 2), read_exactly([0.5, float("nan")], 2)
+    ([Fraction(1, 2), Fraction(1, 3)], None)
+    """
+    vector = read_vector(value, dimension)
+    if vector is None or (isinstance(value, np.ndarray) and value.dtype == np.float64):
+        return None if vector is None else [Fraction(float(entry)) for entry in vector]
+    single = dimension == 1 and not hasattr(value, "__iter__")
+    entries = [value] if single else list(read_items(value, dimension))
+    try:
+        exact = [Fraction(*entry.as_integer_ratio()) for entry in map(_scalar, entries)]
+    except BaseException:  # whatever the entries do, it must not become an output
+        return None
+    return exact if len(exact) == dimension else None
+
+
+def _scalar(entry: Any) -> Any:
+    """Return a NumPy integer or boolean as a Python int, which has an integer ratio."""
+    return int(entry) if isinstance(entry, (np.integer, np.bool_)) else entry

@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias, final
 
 import numpy as np
 
-from zerodelta.channels.candidate import Target
-from zerodelta.channels.families import families_for
-from zerodelta.channels.search import best_candidate
+from zerodelta.channels.search import Target, best_candidate, channels_for
 from zerodelta.data.row_queries import PublicRows
 from zerodelta.data.rowwise import Block, Column
 from zerodelta.data.source import Rows
@@ -319,7 +317,8 @@ def _quiet_step(unit: float, space: Ball, epsilon: Fraction, mixing_probability:
 
     `unit` is the sensitivity of the published point for a first step of 1.
     """
-    family, allowed = families_for(space)[0], _NOISE_SHARE * float(space.radius)
+    net = channels_for(space, mixing_probability)[0]
+    allowed = _NOISE_SHARE * float(space.radius)
     first = allowed / unit
     for _ in range(12):  # the noise per unit depends on the lattice, which depends on the noise
         target = Target(
@@ -327,10 +326,10 @@ def _quiet_step(unit: float, space: Ball, epsilon: Fraction, mixing_probability:
             mixing_probability=mixing_probability,
             sensitivity=Fraction(unit * first),
         )
-        found = best_candidate(family, target)
+        found = best_candidate(net, target)
         if found is None:
             break
-        noise = target.noise(found.budget, float(found.weight), space.dimension)
+        noise = target.noise(found.log_ratio, float(found.weight), space.dimension)
         first *= allowed / noise
     return first
 

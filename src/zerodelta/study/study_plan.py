@@ -15,7 +15,7 @@ from typing import Any, final
 
 import numpy as np
 
-from zerodelta.channels.planner import Plan
+from zerodelta.channels.purification_plan import Plan
 from zerodelta.data.source import FOREIGN_SOURCE
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource

@@ -191,7 +191,7 @@ def plan_descent(
         scale *= 1 + Fraction(1, 10**6)
         variances = sizes.variances(scale)
     channel: Mixing | SmoothMix = made.purifier
-    rivals = [(c.name, c.error) for c in made.candidates if not c.reservation]
+    rivals = [(c.name, c.error) for c in made.weighed if not c.reservation]
     smooth = best_smooth_ending(
         ball,
         sizes,

@@ -11,7 +11,7 @@ import math
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
-from zerodelta.channels.mix import FiniteMix
+from zerodelta.channels.finite import FiniteMix
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.source import Rows, Source
 from zerodelta.errors import ParameterError, did_you_mean, require

@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import final
 
-from zerodelta.channels.candidate import decimal_up
 from zerodelta.channels.smooth import SmoothMix
-from zerodelta.exact.rational import as_rational
+from zerodelta.exact.rational import as_rational, decimal_up
 from zerodelta.privacy.step import Status
 from zerodelta.privacy.theorems.smoothing import GaussianStep
 from zerodelta.spaces import Ball

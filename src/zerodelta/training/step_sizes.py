@@ -13,9 +13,8 @@ from typing import TypeAlias, final
 
 import numpy as np
 
-from zerodelta.channels.candidate import decimal_up
 from zerodelta.errors import ParameterError
-from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
+from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational, decimal_up
 from zerodelta.training.examples import Floats
 
 __all__ = ["StepSizes", "Variances"]

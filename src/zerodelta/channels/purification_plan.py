@@ -1,0 +1,242 @@
+"""The plan of a purification: which channel publishes, and what the base mechanism must satisfy.
+
+It is made of public numbers (`planner`) and issues the certificate; the data only ever meets
+`Plan.purify`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, final
+
+from zerodelta.channels.channel import as_claim
+from zerodelta.channels.finite import ProfileMix
+from zerodelta.channels.search import Candidate, PlannedChannel, Target, ranked, smooth_candidates
+from zerodelta.channels.smooth import SmoothMix
+from zerodelta.data.given import Given
+from zerodelta.errors import GuaranteeError
+from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.privacy.calibration import Calibration, calibrate
+from zerodelta.privacy.certificate import Certificate
+from zerodelta.privacy.claims import Claim, GaussianDP, PureDP
+from zerodelta.privacy.composition import zcdp_cost
+from zerodelta.privacy.readable import equals
+from zerodelta.privacy.release import Release
+from zerodelta.privacy.step import Status, Step
+from zerodelta.spaces import Space
+from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.run import run
+
+__all__ = ["Plan"]
+
+_NEARLY_ONE = -(2.0**-20)
+"""The ln δ to calibrate for where a plan would allow any base (ln δ >= 0)."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Plan:
+    """What will be published, how, and what the base mechanism must satisfy.
+
+    Made by `plan`; print it for the table of channels. `log_delta`, `rho`, `variance` and `sigma`
+    say what the base must satisfy, each of them enough by itself.
+
+    With channel "smooth" they describe the vector itself: it must have noise of exactly that
+    `variance`, and `rho` and `log_delta` are what it then has; there is nothing to spend besides.
+    """
+
+    space: Space
+    target: Target
+    purifier: PlannedChannel
+    base: Claim | None
+    weighed: tuple[Candidate, ...]
+    """The channels that could have been chosen, the chosen one first."""
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The pure ε of a release."""
+        return self.target.epsilon
+
+    @property
+    def sensitivity(self) -> Fraction | None:
+        """The l2 sensitivity that was planned for."""
+        return self.target.sensitivity
+
+    @cached_property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """All channels of the printed table; Theorem S is weighed when they are asked for."""
+        first = self.weighed[0]
+        if isinstance(self.purifier, SmoothMix):
+            return self.weighed
+        found = ranked([*self.weighed, *smooth_candidates(self.space, self.target)])
+        return (first, *(candidate for candidate in found if candidate is not first))
+
+    @property
+    def mixing_weight(self) -> Fraction:
+        """The probability of publishing a random element instead."""
+        return self.purifier.mixing_weight
+
+    @cached_property
+    def log_delta(self) -> float:
+        """What the base's ln δ(ε) may be; for Theorem S, what the planned vector has."""
+        if isinstance(self.purifier, SmoothMix):
+            return GaussianDP(mu_squared=2 * self.purifier.step_taken.rho).log_delta(self.epsilon)
+        return self.purifier.log_delta_required(self.epsilon)
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        """What the base must satisfy, computed when it is first asked for."""
+        rho, variance = Fraction(0), None  # a profile with zeros allows no other base
+        if isinstance(self.purifier, SmoothMix):
+            taken = self.purifier.step_taken
+            rho, variance = taken.rho, taken.variance * self.purifier.spacing**2
+        elif self.log_delta > -math.inf:
+            found = calibrate(
+                epsilon=self.epsilon,
+                log_delta=min(self.log_delta, _NEARLY_ONE),
+                sensitivity=self.sensitivity,
+            )
+            return replace(found, log_delta=self.log_delta)
+        return Calibration(
+            epsilon=self.epsilon,
+            log_delta=self.log_delta,
+            rho=rho,
+            mu_squared=2 * rho,
+            variance=variance,
+        )
+
+    @property
+    def rho(self) -> Fraction:
+        """The largest zCDP parameter of a base that this plan makes pure."""
+        return self.calibration.rho
+
+    @property
+    def variance(self) -> Fraction | None:
+        """The smallest Gaussian variance for the given sensitivity."""
+        return self.calibration.variance
+
+    @property
+    def sigma(self) -> float | None:
+        """The smallest Gaussian noise scale for the given sensitivity, rounded up."""
+        variance = self.calibration.variance
+        return None if variance is None else math.nextafter(math.sqrt(variance), math.inf)
+
+    @property
+    def predicted_error(self) -> float:
+        """The expected error: of the channel, and of the Gaussian noise if it is planned too."""
+        return self.weighed[0].error
+
+    def certificate(
+        self, claim: Claim, *, steps: tuple[Step, ...] = (), bits: BitSource | None = None
+    ) -> Certificate:
+        """Return the verified certificate of a release; `steps` are proven base steps, if any.
+
+        Without them the claim is caller-asserted, and the certificate says `asserted`.
+        """
+        return self._release(claim, steps).certificate(SystemBits() if bits is None else bits)
+
+    def purify(
+        self, value: Any, *, claim: Claim | None = None, bits: BitSource | None = None
+    ) -> Release:
+        """Publish a value of a base mechanism with `claim` (default: the planned base), pure ε-DP.
+
+        Any object whatever is mapped into the space; nothing is raised because of the value. With
+        channel "smooth" the value is the raw noisy vector, in the units of the space. Raises
+        `GuaranteeError` if the claim does not reach ε.
+        """
+        base = as_claim(claim if claim is not None else self.base, "claim")
+        if not self.purifier.proves(self.epsilon, base):
+            raise GuaranteeError(_shortfall(self, base))
+        # the value is no source of rows, whatever it says it is
+        return run(self._release(base), Given(value, reads=()), bits=bits)
+
+    def _release(self, claim: Claim, steps: tuple[Step, ...] = ()) -> ReleasePlan[Any]:
+        """Return the release of one value; without proven `steps` the claim is asserted."""
+        as_claim(claim, "claim").log_delta(self.epsilon)  # so that a curve tabulates its order
+        neighbors = claim.neighbors
+        if not steps and self.purifier.rests_on_claim:
+            numbers, asserted = claim.numbers(), Status.ASSERTED
+            steps = (Step(theorem="given", numbers=numbers, status=asserted, neighbors=neighbors),)
+        return ReleasePlan(
+            claim=PureDP(self.epsilon, neighbors=neighbors),
+            steps=(*steps, replace(self.purifier.step(), neighbors=neighbors)),
+            answer=self._publish,
+            error=self.purifier.expected_error(),
+            public=(f"the space {self.space!r}", "every number in the steps"),
+            assumed=self._assumed(),
+            bare_rows=any(step.theorem != "given" for step in steps),
+        )
+
+    def _publish(self, value: Any, bits: BitSource) -> Any:
+        if isinstance(self.purifier, SmoothMix):  # projecting first would void Theorem S
+            published = self.purifier.apply(self.purifier.on_lattice(value), bits)
+        else:
+            published = self.purifier.apply(self.space.project(value), bits)
+        # a channel may cover more than the space, such as the box around a ball
+        return self.space.project(published)
+
+    def _assumed(self) -> tuple[str, ...]:
+        """Return what is caller-asserted besides the claim."""
+        if isinstance(self.purifier, SmoothMix):
+            return (
+                "the value handed in is the raw vector: an element of the space plus Gaussian "
+                f"noise of variance {equals(self.variance)} a coordinate, neither projected nor "
+                "averaged",
+            )
+        if isinstance(self.purifier, ProfileMix):
+            return ("the profile holds for every element and every pair of neighbors",)
+        return ()
+
+    def __repr__(self) -> str:
+        rows = [f"Plan for {self.space!r}: pure ε {equals(self.epsilon)}, δ = 0", *self._needs()]
+        rows.append(f"  {'channel':<55}    weight      nats      error")
+        for candidate in self.candidates:
+            mark = "->" if candidate is self.candidates[0] else "  "
+            rows.append(
+                f"  {mark} {candidate.channel:<14}{candidate.name:<38} "
+                f"{float(candidate.weight):9.2e} {candidate.log_ratio:9.5g} {candidate.error:10.4g}"
+                f"{' *' if candidate.reservation else ''}"
+            )
+        rows += [
+            f"  * only by channel={candidate.channel!r}: {candidate.reservation}"
+            for candidate in self.candidates
+            if candidate.reservation
+        ]
+        return "\n".join(rows)
+
+    def _needs(self) -> list[str]:
+        """Say what the base must satisfy."""
+        if isinstance(self.purifier, ProfileMix):
+            return ["  base must satisfy  the pointwise profile it was planned with"]
+        if isinstance(self.purifier, SmoothMix):
+            return [
+                f"  value must be      the raw vector with Gaussian noise of σ = {self.sigma:.6g}"
+            ]
+        base = f"ln δ(ε) <= {self.log_delta:.6g},  or ρ <= {float(self.rho):.6g}"
+        rows = [f"  base must satisfy  {base}"]
+        if self.sigma is not None and self.sensitivity is not None:
+            rows.append(
+                f"  or Gaussian noise  σ >= {self.sigma:.6g} "
+                f"for l2 sensitivity {float(self.sensitivity):g}"
+            )
+        return rows
+
+
+def _shortfall(made: Plan, claim: Claim) -> str:
+    if isinstance(made.purifier, SmoothMix):
+        return (
+            f"Theorem S was planned for one Gaussian vector with ρ {equals(made.rho)} in all, and "
+            f"this claim has ρ {equals(zcdp_cost(claim))}: the vector needs noise of exactly the "
+            "planned variance and nothing else may be spent. Plan again for the noise you have, "
+            "or use another channel."
+        )
+    actual = claim.log_delta(made.epsilon)
+    return (
+        f"the base mechanism does not reach ε {equals(made.epsilon)}: ln δ(ε) is {actual:.6g}, the "
+        f"plan needs {made.log_delta:.6g}, {actual - made.log_delta:.4g} nats less. "
+        f"Add noise until ρ <= {float(made.rho):.4g}, or plan with a larger ε, a larger "
+        "mixing_probability or a coarser resolution."
+    )
