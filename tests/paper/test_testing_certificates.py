@@ -11,12 +11,12 @@ import pytest
 
 import zerodelta as zd
 from zerodelta.exact.bits import ReplayBits
+from zerodelta.mechanisms.stable_queries import Median
 from zerodelta.paper.algorithm_09 import propose_test_release
 from zerodelta.paper.algorithm_10 import free_propose_test_release, pure_propose_test_release
 from zerodelta.paper.algorithm_11 import bounded_local_sensitivity, pure_bounded_local_sensitivity
 from zerodelta.paper.algorithm_12 import embedded_mode, mode
 from zerodelta.paper.algorithm_13 import adassp, lattice_adassp, pure_adassp
-from zerodelta.paper.stable_queries import Median
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.wording import shown
 

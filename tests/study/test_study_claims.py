@@ -11,10 +11,10 @@ from study.small_studies import ROWS, Watched, made
 from study.stages import line_data
 from zerodelta.data.source import FOREIGN_SOURCE
 from zerodelta.errors import ParameterError
+from zerodelta.mechanisms.stable_queries import Median, query_status
 from zerodelta.paper.baselines import laplace_noisy_descent
 from zerodelta.paper.frank_wolfe_pure import frank_wolfe_pure
 from zerodelta.paper.mwem_pure import pure_mwem
-from zerodelta.paper.stable_queries import Median, query_status
 from zerodelta.paper.workloads import Marginals
 from zerodelta.privacy.step import Status
 from zerodelta.spaces import Ball, Finite

@@ -27,7 +27,8 @@ from zerodelta.audit.exact import (
 from zerodelta.errors import CertificateError, GuaranteeError, ParameterError
 from zerodelta.exact.arb import ball
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.paper.stable_queries import TrimmedMean
+from zerodelta.mechanisms.smooth_noise import SmoothNoise, best_smooth_noise
+from zerodelta.mechanisms.stable_queries import TrimmedMean, order_of, reaches
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.step import Step
@@ -37,7 +38,6 @@ from zerodelta.privacy.theorems.smooth_sensitivity import (
 )
 from zerodelta.privacy.verify import verify
 from zerodelta.tasks import trimmed_mean as module
-from zerodelta.tasks.smooth_trimmed_mean import SmoothNoise, best_smooth_noise, order_of, reaches
 from zerodelta.tasks.trimmed_mean import trimmed_mean, trimmed_mean_methods
 
 F = Fraction
@@ -72,7 +72,7 @@ def test_reaches_are_the_largest_local_sensitivities_within_k_changes(trim: int)
     for k in range(COUNT + 1):
         for d in EVERY:
             order, changes = order_of(np.array(d), steps=STEPS), np.array([k])
-            (found,) = reaches(order, count=COUNT, trim=trim, changes=changes)
+            (found,) = reaches(order, kept=(trim + 1, COUNT - trim), changes=changes)
             assert found == max(local(other, trim) for other in within[d])
         within = {d: {b for a, b in PAIRS if a in near} for d, near in within.items()}
 
@@ -299,11 +299,11 @@ def test_without_a_guess_no_spread_costs_much_more_than_with_the_right_one(
 ) -> None:
     """Least worst regret: below 2.5 for all spreads from a tenth to a millionth of the width."""
     changes = np.unique(np.geomspace(1, min(n, 4000), 200).astype(np.int64)) - 1
-    plan = module._plan(n=n, trim="0.1", bounds=(0, 1), epsilon=F(epsilon), spread=None)
+    plan = module.TrimmedMeanQuestion(trim="0.1", bounds=(0, 1)).tuned(n, epsilon)
     for power in np.linspace(1, 6, 16):
         guess = 10 ** -float(power)
         reach = module._model(n, n // 10, 2**30, guess * 2**31, changes)
-        best = best_smooth_noise(epsilon=F(epsilon), reaches=[reach], changes=changes)
+        best = best_smooth_noise(epsilon=F(epsilon), guesses=[reach], changes=changes)
         regret = plan.smooth.error(reach, changes) / best.error(reach, changes)
         assert regret < 2.5
 

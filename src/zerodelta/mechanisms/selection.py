@@ -9,7 +9,10 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar, TypeVar, final
+
+import numpy as np
 
 from zerodelta.exact.argmax import Members, Scores, exponential_argmax, gumbel_argmax
 from zerodelta.exact.bits import BitSource
@@ -19,14 +22,14 @@ from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mechanisms import selection_epsilon
 
-__all__ = ["ExponentialMechanism", "PermuteAndFlip", "Selection"]
+__all__ = ["SELECTIONS", "ExponentialMechanism", "PermuteAndFlip", "Selection", "worst_gap"]
 
 _S = TypeVar("_S", bound="Selection")
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Selection(ABC):
-    """Public configuration of a noisy argmax; the two ways to add the noise are its subclasses."""
+    """Public configuration of a noisy argmax; each subclass adds its own noise."""
 
     theorem: ClassVar[str]
 
@@ -155,3 +158,37 @@ class PermuteAndFlip(Selection):
         return int(
             exponential_argmax(scores, scale=self.scale, size=1, bits=bits, members=members)[0]
         )
+
+
+SELECTIONS: dict[str, type[Selection]] = {
+    "permute-and-flip": PermuteAndFlip,
+    "exponential": ExponentialMechanism,
+}
+"""By the names that ``method=`` accepts."""
+
+
+def worst_gap(options: int, scale: Rational, *, method: str = "permute-and-flip") -> float:
+    """Return max over a of a·P(not the best): one option leads N-1 tied ones by a.
+
+    With x = e^(-a/b), P(the best) = (1 - (1-x)^N)/(N x) for permute-and-flip and 1/(1 + (N-1)x)
+    for the exponential mechanism; at most b ln N (theory C10.1).
+
+    >>> worst_gap(2, 2) < worst_gap(100, 2) < 2 * math.log(100)
+    True
+    """
+    count = as_count(options, "options", minimum=1)
+    return float(as_positive(scale, "scale")) * _unit_gap(count, method)
+
+
+@lru_cache(maxsize=256)
+def _unit_gap(count: int, method: str) -> float:
+    """Return the worst gap at scale 1."""
+    if count == 1:
+        return 0.0
+    leads = np.linspace(0.0, 4.0 + 2.0 * math.log(count), 4000)[1:]
+    x = np.exp(-leads)
+    if method == "exponential":
+        wrong = (count - 1) * x / (1 + (count - 1) * x)
+    else:
+        wrong = 1 + np.expm1(count * np.log1p(-x)) / (count * x)
+    return float((leads * wrong).max())
