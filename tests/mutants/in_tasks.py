@@ -7,8 +7,8 @@ from mutants.mutant import Mutant
 MUTANTS = (
     Mutant(
         file="tasks/mean.py",
-        old="sensitivity=2\n",
-        new="sensitivity=1\n",
+        old="sensitivity=2 * lattice.steps * _stretch",
+        new="sensitivity=lattice.steps * _stretch",
         tests=("tasks/test_mean.py::test_one_column_is_pure_on_every_pair_of_neighbors",),
     ),
     Mutant(
@@ -37,8 +37,8 @@ MUTANTS = (
     ),
     Mutant(
         file="tasks/histogram.py",
-        old="noise = RoundedLaplace.for_epsilon(epsilon=exact, sensitivity=min(2, free))",
-        new="noise = RoundedLaplace.for_epsilon(epsilon=exact, sensitivity=1)",
+        old="RoundedLaplace.for_epsilon(epsilon=exact, sensitivity=min(2, free))",
+        new="RoundedLaplace.for_epsilon(epsilon=exact, sensitivity=1)",
         tests=("tasks/test_histogram.py::test_histograms_are_pure_on_every_pair_of_neighbors",),
     ),
     Mutant(
@@ -118,7 +118,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/smooth_noise.py",
+        file="mechanisms/stable_queries.py",
         old="(above[k + 1 :: -1] - below[: k + 2]).max()",
         new="(above[k :: -1] - below[: k + 1]).max()",
         tests=(

@@ -14,6 +14,7 @@ import pytest
 from flint import arb, ctx
 
 import zerodelta as zd
+from data.opening import opened
 from paper.test_propose_test_release import free_law
 from reference.chi_square import goodness_of_fit
 from zerodelta.audit.exact import (
@@ -24,6 +25,7 @@ from zerodelta.audit.exact import (
     max_log_ratio,
     rounded_laplace_pmf,
 )
+from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import CertificateError, GuaranteeError, ParameterError
 from zerodelta.exact.arb import ball
 from zerodelta.exact.bits import ReplayBits
@@ -324,10 +326,10 @@ def test_rounding_to_the_lattice_is_far_below_the_noise(spread: Any) -> None:
     """Equal rows between two points of a wide lattice; the noise is for 1."""
     rows = np.random.default_rng(5).normal(0.37, 0.01, 10_000)
     public: dict[str, Any] = {"trim": "0.1", "bounds": (-(10**8), 10**8), "spread": spread}
-    plan = module._plan(n=len(rows), epsilon=F(1), **public)
-    quantum = 10**8 / plan.column.steps
+    plan = module.TrimmedMeanQuestion(**public).tuned(len(rows), 1)
+    quantum = 10**8 / plan.query.steps
     assert quantum < 1e-3
-    kept = np.sort(plan.quantized(rows))[1000:9000]
+    kept = plan.query.read(opened(ArraySource(rows)))[1000:9000]
     assert abs(plan.value(int(kept.sum())) - np.sort(rows)[1000:9000].mean()) < quantum
 
 

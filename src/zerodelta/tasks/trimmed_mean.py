@@ -229,25 +229,25 @@ class _Tuned:
         if name == "propose-test-release":
             release = self._proposed()
             return lambda rows, bits: float(release.apply(rows, bits)[0]), release.step(), None
-        most = query.steps * (n - 2 * trim)
-
-        def clipped(total: int) -> float:
-            middle = (query.lower + query.upper) / 2
-            return float(middle + self.unit * min(max(total, -most), most))
 
         def smooth(rows: Rows, bits: BitSource) -> float:
             ordered = query.read(rows)
             order = order_of(ordered, steps=query.steps)
             scale = self.smooth.sensitivity(order, count=n, trim=trim, steps=query.steps)
-            return clipped(self.smooth.apply(int(ordered[trim : n - trim].sum()), scale, bits))
+            return self.value(self.smooth.apply(int(ordered[trim : n - trim].sum()), scale, bits))
 
         def laplace(rows: Rows, bits: BitSource) -> float:
             total = query.read(rows)[trim : n - trim].sum(keepdims=True)
-            return clipped(int(self.laplace.apply(total, bits)[0]))
+            return self.value(int(self.laplace.apply(total, bits)[0]))
 
         if name == "laplace":
             return laplace, self.laplace.step(), self.laplace.law(unit=self.unit)
         return smooth, self.smooth.step(), None
+
+    def value(self, total: int) -> float:
+        """Return the mean that a noisy trimmed sum stands for, clipped to the bounds."""
+        query, most = self.query, self.query.steps * (self.n - 2 * self.query.trim)
+        return float((query.lower + query.upper) / 2 + self.unit * min(max(total, -most), most))
 
     def _proposed(self) -> ProposedRelease:
         bound = self.proposed_bound
