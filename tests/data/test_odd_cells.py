@@ -27,6 +27,7 @@ from zerodelta.data.cells import category, number
 from zerodelta.data.columns import as_cells
 from zerodelta.data.items import column, tally
 from zerodelta.exact.fixed_point import FixedPoint
+from zerodelta.mechanisms.ranks import EvenPoints, ListedPoints
 from zerodelta.mechanisms.stable_queries import TrimmedMean
 from zerodelta.regression.reading import Features, read_classes, read_targets
 from zerodelta.regression.sufficient_statistics import exact_statistics
@@ -36,12 +37,11 @@ from zerodelta.tables.codes import code_rows
 from zerodelta.tables.domain import as_domain
 from zerodelta.tasks.decision_tree import tree_scores
 from zerodelta.tasks.feature_table import FeatureTable
-from zerodelta.tasks.quantile import _Even, _Listed
 
 UNIT = FixedPoint.box(dimension=1, lower=-2, upper=2, steps=1000)
 LABELS = ["a", 0, 1, 0.5, 0.25, None]
-EVEN = _Even(lower=Fraction(-2), upper=Fraction(2), size=33)
-LISTED = _Listed(points=np.array([-1.0, 0.0, 0.5, 1.0]))
+EVEN = EvenPoints(lower=Fraction(-2), upper=Fraction(2), size=33)
+LISTED = ListedPoints(points=np.array([-1.0, 0.0, 0.5, 1.0]))
 
 Total = Callable[[Any], Any]
 

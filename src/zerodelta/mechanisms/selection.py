@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -16,13 +17,22 @@ import numpy as np
 
 from zerodelta.exact.argmax import Members, Scores, exponential_argmax, gumbel_argmax
 from zerodelta.exact.bits import BitSource
+from zerodelta.exact.integers import uniform_below
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mechanisms import selection_epsilon
+from zerodelta.spine.methods import Method
 
-__all__ = ["SELECTIONS", "ExponentialMechanism", "PermuteAndFlip", "Selection", "worst_gap"]
+__all__ = [
+    "SELECTIONS",
+    "ExponentialMechanism",
+    "PermuteAndFlip",
+    "Selection",
+    "selection_methods",
+    "worst_gap",
+]
 
 _S = TypeVar("_S", bound="Selection")
 
@@ -82,6 +92,11 @@ class Selection(ABC):
 
         With `members`, each score is that of so many options: the index of the winner's score.
         """
+
+    def select_member(self, scores: Scores, members: Members, bits: BitSource) -> tuple[int, int]:
+        """Return the index of the winner's score, and which of its members the winner is."""
+        winner = self.select(scores, bits, members=members)
+        return winner, int(uniform_below(int(members[winner]), size=1, bits=bits)[0])
 
     def step(self) -> Step:
         """Return the proof step of one choice."""
@@ -165,6 +180,14 @@ SELECTIONS: dict[str, type[Selection]] = {
     "exponential": ExponentialMechanism,
 }
 """By the names that ``method=`` accepts."""
+
+
+def selection_methods(error: Callable[[str], float], *reasons: str) -> tuple[Method, ...]:
+    """Return both selections as methods of a task, with their forecasts and reasons."""
+    return tuple(
+        Method(name=name, error=error(name), spends="ε on one choice", why=why)
+        for name, why in zip(SELECTIONS, reasons, strict=True)
+    )
 
 
 def worst_gap(options: int, scale: Rational, *, method: str = "permute-and-flip") -> float:

@@ -119,17 +119,10 @@ def free_propose_test_release(
     test_share: Rational = "1/2",
     bits: BitSource | None = None,
 ) -> Release:
-    """Release a query with noise for a proposed bound, or a uniform point if the test fails.
+    """Release a query by Algorithm 9 with free mixing, as `zd.propose_test_release` does.
 
-    No mixing and no extra noise: the failures are the mixing (theory C3). A noisy answer outside
-    the grid counts as a failure. Nobody is told which it was.
-
-    **Neighbors**: replace-one, the relation of the query's local sensitivity.
     **Guarantee**: pure ε-DP, ε = ε₁ + ε₂ with ε₁ = test_share·ε for the test, if N·dp·pm <=
-    e^ε(1-dp) - 1 (theory C3); the threshold is the smallest that meets it. `asserted` for a
-    custom query.
-    **Public**: the number of rows, the query's bounds and grid, the proposed bound.
-    **Error**: depends on unseen data; far from instability it is bound/ε₂ on average.
+    e^ε(1-dp) - 1 (theory C3); the threshold is the smallest that meets it.
 
     >>> import numpy as np
     >>> from zerodelta.mechanisms.stable_queries import Median

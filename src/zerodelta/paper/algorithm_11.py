@@ -120,17 +120,10 @@ def bounded_local_sensitivity(
     smallest_bound: int = 1,
     bits: BitSource | None = None,
 ) -> Release:
-    """Release a query with noise for its noisy local sensitivity, mixed with a uniform point.
+    """Release a query by Algorithm 11 with uniform mixing, as `zd.bounded_local_sensitivity` does.
 
-    An answer outside the grid is replaced by a uniform point too; the noisy bound is an internal
-    answer.
-
-    **Neighbors**: replace-one, for the query, its local sensitivity and that one's change.
     **Guarantee**: pure ε-DP, ε = ε₁ + ε₂ with ε₁ = bound_share·ε for the bound, if
     (1-w)(N·db·pm + db) <= w(e^ε - 1) (theory C4); the margin is the smallest that meets it.
-    `asserted` for a custom query.
-    **Public**: the number of rows, the query's grid, the change of its local sensitivity.
-    **Error**: about (local sensitivity + margin)/ε₂ per coordinate; depends on unseen data.
 
     >>> from zerodelta.mechanisms.stable_queries import Median
     >>> import numpy as np

@@ -69,17 +69,12 @@ def mode(
     neighbors: Neighbors = Neighbors.REPLACE,
     bits: BitSource | None = None,
 ) -> Release:
-    """Release the most frequent item, or a uniform item of the universe if its lead is small.
-
-    No mixing: the failures of the test are the mixing (theory C5).
+    """Release the most frequent item if its lead is clear, as ``zd.mode(method="stability")`` does.
 
     **Neighbors**: replace-one (default) or add-remove; the same proof covers both.
-    **Guarantee**: pure ε-DP: dp·(N + e^ε - 1) <= e^ε - 1, dp = e^(-ετ)/2 (theory C5).
-    **Public**: the universe, a list of items or a number N for the integers 0..N-1 (N up to 2^53;
-    it is never enumerated). An item outside it, a NaN and whatever is no item count nowhere, or
-    for the public item `unknown`.
-    **Error**: P(wrong) = (1-1/N)·e^(-ε(⌈gap/2⌉-1-τ))/2, see `wrong_probability`; depends on the
-    unseen gap.
+    **Guarantee**: pure ε-DP: dp·(N + e^ε - 1) <= e^ε - 1, dp = e^(-ετ)/2 (theory C5): the failures
+    of the test are the mixing.
+    **Error**: `wrong_probability`; depends on the unseen lead.
 
     >>> mode(["tea"] * 90 + ["coffee"] * 10, universe=["tea", "coffee", "milk"], epsilon=1).value
     'tea'

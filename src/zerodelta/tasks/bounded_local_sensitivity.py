@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.rational import Rational, as_positive
+from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.custom_query import as_query
 from zerodelta.mechanisms.local_sensitivity import MixedBoundedRelease
 from zerodelta.mechanisms.stable_queries import StableQuery, assumed
@@ -22,11 +22,7 @@ from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import run
 from zerodelta.tasks.propose_test_release import cell_side, plain
 
-__all__ = [
-    "BoundedLocalSensitivityQuestion",
-    "bounded_local_sensitivity",
-    "bounded_local_sensitivity_methods",
-]
+__all__ = ["BoundedLocalSensitivityQuestion", "bounded_local_sensitivity"]
 
 
 def bounded_local_sensitivity(
@@ -118,25 +114,28 @@ class BoundedLocalSensitivityQuestion:
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
         """Calibrate the noise of bound and answer, and the margin between them."""
-        exact, count = as_usable_epsilon(epsilon), facts.rows or 0
+        exact, share = as_usable_epsilon(epsilon), as_share(self.bound_share, "bound_share")
         mechanism = MixedBoundedRelease.of(
             query=self.query,
-            lattice=self.query.lattice(count),
+            lattice=self.query.lattice(facts.rows or 0),
             epsilon=exact,
-            bound_share=as_share(self.bound_share, "bound_share"),
+            bound_share=share,
             mixing_probability=as_weight(self.mixing_probability, "mixing_probability"),
         )
-        margin = max(1, mechanism.base.margin) * cell_side(self.query, count)
-        methods = bounded_local_sensitivity_methods(
-            epsilon=exact, margin=margin, bound_share=self.bound_share
+        margin = max(1, mechanism.base.margin) * cell_side(mechanism.lattice)
+        only = Method(
+            name="mixing",
+            error=margin / float((1 - share) * exact),
+            spends=f"{share}·ε on the bound, {1 - share}·ε on the answer",
+            why="the rare noisy bound that falls short is paid for by mixing, at no extra ε",
         )
-        chosen = choose(methods, self.method)
+        chosen = choose((only,), self.method)
         return ReleasePlan(
             claim=PureDP(exact),
             steps=(mechanism.step(),),
             answer=lambda rows, bits: plain(mechanism.apply(rows, bits)),
             error=chosen.error,
-            methods=methods,
+            methods=(only,),
             public=(
                 "the number of rows",
                 "the query's bounds and grid",
@@ -144,24 +143,3 @@ class BoundedLocalSensitivityQuestion:
             ),
             assumed=assumed(self.query),
         )
-
-
-def bounded_local_sensitivity_methods(
-    *, epsilon: Rational, margin: Rational = 1, bound_share: Rational = "1/2"
-) -> tuple[Method, ...]:
-    """Return the one method, mixing. The error is that of local sensitivity 0.
-
-    `margin` is what is added to the noisy local sensitivity, in the unit of the answer.
-
-    >>> bounded_local_sensitivity_methods(epsilon=1, margin=3)[0].error
-    6.0
-    """
-    exact, share = as_usable_epsilon(epsilon), as_share(bound_share, "bound_share")
-    return (
-        Method(
-            name="mixing",
-            error=float(as_positive(margin, "margin")) / float((1 - share) * exact),
-            spends=f"{share}·ε on the bound, {1 - share}·ε on the answer",
-            why="the rare noisy bound that falls short is paid for by mixing, at no extra ε",
-        ),
-    )

@@ -11,10 +11,9 @@ import numpy as np
 
 from zerodelta.data.items import Tally, as_items, tally
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.integers import uniform_below
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.mechanisms.noisy_test import ClearLead
-from zerodelta.mechanisms.selection import SELECTIONS, Selection, worst_gap
+from zerodelta.mechanisms.selection import SELECTIONS, Selection, selection_methods, worst_gap
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
@@ -105,7 +104,9 @@ class ModeQuestion:
             counted = tally(items, space, unknown=unknown)
             if isinstance(mechanism, ClearLead):
                 return space.element(mechanism.apply(counted, bits))
-            return space.element(_selected(mechanism, counted, space, bits))
+            levels, members = _levels(counted, space)
+            winner, place = mechanism.select_member(levels, members, bits)
+            return space.element(_member(counted, int(levels[winner]), place))
 
         return ReleasePlan(
             claim=PureDP(exact),
@@ -129,28 +130,18 @@ def mode_methods(*, epsilon: Rational, n: int, universe: int) -> tuple[Method, .
     """
     exact, size = as_usable_epsilon(epsilon), as_count(universe, "universe", minimum=1)
     rows = as_count(n, "n")
-    reasons = {
-        "permute-and-flip": "close races cost little: a wrong item is nearly as frequent",
-        "exponential": "as permute-and-flip, with a slightly larger gap",
-    }
-    chosen = [
-        Method(
-            name=name,
-            error=min(float(rows), worst_gap(size, 2 / exact, method=name)),
-            spends="ε on one choice",
-            why=reason,
-        )
-        for name, reason in reasons.items()
-    ]
-    return ranked(
-        *chosen,
-        Method(
-            name="stability",
-            error=_stability_error(exact, rows, size),
-            spends="ε on one test",
-            why="a close race is lost to a uniform item of the universe",
-        ),
+    chosen = selection_methods(
+        lambda name: min(float(rows), worst_gap(size, 2 / exact, method=name)),
+        "close races cost little: a wrong item is nearly as frequent",
+        "as permute-and-flip, with a slightly larger gap",
     )
+    stability = Method(
+        name="stability",
+        error=_stability_error(exact, rows, size),
+        spends="ε on one test",
+        why="a close race is lost to a uniform item of the universe",
+    )
+    return ranked(*chosen, stability)
 
 
 @lru_cache(maxsize=64)
@@ -170,14 +161,6 @@ def _stability_error(epsilon: Fraction, rows: int, size: int) -> float:
         lost = gap / size + (1 - 2 / size) * (rows + gap) / 2
         worst = max(worst, failed * lost)
     return float(worst)
-
-
-def _selected(mechanism: Selection, counted: Tally, space: Finite, bits: BitSource) -> int:
-    """Return the chosen item: first its count, then one of all items with this count."""
-    levels, members = _levels(counted, space)
-    winner = mechanism.select(levels, bits, members=members)
-    place = int(uniform_below(int(members[winner]), size=1, bits=bits)[0])
-    return _member(counted, int(levels[winner]), place)
 
 
 def _levels(counted: Tally, space: Finite) -> tuple[Any, Any]:

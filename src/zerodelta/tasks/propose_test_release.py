@@ -8,24 +8,21 @@ from fractions import Fraction
 from typing import Any, final
 
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.rational import Rational, as_positive
+from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.custom_query import as_query
 from zerodelta.mechanisms.noisy_test import ProposedRelease
 from zerodelta.mechanisms.stable_queries import StableQuery, assumed
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
+from zerodelta.spaces import GridLattice
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose
 from zerodelta.spine.public_inputs import as_share, needed
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import run
 
-__all__ = [
-    "ProposeTestReleaseQuestion",
-    "propose_test_release",
-    "propose_test_release_methods",
-]
+__all__ = ["ProposeTestReleaseQuestion", "propose_test_release"]
 
 
 def propose_test_release(
@@ -122,10 +119,13 @@ class ProposeTestReleaseQuestion:
         remedy = "pass proposed_bound=, what one row may move the answer"
         given, count = needed(self.proposed_bound, "proposed_bound", remedy), facts.rows or 0
         lattice, bound = self.query.lattice(count), self.query.bound_in_cells(given, count)
-        methods = propose_test_release_methods(
-            epsilon=exact, bound=bound * cell_side(self.query, count), test_share=share
+        only = Method(
+            name="free-mixing",
+            error=bound * cell_side(lattice) / float((1 - share) * exact),
+            spends=f"{share}·ε on the test, {1 - share}·ε on the answer",
+            why="a failed test is the mixing: no extra ε and no extra noise",
         )
-        chosen = choose(methods, self.method)
+        chosen = choose((only,), self.method)
         mechanism = ProposedRelease.free(
             query=self.query, lattice=lattice, bound=bound, epsilon=exact, test_share=share
         )
@@ -134,34 +134,14 @@ class ProposeTestReleaseQuestion:
             steps=(mechanism.step(),),
             answer=lambda rows, bits: plain(mechanism.apply(rows, bits)),
             error=chosen.error,
-            methods=methods,
+            methods=(only,),
             public=("the number of rows", "the query's bounds and grid", "the proposed bound"),
             assumed=assumed(self.query),
         )
 
 
-def propose_test_release_methods(
-    *, epsilon: Rational, bound: Rational = 1, test_share: Rational = "1/2"
-) -> tuple[Method, ...]:
-    """Return the one method, free mixing. The error is that of an answer that passes.
-
-    >>> propose_test_release_methods(epsilon=1, bound=3)[0].error
-    6.0
-    """
-    exact, share = as_usable_epsilon(epsilon), as_share(test_share, "test_share")
-    return (
-        Method(
-            name="free-mixing",
-            error=float(as_positive(bound, "bound")) / float((1 - share) * exact),
-            spends=f"{share}·ε on the test, {1 - share}·ε on the answer",
-            why="a failed test is the mixing: no extra ε and no extra noise",
-        ),
-    )
-
-
-def cell_side(query: StableQuery, count: int) -> float:
-    """Return the average side of a cell of the grid of answers, in the unit of the answer."""
-    lattice = query.lattice(count)
+def cell_side(lattice: GridLattice) -> float:
+    """Return the average side of a cell, in the unit of the answer."""
     return float(lattice.box.widths().mean()) / float(Fraction(lattice.cells))
 
 

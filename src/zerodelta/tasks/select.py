@@ -16,7 +16,7 @@ from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_positive
-from zerodelta.mechanisms.selection import SELECTIONS, worst_gap
+from zerodelta.mechanisms.selection import SELECTIONS, selection_methods, worst_gap
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
@@ -186,21 +186,12 @@ def select_methods(
     """
     exact, moved = as_usable_epsilon(epsilon), as_positive(sensitivity, "sensitivity")
     scale = moved * (1 if monotone else 2) / exact
-    reasons = {
-        "permute-and-flip": "its gap is stochastically the smaller at equal ε",
-        "exponential": "never better; its bounded range pays only inside a composition",
-    }
-    return ranked(
-        *(
-            Method(
-                name=name,
-                error=worst_gap(options, scale, method=name),
-                spends="ε on one choice",
-                why=reasons[name],
-            )
-            for name in SELECTIONS
-        )
+    methods = selection_methods(
+        lambda name: worst_gap(options, scale, method=name),
+        "its gap is stochastically the smaller at equal ε",
+        "never better; its bounded range pays only inside a composition",
     )
+    return ranked(*methods)
 
 
 def _listed_options(scores: Any) -> Sequence[Any]:
