@@ -378,3 +378,13 @@ def test_without_a_guess_the_error_is_said_to_depend_on_unseen_data() -> None:
     narrow, wide = (float(word) for word in re.findall(r"\d\S*e\S+|\d+\.\d+", said))
     assert 0 < narrow < wide / 100
     assert 1 / 2.5 < guessed.error / wide <= 1.1
+
+
+def test_only_plain_noise_is_kept_with_the_release() -> None:
+    public: dict[str, Any] = {"trim": "0.1", "bounds": (0, 10), "epsilon": 1, "spread": 1}
+    for method in ("smooth-sensitivity", "propose-test-release", "laplace"):
+        release = trimmed_mean(np.linspace(0, 10, 100), method=method, **public)
+        assert (release.noise is None) is (method != "laplace")
+        if release.noise is not None:
+            expected = float(release.noise.scale * release.noise.unit)  # type: ignore[operator]
+            assert expected == pytest.approx(float(release.error), rel=1e-3)

@@ -70,10 +70,9 @@ class CountNoise:
         noise = rounded_count_noise(dimension=self.dimension, scale=self.scale, bits=bits)
         return add_exactly(counts, noise)
 
-    def law(self) -> NoiseLaw:
-        """Return the law of the noise; one integer is one count."""
-        unit, d = Fraction(1), self.dimension
-        return NoiseLaw(family="counts", dimension=d, scale=self.scale, unit=unit)
+    def law(self, *, unit: Fraction) -> NoiseLaw:
+        """Return the law of the noise, one integer being `unit` of the value."""
+        return NoiseLaw(family="counts", dimension=self.dimension, scale=self.scale, unit=unit)
 
     def error(self) -> float:
         """Return E|z_j|, the expected absolute error of a count before rounding.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, final
 
@@ -71,41 +71,34 @@ class MixedBoundedRelease:
         smallest_bound: int = 1,
     ) -> MixedBoundedRelease:
         """Return the release with the smallest margin that the theorem allows."""
-        first, second = bound_share * epsilon, (1 - bound_share) * epsilon
-        margin = bounded_release_threshold(
-            points=lattice.cells**lattice.dimension,
-            dimension=lattice.dimension,
-            bound_epsilon=first,
-            release_epsilon=second,
-            local_change=query.local_change,
-            smallest_bound=smallest_bound,
-            weight=mixing_probability,
-            noise="rounded",
-        )
         base = BoundedRelease(
             query=query,
-            bound_epsilon=first,
-            release_epsilon=second,
+            bound_epsilon=bound_share * epsilon,
+            release_epsilon=(1 - bound_share) * epsilon,
             smallest_bound=smallest_bound,
-            margin=int(margin),
+            margin=0,
         )
-        return MixedBoundedRelease(
+        release = MixedBoundedRelease(
             base=base, lattice=lattice, mixing_probability=mixing_probability
         )
+        margin = int(bounded_release_threshold(**release._numbers()))
+        return replace(release, base=replace(base, margin=margin))
 
-    def step(self) -> Step:
-        """Return the proof step."""
-        numbers = {
+    def _numbers(self) -> dict[str, Any]:
+        return {
             "points": self.lattice.cells**self.lattice.dimension,
             "dimension": self.lattice.dimension,
             "bound_epsilon": self.base.bound_epsilon,
             "release_epsilon": self.base.release_epsilon,
             "local_change": self.base.query.local_change,
             "smallest_bound": self.base.smallest_bound,
-            "threshold": self.base.margin,
             "weight": self.mixing_probability,
             "noise": "rounded",
         }
+
+    def step(self) -> Step:
+        """Return the proof step."""
+        numbers = {**self._numbers(), "threshold": self.base.margin}
         return Step(theorem="C4", numbers=numbers, status=query_status(self.base.query))
 
     def apply(self, rows: Any, bits: BitSource) -> Any:

@@ -7,7 +7,7 @@ which makes the release pure: no extra ε and no extra noise, and nobody is told
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, final
 
@@ -72,34 +72,28 @@ class ProposedRelease:
         test_share: Fraction,
     ) -> ProposedRelease:
         """Return the release with the smallest threshold for which failed tests are the mixing."""
-        first, second = test_share * epsilon, (1 - test_share) * epsilon
-        threshold = free_test_threshold(
-            points=lattice.cells**lattice.dimension,
-            dimension=lattice.dimension,
-            sensitivity=bound,
-            test_epsilon=first,
-            release_epsilon=second,
-        )
-        return ProposedRelease(
+        release = ProposedRelease(
             query=query,
             lattice=lattice,
             bound=bound,
-            test_epsilon=first,
-            release_epsilon=second,
-            threshold=threshold,
+            test_epsilon=test_share * epsilon,
+            release_epsilon=(1 - test_share) * epsilon,
+            threshold=Fraction(0),
         )
+        return replace(release, threshold=free_test_threshold(**release._numbers()))
 
-    def step(self) -> Step:
-        """Return the proof step of `apply`."""
-        numbers = {
+    def _numbers(self) -> dict[str, Any]:
+        return {
             "points": self.lattice.cells**self.lattice.dimension,
             "dimension": self.lattice.dimension,
             "sensitivity": self.bound,
             "test_epsilon": self.test_epsilon,
             "release_epsilon": self.release_epsilon,
-            "threshold": self.threshold,
-            "noise": "real",
         }
+
+    def step(self) -> Step:
+        """Return the proof step of `apply`."""
+        numbers = {**self._numbers(), "threshold": self.threshold, "noise": "real"}
         return Step(theorem="C3", numbers=numbers, status=query_status(self.query))
 
     def draft(self, rows: Any, bits: BitSource) -> IntegerArray | None:

@@ -118,9 +118,9 @@ class ExponentialMechanism(Selection):
     """Releases the index of the largest score + scale · Gumbel: P(i) ∝ e^(score_i / scale).
 
     **Neighbors**: those for which `sensitivity` holds; replace-one unless said otherwise.
-    **Guarantee**: pure DP with ε = 2 sensitivity / scale, if each score moves by at most
-    `sensitivity`; ε = sensitivity / scale if `monotone` (all scores always move in the same
-    direction). The loss has range ε, so inside a composition it costs ε²/8 of zCDP (C10.1, R2).
+    **Guarantee**: pure DP with ε = 2 sensitivity / scale, if each score has this sensitivity;
+    ε = sensitivity / scale if `monotone` (all scores always move in the same direction). The loss
+    has range ε, so inside a composition it costs ε²/8 of zCDP (C10.1, R2).
     **Public**: everything stored here, and the number of options.
     **Error**: the chosen score is below the best by at most scale · ln(options) on average.
 

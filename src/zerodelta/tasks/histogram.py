@@ -12,7 +12,6 @@ import numpy as np
 from zerodelta.data.items import as_items, tally
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.noise_law import NoiseLaw
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.counts import CountNoise
 from zerodelta.mechanisms.integer_sums import add_exactly
@@ -20,7 +19,6 @@ from zerodelta.mechanisms.k_norm import KNorm
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.release import Release
-from zerodelta.privacy.step import Step
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
 from zerodelta.spine.public_inputs import as_universe, unknown_index
@@ -113,7 +111,7 @@ class HistogramQuestion:
         complete = unknown is not None and n is not None and space.size > 1
         methods = histogram_methods(epsilon=exact, universe=space.size, complete=complete)
         chosen = choose(methods, self.method)
-        noise, step, law = _noise(chosen.name, exact, space.size - complete)
+        noise = _noise(chosen.name, exact, space.size - complete)
 
         def answer(items: Any, bits: BitSource) -> Any:
             counts = tally(items, space, unknown=unknown).dense(space.size)
@@ -125,27 +123,23 @@ class HistogramQuestion:
 
         return ReleasePlan(
             claim=PureDP(exact),
-            steps=(step,),
+            steps=(noise.step(quantum=None) if isinstance(noise, KNorm) else noise.step(),),
             answer=answer,
             error=chosen.error,
             methods=methods,
             public=("the universe of items", "the number of items"),
-            noise=None if complete else law,  # the last count has the noise of all others
+            # the last count of complete ones has the noise of all others together
+            noise=None if complete else noise.law(unit=Fraction(1)),
         )
 
 
-def _noise(
-    name: str, exact: Fraction, free: int
-) -> tuple[CountNoise | KNorm | RoundedLaplace, Step, NoiseLaw]:
-    """Return the mechanism on so many counts, its proof step and the law of its noise."""
+def _noise(name: str, exact: Fraction, free: int) -> CountNoise | KNorm | RoundedLaplace:
+    """Return the mechanism on so many counts."""
     if name == "k-norm":
-        joint = CountNoise.for_epsilon(epsilon=exact, dimension=free)
-        return joint, joint.step(), joint.law()
+        return CountNoise.for_epsilon(epsilon=exact, dimension=free)
     if name == "k-norm-max":
-        largest = KNorm.for_epsilon(epsilon=exact, norm=math.inf, dimension=free, sensitivity=1)
-        return largest, largest.step(quantum=None), largest.law(unit=Fraction(1))
-    each = RoundedLaplace.for_epsilon(epsilon=exact, sensitivity=min(2, free))
-    return each, each.step(), each.law(unit=Fraction(1))
+        return KNorm.for_epsilon(epsilon=exact, norm=math.inf, dimension=free, sensitivity=1)
+    return RoundedLaplace.for_epsilon(epsilon=exact, sensitivity=min(2, free))
 
 
 def histogram_methods(
@@ -162,7 +156,7 @@ def histogram_methods(
     free = max(1, size - bool(complete))
     small = free <= _MOST_JOINT
     errors = {
-        name: _noise(name, exact, free)[0].error() for name in ("k-norm", "laplace", "k-norm-max")
+        name: _noise(name, exact, free).error() for name in ("k-norm", "laplace", "k-norm-max")
     }
     return ranked(
         Method(

@@ -33,7 +33,7 @@ _STEPS = 1 << 20
 _LIMIT, _TINY = Fraction(LARGEST), 1e-300
 _WHOLE = (bool, int, np.bool_, *(np.dtype(code).type for code in np.typecodes["AllInteger"]))
 _MONOTONE = "between neighboring datasets all scores move in the same direction"
-_SENSITIVITY = "no score moves by more than the stated sensitivity between neighboring datasets"
+_SENSITIVITY = "every score has at most the stated sensitivity between neighboring datasets"
 
 
 def select(
