@@ -247,5 +247,5 @@ def test_a_release_keeps_the_law_of_its_noise() -> None:
         assert release.noise is not None
         assert release.noise.family == family
         scale = release.certificate.steps[0].numbers["scale"]
-        assert (release.noise.scale, release.noise.unit) == (Fraction(str(scale)), 1)
+        assert (release.noise.scale, release.noise.unit) == (Fraction(str(scale)), Fraction(1))
         assert histogram([0, 1], unknown=0, **public).noise is None
