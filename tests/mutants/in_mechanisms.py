@@ -13,7 +13,7 @@ MUTANTS = (
     ),
     Mutant(
         file="mechanisms/laplace.py",
-        old="rounded_laplace(scale=self.scale, size",
+        old="rounded_laplace(scale=self.scale, size=1",
         new="rounded_laplace(scale=self.scale / 2, size",
         tests=(
             "mechanisms/test_apply_adds_its_noise.py::test_the_noise_is_added_as_it_was_drawn_with_the_numbers_of_the_step",
@@ -49,8 +49,8 @@ MUTANTS = (
     ),
     Mutant(
         file="mechanisms/k_norm.py",
-        old="norm=self.norm, dimension=self.dimension, scale=self.scale, size",
-        new="norm=1, dimension=self.dimension, scale=self.scale, size",
+        old="norm=self.norm, dimension=self.dimension, scale=self.scale, size=1",
+        new="norm=1, dimension=self.dimension, scale=self.scale, size=1",
         tests=(
             "mechanisms/test_apply_adds_its_noise.py::test_the_noise_is_added_as_it_was_drawn_with_the_numbers_of_the_step",
         ),

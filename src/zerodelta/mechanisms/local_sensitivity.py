@@ -28,7 +28,7 @@ class BoundedRelease:
     """A query's answer with noise for its noisy local sensitivity plus `margin`.
 
     **Neighbors**: replace-one, for the query, its local sensitivity and the change of that.
-    **Guarantee**: `draft` is (ε₁+ε₂, δ)-DP (theory A8, LS). Bounds and margin are in cells.
+    **Guarantee**: `draft` is (ε₁+ε₂, δ)-DP (theory A8). Bounds and margin are in cells.
     """
 
     query: StableQuery

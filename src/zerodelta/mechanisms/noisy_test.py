@@ -51,7 +51,7 @@ class ProposedRelease:
     """A query's answer with noise for a proposed bound (in cells), if it is stable enough.
 
     **Neighbors**: replace-one, the relation of the query's local sensitivity.
-    **Guarantee**: `draft` is (ε₁+ε₂, δ)-DP (theory A7, PTR); `apply` is pure ε₁+ε₂ if the threshold
+    **Guarantee**: `draft` is (ε₁+ε₂, δ)-DP (theory A7); `apply` is pure ε₁+ε₂ if the threshold
     is that of `free` (theory C3).
     """
 

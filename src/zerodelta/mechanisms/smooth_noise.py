@@ -1,4 +1,4 @@
-"""Student-t noise scaled to the smooth sensitivity of a trimmed sum (theory C10.3, SS).
+"""Student-t noise scaled to the smooth sensitivity of a trimmed sum (theory C10.3).
 
 The trimmed sum is an integer, its smooth sensitivity S an exact rational, and round(S/c·T) is drawn
 as a whole: nothing is approximated.
@@ -36,7 +36,7 @@ _DEGREES = (2, 3, 4, 6)
 class SmoothNoise:
     """Student-t noise for S = max(max_{k<K} w_k A_k, w_K G), w_0 = 1, w_(k+1) = ⌈w_k · decay⌉.
 
-    Weights are integers over 2^40; `ratio` is the c of theorem SS.
+    Weights are integers over 2^40; `ratio` is the c of theorem C10.3.
     """
 
     epsilon: Fraction

@@ -80,7 +80,7 @@ def propose_test_release(
     """Release a query with noise for a proposed bound on its local sensitivity, or None for ⊥.
 
     **Neighbors**: replace-one, the relation of the query's local sensitivity.
-    **Guarantee**: (2ε, δ/2)-DP (theory A7, label PTR): of two neighbors either the answers are
+    **Guarantee**: (2ε, δ/2)-DP (theory A7, C3): of two neighbors either the answers are
     within the bound, or both pass with probability at most δ/2. `asserted` for a custom query.
     **Public**: the number of rows, the query's bounds and grid, the proposed bound.
     **Error**: when released, bound/ε on average; how often ⊥ comes depends on unseen data.

@@ -64,7 +64,7 @@ def pure_propose_test_release(
     """Release a query by Algorithm 9, ⊥ replaced by a uniform point, then Algorithm 1.
 
     **Neighbors**: replace-one, the relation of the query's local sensitivity.
-    **Guarantee**: (2ε + ε', 0)-DP (theory A7, labels PTR and W). `asserted` for a custom query.
+    **Guarantee**: (2ε + ε', 0)-DP (theory A7, C3, B3). `asserted` for a custom query.
     **Public**: the number of rows, the query's bounds and grid, the proposed bound.
     **Error**: depends on unseen data; `free_propose_test_release` is never worse.
 

@@ -57,7 +57,7 @@ def pure_bounded_local_sensitivity(
     """Release a query with noise for its noisy local sensitivity, purified by Algorithm 1.
 
     **Neighbors**: replace-one, for the query, its local sensitivity and that one's change.
-    **Guarantee**: (2ε + ε', 0)-DP (theory A8, labels LS and W). `asserted` for a custom query.
+    **Guarantee**: (2ε + ε', 0)-DP (theory A8, C4, B3). `asserted` for a custom query.
     **Public**: the number of rows, the query's grid, the change of its local sensitivity.
     **Error**: about d·(local sensitivity + margin)/ε in l1; depends on unseen data.
 

@@ -112,7 +112,7 @@ def embedded_mode(
     """Release the most frequent item as the paper does: noisy test, then Algorithm 2.
 
     **Neighbors**: replace-one.
-    **Guarantee**: pure 2ε-DP (theory A5, labels PTR and W on the binary code).
+    **Guarantee**: pure 2ε-DP (theory A5, C3, and B3 on the binary code).
     **Public**: the universe, as for `mode`.
     **Error**: the paper's bound, P(wrong) <= 3/N if the lead is at least 4⌈ln(1/δ)/ε⌉ (for N not
     tiny, theory A4); `mode` needs a quarter of the lead at half the privacy cost.
