@@ -13,7 +13,7 @@ MUTANTS = (
     ),
     Mutant(
         file="mechanisms/laplace.py",
-        old="rounded_laplace(scale=self.scale, size=1",
+        old="rounded_laplace(scale=self.scale, size",
         new="rounded_laplace(scale=self.scale / 2, size",
         tests=(
             "mechanisms/test_apply_adds_its_noise.py::test_the_noise_is_added_as_it_was_drawn_with_the_numbers_of_the_step",
