@@ -30,10 +30,10 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 import zerodelta as zd
 from zerodelta.clustering.grid import grid_for
+from zerodelta.mechanisms.selection import worst_gap
 from zerodelta.regression import fit_linear, fit_logistic, fit_multinomial
 from zerodelta.tasks.advise import advise
 from zerodelta.tasks.answer_queries import answer_queries
-from zerodelta.tasks.select import worst_gap
 
 EPSILONS = (0.5, 1, 2)
 WITHIN = {"linear": 4.0, "logistic": 4.0, "multinomial": 4.0, "kmeans": 4.0}

@@ -11,13 +11,14 @@ import numpy as np
 from reproduce.erm_rows import LOG_DELTA
 from reproduce.rates import Experiment, Floats, Point
 from zerodelta.exact.bits import BitSource, ReplayBits
-from zerodelta.paper.algorithm_09 import noisy_test, paper_threshold
+from zerodelta.mechanisms.custom_query import CustomQuery
+from zerodelta.mechanisms.noisy_test import noisy_test
+from zerodelta.paper.algorithm_09 import paper_threshold
 from zerodelta.paper.algorithm_11 import bounded_local_sensitivity, pure_bounded_local_sensitivity
 from zerodelta.paper.algorithm_12 import embedded_mode, mode, stable_mode
 from zerodelta.paper.algorithm_13 import adassp, lattice_adassp, pure_adassp
 from zerodelta.paper.algorithm_14 import approximate_mwem, paper_rounds
 from zerodelta.paper.algorithm_16 import embedded_mwem
-from zerodelta.paper.stable_queries import CustomQuery
 from zerodelta.spaces import Box, Finite
 from zerodelta.tables.mwem import pure_mwem
 from zerodelta.tables.workloads import Marginals

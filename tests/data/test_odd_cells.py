@@ -25,23 +25,23 @@ from zerodelta.clustering.grid import Frame
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.cells import category, number
 from zerodelta.data.columns import as_cells
+from zerodelta.data.items import column, tally
 from zerodelta.exact.fixed_point import FixedPoint
+from zerodelta.mechanisms.ranks import EvenPoints, ListedPoints
+from zerodelta.mechanisms.stable_queries import TrimmedMean
 from zerodelta.regression.reading import Features, read_classes, read_targets
 from zerodelta.regression.sufficient_statistics import exact_statistics
 from zerodelta.spaces import Box
-from zerodelta.spine.public_inputs import as_source, column
+from zerodelta.spine.public_inputs import as_source, as_universe
 from zerodelta.tables.codes import code_rows, out_of_domain_codes, row_columns
 from zerodelta.tables.domain import as_domain
-from zerodelta.tasks.counting import as_universe, tally
-from zerodelta.tasks.quantile import _Even, _Listed
-from zerodelta.tasks.trimmed_mean import _plan
 from zerodelta.training.feature_table import FeatureTable
 from zerodelta.training.trees import tree_scores
 
 UNIT = FixedPoint.box(dimension=1, lower=-2, upper=2, steps=1000)
 LABELS = ["a", 0, 1, 0.5, 0.25, None]
-EVEN = _Even(lower=Fraction(-2), upper=Fraction(2), size=33)
-LISTED = _Listed(points=np.array([-1.0, 0.0, 0.5, 1.0]))
+EVEN = EvenPoints(lower=Fraction(-2), upper=Fraction(2), size=33)
+LISTED = ListedPoints(points=np.array([-1.0, 0.0, 0.5, 1.0]))
 
 Total = Callable[[Any], Any]
 
@@ -55,7 +55,7 @@ def histogram(rows: Any) -> Any:
 
 
 def numbered(rows: Any) -> Any:
-    return tally(rows, as_universe(3), stray=2).dense(3)
+    return tally(rows, as_universe(3), unknown=2).dense(3)
 
 
 def quantile(rows: Any) -> Any:
@@ -66,9 +66,8 @@ def quantile(rows: Any) -> Any:
 
 
 def trimmed_mean(rows: Any) -> Any:
-    values = column(opened(as_source(rows)))
-    plan = _plan(n=9, trim=0, bounds=(-2, 2), epsilon=Fraction(1), spread=None)
-    return plan.quantized(values).sum(keepdims=True)
+    query = TrimmedMean(bounds=(-2, 2), steps=1000, trim=0)
+    return query.read(opened(as_source(rows))).sum(keepdims=True)
 
 
 def tables(rows: Any) -> Any:

@@ -17,14 +17,15 @@ from hypothesis.extra import numpy as hnp
 
 import zerodelta as zd
 from data.odd_cells import ODD
+from zerodelta.data.items import tally
 from zerodelta.data.options import Options
 from zerodelta.errors import ParameterError
 from zerodelta.paper.algorithm_12 import mode as paper_mode
 from zerodelta.paper.algorithm_12 import stable_mode
 from zerodelta.regression.reading import as_classes
 from zerodelta.spaces import Finite
+from zerodelta.spine.public_inputs import as_universe
 from zerodelta.tables.domain import as_domain
-from zerodelta.tasks.counting import as_universe, tally
 from zerodelta.training.losses import Logistic, Multinomial
 
 OPTIONS: list[Any] = [

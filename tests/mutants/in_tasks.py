@@ -37,8 +37,8 @@ MUTANTS = (
     ),
     Mutant(
         file="tasks/histogram.py",
-        old="noise = RoundedLaplace.for_epsilon(epsilon=exact, sensitivity=min(2, free))",
-        new="noise = RoundedLaplace.for_epsilon(epsilon=exact, sensitivity=1)",
+        old="RoundedLaplace.for_epsilon(epsilon=exact, sensitivity=min(2, free))",
+        new="RoundedLaplace.for_epsilon(epsilon=exact, sensitivity=1)",
         tests=("tasks/test_histogram.py::test_histograms_are_pure_on_every_pair_of_neighbors",),
     ),
     Mutant(
@@ -118,7 +118,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="tasks/smooth_trimmed_mean.py",
+        file="mechanisms/stable_queries.py",
         old="(above[k + 1 :: -1] - below[: k + 2]).max()",
         new="(above[k :: -1] - below[: k + 1]).max()",
         tests=(
@@ -126,13 +126,13 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="tasks/smooth_trimmed_mean.py",
+        file="mechanisms/smooth_noise.py",
         old="scale = sensitivity / self.ratio",
         new="scale = sensitivity",
         tests=("tasks/test_trimmed_mean.py::test_the_release_has_the_law",),
     ),
     Mutant(
-        file="tasks/smooth_trimmed_mean.py",
+        file="mechanisms/smooth_noise.py",
         old="-(-found[-1] * numerator // denominator)",
         new="found[-1] * numerator // denominator",
         tests=(

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 from zerodelta.exact.bits import ReplayBits
+from zerodelta.mechanisms.custom_query import CustomQuery
+from zerodelta.mechanisms.stable_queries import CALLER_ASSERTED, Median
 from zerodelta.paper.algorithm_03 import dp_sgd
-from zerodelta.paper.algorithm_09 import WORD, propose_test_release
+from zerodelta.paper.algorithm_09 import propose_test_release
 from zerodelta.paper.algorithm_10 import free_propose_test_release, pure_propose_test_release
 from zerodelta.paper.algorithm_11 import bounded_local_sensitivity, pure_bounded_local_sensitivity
 from zerodelta.paper.algorithm_12 import mode
 from zerodelta.paper.algorithm_13 import lattice_adassp
-from zerodelta.paper.stable_queries import CustomQuery, Median
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.issue import BARE_ROWS
 from zerodelta.privacy.step import Status
@@ -141,4 +142,4 @@ def test_a_query_is_proven_by_its_class_not_by_its_word(
     query = kind(bounds=(0, 1), steps=10)
     certificate = release(np.linspace(0, 1, 50), query=query, **options).certificate
     assert (certificate.status is Status.PROVEN) is proven
-    assert (WORD in certificate.assumed) is not proven
+    assert (CALLER_ASSERTED in certificate.assumed) is not proven

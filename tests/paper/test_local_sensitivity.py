@@ -27,12 +27,12 @@ from zerodelta.channels.kernel import Body
 from zerodelta.channels.wasserstein import AlgorithmOne
 from zerodelta.exact.arb import ball
 from zerodelta.exact.bits import ReplayBits
+from zerodelta.mechanisms.custom_query import CustomQuery
 from zerodelta.paper.algorithm_11 import (
     bounded_local_sensitivity,
     paper_margin,
     pure_bounded_local_sensitivity,
 )
-from zerodelta.paper.stable_queries import CustomQuery
 from zerodelta.privacy.theorems.testing import bounded_release_epsilon, bounded_release_threshold
 
 F = Fraction

@@ -11,12 +11,12 @@ import pytest
 
 import zerodelta as zd
 from zerodelta.exact.bits import ReplayBits
+from zerodelta.mechanisms.stable_queries import Median
 from zerodelta.paper.algorithm_09 import propose_test_release
 from zerodelta.paper.algorithm_10 import free_propose_test_release, pure_propose_test_release
 from zerodelta.paper.algorithm_11 import bounded_local_sensitivity, pure_bounded_local_sensitivity
 from zerodelta.paper.algorithm_12 import embedded_mode, mode
 from zerodelta.paper.algorithm_13 import adassp, lattice_adassp, pure_adassp
-from zerodelta.paper.stable_queries import Median
 from zerodelta.privacy.readable import shown
 from zerodelta.privacy.step import Step
 
@@ -136,4 +136,5 @@ def test_the_wrong_row_of_the_table_is_refused() -> None:
 def test_a_release_carries_nothing_else(name: str) -> None:
     release = RELEASES[name]()
     assert release.error == "depends on unseen data"
-    assert set(release.__slots__) == {"value", "certificate", "error"}
+    assert set(release.__slots__) == {"value", "certificate", "error", "noise"}
+    assert release.noise is None

@@ -22,7 +22,7 @@ from zerodelta.data.quiet import quiet
 from zerodelta.data.rowwise import evaluate
 from zerodelta.errors import EntropyError, ParameterError
 from zerodelta.exact.bits import BitSource
-from zerodelta.paper.stable_queries import CustomQuery
+from zerodelta.mechanisms.custom_query import CustomQuery
 from zerodelta.spaces import Ball, Box, Finite
 from zerodelta.study.study import Study
 

@@ -11,8 +11,8 @@ from study.small_studies import ROWS, Watched, made
 from study.stages import line_data
 from zerodelta.data.source import FOREIGN_SOURCE
 from zerodelta.errors import ParameterError
+from zerodelta.mechanisms.stable_queries import Median, query_status
 from zerodelta.paper.baselines import laplace_noisy_descent
-from zerodelta.paper.stable_queries import Median, query_status
 from zerodelta.privacy.step import Status
 from zerodelta.spaces import Ball, Finite
 from zerodelta.study.study import Study

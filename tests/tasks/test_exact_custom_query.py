@@ -19,9 +19,9 @@ import zerodelta as zd
 from tasks import scripted
 from tasks.scripted import Law, Verdict, judge, law, once, replaced
 from zerodelta.audit.exact import datasets, neighbors
-from zerodelta.paper.algorithm_09 import draft
-from zerodelta.paper.algorithm_11 import _draft as bounded_draft
-from zerodelta.paper.stable_queries import CustomQuery
+from zerodelta.mechanisms.custom_query import CustomQuery
+from zerodelta.mechanisms.local_sensitivity import BoundedRelease
+from zerodelta.mechanisms.noisy_test import ProposedRelease
 from zerodelta.privacy.issue import issue
 from zerodelta.privacy.theorems.testing import bounded_release_threshold, free_test_threshold
 
@@ -140,8 +140,11 @@ def proposing(case: Case) -> Callable[[Rows], Any]:
     return run
 
 
-def drafted(*given: Any, **options: Any) -> Any:
-    found = draft(*given, **options)
+_draft, _bounded_draft = ProposedRelease.draft, BoundedRelease.draft
+
+
+def drafted(self: ProposedRelease, rows: Any, bits: Any) -> Any:
+    found = _draft(self, rows, bits)
     scripted.keep(None if found is None else tuple(found.tolist()))
     return found
 
@@ -159,12 +162,12 @@ def answer_noise(reach: int) -> Callable[..., Any]:
 def proposed_places(case: Case) -> dict[str, Any]:
     return {
         "mechanisms.laplace.rounded_laplace": answer_noise(case.cells - 1),
-        "paper.algorithm_09.bernoulli_exp": scripted.coin_exp,
-        "paper.algorithm_10.uniform_below": scripted.uniform,
+        "mechanisms.noisy_test.bernoulli_exp": scripted.coin_exp,
+        "mechanisms.noisy_test.uniform_below": scripted.uniform,
         "spaces.lattices.GridLattice.points": scripted.points,
-        "paper.algorithm_10.draft": drafted,
-        "paper.algorithm_10.free_test_threshold": once(free_test_threshold),
-        "paper.algorithm_10.issue": once(issue),
+        "mechanisms.noisy_test.ProposedRelease.draft": drafted,
+        "mechanisms.noisy_test.free_test_threshold": once(free_test_threshold),
+        "spine.release_plan.issue": once(issue),
     }
 
 
@@ -206,12 +209,12 @@ PROPOSED_MUTANTS: dict[str, tuple[str, Patches]] = {
     "no room for rounding": (
         "shares",
         {
-            "paper.stable_queries.CustomQuery.bound_in_cells": no_room_for_rounding,
-            "paper.stable_queries.CustomQuery.distance": distance_without_room,
+            "mechanisms.custom_query.CustomQuery.bound_in_cells": no_room_for_rounding,
+            "mechanisms.custom_query.CustomQuery.distance": distance_without_room,
         },
     ),
-    "no test": ("steep", {"paper.algorithm_09.noisy_test": always_passes}),
-    "no mixing": ("steep", {"paper.algorithm_10.uniform_cell": corner}),
+    "no test": ("steep", {"mechanisms.noisy_test.noisy_test": always_passes}),
+    "no mixing": ("steep", {"mechanisms.noisy_test.uniform_cell": corner}),
 }
 
 
@@ -237,7 +240,7 @@ def jump(rows: Rows) -> float:
 
 
 SQUARE = Case(
-    square, cells=5, epsilon=F(4), share=F(1, 2), count=2, options={"mixing_weight": "1/10"}
+    square, cells=5, epsilon=F(4), share=F(1, 2), count=2, options={"mixing_probability": "1/10"}
 )
 JUMP = Case(
     jump,
@@ -246,7 +249,7 @@ JUMP = Case(
     share=F(1, 4),
     values=2,
     count=1,
-    options={"mixing_weight": F(331, 10**9)},
+    options={"mixing_probability": F(331, 10**9)},
 )
 BOUNDED = {"square": (SQUARE, 0.25), "jump": (JUMP, 0.55)}
 REACH = 20
@@ -289,21 +292,21 @@ def both_noises(reach: int, factor: Fraction | int = 1) -> Callable[..., Any]:
     return noise
 
 
-def bounded_drafted(*given: Any, **options: Any) -> Any:
-    found = bounded_draft(*given, **options)
+def bounded_drafted(self: BoundedRelease, rows: Any, bits: Any) -> Any:
+    found = _bounded_draft(self, rows, bits)
     scripted.keep(tuple(found.tolist()))
     return found
 
 
 def bounded_places(case: Case) -> dict[str, Any]:
     return {
-        "paper.algorithm_11.rounded_laplace": both_noises(case.cells - 1),
-        "paper.algorithm_10.uniform_below": scripted.uniform,
+        "mechanisms.local_sensitivity.rounded_laplace": both_noises(case.cells - 1),
+        "mechanisms.noisy_test.uniform_below": scripted.uniform,
         "spaces.lattices.GridLattice.points": scripted.points,
-        "channels.channel.bernoulli": scripted.coin,
-        "paper.algorithm_11._draft": bounded_drafted,
-        "paper.algorithm_11.bounded_release_threshold": once(bounded_release_threshold),
-        "paper.algorithm_11.issue": once(issue),
+        "mechanisms.local_sensitivity.bernoulli": scripted.coin,
+        "mechanisms.local_sensitivity.BoundedRelease.draft": bounded_drafted,
+        "mechanisms.local_sensitivity.bounded_release_threshold": once(bounded_release_threshold),
+        "spine.release_plan.issue": once(issue),
     }
 
 
@@ -317,8 +320,8 @@ def test_bounded_local_sensitivity_is_pure_on_every_pair_of_neighbors(name: str)
 
 
 BOUNDED_MUTANTS: dict[str, Patches] = {
-    "half the noise": {"paper.algorithm_11.rounded_laplace": both_noises(14, F(1, 2))},
-    "local sensitivity 0": {"paper.stable_queries.CustomQuery.local_sensitivity": lambda *_: 0},
+    "half the noise": {"mechanisms.local_sensitivity.rounded_laplace": both_noises(14, F(1, 2))},
+    "local sensitivity 0": {"mechanisms.custom_query.CustomQuery.local_sensitivity": lambda *_: 0},
 }
 
 

@@ -237,3 +237,15 @@ def test_counts_far_beyond_64_bits_never_raise() -> None:
             [0, 1], universe=list(range(40)), epsilon="3e-18", unknown=0, method="laplace"
         )
         assert sum(release.value.tolist()) == 2
+
+
+def test_a_release_keeps_the_law_of_its_noise() -> None:
+    """Where the counts add up to n, the last one has the noise of all others: no simple law."""
+    for method, family in (("k-norm", "counts"), ("k-norm-max", "k-norm"), ("laplace", "laplace")):
+        public: dict[str, Any] = {"universe": 3, "epsilon": "1/2", "method": method}
+        release = histogram([0, 1], **public)
+        assert release.noise is not None
+        assert release.noise.family == family
+        scale = release.certificate.steps[0].numbers["scale"]
+        assert (release.noise.scale, release.noise.unit) == (Fraction(str(scale)), Fraction(1))
+        assert histogram([0, 1], unknown=0, **public).noise is None

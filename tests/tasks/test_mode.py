@@ -22,11 +22,12 @@ from zerodelta.audit.exact import (
     neighbors,
     permute_and_flip_law,
 )
+from zerodelta.data.items import Tally, tally
 from zerodelta.exact.bits import ReplayBits
+from zerodelta.mechanisms.noisy_test import ClearLead
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
 from zerodelta.spaces import Finite
-from zerodelta.tasks.counting import Tally, tally
-from zerodelta.tasks.mode import _member, _stable, mode, mode_methods
+from zerodelta.tasks.mode import _member, mode, mode_methods
 
 EPSILON = Fraction(1)
 LAWS: dict[str, tuple[Any, Any]] = {
@@ -164,18 +165,20 @@ def test_integer_items_are_counted_one_by_one(items: Any) -> None:
         assert found.indices.tolist() == sorted(found.indices.tolist())
 
 
-def test_a_stray_text_changes_no_other_item() -> None:
+def test_an_out_of_domain_text_changes_no_other_item() -> None:
     """NumPy turns all integers into texts because of one; they still count."""
     assert tally(np.array([3, 1, "x"]), Finite(5)).indices.tolist() == [1, 3]
 
 
-@pytest.mark.parametrize("stray", ["x", b"x", 1j, float("nan")])
+@pytest.mark.parametrize("odd", ["x", b"x", 1j, float("nan")])
 @pytest.mark.parametrize("universe", [3, [1, 2], ["1", "2"], [2, 1.0, float("inf"), "z"]], ids=str)
-def test_a_stray_changes_no_other_item_of_any_universe(universe: Any, stray: Any) -> None:
+def test_an_out_of_domain_value_changes_no_other_item_of_any_universe(
+    universe: Any, odd: Any
+) -> None:
     """NumPy turns integers into texts, bytes, complex numbers or floats because of one item."""
     plain, spoiled = (
         np.array([1] * 200 + [2] * 499 + [7]),
-        np.array([1] * 200 + [2] * 499 + [stray]),
+        np.array([1] * 200 + [2] * 499 + [odd]),
     )
     space = Finite(universe)
     one, two = (tally(items, space).dense(space.size).tolist() for items in (plain, spoiled))
@@ -185,7 +188,7 @@ def test_a_stray_changes_no_other_item_of_any_universe(universe: Any, stray: Any
     assert float(str(answer)) == 2
 
 
-def test_booleans_beside_a_stray_text_are_still_booleans() -> None:
+def test_booleans_beside_an_out_of_domain_text_are_still_booleans() -> None:
     found = tally(np.array([True, False, True, "x"]), Finite([False, True]))
     assert found.counts.tolist() == [1, 2]
 
@@ -259,17 +262,17 @@ def test_listed_items_are_counted_by_equality() -> None:
         )
 
 
-def test_strays_count_for_the_item_that_was_named() -> None:
+def test_unknown_items_count_for_the_item_that_was_named() -> None:
     space = Finite(10)
-    assert tally([7, 99, 99], space, stray=4).indices.tolist() == [4, 7]
-    assert tally([7, 99], space, stray=7).counts.tolist() == [2]
+    assert tally([7, 99, 99], space, unknown=4).indices.tolist() == [4, 7]
+    assert tally([7, 99], space, unknown=7).counts.tolist() == [2]
     assert mode([7, 99, 99] * 50, universe=10, unknown=4, epsilon=5).value == 4
 
 
 def test_ties_go_to_the_smallest_index_in_the_stability_test() -> None:
-    assert _stable(tally([7, 3, 3, 7], Finite(10))) == (3, -1)
-    assert _stable(tally([], Finite(10))) == (0, -1)
-    assert _stable(tally([7, 7, 7], Finite(10))) == (7, 1)
+    assert ClearLead.stability(tally([7, 3, 3, 7], Finite(10))) == (3, -1)
+    assert ClearLead.stability(tally([], Finite(10))) == (0, -1)
+    assert ClearLead.stability(tally([7, 7, 7], Finite(10))) == (7, 1)
 
 
 def test_the_default_and_the_forecast() -> None:

@@ -24,16 +24,10 @@ from zerodelta.audit.exact import (
     permute_and_flip_law,
 )
 from zerodelta.exact.bits import ReplayBits
+from zerodelta.mechanisms.ranks import aimed_ranks, rank_distances, wanted_ranks
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
 from zerodelta.tasks import quantile as module
-from zerodelta.tasks.quantile import (
-    aimed_ranks,
-    median,
-    quantile,
-    quantile_methods,
-    rank_distances,
-    wanted_ranks,
-)
+from zerodelta.tasks.quantile import median, quantile, quantile_methods
 
 LAWS: dict[str, tuple[Any, Any]] = {
     "permute-and-flip": (PermuteAndFlip, permute_and_flip_law),

@@ -22,9 +22,9 @@ from zerodelta.audit.exact import (
     neighbors,
     permute_and_flip_law,
 )
-from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
+from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, worst_gap
 from zerodelta.tasks import select as module
-from zerodelta.tasks.select import _exact, select, select_methods, worst_gap
+from zerodelta.tasks.select import _exact, select, select_methods
 
 EPSILON = Fraction(3, 4)
 LAWS: dict[str, tuple[Any, Any]] = {

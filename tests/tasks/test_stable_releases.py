@@ -17,10 +17,10 @@ from paper.test_propose_test_release import free_law, unstable_law
 from reference.chi_square import goodness_of_fit
 from zerodelta.audit.exact import certainly_impure, certainly_pure, datasets, neighbors
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.paper.stable_queries import Median
+from zerodelta.mechanisms.custom_query import as_query
+from zerodelta.mechanisms.stable_queries import Median
 from zerodelta.tasks.bounded_local_sensitivity import bounded_local_sensitivity
 from zerodelta.tasks.propose_test_release import propose_test_release
-from zerodelta.tasks.stable_query import as_query
 
 F = Fraction
 SIZE = 5
@@ -106,7 +106,7 @@ BOUNDED: dict[str, Any] = {
 
 def test_bounded_local_sensitivity_is_pure_on_every_pair_of_neighbors() -> None:
     """The margin and weight of the certificate, with the change and local sensitivity as used."""
-    release = bounded_local_sensitivity(EVERY[0], **BOUNDED, epsilon=1, mixing_weight="1/10")
+    release = bounded_local_sensitivity(EVERY[0], **BOUNDED, epsilon=1, mixing_probability="1/10")
     numbers = release.certificate.steps[0].numbers
     assert int(str(numbers["local_change"])) >= CHANGE
     split = F(str(numbers["bound_epsilon"])), F(str(numbers["release_epsilon"]))
@@ -181,7 +181,7 @@ def test_public_inputs_are_asked_for() -> None:
         ({"bounds": None}, "bounds"),
         ({"local": None}, "local"),
         ({"change": None}, "change"),
-        ({"mixing_weight": 0}, "mixing_weight"),
+        ({"mixing_probability": 0}, "mixing_probability"),
         ({"bound_share": 1}, "bound_share"),
         ({"method": "best"}, "method"),
     ]

@@ -14,6 +14,7 @@ import pytest
 from flint import arb, ctx
 
 import zerodelta as zd
+from data.opening import opened
 from paper.test_propose_test_release import free_law
 from reference.chi_square import goodness_of_fit
 from zerodelta.audit.exact import (
@@ -24,10 +25,12 @@ from zerodelta.audit.exact import (
     max_log_ratio,
     rounded_laplace_pmf,
 )
+from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import CertificateError, GuaranteeError, ParameterError
 from zerodelta.exact.arb import ball
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.paper.stable_queries import TrimmedMean
+from zerodelta.mechanisms.smooth_noise import SmoothNoise, best_smooth_noise
+from zerodelta.mechanisms.stable_queries import TrimmedMean, order_of, reaches
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.step import Step
@@ -37,7 +40,6 @@ from zerodelta.privacy.theorems.smooth_sensitivity import (
 )
 from zerodelta.privacy.verify import verify
 from zerodelta.tasks import trimmed_mean as module
-from zerodelta.tasks.smooth_trimmed_mean import SmoothNoise, best_smooth_noise, order_of, reaches
 from zerodelta.tasks.trimmed_mean import trimmed_mean, trimmed_mean_methods
 
 F = Fraction
@@ -72,7 +74,7 @@ def test_reaches_are_the_largest_local_sensitivities_within_k_changes(trim: int)
     for k in range(COUNT + 1):
         for d in EVERY:
             order, changes = order_of(np.array(d), steps=STEPS), np.array([k])
-            (found,) = reaches(order, count=COUNT, trim=trim, changes=changes)
+            (found,) = reaches(order, kept=(trim + 1, COUNT - trim), changes=changes)
             assert found == max(local(other, trim) for other in within[d])
         within = {d: {b for a, b in PAIRS if a in near} for d, near in within.items()}
 
@@ -299,11 +301,11 @@ def test_without_a_guess_no_spread_costs_much_more_than_with_the_right_one(
 ) -> None:
     """Least worst regret: below 2.5 for all spreads from a tenth to a millionth of the width."""
     changes = np.unique(np.geomspace(1, min(n, 4000), 200).astype(np.int64)) - 1
-    plan = module._plan(n=n, trim="0.1", bounds=(0, 1), epsilon=F(epsilon), spread=None)
+    plan = module.TrimmedMeanQuestion(trim="0.1", bounds=(0, 1)).tuned(n, epsilon)
     for power in np.linspace(1, 6, 16):
         guess = 10 ** -float(power)
         reach = module._model(n, n // 10, 2**30, guess * 2**31, changes)
-        best = best_smooth_noise(epsilon=F(epsilon), reaches=[reach], changes=changes)
+        best = best_smooth_noise(epsilon=F(epsilon), guesses=[reach], changes=changes)
         regret = plan.smooth.error(reach, changes) / best.error(reach, changes)
         assert regret < 2.5
 
@@ -324,10 +326,10 @@ def test_rounding_to_the_lattice_is_far_below_the_noise(spread: Any) -> None:
     """Equal rows between two points of a wide lattice; the noise is for 1."""
     rows = np.random.default_rng(5).normal(0.37, 0.01, 10_000)
     public: dict[str, Any] = {"trim": "0.1", "bounds": (-(10**8), 10**8), "spread": spread}
-    plan = module._plan(n=len(rows), epsilon=F(1), **public)
-    quantum = 10**8 / plan.column.steps
+    plan = module.TrimmedMeanQuestion(**public).tuned(len(rows), 1)
+    quantum = 10**8 / plan.query.steps
     assert quantum < 1e-3
-    kept = np.sort(plan.quantized(rows))[1000:9000]
+    kept = plan.query.read(opened(ArraySource(rows)))[1000:9000]
     assert abs(plan.value(int(kept.sum())) - np.sort(rows)[1000:9000].mean()) < quantum
 
 
@@ -376,3 +378,13 @@ def test_without_a_guess_the_error_is_said_to_depend_on_unseen_data() -> None:
     narrow, wide = (float(word) for word in re.findall(r"\d\S*e\S+|\d+\.\d+", said))
     assert 0 < narrow < wide / 100
     assert 1 / 2.5 < guessed.error / wide <= 1.1
+
+
+def test_only_plain_noise_is_kept_with_the_release() -> None:
+    public: dict[str, Any] = {"trim": "0.1", "bounds": (0, 10), "epsilon": 1, "spread": 1}
+    for method in ("smooth-sensitivity", "propose-test-release", "laplace"):
+        release = trimmed_mean(np.linspace(0, 10, 100), method=method, **public)
+        assert (release.noise is None) is (method != "laplace")
+        if release.noise is not None:
+            expected = float(release.noise.scale * release.noise.unit)  # type: ignore[operator]
+            assert expected == pytest.approx(float(release.error), rel=1e-3)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.count_noise import rounded_count_noise
 from zerodelta.exact.exact_sums import IntegerArray
+from zerodelta.exact.noise_law import NoiseLaw
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.integer_sums import add_exactly, check_sums
 from zerodelta.privacy.claims import PureDP
@@ -68,6 +69,10 @@ class CountNoise:
         check_sums(counts, dimension=self.dimension)
         noise = rounded_count_noise(dimension=self.dimension, scale=self.scale, bits=bits)
         return add_exactly(counts, noise)
+
+    def law(self, *, unit: Fraction) -> NoiseLaw:
+        """Return the law of the noise, one integer being `unit` of the value."""
+        return NoiseLaw(family="counts", dimension=self.dimension, scale=self.scale, unit=unit)
 
     def error(self) -> float:
         """Return E|z_j|, the expected absolute error of a count before rounding.

@@ -29,9 +29,9 @@ _SMOOTH_DEVIATION = 50
 @final
 @dataclass(frozen=True, slots=True, init=False)
 class RoundedGaussian:
-    """Answers with an integer vector plus independent noises round(N(0, variance)).
+    """Answers an internal query: an integer vector plus independent noises round(N(0, variance)).
 
-    This is not pure: it is a *hidden* step, to be purified before anything is published.
+    This is not pure: its answers are purified before anything is published.
 
     **Neighbors**: those for which `sensitivity_squared` holds; replace-one unless said otherwise.
     **Guarantee**: μ-Gaussian DP with μ² = sensitivity_squared / variance, if neighboring vectors

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.errors import ParameterError
+from zerodelta.errors import require
 from zerodelta.exact.exact_sums import IntegerArray
 
 __all__ = ["add_exactly", "check_sums"]
@@ -22,21 +22,21 @@ _SMALLEST, _LARGEST = -(1 << 63), (1 << 63) - 1
 
 def check_sums(sums: npt.NDArray[np.generic], *, dimension: int | None = None) -> None:
     """Refuse anything but one vector of integers, looking at shape and types only."""
-    if not isinstance(sums, np.ndarray) or sums.ndim != 1 or not _holds_integers(sums):
-        shown = f"{sums.dtype}, {sums.ndim}-d" if isinstance(sums, np.ndarray) else type(sums)
-        raise ParameterError(
-            "type of sums",
-            shown,  # never an entry: it may be computed from data
-            expected="a one-dimensional NumPy array of integers",
-            remedy="pass what Source.sum, Source.counts or exact_sum returns",
-        )
-    if dimension is not None and len(sums) != dimension:
-        raise ParameterError(
-            "length of sums",
-            len(sums),
-            expected=f"{dimension}, the dimension of the noise",
-            remedy="build the mechanism for the dimension of the sum",
-        )
+    array = isinstance(sums, np.ndarray)
+    require(
+        array and sums.ndim == 1 and _holds_integers(sums),
+        "type of sums",
+        f"{sums.dtype}, {sums.ndim}-d" if array else type(sums),  # never an entry: it may be data
+        expected="a one-dimensional NumPy array of integers",
+        remedy="pass what Rows.sum, Rows.counts or exact_sum returns",
+    )
+    require(
+        dimension is None or len(sums) == dimension,
+        "length of sums",
+        len(sums),
+        expected=f"{dimension}, the dimension of the noise",
+        remedy="build the mechanism for the dimension of the sum",
+    )
 
 
 def add_exactly(sums: npt.NDArray[Any], noise: npt.NDArray[Any]) -> IntegerArray:

@@ -10,7 +10,7 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.errors import ParameterError
+from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.k_norm import rounded_k_norm
@@ -23,7 +23,15 @@ from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mechanisms import OWN_UNITS, k_norm_epsilon
 
-__all__ = ["KNorm"]
+__all__ = ["KNorm", "as_norm"]
+
+
+def as_norm(norm: float) -> float:
+    """Return the norm as a float, refusing all but 1, 2 and infinity."""
+    known = not isinstance(norm, bool) and norm in (1, 2, math.inf)
+    remedy = "pass one of these three norms"
+    require(known, "norm", norm, expected="1, 2 or math.inf", remedy=remedy)
+    return float(norm)
 
 
 @final
@@ -60,11 +68,7 @@ class KNorm:
         scale: Rational,
         neighbors: Neighbors = Neighbors.REPLACE,
     ) -> None:
-        if isinstance(norm, bool) or norm not in (1, 2, math.inf):
-            raise ParameterError(
-                "norm", norm, expected="1, 2 or math.inf", remedy="pass one of these three norms"
-            )
-        object.__setattr__(self, "norm", float(norm))
+        object.__setattr__(self, "norm", as_norm(norm))
         object.__setattr__(self, "dimension", as_count(dimension, "dimension", minimum=1))
         object.__setattr__(self, "sensitivity", as_positive(sensitivity, "sensitivity"))
         object.__setattr__(self, "scale", as_positive(scale, "scale"))
@@ -106,10 +110,14 @@ class KNorm:
         With ``blocks=True`` the noise of all blocks together has the sum of their l2 norms as its
         norm, in which neighboring vectors are at most `sensitivity` apart.
         """
-        if blocks and self.norm != 2:
-            raise ParameterError(
-                "blocks", blocks, expected="False unless norm=2", remedy="pass KNorm(norm=2, ...)"
-            )
+        remedy = "pass KNorm(norm=2, ...)"
+        require(
+            not blocks or self.norm == 2,
+            "blocks",
+            blocks,
+            expected="False unless norm=2",
+            remedy=remedy,
+        )
         words = {1: 1, 2: "blocks" if blocks else 2, math.inf: "inf"}
         numbers = {
             "norm": words[self.norm],

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.noise import rounded_laplace
+from zerodelta.exact.noise_law import NoiseLaw
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.mechanisms.integer_sums import add_exactly, check_sums
 from zerodelta.privacy.claims import PureDP
@@ -85,6 +86,10 @@ class RoundedLaplace:
         """Return the noisy vector; never wraps around."""
         check_sums(sums)
         return add_exactly(sums, rounded_laplace(scale=self.scale, size=len(sums), bits=bits))
+
+    def law(self, *, unit: Fraction) -> NoiseLaw:
+        """Return the law of the noise, one integer being `unit` of the value."""
+        return NoiseLaw(family="laplace", scale=self.scale, unit=unit)
 
     def error(self) -> float:
         """Return the expected absolute error of a coordinate."""

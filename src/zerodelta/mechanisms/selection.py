@@ -7,26 +7,39 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar, TypeVar, final
+
+import numpy as np
 
 from zerodelta.exact.argmax import Members, Scores, exponential_argmax, gumbel_argmax
 from zerodelta.exact.bits import BitSource
+from zerodelta.exact.integers import uniform_below
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mechanisms import selection_epsilon
+from zerodelta.spine.methods import Method
 
-__all__ = ["ExponentialMechanism", "PermuteAndFlip", "Selection"]
+__all__ = [
+    "SELECTIONS",
+    "ExponentialMechanism",
+    "PermuteAndFlip",
+    "Selection",
+    "selection_methods",
+    "worst_gap",
+]
 
 _S = TypeVar("_S", bound="Selection")
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Selection(ABC):
-    """Public configuration of a noisy argmax; the two ways to add the noise are its subclasses."""
+    """Public configuration of a noisy argmax; each subclass adds its own noise."""
 
     theorem: ClassVar[str]
 
@@ -80,6 +93,11 @@ class Selection(ABC):
         With `members`, each score is that of so many options: the index of the winner's score.
         """
 
+    def select_member(self, scores: Scores, members: Members, bits: BitSource) -> tuple[int, int]:
+        """Return the index of the winner's score, and which of its members the winner is."""
+        winner = self.select(scores, bits, members=members)
+        return winner, int(uniform_below(int(members[winner]), size=1, bits=bits)[0])
+
     def step(self) -> Step:
         """Return the proof step of one choice."""
         numbers = {
@@ -100,9 +118,9 @@ class ExponentialMechanism(Selection):
     """Releases the index of the largest score + scale · Gumbel: P(i) ∝ e^(score_i / scale).
 
     **Neighbors**: those for which `sensitivity` holds; replace-one unless said otherwise.
-    **Guarantee**: pure DP with ε = 2 sensitivity / scale, if each score moves by at most
-    `sensitivity`; ε = sensitivity / scale if `monotone` (all scores always move in the same
-    direction). The loss has range ε, so inside a composition it costs ε²/8 of zCDP (C10.1, R2).
+    **Guarantee**: pure DP with ε = 2 sensitivity / scale, if each score has this sensitivity;
+    ε = sensitivity / scale if `monotone` (all scores always move in the same direction). The loss
+    has range ε, so inside a composition it costs ε²/8 of zCDP (C10.1, R2).
     **Public**: everything stored here, and the number of options.
     **Error**: the chosen score is below the best by at most scale · ln(options) on average.
 
@@ -155,3 +173,45 @@ class PermuteAndFlip(Selection):
         return int(
             exponential_argmax(scores, scale=self.scale, size=1, bits=bits, members=members)[0]
         )
+
+
+SELECTIONS: dict[str, type[Selection]] = {
+    "permute-and-flip": PermuteAndFlip,
+    "exponential": ExponentialMechanism,
+}
+"""By the names that ``method=`` accepts."""
+
+
+def selection_methods(error: Callable[[str], float], *reasons: str) -> tuple[Method, ...]:
+    """Return both selections as methods of a task, with their forecasts and reasons."""
+    return tuple(
+        Method(name=name, error=error(name), spends="ε on one choice", why=why)
+        for name, why in zip(SELECTIONS, reasons, strict=True)
+    )
+
+
+def worst_gap(options: int, scale: Rational, *, method: str = "permute-and-flip") -> float:
+    """Return max over a of a·P(not the best): one option leads N-1 tied ones by a.
+
+    With x = e^(-a/b), P(the best) = (1 - (1-x)^N)/(N x) for permute-and-flip and 1/(1 + (N-1)x)
+    for the exponential mechanism; at most b ln N (theory C10.1).
+
+    >>> worst_gap(2, 2) < worst_gap(100, 2) < 2 * math.log(100)
+    True
+    """
+    count = as_count(options, "options", minimum=1)
+    return float(as_positive(scale, "scale")) * _unit_gap(count, method)
+
+
+@lru_cache(maxsize=256)
+def _unit_gap(count: int, method: str) -> float:
+    """Return the worst gap at scale 1."""
+    if count == 1:
+        return 0.0
+    leads = np.linspace(0.0, 4.0 + 2.0 * math.log(count), 4000)[1:]
+    x = np.exp(-leads)
+    if method == "exponential":
+        wrong = (count - 1) * x / (1 + (count - 1) * x)
+    else:
+        wrong = 1 + np.expm1(count * np.log1p(-x)) / (count * x)
+    return float((leads * wrong).max())

@@ -270,7 +270,7 @@ def pure_frank_wolfe(
             "domain",
             domain,
             expected="an l1 ball around 0",
-            remedy="use zerodelta.paper.frank_wolfe_pure for any other polytope",
+            remedy="use zerodelta.training.frank_wolfe for any other polytope",
         )
     matrix = _sketch(sketch, measurements, vertices, bits)
     weight = printed_mixing_weight(rows=count) if mixing_weight is None else mixing_weight

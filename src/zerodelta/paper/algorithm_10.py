@@ -9,37 +9,45 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from zerodelta.channels.kernel import Body
 from zerodelta.channels.wasserstein import AlgorithmOne, laplace_scale
-from zerodelta.errors import ParameterError
-from zerodelta.exact.bits import BitSource, SystemBits
-from zerodelta.exact.integers import uniform_below
+from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_positive, as_rational
-from zerodelta.paper.algorithm_09 import (
-    PUBLIC,
-    WORD,
-    Integers,
-    draft,
-    paper_threshold,
-    proposed_step,
-)
-from zerodelta.paper.stable_queries import StableQuery, query_status
-from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.issue import issue
-from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.mechanisms.noisy_test import ProposedRelease, uniform_cell
+from zerodelta.mechanisms.stable_queries import StableQuery, assumed
+from zerodelta.paper.algorithm_09 import PUBLIC, UNSEEN, paper_release
+from zerodelta.privacy.claims import ApproxDP, PureDP
 from zerodelta.privacy.release import Release
-from zerodelta.privacy.step import Status, Step
-from zerodelta.privacy.theorems.testing import free_test_threshold, proposed_release_claim
 from zerodelta.spaces import GridLattice
+from zerodelta.spine.public_inputs import as_share
+from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.run import run
 
-__all__ = ["free_propose_test_release", "pure_propose_test_release", "uniform_cell"]
+__all__ = ["algorithm_one", "free_propose_test_release", "pure_propose_test_release"]
 
 
-def uniform_cell(lattice: GridLattice, bits: BitSource) -> Integers:
-    """Return a uniform cell of the grid."""
-    return uniform_below(lattice.cells, size=lattice.dimension, bits=bits)
+def algorithm_one(
+    lattice: GridLattice,
+    *,
+    claim: ApproxDP,
+    epsilon: Fraction,
+    extra_epsilon: Rational,
+    mixing_weight: Rational,
+) -> AlgorithmOne:
+    """Return Algorithm 1 on the box of the grid, behind a mechanism with this claim at ε."""
+    # theory A8: Θ is the box of the grid, an linf ball; the paper's "convex set" has no such bound
+    body = Body(lattice=lattice)
+    scale = laplace_scale(
+        norm=body.norm,
+        dimension=lattice.dimension,
+        diameter=2 * body.radius,
+        weight=mixing_weight,
+        claim=claim,
+        epsilon=epsilon,
+        extra_epsilon=as_positive(extra_epsilon, "extra_epsilon"),
+    )
+    weight = as_rational(mixing_weight, "mixing_weight")
+    return AlgorithmOne(body=body, scale=scale, mixing_weight=weight, base_epsilon=epsilon)
 
 
 def pure_propose_test_release(
@@ -61,66 +69,45 @@ def pure_propose_test_release(
     **Error**: depends on unseen data; `free_propose_test_release` is never worse.
 
     >>> import numpy as np
-    >>> from zerodelta.paper.stable_queries import Median
+    >>> from zerodelta.mechanisms.stable_queries import Median
     >>> release = pure_propose_test_release(
     ...     np.full(200, 42.0), query=Median(bounds=(0, 100), steps=500), proposed_bound=1,
     ...     epsilon=1, extra_epsilon=1, log_delta=-30.0, mixing_weight="0.01")
     >>> release.certificate.claim.exact_epsilon
     Fraction(3, 1)
     """
-    bits = SystemBits() if bits is None else bits
-    exact, extra = as_positive(epsilon, "epsilon"), as_positive(extra_epsilon, "extra_epsilon")
-    threshold = paper_threshold(epsilon=exact, log_delta=log_delta)
-    count = query.count(rows)
-    bound, lattice = query.bound_in_cells(proposed_bound, count), query.lattice(count)
-    body = Body(lattice=lattice)
-    claim = proposed_release_claim(
-        test_epsilon=exact,
-        release_epsilon=exact,
-        threshold=threshold,
-        noise="real",
-        neighbors=Neighbors.REPLACE,
-    )
-    purifier = AlgorithmOne(
-        body=body,
-        scale=laplace_scale(
-            norm=body.norm,
-            dimension=lattice.dimension,
-            diameter=2 * body.radius,
-            weight=mixing_weight,
-            claim=claim,
-            epsilon=2 * exact,
-            extra_epsilon=extra,
-        ),
-        mixing_weight=as_rational(mixing_weight, "mixing_weight"),
-        base_epsilon=2 * exact,
-    )
-    certificate = issue(
-        claim=PureDP(2 * exact + extra),
-        steps=(
-            proposed_step(epsilon=exact, release_epsilon=exact, threshold=threshold, query=query),
-            purifier.step(),
-        ),
-        bits=bits,
-        public=PUBLIC,
-        assumed=() if query_status(query) is Status.PROVEN else (WORD,),
-    )
-    cell = draft(
-        rows,
+    exact, (source, facts) = as_positive(epsilon, "epsilon"), query.closed(rows)
+    release, claim, step = paper_release(
         query=query,
-        bound=bound,
-        test_epsilon=exact,
-        release_epsilon=exact,
-        threshold=threshold,
-        bits=bits,
+        facts=facts,
+        proposed_bound=proposed_bound,
+        epsilon=exact,
+        log_delta=log_delta,
     )
-    spare = uniform_cell(lattice, bits)
-    # theory A7: `points` projects the noisy answer onto the grid before it is purified; without
-    # it the tails of the base mechanism are unprotected
-    value = lattice.points(spare if cell is None else cell)
-    return Release(
-        value=purifier.apply(value, bits), certificate=certificate, error="depends on unseen data"
+    lattice = release.lattice
+    purifier = algorithm_one(
+        lattice,
+        claim=claim,
+        epsilon=2 * exact,
+        extra_epsilon=extra_epsilon,
+        mixing_weight=mixing_weight,
     )
+
+    def answer(rows: Any, bits: BitSource) -> Any:
+        cell, spare = release.draft(rows, bits), uniform_cell(lattice, bits)
+        # theory A7: `points` projects the noisy answer onto the grid before it is purified; without
+        # it the tails of the base mechanism are unprotected
+        return purifier.apply(lattice.points(spare if cell is None else cell), bits)
+
+    plan = ReleasePlan(
+        claim=PureDP(2 * exact + as_positive(extra_epsilon, "extra_epsilon")),
+        steps=(step, purifier.step()),
+        answer=answer,
+        error=UNSEEN,
+        public=PUBLIC,
+        assumed=assumed(query),
+    )
+    return run(plan, source, bits=bits)
 
 
 def free_propose_test_release(
@@ -132,81 +119,34 @@ def free_propose_test_release(
     test_share: Rational = "1/2",
     bits: BitSource | None = None,
 ) -> Release:
-    """Release a query with noise for a proposed bound, or a uniform point if the test fails.
+    """Release a query by Algorithm 9 with free mixing, as `zd.propose_test_release` does.
 
-    No mixing and no extra noise: the failures are the mixing (theory C3). A noisy answer outside
-    the grid counts as a failure. Nobody is told which it was.
-
-    **Neighbors**: replace-one, the relation of the query's local sensitivity.
     **Guarantee**: pure ε-DP, ε = ε₁ + ε₂ with ε₁ = test_share·ε for the test, if N·dp·pm <=
-    e^ε(1-dp) - 1 (theory C3); the threshold is the smallest that meets it. `asserted` for a
-    custom query.
-    **Public**: the number of rows, the query's bounds and grid, the proposed bound.
-    **Error**: depends on unseen data; far from instability it is bound/ε₂ on average.
+    e^ε(1-dp) - 1 (theory C3); the threshold is the smallest that meets it.
 
     >>> import numpy as np
-    >>> from zerodelta.paper.stable_queries import Median
+    >>> from zerodelta.mechanisms.stable_queries import Median
     >>> release = free_propose_test_release(
-    ...     np.full(200, 42.0), query=Median(bounds=(0, 100), steps=500), proposed_bound=1,
+    ...     np.full(200, 42.0), query=Median(bounds=(0, 100), steps=500), proposed_bound="1/10",
     ...     epsilon=1)
-    >>> release.certificate.claim
-    PureDP(epsilon=1, bounded_range=0, neighbors=replace)
+    >>> release.value.round(-1)
+    array([40.])
     """
-    bits = SystemBits() if bits is None else bits
-    exact, share = as_positive(epsilon, "epsilon"), as_rational(test_share, "test_share")
-    if not 0 < share < 1:
-        raise ParameterError(
-            "test_share", test_share, expected="a number in (0, 1)", remedy='pass "1/2"'
-        )
-    first, second = share * exact, (1 - share) * exact
-    count = query.count(rows)
-    bound, lattice = query.bound_in_cells(proposed_bound, count), query.lattice(count)
-    step = _free_step(lattice, bound, first, second, query_status(query))
-    certificate = issue(
-        claim=PureDP(exact),
-        steps=(step,),
-        bits=bits,
-        public=PUBLIC,
-        assumed=() if query_status(query) is Status.PROVEN else (WORD,),
-    )
-    cell = draft(
-        rows,
+    exact, (source, facts) = as_positive(epsilon, "epsilon"), query.closed(rows)
+    count = facts.rows or 0
+    release = ProposedRelease.free(
         query=query,
-        bound=bound,
-        test_epsilon=first,
-        release_epsilon=second,
-        threshold=Fraction(str(step.numbers["threshold"])),
-        bits=bits,
+        lattice=query.lattice(count),
+        bound=query.bound_in_cells(proposed_bound, count),
+        epsilon=exact,
+        test_share=as_share(test_share, "test_share"),
     )
-    spare = uniform_cell(lattice, bits)
-    inside = cell is not None and lattice.contains(np.asarray(cell))
-    return Release(
-        value=lattice.points(cell if cell is not None and inside else spare),
-        certificate=certificate,
-        error="depends on unseen data",
+    plan = ReleasePlan(
+        claim=PureDP(exact),
+        steps=(release.step(),),
+        answer=release.apply,
+        error=UNSEEN,
+        public=PUBLIC,
+        assumed=assumed(query),
     )
-
-
-def _free_step(
-    lattice: GridLattice, bound: int, first: Fraction, second: Fraction, status: Status
-) -> Step:
-    """Return C3 with its smallest threshold."""
-    numbers = {
-        "points": lattice.cells**lattice.dimension,
-        "dimension": lattice.dimension,
-        "sensitivity": bound,
-        "test_epsilon": first,
-        "release_epsilon": second,
-    }
-    threshold = free_test_threshold(
-        points=lattice.cells**lattice.dimension,
-        dimension=lattice.dimension,
-        sensitivity=bound,
-        test_epsilon=first,
-        release_epsilon=second,
-    )
-    return Step(
-        theorem="pure-propose-test-release",
-        numbers={**numbers, "threshold": threshold, "noise": "real"},
-        status=status,
-    )
+    return run(plan, source, bits=bits)

@@ -1,21 +1,31 @@
-"""Rows as a source, one column as floats, and public inputs that a caller must not forget."""
+"""Rows as a source, and checks of public inputs that a caller must not forget."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from zerodelta.data.arrays import ArraySource
-from zerodelta.data.rowwise import Block
-from zerodelta.data.source import Rows, Source
-from zerodelta.errors import ParameterError
-from zerodelta.exact.rational import as_rational
+from zerodelta.data.options import Options
+from zerodelta.data.source import Source
+from zerodelta.errors import ParameterError, require
+from zerodelta.exact.rational import Rational, as_rational
+from zerodelta.spaces import Finite
+from zerodelta.spine.facts import Facts
 
-__all__ = ["as_bounds", "as_source", "column", "needed"]
+__all__ = [
+    "as_bounds",
+    "as_pair",
+    "as_share",
+    "as_source",
+    "as_universe",
+    "needed",
+    "one_column",
+    "unknown_index",
+]
 
 _FARTHEST = 1 << 500
+_MOST_ITEMS = 1 << 53
 
 
 def as_source(rows: Any) -> Source:
@@ -23,44 +33,83 @@ def as_source(rows: Any) -> Source:
     return rows if isinstance(rows, Source) else ArraySource(rows)
 
 
-def column(source: Rows) -> Block:
-    """Return the only column as floats, NaN for what is no number."""
-    if len(source.columns) != 1:
-        raise ParameterError(
-            "columns of rows",
-            len(source.columns),
-            expected="one column",
-            remedy="pass the column of which the answer is asked",
-        )
-    return np.concatenate([np.zeros(0), *(block[:, 0] for block in source.blocks())])
+def one_column(facts: Facts) -> None:
+    """Refuse rows of several columns where the question is about one."""
+    require(
+        facts.width == 1,
+        "columns of rows",
+        facts.width,
+        expected="one column",
+        remedy="pass the column of which the answer is asked",
+    )
 
 
 def needed(value: Any, name: str, remedy: str) -> Any:
     """Return a public input, or say which one is missing and how to give it."""
-    if value is None:
-        raise ParameterError(
-            name, None, expected="a public input (never one read off the rows)", remedy=remedy
-        )
+    expected = "a public input (never one read off the rows)"
+    require(value is not None, name, None, expected=expected, remedy=remedy)
     return value
+
+
+def as_pair(bounds: Any) -> tuple[Any, Any]:
+    """Return bounds as (lower, upper), whatever these are."""
+    pair = isinstance(bounds, (tuple, list)) and len(bounds) == 2
+    expected = "a pair (lower, upper)"
+    require(pair, "bounds", bounds, expected=expected, remedy="pass bounds=(0, 100)")
+    lower, upper = bounds
+    return lower, upper
 
 
 def as_bounds(bounds: Any) -> tuple[Fraction, Fraction]:
     """Return (lower, upper) of one column, exactly."""
     given = needed(bounds, "bounds", "pass bounds=(lower, upper), known without the rows")
-    if not isinstance(given, (tuple, list)) or len(given) != 2:
-        raise ParameterError(
-            "bounds", bounds, expected="a pair (lower, upper)", remedy="pass bounds=(0, 100)"
-        )
-    lower, upper = (as_rational(end, "bounds") for end in given)
-    if not lower < upper:
-        raise ParameterError(
-            "bounds", bounds, expected="lower < upper", remedy="pass the smaller end first"
-        )
-    if max(-lower, upper) > _FARTHEST:
-        raise ParameterError(
-            "bounds",
-            bounds,
-            expected="ends of at most 2^500 in magnitude",
-            remedy="rescale the column, so that floats can hold its sums",
-        )
+    lower, upper = (as_rational(end, "bounds") for end in as_pair(given))
+    swap = "pass the smaller end first"
+    require(lower < upper, "bounds", bounds, expected="lower < upper", remedy=swap)
+    require(
+        max(-lower, upper) <= _FARTHEST,
+        "bounds",
+        bounds,
+        expected="ends of at most 2^500 in magnitude",
+        remedy="rescale the column, so that floats can hold its sums",
+    )
     return lower, upper
+
+
+def as_share(share: Rational, name: str) -> Fraction:
+    """Return a part of ε strictly between 0 and 1."""
+    exact = as_rational(share, name)
+    require(0 < exact < 1, name, share, expected="a number in (0, 1)", remedy='pass "1/2"')
+    return exact
+
+
+def as_universe(universe: Any) -> Finite:
+    """Return the public universe: a list of items, or N for the integers 0..N-1."""
+    remedy = "pass universe=[...], all items there can be, or N for 0..N-1"
+    given = needed(universe, "universe", remedy)
+    space = given if isinstance(given, Finite) else Finite(given)
+    listed = space.options is not None
+    require(
+        listed or space.size <= _MOST_ITEMS,
+        "universe",
+        space.size,
+        expected="at most 2^53 items",
+        remedy="list the items instead",
+    )
+    Options(space, "universe")  # refuses items that are read alike
+    return space
+
+
+def unknown_index(unknown: Any, space: Finite) -> int | None:
+    """Return where items outside the universe are counted; None for nowhere."""
+    if unknown is None:
+        return None
+    index = Options(space).find(unknown)
+    if index is None:
+        raise ParameterError(
+            "unknown",
+            unknown,
+            expected="an item of the universe, or None to count unknown items nowhere",
+            remedy="add it to the universe",
+        )
+    return index

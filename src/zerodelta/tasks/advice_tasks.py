@@ -21,10 +21,9 @@ from zerodelta.regression.reading import as_classes, as_target_bounds, target_sc
 from zerodelta.spaces import Finite
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, ranked
-from zerodelta.spine.public_inputs import as_bounds
+from zerodelta.spine.public_inputs import as_bounds, as_universe
 from zerodelta.study.study_plan import Schedule, StudyPlan
 from zerodelta.tasks.answer_queries import queries_methods
-from zerodelta.tasks.counting import as_universe
 from zerodelta.tasks.histogram import histogram_methods
 from zerodelta.tasks.kmeans import KMeansQuestion
 from zerodelta.tasks.mean import MeanQuestion

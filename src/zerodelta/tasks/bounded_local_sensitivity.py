@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, final
 
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.rational import Rational, as_positive, as_rational
-from zerodelta.paper.algorithm_11 import bounded_local_sensitivity as bounded_release
-from zerodelta.paper.stable_queries import StableQuery
+from zerodelta.exact.rational import Rational
+from zerodelta.mechanisms.custom_query import as_query
+from zerodelta.mechanisms.local_sensitivity import MixedBoundedRelease
+from zerodelta.mechanisms.stable_queries import StableQuery, assumed
+from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
+from zerodelta.privacy.theorems.mixing import as_weight
+from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose
-from zerodelta.spine.public_inputs import needed
-from zerodelta.tasks.stable_query import as_query, cell_side, plain
+from zerodelta.spine.public_inputs import as_share
+from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.run import run
+from zerodelta.tasks.propose_test_release import cell_side, plain
 
-__all__ = ["bounded_local_sensitivity", "bounded_local_sensitivity_methods"]
+__all__ = ["BoundedLocalSensitivityQuestion", "bounded_local_sensitivity"]
 
 
 def bounded_local_sensitivity(
@@ -29,68 +35,111 @@ def bounded_local_sensitivity(
     cells: int = 10_001,
     epsilon: Rational,
     bound_share: Rational = "1/2",
-    mixing_weight: Rational = "1/1000",
+    mixing_probability: Rational = "1/1000",
     method: str = "auto",
     bits: BitSource | None = None,
 ) -> Release:
-    """Release query(rows) with noise for its own local sensitivity, released with noise first.
+    """Release the answer of your own query with noise for its local sensitivity on these rows.
 
-    **Releases**: a number (or vector) of a grid with `cells` cells a side over the `bounds`; the
-    noisy bound stays hidden, and with probability `mixing_weight` the point is a uniform one.
+    Use it for a query whose local sensitivity varies, but slowly: it is released with noise first,
+    for the mechanism's own use, and the answer then gets noise for that bound.
+
+    Parameters
+    ----------
+    rows : any
+        What `query` and `local` are called with; a `Source` is opened for them.
+    query : callable or StableQuery
+        ``query(rows)`` returns a number or a vector; or `Median` or `TrimmedMean` of
+        `zerodelta.mechanisms.stable_queries`, for which `local` and `change` are known.
+    local : callable
+        ``local(rows)`` returns the l1 local sensitivity of the query.
+    change : number
+        The sensitivity of `local`.
+    bounds : (lower, upper)
+        Where the answer can be: numbers, or one for each coordinate.
+    cells : int
+        Cells of the grid of answers, for each coordinate.
+    epsilon : number
+        The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
+    bound_share : number in (0, 1)
+        The part of ε for the bound.
+    mixing_probability : number in (0, 1)
+        With this probability the answer is a uniform point of the grid.
+    method : str
+        "mixing" is the only one.
+    bits : BitSource
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is a point of the grid: a number, or a vector for several coordinates.
+
+    Notes
+    -----
+    **Guarantee**: pure ε-DP (theory C4). What `local` and `change` are is caller-asserted; proven
+    for `Median` and `TrimmedMean`.
     **Neighbors**: replace-one, for the query, its local sensitivity and the change of that.
-    **Guarantee**: pure ε-DP (C4), ε₁ = bound_share·ε for the bound and the rest for the answer.
-    `asserted`: the caller's word is that local(rows) is the l1 local sensitivity of the query and
-    moves by at most `change` between neighbors. Proven for a query of
-    `zerodelta.paper.stable_queries`, whose change is known.
     **Public**: the bounds, the grid, `change`. What raises or is no number counts as the center of
     the bounds, and as a local sensitivity of the whole width.
     **Error**: the expected absolute error of a coordinate if the local sensitivity is 0, margin/ε₂;
     the true one, which is unseen, adds its own share.
 
-    >>> release = bounded_local_sensitivity([1, 0, 1] * 50, query=sum, local=lambda rows: 1,
-    ...                                     change=0.01, bounds=(0, 150), epsilon=4)
-    >>> 60 < release.value < 140, release.certificate.status.value
-    (True, 'asserted')
+    Examples
+    --------
+    >>> release = bounded_local_sensitivity(
+    ...     [1, 0, 1] * 50_000, query=sum, local=lambda rows: 1, change=0.01, bounds=(0, 150_000),
+    ...     cells=150_001, epsilon=1, mixing_probability="1e-9")
+    >>> round(release.value, -4)
+    100000.0
+
     """
-    if not isinstance(query, StableQuery):
-        needed(local, "local", "pass local=, a function that returns the local sensitivity")
-        needed(change, "change", "pass change=, how far one row can move the local sensitivity")
-    choose(bounded_local_sensitivity_methods(epsilon=epsilon, bound_share=bound_share), method)
     stable = as_query(query, bounds=bounds, cells=cells, local=local, change=change)
-    release = bounded_release(
-        rows,
-        query=stable,
-        epsilon=epsilon,
-        mixing_weight=mixing_weight,
-        bound_share=bound_share,
-        bits=bits,
+    source, facts = stable.closed(rows)
+    question = BoundedLocalSensitivityQuestion(
+        query=stable, bound_share=bound_share, mixing_probability=mixing_probability, method=method
     )
-    (step,) = release.certificate.steps
-    margin = float(as_rational(step.numbers["threshold"], "threshold"))
-    side = cell_side(stable, stable.count(rows))
-    (forecast,) = bounded_local_sensitivity_methods(
-        epsilon=epsilon, margin=max(1.0, margin) * side, bound_share=bound_share
-    )
-    return replace(release, value=plain(release.value), error=forecast.error)
+    return run(question.plan(facts, epsilon), source, bits=bits)
 
 
-def bounded_local_sensitivity_methods(
-    *, epsilon: Rational, margin: Rational = 1, bound_share: Rational = "1/2"
-) -> tuple[Method, ...]:
-    """Return the one way to release: mixing. The error is that of local sensitivity 0.
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BoundedLocalSensitivityQuestion:
+    """The answer of a query is asked, with noise for its local sensitivity."""
 
-    `margin` is what is added to the noisy local sensitivity, in the unit of the answer.
+    query: StableQuery
+    bound_share: Rational = "1/2"
+    mixing_probability: Rational = "1/1000"
+    method: str = "auto"
 
-    >>> bounded_local_sensitivity_methods(epsilon=1, margin=3)[0].error
-    6.0
-    """
-    exact, share = as_usable_epsilon(epsilon), as_rational(bound_share, "bound_share")
-    second = float((1 - share) * exact)
-    return (
-        Method(
+    def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
+        """Calibrate the noise of bound and answer, and the margin between them."""
+        exact, share = as_usable_epsilon(epsilon), as_share(self.bound_share, "bound_share")
+        mechanism = MixedBoundedRelease.of(
+            query=self.query,
+            lattice=self.query.lattice(facts.rows or 0),
+            epsilon=exact,
+            bound_share=share,
+            mixing_probability=as_weight(self.mixing_probability, "mixing_probability"),
+        )
+        margin = max(1, mechanism.base.margin) * cell_side(mechanism.lattice)
+        only = Method(
             name="mixing",
-            error=float(as_positive(margin, "margin")) / second if second > 0 else float("inf"),
+            error=margin / float((1 - share) * exact),
             spends=f"{share}·ε on the bound, {1 - share}·ε on the answer",
             why="the rare noisy bound that falls short is paid for by mixing, at no extra ε",
-        ),
-    )
+        )
+        chosen = choose((only,), self.method)
+        return ReleasePlan(
+            claim=PureDP(exact),
+            steps=(mechanism.step(),),
+            answer=lambda rows, bits: plain(mechanism.apply(rows, bits)),
+            error=chosen.error,
+            methods=(only,),
+            public=(
+                "the number of rows",
+                "the query's bounds and grid",
+                "the bound on how one row moves the local sensitivity",
+            ),
+            assumed=assumed(self.query),
+        )

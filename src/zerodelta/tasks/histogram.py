@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
 
 import numpy as np
 
-from zerodelta.errors import ParameterError
-from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.data.items import as_items, tally
+from zerodelta.errors import require
+from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.counts import CountNoise
 from zerodelta.mechanisms.integer_sums import add_exactly
@@ -16,12 +19,13 @@ from zerodelta.mechanisms.k_norm import KNorm
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.release import Release
+from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
-from zerodelta.spine.transition import issue_for
-from zerodelta.tasks.counting import as_universe, item_count, stray_index, tally
-from zerodelta.tasks.items import as_items
+from zerodelta.spine.public_inputs import as_universe, unknown_index
+from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.run import run
 
-__all__ = ["histogram", "histogram_methods"]
+__all__ = ["HistogramQuestion", "histogram", "histogram_methods"]
 
 _MOST_ITEMS = 1 << 26
 _MOST_JOINT = 1 << 12
@@ -37,65 +41,111 @@ def histogram(
     method: str = "auto",
     bits: BitSource | None = None,
 ) -> Release:
-    """Release how often each item of the universe occurs, as integers in its order.
+    """Release how often each item of a public universe occurs, like `np.bincount`, but private.
 
-    **Releases**: unbiased counts, which may be negative (cutting them off is allowed). `method`:
-    "k-norm" (noise fitted to the two counts that one row moves), "laplace", "k-norm-max" (l∞).
-    **Neighbors**: replace-one.
-    **Guarantee**: pure ε-DP (theory R), proven.
-    **Public**: the universe, a list of items or N for the integers 0..N-1; a number and a text that
-    spells it are one item. An item outside it counts nowhere, or for the public item `unknown`;
-    then the counts add up to the number of items, which is public, and one noise less is needed.
+    Use it for all counts of one column; for several columns at once see `answer_queries`, for the
+    most frequent item alone `mode`.
+
+    Parameters
+    ----------
+    items : list, array, series or Source
+        One item for each row, of any type; a number and a text that spells it are one item.
+    universe : list or int
+        All items there can be, or N for the integers 0..N-1, at most 2^26 items. Public.
+    epsilon : number
+        The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
+    unknown : item
+        The public item for which items outside the universe count; nowhere if not given.
+        If given, the counts add up to the number of items, and one noise less is needed.
+    method : str
+        "k-norm" (noise fitted to the two counts that one row moves), "laplace", "k-norm-max" (l∞),
+        or "auto", the one with the least predicted error.
+    bits : BitSource
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is an array of integers in the order of the universe, unbiased; some may be
+        negative (cutting them off is allowed).
+
+    Notes
+    -----
+    **Guarantee**: pure ε-DP (theory R, C10.4), proven.
+    **Neighbors**: replace-one; the number of items is public.
     **Error**: the expected absolute error of a count: (2/ε)·m/(m+1), m noisy counts; Laplace 2/ε.
 
-    >>> release = histogram([0, 1, 1, 2], universe=3, epsilon=1)
-    >>> release.value.shape, round(release.error, 2)
-    ((3,), 1.5)
+    Examples
+    --------
+    >>> release = histogram([0] * 3000 + [1] * 5000, universe=3, epsilon=1)
+    >>> np.round(release.value, -3)
+    array([3000, 5000,    0])
+
     """
-    bits = SystemBits() if bits is None else bits
-    space, exact = as_universe(universe), as_positive(epsilon, "epsilon")
-    if space.size > _MOST_ITEMS:
-        raise ParameterError(
+    source, count = as_items(items)
+    question = HistogramQuestion(universe=universe, unknown=unknown, method=method)
+    return run(question.plan(Facts(rows=count), epsilon), source, bits=bits)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HistogramQuestion:
+    """The counts of all items of a public universe are asked."""
+
+    universe: Any
+    unknown: Any = None
+    method: str = "auto"
+
+    def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
+        """Choose the noise and calibrate it."""
+        space, exact = as_universe(self.universe), as_positive(epsilon, "epsilon")
+        require(
+            space.size <= _MOST_ITEMS,
             "universe",
             space.size,
             expected="at most 2^26 items, one count each",
             remedy="group the items, or ask for the mode only",
         )
-    stray, items = stray_index(unknown, space), as_items(items)
-    complete = stray is not None and space.size > 1
-    chosen = choose(
-        histogram_methods(epsilon=exact, universe=space.size, complete=complete), method
-    )
-    free = space.size - complete
-    noise: CountNoise | KNorm | RoundedLaplace
-    if chosen.name == "k-norm":
-        noise = CountNoise.for_epsilon(epsilon=exact, dimension=free)
-    elif chosen.name == "k-norm-max":
-        noise = KNorm.for_epsilon(epsilon=exact, norm=math.inf, dimension=free, sensitivity=1)
-    else:
-        noise = RoundedLaplace.for_epsilon(epsilon=exact, sensitivity=min(2, free))
-    certificate = issue_for(
-        items,
-        claim=PureDP(exact),
-        steps=(noise.step(quantum=None) if isinstance(noise, KNorm) else noise.step(),),
-        bits=bits,
-        public=("the universe of items", "the number of items"),
-    )
-    counts = tally(items, space, stray=stray).dense(space.size)
-    if not complete or stray is None:
-        value: Any = noise.apply(counts, bits)
-    else:  # the counts add up to the number of items, so one of them follows from the others
-        noisy = noise.apply(np.delete(counts, stray), bits)
-        whole = noisy.tolist()
-        whole.insert(stray, item_count(items) - sum(whole))
-        value = add_exactly(np.array(whole, dtype=np.object_), np.zeros(len(whole), dtype=np.int64))
-    return Release(value=value, certificate=certificate, error=chosen.error)
+        unknown, n = unknown_index(self.unknown, space), facts.rows
+        # the counts then add up to a public number, so one of them follows from the others
+        complete = unknown is not None and n is not None and space.size > 1
+        methods = histogram_methods(epsilon=exact, universe=space.size, complete=complete)
+        chosen = choose(methods, self.method)
+        noise = _noise(chosen.name, exact, space.size - complete)
+
+        def answer(items: Any, bits: BitSource) -> Any:
+            counts = tally(items, space, unknown=unknown).dense(space.size)
+            if not complete or unknown is None or n is None:
+                return noise.apply(counts, bits)
+            whole = noise.apply(np.delete(counts, unknown), bits).tolist()
+            whole.insert(unknown, n - sum(whole))
+            return add_exactly(np.array(whole, dtype=object), np.zeros(len(whole), dtype=np.int64))
+
+        return ReleasePlan(
+            claim=PureDP(exact),
+            steps=(noise.step(quantum=None) if isinstance(noise, KNorm) else noise.step(),),
+            answer=answer,
+            error=chosen.error,
+            methods=methods,
+            public=("the universe of items", "the number of items"),
+            # the last count of complete ones has the noise of all others together
+            noise=None if complete else noise.law(unit=Fraction(1)),
+        )
+
+
+def _noise(name: str, exact: Fraction, free: int) -> CountNoise | KNorm | RoundedLaplace:
+    """Return the mechanism on so many counts."""
+    if name == "k-norm":
+        return CountNoise.for_epsilon(epsilon=exact, dimension=free)
+    if name == "k-norm-max":
+        return KNorm.for_epsilon(epsilon=exact, norm=math.inf, dimension=free, sensitivity=1)
+    return RoundedLaplace.for_epsilon(epsilon=exact, sensitivity=min(2, free))
 
 
 def histogram_methods(
     *, epsilon: Rational, universe: int, complete: bool = False
 ) -> tuple[Method, ...]:
-    """Return the ways to release counts, best first; `complete` if every item counts somewhere.
+    """Return the methods that release counts, best first; `complete`: every item counts somewhere.
 
     Errors are expected absolute errors of a count.
 
@@ -104,14 +154,14 @@ def histogram_methods(
     """
     exact, size = as_positive(epsilon, "epsilon"), as_count(universe, "universe", minimum=1)
     free = max(1, size - bool(complete))
-    joint = CountNoise.for_epsilon(epsilon=exact, dimension=free).error()
-    largest = KNorm.for_epsilon(epsilon=exact, norm=math.inf, dimension=free, sensitivity=1)
-    each = RoundedLaplace.for_epsilon(epsilon=exact, sensitivity=min(2, free))
     small = free <= _MOST_JOINT
+    errors = {
+        name: _noise(name, exact, free).error() for name in ("k-norm", "laplace", "k-norm-max")
+    }
     return ranked(
         Method(
             name="k-norm",
-            error=joint if small else math.inf,
+            error=errors["k-norm"] if small else math.inf,
             spends="ε on all counts together",
             why="no other K-norm noise covers the moves of two counts with less"
             if small
@@ -119,13 +169,13 @@ def histogram_methods(
         ),
         Method(
             name="laplace",
-            error=each.error(),
+            error=errors["laplace"],
             spends="ε on all counts together, noise for a move of 2 in l1",
             why="independent noise for every count",
         ),
         Method(
             name="k-norm-max",
-            error=largest.error() if small else math.inf,
+            error=errors["k-norm-max"] if small else math.inf,
             spends="ε on all counts together, noise for a move of 1 in l∞",
             why="its noise grows with the number of counts",
         ),

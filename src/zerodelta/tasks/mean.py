@@ -11,17 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.source import Rows
-from zerodelta.errors import ParameterError
+from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.mechanisms.k_norm import KNorm
+from zerodelta.mechanisms.k_norm import KNorm, as_norm
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
-from zerodelta.spine.public_inputs import as_source
+from zerodelta.spine.public_inputs import as_pair, as_source
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import run
 
@@ -45,25 +45,51 @@ def mean(
     method: str = "auto",
     bits: BitSource | None = None,
 ) -> Release:
-    """Release the mean of the rows: a number for one column, a vector for several.
+    """Release the mean of bounded rows, like `np.mean(rows, axis=0)`, but private.
 
-    **Releases**: the exact integer sum of quantized rows plus K-norm noise, divided by n and
-    pulled back into the bounds. `method`: "k-norm" (l2), "k-norm-max" (l∞), "laplace" (l1), or
-    "auto", the one with the least predicted error.
-    **Neighbors**: replace-one (n is public).
-    **Guarantee**: pure ε-DP (K-norm), proven.
-    **Public**: n; `bounds` = (lower, upper), numbers or one for each column (a box), or `data_norm`
-    = the largest l1, l2 or l∞ norm of a row, with `norm` 1, 2 or ``math.inf``. Rows beyond them are
-    pulled in, infinities too; a missing cell counts as the center of its own column. A list of rows
-    is a table, whose width (that of its first row) is public like the shape of an array.
+    Use it for one or several columns of a whole table; where a few rows may be far away from all
+    others see `trimmed_mean` and `median`.
+
+    Parameters
+    ----------
+    rows : array, list, series, frame or Source
+        One or several columns. Rows beyond the bounds are clipped, infinities too; a missing cell
+        counts as the center of its own column. The width of a list of rows is that of its first.
+    bounds : (lower, upper)
+        Of every column, numbers or one for each column (a box), known without the rows.
+    data_norm : number
+        Instead of bounds: the largest norm that a row can have.
+    norm : 1, 2 or math.inf
+        Of which norm `data_norm` is the bound.
+    epsilon : number
+        The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
+    method : str
+        "k-norm" (l2), "k-norm-max" (l∞), "laplace" (l1): in which norm noise is drawn, or "auto",
+        the one with the least predicted error.
+    bits : BitSource
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is a number for one column, a vector for several, within the bounds.
+
+    Notes
+    -----
+    **Guarantee**: pure ε-DP (theory R, C10.4), proven: K-norm noise on the exact integer sum of
+    quantized rows.
+    **Neighbors**: replace-one; the number of rows and of columns is public.
     **Error**: the expected absolute error of a coordinate, averaged over the columns, in the unit
     of the data; quantizing adds less than a hundredth of it (for n·ε below 2^40).
 
+    Examples
+    --------
     >>> release = mean(np.array([20.0, 30.0, 40.0] * 1000), bounds=(0, 100), epsilon=1)
-    >>> release.certificate.claim, round(release.error, 4)
-    (PureDP(epsilon=1, bounded_range=0, neighbors=replace), 0.0333)
-    >>> mean(np.ones((1000, 5)), data_norm=3, epsilon=1).value.shape
-    (5,)
+    >>> round(release.value), round(release.error, 4)
+    (30, 0.0333)
+    >>> mean(np.tile([1.0, 2.0], (10_000, 1)), data_norm=3, epsilon=1).value.round(1)
+    array([1., 2.])
+
     """
     source = as_source(rows)
     question = MeanQuestion(bounds=bounds, data_norm=data_norm, norm=norm, method=method)
@@ -125,7 +151,7 @@ def mean_methods(
     norm: float = math.inf,
     bound: Rational = 1,
 ) -> tuple[Method, ...]:
-    """Return the ways to release a mean, best first, for rows within `bound` of a center in `norm`.
+    """Return the methods for a mean, best first, for rows within `bound` of a center in `norm`.
 
     For a box, norm = inf and `bound` is half its width (averaged over the columns). Errors are
     expected absolute errors of a coordinate.
@@ -135,14 +161,12 @@ def mean_methods(
     """
     exact, count = as_usable_epsilon(epsilon), as_count(n, "n", minimum=1)
     d, size = as_count(dimension, "dimension", minimum=1), float(as_positive(bound, "bound"))
-    if norm not in _FITTING:
-        raise _no_norm(norm)
-    fits = _FITTING[norm]
+    fits = _FITTING[as_norm(norm)]
 
     def of(name: str, why: str) -> Method:
         noise = KNorm(norm=_NOISE_NORMS[name], dimension=d, sensitivity=1, scale=1).error()
         moved = 2 * size / count * float(_stretch(norm, _NOISE_NORMS[name], d))
-        error = min(noise * moved / float(exact), size)  # pulled back into the bounds
+        error = min(noise * moved / float(exact), size)  # clipped to the bounds
         return Method(name=name, error=error, spends="ε on one sum", why=why)
 
     reasons = {
@@ -155,31 +179,19 @@ def mean_methods(
     return ranked(*(of(name, reasons[name]) for name in order))
 
 
-def _no_norm(norm: Any) -> ParameterError:
-    return ParameterError(
-        "norm", norm, expected="1, 2 or math.inf", remedy="pass one of these three norms"
-    )
-
-
 def _lattice(question: MeanQuestion, *, dimension: int, n: int, epsilon: Fraction) -> FixedPoint:
-    bounds, data_norm, norm = question.bounds, question.data_norm, question.norm
-    if isinstance(norm, bool) or norm not in _FITTING:
-        raise _no_norm(norm)
-    if (bounds is None) == (data_norm is None):
-        raise ParameterError(
-            "bounds, data_norm",
-            (bounds, data_norm),
-            expected="exactly one public bound on the rows",
-            remedy="pass bounds=(lower, upper), or data_norm= the largest norm a row can have",
-        )
+    bounds, data_norm, norm = question.bounds, question.data_norm, as_norm(question.norm)
+    require(
+        (bounds is None) != (data_norm is None),
+        "bounds, data_norm",
+        (bounds, data_norm),
+        expected="exactly one public bound on the rows",
+        remedy="pass bounds=(lower, upper), or data_norm= the largest norm a row can have",
+    )
     if bounds is None:
         steps = _steps(n, epsilon, dimension, norm)
         return FixedPoint.ball(dimension=dimension, bound=data_norm or 0, norm=norm, steps=steps)
-    if not isinstance(bounds, (tuple, list)) or len(bounds) != 2:
-        raise ParameterError(
-            "bounds", bounds, expected="a pair (lower, upper)", remedy="pass bounds=(0, 100)"
-        )
-    lower, upper = bounds
+    lower, upper = as_pair(bounds)
     steps = _steps(n, epsilon, dimension, math.inf)
     return FixedPoint.box(dimension=dimension, lower=lower, upper=upper, steps=steps)
 
@@ -212,7 +224,7 @@ def _average(bound: Fraction | tuple[Fraction, ...]) -> Fraction:
 
 
 def _inside(value: Floats, lattice: FixedPoint) -> Floats:
-    """Pull the noisy mean back to where a mean can be: post-processing that never adds error."""
+    """Clip the noisy mean to where a mean can be: post-processing that never adds error."""
     center = np.array(lattice.center if isinstance(lattice.center, tuple) else [lattice.center])
     bound = np.array(lattice.bound if isinstance(lattice.bound, tuple) else [lattice.bound])
     offset, most = value - center.astype(np.float64), bound.astype(np.float64)

@@ -1,31 +1,30 @@
-"""The most frequent item: selection on counts, or the stability test (theory C10.1, C5)."""
+"""The most frequent item: selection on counts, or a test of its lead (theory C10.1, C5)."""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, final
 
 import numpy as np
 
-from zerodelta.exact.bits import BitSource, SystemBits
-from zerodelta.exact.integers import uniform_below
+from zerodelta.data.items import Tally, as_items, tally
+from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
-from zerodelta.paper.algorithm_09 import noisy_test
-from zerodelta.paper.algorithm_12 import failed_test
+from zerodelta.mechanisms.noisy_test import ClearLead
+from zerodelta.mechanisms.selection import SELECTIONS, Selection, selection_methods, worst_gap
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
-from zerodelta.privacy.step import Step
-from zerodelta.privacy.theorems.testing import free_mode_threshold
 from zerodelta.spaces import Finite
+from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
-from zerodelta.spine.transition import issue_for
-from zerodelta.tasks.counting import Tally, as_universe, item_count, stray_index, tally
-from zerodelta.tasks.items import as_items
-from zerodelta.tasks.select import SELECTIONS, worst_gap
+from zerodelta.spine.public_inputs import as_universe, unknown_index
+from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.run import run
 
-__all__ = ["mode", "mode_methods"]
-
-_PUBLIC = ("the universe of items",)
+__all__ = ["ModeQuestion", "mode", "mode_methods"]
 
 
 def mode(
@@ -37,52 +36,90 @@ def mode(
     method: str = "auto",
     bits: BitSource | None = None,
 ) -> Release:
-    """Release the most frequent item of a public universe.
+    """Release the most frequent item of a public universe, like `statistics.mode`, but private.
 
-    **Releases**: one item. `method`: "permute-and-flip" or "exponential" on the counts, or
-    "stability" (the mode if its lead is clear, else a uniform item).
+    Use it if only the winner matters, for any size of the universe: it is never enumerated. For
+    all counts see `histogram`.
+
+    Parameters
+    ----------
+    items : list, array, series or Source
+        One item for each row, of any type; a number and a text that spells it are one item.
+    universe : list or int
+        All items there can be, or N for the integers 0..N-1, N up to 2^53. Public.
+    epsilon : number
+        The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
+    unknown : item
+        The public item for which items outside the universe count; nowhere if not given.
+    method : str
+        "permute-and-flip" or "exponential" on the counts, "stability" (the mode if its lead is
+        clear, else a uniform item), or "auto", the one with the least predicted error.
+    bits : BitSource
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is one item of the universe.
+
+    Notes
+    -----
+    **Guarantee**: pure ε-DP (theory C10.1; "stability": C5), proven.
     **Neighbors**: replace-one: one count falls by 1, another rises by 1.
-    **Guarantee**: pure ε-DP (PF, EM; C5), proven.
-    **Public**: the universe, a list of items or N for the integers 0..N-1, N up to 2^53; it is
-    never enumerated. A number and a text that spells it are one item. An item outside the universe
-    counts nowhere, or for the public item `unknown`.
     **Error**: the largest expected gap between the mode's count and the released item's.
 
+    Examples
+    --------
     >>> mode(["tea"] * 90 + ["coffee"] * 10, universe=["tea", "coffee", "milk"], epsilon=1).value
     'tea'
-    >>> mode(np.full(2000, 2**40 - 1), universe=2**40, epsilon=1).value == 2**40 - 1
-    True
+
     """
-    bits = SystemBits() if bits is None else bits
-    space, exact = as_universe(universe), as_usable_epsilon(epsilon)
-    stray, items = stray_index(unknown, space), as_items(items)
-    chosen = choose(mode_methods(epsilon=exact, n=item_count(items), universe=space.size), method)
-    if chosen.name == "stability":
-        threshold = free_mode_threshold(points=space.size, epsilon=exact)
-        numbers = {"points": space.size, "epsilon": exact, "threshold": threshold, "noise": "real"}
-        step = Step(theorem="stable-mode", numbers=numbers)
-        certificate = issue_for(
-            items, claim=PureDP(exact), steps=(step,), bits=bits, public=_PUBLIC
+    source, count = as_items(items)
+    question = ModeQuestion(universe=universe, unknown=unknown, method=method)
+    return run(question.plan(Facts(rows=count), epsilon), source, bits=bits)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ModeQuestion:
+    """The most frequent item of a public universe is asked."""
+
+    universe: Any
+    unknown: Any = None
+    method: str = "auto"
+
+    def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
+        """Choose the method and calibrate it."""
+        space, exact = as_universe(self.universe), as_usable_epsilon(epsilon)
+        unknown = unknown_index(self.unknown, space)
+        methods = mode_methods(epsilon=exact, n=facts.planned_rows, universe=space.size)
+        chosen = choose(methods, self.method)
+        mechanism: ClearLead | Selection
+        if chosen.name == "stability":
+            mechanism = ClearLead.for_epsilon(epsilon=exact, items=space.size)
+        else:
+            mechanism = SELECTIONS[chosen.name].for_epsilon(epsilon=exact, sensitivity=1)
+
+        def answer(items: Any, bits: BitSource) -> Any:
+            counted = tally(items, space, unknown=unknown)
+            if isinstance(mechanism, ClearLead):
+                return space.element(mechanism.apply(counted, bits))
+            levels, members = _levels(counted, space)
+            winner, place = mechanism.select_member(levels, members, bits)
+            return space.element(_member(counted, int(levels[winner]), place))
+
+        return ReleasePlan(
+            claim=PureDP(exact),
+            steps=(mechanism.step(),),
+            answer=answer,
+            error=chosen.error,
+            methods=methods,
+            public=("the universe of items",),
         )
-        found, distance = _stable(tally(items, space, stray=stray))
-        passed = noisy_test(distance, epsilon=exact, threshold=threshold, bits=bits)
-        drawn = int(uniform_below(space.size, size=1, bits=bits)[0])
-        index = found if passed else drawn
-    else:
-        mechanism = SELECTIONS[chosen.name].for_epsilon(epsilon=exact, sensitivity=1)
-        certificate = issue_for(
-            items, claim=PureDP(exact), steps=(mechanism.step(),), bits=bits, public=_PUBLIC
-        )
-        counted = tally(items, space, stray=stray)
-        levels, members = _levels(counted, space)
-        winner = mechanism.select(levels, bits, members=members)
-        place = int(uniform_below(int(members[winner]), size=1, bits=bits)[0])
-        index = _member(counted, int(levels[winner]), place)
-    return Release(value=space.element(index), certificate=certificate, error=chosen.error)
 
 
 def mode_methods(*, epsilon: Rational, n: int, universe: int) -> tuple[Method, ...]:
-    """Return the ways to release a mode, best first.
+    """Return the methods that release a mode, best first.
 
     Errors are the largest expected gaps between the mode's count and the released item's. For the
     stability test that is a race of two items with half of the rows each: a draw is an item that
@@ -93,31 +130,22 @@ def mode_methods(*, epsilon: Rational, n: int, universe: int) -> tuple[Method, .
     """
     exact, size = as_usable_epsilon(epsilon), as_count(universe, "universe", minimum=1)
     rows = as_count(n, "n")
-    reasons = {
-        "permute-and-flip": "close races cost little: a wrong item is nearly as frequent",
-        "exponential": "as permute-and-flip, with a slightly larger gap",
-    }
-    chosen = [
-        Method(
-            name=name,
-            error=min(float(rows), worst_gap(size, 2 / exact, method=name)),
-            spends="ε on one choice",
-            why=reason,
-        )
-        for name, reason in reasons.items()
-    ]
-    return ranked(
-        *chosen,
-        Method(
-            name="stability",
-            error=_stability_error(exact, rows, size),
-            spends="ε on one test",
-            why="a close race is lost to a uniform item of the universe",
-        ),
+    chosen = selection_methods(
+        lambda name: min(float(rows), worst_gap(size, 2 / exact, method=name)),
+        "close races cost little: a wrong item is nearly as frequent",
+        "as permute-and-flip, with a slightly larger gap",
     )
+    stability = Method(
+        name="stability",
+        error=_stability_error(exact, rows, size),
+        spends="ε on one test",
+        why="a close race is lost to a uniform item of the universe",
+    )
+    return ranked(*chosen, stability)
 
 
-def _stability_error(epsilon: Any, rows: int, size: int) -> float:
+@lru_cache(maxsize=64)
+def _stability_error(epsilon: Fraction, rows: int, size: int) -> float:
     """Return the largest expected gap over races of two items: lead g, all others do not occur.
 
     A failed test publishes the second item with probability 1/N, one that does not occur with
@@ -125,23 +153,14 @@ def _stability_error(epsilon: Any, rows: int, size: int) -> float:
     """
     if size == 1:
         return 0.0
-    threshold, worst = free_mode_threshold(points=size, epsilon=epsilon), 0.0
+    test, worst = ClearLead.for_epsilon(epsilon=epsilon, items=size), 0.0
     for gap in sorted({*range(min(rows, 64) + 1), *np.geomspace(1, max(rows, 1), 64).astype(int)}):
-        failed = failed_test(int(gap), threshold=threshold, epsilon=epsilon)
+        failed = test.fails(int(gap))
         if failed * rows <= worst:  # nothing costs more than all rows, and later gaps fail less
             break
         lost = gap / size + (1 - 2 / size) * (rows + gap) / 2
         worst = max(worst, failed * lost)
     return float(worst)
-
-
-def _stable(counted: Tally) -> tuple[int, int]:
-    """Return the mode (ties: the smallest index) and ⌈lead/2⌉ - 1, which one row moves by <= 1."""
-    if len(counted.counts) == 0:
-        return 0, -1
-    best = int(np.argmax(counted.counts))
-    second = int(np.delete(counted.counts, best).max(initial=0))
-    return int(counted.indices[best]), -(-(int(counted.counts[best]) - second) // 2) - 1
 
 
 def _levels(counted: Tally, space: Finite) -> tuple[Any, Any]:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
 
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.rational import Rational, as_positive, as_rational
-from zerodelta.paper.algorithm_10 import free_propose_test_release
-from zerodelta.paper.stable_queries import StableQuery
+from zerodelta.exact.rational import Rational
+from zerodelta.mechanisms.custom_query import as_query
+from zerodelta.mechanisms.noisy_test import ProposedRelease
+from zerodelta.mechanisms.stable_queries import StableQuery, assumed
+from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
+from zerodelta.spaces import GridLattice
+from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose
-from zerodelta.spine.public_inputs import needed
-from zerodelta.tasks.stable_query import as_query, cell_side, plain
+from zerodelta.spine.public_inputs import as_share, needed
+from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.run import run
 
-__all__ = ["propose_test_release", "propose_test_release_methods"]
+__all__ = ["ProposeTestReleaseQuestion", "propose_test_release"]
 
 
 def propose_test_release(
@@ -32,66 +38,113 @@ def propose_test_release(
     method: str = "auto",
     bits: BitSource | None = None,
 ) -> Release:
-    """Release query(rows) with noise for a proposed bound on its local sensitivity.
+    """Release the answer of your own query with noise for a proposed bound on its sensitivity.
 
-    If the rows are not far enough from rows with a larger local sensitivity, by a noisy test, a
-    uniform point of the grid is released instead; nobody is told which it was.
+    Use it for a query that one row moves little on rows like yours, though it could move it much
+    on others. If the rows are not far enough from such rows, by a noisy test, a uniform point of
+    the grid is released instead; nobody is told which it was.
 
-    **Releases**: a number (or vector) of a grid with `cells` cells a side over the `bounds`.
+    Parameters
+    ----------
+    rows : any
+        What `query` and `stability` are called with; a `Source` is opened for them.
+    query : callable or StableQuery
+        ``query(rows)`` returns a number or a vector; or `Median` or `TrimmedMean` of
+        `zerodelta.mechanisms.stable_queries`, for which all below but `proposed_bound` is known.
+    stability : callable
+        ``stability(rows, bound)`` returns how many rows must be replaced before the l1 local
+        sensitivity of the query exceeds `bound`, or less; its own sensitivity is at most 1.
+    proposed_bound : number
+        The l1 local sensitivity to add noise for, in the unit of the answer.
+    bounds : (lower, upper)
+        Where the answer can be: numbers, or one for each coordinate.
+    cells : int
+        Cells of the grid of answers, for each coordinate.
+    epsilon : number
+        The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
+    test_share : number in (0, 1)
+        The part of ε for the test.
+    method : str
+        "free-mixing" is the only one.
+    bits : BitSource
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is a point of the grid: a number, or a vector for several coordinates.
+
+    Notes
+    -----
+    **Guarantee**: pure ε-DP (theory C3). The properties of `query` and `stability` above are
+    caller-asserted; proven for `Median` and `TrimmedMean`.
     **Neighbors**: replace-one, the relation of the local sensitivity.
-    **Guarantee**: pure ε-DP (C3), ε₁ = test_share·ε for the test and the rest for the answer.
-    `asserted`: the caller's word is that stability(rows, bound) is at most the number of rows to
-    replace until the l1 local sensitivity of the query exceeds `bound`, and moves by at most 1
-    between neighbors. Proven for `Median` and `TrimmedMean` of `zerodelta.paper.stable_queries`.
     **Public**: the bounds, the grid, the proposed bound. What raises or is no number counts as the
     center of the bounds, and as distance 0.
     **Error**: the expected absolute error of a coordinate if the test passes, as it does for rows
     far from instability; depends on unseen data otherwise.
 
+    Examples
+    --------
     >>> def middle(rows): return sorted(rows)[len(rows) // 2]
     >>> def far(rows, bound): return 400  # all 1000 rows are equal: 400 changes move nothing
     >>> release = propose_test_release([42.0] * 1000, query=middle, stability=far,
-    ...                                proposed_bound=0.5, bounds=(0, 100), epsilon=1)
-    >>> 20 < release.value < 60, release.certificate.status.value
-    (True, 'asserted')
+    ...                                proposed_bound=0.001, bounds=(0, 100), cells=100_001,
+    ...                                epsilon=1)
+    >>> round(release.value)
+    42
+
     """
-    bound = needed(
-        proposed_bound, "proposed_bound", "pass proposed_bound=, what one row may move the answer"
-    )
     stable = as_query(query, bounds=bounds, cells=cells, stability=stability)
-    count = stable.count(rows)
-    methods = propose_test_release_methods(
-        epsilon=epsilon,
-        bound=stable.bound_in_cells(bound, count) * cell_side(stable, count),
-        test_share=test_share,
+    source, facts = stable.closed(rows)
+    question = ProposeTestReleaseQuestion(
+        query=stable, proposed_bound=proposed_bound, test_share=test_share, method=method
     )
-    chosen = choose(methods, method)
-    release = free_propose_test_release(
-        rows,
-        query=stable,
-        proposed_bound=bound,
-        epsilon=epsilon,
-        test_share=test_share,
-        bits=bits,
-    )
-    return replace(release, value=plain(release.value), error=chosen.error)
+    return run(question.plan(facts, epsilon), source, bits=bits)
 
 
-def propose_test_release_methods(
-    *, epsilon: Rational, bound: Rational = 1, test_share: Rational = "1/2"
-) -> tuple[Method, ...]:
-    """Return the one way to release: free mixing. The error is that of an answer that passes.
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProposeTestReleaseQuestion:
+    """The answer of a query is asked, with noise for a proposed bound."""
 
-    >>> propose_test_release_methods(epsilon=1, bound=3)[0].error
-    6.0
-    """
-    exact, share = as_usable_epsilon(epsilon), as_rational(test_share, "test_share")
-    second = float((1 - share) * exact)
-    return (
-        Method(
+    query: StableQuery
+    proposed_bound: Rational | None = None
+    test_share: Rational = "1/2"
+    method: str = "auto"
+
+    def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
+        """Calibrate test and noise."""
+        exact, share = as_usable_epsilon(epsilon), as_share(self.test_share, "test_share")
+        remedy = "pass proposed_bound=, what one row may move the answer"
+        given, count = needed(self.proposed_bound, "proposed_bound", remedy), facts.rows or 0
+        lattice, bound = self.query.lattice(count), self.query.bound_in_cells(given, count)
+        only = Method(
             name="free-mixing",
-            error=float(as_positive(bound, "bound")) / second if second > 0 else float("inf"),
+            error=bound * cell_side(lattice) / float((1 - share) * exact),
             spends=f"{share}·ε on the test, {1 - share}·ε on the answer",
             why="a failed test is the mixing: no extra ε and no extra noise",
-        ),
-    )
+        )
+        chosen = choose((only,), self.method)
+        mechanism = ProposedRelease.free(
+            query=self.query, lattice=lattice, bound=bound, epsilon=exact, test_share=share
+        )
+        return ReleasePlan(
+            claim=PureDP(exact),
+            steps=(mechanism.step(),),
+            answer=lambda rows, bits: plain(mechanism.apply(rows, bits)),
+            error=chosen.error,
+            methods=(only,),
+            public=("the number of rows", "the query's bounds and grid", "the proposed bound"),
+            assumed=assumed(self.query),
+        )
+
+
+def cell_side(lattice: GridLattice) -> float:
+    """Return the average side of a cell, in the unit of the answer."""
+    return float(lattice.box.widths().mean()) / float(Fraction(lattice.cells))
+
+
+def plain(value: Any) -> Any:
+    """Return a number for one coordinate, else the vector."""
+    return float(value[0]) if len(value) == 1 else value

@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
 from zerodelta.data.cells import LARGEST, number
-from zerodelta.errors import ParameterError
-from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.data.given import Given
+from zerodelta.errors import require
+from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint
-from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, Selection
+from zerodelta.exact.rational import Rational, as_positive
+from zerodelta.mechanisms.selection import SELECTIONS, selection_methods, worst_gap
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
-from zerodelta.privacy.step import Status, Step
+from zerodelta.privacy.step import Status
+from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
 from zerodelta.spine.public_inputs import as_bounds, as_source
-from zerodelta.spine.transition import issue_for, opened, row_count
+from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.run import run
 
-__all__ = ["SELECTIONS", "select", "select_methods", "worst_gap"]
+__all__ = ["SelectQuestion", "select", "select_methods"]
 
-SELECTIONS: dict[str, type[Selection]] = {
-    "permute-and-flip": PermuteAndFlip,
-    "exponential": ExponentialMechanism,
-}
 _STEPS = 1 << 20
 _LIMIT, _TINY = Fraction(LARGEST), 1e-300
 _WHOLE = (bool, int, np.bool_, *(np.dtype(code).type for code in np.typecodes["AllInteger"]))
-_ONE_WAY = "between neighboring datasets all scores move in the same direction"
-_WORD = "no score moves by more than the stated sensitivity between neighboring datasets"
+_MONOTONE = "between neighboring datasets all scores move in the same direction"
+_SENSITIVITY = "every score has at most the stated sensitivity between neighboring datasets"
 
 
 def select(
@@ -47,90 +46,138 @@ def select(
     method: str = "auto",
     bits: BitSource | None = None,
 ) -> Release:
-    """Release the option with (nearly) the largest score: its name, or its position.
+    """Release the option with (nearly) the largest score, like `np.argmax`, but private.
 
-    **Releases**: one option. `scores` is a mapping {option: score}, a sequence of scores with a
-    stated `sensitivity`, or, with `bounds`, a table of rows whose columns are the options: the
-    score of an option is then the sum of its column. `method`: "permute-and-flip" or "exponential".
+    Use it for any choice among listed options that are scored on the data; for the most frequent
+    item see `mode`, for the best of several models `select_model`.
+
+    Parameters
+    ----------
+    scores : mapping, sequence, table or Source
+        {option: score}, or a sequence of scores, with `sensitivity`; or, with `bounds`, a table of
+        rows whose columns are the options: an option's score is then the sum of its column.
+    sensitivity : number
+        How far one row can move a score.
+    bounds : (lower, upper)
+        Of the cells of a table; they are clipped to them.
+    epsilon : number
+        The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
+    monotone : bool
+        Whether between any two neighbors all stated scores move in the same direction: half the
+        noise.
+    method : str
+        "permute-and-flip", "exponential", or "auto", the one with the least predicted error.
+    bits : BitSource
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is the name of the option, or its position.
+
+    Notes
+    -----
+    **Guarantee**: pure ε-DP (theory C10.1). Proven for a table of rows: each value is clipped and
+    rounded by itself. For stated scores `sensitivity` and `monotone` are caller-asserted.
     **Neighbors**: replace-one (or whatever `sensitivity` was stated for).
-    **Guarantee**: pure ε-DP (PF, EM). `asserted` for stated scores: no score moves by more than
-    `sensitivity`, and with ``monotone=True`` between any two neighbors all move in the same
-    direction. Proven for a table of rows: each value is rounded and clipped to `bounds` by itself.
-    **Public**: the options, `sensitivity` or `bounds` and n. A score beyond the largest float, an
-    infinity too, counts as that float, and what is no number as 0; in a table a NaN counts as the
-    middle of the bounds. Nothing raises.
+    **Public**: the options, `sensitivity` or `bounds`, the number of rows. A score beyond the
+    largest float, an infinity too, counts as that float, and what is no number as 0; in a table a
+    NaN counts as the middle of the bounds. Nothing raises.
     **Error**: the expected gap between the best score and the released option's, for the scores for
     which it is largest (all others tied); usually much less.
 
+    Examples
+    --------
     >>> select({"tea": 90, "coffee": 10, "milk": 3}, sensitivity=1, epsilon=1).value
     'tea'
-    >>> votes = np.array([[0.0, 1.0], [0.2, 0.9]] * 500)
-    >>> release = select(votes, bounds=(0, 1), epsilon=1)
-    >>> release.value, release.certificate.status.value
-    (1, 'proven')
+    >>> select(np.array([[0.0, 1.0], [0.2, 0.9]] * 500), bounds=(0, 1), epsilon=1).value
+    1
+
     """
-    bits = SystemBits() if bits is None else bits
-    exact = as_usable_epsilon(epsilon)
-    if (sensitivity is None) == (bounds is None):
-        raise ParameterError(
-            "sensitivity, bounds",
-            (sensitivity, bounds),
-            expected="exactly one public input",
-            remedy="pass sensitivity= for scores, or bounds=(lower, upper) for a table of rows",
+    public: dict[str, Any] = {"sensitivity": sensitivity, "bounds": bounds, "monotone": monotone}
+    require(
+        (sensitivity is None) != (bounds is None),
+        "sensitivity, bounds",
+        (sensitivity, bounds),
+        expected="exactly one public input",
+        remedy="pass sensitivity= for scores, or bounds=(lower, upper) for a table of rows",
+    )
+    if bounds is None:
+        stated = SelectQuestion(options=_listed_options(scores), method=method, **public)
+        return run(stated.plan(Facts(rows=None), epsilon), Given(scores), bits=bits)
+    source = as_source(scores)
+    numbered = isinstance(scores, (np.ndarray, list, tuple))
+    options: Sequence[Any] = range(len(source.columns)) if numbered else source.columns
+    question = SelectQuestion(options=options, method=method, **public)
+    return run(question.plan(Facts.of(source), epsilon), source, bits=bits)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SelectQuestion:
+    """The option with the largest score is asked: a stated one, or the sum of a bounded column."""
+
+    options: Sequence[Any]
+    sensitivity: Rational | None = None
+    bounds: tuple[Rational, Rational] | None = None
+    monotone: bool = False
+    method: str = "auto"
+
+    def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
+        """Calibrate the selection; `facts` are those of the table, if there is one."""
+        exact, count, table = as_usable_epsilon(epsilon), len(self.options), self.bounds is not None
+        if table:
+            lower, upper = as_bounds(self.bounds)
+            self._check_table()
+            lattice = FixedPoint.box(dimension=count, lower=lower, upper=upper, steps=_STEPS)
+            moved, width = Fraction(2 * _STEPS), upper - lower
+        else:
+            moved = width = as_positive(self.sensitivity or 0, "sensitivity")
+        methods = select_methods(
+            epsilon=exact, options=count, sensitivity=width, monotone=self.monotone
         )
-    if bounds is not None:
-        if monotone:
-            raise ParameterError(
-                "monotone",
-                monotone,
-                expected="False for rows: replacing one moves scores up and down",
-                remedy="leave it out",
-            )
-        (lower, upper), source = as_bounds(bounds), as_source(scores)
-        names: Sequence[Any] = _names(scores, source.columns)
-        row_count(source)
-        if len(names) < 2:
-            raise ParameterError(
-                "columns of rows",
-                len(names),
-                expected="a table with a column for each of at least two options",
-                remedy="pass rows of all options, or sensitivity= for a list of scores",
-            )
-        lattice = FixedPoint.box(dimension=len(names), lower=lower, upper=upper, steps=_STEPS)
-        moved, width, status = Fraction(2 * _STEPS), upper - lower, Status.PROVEN
-        exact_scores: Any = opened(source).sum(list(range(len(names))), lattice)
-    else:
-        names = list(scores) if isinstance(scores, Mapping) else range(_length(scores))
-        _refuse_rows(scores)
-        listed = list(scores.values()) if isinstance(scores, Mapping) else list(scores)
-        width = moved = as_positive(sensitivity or 0, "sensitivity")
-        status = Status.ASSERTED
-        exact_scores = [_exact(score) for score in listed]
-    chosen = choose(
-        select_methods(epsilon=exact, options=len(names), sensitivity=width, monotone=monotone),
-        method,
-    )
-    mechanism = SELECTIONS[chosen.name].for_epsilon(
-        epsilon=exact, sensitivity=moved, monotone=monotone
-    )
-    step = mechanism.step()
-    certificate = issue_for(
-        scores,
-        claim=PureDP(exact),
-        steps=(Step(theorem=step.theorem, numbers=step.numbers, status=status),),
-        bits=bits,
-        public=("the options", "how far one row can move a score"),
-        assumed=() if status is Status.PROVEN else _words(monotone),
-        bare_rows=bounds is not None,
-    )
-    winner = mechanism.select(exact_scores, bits)
-    return Release(value=names[winner], certificate=certificate, error=chosen.error)
+        chosen = choose(methods, self.method)
+        mechanism = SELECTIONS[chosen.name].for_epsilon(
+            epsilon=exact, sensitivity=moved, monotone=self.monotone
+        )
+        step, stated = mechanism.step(), (_SENSITIVITY, *([_MONOTONE] if self.monotone else []))
+
+        def answer(scores: Any, bits: BitSource) -> Any:
+            if table:
+                found: Any = scores.sum(list(range(count)), lattice)
+            else:
+                listed = scores.values() if isinstance(scores, Mapping) else scores
+                found = [_exact(score) for score in listed]
+            return self.options[mechanism.select(found, bits)]
+
+        return ReleasePlan(
+            claim=PureDP(exact),
+            steps=(step if table else replace(step, status=Status.ASSERTED),),
+            answer=answer,
+            error=chosen.error,
+            methods=methods,
+            public=("the options", "how far one row can move a score"),
+            assumed=() if table else stated,
+            bare_rows=table,
+        )
+
+    def _check_table(self) -> None:
+        expected = "False for rows: replacing one moves scores up and down"
+        monotone = self.monotone
+        require(not monotone, "monotone", monotone, expected=expected, remedy="leave it out")
+        require(
+            len(self.options) >= 2,
+            "columns of rows",
+            len(self.options),
+            expected="a table with a column for each of at least two options",
+            remedy="pass rows of all options, or sensitivity= for a list of scores",
+        )
 
 
 def select_methods(
     *, epsilon: Rational, options: int, sensitivity: Rational = 1, monotone: bool = False
 ) -> tuple[Method, ...]:
-    """Return the ways to choose one of several options, best first.
+    """Return the methods that choose one of several options, best first.
 
     Errors are the largest expected gaps to the best score (`worst_gap`).
 
@@ -139,79 +186,39 @@ def select_methods(
     """
     exact, moved = as_usable_epsilon(epsilon), as_positive(sensitivity, "sensitivity")
     scale = moved * (1 if monotone else 2) / exact
-    reasons = {
-        "permute-and-flip": "its gap is stochastically the smaller at equal ε",
-        "exponential": "never better; its bounded range pays only inside a composition",
-    }
-    return ranked(
-        *(
-            Method(
-                name=name,
-                error=worst_gap(options, scale, method=name),
-                spends="ε on one choice",
-                why=reasons[name],
-            )
-            for name in SELECTIONS
-        )
+    methods = selection_methods(
+        lambda name: worst_gap(options, scale, method=name),
+        "its gap is stochastically the smaller at equal ε",
+        "never better; its bounded range pays only inside a composition",
     )
+    return ranked(*methods)
 
 
-def worst_gap(options: int, scale: Rational, *, method: str = "permute-and-flip") -> float:
-    """Return max over a of a·P(not the best): one option leads N-1 tied ones by a.
+def _listed_options(scores: Any) -> Sequence[Any]:
+    """Return the options that have stated scores: the names of a mapping, or positions.
 
-    With x = e^(-a/b), P(the best) = (1 - (1-x)^N)/(N x) for permute-and-flip and 1/(1 + (N-1)x)
-    for the exponential mechanism; at most b ln N (theory C10.1).
-
-    >>> worst_gap(2, 2) < worst_gap(100, 2) < 2 * math.log(100)
-    True
+    A table is refused by its shape, or the type of its first entry: each of its rows would count
+    as one score that is no number, and the answer would be random.
     """
-    count, b = as_count(options, "options", minimum=1), float(as_positive(scale, "scale"))
-    if count == 1:
-        return 0.0
-    leads = np.linspace(0.0, 4.0 + 2.0 * math.log(count), 4000)[1:]  # in units of b
-    x = np.exp(-leads)
-    if method == "exponential":
-        wrong = (count - 1) * x / (1 + (count - 1) * x)
-    else:
-        wrong = 1 + np.expm1(count * np.log1p(-x)) / (count * x)
-    return b * float((leads * wrong).max())
-
-
-def _names(table: Any, columns: tuple[str, ...]) -> Sequence[Any]:
-    return range(len(columns)) if isinstance(table, (np.ndarray, list, tuple)) else columns
-
-
-def _length(scores: Any) -> int:
     numpy = isinstance(scores, np.ndarray) and scores.ndim > 0
-    if isinstance(scores, (str, bytes)) or not (numpy or isinstance(scores, Sequence)):
-        raise ParameterError(
-            "scores",
-            type(scores),
-            expected="a sequence of scores, or a mapping {option: score}",
-            remedy="pass a list; for a table of rows pass bounds=(lower, upper)",
-        )
-    return len(scores)
-
-
-def _refuse_rows(scores: Any) -> None:
-    """Refuse a table where scores are asked for: by its shape, or the type of its first entry.
-
-    Each of its rows would count as one score that is no number, and the answer would be random.
-    """
+    sequence = isinstance(scores, Sequence) and not isinstance(scores, (str, bytes))
+    require(
+        numpy or sequence or isinstance(scores, Mapping),
+        "scores",
+        type(scores),
+        expected="a sequence of scores, or a mapping {option: score}",
+        remedy="pass a list; for a table of rows pass bounds=(lower, upper)",
+    )
     first = next(iter(scores.values() if isinstance(scores, Mapping) else scores), None)
-    if issubclass(type(first), (list, tuple, dict, np.ndarray)):  # asks the score nothing
-        raise ParameterError(
-            "scores",
-            f"{type(scores).__name__} of {type(first).__name__}",
-            expected="one number for each option",
-            remedy="add up the rows of each option first, or pass the table of rows with "
-            "bounds=(lower, upper) instead of sensitivity=",
-        )
-
-
-def _words(monotone: bool) -> tuple[str, ...]:
-    """Return what the caller's word is."""
-    return (_WORD, _ONE_WAY) if monotone else (_WORD,)
+    require(
+        not issubclass(type(first), (list, tuple, dict, np.ndarray)),  # asks the score nothing
+        "scores",
+        f"{type(scores).__name__} of {type(first).__name__}",
+        expected="one number for each option",
+        remedy="add up the rows of each option first, or pass the table of rows with "
+        "bounds=(lower, upper) instead of sensitivity=",
+    )
+    return list(scores) if isinstance(scores, Mapping) else range(len(scores))
 
 
 def _exact(score: Any) -> Fraction:

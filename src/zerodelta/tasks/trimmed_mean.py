@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -12,28 +13,26 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from zerodelta.errors import ParameterError
-from zerodelta.exact.bits import BitSource, SystemBits
-from zerodelta.exact.fixed_point import FixedPoint
+from zerodelta.data.source import Rows
+from zerodelta.errors import require
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.noise_law import NoiseLaw
 from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
 from zerodelta.mechanisms.laplace import RoundedLaplace
-from zerodelta.paper.algorithm_10 import free_propose_test_release
-from zerodelta.paper.stable_queries import TrimmedMean
+from zerodelta.mechanisms.noisy_test import ProposedRelease
+from zerodelta.mechanisms.smooth_noise import SmoothNoise, best_smooth_noise
+from zerodelta.mechanisms.stable_queries import TrimmedMean, order_of, reaches
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
-from zerodelta.privacy.theorems.testing import free_test_threshold
+from zerodelta.privacy.step import Step
+from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
-from zerodelta.spine.public_inputs import as_bounds, as_source, column
-from zerodelta.spine.transition import for_source, issue_for, opened, row_count
-from zerodelta.tasks.smooth_trimmed_mean import (
-    SmoothNoise,
-    best_smooth_noise,
-    order_of,
-    reaches,
-)
+from zerodelta.spine.public_inputs import as_bounds, as_source, one_column
+from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.run import run
 
-__all__ = ["trimmed_mean", "trimmed_mean_methods"]
+__all__ = ["TrimmedMeanQuestion", "trimmed_mean", "trimmed_mean_methods"]
 
 _SPREADS = tuple(10.0 ** (-k / 2) for k in range(2, 13))
 """Without a guess: spreads from a tenth to a millionth of the width, for which the noise must not
@@ -44,7 +43,7 @@ _FINEST = Fraction(1, 10**9)
 _SAFETY = 1.25
 """The proposed bound is for a spread this much larger: a failed test is a random answer."""
 
-_PUBLIC = ("the number of rows", "bounds on the rows", "how many rows are trimmed")
+Answer = Callable[[Rows, BitSource], float]
 
 
 def trimmed_mean(
@@ -57,41 +56,93 @@ def trimmed_mean(
     method: str = "auto",
     bits: BitSource | None = None,
 ) -> Release:
-    """Release the mean of one column without its ⌊trim·n⌋ smallest and as many largest rows.
+    """Release a mean without the smallest and largest rows, like `scipy.stats.trim_mean`.
 
-    **Releases**: a number on a fine public lattice between the bounds. `method`:
-    "smooth-sensitivity" (Student-t noise), "propose-test-release" (needs `spread`), "laplace"
-    (noise for the width of the bounds).
-    **Neighbors**: replace-one (n is public).
+    Use it for a mean within wide bounds: its noise follows how the rows lie, not the bounds.
+
+    Parameters
+    ----------
+    rows : array, list, series, frame of one column, or Source
+        Values beyond the bounds are clipped, a NaN counts as the middle.
+    trim : number in [0, 1/2)
+        The ⌊trim·n⌋ smallest and as many largest rows are left out.
+    bounds : (lower, upper)
+        Of the rows, known without them.
+    epsilon : number
+        The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
+    spread : number
+        A public guess of the standard deviation of the rows, better a little too large. It tunes
+        the noise; a wrong guess costs accuracy, never privacy. Without one the noise is tuned for
+        all spreads from a tenth to a millionth of the width at once.
+    method : str
+        "smooth-sensitivity" (Student-t noise), "propose-test-release" (needs `spread`), "laplace"
+        (noise for the width of the bounds), or "auto", the one with the least predicted error.
+    bits : BitSource
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is a number on a fine public lattice between the bounds.
+
+    Notes
+    -----
     **Guarantee**: pure ε-DP (theory C10.3, C3 or R), proven.
-    **Public**: n, `trim` in [0, 1/2), `bounds`, and `spread`: a guess of the standard deviation of
-    the rows, better a little too large. It tunes the noise; a wrong guess costs accuracy, never
-    privacy. Rows beyond the bounds are moved to them, a NaN counts as the middle.
-    Without one the noise is tuned for all spreads from a tenth to a millionth of the width at once.
+    **Neighbors**: replace-one; the number of rows is public.
     **Error**: the expected absolute error for normal rows with that spread in the middle of the
     bounds; real rows differ. Without a guess a text: what it would be for the widest and the
     narrowest spread, because how the rows lie is not public.
 
+    Examples
+    --------
     >>> incomes = np.linspace(20, 60, 20_000)
-    >>> release = trimmed_mean(incomes, trim=0.1, bounds=(0, 1000), spread=12, epsilon=1)
-    >>> 39 < release.value < 41, release.certificate.claim
-    (True, PureDP(epsilon=1, bounded_range=0, neighbors=replace))
+    >>> release = trimmed_mean(incomes, trim=0.1, bounds=(0, 1000), epsilon=1, method="laplace")
+    >>> round(release.value, -1)
+    40.0
+
     """
-    bits = SystemBits() if bits is None else bits
-    source, exact = as_source(rows), as_usable_epsilon(epsilon)
-    plan = _plan(n=row_count(source), trim=trim, bounds=bounds, epsilon=exact, spread=spread)
-    chosen = choose(plan.methods(), method)
-    if chosen.name == "propose-test-release":
-        value, certificate = plan.tested(column(opened(source)), bits)
-        certificate = for_source(certificate, source)
-    else:
-        noise = plan.smooth if chosen.name == "smooth-sensitivity" else plan.laplace
-        certificate = issue_for(
-            source, claim=PureDP(exact), steps=(noise.step(),), bits=bits, public=_PUBLIC
+    source = as_source(rows)
+    question = TrimmedMeanQuestion(trim=trim, bounds=bounds, spread=spread, method=method)
+    return run(question.plan(Facts.of(source), epsilon), source, bits=bits)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrimmedMeanQuestion:
+    """A trimmed mean of one bounded column is asked."""
+
+    trim: Rational
+    bounds: tuple[Rational, Rational] | None = None
+    spread: Rational | None = None
+    method: str = "auto"
+
+    def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
+        """Choose the method."""
+        one_column(facts)
+        exact, tuned = as_usable_epsilon(epsilon), self.tuned(facts.planned_rows, epsilon)
+        methods = tuned.methods()
+        chosen = choose(methods, self.method)
+        answer, step, law = tuned.mechanism(chosen.name)
+        return ReleasePlan(
+            claim=PureDP(exact),
+            steps=(step,),
+            answer=answer,
+            error=tuned.forecast(chosen),
+            methods=methods,
+            public=("the number of rows", "bounds on the rows", "how many rows are trimmed"),
+            noise=law,
         )
-        total = plan.noisy_sum(np.sort(plan.quantized(column(opened(source)))), noise, bits)
-        value = plan.value(total)
-    return Release(value=value, certificate=certificate, error=plan.said(chosen))
+
+    def tuned(self, n: int, epsilon: Rational) -> _Tuned:
+        """Return all methods, tuned for n rows."""
+        share, (lower, upper) = as_rational(self.trim, "trim"), as_bounds(self.bounds)
+        expected, half = "a share of the rows in [0, 1/2)", Fraction(1, 2)
+        fits = 0 <= share < half
+        require(fits, "trim", self.trim, expected=expected, remedy="pass trim=0.1")
+        exact = as_usable_epsilon(epsilon)
+        spread = None if self.spread is None else as_positive(self.spread, "spread")
+        steps = _steps(n, exact, None if spread is None else spread / (upper - lower))
+        return _tune(n, math.floor(share * n), lower, upper, exact, spread, steps)
 
 
 def trimmed_mean_methods(
@@ -102,24 +153,23 @@ def trimmed_mean_methods(
     bounds: tuple[Rational, Rational] = (0, 1),
     spread: Rational | None = None,
 ) -> tuple[Method, ...]:
-    """Return the ways to release a trimmed mean, best first, for normal rows of that spread.
+    """Return the methods that release a trimmed mean, best first, for normal rows of that spread.
 
     >>> names = [m.name for m in trimmed_mean_methods(epsilon=1, n=10**5, trim=0.1, spread=0.1)]
     >>> sorted(names)
     ['laplace', 'propose-test-release', 'smooth-sensitivity']
     """
-    count, exact = as_count(n, "n", minimum=1), as_usable_epsilon(epsilon)
-    return _plan(n=count, trim=trim, bounds=bounds, epsilon=exact, spread=spread).methods()
+    question = TrimmedMeanQuestion(trim=trim, bounds=bounds, spread=spread)
+    return question.tuned(as_count(n, "n", minimum=1), epsilon).methods()
 
 
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Plan:
+class _Tuned:
     """Everything public about one trimmed mean; distances are in quanta of the trimmed sum."""
 
     n: int
-    trim: int
-    column: FixedPoint
+    query: TrimmedMean
     epsilon: Fraction
     smooth: SmoothNoise
     laplace: RoundedLaplace
@@ -129,7 +179,13 @@ class _Plan:
     narrow_error: float | None
     """Of smooth sensitivity for the narrowest spread; None if the spread was given."""
 
-    def said(self, chosen: Method) -> float | str:
+    @property
+    def unit(self) -> Fraction:
+        """One quantum of the trimmed sum, in the unit of the mean."""
+        query = self.query
+        return (query.upper - query.lower) / (2 * query.steps * (self.n - 2 * query.trim))
+
+    def forecast(self, chosen: Method) -> float | str:
         """Return the forecast that a release states."""
         if chosen.name != "smooth-sensitivity" or self.narrow_error is None:
             return chosen.error
@@ -141,7 +197,7 @@ class _Plan:
     def methods(self) -> tuple[Method, ...]:
         """Return the methods with their predicted errors."""
         smooth, tested, laplace = self.errors
-        half = self._half_width
+        half = float(self.query.upper - self.query.lower) / 2
         share = self.test_share
         needs_spread = self.proposed_bound is None
         return ranked(
@@ -167,78 +223,52 @@ class _Plan:
             ),
         )
 
-    @property
-    def _half_width(self) -> float:
-        bound = self.column.bound
-        return float(bound[0] if isinstance(bound, tuple) else bound)
+    def mechanism(self, name: str) -> tuple[Answer, Step, NoiseLaw | None]:
+        """Return what turns rows into the value, its proof step, and the law of its noise."""
+        query, trim, n = self.query, self.query.trim, self.n
+        if name == "propose-test-release":
+            release = self._proposed()
+            return lambda rows, bits: float(release.apply(rows, bits)[0]), release.step(), None
 
-    def quantized(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-        """Return each row as an integer in -steps..steps; infinities count as the ends."""
-        ends = np.nan_to_num(values, nan=math.nan, posinf=1e308, neginf=-1e308)
-        return self.column.quantize(ends.reshape(-1, 1))[:, 0]
+        def smooth(rows: Rows, bits: BitSource) -> float:
+            ordered = query.read(rows)
+            order = order_of(ordered, steps=query.steps)
+            scale = self.smooth.sensitivity(order, count=n, trim=trim, steps=query.steps)
+            return self.value(self.smooth.apply(int(ordered[trim : n - trim].sum()), scale, bits))
 
-    def noisy_sum(
-        self, ordered: npt.NDArray[np.int64], noise: SmoothNoise | RoundedLaplace, bits: BitSource
-    ) -> int:
-        """Return the trimmed sum of sorted rows with its noise."""
-        total = int(ordered[self.trim : self.n - self.trim].sum())
-        if isinstance(noise, RoundedLaplace):
-            return int(noise.apply(np.array([total]), bits)[0])
-        steps = self.column.steps
-        scale = noise.sensitivity(
-            order_of(ordered, steps=steps), count=self.n, trim=self.trim, steps=steps
-        )
-        return noise.apply(total, scale, bits)
+        def laplace(rows: Rows, bits: BitSource) -> float:
+            total = query.read(rows)[trim : n - trim].sum(keepdims=True)
+            return self.value(int(self.laplace.apply(total, bits)[0]))
+
+        if name == "laplace":
+            return laplace, self.laplace.step(), self.laplace.law(unit=self.unit)
+        return smooth, self.smooth.step(), None
 
     def value(self, total: int) -> float:
-        """Return the mean that a noisy sum stands for, clamped to the bounds."""
-        kept = self.n - 2 * self.trim
-        most = self.column.steps * kept
-        inside = np.array([min(max(total, -most), most)], dtype=object)
-        return float(self.column.dequantize(inside, rows=kept)[0]) / kept
+        """Return the mean that a noisy trimmed sum stands for, clipped to the bounds."""
+        query, most = self.query, self.query.steps * (self.n - 2 * self.query.trim)
+        return float((query.lower + query.upper) / 2 + self.unit * min(max(total, -most), most))
 
-    def tested(self, values: npt.NDArray[np.float64], bits: BitSource) -> tuple[float, Any]:
-        """Return what propose-test-release gives, and its certificate."""
-        if self.proposed_bound is None:
-            raise ParameterError(
-                "spread",
-                None,
-                expected="a public guess of the standard deviation, and rows to trim",
-                remedy='pass spread= and a larger trim=, or method="smooth-sensitivity"',
-            )
-        half, center = self.column.bound, self.column.center
-        assert isinstance(half, Fraction)
-        assert isinstance(center, Fraction)
-        query = TrimmedMean(
-            bounds=(center - half, center + half), steps=self.column.steps, trim=self.trim
+    def _proposed(self) -> ProposedRelease:
+        bound = self.proposed_bound
+        require(
+            bound is not None,
+            "spread",
+            None,
+            expected="a public guess of the standard deviation, and rows to trim",
+            remedy='pass spread= and a larger trim=, or method="smooth-sensitivity"',
         )
-        spacing = half / (self.column.steps * (self.n - 2 * self.trim))
-        release = free_propose_test_release(
-            np.nan_to_num(values, nan=math.nan, posinf=1e308, neginf=-1e308),
-            query=query,
-            proposed_bound=self.proposed_bound * spacing,
+        return ProposedRelease.free(
+            query=self.query,
+            lattice=self.query.lattice(self.n),
+            bound=bound or 1,
             epsilon=self.epsilon,
             test_share=self.test_share,
-            bits=bits,
         )
-        return float(release.value[0]), release.certificate
-
-
-def _plan(
-    *, n: int, trim: Rational, bounds: Any, epsilon: Fraction, spread: Rational | None
-) -> _Plan:
-    share, (lower, upper) = as_rational(trim, "trim"), as_bounds(bounds)
-    if not 0 <= share < Fraction(1, 2):
-        raise ParameterError(
-            "trim", trim, expected="a share of the rows in [0, 1/2)", remedy="pass trim=0.1"
-        )
-    guess = None if spread is None else as_positive(spread, "spread")
-    steps = _steps(n, epsilon, None if guess is None else guess / (upper - lower))
-    return _planned(n, math.floor(share * n), lower, upper, epsilon, guess, steps)
 
 
 @lru_cache(maxsize=64)
-def _planned(
+def _tune(
     n: int,
     trim: int,
     lower: Fraction,
@@ -246,24 +276,23 @@ def _planned(
     epsilon: Fraction,
     spread: Fraction | None,
     steps: int,
-) -> _Plan:
+) -> _Tuned:
     """Tune every method for normal rows; a function of public numbers only."""
     width = upper - lower
     guesses = _SPREADS if spread is None else (float(min(spread / width, Fraction(10**100))),)
     changes = np.unique(np.geomspace(1, min(n, 4000), 200).astype(np.int64)) - 1
     reaches_of = [_model(n, trim, steps, guess * 2 * steps, changes) for guess in guesses]
     reach = reaches_of[0]  # of the largest spread
-    smooth = best_smooth_noise(epsilon=epsilon, reaches=reaches_of, changes=changes)
+    smooth = best_smooth_noise(epsilon=epsilon, guesses=reaches_of, changes=changes)
     laplace = RoundedLaplace.for_epsilon(epsilon=epsilon, sensitivity=2 * steps)
     bound, share, tested = None, Fraction(1, 2), math.inf
     if trim >= 1 and spread is not None:
         safe = _model(n, trim, steps, guesses[0] * 2 * steps * _SAFETY, changes)
         bound, share, tested = _best_proposal(n, trim, steps, epsilon, safe, changes)
     unit = float(width) / (2 * steps * (n - 2 * trim))
-    return _Plan(
+    return _Tuned(
         n=n,
-        trim=trim,
-        column=FixedPoint.box(dimension=1, lower=lower, upper=upper, steps=steps),
+        query=TrimmedMean(bounds=(lower, upper), steps=steps, trim=trim),
         epsilon=epsilon,
         smooth=smooth,
         laplace=laplace,
@@ -300,7 +329,7 @@ def _model(
         ends = np.where(positions < 1, -float(steps), np.where(positions > n, float(steps), inside))
         return np.clip(ends, -steps, steps)
 
-    return reaches(order, count=n, trim=trim, changes=changes).astype(np.float64)
+    return reaches(order, kept=(trim + 1, n - trim), changes=changes).astype(np.float64)
 
 
 def _best_proposal(
@@ -317,29 +346,16 @@ def _best_proposal(
     """
     points = 2 * steps * (n - 2 * trim) + 1
     total = min(float(epsilon), 600.0)
-    best: tuple[float, int, Fraction] | None = None
+    proposals = []
     for share in _SHARES:
         first, second = float(share) * total, (1 - float(share)) * total
         for k, far in zip(changes.tolist(), reach.tolist(), strict=True):
             bound = max(1, math.ceil(far))
             peak = -math.expm1(-second / (2 * bound))
-            tau = max(
-                0.0,
-                (math.log((points * peak + math.exp(total)) / math.expm1(total)) - math.log(2))
-                / first,
-            )
+            odds = math.log((points * peak + math.exp(total)) / math.expm1(total))
+            tau = max(0.0, (odds - math.log(2)) / first)
             beyond = first * (k + 1 - tau)
             failed = math.exp(-beyond) / 2 if beyond >= 0 else 1.0
-            error = bound / second + failed * points / 4
-            if best is None or error < best[0]:
-                best = error, bound, share
-    assert best is not None
-    error, bound, share = best
-    free_test_threshold(  # refuses here, before data is read, what C3 does not allow
-        points=points,
-        dimension=1,
-        sensitivity=bound,
-        test_epsilon=share * epsilon,
-        release_epsilon=(1 - share) * epsilon,
-    )
+            proposals.append((bound / second + failed * points / 4, bound, share))
+    error, bound, share = min(proposals, key=lambda proposal: proposal[0])
     return bound, share, error

@@ -7,10 +7,10 @@ as a whole: nothing is approximated.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias, final
+from typing import final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,46 +18,17 @@ import numpy.typing as npt
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise import rounded_student_t
 from zerodelta.exact.rational import Rational, as_positive
+from zerodelta.mechanisms.stable_queries import Order, reaches
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.smooth_sensitivity import largest_noise_ratio
 
-__all__ = ["Order", "SmoothNoise", "best_smooth_noise", "order_of", "reaches"]
-
-Order: TypeAlias = Callable[[npt.NDArray[np.int64]], npt.NDArray[Any]]
-"""The i-th smallest row for 1-based positions i, an end of the bounds beyond 1..n."""
+__all__ = ["SmoothNoise", "best_smooth_noise"]
 
 _WEIGHT_BITS = 40
 _DECAY_BITS = 16
 _MOST_CHANGES = 4000
 _NEGLIGIBLE = math.exp(-25)
 _DEGREES = (2, 3, 4, 6)
-
-
-def order_of(ordered: npt.NDArray[np.int64], *, steps: int) -> Order:
-    """Return the order statistics of sorted rows in -steps..steps."""
-    count = len(ordered)
-
-    def order(positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        inside = ordered[np.clip(positions, 1, count) - 1]
-        return np.where(positions < 1, -steps, np.where(positions > count, steps, inside))
-
-    return order
-
-
-def reaches(
-    order: Order, *, count: int, trim: int, changes: npt.NDArray[np.int64]
-) -> npt.NDArray[Any]:
-    """Return A_k, the largest local sensitivity within k replacements, at rising numbers k.
-
-    A_k = max over 0 <= j <= k+1 of x_(n-m+1+k-j) - x_(m+1-j), for the sum of x_(m+1..n-m).
-
-    >>> order = order_of(np.array([-2, 0, 1, 2]), steps=5)
-    >>> reaches(order, count=4, trim=1, changes=np.arange(3)).tolist()
-    [3, 6, 7]
-    """
-    places = np.arange(int(changes[-1]) + 2)
-    above, below = order(count - trim + places), order(trim + 1 - places)
-    return np.array([(above[k + 1 :: -1] - below[: k + 2]).max() for k in changes.tolist()])
 
 
 @final
@@ -77,11 +48,9 @@ class SmoothNoise:
     def of(*, epsilon: Rational, degrees: Rational, decay: Rational) -> SmoothNoise:
         """Return the noise with the largest ratio that ε allows."""
         ratio = largest_noise_ratio(epsilon=epsilon, degrees=degrees, decay=decay)
+        exact, nu = as_positive(epsilon, "epsilon"), as_positive(degrees, "degrees")
         return SmoothNoise(
-            epsilon=as_positive(epsilon, "epsilon"),
-            degrees=as_positive(degrees, "degrees"),
-            decay=as_positive(decay, "decay"),
-            ratio=ratio,
+            epsilon=exact, degrees=nu, decay=as_positive(decay, "decay"), ratio=ratio
         )
 
     def weights(self, count: int) -> list[int]:
@@ -93,9 +62,10 @@ class SmoothNoise:
         return found
 
     def sensitivity(self, order: Order, *, count: int, trim: int, steps: int) -> Fraction:
-        """Return S of the trimmed sum of rows in -steps..steps; hidden."""
+        """Return S of the trimmed sum of rows in -steps..steps; never published."""
         *weights, last = self.weights(count)
-        far = reaches(order, count=count, trim=trim, changes=np.arange(len(weights)))
+        kept = (trim + 1, count - trim)
+        far = reaches(order, kept=kept, changes=np.arange(len(weights)))
         terms = [w * int(reach) for w, reach in zip(weights, far, strict=True)]
         return Fraction(max(*terms, last * 2 * steps), 1 << _WEIGHT_BITS)
 
@@ -107,12 +77,7 @@ class SmoothNoise:
 
     def step(self) -> Step:
         """Return the proof step."""
-        numbers = {
-            "epsilon": self.epsilon,
-            "degrees": self.degrees,
-            "decay": self.decay,
-            "ratio": self.ratio,
-        }
+        numbers = {name: getattr(self, name) for name in ("epsilon", "degrees", "decay", "ratio")}
         return Step(theorem="smooth-sensitivity", numbers=numbers)
 
     def error(self, reach: npt.NDArray[np.float64], changes: npt.NDArray[np.int64]) -> float:
@@ -127,7 +92,7 @@ class SmoothNoise:
 def best_smooth_noise(
     *,
     epsilon: Fraction,
-    reaches: Sequence[npt.NDArray[np.float64]],
+    guesses: Sequence[npt.NDArray[np.float64]],
     changes: npt.NDArray[np.int64],
 ) -> SmoothNoise:
     """Return the noise of least worst regret over guesses of A_k: ν of 2, 3, 4, 6 and β below ε/ν.
@@ -146,7 +111,7 @@ def best_smooth_noise(
         candidates = [(2, 1 - Fraction(epsilon) / 8)]
     rough = np.array(
         [
-            [_rough_error(float(epsilon), nu, decay, reach, changes) for reach in reaches]
+            [_rough_error(float(epsilon), nu, decay, reach, changes) for reach in guesses]
             for nu, decay in candidates
         ]
     )

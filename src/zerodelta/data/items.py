@@ -1,0 +1,133 @@
+"""One column of items of any type, and how often each item of a public universe occurs.
+
+An item is found in the universe by itself, whatever the other items are; one that is not there is
+counted nowhere, or for a public item. No item raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.data.columns import as_cells, as_objects
+from zerodelta.data.given import Given
+from zerodelta.data.options import Options
+from zerodelta.data.rowwise import Block
+from zerodelta.data.source import Rows, Source
+from zerodelta.errors import require
+from zerodelta.spaces import Finite
+
+__all__ = ["Tally", "as_items", "column", "tally"]
+
+Integers = npt.NDArray[np.int64]
+
+_MOST_DENSE = 1 << 24
+"""Up to here one counter for each item of the universe is cheaper than sorting the items."""
+_BLOCK = 1 << 17
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tally:
+    """The indices that occur, in rising order, and how often; all others occur 0 times."""
+
+    indices: Integers
+    counts: Integers
+
+    def dense(self, size: int) -> Integers:
+        """Return one count for each of 0..size-1."""
+        every = np.zeros(size, dtype=np.int64)
+        every[self.indices] = self.counts
+        return every
+
+
+def as_items(items: Any) -> tuple[Source | Given[Any], int]:
+    """Return one column of items, closed until there is a ticket, and their public number.
+
+    A text, a mapping, a set or a single number is refused by its type, several columns by their
+    shape, before anything is read. What can be read only once, such as a generator, is listed.
+
+    >>> as_items("abc")
+    Traceback (most recent call last):
+    ...
+    zerodelta.errors.ParameterError: items = <class 'str'>: expected one column of items; pass a \
+list, an array or a series with one item for each row.
+    """
+    if isinstance(items, Source):
+        shape: tuple[int, ...] = (items.rows, len(items.columns))
+    else:
+        shape = tuple(getattr(items, "shape", None) or (0,))
+        single = isinstance(items, np.ndarray) and items.ndim == 0
+        listed = isinstance(items, Iterable) or hasattr(items, "__len__")
+        require(
+            listed and not single and not isinstance(items, (str, bytes, bytearray, Mapping, Set)),
+            "items",
+            type(items),
+            expected="one column of items",
+            remedy="pass a list, an array or a series with one item for each row",
+        )
+        if isinstance(items, Iterator) or not hasattr(items, "__len__"):
+            items = list(items)
+    require(
+        shape[1:] in ((), (1,)),
+        "dimensions of items",
+        shape,
+        expected="one column",
+        remedy="pass the column whose items are counted",
+    )
+    return (items, items.rows) if isinstance(items, Source) else (Given(items), len(items))
+
+
+def column(rows: Rows) -> Block:
+    """Return the first column of opened rows as floats, NaN for what is no number."""
+    return np.concatenate([np.zeros(0), *(block[:, 0] for block in rows.blocks())])
+
+
+def tally(items: Any, space: Finite, *, unknown: int | None = None) -> Tally:
+    """Count opened items; what is no item of the universe counts at `unknown`, or nowhere.
+
+    Replacing one item moves at most two counts, each by one.
+    """
+    cells = _cells(items)
+    found = _count(cells, Options(space), space.size)
+    missing = len(cells) - int(found.counts.sum())
+    if unknown is None or missing == 0:
+        return found
+    place = int(np.searchsorted(found.indices, unknown))
+    if place < len(found.indices) and found.indices[place] == unknown:
+        counts = found.counts.copy()
+        counts[place] += missing
+        return Tally(indices=found.indices, counts=counts)
+    return Tally(
+        indices=np.insert(found.indices, place, unknown),
+        counts=np.insert(found.counts, place, missing),
+    )
+
+
+def _cells(items: Any) -> npt.NDArray[Any]:
+    """Return the items as one column of cells; an item of a list may be a tuple."""
+    if isinstance(items, Rows):
+        return column(items)
+    cells = as_objects(items) if isinstance(items, (list, tuple)) else as_cells(items)
+    return cells[:, 0] if cells.ndim == 2 else cells
+
+
+def _count(cells: npt.NDArray[Any], options: Options, size: int) -> Tally:
+    blocks = (
+        options.places(cells[start : start + _BLOCK]) for start in range(0, len(cells), _BLOCK)
+    )
+    if size > _MOST_DENSE:
+        known = [block[block >= 0] for block in blocks]
+        indices, counts = np.unique(
+            np.concatenate([*known, np.zeros(0, dtype=np.int64)]), return_counts=True
+        )
+        return Tally(indices=indices, counts=counts.astype(np.int64, copy=False))
+    every = np.zeros(size + 1, dtype=np.int64)  # the first: of no item
+    for block in blocks:
+        every += np.bincount(block + 1, minlength=size + 1)
+    indices = np.flatnonzero(every[1:])
+    return Tally(indices=indices, counts=every[1:][indices])
