@@ -14,9 +14,9 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 
 from estimators.instances import CLASSIFIERS, examples, name
-from zerodelta.regression.classification import descent_temperature
+from zerodelta.regression.classifiers import descent_temperature
+from zerodelta.regression.expected import temperature
 from zerodelta.regression.objective_plan import plan_logistic, plan_multinomial
-from zerodelta.regression.temperature import temperature
 from zerodelta.sklearn import BoundedScaler, LogisticRegression, MLPClassifier
 
 classifiers = pytest.mark.parametrize("estimator", CLASSIFIERS, ids=name)

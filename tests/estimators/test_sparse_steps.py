@@ -13,7 +13,7 @@ from zerodelta.errors import ParameterError
 from zerodelta.paper.frank_wolfe_pure import frank_wolfe_pure
 from zerodelta.paper.polytopes import L1Ball, shrinking_parts
 from zerodelta.sklearn import SparseRegression
-from zerodelta.sklearn.sparse_steps import SparseSteps
+from zerodelta.sklearn.sparse_regression import SparseSteps
 from zerodelta.spaces import Ball
 
 EPSILONS = (0.25, 0.5, 1, 1.5, 2, 2.5, 3, 4, 6, 10)

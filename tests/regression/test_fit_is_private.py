@@ -18,11 +18,11 @@ from privacy.chains import forged
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.real_k_norm import RealKNorm
 from zerodelta.privacy.step import Status
-from zerodelta.regression import fit as module
 from zerodelta.regression import (
     fit_huber,
     fit_logistic,
     fit_multinomial,
+    objective_plan,
     plan_huber,
     plan_logistic,
     plan_multinomial,
@@ -145,7 +145,7 @@ def test_an_audit_finds_a_quarter_of_the_noise(name: str, monkeypatch: pytest.Mo
     def quiet(*, scale_squared: Fraction, **others: Any) -> Any:
         return true(scale_squared=scale_squared / 16, **others)
 
-    monkeypatch.setattr(module, "RealKNorm", quiet)
+    monkeypatch.setattr(objective_plan, "RealKNorm", quiet)
     assert audited(name, drawn, MUTANT_FITS) > 1
 
 
@@ -194,7 +194,7 @@ FORGERIES: dict[str, Callable[[dict[str, Any]], None]] = {
     "half the noise (s for 2s)": lambda d: _scale(d, 0, "noise_epsilon", Fraction(2)),
     "weaker regularization": lambda d: _scale(d, 0, "strength", Fraction(1, 64)),
     "twice the error": lambda d: _scale(d, 1, "error", Fraction(2)),
-    "half the whisper": lambda d: _scale(d, 1, "scale", Fraction(1, 2)),
+    "half the output noise": lambda d: _scale(d, 1, "scale", Fraction(1, 2)),
     "another relation": lambda d: _relate(d),
     "no numerical error": lambda d: _scale(d, 1, "error", Fraction(0)),
     "no Theorem N": lambda d: _without_n(d),

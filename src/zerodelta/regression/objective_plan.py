@@ -14,7 +14,9 @@ from fractions import Fraction
 from typing import final
 
 from zerodelta.channels.numerical import NumericalError
+from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
+from zerodelta.exact.real_k_norm import RealKNorm
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_flag, as_usable_epsilon
 from zerodelta.privacy.step import Status, Step
@@ -23,13 +25,14 @@ from zerodelta.privacy.theorems.objective_perturbation import (
     logistic_noise_epsilon,
     softmax_noise_epsilon,
 )
-from zerodelta.regression.expected import LOG_ODDS, TARGETS, Expected
-from zerodelta.regression.temperature import temperature
+from zerodelta.regression.certified_losses import CertifiedLoss
+from zerodelta.regression.certified_minimum import certified_minimum
+from zerodelta.regression.expected import LOG_ODDS, TARGETS, Expected, limited, temperature
+from zerodelta.regression.integer_rows import Floats, IntegerRows
 from zerodelta.spaces import Ball
 
 __all__ = [
     "RegressionPlan",
-    "limited",
     "plan_huber",
     "plan_logistic",
     "plan_multinomial",
@@ -55,6 +58,9 @@ _RESIDUAL = 0.0225
 class RegressionPlan:
     """Everything about a fit that is fixed before a value is read."""
 
+    rows: int
+    columns: int
+    """The features, and the constant one of the intercept."""
     epsilon: Fraction
     base: Step
     """Theorem C9: what the exact minimizer costs."""
@@ -90,6 +96,20 @@ class RegressionPlan:
     def claim(self) -> PureDP:
         """What the release satisfies."""
         return PureDP(self.epsilon)
+
+    def publish(self, rows: IntegerRows, loss: CertifiedLoss, bits: BitSource) -> Floats:
+        """Draw the noise, minimize with a certified error bound, publish θ of (d, outputs)."""
+        noise = RealKNorm(
+            rows=rows.dimension,
+            columns=loss.outputs,
+            centered=loss.outputs > 1,
+            scale_squared=self.noise_scale_squared,
+            bits=bits,
+        )
+        exact = certified_minimum(
+            rows, loss, noise, strength=self.strength, error=self.channel.error
+        )
+        return self.channel.apply(exact, bits).reshape(rows.dimension, loss.outputs)
 
 
 def plan_logistic(
@@ -318,12 +338,14 @@ class _Shape:
         excess = bias(float(strength) / (max(1, self.rows) * numerical.curvature * variances[0]))
         scores = 0.0  # the variance of all scores of a row that is noise
         for place, variance in enumerate(variances):
-            bend = numerical.curvature * variance * (flatness if place == 0 else 1.0)
-            moved = noise / (self.rows * bend + float(strength)) ** 2
-            excess += unit / 2 * bend * moved
+            curved = numerical.curvature * variance * (flatness if place == 0 else 1.0)
+            moved = noise / (self.rows * curved + float(strength)) ** 2
+            excess += unit / 2 * curved * moved
             scores += variance * moved
         informed = self.rows * strength / (scale_squared * (self.parameters + 1)) / Fraction(unit)
         return RegressionPlan(
+            rows=self.rows,
+            columns=self.columns,
             epsilon=self.epsilon,
             base=Step(theorem=theorem, numbers=numbers),
             channel=channel,
@@ -337,11 +359,6 @@ class _Shape:
                 informed=float(informed),
             ),
         )
-
-
-def limited(excess: float, most: float) -> float:
-    """Return a forecast that levels off at what a model without any slope loses."""
-    return excess * most / (excess + most)
 
 
 def _clip(value: float) -> float:

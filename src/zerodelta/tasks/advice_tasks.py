@@ -16,9 +16,9 @@ from zerodelta.channels.planner import plan
 from zerodelta.clustering.cluster_forecast import kmeans_methods
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import as_count, as_positive
-from zerodelta.regression.classification import logistic_methods, multinomial_methods
+from zerodelta.regression.classifiers import logistic_methods, multinomial_methods
+from zerodelta.regression.labeled_rows import as_classes, as_target_bounds, target_scale
 from zerodelta.regression.linear import linear_methods
-from zerodelta.regression.reading import as_classes, as_target_bounds, target_scale
 from zerodelta.spaces import Finite
 from zerodelta.spine.methods import Method, ranked
 from zerodelta.spine.public_inputs import as_bounds

@@ -8,44 +8,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations_with_replacement
 from typing import Any, final
 
 import numpy as np
 
-from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.data.source import Rows
+from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray, arithmetic
 from zerodelta.exact.k_norm import rounded_k_norm
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.mechanisms.integer_sums import add_exactly
-from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.issue import issue
 from zerodelta.privacy.parameters import as_flag, as_usable_epsilon
-from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.sufficient_statistics import (
     HALF_ROOT,
     k_norm_statistics_scale,
 )
-from zerodelta.regression.expected import TARGETS, Expected
-from zerodelta.regression.fit import LinearModel
+from zerodelta.regression.expected import TARGETS, Expected, limited
 from zerodelta.regression.integer_rows import Floats
-from zerodelta.regression.objective_plan import limited
-from zerodelta.regression.reading import (
-    Features,
-    Rows,
-    as_target_bounds,
-    read_targets,
-    target_scale,
-)
+from zerodelta.regression.labeled_rows import Features
 
 __all__ = [
     "LENGTH",
     "StatisticsPlan",
     "exact_statistics",
-    "fit_statistics",
     "plan_statistics",
     "statistics_error",
 ]
@@ -56,7 +45,6 @@ LENGTH = 1 << 20
 _MOST_ROWS = (1 << 53) // LENGTH**2
 """A block of so many rows has products whose partial sums are exact in float64."""
 
-_BLOCK_ENTRIES = 1 << 17
 _ROOT_WEIGHT = Fraction(5, 4)
 """√κ: between 1, best for large coefficients, and √2, best for small ones."""
 
@@ -146,7 +134,7 @@ def plan_statistics(
     intercept: bool = True,
     expected: Expected = TARGETS,
 ) -> StatisticsPlan:
-    """Return the plan of `fit_statistics`, for targets scaled to [-1, 1].
+    """Return the plan of the method "statistics", for targets scaled to [-1, 1].
 
     >>> plan_statistics(rows=10_000, dimension=2, epsilon=1).dimension
     9
@@ -171,56 +159,6 @@ def plan_statistics(
     )
 
 
-def fit_statistics(
-    rows: Any,
-    targets: Any,
-    *,
-    epsilon: Rational,
-    data_norm: Rational | None = None,
-    bounds_y: tuple[Rational, Rational] | None = None,
-    intercept: bool = True,
-    bits: BitSource | None = None,
-) -> Release:
-    """Fit a linear regression by least squares on noisy sufficient statistics.
-
-    **Releases** a `LinearModel` with one line of coefficients.
-    **Neighbors**: replace-one; the number of rows is public.
-    **Guarantee**: pure ε-DP (theorem C10.5), proven: exact integer statistics with K-norm noise;
-    penalty and solution follow from the noisy ones.
-    **Public**: ε, `data_norm`, `bounds_y`, the shape of the data. Longer rows are shortened to
-    `data_norm`, targets are cut to `bounds_y`, rows with a missing cell or a target that is
-    no number count as empty.
-    **Error**: the expected excess of the mean squared error if rows were spread evenly; the true
-    one depends on unseen data.
-
-    >>> rng = np.random.default_rng(0)
-    >>> rows = rng.uniform(-0.7, 0.7, size=(5000, 2))
-    >>> release = fit_statistics(rows, 3 * rows[:, 0] + 1, epsilon=1, data_norm=1, bounds_y=(-2, 4))
-    >>> bool(abs(release.value.coefficients[0, 0] - 3) < 1), release.certificate.status.value
-    (True, 'proven')
-    """
-    bounds = as_target_bounds(bounds_y)
-    features, source = Features.of(rows, data_norm, intercept)
-    features = replace(features, length=LENGTH)
-    plan = plan_statistics(
-        rows=source.count, dimension=features.dimension, epsilon=epsilon, intercept=intercept
-    )
-    bits = SystemBits() if bits is None else bits
-    certificate = issue(
-        claim=PureDP(plan.epsilon),
-        steps=(plan.step,),
-        bits=bits,
-        row="one row: all of its features and its target",
-        public=("the number of rows", "the number of features", "data_norm", "bounds_y"),
-    )
-    scaled = read_targets(targets, bounds, source.count, intercept=features.intercept)
-    theta = plan.solve(plan.noised(exact_statistics(features, source, scaled), bits))
-    middle, half = target_scale(bounds, features.intercept)
-    lines, constants = features.coefficients(theta[:, None] * half)
-    model = LinearModel(coefficients=lines, intercept=constants + middle)
-    return Release(value=model, certificate=certificate, error=plan.predicted_error * half**2)
-
-
 def statistics_error(
     *,
     rows: int,
@@ -241,30 +179,29 @@ def statistics_error(
     return limited(excess, expected.explained)
 
 
-def exact_statistics(features: Features, source: Rows, targets: Floats) -> IntegerArray:
+def exact_statistics(features: Features, rows: Rows) -> IntegerArray:
     """Return the upper triangle of XᵀX, line by line, and Xᵀy, as exact integers.
 
-    `targets` lie in [-1, 1]; a NaN makes its row count as empty. Rows are integers of length at
-    most 2^20 and so are targets, so every partial sum of a block is below 2^53: exact in BLAS.
+    Targets, the last column, lie in [-1, 1]; a NaN makes its row count as empty. Rows are integers
+    of length at most 2^20 and so are targets, so every partial sum of at most 8192 rows is below
+    2^53: exact in BLAS.
     """
-    d, width = features.dimension, features.dimension + features.intercept
-    fits = arithmetic(source.count, LENGTH**2) != "python"
+    d, width = features.dimension, features.width
+    fits = arithmetic(rows.rows, LENGTH**2) != "python"
     total: Any = np.zeros((width + 1, width + 1), dtype=np.int64 if fits else np.object_)
-    size = min(_MOST_ROWS, max(64, _BLOCK_ENTRIES // d))
-    buffer, beside = np.empty((size, d)), np.empty((width + 1 - d, size))
-    start = 0
-    for block in source.blocks(size):
-        target = targets[start : start + len(block)]
-        part, rest = buffer[: len(block)], beside[:, : len(block)]
-        empty = features.quantize(block, part) | np.isnan(target)
-        rest[0] = features.constant  # overwritten by the targets if there is no intercept
-        rest[-1] = np.trunc(target * LENGTH)
-        if empty.any():
-            part[empty], rest[:, empty] = 0.0, 0.0
-        total[:d, :d] += (part.T @ part).astype(np.int64)
-        total[:d, d:] += (rest @ part).T.astype(np.int64)
-        total[d:, d:] += (rest @ rest.T).astype(np.int64)
-        start += len(block)
+    for block in rows.blocks():
+        for start in range(0, len(block), _MOST_ROWS):
+            given = block[start : start + _MOST_ROWS]
+            target = given[:, -1]
+            part, rest = np.empty((len(given), d)), np.empty((width + 1 - d, len(given)))
+            empty = features.quantize(given[:, :-1], part) | np.isnan(target)
+            rest[0] = features.constant  # overwritten by the targets if there is no intercept
+            rest[-1] = np.trunc(target * LENGTH)
+            if empty.any():
+                part[empty], rest[:, empty] = 0.0, 0.0
+            total[:d, :d] += (part.T @ part).astype(np.int64)
+            total[:d, d:] += (rest @ part).T.astype(np.int64)
+            total[d:, d:] += (rest @ rest.T).astype(np.int64)
     return np.concatenate([total[:-1, :-1][np.triu_indices(width)], total[:-1, -1]])
 
 
