@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -57,7 +56,7 @@ def test_masked_labels_are_no_class_and_masked_targets_no_number() -> None:
     labels = np.ma.masked_equal(np.array([0, 1, 1]), 0)
     places = ClassLabels((0, 1))
     np.testing.assert_array_equal(places(labels), [np.nan, 1, 1])
-    targets = Targets((Fraction(0), Fraction(1)), intercept=True)(labels)
+    targets = Targets.of((0, 1), True)(labels)
     assert np.isnan(targets).tolist() == [True, False, False]
     assert places([[0], [1], 0]).tolist() == [0, 1, 0]
 

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.real_k_norm import RealKNorm
 from zerodelta.privacy.step import Status
 from zerodelta.regression import (
-    fit_huber,
+    fit_linear,
     fit_logistic,
     fit_multinomial,
     objective_plan,
@@ -29,6 +29,7 @@ from zerodelta.regression import (
 )
 
 Fit = Callable[[Any, Any, Any], Any]
+fit_huber = partial(fit_linear, method="huber")
 
 ROWS = np.array([[1.0], [-0.5], [0.25]])
 OTHER = np.array([[-1.0], [-0.5], [0.25]])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,11 +27,12 @@ from zerodelta.privacy.theorems.sufficient_statistics import (
 )
 from zerodelta.privacy.verify import verify
 from zerodelta.privacy.wording import explain_step
-from zerodelta.regression import fit_statistics
+from zerodelta.regression import fit_linear
 from zerodelta.regression import k_norm_statistics as module
 from zerodelta.regression.k_norm_statistics import LENGTH, exact_statistics, plan_statistics
 from zerodelta.regression.labeled_rows import Features, LabeledRows
 
+fit_statistics = partial(fit_linear, method="statistics")
 WEIGHTS = [Fraction(1), Fraction(25, 16), Fraction(2)]
 EPSILON = Fraction(2, 3)
 

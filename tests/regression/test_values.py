@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,11 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 import zerodelta as zd
 from data.opening import opened
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.regression import LinearModel, fit_huber, fit_logistic, fit_multinomial
+from zerodelta.regression import LinearModel, fit_linear, fit_logistic, fit_multinomial
 from zerodelta.regression.integer_rows import STEPS
 from zerodelta.regression.labeled_rows import ClassLabels, Features, LabeledRows, Targets
 
+fit_huber = partial(fit_linear, method="huber")
 INF, NAN = float("inf"), float("nan")
 GOOD = np.array([[0.3, 0.4], [-0.2, 0.1], [0.5, -0.5], [0.0, 0.2]])
 FEATURES: dict[str, Any] = {

@@ -3,13 +3,7 @@
 from zerodelta.regression.classifiers import ClassifierQuestion, fit_logistic, fit_multinomial
 from zerodelta.regression.k_norm_statistics import plan_statistics
 from zerodelta.regression.labeled_rows import LinearModel
-from zerodelta.regression.linear import (
-    LinearQuestion,
-    fit_huber,
-    fit_linear,
-    fit_statistics,
-    linear_methods,
-)
+from zerodelta.regression.linear import LinearQuestion, fit_linear, linear_methods
 from zerodelta.regression.objective_plan import (
     RegressionPlan,
     plan_huber,
@@ -22,11 +16,9 @@ __all__ = [
     "LinearModel",
     "LinearQuestion",
     "RegressionPlan",
-    "fit_huber",
     "fit_linear",
     "fit_logistic",
     "fit_multinomial",
-    "fit_statistics",
     "linear_methods",
     "plan_huber",
     "plan_logistic",

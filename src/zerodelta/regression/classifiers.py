@@ -14,7 +14,6 @@ from zerodelta.data.source import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_positive
-from zerodelta.privacy.parameters import as_flag
 from zerodelta.privacy.release import Release
 from zerodelta.regression.certified_losses import BalancedLogistic, CertifiedLoss, Softmax
 from zerodelta.regression.expected import LOG_ODDS, Expected, limited, temperature
@@ -35,11 +34,10 @@ from zerodelta.training.losses import Logistic, Loss, Multinomial
 
 __all__ = [
     "ClassifierQuestion",
+    "classifier_methods",
     "descent_temperature",
     "fit_logistic",
     "fit_multinomial",
-    "logistic_methods",
-    "multinomial_methods",
 ]
 
 _STEPS = 100
@@ -58,54 +56,29 @@ def fit_logistic(
     intercept: bool = True,
     bits: BitSource | None = None,
 ) -> Release:
-    """Fit a classifier for two classes by private logistic regression.
+    """Release a `LinearModel` for two classes, one line, positive for the second: logistic.
 
-    Parameters
-    ----------
-    rows : array, list of rows or data frame
-        Longer rows are clipped to `data_norm`; one with a missing cell counts as the zero row.
-    labels : array, list or series
-        Where one is no class its row counts as the zero row.
-    epsilon : number
-        The privacy parameter of this release.
-    data_norm : number
-        A public bound on the l2 norm of a row.
-    classes : sequence of labels
-        All that can occur; public.
-    intercept : bool
-        Whether scores at the origin may differ from 0.
-    bits : BitSource, optional
-        For tests; by default the operating system's.
-
-    Returns
-    -------
-    Release
-        Of a `LinearModel` with one line of coefficients, positive for the second class.
-
-    Notes
-    -----
     **Neighbors**: replace-one; the number of rows is public.
     **Guarantee**: pure ε-DP (theorems C9 and N): the minimizer of the balanced logistic loss with
-    K-norm noise in the objective, computed with a certified error bound. Running time is not
-    covered.
+    K-norm noise in the objective, computed with a certified error bound. Time is not covered.
+    **Public**: ε, `data_norm`, `classes`, the shape of the data. Longer rows are clipped; a row
+    with a missing cell, or whose label is no class, is the zero row.
     **Error**: the expected excess of the mean loss if rows were spread evenly; the true one
     depends on unseen data.
 
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.uniform(-0.7, 0.7, size=(5000, 2))
     >>> release = fit_logistic(rows, rows[:, 0] > 0, epsilon=4, data_norm=1, classes=[False, True])
     >>> release.value.decision([[0.7, 0], [-0.7, 0]])[:, 0] > 0
     array([ True, False])
-
     """
     known = as_classes(classes)
     few = len(known) == 2
     require(few, "classes", classes, expected="two labels", remedy="use fit_multinomial for more")
-    return ClassifierQuestion(
+    question = ClassifierQuestion(
         classes=known, data_norm=data_norm, intercept=intercept, method="objective"
-    ).release(rows, labels, epsilon=epsilon, bits=bits)
+    )
+    return question.release(rows, labels, epsilon=epsilon, bits=bits)
 
 
 def fit_multinomial(
@@ -118,10 +91,7 @@ def fit_multinomial(
     intercept: bool = True,
     bits: BitSource | None = None,
 ) -> Release:
-    """Fit a classifier for several classes by private softmax regression, all classes jointly.
-
-    Parameters, neighbors, guarantee and error are those of `fit_logistic`; the `LinearModel` has
-    one line of coefficients for each class.
+    """Release a `LinearModel` with one line for each class: softmax; all else as `fit_logistic`.
 
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.uniform(-0.7, 0.7, size=(5000, 2))
@@ -153,139 +123,97 @@ class ClassifierQuestion:
     method: str = "auto"
     softmax: bool = False
 
+    @property
+    def outputs(self) -> int:
+        """The number of lines of the model."""
+        return len(self.classes) if self.softmax or len(self.classes) > 2 else 1
+
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Plan noise in the objective; the label's class is the last column."""
-        return self._plan(facts, *self._weighed(facts, epsilon))
+        """Choose the method, and calibrate it; the place of the label's class is the last column.
 
-    def release(
-        self, rows: Any, labels: Any, *, epsilon: Rational, bits: BitSource | None = None
-    ) -> Release:
-        """Plan, and run the plan on these rows."""
-        source = LabeledRows(rows, labels, read=ClassLabels(self.classes))
-        plan, methods = self._weighed(source.facts, epsilon)
-        chosen = choose(methods, self.method)
-        if chosen.name == "descent":
-            return self._descend(rows, labels, plan, chosen.error, bits)
-        return run(self._plan(source.facts, plan, methods), source, bits=bits)
-
-    def _features(self, columns: int) -> Features:
-        return Features.of(columns, self.data_norm, self.intercept)
-
-    def _weighed(
-        self, facts: Facts, epsilon: Rational
-    ) -> tuple[RegressionPlan, tuple[Method, ...]]:
-        """Return the plan of noise in the objective, and the methods that were weighed."""
-        shape: dict[str, Any] = {"rows": facts.planned_rows, "dimension": facts.width - 1}
-        shape |= {"epsilon": epsilon, "intercept": self.intercept}
-        self._features(facts.width - 1)  # refuses what is malformed
+        The plan of a descent has no steps: its study plans them.
+        """
+        features = Features.of(facts.width - 1, self.data_norm, self.intercept)
+        shape: dict[str, Any] = {"rows": facts.planned_rows, "dimension": features.dimension}
+        shape |= {"epsilon": epsilon, "intercept": features.intercept}
+        classes, outputs = self.classes, self.outputs
         plan = (
-            plan_multinomial(**shape, classes=len(self.classes))
-            if self.softmax or len(self.classes) > 2
-            else plan_logistic(**shape)
+            plan_logistic(**shape) if outputs == 1 else plan_multinomial(**shape, classes=outputs)
         )
-        return plan, _methods(plan, LOG_ODDS, classes=len(self.classes))
-
-    def _plan(
-        self, facts: Facts, plan: RegressionPlan, methods: tuple[Method, ...]
-    ) -> ReleasePlan[Rows]:
-        features, classes = self._features(facts.width - 1), self.classes
-        softmax = self.softmax or len(classes) > 2
+        methods = _methods(plan, LOG_ODDS, classes=len(classes))
+        chosen = choose(methods, self.method)
 
         def answer(rows: Rows, bits: BitSource) -> Any:
-            integers, places = features.integers(rows, signed=not softmax)
+            integers, places = features.integers(rows, signed=outputs == 1)
             loss: CertifiedLoss
-            if softmax:
-                labels = places.astype(np.int64)
-                loss = Softmax(outputs=len(classes), labels=labels, shift=plan.shift)
-            else:
+            if outputs == 1:
                 loss = BalancedLogistic(roundness=plan.roundness, shift=plan.shift)
+            else:
+                loss = Softmax(outputs=outputs, labels=places.astype(np.int64), shift=plan.shift)
             theta = plan.publish(integers, loss, bits)
             return features.model(theta, classes=classes, temperature=plan.temperature)
 
         return ReleasePlan(
             claim=plan.claim,
-            steps=plan.steps,
+            steps=plan.steps if chosen.name == "objective" else (),
             answer=answer,
-            error=plan.predicted_error,
+            error=chosen.error,
             methods=methods,
             public=("the number of rows", "the number of features", "data_norm", "the classes"),
             row="one row: all of its features and its label",
         )
 
-    def _descend(
-        self, rows: Any, labels: Any, plan: RegressionPlan, error: float, bits: BitSource | None
+    def release(
+        self, rows: Any, labels: Any, *, epsilon: Rational, bits: BitSource | None = None
     ) -> Release:
-        """Let a study plan the descent and take the ticket."""
-        read, n = ClassLabels(self.classes), plan.rows
-        features = self._features(plan.columns - as_flag(self.intercept, "intercept"))
-        outputs = 1 if len(self.classes) == 2 else len(self.classes)
+        """Plan, and run the plan on these rows."""
+        read = ClassLabels(self.classes)
+        source = LabeledRows(rows, labels, read=read)
+        plan = self.plan(source.facts, epsilon)
+        if plan.steps:
+            return run(plan, source, bits=bits)
+        features = Features.of(len(source.columns) - 1, self.data_norm, self.intercept)
+        width, outputs = features.width, self.outputs
         loss: Loss = Logistic() if outputs == 1 else Multinomial(classes=tuple(range(outputs)))
-        size = plan.columns * outputs
         study = Study(
-            LabeledRows(rows, labels, read=read, prepare=features, width=features.width),
-            epsilon=plan.epsilon,
-            publish=Ball(size, _LENGTH * (math.isqrt(size) + 1)),
+            LabeledRows(rows, labels, read=read, prepare=features, width=width),
+            epsilon=epsilon,
+            publish=Ball(width * outputs, _LENGTH * (math.isqrt(width * outputs) + 1)),
             rounds=_STEPS,
             functions=False,
             bits=bits,
         )
         release = study.minimize(loss, data_norm=1)
         divisor = descent_temperature(
-            epsilon=plan.epsilon, n=n, columns=plan.columns, classes=len(self.classes)
+            epsilon=epsilon, n=source.rows, columns=width, classes=len(self.classes)
         )
-        theta = release.value.reshape(plan.columns, outputs)
+        theta = release.value.reshape(width, outputs)
         model = features.model(theta, classes=self.classes, temperature=divisor)
-        return replace(release, value=model, error=error)
+        return replace(release, value=model, error=choose(plan.methods, self.method).error)
 
 
-def logistic_methods(
+def classifier_methods(
     *,
     epsilon: Rational,
     n: int,
     dimension: int,
+    classes: int | None = None,
     intercept: bool = True,
     row_length: Rational | None = None,
     signal: Rational | None = None,
 ) -> tuple[Method, ...]:
-    """Return the methods to fit a classifier for two classes, best first.
+    """Return the methods to fit a classifier, best first: softmax, or logistic without `classes`.
 
-    Errors are expected excesses of the mean logistic loss, for rows and a signal as in `Expected`.
+    Errors are expected excesses of the mean loss, for rows and a signal as in `Expected`.
 
-    >>> [m.name for m in logistic_methods(epsilon=1, n=10_000, dimension=10)]
+    >>> [m.name for m in classifier_methods(epsilon=1, n=10_000, dimension=10)]
     ['objective', 'descent']
     """
     expected = LOG_ODDS.given(row_length=row_length, signal=signal)
-    plan = plan_logistic(
-        rows=n, dimension=dimension, epsilon=epsilon, intercept=intercept, expected=expected
-    )
-    return _methods(plan, expected, classes=2)
-
-
-def multinomial_methods(
-    *,
-    epsilon: Rational,
-    n: int,
-    dimension: int,
-    classes: int,
-    intercept: bool = True,
-    row_length: Rational | None = None,
-    signal: Rational | None = None,
-) -> tuple[Method, ...]:
-    """Return the methods to fit a classifier for several classes, best first.
-
-    >>> multinomial_methods(epsilon=1, n=10_000, dimension=10, classes=3)[0].name
-    'objective'
-    """
-    expected = LOG_ODDS.given(row_length=row_length, signal=signal)
-    plan = plan_multinomial(
-        rows=n,
-        dimension=dimension,
-        classes=classes,
-        epsilon=epsilon,
-        intercept=intercept,
-        expected=expected,
-    )
-    return _methods(plan, expected, classes=classes)
+    shape: dict[str, Any] = {"rows": n, "dimension": dimension, "epsilon": epsilon}
+    shape |= {"intercept": intercept, "expected": expected}
+    plan = plan_logistic(**shape) if classes is None else plan_multinomial(**shape, classes=classes)
+    return _methods(plan, expected, classes=classes or 2)
 
 
 def descent_temperature(*, epsilon: Rational, n: int, columns: int, classes: int) -> float:

@@ -7,7 +7,6 @@ public lattice (Lemma R). The penalty and the solution are computed from noisy n
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations_with_replacement
@@ -93,7 +92,8 @@ class StatisticsPlan:
         """Return round((statistics + noise)/spacing): triangle of XᵀX, then Xᵀy (theory R)."""
         diagonal = self.scale * Fraction(LENGTH**2, self.spacing)
         beside, moment = diagonal * HALF_ROOT, diagonal / _ROOT_WEIGHT
-        scales = [diagonal if i == j else beside for i, j in _triangle(self.columns)]
+        places = combinations_with_replacement(range(self.columns), 2)  # as np.triu_indices
+        scales = [diagonal if i == j else beside for i, j in places]
         whole, rest = statistics // self.spacing, statistics % self.spacing
         drawn = rounded_k_norm(
             norm=2,
@@ -203,8 +203,3 @@ def exact_statistics(features: Features, rows: Rows) -> IntegerArray:
             total[:d, d:] += (rest @ part).T.astype(np.int64)
             total[d:, d:] += (rest @ rest.T).astype(np.int64)
     return np.concatenate([total[:-1, :-1][np.triu_indices(width)], total[:-1, -1]])
-
-
-def _triangle(columns: int) -> Iterator[tuple[int, int]]:
-    """Return the places of the upper triangle in the order of `np.triu_indices`."""
-    return combinations_with_replacement(range(columns), 2)

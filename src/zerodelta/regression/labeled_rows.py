@@ -37,8 +37,6 @@ __all__ = [
     "LinearModel",
     "Targets",
     "as_classes",
-    "as_target_bounds",
-    "target_scale",
 ]
 
 _Cells: TypeAlias = npt.NDArray[Any]
@@ -295,57 +293,48 @@ class ClassLabels:
 @final
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Reads targets clipped to public bounds, in [-1, 1] by `target_scale`; NaN for no number.
+    """Reads targets clipped to public bounds, less `middle` over `half`; NaN for no number.
 
-    >>> Targets((Fraction(0), Fraction(4)), intercept=True)([1, 9, "x"])
-    array([-0.5,  1. ,  nan])
+    Without an intercept to undo it nothing is subtracted.
+
+    >>> Targets.of((0, 4), True)([1, 9, "x"]), Targets.of((0, 4), False)([1, 9, "x"])
+    (array([-0.5,  1. ,  nan]), array([0.25, 1.  ,  nan]))
     """
 
     bounds: tuple[Fraction, Fraction]
     intercept: bool
 
+    @staticmethod
+    def of(bounds: tuple[Rational, Rational] | None, intercept: bool) -> Targets:
+        """Check the public bounds."""
+        pair = bounds if isinstance(bounds, (tuple, list)) and len(bounds) == 2 else None
+        low, high = (as_rational(end, "bounds_y") for end in pair or (0, 0))
+        require(
+            low < high and max(-low, high, 1 / (high - low)) <= _LARGEST,
+            "bounds_y",
+            bounds,
+            expected="two public numbers, the lower first, within 1e100 and 1e-100 apart",
+            remedy="pass bounds_y=(lower, upper), what targets can be, not what they are",
+        )
+        return Targets((low, high), as_flag(intercept, "intercept"))
+
     @property
     def middle(self) -> float:
         """What is subtracted."""
-        return target_scale(self.bounds, self.intercept)[0]
+        return float(sum(self.bounds) / 2) if self.intercept else 0.0
 
     @property
     def half(self) -> float:
-        """The unit."""
-        return target_scale(self.bounds, self.intercept)[1]
+        """The unit: half the range, or the largest target."""
+        low, high = self.bounds
+        return float((high - low) / 2 if self.intercept else max(abs(low), abs(high)))
 
     def __call__(self, targets: Any) -> Floats:
-        """Return the scaled targets."""
+        """Return the scaled targets, in [-1, 1]."""
         low, high = (float(end) for end in self.bounds)
         read: Floats = numbers(_as_column(targets))
         with np.errstate(all="ignore"):
             return np.clip((np.clip(read, low, high) - self.middle) / self.half, -1.0, 1.0)
-
-
-def as_target_bounds(bounds: tuple[Rational, Rational] | None) -> tuple[Fraction, Fraction]:
-    """Return the public bounds of targets."""
-    pair = bounds if isinstance(bounds, (tuple, list)) and len(bounds) == 2 else None
-    low, high = (as_rational(end, "bounds_y") for end in pair or (0, 0))
-    require(
-        low < high and max(-low, high, 1 / (high - low)) <= _LARGEST,
-        "bounds_y",
-        bounds,
-        expected="two public numbers, the lower first, within 1e100 and 1e-100 apart",
-        remedy="pass bounds_y=(lower, upper), what targets can be, not what they are",
-    )
-    return low, high
-
-
-def target_scale(bounds: tuple[Fraction, Fraction], intercept: bool) -> tuple[float, float]:
-    """Return what is subtracted from targets, 0 without an intercept to undo it, and the unit.
-
-    >>> [target_scale((Fraction(0), Fraction(6)), intercept) for intercept in (True, False)]
-    [(3.0, 3.0), (0.0, 6.0)]
-    """
-    low, high = bounds
-    if intercept:
-        return float((low + high) / 2), float((high - low) / 2)
-    return 0.0, float(max(abs(low), abs(high)))
 
 
 def as_classes(classes: Sequence[Any] | None) -> tuple[Any, ...]:

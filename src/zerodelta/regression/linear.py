@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from zerodelta.regression.k_norm_statistics import (
     plan_statistics,
     statistics_error,
 )
-from zerodelta.regression.labeled_rows import Features, LabeledRows, Targets, as_target_bounds
+from zerodelta.regression.labeled_rows import Features, LabeledRows, Targets
 from zerodelta.regression.objective_plan import plan_huber
 from zerodelta.spaces import Ball
 from zerodelta.spine.facts import Facts
@@ -42,13 +42,10 @@ from zerodelta.spine.run import run
 from zerodelta.study.study import Study
 from zerodelta.training.losses import Squared
 
-__all__ = ["LinearQuestion", "fit_huber", "fit_linear", "fit_statistics", "linear_methods"]
+__all__ = ["LinearQuestion", "fit_linear", "linear_methods"]
 
 _RIDGE = 2.0
 """The factor C of the penalty C·√d of purified AdaSSP."""
-
-_Fit: TypeAlias = Callable[[Features, Rows, BitSource], Floats]
-"""From opened rows to θ, for targets in [-1, 1]."""
 
 
 def fit_linear(
@@ -62,78 +59,29 @@ def fit_linear(
     method: str = "auto",
     bits: BitSource | None = None,
 ) -> Release:
-    """Fit a linear regression, like `sklearn.linear_model.LinearRegression`, but private.
+    """Release a `LinearModel` with one line of coefficients: what `LinearRegression` fits.
 
-    Parameters
-    ----------
-    rows : array, list of rows or data frame
-        Longer rows are clipped to `data_norm`; one with a missing cell counts as the zero row.
-    targets : array, list or series
-        Clipped to `bounds_y`; where one is no number its row counts as the zero row.
-    epsilon : number
-        The privacy parameter of this release.
-    data_norm : number
-        A public bound on the l2 norm of a row.
-    bounds_y : (lower, upper)
-        Public bounds of the targets.
-    intercept : bool
-        Whether the line may miss the origin.
-    method : str
-        "huber" (noise in the objective of the pseudo-Huber loss), "statistics" (K-norm noise on
-        XᵀX and Xᵀy), "adassp" (the same with Gaussian noise, purified on a lattice), "descent"
-        (gradient descent on internal answers), or "auto", the one with the least predicted error.
-    bits : BitSource, optional
-        For tests; by default the operating system's.
+    `method`: "huber" (noise in the objective of the pseudo-Huber loss), "statistics" (K-norm noise
+    on XᵀX and Xᵀy), "adassp" (the same with Gaussian noise, purified on a lattice), "descent"
+    (gradient descent on internal answers), or "auto", the one with the least predicted error.
 
-    Returns
-    -------
-    Release
-        Of a `LinearModel` with one line of coefficients.
-
-    Notes
-    -----
     **Neighbors**: replace-one; the number of rows is public.
     **Guarantee**: pure ε-DP, proven (theorems C9 and N; C10.5; C6 and R(v); R2 and the ball's).
-    Running time is not covered.
+    **Public**: ε, `data_norm`, `bounds_y`, the shape of the data. Longer rows and larger targets
+    are clipped; a row with a missing cell, or whose target is no number, is the zero row.
     **Error**: the expected excess of the mean squared error for rows that fill their bound evenly;
     the true one depends on unseen data, and short rows have 10 times more and beyond.
 
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
-    >>> rows = rng.uniform(-0.7, 0.7, size=(100_000, 2))
+    >>> rows = rng.uniform(-0.7, 0.7, size=(20_000, 2))
     >>> release = fit_linear(rows, 3 * rows[:, 0] + 1, epsilon=4, data_norm=1, bounds_y=(-2, 4))
-    >>> (release.value.coefficients[0] + 0.25).astype(int)
-    array([3, 0])
-
+    >>> release.value.decision([[0.7, 0], [-0.7, 0]])[:, 0].round(1)
+    array([ 3.1, -1.1])
     """
-    return LinearQuestion(
+    question = LinearQuestion(
         data_norm=data_norm, bounds_y=bounds_y, intercept=intercept, method=method
-    ).release(rows, targets, epsilon=epsilon, bits=bits)
-
-
-def fit_huber(rows: Any, targets: Any, **options: Any) -> Release:
-    """Fit a linear regression with the pseudo-Huber loss; options as for `fit_linear`.
-
-    >>> rng = np.random.default_rng(0)
-    >>> rows = rng.uniform(-0.7, 0.7, size=(5000, 2))
-    >>> release = fit_huber(rows, 3 * rows[:, 0] + 1, epsilon=1, data_norm=1, bounds_y=(-2, 4))
-    >>> bool(abs(release.value.coefficients[0, 0] - 3) < 1)
-    True
-    """
-    return fit_linear(rows, targets, method="huber", **options)
-
-
-def fit_statistics(rows: Any, targets: Any, **options: Any) -> Release:
-    """Fit least squares on noisy sufficient statistics; options as for `fit_linear`.
-
-    >>> rng = np.random.default_rng(0)
-    >>> rows = rng.uniform(-0.7, 0.7, size=(5000, 2))
-    >>> release = fit_statistics(rows, 3 * rows[:, 0] + 1, epsilon=1, data_norm=1, bounds_y=(-2, 4))
-    >>> bool(abs(release.value.coefficients[0, 0] - 3) < 1), release.certificate.status.value
-    (True, 'proven')
-    """
-    return fit_linear(rows, targets, method="statistics", **options)
+    )
+    return question.release(rows, targets, epsilon=epsilon, bits=bits)
 
 
 @final
@@ -147,41 +95,21 @@ class LinearQuestion:
     method: str = "auto"
 
     @property
-    def targets(self) -> Targets:
-        """How targets are read."""
-        return Targets(as_target_bounds(self.bounds_y), as_flag(self.intercept, "intercept"))
+    def _targets(self) -> Targets:
+        return Targets.of(self.bounds_y, self.intercept)
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Choose the method, and calibrate it; the target is the last column."""
-        shape = _Shape.of(facts, epsilon, self.intercept)
-        return self._plan(shape, *self._choose(shape))
+        """Choose the method, and calibrate it; the target is the last column.
 
-    def release(
-        self, rows: Any, targets: Any, *, epsilon: Rational, bits: BitSource | None = None
-    ) -> Release:
-        """Plan, and run the plan on these rows."""
-        source = LabeledRows(rows, targets, read=self.targets)
-        shape = _Shape.of(source.facts, epsilon, self.intercept)
-        chosen, methods = self._choose(shape)
-        if chosen.method.name == "descent":
-            return self._descend(rows, targets, shape, chosen.method.error, bits)
-        return run(self._plan(shape, chosen, methods), source, bits=bits)
-
-    def _choose(self, shape: _Shape) -> tuple[_Candidate, tuple[Method, ...]]:
-        """Return the method that is named, which alone is planned, or the best of all."""
-        Features.of(shape.dimension, self.data_norm, self.intercept)  # refuses what is malformed
-        known = [self.method] if self.method in [*_PLANNERS] else _PLANNERS
-        candidates = {name: _PLANNERS[name](shape) for name in known}
+        The plan of a descent has no steps: its study plans them.
+        """
+        targets, shape = self._targets, _Shape.of(facts, epsilon, self.intercept)
+        features = Features.of(shape.dimension, self.data_norm, self.intercept)
+        named = [name for name in _PLANNERS if name == self.method]  # it alone is planned
+        candidates = {name: _PLANNERS[name](shape) for name in named or _PLANNERS}
         methods = ranked(*(candidate.method for candidate in candidates.values()))
-        return candidates[choose(methods, self.method).name], methods
-
-    def _plan(
-        self, shape: _Shape, chosen: _Candidate, methods: tuple[Method, ...]
-    ) -> ReleasePlan[Rows]:
-        features = Features.of(
-            shape.dimension, self.data_norm, self.intercept, length=chosen.length
-        )
-        targets = self.targets
+        chosen = candidates[choose(methods, self.method).name]
+        features = replace(features, length=chosen.length)
 
         def answer(rows: Rows, bits: BitSource) -> Any:
             theta = chosen.fit(features, rows, bits)
@@ -197,22 +125,28 @@ class LinearQuestion:
             row="one row: all of its features and its target",
         )
 
-    def _descend(
-        self, rows: Any, targets: Any, shape: _Shape, error: float, bits: BitSource | None
+    def release(
+        self, rows: Any, targets: Any, *, epsilon: Rational, bits: BitSource | None = None
     ) -> Release:
-        """Let a study plan the descent and take the ticket."""
-        features = Features.of(shape.dimension, self.data_norm, self.intercept)
+        """Plan, and run the plan on these rows."""
+        source = LabeledRows(rows, targets, read=self._targets)
+        plan = self.plan(source.facts, epsilon)
+        if plan.steps:
+            return run(plan, source, bits=bits)
+        features = Features.of(len(source.columns) - 1, self.data_norm, self.intercept)
+        width = features.width
         study = Study(
-            LabeledRows(rows, targets, read=self.targets, prepare=features, width=shape.columns),
-            epsilon=shape.epsilon,
-            publish=Ball(shape.columns, _radius(shape.columns)),
-            rounds=_rounds(shape.columns),
+            LabeledRows(rows, targets, read=self._targets, prepare=features, width=width),
+            epsilon=epsilon,
+            publish=Ball(width, _radius(width)),
+            rounds=_rounds(width),
             functions=False,
             bits=bits,
         )
         release = study.minimize(Squared(label_bound=1), data_norm=1)
-        model = features.model(_inside(release.value).reshape(-1, 1), targets=self.targets)
-        return replace(release, value=model, error=error * self.targets.half**2)
+        model = features.model(_inside(release.value).reshape(-1, 1), targets=self._targets)
+        error = choose(plan.methods, self.method).error * self._targets.half**2
+        return replace(release, value=model, error=error)
 
 
 def linear_methods(
@@ -274,11 +208,11 @@ class _Shape:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Candidate:
-    """A method that is planned: its forecast, its proof and its mechanism."""
+    """A method that is planned: its forecast, its proof and, from opened rows to θ, the fit."""
 
     method: Method
-    steps: tuple[Step, ...]
-    fit: _Fit
+    steps: tuple[Step, ...] = ()
+    fit: Callable[[Features, Rows, BitSource], Floats] = NotImplemented
     length: int = STEPS
 
 
@@ -368,11 +302,7 @@ def _descent(shape: _Shape) -> _Candidate:
         spends=f"ε on a lattice of {columns} dimensions, {steps} internal gradients",
         why="every step adds noise; pays for losses that are not convex",
     )
-    return _Candidate(method=method, steps=(), fit=_no_fit)
-
-
-def _no_fit(features: Features, rows: Rows, bits: BitSource) -> Floats:
-    raise NotImplementedError("a descent is planned and run by a study")
+    return _Candidate(method=method)
 
 
 _PLANNERS: dict[str, Callable[[_Shape], _Candidate]] = {

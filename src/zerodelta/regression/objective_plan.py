@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
+from typing import NamedTuple, final
 
 from zerodelta.channels.numerical import NumericalError
 from zerodelta.exact.bits import BitSource
@@ -230,8 +230,7 @@ def softmax_curvature(classes: int, expected: Expected) -> float:
     return 0.5 / classes * expected.curvature / LOG_ODDS.curvature
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Numerical:
+class _Numerical(NamedTuple):
     """How accurately to compute, what part of ε that costs, and what is left of it."""
 
     error: Fraction
@@ -293,13 +292,8 @@ class _Shape:
         error = _short(gradient / float(strength))
         moved = (self.rows * curvature * float(error)) ** 2 / (self.parameters * self.columns)
         share = _short(min(max(moved ** (1 / 3), _SHARES[0]), _SHARES[1]))
-        return _Numerical(
-            error=error,
-            cost=self.epsilon * share,
-            left=self.epsilon * (1 - share),
-            strength=strength,
-            curvature=curvature,
-        )
+        cost, left = self.epsilon * share, self.epsilon * (1 - share)
+        return _Numerical(error, cost, left, strength, curvature)
 
     def plan(
         self,

@@ -20,7 +20,9 @@ __all__ = ["ColumnBounds"]
 class ColumnBounds:
     """The middle and half the width of each column.
 
-    >>> bounds = ColumnBounds.of(([0, -5], [10, 5]), columns=2)
+    >>> from types import SimpleNamespace
+    >>> given = SimpleNamespace(n_features_in_=2, feature_names_in_=["age", "change"])
+    >>> bounds = ColumnBounds.of_columns({"change": (-5, 5), "age": (0, 10)}, given)
     >>> bounds.scaled(np.array([[0.0, 2.5], [99.0, np.nan]])).tolist()
     [[-1.0, 0.5], [1.0, nan]]
     """
@@ -29,8 +31,11 @@ class ColumnBounds:
     upper: Floats
 
     @staticmethod
-    def of(bounds: Any, *, columns: int) -> ColumnBounds:
-        """Read (lower, upper), each a number or one for each column."""
+    def of_columns(bounds: Any, estimator: Any) -> ColumnBounds:
+        """Read (lower, upper), each a number or one for each column, or pairs by column names."""
+        names = getattr(estimator, "feature_names_in_", None)
+        if isinstance(bounds, Mapping) and names is not None:
+            bounds = _by_name(bounds, list(names))
         require(
             not isinstance(bounds, Mapping),
             "bounds",
@@ -46,23 +51,10 @@ class ColumnBounds:
             remedy="pass bounds=(0, 1), or ([0, -5], [1, 5]) column by column: what values can "
             "be, not what they are",
         )
+        columns = estimator.n_features_in_
         box = Box(bounds[0], bounds[1], dimension=columns)
-        ends = (np.broadcast_to(end.floats(), columns).copy() for end in (box.lower, box.upper))
-        return ColumnBounds(**dict(zip(("lower", "upper"), ends, strict=True)))
-
-    @staticmethod
-    def of_columns(bounds: Any, estimator: Any) -> ColumnBounds:
-        """Read bounds for the columns that an estimator was given; a mapping goes by their names.
-
-        >>> from types import SimpleNamespace
-        >>> given = SimpleNamespace(n_features_in_=2, feature_names_in_=["age", "income"])
-        >>> ColumnBounds.of_columns({"income": (0, 500), "age": (0, 120)}, given).upper.tolist()
-        [120.0, 500.0]
-        """
-        names = getattr(estimator, "feature_names_in_", None)
-        if isinstance(bounds, Mapping) and names is not None:
-            bounds = _by_name(bounds, list(names))
-        return ColumnBounds.of(bounds, columns=estimator.n_features_in_)
+        lower, upper = (np.broadcast_to(end.floats(), columns) for end in (box.lower, box.upper))
+        return ColumnBounds(lower=lower.copy(), upper=upper.copy())
 
     @property
     def middle(self) -> Floats:

@@ -12,7 +12,7 @@ import numpy as np
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.paper.frank_wolfe_pure import Method, frank_wolfe_pure
 from zerodelta.privacy.parameters import as_flag
-from zerodelta.regression.labeled_rows import LabeledRows, LinearModel, Targets, as_target_bounds
+from zerodelta.regression.labeled_rows import LabeledRows, LinearModel, Targets
 from zerodelta.sklearn.base_estimators import PrivateRegressor, required_epsilon
 from zerodelta.sklearn.column_bounds import ColumnBounds
 from zerodelta.sklearn.given_data import Floats, check_examples
@@ -104,8 +104,8 @@ class SparseRegression(PrivateRegressor):
     def fit(self, X: Any, y: Any) -> SparseRegression:  # noqa: N803
         """Publish coefficients; this is the one release that the certificate is about."""
         epsilon = required_epsilon(self.epsilon)
-        target_bounds = as_target_bounds(self.bounds_y)
         intercept = as_flag(self.fit_intercept, "fit_intercept")
+        read = Targets.of(self.bounds_y, intercept)
         rows, targets = check_examples(self, X, y)
         bounds = ColumnBounds.of_columns(self.bounds, self)
         columns = len(bounds.half)
@@ -116,7 +116,6 @@ class SparseRegression(PrivateRegressor):
             epsilon=float(epsilon),
             radius=float(domain.radius),
         )
-        read = Targets(target_bounds, intercept)
         scaled = _Scaled(bounds=bounds, intercept=intercept)
         release = frank_wolfe_pure(
             LabeledRows(rows, targets, read=read, prepare=scaled, width=domain.dimension),

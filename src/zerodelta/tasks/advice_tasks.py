@@ -16,8 +16,8 @@ from zerodelta.channels.planner import plan
 from zerodelta.clustering.cluster_forecast import kmeans_methods
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import as_count, as_positive
-from zerodelta.regression.classifiers import logistic_methods, multinomial_methods
-from zerodelta.regression.labeled_rows import as_classes, as_target_bounds, target_scale
+from zerodelta.regression.classifiers import classifier_methods
+from zerodelta.regression.labeled_rows import Targets, as_classes
 from zerodelta.regression.linear import linear_methods
 from zerodelta.spaces import Finite
 from zerodelta.spine.methods import Method, ranked
@@ -94,7 +94,7 @@ def _spread(given: Numbers) -> float:
 
 
 def _linear(given: Numbers) -> tuple[Method, ...]:
-    _, unit = target_scale(as_target_bounds(given["bounds_y"]), given["intercept"])
+    unit = Targets.of(given["bounds_y"], given["intercept"]).half
     found = linear_methods(**{name: v for name, v in given.items() if name != "bounds_y"})
     return tuple(replace(method, error=method.error * unit**2) for method in found)
 
@@ -107,7 +107,7 @@ def _counted(function: Callable[..., tuple[Method, ...]]) -> Any:
 def _multinomial(given: Numbers) -> tuple[Method, ...]:
     classes = given["classes"]
     count = classes if isinstance(classes, numbers.Number) else len(as_classes(classes))
-    return multinomial_methods(**{**given, "classes": count})
+    return classifier_methods(**{**given, "classes": count})
 
 
 def _features(given: Numbers) -> tuple[Method, ...]:
@@ -255,7 +255,7 @@ TASKS: dict[str, Task] = {
     "logistic": Task(
         unit="expected excess of the mean logistic loss, in nats",
         call=_CLASSIFY,
-        methods=_simple(logistic_methods),
+        methods=_simple(classifier_methods),
         needs=_TABLE,
         allows=_FIT,
         reliable=_ROUGH,
