@@ -19,6 +19,7 @@ from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.real_k_norm import RealKNorm
 from zerodelta.privacy.step import Status
 from zerodelta.regression import (
+    Shape,
     fit_linear,
     fit_logistic,
     fit_multinomial,
@@ -67,16 +68,16 @@ def slope_at(name: str, rows: Any, theta: float) -> float:
     """The sum of the records' derivatives, from the definitions of the losses."""
     x, y = rows[:, 0], np.array(LABELS[name])
     if name == "logistic":
-        plan = plan_logistic(rows=3, dimension=1, epsilon=1, intercept=False)
+        plan = plan_logistic(Shape.of(rows=3, dimension=1, epsilon=1, intercept=False))
         sign, a = 2 * y - 1, float(plan.roundness)
         m = sign * x * theta - float(plan.shift)
         u = (m + np.sqrt(m * m + 4 * a * a)) / 2
         return float((-sign * x * np.exp(-u)).sum())
     if name == "huber":
-        plan = plan_huber(rows=3, dimension=1, epsilon=1, intercept=False)
+        plan = plan_huber(Shape.of(rows=3, dimension=1, epsilon=1, intercept=False))
         residual = x * theta - y / float(plan.threshold)
         return float((x * residual / np.sqrt(1 + residual**2)).sum())
-    plan = plan_multinomial(rows=3, dimension=1, classes=2, epsilon=1, intercept=False)
+    plan = plan_multinomial(Shape.of(rows=3, dimension=1, epsilon=1, intercept=False), classes=2)
     logit = math.sqrt(2) * theta * x + float(plan.shift) * np.where(y == 0, -1, 1)
     return float((math.sqrt(2) * x * (1 / (1 + np.exp(-logit)) - (y == 0))).sum())
 
@@ -84,10 +85,12 @@ def slope_at(name: str, rows: Any, theta: float) -> float:
 def cdf(name: str, rows: Any, coefficient: float) -> float:
     """P(coefficient <= c) of the ideal minimizer: v falls as θ rises, and v is Laplace noise."""
     plans: dict[str, Any] = {
-        "logistic": lambda: plan_logistic(rows=3, dimension=1, epsilon=1, intercept=False),
-        "huber": lambda: plan_huber(rows=3, dimension=1, epsilon=1, intercept=False),
+        "logistic": lambda: plan_logistic(
+            Shape.of(rows=3, dimension=1, epsilon=1, intercept=False)
+        ),
+        "huber": lambda: plan_huber(Shape.of(rows=3, dimension=1, epsilon=1, intercept=False)),
         "softmax": lambda: plan_multinomial(
-            rows=3, dimension=1, classes=2, epsilon=1, intercept=False
+            Shape.of(rows=3, dimension=1, epsilon=1, intercept=False), classes=2
         ),
     }
     plan = plans[name]()

@@ -20,7 +20,7 @@ from zerodelta.regression.approximate_minimum import Objective, QuasiNewton, acc
 from zerodelta.regression.certified_losses import BalancedLogistic, CertifiedLoss
 from zerodelta.regression.certified_minimum import CertifiedGradient, certified_minimum
 from zerodelta.regression.integer_rows import Floats, IntegerRows
-from zerodelta.regression.objective_plan import plan_logistic
+from zerodelta.regression.objective_plan import Shape, plan_logistic
 from zerodelta.regression.precise_minimum import PreciseObjective, finish
 
 STRENGTH = Fraction(3, 2)
@@ -115,7 +115,7 @@ def test_accelerated_steps_stay_where_the_gradient_vanishes() -> None:
 
 def test_no_size_of_noise_makes_empty_rows_raise() -> None:
     """Where a float gradient cannot be certified, zero rows give one that is exactly 0."""
-    plan = plan_logistic(rows=5, dimension=1, epsilon=1, intercept=False)
+    plan = plan_logistic(Shape.of(rows=5, dimension=1, epsilon=1, intercept=False))
     rows = IntegerRows(values=np.zeros((5, 1)))
     loss = BalancedLogistic(roundness=plan.roundness, shift=plan.shift)
     far = float(plan.channel.error * plan.strength) * 2.0**53

@@ -23,7 +23,7 @@ from zerodelta.privacy.theorems.objective_perturbation import softmax_noise_epsi
 from zerodelta.regression import fit_multinomial, objective_plan
 from zerodelta.regression.certified_losses import Softmax
 from zerodelta.regression.integer_rows import STEPS
-from zerodelta.regression.objective_plan import plan_multinomial
+from zerodelta.regression.objective_plan import Shape, plan_multinomial
 
 F = Fraction
 Record = tuple[tuple[Fraction, ...], int]
@@ -214,7 +214,9 @@ UNIVERSE = [(-1.0, 0), (0.6, 1), (1e9, 2), (1.0, 0), (math.nan, 1), (0.5, 7)]
 
 def test_a_real_fit_spends_less_than_what_theorem_n_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows and scales as the solver gets them; the rest of ε is for its error (theory N)."""
-    plan = plan_multinomial(rows=2, dimension=1, classes=3, epsilon=EPSILON, intercept=False)
+    plan = plan_multinomial(
+        Shape.of(rows=2, dimension=1, epsilon=EPSILON, intercept=False), classes=3
+    )
     left = EPSILON - 2 * plan.channel.error / plan.channel.scale
     tables, fits = {}, set()
     for rows in datasets(UNIVERSE, 2):

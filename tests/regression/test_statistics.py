@@ -27,7 +27,7 @@ from zerodelta.privacy.theorems.sufficient_statistics import (
 )
 from zerodelta.privacy.verify import verify
 from zerodelta.privacy.wording import explain_step
-from zerodelta.regression import fit_linear
+from zerodelta.regression import Shape, fit_linear
 from zerodelta.regression import k_norm_statistics as module
 from zerodelta.regression.k_norm_statistics import LENGTH, exact_statistics, plan_statistics
 from zerodelta.regression.labeled_rows import Features, LabeledRows
@@ -249,7 +249,7 @@ def test_the_certificate_is_proven_and_follows_from_its_numbers() -> None:
 
 
 def test_a_step_with_too_little_noise_does_not_verify() -> None:
-    plan = plan_statistics(rows=10, dimension=2, epsilon=EPSILON)
+    plan = plan_statistics(Shape.of(rows=10, dimension=2, epsilon=EPSILON))
     numbers = {"target_weight": Fraction(25, 16), "scale": plan.scale / 2}
     with pytest.raises(zd.ZeroDeltaError):
         issue(
@@ -262,7 +262,7 @@ def test_a_step_with_too_little_noise_does_not_verify() -> None:
 
 @pytest.mark.parametrize("bad", [0, 10**200])
 def test_whatever_is_published_can_be_solved(bad: int) -> None:
-    plan = plan_statistics(rows=10, dimension=2, epsilon=1)
+    plan = plan_statistics(Shape.of(rows=10, dimension=2, epsilon=1))
     noisy = np.array([bad] * plan.dimension, dtype=object)
     assert np.isfinite(plan.solve(noisy)).all()
 

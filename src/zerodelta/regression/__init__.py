@@ -6,6 +6,7 @@ from zerodelta.regression.labeled_rows import LinearModel
 from zerodelta.regression.linear import LinearQuestion, fit_linear, linear_methods
 from zerodelta.regression.objective_plan import (
     RegressionPlan,
+    Shape,
     plan_huber,
     plan_logistic,
     plan_multinomial,
@@ -16,6 +17,7 @@ __all__ = [
     "LinearModel",
     "LinearQuestion",
     "RegressionPlan",
+    "Shape",
     "fit_linear",
     "fit_logistic",
     "fit_multinomial",

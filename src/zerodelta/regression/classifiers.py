@@ -20,6 +20,7 @@ from zerodelta.regression.expected import LOG_ODDS, Expected, limited, temperatu
 from zerodelta.regression.labeled_rows import ClassLabels, Features, LabeledRows, as_classes
 from zerodelta.regression.objective_plan import (
     RegressionPlan,
+    Shape,
     plan_logistic,
     plan_multinomial,
     softmax_curvature,
@@ -134,12 +135,14 @@ class ClassifierQuestion:
         The plan of a descent has no steps: its study plans them.
         """
         features = Features.of(facts.width - 1, self.data_norm, self.intercept)
-        shape: dict[str, Any] = {"rows": facts.planned_rows, "dimension": features.dimension}
-        shape |= {"epsilon": epsilon, "intercept": features.intercept}
-        classes, outputs = self.classes, self.outputs
-        plan = (
-            plan_logistic(**shape) if outputs == 1 else plan_multinomial(**shape, classes=outputs)
+        shape = Shape.of(
+            rows=facts.planned_rows,
+            dimension=features.dimension,
+            epsilon=epsilon,
+            intercept=features.intercept,
         )
+        classes, outputs = self.classes, self.outputs
+        plan = plan_logistic(shape) if outputs == 1 else plan_multinomial(shape, classes=outputs)
         methods = _methods(plan, LOG_ODDS, classes=len(classes))
         chosen = choose(methods, self.method)
 
@@ -210,9 +213,10 @@ def classifier_methods(
     ['objective', 'descent']
     """
     expected = LOG_ODDS.given(row_length=row_length, signal=signal)
-    shape: dict[str, Any] = {"rows": n, "dimension": dimension, "epsilon": epsilon}
-    shape |= {"intercept": intercept, "expected": expected}
-    plan = plan_logistic(**shape) if classes is None else plan_multinomial(**shape, classes=classes)
+    shape = Shape.of(
+        rows=n, dimension=dimension, epsilon=epsilon, intercept=intercept, expected=expected
+    )
+    plan = plan_logistic(shape) if classes is None else plan_multinomial(shape, classes=classes)
     return _methods(plan, expected, classes=classes or 2)
 
 

@@ -18,17 +18,16 @@ from zerodelta.data.source import Rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray, arithmetic
 from zerodelta.exact.k_norm import rounded_k_norm
-from zerodelta.exact.rational import Rational, as_count
 from zerodelta.mechanisms.integer_sums import add_exactly
-from zerodelta.privacy.parameters import as_flag, as_usable_epsilon
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.sufficient_statistics import (
     HALF_ROOT,
     k_norm_statistics_scale,
 )
-from zerodelta.regression.expected import TARGETS, Expected, limited
+from zerodelta.regression.expected import TARGETS, limited
 from zerodelta.regression.integer_rows import Floats
 from zerodelta.regression.labeled_rows import Features
+from zerodelta.regression.objective_plan import Shape
 
 __all__ = [
     "LENGTH",
@@ -59,9 +58,7 @@ _RIDGE = 1.0
 class StatisticsPlan:
     """The noise on the statistics of rows with `columns` numbers, the intercept's included."""
 
-    rows: int
     columns: int
-    epsilon: Fraction
     scale: Fraction
     """b: the noise has density ∝ exp(-‖z‖/b), in units of the rows' and the targets' bounds."""
     predicted_error: float
@@ -126,56 +123,34 @@ class StatisticsPlan:
         return theta if np.isfinite(theta).all() else np.zeros(self.columns)
 
 
-def plan_statistics(
-    *,
-    rows: int,
-    dimension: int,
-    epsilon: Rational,
-    intercept: bool = True,
-    expected: Expected = TARGETS,
-) -> StatisticsPlan:
+def plan_statistics(shape: Shape) -> StatisticsPlan:
     """Return the plan of the method "statistics", for targets scaled to [-1, 1].
 
-    >>> plan_statistics(rows=10_000, dimension=2, epsilon=1).dimension
+    >>> plan_statistics(Shape.of(rows=10_000, dimension=2, epsilon=1)).dimension
     9
     """
-    count, exact = as_count(rows, "rows"), as_usable_epsilon(epsilon)
-    columns = as_count(dimension, "dimension", minimum=1) + as_flag(intercept, "intercept")
-    scale = k_norm_statistics_scale(target_weight=_ROOT_WEIGHT**2, epsilon=exact)
+    scale = k_norm_statistics_scale(target_weight=_ROOT_WEIGHT**2, epsilon=shape.epsilon)
+    columns = shape.columns
     deviation = float(scale) * math.sqrt(columns * (columns + 3) // 2 + 1)
     return StatisticsPlan(
-        rows=count,
         columns=columns,
-        epsilon=exact,
         scale=scale,
         predicted_error=statistics_error(
-            rows=count,
-            columns=columns,
-            gram_deviation=deviation,
-            moment_deviation=deviation / float(_ROOT_WEIGHT),
-            intercept=intercept,
-            expected=expected,
+            shape, gram_deviation=deviation, moment_deviation=deviation / float(_ROOT_WEIGHT)
         ),
     )
 
 
-def statistics_error(
-    *,
-    rows: int,
-    columns: int,
-    gram_deviation: float,
-    moment_deviation: float,
-    intercept: bool,
-    expected: Expected,
-) -> float:
+def statistics_error(shape: Shape, *, gram_deviation: float, moment_deviation: float) -> float:
     """Return the excess of the mean squared error to expect of noisy statistics.
 
     Of (XᵀX)⁻¹(E₂ - E₁θ), for rows spread evenly over all directions and coefficients that explain
     a typical part of the targets; never more than that part, which the penalty sees to.
     """
-    variances = expected.variances(columns, intercept=intercept)
+    expected = shape.expected or TARGETS
+    variances = expected.variances(shape.columns, intercept=shape.intercept)
     noise = moment_deviation**2 + gram_deviation**2 * expected.explained / variances[0] / 2
-    excess = sum(noise / variance for variance in variances) / max(1, rows) ** 2
+    excess = sum(noise / variance for variance in variances) / max(1, shape.rows) ** 2
     return limited(excess, expected.explained)
 
 

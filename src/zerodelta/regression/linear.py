@@ -19,12 +19,11 @@ from zerodelta.data.source import Rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.parameters import as_flag, as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.regression.adassp import LatticeAdassp
 from zerodelta.regression.certified_losses import PseudoHuber
-from zerodelta.regression.expected import TARGETS, Expected, limited
+from zerodelta.regression.expected import TARGETS, limited
 from zerodelta.regression.integer_rows import STEPS, Floats
 from zerodelta.regression.k_norm_statistics import (
     LENGTH,
@@ -33,7 +32,7 @@ from zerodelta.regression.k_norm_statistics import (
     statistics_error,
 )
 from zerodelta.regression.labeled_rows import Features, LabeledRows, Targets
-from zerodelta.regression.objective_plan import plan_huber
+from zerodelta.regression.objective_plan import Shape, plan_huber
 from zerodelta.spaces import Ball
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
@@ -103,8 +102,14 @@ class LinearQuestion:
 
         The plan of a descent has no steps: its study plans them.
         """
-        targets, shape = self._targets, _Shape.of(facts, epsilon, self.intercept)
-        features = Features.of(shape.dimension, self.data_norm, self.intercept)
+        features = Features.of(facts.width - 1, self.data_norm, self.intercept)
+        targets = self._targets
+        shape = Shape.of(
+            rows=facts.planned_rows,
+            dimension=features.dimension,
+            epsilon=epsilon,
+            intercept=features.intercept,
+        )
         named = [name for name in _PLANNERS if name == self.method]  # it alone is planned
         candidates = {name: _PLANNERS[name](shape) for name in named or _PLANNERS}
         methods = ranked(*(candidate.method for candidate in candidates.values()))
@@ -167,43 +172,14 @@ def linear_methods(
     >>> linear_methods(epsilon=1, n=10**6, dimension=1)[0].name
     'statistics'
     """
-    shape = _Shape(
+    shape = Shape.of(
         rows=as_count(n, "n"),
-        dimension=as_count(dimension, "dimension", minimum=1),
-        intercept=as_flag(intercept, "intercept"),
-        epsilon=as_usable_epsilon(epsilon),
+        dimension=dimension,
+        epsilon=epsilon,
+        intercept=intercept,
         expected=TARGETS.given(row_length=row_length, signal=signal),
     )
     return ranked(*(planner(shape).method for planner in _PLANNERS.values()))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Shape:
-    """What is public of the rows, and what forecasts assume of them."""
-
-    rows: int
-    dimension: int
-    intercept: bool
-    epsilon: Fraction
-    expected: Expected = TARGETS
-
-    @staticmethod
-    def of(facts: Facts, epsilon: Rational, intercept: bool) -> _Shape:
-        return _Shape(
-            rows=facts.planned_rows,
-            dimension=facts.width - 1,
-            intercept=as_flag(intercept, "intercept"),
-            epsilon=as_usable_epsilon(epsilon),
-        )
-
-    @property
-    def columns(self) -> int:
-        return self.dimension + self.intercept
-
-    def given(self) -> dict[str, Any]:
-        """Return the arguments of `plan_huber` and `plan_statistics`."""
-        names = ("rows", "dimension", "epsilon", "intercept", "expected")
-        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -216,8 +192,8 @@ class _Candidate:
     length: int = STEPS
 
 
-def _huber(shape: _Shape) -> _Candidate:
-    plan = plan_huber(**shape.given())
+def _huber(shape: Shape) -> _Candidate:
+    plan = plan_huber(shape)
     part = float(2 * plan.channel.error / plan.channel.scale / shape.epsilon)
 
     def fit(features: Features, rows: Rows, bits: BitSource) -> Floats:
@@ -234,8 +210,8 @@ def _huber(shape: _Shape) -> _Candidate:
     return _Candidate(method=method, steps=plan.steps, fit=fit)
 
 
-def _statistics(shape: _Shape) -> _Candidate:
-    plan = plan_statistics(**shape.given())
+def _statistics(shape: Shape) -> _Candidate:
+    plan = plan_statistics(shape)
 
     def fit(features: Features, rows: Rows, bits: BitSource) -> Floats:
         return plan.solve(plan.noised(exact_statistics(features, rows), bits))
@@ -251,10 +227,10 @@ def _statistics(shape: _Shape) -> _Candidate:
     return _Candidate(method=method, steps=(plan.step,), fit=fit, length=LENGTH)
 
 
-def _adassp(shape: _Shape) -> _Candidate:
+def _adassp(shape: Shape) -> _Candidate:
     """Noise of multiplier √(9/2)/μ, a lattice, a random point now and then."""
     rows, columns, weight = shape.rows, shape.columns, _weight(shape.rows)
-    resolution = _resolution(shape.epsilon, rows, columns)
+    resolution = _resolution(shape)
     plan = LatticeAdassp.plan(
         rows=rows,
         dimension=columns,
@@ -267,8 +243,9 @@ def _adassp(shape: _Shape) -> _Candidate:
     )
     multiplier = math.sqrt(plan.statistics.multiplier_squared)
     spacing = _radius_of(rows, columns, multiplier) / resolution
-    noise = _noise_error(rows, columns, multiplier, shape.intercept, shape.expected)
-    added = shape.expected.spread * (spacing**2 / 12 + 4 * float(weight))
+    noise = statistics_error(shape, gram_deviation=multiplier, moment_deviation=multiplier)
+    expected = shape.expected or TARGETS
+    added = expected.spread * (spacing**2 / 12 + 4 * float(weight))
 
     def fit(features: Features, rows: Rows, bits: BitSource) -> Floats:
         blocks = (np.column_stack([features(b[:, :-1]), b[:, -1]]) for b in rows.blocks())
@@ -276,7 +253,7 @@ def _adassp(shape: _Shape) -> _Candidate:
 
     method = Method(
         name="adassp",
-        error=min(noise + added, shape.expected.explained),
+        error=min(noise + added, expected.explained),
         spends=f"ε on a lattice of {columns} dimensions, "
         f"{columns * (columns + 3) // 2} internal sums",
         why="internal Gaussian noise: overtakes statistics from some 20 features on",
@@ -284,7 +261,7 @@ def _adassp(shape: _Shape) -> _Candidate:
     return _Candidate(method=method, steps=plan.steps, fit=fit)
 
 
-def _descent(shape: _Shape) -> _Candidate:
+def _descent(shape: Shape) -> _Candidate:
     """Forecast: steps of length 1 shrinking to 0, noise 2RT/(√3 n μ), partly corrected later.
 
     What is published takes about d·ln(n) + 7 nats, hence μ.
@@ -292,7 +269,8 @@ def _descent(shape: _Shape) -> _Candidate:
     columns, steps, radius = shape.columns, _rounds(shape.columns), float(_radius(shape.columns))
     mu = float(shape.epsilon) / math.sqrt(2 * (columns * math.log(max(shape.rows, 2)) + 7))
     noise = 2 * (1 + radius) * steps / (math.sqrt(3) * max(1, shape.rows) * mu)
-    spread, explained = shape.expected.spread, shape.expected.explained
+    expected = shape.expected or TARGETS
+    spread, explained = expected.spread, expected.explained
     left = min(1.0, 1.5 * columns / (spread * steps))
     behind = explained * math.exp(-spread * steps / columns)
     excess = spread * noise**2 * left + behind + spread * radius**2 / 1000
@@ -305,7 +283,7 @@ def _descent(shape: _Shape) -> _Candidate:
     return _Candidate(method=method)
 
 
-_PLANNERS: dict[str, Callable[[_Shape], _Candidate]] = {
+_PLANNERS: dict[str, Callable[[Shape], _Candidate]] = {
     "huber": _huber,
     "statistics": _statistics,
     "adassp": _adassp,
@@ -327,35 +305,25 @@ def _weight(rows: int) -> Fraction:
     return Fraction(1, max(1000, rows * math.isqrt(rows)))
 
 
-def _resolution(epsilon: Fraction, rows: int, columns: int) -> int:
+def _resolution(shape: Shape) -> int:
     """Return how many steps of the lattice make its radius: a step is no more than the noise.
 
     The internal part may fail with δ = e^-L, L about d·ln(n) + 1.5·ln(n), which gives μ nearly.
     """
-    rare = (columns + 1.5) * math.log(max(rows, 16))
-    mu = 2 * float(epsilon) / (math.sqrt(2 * rare + 2 * float(epsilon)) + math.sqrt(2 * rare))
+    # of the typical rows, whatever is expected: no fit depends on that
+    typical = replace(shape, dimension=shape.columns, intercept=False, expected=TARGETS)
+    rare, epsilon = (shape.columns + 1.5) * math.log(max(shape.rows, 16)), float(shape.epsilon)
+    mu = 2 * epsilon / (math.sqrt(2 * rare + 2 * epsilon) + math.sqrt(2 * rare))
     multiplier = math.sqrt(4.5) / mu
-    noise = _noise_error(rows, columns, multiplier, False, TARGETS)
-    steps = _radius_of(rows, columns, multiplier) / math.sqrt(noise / TARGETS.spread)
+    noise = statistics_error(typical, gram_deviation=multiplier, moment_deviation=multiplier)
+    radius = _radius_of(shape.rows, shape.columns, multiplier)
+    steps = radius / math.sqrt(noise / TARGETS.spread)
     return 1 << min(max(math.ceil(math.log2(steps)), 4), 50)
 
 
 def _radius_of(rows: int, columns: int, multiplier: float) -> float:
     """Return the trust radius: all that the penalty lets coefficients be."""
     return rows / (_RIDGE * math.sqrt(columns) * multiplier) + 1
-
-
-def _noise_error(
-    rows: int, columns: int, multiplier: float, intercept: bool, expected: Expected
-) -> float:
-    return statistics_error(
-        rows=rows,
-        columns=columns,
-        gram_deviation=multiplier,
-        moment_deviation=multiplier,
-        intercept=intercept,
-        expected=expected,
-    )
 
 
 def _rounds(columns: int) -> int:
