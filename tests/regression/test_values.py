@@ -205,3 +205,15 @@ def test_labels_of_no_class_are_left_out_of_the_fit() -> None:
         rows, mixed, epsilon=5, data_norm=1, classes=["b", "a"], bits=ReplayBits("left out")
     )
     assert accuracy(release.value, rows, labels) > 0.95
+
+
+def test_labeled_rows_yield_nothing_without_a_ticket() -> None:
+    source = LabeledRows(GOOD, [0, 1, 1, 0])
+    for read in (source.open, source.blocks):
+        with pytest.raises(TypeError, match="ticket"):
+            list(read(None))  # type: ignore[arg-type]
+
+
+def test_rows_are_prepared_by_this_library_only() -> None:
+    with pytest.raises(zd.ParameterError, match="prepare"):
+        LabeledRows(GOOD, [0, 1, 1, 0], prepare=lambda rows: rows)
