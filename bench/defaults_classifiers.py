@@ -6,8 +6,8 @@ the same for all; bounds are the range of a column, rounded outward to one digit
 say them.
 
 What is and what is not held out: data, bounds and the grid of radii were written down before any
-result was seen. The radius, both constants of `temperature`, those of `network_forecast` and of
-`sparse_steps`, and the widening of `MLPClassifier` were then chosen on these data sets (the first
+result was seen. The radius, both constants of `temperature`, those of the network's forecast and of
+`SparseSteps`, and the widening of `MLPClassifier` were then chosen on these data sets (the first
 pair of `temperature` left digits above ln C, and was replaced). The splits and synthetic rows below
 are others than those, so that chance is not fitted; the data sets are the same, so that what is
 printed is the best to be expected, and other data may lose.

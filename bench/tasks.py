@@ -51,7 +51,7 @@ from zerodelta.privacy.theorems.objective_perturbation import (
 )
 from zerodelta.regression import fit_linear
 from zerodelta.regression.expected import LOG_ODDS, TARGETS
-from zerodelta.regression.objective_plan import RegressionPlan, plan_huber, plan_logistic
+from zerodelta.regression.objective_plan import RegressionPlan, Shape, plan_huber, plan_logistic
 from zerodelta.sklearn import LogisticRegression
 from zerodelta.tasks.synthesize import synthesize
 
@@ -426,7 +426,8 @@ def numerical_cost(plan: RegressionPlan, n: int, d: int) -> float:
 def proof() -> Table:
     table = Table("n", "d", "logistic", "Huber", "wanted", title="numerical part, of excess risk")
     for n, d in product((1000, 10_000, 100_000, 1_000_000, 10_000_000), (5, 20, 50)):
-        plans = [make(rows=n, dimension=d, epsilon=1) for make in (plan_logistic, plan_huber)]
+        shape = Shape.of(rows=n, dimension=d, epsilon=1)
+        plans = [make(shape) for make in (plan_logistic, plan_huber)]
         shown = [f"{numerical_cost(plan, n, d):.3%}" for plan in plans]
         table.add_row(f"{n:.0e}", str(d), *shown, "< 0.5 %")
     return table

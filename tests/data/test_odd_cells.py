@@ -29,8 +29,8 @@ from zerodelta.data.items import column, tally
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.mechanisms.ranks import EvenPoints, ListedPoints
 from zerodelta.mechanisms.stable_queries import TrimmedMean
-from zerodelta.regression.reading import Features, read_classes, read_targets
-from zerodelta.regression.sufficient_statistics import exact_statistics
+from zerodelta.regression.k_norm_statistics import exact_statistics
+from zerodelta.regression.labeled_rows import ClassLabels, Features, LabeledRows, Targets
 from zerodelta.spaces import Box
 from zerodelta.spine.public_inputs import as_source, as_universe
 from zerodelta.tables.codes import code_rows, out_of_domain_codes, row_columns
@@ -114,8 +114,9 @@ def select_features(rows: Any) -> Any:
 
 
 def features(rows: Any) -> Any:
-    shape, source = Features.of(as_table(rows), 2, True)
-    return exact_statistics(shape, source, np.full(source.count, 0.5))
+    table = as_table(rows)
+    source = LabeledRows(table, np.full(len(table), 0.5))
+    return exact_statistics(Features.of(table.shape[1], 2, True), opened(source))
 
 
 def as_table(rows: Any) -> Any:
@@ -123,13 +124,14 @@ def as_table(rows: Any) -> Any:
 
 
 def targets(rows: Any) -> Any:
-    shape, source = Features.of(np.ones((_count(rows), 1)), 2, True)
-    read = read_targets(rows, (Fraction(-2), Fraction(2)), source.count)
-    return exact_statistics(shape, source, read)
+    read = Targets((Fraction(-2), Fraction(2)), intercept=True)
+    source = LabeledRows(np.ones((_count(rows), 1)), rows, read=read)
+    return exact_statistics(Features.of(1, 2, True), opened(source))
 
 
 def labels(rows: Any) -> Any:
-    return np.bincount(read_classes(rows, tuple(LABELS), _count(rows)) + 1, minlength=7)
+    places = np.nan_to_num(ClassLabels(tuple(LABELS))(rows), nan=-1).astype(np.int64)
+    return np.bincount(places + 1, minlength=7)
 
 
 def study(rows: Any) -> Any:

@@ -14,9 +14,9 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 
 from estimators.instances import CLASSIFIERS, examples, name
-from zerodelta.regression.classification import descent_temperature
-from zerodelta.regression.objective_plan import plan_logistic, plan_multinomial
-from zerodelta.regression.temperature import temperature
+from zerodelta.regression.classifiers import descent_temperature
+from zerodelta.regression.expected import temperature
+from zerodelta.regression.objective_plan import Shape, plan_logistic, plan_multinomial
 from zerodelta.sklearn import BoundedScaler, LogisticRegression, MLPClassifier
 
 classifiers = pytest.mark.parametrize("estimator", CLASSIFIERS, ids=name)
@@ -65,7 +65,9 @@ def test_plans_with_more_rows_or_a_larger_epsilon_are_shrunk_less(classes: int) 
     def of(rows: int, epsilon: float) -> tuple[float, float]:
         shape: dict[str, Any] = {"rows": rows, "dimension": 64, "epsilon": epsilon}
         plan = (
-            plan_logistic(**shape) if classes == 2 else plan_multinomial(**shape, classes=classes)
+            plan_logistic(Shape.of(**shape))
+            if classes == 2
+            else plan_multinomial(Shape.of(**shape), classes=classes)
         )
         descent = descent_temperature(epsilon=epsilon, n=rows, columns=65, classes=classes)
         return plan.temperature, descent

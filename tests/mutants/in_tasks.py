@@ -140,7 +140,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="regression/certified_gradient.py",
+        file="regression/certified_minimum.py",
         old="radius += float(np.sum(slopes.radius)) if finite else math.nan",
         new="radius += 0.0 if finite else math.nan",
         tests=(
@@ -148,7 +148,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="regression/certified_gradient.py",
+        file="regression/certified_minimum.py",
         old="(radius + tail + 8 * _U * sum(sizes))",
         new="(radius + 8 * _U * sum(sizes))",
         tests=(
@@ -156,25 +156,25 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="regression/certified_gradient.py",
+        file="regression/certified_minimum.py",
         old="(radius + tail + 8 * _U * sum(sizes))",
         new="(radius + tail)",
         tests=("regression/test_certified_gradient.py::test_the_error_is_within_its_bound",),
     ),
     Mutant(
-        file="regression/minimum.py",
+        file="regression/certified_minimum.py",
         old="float(np.linalg.norm(linear)) * 1.01 * _U + float(target) / 32",
         new="float(target) / 32",
         tests=("regression/test_minimum.py::test_what_the_noise_loses_as_a_float_is_doubted",),
     ),
     Mutant(
-        file="regression/minimum.py",
+        file="regression/certified_minimum.py",
         old="1.01 * _U + float(target) / 32",
         new="1.01 * _U",
         tests=("regression/test_minimum.py::test_the_error_of_the_noise_itself_is_doubted",),
     ),
     Mutant(
-        file="regression/minimum.py",
+        file="regression/certified_minimum.py",
         old="if gradient.length + doubt <= reach:",
         new="if gradient.length <= reach:",
         tests=(
@@ -182,7 +182,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="regression/minimum.py",
+        file="regression/certified_minimum.py",
         old="target * 3 / 4)",
         new="target * 5 / 4)",
         tests=(
@@ -190,7 +190,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="regression/minimum.py",
+        file="regression/certified_minimum.py",
         old="target = error * strength",
         new="target = 2 * error * strength",
         tests=(
@@ -198,7 +198,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="regression/precise.py",
+        file="regression/precise_minimum.py",
         old="<= (target - error) ** 2:",
         new="<= (2 * target) ** 2:",
         tests=(
@@ -214,7 +214,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="regression/sufficient_statistics.py",
+        file="regression/k_norm_statistics.py",
         old="diagonal * HALF_ROOT, diagonal / _ROOT_WEIGHT",
         new="diagonal / 2, diagonal / _ROOT_WEIGHT",
         tests=(
@@ -222,7 +222,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="regression/sufficient_statistics.py",
+        file="regression/k_norm_statistics.py",
         old="diagonal = self.scale * Fraction(LENGTH**2, self.spacing)",
         new="diagonal = self.scale * Fraction(LENGTH**2, 2 * self.spacing)",
         tests=(

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
+from data.opening import opened
 from zerodelta.audit.exact import certainly_impure, certainly_pure, rounded_gaussian_pmf
 from zerodelta.exact.arb import ball, lower, upper
 from zerodelta.paper.algorithm_13 import (
@@ -18,12 +19,17 @@ from zerodelta.paper.algorithm_13 import (
     lattice_adassp,
     paper_multiplier_squared,
     pure_adassp,
-    trust_radius,
 )
-from zerodelta.paper.sufficient_statistics import STEPS, Statistics, below_smallest_eigenvalue
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.theorems.mixing import gaussian_net_mass
 from zerodelta.privacy.theorems.sufficient_statistics import joint_sensitivity_squared
+from zerodelta.regression.adassp import trust_radius
+from zerodelta.regression.gaussian_statistics import (
+    STEPS,
+    GaussianStatistics,
+    below_smallest_eigenvalue,
+)
+from zerodelta.regression.labeled_rows import LabeledRows
 
 F = Fraction
 RNG = np.random.default_rng(7)
@@ -193,7 +199,7 @@ def pmf(k: int, variance: Fraction) -> Any:
 
 
 def test_rows_beyond_the_bounds_are_scaled_and_bad_ones_are_zero() -> None:
-    statistics = Statistics(
+    statistics = GaussianStatistics(
         dimension=2,
         data_norm=F(1),
         target_bound=F(1),
@@ -201,7 +207,8 @@ def test_rows_beyond_the_bounds_are_scaled_and_bad_ones_are_zero() -> None:
         eigenvalue=False,
     )
     rows = np.array([[30.0, 40.0], [math.nan, 1.0], [math.inf, 0.0], [0.0, 0.5]])
-    gram, moments = statistics._exact(rows, np.array([9.0, 1.0, 1.0, math.nan]))
+    targets = np.array([9.0, 1.0, 1.0, math.nan])
+    gram, moments = statistics._exact(opened(LabeledRows(rows, targets)).blocks())
     # (0.6, 0.8) and, clipped like any large number, (1, 0); rows with a missing cell are zero
     assert gram[0, 0] == pytest.approx(1.36 * STEPS**2, rel=1e-4)
     assert gram[1, 1] == pytest.approx(0.64 * STEPS**2, rel=1e-4)

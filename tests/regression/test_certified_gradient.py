@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 
 from zerodelta.exact.float_balls import FloatBalls
-from zerodelta.regression.balanced_logistic import BalancedLogistic
-from zerodelta.regression.certified_gradient import certified_gradient
-from zerodelta.regression.integer_rows import STEPS, Floats, IntegerRows
-from zerodelta.regression.loss import Loss
-from zerodelta.regression.point import Point
-from zerodelta.regression.precise import PreciseObjective
-from zerodelta.regression.pseudo_huber import PseudoHuber
-from zerodelta.regression.softmax import Softmax
+from zerodelta.regression.certified_losses import (
+    BalancedLogistic,
+    CertifiedLoss,
+    PseudoHuber,
+    Softmax,
+)
+from zerodelta.regression.certified_minimum import certified_gradient
+from zerodelta.regression.integer_rows import STEPS, Floats, IntegerRows, Point
+from zerodelta.regression.precise_minimum import PreciseObjective
 
 KINDS = ["even", "spiky", "same", "tiny"]
 LOSSES = ["logistic", "huber", "softmax"]
@@ -42,7 +43,7 @@ def rows_of(kind: str, n: int, d: int) -> IntegerRows:
     return IntegerRows(values=values)
 
 
-def loss_of(name: str, n: int) -> Loss:
+def loss_of(name: str, n: int) -> CertifiedLoss:
     chance = np.random.default_rng(n)
     if name == "logistic":
         return BalancedLogistic(roundness=Fraction(1, 4), shift=Fraction(1, 2))
@@ -51,7 +52,9 @@ def loss_of(name: str, n: int) -> Loss:
     return Softmax(outputs=3, labels=chance.integers(0, 3, n), shift=Fraction(1))
 
 
-def true_error(rows: IntegerRows, loss: Loss, point: Point, linear: Floats, value: Floats) -> float:
+def true_error(
+    rows: IntegerRows, loss: CertifiedLoss, point: Point, linear: Floats, value: Floats
+) -> float:
     exact = PreciseObjective(
         rows=rows,
         loss=loss,

@@ -13,7 +13,7 @@ import zerodelta as zd
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.regression import fit_linear
 from zerodelta.regression.expected import LOG_ODDS, TARGETS, Expected
-from zerodelta.regression.objective_plan import plan_huber, plan_logistic, plan_multinomial
+from zerodelta.regression.objective_plan import Shape, plan_huber, plan_logistic, plan_multinomial
 
 
 @pytest.mark.parametrize("task", ["linear", "logistic", "multinomial"])
@@ -115,11 +115,14 @@ def test_noise_and_certificate_do_not_follow_what_is_expected() -> None:
     shape: dict[str, Any] = {"rows": 3000, "dimension": 4, "epsilon": 1}
     short = {name: replace(name, row_length=0.2) for name in (TARGETS, LOG_ODDS)}
     pairs = [
-        (plan_huber(**shape), plan_huber(**shape, expected=short[TARGETS])),
-        (plan_logistic(**shape), plan_logistic(**shape, expected=short[LOG_ODDS])),
+        (plan_huber(Shape.of(**shape)), plan_huber(Shape.of(**shape, expected=short[TARGETS]))),
         (
-            plan_multinomial(**shape, classes=3),
-            plan_multinomial(**shape, classes=3, expected=short[LOG_ODDS]),
+            plan_logistic(Shape.of(**shape)),
+            plan_logistic(Shape.of(**shape, expected=short[LOG_ODDS])),
+        ),
+        (
+            plan_multinomial(Shape.of(**shape), classes=3),
+            plan_multinomial(Shape.of(**shape, expected=short[LOG_ODDS]), classes=3),
         ),
     ]
     for usual, told in pairs:

@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -18,17 +18,19 @@ from privacy.chains import forged
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.real_k_norm import RealKNorm
 from zerodelta.privacy.step import Status
-from zerodelta.regression import fit as module
 from zerodelta.regression import (
-    fit_huber,
+    Shape,
+    fit_linear,
     fit_logistic,
     fit_multinomial,
+    objective_plan,
     plan_huber,
     plan_logistic,
     plan_multinomial,
 )
 
 Fit = Callable[[Any, Any, Any], Any]
+fit_huber = partial(fit_linear, method="huber")
 
 ROWS = np.array([[1.0], [-0.5], [0.25]])
 OTHER = np.array([[-1.0], [-0.5], [0.25]])
@@ -66,16 +68,16 @@ def slope_at(name: str, rows: Any, theta: float) -> float:
     """The sum of the records' derivatives, from the definitions of the losses."""
     x, y = rows[:, 0], np.array(LABELS[name])
     if name == "logistic":
-        plan = plan_logistic(rows=3, dimension=1, epsilon=1, intercept=False)
+        plan = plan_logistic(Shape.of(rows=3, dimension=1, epsilon=1, intercept=False))
         sign, a = 2 * y - 1, float(plan.roundness)
         m = sign * x * theta - float(plan.shift)
         u = (m + np.sqrt(m * m + 4 * a * a)) / 2
         return float((-sign * x * np.exp(-u)).sum())
     if name == "huber":
-        plan = plan_huber(rows=3, dimension=1, epsilon=1, intercept=False)
+        plan = plan_huber(Shape.of(rows=3, dimension=1, epsilon=1, intercept=False))
         residual = x * theta - y / float(plan.threshold)
         return float((x * residual / np.sqrt(1 + residual**2)).sum())
-    plan = plan_multinomial(rows=3, dimension=1, classes=2, epsilon=1, intercept=False)
+    plan = plan_multinomial(Shape.of(rows=3, dimension=1, epsilon=1, intercept=False), classes=2)
     logit = math.sqrt(2) * theta * x + float(plan.shift) * np.where(y == 0, -1, 1)
     return float((math.sqrt(2) * x * (1 / (1 + np.exp(-logit)) - (y == 0))).sum())
 
@@ -83,10 +85,12 @@ def slope_at(name: str, rows: Any, theta: float) -> float:
 def cdf(name: str, rows: Any, coefficient: float) -> float:
     """P(coefficient <= c) of the ideal minimizer: v falls as θ rises, and v is Laplace noise."""
     plans: dict[str, Any] = {
-        "logistic": lambda: plan_logistic(rows=3, dimension=1, epsilon=1, intercept=False),
-        "huber": lambda: plan_huber(rows=3, dimension=1, epsilon=1, intercept=False),
+        "logistic": lambda: plan_logistic(
+            Shape.of(rows=3, dimension=1, epsilon=1, intercept=False)
+        ),
+        "huber": lambda: plan_huber(Shape.of(rows=3, dimension=1, epsilon=1, intercept=False)),
         "softmax": lambda: plan_multinomial(
-            rows=3, dimension=1, classes=2, epsilon=1, intercept=False
+            Shape.of(rows=3, dimension=1, epsilon=1, intercept=False), classes=2
         ),
     }
     plan = plans[name]()
@@ -145,7 +149,7 @@ def test_an_audit_finds_a_quarter_of_the_noise(name: str, monkeypatch: pytest.Mo
     def quiet(*, scale_squared: Fraction, **others: Any) -> Any:
         return true(scale_squared=scale_squared / 16, **others)
 
-    monkeypatch.setattr(module, "RealKNorm", quiet)
+    monkeypatch.setattr(objective_plan, "RealKNorm", quiet)
     assert audited(name, drawn, MUTANT_FITS) > 1
 
 
@@ -197,7 +201,7 @@ FORGERIES: dict[str, Callable[[dict[str, Any]], None]] = {
     "half the noise (s for 2s)": lambda d: _scale(d, 0, "noise_epsilon", Fraction(2)),
     "weaker regularization": lambda d: _scale(d, 0, "strength", Fraction(1, 64)),
     "twice the error": lambda d: _scale(d, 1, "error", Fraction(2)),
-    "half the whisper": lambda d: _scale(d, 1, "scale", Fraction(1, 2)),
+    "half the output noise": lambda d: _scale(d, 1, "scale", Fraction(1, 2)),
     "another relation": lambda d: _relate(d),
     "no numerical error": lambda d: _scale(d, 1, "error", Fraction(0)),
     "no Theorem N": lambda d: _without_n(d),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,14 +13,14 @@ import pytest
 import zerodelta as zd
 from zerodelta.privacy.verify import verify
 from zerodelta.regression import (
-    fit_huber,
     fit_linear,
     fit_logistic,
     fit_multinomial,
     linear_methods,
 )
-from zerodelta.regression.reading import read_targets
-from zerodelta.regression.sufficient_statistics import fit_statistics
+from zerodelta.regression.labeled_rows import Targets
+
+fit_huber, fit_statistics = (partial(fit_linear, method=name) for name in ("huber", "statistics"))
 
 METHODS = ["huber", "statistics", "adassp", "descent"]
 THEOREMS = {
@@ -120,7 +121,7 @@ def test_no_intercept_means_none(method: str, bounds: tuple[int, int]) -> None:
 
 def test_without_an_intercept_targets_are_still_cut_to_their_bounds() -> None:
     bounds = (Fraction(1), Fraction(4))
-    found = read_targets([0, 1, 2, 4, 5], bounds, 5, intercept=False)
+    found = Targets(bounds, intercept=False)([0, 1, 2, 4, 5])
     assert found.tolist() == [0.25, 0.25, 0.5, 1, 1]
     assert linear_error(bounds_y=(1, 4), intercept=False) == pytest.approx(
         16 * linear_error(bounds_y=(-1, 1), intercept=False)

@@ -14,21 +14,19 @@ from threadpoolctl import threadpool_info  # type: ignore[import-untyped]
 from regression.test_certified_gradient import LOSSES, loss_of, rows_of
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.real_k_norm import RealKNorm
-from zerodelta.regression import fit_logistic, fit_multinomial, minimum
-from zerodelta.regression.balanced_logistic import BalancedLogistic
-from zerodelta.regression.certified_gradient import CertifiedGradient
-from zerodelta.regression.descent import QuasiNewton, accelerated
+from zerodelta.regression import certified_minimum as minimum
+from zerodelta.regression import fit_logistic, fit_multinomial
+from zerodelta.regression.approximate_minimum import Objective, QuasiNewton, accelerated
+from zerodelta.regression.certified_losses import BalancedLogistic, CertifiedLoss
+from zerodelta.regression.certified_minimum import CertifiedGradient, certified_minimum
 from zerodelta.regression.integer_rows import Floats, IntegerRows
-from zerodelta.regression.loss import Loss
-from zerodelta.regression.minimum import certified_minimum
-from zerodelta.regression.objective import Objective
-from zerodelta.regression.objective_plan import plan_logistic
-from zerodelta.regression.precise import PreciseObjective, finish
+from zerodelta.regression.objective_plan import Shape, plan_logistic
+from zerodelta.regression.precise_minimum import PreciseObjective, finish
 
 STRENGTH = Fraction(3, 2)
 
 
-def noise_of(loss: Loss, d: int, scale: int = 3) -> RealKNorm:
+def noise_of(loss: CertifiedLoss, d: int, scale: int = 3) -> RealKNorm:
     many = loss.outputs > 1
     return RealKNorm(
         rows=d, columns=loss.outputs, centered=many, scale=scale, bits=ReplayBits("noise")
@@ -49,7 +47,9 @@ def distance(one: list[Fraction], two: list[Fraction]) -> float:
     return math.sqrt(sum((a - b) ** 2 for a, b in zip(one, two, strict=True)))
 
 
-def minimized(rows: IntegerRows, loss: Loss, digits: int, scale: int = 3) -> list[Fraction]:
+def minimized(
+    rows: IntegerRows, loss: CertifiedLoss, digits: int, scale: int = 3
+) -> list[Fraction]:
     return certified_minimum(
         rows,
         loss,
@@ -115,7 +115,7 @@ def test_accelerated_steps_stay_where_the_gradient_vanishes() -> None:
 
 def test_no_size_of_noise_makes_empty_rows_raise() -> None:
     """Where a float gradient cannot be certified, zero rows give one that is exactly 0."""
-    plan = plan_logistic(rows=5, dimension=1, epsilon=1, intercept=False)
+    plan = plan_logistic(Shape.of(rows=5, dimension=1, epsilon=1, intercept=False))
     rows = IntegerRows(values=np.zeros((5, 1)))
     loss = BalancedLogistic(roundness=plan.roundness, shift=plan.shift)
     far = float(plan.channel.error * plan.strength) * 2.0**53

@@ -20,11 +20,10 @@ from flint import arb, arb_mat
 from zerodelta.audit.exact import datasets, neighbors
 from zerodelta.exact.arb import ball, precision
 from zerodelta.privacy.theorems.objective_perturbation import softmax_noise_epsilon
-from zerodelta.regression import fit as module
-from zerodelta.regression import fit_multinomial
+from zerodelta.regression import fit_multinomial, objective_plan
+from zerodelta.regression.certified_losses import Softmax
 from zerodelta.regression.integer_rows import STEPS
-from zerodelta.regression.objective_plan import plan_multinomial
-from zerodelta.regression.softmax import Softmax
+from zerodelta.regression.objective_plan import Shape, plan_multinomial
 
 F = Fraction
 Record = tuple[tuple[Fraction, ...], int]
@@ -193,8 +192,8 @@ def handed(rows: Any, labels: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[Fit
         seen.update(integers=integers, loss=loss, strength=strength)
         raise Handed
 
-    monkeypatch.setattr(module, "RealKNorm", noise)
-    monkeypatch.setattr(module, "certified_minimum", solver)
+    monkeypatch.setattr(objective_plan, "RealKNorm", noise)
+    monkeypatch.setattr(objective_plan, "certified_minimum", solver)
     with pytest.raises(Handed):
         fit_multinomial(
             rows, labels, epsilon=EPSILON, data_norm=1, classes=[0, 1, 2], intercept=False
@@ -215,7 +214,9 @@ UNIVERSE = [(-1.0, 0), (0.6, 1), (1e9, 2), (1.0, 0), (math.nan, 1), (0.5, 7)]
 
 def test_a_real_fit_spends_less_than_what_theorem_n_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows and scales as the solver gets them; the rest of ε is for its error (theory N)."""
-    plan = plan_multinomial(rows=2, dimension=1, classes=3, epsilon=EPSILON, intercept=False)
+    plan = plan_multinomial(
+        Shape.of(rows=2, dimension=1, epsilon=EPSILON, intercept=False), classes=3
+    )
     left = EPSILON - 2 * plan.channel.error / plan.channel.scale
     tables, fits = {}, set()
     for rows in datasets(UNIVERSE, 2):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 import zerodelta as zd
+from data.opening import opened
 from reference.chi_square import goodness_of_fit
 from zerodelta.audit.exact import rounded_laplace_pmf
 from zerodelta.exact.bits import ReplayBits
@@ -26,15 +27,12 @@ from zerodelta.privacy.theorems.sufficient_statistics import (
     k_norm_statistics_scale,
 )
 from zerodelta.privacy.verify import verify
-from zerodelta.regression import sufficient_statistics as module
-from zerodelta.regression.reading import Features
-from zerodelta.regression.sufficient_statistics import (
-    LENGTH,
-    exact_statistics,
-    fit_statistics,
-    plan_statistics,
-)
+from zerodelta.regression import Shape, fit_linear
+from zerodelta.regression import k_norm_statistics as module
+from zerodelta.regression.k_norm_statistics import LENGTH, exact_statistics, plan_statistics
+from zerodelta.regression.labeled_rows import Features, LabeledRows
 
+fit_statistics = partial(fit_linear, method="statistics")
 WEIGHTS = [Fraction(1), Fraction(25, 16), Fraction(2)]
 EPSILON = Fraction(2, 3)
 
@@ -201,8 +199,7 @@ def test_wrong_numbers_of_scales_are_refused() -> None:
 
 def reference(rows: Any, targets: Any, *, intercept: bool) -> list[int]:
     """The same sums in Python integers, row by row."""
-    features, _ = Features.of(rows, 1, intercept)
-    features = replace(features, length=LENGTH)
+    features = Features.of(rows.shape[1], 1, intercept, length=LENGTH)
     total: dict[tuple[int, int], int] = {}
     for row, y in zip(rows, targets, strict=True):
         part = np.zeros((1, features.dimension))
@@ -221,22 +218,20 @@ def test_sums_are_those_of_python_integers(intercept: bool) -> None:
     rng = np.random.default_rng(3)
     rows, targets = rng.normal(size=(300, 3)), rng.uniform(-1, 1, size=300)
     rows[::50, 1], targets[::70] = math.nan, math.nan
-    features, source = Features.of(rows, 1, intercept)
-    features = replace(features, length=LENGTH)
-    found = exact_statistics(features, source, targets)
+    features = Features.of(rows.shape[1], 1, intercept, length=LENGTH)
+    found = exact_statistics(features, opened(LabeledRows(rows, targets)))
     assert [int(v) for v in found] == reference(rows, targets, intercept=intercept)
 
 
 def test_blocks_do_not_change_the_sums() -> None:
     rng = np.random.default_rng(4)
     rows, targets = rng.uniform(-1, 1, size=(70_000, 2)), rng.uniform(-1, 1, size=70_000)
-    features, source = Features.of(rows, 1, True)
-    features = replace(features, length=LENGTH)
-    whole = exact_statistics(features, source, targets)
+    features = Features.of(2, 1, True, length=LENGTH)
+    whole = exact_statistics(features, opened(LabeledRows(rows, targets)))
     parts = []
     for half in (slice(0, 12_345), slice(12_345, None)):
-        _, piece = Features.of(rows[half], 1, True)
-        parts.append(exact_statistics(features, piece, targets[half]))
+        piece = opened(LabeledRows(rows[half], targets[half]))
+        parts.append(exact_statistics(features, piece))
     assert (whole == parts[0] + parts[1]).all()
 
 
@@ -254,7 +249,7 @@ def test_the_certificate_is_proven_and_follows_from_its_numbers() -> None:
 
 
 def test_a_step_with_too_little_noise_does_not_verify() -> None:
-    plan = plan_statistics(rows=10, dimension=2, epsilon=EPSILON)
+    plan = plan_statistics(Shape.of(rows=10, dimension=2, epsilon=EPSILON))
     numbers = {"target_weight": Fraction(25, 16), "scale": plan.scale / 2}
     with pytest.raises(zd.ZeroDeltaError):
         issue(
@@ -267,7 +262,7 @@ def test_a_step_with_too_little_noise_does_not_verify() -> None:
 
 @pytest.mark.parametrize("bad", [0, 10**200])
 def test_whatever_is_published_can_be_solved(bad: int) -> None:
-    plan = plan_statistics(rows=10, dimension=2, epsilon=1)
+    plan = plan_statistics(Shape.of(rows=10, dimension=2, epsilon=1))
     noisy = np.array([bad] * plan.dimension, dtype=object)
     assert np.isfinite(plan.solve(noisy)).all()
 

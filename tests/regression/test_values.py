@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,11 +13,13 @@ import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import zerodelta as zd
+from data.opening import opened
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.regression import LinearModel, fit_huber, fit_logistic, fit_multinomial
+from zerodelta.regression import LinearModel, fit_linear, fit_logistic, fit_multinomial
 from zerodelta.regression.integer_rows import STEPS
-from zerodelta.regression.reading import Features, read_classes, read_targets
+from zerodelta.regression.labeled_rows import ClassLabels, Features, LabeledRows, Targets
 
+fit_huber = partial(fit_linear, method="huber")
 INF, NAN = float("inf"), float("nan")
 GOOD = np.array([[0.3, 0.4], [-0.2, 0.1], [0.5, -0.5], [0.0, 0.2]])
 FEATURES: dict[str, Any] = {
@@ -80,8 +84,8 @@ def test_integer_rows_are_never_longer_than_their_bound() -> None:
     for intercept in (True, False):
         for d in (1, 2, 50):
             raw = chance.normal(size=(200, d)) * chance.choice([1e-9, 1, 1e9, 1e300], size=(200, 1))
-            features, source = Features.of(raw, "0.7", intercept)
-            values = features.integers(source, np.ones(200)).values
+            features = Features.of(d, "0.7", intercept)
+            values = features.integers(opened(LabeledRows(raw, np.ones(200))))[0].values
             lengths = [sum(int(x) ** 2 for x in line) for line in values]
             assert max(lengths) <= STEPS**2
             assert max(lengths) > 0.999 * STEPS**2
@@ -89,27 +93,32 @@ def test_integer_rows_are_never_longer_than_their_bound() -> None:
 
 def test_a_row_that_is_not_usable_is_zero_and_so_is_its_constant() -> None:
     raw = np.array([[1.0, NAN], [0.5, 0.5], [1.0, 1.0]])
-    features, source = Features.of(raw, 1, True)
-    values = features.integers(source, np.array([1.0, -1.0, 0.0])).values
+    features = Features.of(2, 1, True)
+    rows = opened(LabeledRows(raw, np.array([1.0, 0.0, NAN])))
+    values = features.integers(rows, signed=True)[0].values
     assert (values[0] == 0).all()
     assert values[1, 2] == -features.constant
     assert (values[2] == 0).all()
 
 
+def places(labels: Any, classes: tuple[Any, ...]) -> list[Any]:
+    """The place of each label, None for no class."""
+    return [None if np.isnan(place) else place for place in ClassLabels(classes)(labels)]
+
+
 def test_one_stray_label_moves_no_other() -> None:
     classes = (0, 1, "2")
-    plain = read_classes([0, 1, 2, 1], classes, 4).tolist()
-    assert plain == [0, 1, 2, 1]
+    assert places([0, 1, 2, 1], classes) == [0, 1, 2, 1]
     for stray in ("x", None, NAN, [1, 2], 3, object()):
-        assert read_classes([0, 1, 2, stray], classes, 4).tolist() == [0, 1, 2, -1]
-    assert read_classes(np.array([0, 1, 2, "x"]), classes, 4).tolist() == [0, 1, 2, -1]
-    assert read_classes(np.array([0.0, 1.0, 2.0, NAN]), classes, 4).tolist() == [0, 1, 2, -1]
-    assert read_classes(np.array([True, False]), classes, 2).tolist() == [1, 0]
+        assert places([0, 1, 2, stray], classes) == [0, 1, 2, None]
+    assert places(np.array([0, 1, 2, "x"]), classes) == [0, 1, 2, None]
+    assert places(np.array([0.0, 1.0, 2.0, NAN]), classes) == [0, 1, 2, None]
+    assert places(np.array([True, False]), classes) == [1, 0]
 
 
 def test_targets_are_cut_and_what_is_no_number_is_nan() -> None:
-    bounds = (zd.PureDP(1).exact_epsilon * 0, zd.PureDP(10).exact_epsilon)
-    found = read_targets([5, 0, 10, 99, -INF, NAN, "x", "7.5"], bounds, 8)
+    bounds = (Fraction(0), Fraction(10))
+    found = Targets(bounds, intercept=True)([5, 0, 10, 99, -INF, NAN, "x", "7.5"])
     assert found[:5].tolist() == [0.0, -1.0, 1.0, 1.0, -1.0]
     assert np.isnan(found[5:7]).all()
     assert found[7] == 0.5
@@ -196,3 +205,15 @@ def test_labels_of_no_class_are_left_out_of_the_fit() -> None:
         rows, mixed, epsilon=5, data_norm=1, classes=["b", "a"], bits=ReplayBits("left out")
     )
     assert accuracy(release.value, rows, labels) > 0.95
+
+
+def test_labeled_rows_yield_nothing_without_a_ticket() -> None:
+    source = LabeledRows(GOOD, [0, 1, 1, 0])
+    for read in (source.open, source.blocks):
+        with pytest.raises(TypeError, match="ticket"):
+            list(read(None))  # type: ignore[arg-type]
+
+
+def test_rows_are_prepared_by_this_library_only() -> None:
+    with pytest.raises(zd.ParameterError, match="prepare"):
+        LabeledRows(GOOD, [0, 1, 1, 0], prepare=lambda rows: rows)

@@ -14,7 +14,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import zerodelta as zd
-from zerodelta.regression import plan_logistic
+from zerodelta.regression import Shape, plan_logistic
 from zerodelta.tasks.advice import least_rows
 from zerodelta.tasks.advice_tasks import TASKS
 from zerodelta.tasks.advise import advise
@@ -87,7 +87,7 @@ def test_the_numbers_are_those_that_auto_and_releases_use() -> None:
     rows = np.linspace(0, 100, 10_000).reshape(-1, 1)
     released = zd.mean(rows, bounds=(0, 100), epsilon=1)
     assert released.error == advise("mean", n=10_000, epsilon=1, bounds=(0, 100)).best.error
-    planned = plan_logistic(rows=10_000, dimension=3, epsilon=1)
+    planned = plan_logistic(Shape.of(rows=10_000, dimension=3, epsilon=1))
     assert advise("logistic", **ASKED["logistic"]).best.error == planned.predicted_error
 
 

@@ -8,27 +8,28 @@ the noise is exactly rounded, so the joint guarantee is Gaussian DP with the sen
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from zerodelta.channels.ball import GaussianMix
 from zerodelta.channels.kernel import Body
 from zerodelta.channels.wasserstein import AlgorithmOne, laplace_scale
 from zerodelta.data.arrays import ArraySource
-from zerodelta.errors import ParameterError
+from zerodelta.data.source import Rows
+from zerodelta.errors import require
 from zerodelta.exact.arb import ball, lower, upper
-from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.paper.sufficient_statistics import STEPS, Statistics
-from zerodelta.privacy.calibration import calibrate
-from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.issue import issue
-from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.claims import Claim, PureDP
 from zerodelta.privacy.parameters import as_log_delta
 from zerodelta.privacy.release import Release
+from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mixing import as_weight
-from zerodelta.privacy.theorems.sufficient_statistics import joint_sensitivity_squared
+from zerodelta.regression.adassp import LatticeAdassp, calibrated_statistics, trust_radius
+from zerodelta.regression.labeled_rows import LabeledRows
 from zerodelta.spaces import Ball, BallLattice
+from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.run import run
 
 __all__ = [
     "adassp",
@@ -36,7 +37,6 @@ __all__ = [
     "paper_log_delta",
     "paper_multiplier_squared",
     "pure_adassp",
-    "trust_radius",
 ]
 
 _PUBLIC = ("the number of rows", "the number of features", "data_norm", "target_bound")
@@ -52,18 +52,6 @@ def paper_multiplier_squared(*, epsilon: Rational, log_delta: float) -> Fraction
     return Fraction(upper(lambda: (ball(6).log() - ball(target)) * 9 / ball(exact**2)))
 
 
-def trust_radius(
-    *, rows: int, dimension: int, multiplier: float, ridge_factor: float, scale: float
-) -> Fraction:
-    """Return R̃ = (n + m(√d+3))/(C√d·m)·‖Y‖/‖X‖: with high probability ‖θ̃‖ is below it.
-
-    theory A9: a formula of public quantities only; a bad radius costs accuracy, never privacy.
-    `scale` is ‖Y‖/‖X‖, `ridge_factor` the C with which the penalized matrix is at least C√d·m·A.
-    """
-    top = rows + multiplier * (math.sqrt(dimension) + 3)
-    return Fraction(top / (ridge_factor * math.sqrt(dimension) * multiplier) * scale)
-
-
 def paper_log_delta(
     *, rows: int, dimension: int, radius: Rational, mixing_weight: Rational
 ) -> float:
@@ -73,10 +61,8 @@ def paper_log_delta(
     value = lower(
         lambda: ball(2 * weight).log() - d * (ball(16 * r * n * n) * ball(d**3).sqrt()).log()
     )
-    if value >= 0:
-        raise ParameterError(
-            "log_delta", value, expected="a logarithm below 0", remedy="pass log_delta= yourself"
-        )
+    below = "a logarithm below 0"
+    require(value < 0, "log_delta", value, expected=below, remedy="pass log_delta= yourself")
     return value
 
 
@@ -93,7 +79,7 @@ def adassp(
 ) -> Release:
     """Release regression coefficients by AdaSSP: ridge regression with an adaptive penalty.
 
-    **Neighbors**: replace-one. Longer rows are scaled to `data_norm`, larger targets cut.
+    **Neighbors**: replace-one. Longer rows and larger targets are clipped.
     **Guarantee**: μ-Gaussian DP, μ² = (16/3 + 2/A + 1/A²)/m² (theory A9, C6), and so (ε, δ)-DP.
     **Public**: the numbers of rows and features, `data_norm`, `target_bound`.
     **Error**: depends on the unseen smallest eigenvalue of XᵀX.
@@ -104,17 +90,17 @@ def adassp(
     >>> release.certificate.claim.log_delta(1) <= -20.0, release.value.shape
     (True, (1,))
     """
-    bits = SystemBits() if bits is None else bits
-    _, dimension = _shape(features, target)
-    statistics = _calibrated(
+    source = _examples(features, target)
+    dimension = len(source.columns) - 1
+    statistics = calibrated_statistics(
         dimension, data_norm, target_bound, epsilon=epsilon, log_delta=log_delta, eigenvalue=True
     )
-    certificate = issue(
-        claim=statistics.claim(), steps=(statistics.step(),), bits=bits, public=_PUBLIC
-    )
-    ridge = _ridge_factor(dimension, failure)
-    value = statistics.solve(features, target, ridge=ridge, caution=_caution(failure), bits=bits)
-    return Release(value=value, certificate=certificate, error="depends on unseen data")
+    ridge, caution = _ridge_factor(dimension, failure), _caution(failure)
+
+    def answer(rows: Rows, bits: BitSource) -> Any:
+        return statistics.solve(rows.blocks(), bits, ridge=ridge, caution=caution)
+
+    return run(_plan(statistics.claim(), (statistics.step(),), answer), source, bits=bits)
 
 
 def pure_adassp(
@@ -134,8 +120,8 @@ def pure_adassp(
 
     ω = 1/n² and δ = 2ω/(16 d^(3/2) R̃ n²)^d as in the paper, unless given.
 
-    **Neighbors**: replace-one. Longer rows are scaled to `data_norm`, larger targets cut.
-    **Guarantee**: pure (ε + ε')-DP (theory A9, C6, B3).
+    **Neighbors**: replace-one. Longer rows and larger targets are clipped.
+    **Guarantee**: pure (ε + ε')-DP (theory A9, labels C6 and W).
     **Public**: the numbers of rows and features, `data_norm`, `target_bound`.
     **Error**: that of AdaSSP at the tiny δ; depends on unseen data.
 
@@ -146,10 +132,9 @@ def pure_adassp(
     >>> release.certificate.claim, release.certificate.status.value
     (PureDP(epsilon=2, bounded_range=0, neighbors=replace), 'proven')
     """
-    bits = SystemBits() if bits is None else bits
-    rows, dimension = _shape(features, target)
+    source = _examples(features, target)
+    rows, dimension = source.rows, len(source.columns) - 1
     exact, extra = as_positive(epsilon, "epsilon"), as_positive(extra_epsilon, "extra_epsilon")
-    ratio = _ratio(data_norm, target_bound)
     weight = Fraction(1, max(2, rows) ** 2) if mixing_weight is None else as_weight(mixing_weight)
     factor = _ridge_factor(dimension, failure)
     if log_delta is None:
@@ -161,7 +146,7 @@ def pure_adassp(
         log_delta = paper_log_delta(
             rows=rows, dimension=dimension, radius=first, mixing_weight=weight
         )
-    statistics = _calibrated(
+    statistics = calibrated_statistics(
         dimension, data_norm, target_bound, epsilon=exact, log_delta=log_delta, eigenvalue=True
     )
     # theory A9: R̃ from public numbers; half of the penalized matrix is what survives the noise
@@ -170,7 +155,7 @@ def pure_adassp(
         dimension=dimension,
         multiplier=math.sqrt(statistics.multiplier_squared),
         ridge_factor=factor / 2,
-        scale=ratio,
+        scale=statistics.scale,
     )
     lattice = BallLattice(ball=Ball(dimension, radius), spacing=radius / (1 << 40))
     body = Body(lattice=lattice)
@@ -188,16 +173,14 @@ def pure_adassp(
         mixing_weight=weight,
         base_epsilon=exact,
     )
-    certificate = issue(
-        claim=PureDP(exact + extra),
-        steps=(statistics.step(), purifier.step()),
-        bits=bits,
-        public=_PUBLIC,
-    )
-    drafted = statistics.solve(features, target, ridge=factor, caution=_caution(failure), bits=bits)
-    return Release(
-        value=purifier.apply(drafted, bits), certificate=certificate, error="depends on unseen data"
-    )
+    caution = _caution(failure)
+
+    def answer(rows: Rows, bits: BitSource) -> Any:
+        drafted = statistics.solve(rows.blocks(), bits, ridge=factor, caution=caution)
+        return purifier.apply(drafted, bits)
+
+    plan = _plan(PureDP(exact + extra), (statistics.step(), purifier.step()), answer)
+    return run(plan, source, bits=bits)
 
 
 def lattice_adassp(
@@ -217,7 +200,7 @@ def lattice_adassp(
     The penalty comes from the noisy matrix itself, so there is no eigenvalue query (theory C6).
     `resolution` is the trust radius in lattice spacings (default: the number of rows).
 
-    **Neighbors**: replace-one. Longer rows are scaled to `data_norm`, larger targets cut.
+    **Neighbors**: replace-one. Longer rows and larger targets are clipped.
     **Guarantee**: pure ε-DP: μ² = (9/2)/m² and ln δ(ε) + ln(1/q_min) <= ln(w/(1-w)) + ln(e^ε-1)
     (theory C6, R(v)).
     **Public**: the numbers of rows and features, `data_norm`, `target_bound`.
@@ -231,80 +214,37 @@ def lattice_adassp(
     >>> release.certificate.claim, release.certificate.status.value
     (PureDP(epsilon=1, bounded_range=0, neighbors=replace), 'proven')
     """
-    bits = SystemBits() if bits is None else bits
-    rows, dimension = _shape(features, target)
-    exact, weight = as_positive(epsilon, "epsilon"), as_weight(mixing_weight)
-    ridge_factor = float(as_positive(ridge_factor, "ridge_factor"))
-    steps = as_count(max(rows, 16) if resolution is None else resolution, "resolution", minimum=1)
-    # the net in units of its spacing does not depend on the radius, so δ comes before the noise
-    unit = GaussianMix(
-        lattice=BallLattice(ball=Ball(dimension, steps), spacing=Fraction(1)), mixing_weight=weight
-    )
-    statistics = _calibrated(
-        dimension,
-        data_norm,
-        target_bound,
-        epsilon=exact,
-        log_delta=min(unit.log_delta_required(exact), -(2.0**-20)),
-        eigenvalue=False,
-    )
-    radius = trust_radius(
-        rows=rows,
-        dimension=dimension,
-        multiplier=math.sqrt(statistics.multiplier_squared),
+    source = _examples(features, target)
+    planned = LatticeAdassp.plan(
+        rows=source.rows,
+        dimension=len(source.columns) - 1,
+        data_norm=data_norm,
+        target_bound=target_bound,
+        epsilon=epsilon,
+        mixing_weight=mixing_weight,
+        resolution=resolution,
         ridge_factor=ridge_factor,
-        scale=_ratio(data_norm, target_bound),
     )
-    lattice = BallLattice(ball=Ball(dimension, radius), spacing=radius / steps)
-    purifier = GaussianMix(lattice=lattice, mixing_weight=weight)
-    certificate = issue(
-        claim=PureDP(exact),
-        steps=(statistics.step(), purifier.step()),
-        bits=bits,
-        public=_PUBLIC,
-    )
-    factor = ridge_factor * math.sqrt(dimension)
-    drafted = statistics.solve(features, target, ridge=factor, caution=0.0, bits=bits)
-    return Release(
-        value=purifier.apply(drafted, bits), certificate=certificate, error="depends on unseen data"
-    )
+    claim = PureDP(as_positive(epsilon, "epsilon"))
+
+    def answer(rows: Rows, bits: BitSource) -> Any:
+        return planned.answer(rows.blocks(), bits)
+
+    return run(_plan(claim, planned.steps, answer), source, bits=bits)
 
 
-def _calibrated(
-    dimension: int,
-    data_norm: Rational,
-    target_bound: Rational,
-    *,
-    epsilon: Rational,
-    log_delta: float,
-    eigenvalue: bool,
-) -> Statistics:
-    """Return the statistics with the smallest noise that meets (ε, ln δ)."""
-    # theory A9: joint sensitivity² 16/3 (9/2 without the eigenvalue), and the exact Gaussian
-    # profile, instead of three add-remove mechanisms of (ε/3, δ/3)
-    shift = joint_sensitivity_squared(
-        row_bound_squared=STEPS**2, eigenvalue=eigenvalue, neighbors=Neighbors.REPLACE
+def _plan(
+    claim: Claim, steps: tuple[Step, ...], answer: Callable[[Rows, BitSource], Any]
+) -> ReleasePlan[Rows]:
+    return ReleasePlan(
+        claim=claim, steps=steps, answer=answer, error="depends on unseen data", public=_PUBLIC
     )
-    allowed = calibrate(epsilon=epsilon, log_delta=log_delta).mu_squared
-    return Statistics(
-        dimension=dimension,
-        data_norm=as_positive(data_norm, "data_norm"),
-        target_bound=as_positive(target_bound, "target_bound"),
-        multiplier_squared=shift / allowed,
-        eigenvalue=eigenvalue,
-    )
-
-
-def _ratio(data_norm: Rational, target_bound: Rational) -> float:
-    return float(as_positive(target_bound, "target_bound") / as_positive(data_norm, "data_norm"))
 
 
 def _ridge_factor(dimension: int, failure: float) -> float:
     """Return √(d ln(2d²/ζ)), AdaSSP's penalty in units of m·A, ζ the failure probability."""
-    if not 0 < failure < 1:
-        raise ParameterError(
-            "failure", failure, expected="a number in (0, 1)", remedy="pass failure=0.05"
-        )
+    inside = "a number in (0, 1)"
+    require(0 < failure < 1, "failure", failure, expected=inside, remedy="pass failure=0.05")
     return math.sqrt(dimension * math.log(2 * dimension**2 / failure))
 
 
@@ -316,14 +256,14 @@ def _caution(failure: float) -> float:
     return math.sqrt(2 * math.log(6 / failure))
 
 
-def _shape(features: Any, target: Any) -> tuple[int, int]:
-    """Return the public numbers of rows and features."""
+def _examples(features: Any, target: Any) -> LabeledRows:
+    """Return the rows with the target as their last column; nothing is read."""
     x, y = ArraySource(features), ArraySource(target)
-    if len(y.columns) != 1 or x.rows != y.rows or x.rows < 1 or len(x.columns) < 1:
-        raise ParameterError(
-            "shape of features and target",
-            ((x.rows, len(x.columns)), (y.rows, len(y.columns))),
-            expected="(n, d) and (n,), n and d at least 1",
-            remedy="pass one line per row",
-        )
-    return x.rows, len(x.columns)
+    require(
+        len(y.columns) == 1 and x.rows == y.rows and x.rows >= 1 and len(x.columns) >= 1,
+        "shape of features and target",
+        ((x.rows, len(x.columns)), (y.rows, len(y.columns))),
+        expected="(n, d) and (n,), n and d at least 1",
+        remedy="pass one line per row",
+    )
+    return LabeledRows(features, target)

@@ -1,4 +1,4 @@
-"""What forecasts of a regression's error assume of rows that nobody has seen."""
+"""What forecasts of a regression's error assume of unseen rows, and probabilities that follow."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import final
 
-from zerodelta.errors import ParameterError
+from zerodelta.errors import require
 from zerodelta.exact.rational import Rational, as_positive
 
-__all__ = ["LOG_ODDS", "TARGETS", "Expected"]
+__all__ = ["LOG_ODDS", "TARGETS", "Expected", "limited", "temperature"]
+
+_ENOUGH = 20.0
+"""`informed` from which the forecast of the noise is taken as it is."""
 
 
 @final
@@ -36,13 +39,13 @@ class Expected:
         Expected(signal=2.0, row_length=0.3)
         """
         length = self.row_length if row_length is None else _positive(row_length, "row_length")
-        if length > 1:
-            raise ParameterError(
-                "row_length",
-                row_length,
-                expected="a part of data_norm, at most 1",
-                remedy="pass the typical distance of a row from the mean row over data_norm",
-            )
+        require(
+            length <= 1,
+            "row_length",
+            row_length,
+            expected="a part of data_norm, at most 1",
+            remedy="pass the typical distance of a row from the mean row over data_norm",
+        )
         return Expected(
             signal=self.signal if signal is None else _positive(signal, "signal"),
             row_length=length,
@@ -83,7 +86,7 @@ class Expected:
     def flatness(self) -> float:
         """The part of that curvature that there is along the signal.
 
-        Rows far out along it are told apart with certainty, and bend the loss the least.
+        Rows far out along it are told apart with certainty, and curve the loss the least.
 
         >>> [round(Expected(signal=s).flatness, 2) for s in (1, 2, 4)]  # true: 0.70, 0.40, 0.16
         [0.72, 0.39, 0.14]
@@ -115,6 +118,33 @@ TARGETS = Expected(signal=0.3)
 
 LOG_ODDS = Expected(signal=2.0)
 """Labels of which the best classifier tells four in five."""
+
+
+def limited(excess: float, most: float) -> float:
+    """Return a forecast that levels off at what a model without any slope loses."""
+    return excess * most / (excess + most)
+
+
+def temperature(*, noise: float, informed: float) -> float:
+    """Return what a private classifier divides its scores by before they become probabilities.
+
+    At least 1. Where noise dominates, probabilities made of noisy log-odds are worse than equal
+    ones. A function of public numbers, so that it costs no privacy, and the same for all classes,
+    so that it changes no prediction.
+
+    `noise` is the variance that noise is expected to give to the log-odds of two classes, and
+    `informed` the path of θ from 0 along the mean gradient over the variance of the noise of a
+    coordinate: n/Λ over that variance for noise in an objective, the sum of all steps over it for a
+    descent. Where log-odds are known up to a variance V, their mean probability is that of
+    log-odds/√(1 + πV/8); where the rows say little, they count as noise too. Half of the root
+    is least harmful: penalty and margin have shrunk the scores already
+    (`bench/defaults_classifiers.py` prints log losses with and without).
+
+    >>> temperature(noise=0.5, informed=100), round(temperature(noise=15, informed=2.5), 1)
+    (1.0, 9.7)
+    """
+    weak = max(1.0, _ENOUGH / max(informed, 1e-9))
+    return max(1.0, math.sqrt(1 + math.pi / 8 * noise * weak**2) / 2)
 
 
 def _positive(value: Rational, name: str) -> float:

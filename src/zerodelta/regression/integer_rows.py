@@ -1,7 +1,7 @@
-"""Rows as integers of length at most 2^22, and products with them that BLAS computes exactly.
+"""Rows and parameters as integers, whose products BLAS computes exactly.
 
-The real row is k / 2^22. Products with limbs of parameters and of slopes are sums of integers whose
-partial sums stay below 2^53, so every one of them is exact in float64, in any order (theory C0).
+A row of length at most 1 is k / 2^22. Products with limbs of parameters and of slopes are sums of
+integers whose partial sums stay below 2^53, so each is exact in float64, in any order (theory C0).
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ROW_BITS", "SLOPE_BITS", "STEPS", "Floats", "IntegerRows", "parameter_bits"]
+__all__ = ["ROW_BITS", "SLOPE_BITS", "STEPS", "Floats", "IntegerRows", "Point", "parameter_bits"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -26,6 +27,8 @@ SLOPE_BITS = 18
 _MOST_ROWS = 1 << 13
 """2^22 · 2^18 · 2^13 = 2^53: a block's sum of rows times slope limbs of at most 2^18 is exact."""
 
+_HIGH_BITS = 29
+_LOWEST_EXPONENT = -960
 _BLOCK_ENTRIES = 1 << 17
 """One MiB: a block of rows is read once and stays in the second-level cache."""
 
@@ -60,5 +63,70 @@ class IntegerRows:
             yield where, self.values[where]
 
     def thinned(self, every: int) -> IntegerRows:
-        """Return every so-manyth row."""
+        """Return every k-th row, k = `every`."""
         return IntegerRows(values=np.ascontiguousarray(self.values[::every]))
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Point:
+    """Parameters θ = 2^exponent · integers of shape (d, outputs): exactly what is certified.
+
+    No column is longer than 2^(s+29) + √d in integers, s = `parameter_bits(d)`, so that two limbs
+    of s bits make all products with rows exact.
+    """
+
+    integers: npt.NDArray[np.int64]
+    exponent: int
+
+    @staticmethod
+    def near(theta: Floats) -> Point:
+        """Return the nearest point on the finest grid that has room for `theta` (finite)."""
+        exponent = _exponent(theta)
+        scaled = np.rint(np.ldexp(theta, -exponent))
+        return Point(integers=scaled.astype(np.int64), exponent=exponent)
+
+    def moved(self, step: Floats) -> Point:
+        """Return the point at θ - step, on the grid that fits it."""
+        exponent = _exponent(self.floats() - step)
+        shift = exponent - self.exponent
+        if shift > 0:
+            half = 1 << (min(shift, 62) - 1)
+            start = (self.integers + half) >> min(shift, 62)
+        elif -shift <= 2:
+            start = self.integers << -shift
+        else:  # a step that all but cancels θ: its rounding is as coarse as a fresh start
+            return Point.near(self.floats() - step)
+        taken = np.rint(np.ldexp(step, -exponent)).astype(np.int64)
+        return Point(integers=start - taken, exponent=exponent)
+
+    def floats(self) -> Floats:
+        """Return the nearest floats."""
+        floats: Floats = np.ldexp(self.integers.astype(np.float64), self.exponent)
+        return floats
+
+    def exact(self) -> list[Fraction]:
+        """Return the entries, line by line, as rationals."""
+        unit = Fraction(2) ** self.exponent
+        return [int(integer) * unit for integer in self.integers.flat]
+
+    def limbs(self) -> tuple[Floats, Floats, int]:
+        """Return high and low integers, θ = 2^exponent (2^s high + low), and s; |low| <= 2^(s-1).
+
+        ‖high‖ <= 2^29 + √d and ‖low‖ <= 2^(s-1) √d for every column: times 2^22 both are at most
+        2^52 (d <= 2^20), and so differences of two of these are at most 2^53.
+        """
+        bits = parameter_bits(len(self.integers))
+        high = (self.integers + (1 << (bits - 1))) >> bits
+        low = self.integers - (high << bits)
+        return high.astype(np.float64), low.astype(np.float64), bits
+
+
+def _exponent(theta: Floats) -> int:
+    """Return e with ‖θ‖ <= 2^(e + s + 29), with a part in 2^30 to spare; nothing overflows."""
+    largest = float(np.abs(theta).max(initial=0.0))
+    if largest == 0:
+        return _LOWEST_EXPONENT
+    length = float(np.linalg.norm(theta / largest)) * (1 + 2.0**-30)
+    bits = math.frexp(largest)[1] + math.frexp(length)[1]
+    return max(bits - parameter_bits(len(theta)) - _HIGH_BITS, _LOWEST_EXPONENT)

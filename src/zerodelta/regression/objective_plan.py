@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import final
+from typing import NamedTuple, final
 
 from zerodelta.channels.numerical import NumericalError
+from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
+from zerodelta.exact.real_k_norm import RealKNorm
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_flag, as_usable_epsilon
 from zerodelta.privacy.step import Status, Step
@@ -23,13 +25,15 @@ from zerodelta.privacy.theorems.objective_perturbation import (
     logistic_noise_epsilon,
     softmax_noise_epsilon,
 )
-from zerodelta.regression.expected import LOG_ODDS, TARGETS, Expected
-from zerodelta.regression.temperature import temperature
+from zerodelta.regression.certified_losses import CertifiedLoss
+from zerodelta.regression.certified_minimum import certified_minimum
+from zerodelta.regression.expected import LOG_ODDS, TARGETS, Expected, limited, temperature
+from zerodelta.regression.integer_rows import Floats, IntegerRows
 from zerodelta.spaces import Ball
 
 __all__ = [
     "RegressionPlan",
-    "limited",
+    "Shape",
     "plan_huber",
     "plan_logistic",
     "plan_multinomial",
@@ -55,6 +59,9 @@ _RESIDUAL = 0.0225
 class RegressionPlan:
     """Everything about a fit that is fixed before a value is read."""
 
+    rows: int
+    columns: int
+    """The features, and the constant one of the intercept."""
     epsilon: Fraction
     base: Step
     """Theorem C9: what the exact minimizer costs."""
@@ -91,23 +98,29 @@ class RegressionPlan:
         """What the release satisfies."""
         return PureDP(self.epsilon)
 
+    def publish(self, rows: IntegerRows, loss: CertifiedLoss, bits: BitSource) -> Floats:
+        """Draw the noise, minimize with a certified error bound, publish θ of (d, outputs)."""
+        noise = RealKNorm(
+            rows=rows.dimension,
+            columns=loss.outputs,
+            centered=loss.outputs > 1,
+            scale_squared=self.noise_scale_squared,
+            bits=bits,
+        )
+        exact = certified_minimum(
+            rows, loss, noise, strength=self.strength, error=self.channel.error
+        )
+        return self.channel.apply(exact, bits).reshape(rows.dimension, loss.outputs)
 
-def plan_logistic(
-    *,
-    rows: int,
-    dimension: int,
-    epsilon: Rational,
-    intercept: bool = True,
-    expected: Expected = LOG_ODDS,
-) -> RegressionPlan:
-    """Return the plan of `fit_logistic`.
 
-    >>> plan = plan_logistic(rows=10_000, dimension=10, epsilon=1)
+def plan_logistic(shape: Shape) -> RegressionPlan:
+    """Return the plan of logistic regression.
+
+    >>> plan = plan_logistic(Shape.of(rows=10_000, dimension=10, epsilon=1))
     >>> [step.theorem for step in plan.steps]
     ['logistic-objective-perturbation', 'numerical-error']
     """
-    shape = _Shape.of(rows, dimension, intercept, epsilon)
-    noise = shape.noise_to_signal
+    expected, noise = shape.expected or LOG_ODDS, shape.noise_to_signal
     roundness = _short(0.25 + 0.44 * _clip(math.log(0.004 / noise) / math.log(4)))
     shift = 0.35 * _clip(math.log(noise / 0.012) / math.log(4))
     shift += 0.65 * _clip(math.log(noise / 0.05) / math.log(10))
@@ -129,28 +142,22 @@ def plan_logistic(
     )
 
 
-def plan_huber(
-    *,
-    rows: int,
-    dimension: int,
-    epsilon: Rational,
-    intercept: bool = True,
-    expected: Expected = TARGETS,
-) -> RegressionPlan:
-    """Return the plan of `fit_huber`, for targets scaled to [-1, 1].
+def plan_huber(shape: Shape) -> RegressionPlan:
+    """Return the plan of the method "huber", for targets scaled to [-1, 1].
 
-    >>> plan = plan_huber(rows=10_000, dimension=10, epsilon=1)
+    >>> plan = plan_huber(Shape.of(rows=10_000, dimension=10, epsilon=1))
     >>> plan.steps[0].theorem, 0.1 < plan.threshold < 0.2
     ('huber-objective-perturbation', True)
     """
-    shape = _Shape.of(rows, dimension, intercept, epsilon)
-    noise = shape.noise_to_signal
+    expected, noise = shape.expected or TARGETS, shape.noise_to_signal
     threshold = _short(min(2.0, 0.125 * max(1.0, 0.005 / noise) ** 0.6))
     strength = _short(shape.strength(2 + 10 * noise))
     slope_error = 2.5 + 1 / float(threshold)
     curvature = 1 / math.sqrt(1 + 2 * _RESIDUAL / float(threshold) ** 2)
     # without privacy it errs otherwise than least squares: as the median does, if less so
-    other = (math.pi / 2 - 1) * (1 - curvature) ** 2 * _RESIDUAL * shape.columns / max(1, rows)
+    other = (
+        (math.pi / 2 - 1) * (1 - curvature) ** 2 * _RESIDUAL * shape.columns / max(1, shape.rows)
+    )
     numerical = shape.numerical(slope_error, 2.0, strength, curvature=curvature)
     private = huber_noise_epsilon(epsilon=numerical.left, strength=strength)
     return shape.plan(
@@ -166,23 +173,16 @@ def plan_huber(
     )
 
 
-def plan_multinomial(
-    *,
-    rows: int,
-    dimension: int,
-    classes: int,
-    epsilon: Rational,
-    intercept: bool = True,
-    expected: Expected = LOG_ODDS,
-) -> RegressionPlan:
-    """Return the plan of `fit_multinomial`.
+def plan_multinomial(shape: Shape, *, classes: int) -> RegressionPlan:
+    """Return the plan of softmax regression.
 
-    >>> plan_multinomial(rows=10_000, dimension=10, classes=3, epsilon=1).steps[0].theorem
+    >>> shape = Shape.of(rows=10_000, dimension=10, epsilon=1)
+    >>> plan_multinomial(shape, classes=3).steps[0].theorem
     'softmax-objective-perturbation'
     """
     classes = as_count(classes, "classes", minimum=2)
-    shape = _Shape.of(rows, dimension, intercept, epsilon, outputs=classes)
-    noise = shape.noise_to_signal
+    shape = replace(shape, outputs=classes)
+    expected, noise = shape.expected or LOG_ODDS, shape.noise_to_signal
     shift = 2 * _clip(math.log(noise / 0.01) / math.log(10))
     strength = _short(shape.strength(min(24, 0.8 * classes + 2 + 20 * noise)))
     curvature = softmax_curvature(classes, expected)
@@ -210,8 +210,7 @@ def softmax_curvature(classes: int, expected: Expected) -> float:
     return 0.5 / classes * expected.curvature / LOG_ODDS.curvature
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Numerical:
+class _Numerical(NamedTuple):
     """How accurately to compute, what part of ε that costs, and what is left of it."""
 
     error: Fraction
@@ -221,27 +220,40 @@ class _Numerical:
     curvature: float
 
 
+@final
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Shape:
-    """The shape of a problem: rows, columns with the intercept, outputs, ε."""
+class Shape:
+    """What is public of a problem: its rows, features and ε, and what forecasts assume of it."""
 
     rows: int
-    columns: int
-    outputs: int
-    intercept: bool
+    dimension: int
     epsilon: Fraction
+    intercept: bool
+    expected: Expected | None = None
+    outputs: int = 1
 
     @staticmethod
     def of(
-        rows: int, dimension: int, intercept: bool, epsilon: Rational, *, outputs: int = 1
-    ) -> _Shape:
-        return _Shape(
+        *,
+        rows: int,
+        dimension: int,
+        epsilon: Rational,
+        intercept: bool = True,
+        expected: Expected | None = None,
+    ) -> Shape:
+        """Check the numbers."""
+        return Shape(
             rows=as_count(rows, "rows"),
-            columns=as_count(dimension, "dimension", minimum=1) + as_flag(intercept, "intercept"),
-            outputs=outputs,
-            intercept=as_flag(intercept, "intercept"),
+            dimension=as_count(dimension, "dimension", minimum=1),
             epsilon=as_usable_epsilon(epsilon),
+            intercept=as_flag(intercept, "intercept"),
+            expected=expected,
         )
+
+    @property
+    def columns(self) -> int:
+        """The features, and the constant one of the intercept."""
+        return self.dimension + self.intercept
 
     @property
     def parameters(self) -> int:
@@ -250,6 +262,7 @@ class _Shape:
 
     @property
     def noise_to_signal(self) -> float:
+        """NSR: how much of what is learned will be noise."""
         return math.sqrt(self.parameters) ** 3 / (max(1, self.rows) * float(self.epsilon))
 
     def strength(self, times_epsilon: float) -> float:
@@ -273,13 +286,8 @@ class _Shape:
         error = _short(gradient / float(strength))
         moved = (self.rows * curvature * float(error)) ** 2 / (self.parameters * self.columns)
         share = _short(min(max(moved ** (1 / 3), _SHARES[0]), _SHARES[1]))
-        return _Numerical(
-            error=error,
-            cost=self.epsilon * share,
-            left=self.epsilon * (1 - share),
-            strength=strength,
-            curvature=curvature,
-        )
+        cost, left = self.epsilon * share, self.epsilon * (1 - share)
+        return _Numerical(error, cost, left, strength, curvature)
 
     def plan(
         self,
@@ -318,12 +326,14 @@ class _Shape:
         excess = bias(float(strength) / (max(1, self.rows) * numerical.curvature * variances[0]))
         scores = 0.0  # the variance of all scores of a row that is noise
         for place, variance in enumerate(variances):
-            bend = numerical.curvature * variance * (flatness if place == 0 else 1.0)
-            moved = noise / (self.rows * bend + float(strength)) ** 2
-            excess += unit / 2 * bend * moved
+            curved = numerical.curvature * variance * (flatness if place == 0 else 1.0)
+            moved = noise / (self.rows * curved + float(strength)) ** 2
+            excess += unit / 2 * curved * moved
             scores += variance * moved
         informed = self.rows * strength / (scale_squared * (self.parameters + 1)) / Fraction(unit)
         return RegressionPlan(
+            rows=self.rows,
+            columns=self.columns,
             epsilon=self.epsilon,
             base=Step(theorem=theorem, numbers=numbers),
             channel=channel,
@@ -337,11 +347,6 @@ class _Shape:
                 informed=float(informed),
             ),
         )
-
-
-def limited(excess: float, most: float) -> float:
-    """Return a forecast that levels off at what a model without any slope loses."""
-    return excess * most / (excess + most)
 
 
 def _clip(value: float) -> float:

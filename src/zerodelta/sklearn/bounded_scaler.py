@@ -9,10 +9,11 @@ from typing import Any, final
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 
-from zerodelta.errors import ParameterError
+from zerodelta.errors import require
 from zerodelta.exact.rational import Rational, as_positive, as_rational
+from zerodelta.sklearn.base_estimators import accepting_any_value
 from zerodelta.sklearn.column_bounds import ColumnBounds
-from zerodelta.sklearn.reading import Floats, accepting_any_value, as_floats, read_rows
+from zerodelta.sklearn.given_data import Floats, check_rows, rows_to_transform
 
 __all__ = ["BoundedScaler"]
 
@@ -71,40 +72,39 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
 
     def fit(self, X: Any, y: Any = None) -> BoundedScaler:  # noqa: N803
         """Check the parameters against the columns; no value is read."""
-        rows = read_rows(self, X)
+        check_rows(self, X)
         ColumnBounds.of_columns(self.bounds, self)
-        self._ball(rows.shape[1])
+        self._ball(self.n_features_in_)
         return self
 
     def transform(self, X: Any) -> Floats:  # noqa: N803
         """Return the scaled rows."""
         fitted = hasattr(self, "n_features_in_")
         reader = self if fitted else clone(self)
-        rows = as_floats(read_rows(reader, X, reset=not fitted))
+        rows = rows_to_transform(reader, X, reset=not fitted)
         scaled = ColumnBounds.of_columns(self.bounds, reader).scaled(rows)
         ball = self._ball(rows.shape[1])
         return scaled if ball is None else _clipped(scaled, *ball)
 
     def _ball(self, columns: int) -> tuple[float, float] | None:
         """Return `data_norm`, and the length in the cube at which it is reached."""
+        alone, given = "None without data_norm", self.data_norm is not None
+        none = self.radius is None
+        require(given or none, "radius", self.radius, expected=alone, remedy="pass data_norm=1")
         if self.data_norm is None:
-            if self.radius is None:
-                return None
-            raise ParameterError(
-                "radius", self.radius, expected="None without data_norm", remedy="pass data_norm=1"
-            )
+            return None
         corner = math.sqrt(columns)
         norm = float(as_positive(self.data_norm, "data_norm"))
         if self.radius is None:
             return norm, max(1.0, _RADIUS * corner)
         part = as_rational(self.radius, "radius")
-        if not Fraction(1, 10**6) <= part <= 1:
-            raise ParameterError(
-                "radius",
-                self.radius,
-                expected="a part of the distance from the middle to a corner, 1e-6 to 1",
-                remedy="pass radius=1 to clip no row, or leave it out",
-            )
+        require(
+            Fraction(1, 10**6) <= part <= 1,
+            "radius",
+            self.radius,
+            expected="a part of the distance from the middle to a corner, 1e-6 to 1",
+            remedy="pass radius=1 to clip no row, or leave it out",
+        )
         return norm, float(part) * corner
 
     def __sklearn_tags__(self) -> Any:
@@ -115,7 +115,6 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
 
 def _clipped(rows: Floats, norm: float, reach: float) -> Floats:
     """Return the rows times norm/reach, or of length `norm` if they are longer."""
-    squares = np.cumsum(rows * rows, axis=1)[
-        :, -1:
-    ]  # in order, so that a row is added up by itself
+    # in order, so that a row is added up by itself
+    squares = np.cumsum(rows * rows, axis=1)[:, -1:]
     return rows * (norm / np.maximum(np.sqrt(squares), reach))

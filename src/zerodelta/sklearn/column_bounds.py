@@ -8,8 +8,8 @@ from typing import Any, final
 
 import numpy as np
 
-from zerodelta.errors import ParameterError
-from zerodelta.sklearn.reading import Floats
+from zerodelta.errors import require
+from zerodelta.sklearn.given_data import Floats
 from zerodelta.spaces import Box
 
 __all__ = ["ColumnBounds"]
@@ -20,7 +20,9 @@ __all__ = ["ColumnBounds"]
 class ColumnBounds:
     """The middle and half the width of each column.
 
-    >>> bounds = ColumnBounds.of(([0, -5], [10, 5]), columns=2)
+    >>> from types import SimpleNamespace
+    >>> given = SimpleNamespace(n_features_in_=2, feature_names_in_=["age", "change"])
+    >>> bounds = ColumnBounds.of_columns({"change": (-5, 5), "age": (0, 10)}, given)
     >>> bounds.scaled(np.array([[0.0, 2.5], [99.0, np.nan]])).tolist()
     [[-1.0, 0.5], [1.0, nan]]
     """
@@ -29,40 +31,30 @@ class ColumnBounds:
     upper: Floats
 
     @staticmethod
-    def of(bounds: Any, *, columns: int) -> ColumnBounds:
-        """Read (lower, upper), each a number or one for each column."""
-        if isinstance(bounds, Mapping):
-            raise ParameterError(
-                "bounds",
-                bounds,
-                expected="a pair (lower, upper), since these columns have no names",
-                remedy="pass a data frame, or bounds=([0, -5], [1, 5]) column by column",
-            )
-        if not isinstance(bounds, (tuple, list, np.ndarray)) or len(bounds) != 2:
-            raise ParameterError(
-                "bounds",
-                bounds,
-                expected="a public pair (lower, upper)",
-                remedy="pass bounds=(0, 1), or ([0, -5], [1, 5]) column by column: what values can "
-                "be, not what they are",
-            )
-        box = Box(bounds[0], bounds[1], dimension=columns)
-        ends = (np.broadcast_to(end.floats(), columns).copy() for end in (box.lower, box.upper))
-        return ColumnBounds(**dict(zip(("lower", "upper"), ends, strict=True)))
-
-    @staticmethod
     def of_columns(bounds: Any, estimator: Any) -> ColumnBounds:
-        """Read bounds for the columns that an estimator was given; a mapping goes by their names.
-
-        >>> from types import SimpleNamespace
-        >>> given = SimpleNamespace(n_features_in_=2, feature_names_in_=["age", "income"])
-        >>> ColumnBounds.of_columns({"income": (0, 500), "age": (0, 120)}, given).upper.tolist()
-        [120.0, 500.0]
-        """
+        """Read (lower, upper), each a number or one for each column, or pairs by column names."""
         names = getattr(estimator, "feature_names_in_", None)
         if isinstance(bounds, Mapping) and names is not None:
             bounds = _by_name(bounds, list(names))
-        return ColumnBounds.of(bounds, columns=estimator.n_features_in_)
+        require(
+            not isinstance(bounds, Mapping),
+            "bounds",
+            bounds,
+            expected="a pair (lower, upper), since these columns have no names",
+            remedy="pass a data frame, or bounds=([0, -5], [1, 5]) column by column",
+        )
+        require(
+            _is_pair(bounds),
+            "bounds",
+            bounds,
+            expected="a public pair (lower, upper)",
+            remedy="pass bounds=(0, 1), or ([0, -5], [1, 5]) column by column: what values can "
+            "be, not what they are",
+        )
+        columns = estimator.n_features_in_
+        box = Box(bounds[0], bounds[1], dimension=columns)
+        lower, upper = (np.broadcast_to(end.floats(), columns) for end in (box.lower, box.upper))
+        return ColumnBounds(lower=lower.copy(), upper=upper.copy())
 
     @property
     def middle(self) -> Floats:
@@ -93,20 +85,24 @@ def _by_name(bounds: Mapping[Any, Any], names: Sequence[Any]) -> tuple[list[Any]
     """Return the lower and the upper ends in the order of the columns."""
     missing = [name for name in names if name not in bounds]
     extra = [name for name in bounds if name not in names]
-    if missing or extra:
-        wrong = [f"no bounds for {missing}"] * bool(missing) + [f"no columns {extra}"] * bool(extra)
-        raise ParameterError(
-            "bounds",
-            bounds,
-            expected="one pair (lower, upper) for each column, by its name",
-            remedy=f"there are {' and '.join(wrong)}: name each column once",
-        )
+    wrong = [f"no bounds for {missing}"] * bool(missing) + [f"no columns {extra}"] * bool(extra)
+    require(
+        not wrong,
+        "bounds",
+        bounds,
+        expected="one pair (lower, upper) for each column, by its name",
+        remedy=f"there are {' and '.join(wrong)}: name each column once",
+    )
     for name, pair in bounds.items():
-        if not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2:
-            raise ParameterError(
-                "bounds",
-                {name: pair},
-                expected="a public pair (lower, upper)",
-                remedy=f"pass bounds={{{name!r}: (0, 1), ...}}: what values can be",
-            )
+        require(
+            _is_pair(pair),
+            "bounds",
+            {name: pair},
+            expected="a public pair (lower, upper)",
+            remedy=f"pass bounds={{{name!r}: (0, 1), ...}}: what values can be",
+        )
     return [bounds[name][0] for name in names], [bounds[name][1] for name in names]
+
+
+def _is_pair(bounds: Any) -> bool:
+    return isinstance(bounds, (tuple, list, np.ndarray)) and len(bounds) == 2

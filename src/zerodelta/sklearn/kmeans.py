@@ -9,9 +9,9 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from zerodelta.exact.rational import Rational
+from zerodelta.sklearn.base_estimators import accepting_any_value, required_epsilon
 from zerodelta.sklearn.column_bounds import ColumnBounds
-from zerodelta.sklearn.reading import Floats, accepting_any_value, read_rows, rows_to_predict
-from zerodelta.sklearn.required_epsilon import required_epsilon
+from zerodelta.sklearn.given_data import Floats, check_rows, rows_to_predict
 from zerodelta.tasks.kmeans import kmeans
 
 __all__ = ["KMeans"]
@@ -68,7 +68,7 @@ class KMeans(BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Any, y: Any = None) -> KMeans:  # noqa: N803
         """Publish centers; this is the one release that the certificate is about."""
         epsilon = required_epsilon(self.epsilon)
-        rows = read_rows(self, X)
+        rows = check_rows(self, X)
         bounds = ColumnBounds.of_columns(self.bounds, self)
         release = kmeans(
             rows,

@@ -15,9 +15,9 @@ import numpy as np
 
 from zerodelta.channels.planner import plan
 from zerodelta.exact.rational import as_count, as_positive
-from zerodelta.regression.classification import logistic_methods, multinomial_methods
+from zerodelta.regression.classifiers import classifier_methods
+from zerodelta.regression.labeled_rows import Targets, as_classes
 from zerodelta.regression.linear import linear_methods
-from zerodelta.regression.reading import as_classes, as_target_bounds, target_scale
 from zerodelta.spaces import Finite
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, ranked
@@ -102,7 +102,7 @@ def _spread(given: Numbers) -> float:
 
 
 def _linear(given: Numbers) -> tuple[Method, ...]:
-    _, unit = target_scale(as_target_bounds(given["bounds_y"]), given["intercept"])
+    unit = Targets.of(given["bounds_y"], given["intercept"]).half
     found = linear_methods(**{name: v for name, v in given.items() if name != "bounds_y"})
     return tuple(replace(method, error=method.error * unit**2) for method in found)
 
@@ -110,7 +110,7 @@ def _linear(given: Numbers) -> tuple[Method, ...]:
 def _multinomial(given: Numbers) -> tuple[Method, ...]:
     classes = given["classes"]
     count = classes if isinstance(classes, numbers.Number) else len(as_classes(classes))
-    return multinomial_methods(**{**given, "classes": count})
+    return classifier_methods(**{**given, "classes": count})
 
 
 def _study(given: Numbers) -> tuple[Method, ...]:
@@ -234,7 +234,7 @@ TASKS: dict[str, Task] = {
     "logistic": Task(
         unit="expected excess of the mean logistic loss, in nats",
         call=_CLASSIFY,
-        methods=_simple(logistic_methods),
+        methods=_simple(classifier_methods),
         needs=_TABLE,
         allows=_FIT,
         reliable=_ROUGH,

@@ -7,6 +7,7 @@ rounded: the joint guarantee is Gaussian DP with the sensitivities of theory A9.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias, final
@@ -15,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from flint import fmpz_mat, fmpz_poly
 
-from zerodelta.data.arrays import ArraySource
-from zerodelta.data.rowwise import whole_rows
+from zerodelta.data.rowwise import Block, whole_rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import exact_product
 from zerodelta.exact.fixed_point import FixedPoint
@@ -26,9 +26,8 @@ from zerodelta.privacy.claims import GaussianDP
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.sufficient_statistics import statistics_mu_squared
-from zerodelta.spine.transition import opened
 
-__all__ = ["STEPS", "Statistics", "below_smallest_eigenvalue"]
+__all__ = ["STEPS", "GaussianStatistics", "below_smallest_eigenvalue"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Integers: TypeAlias = npt.NDArray[Any]
@@ -41,7 +40,7 @@ def below_smallest_eigenvalue(gram: Integers) -> int:
     """Return the largest integer strictly below λ_min of a positive semidefinite integer matrix.
 
     Exact: all roots of the characteristic polynomial p exceed k iff the coefficients of p(x + k)
-    alternate in sign, none 0 (all its roots are real). Moves by at most |Δλ_min| + 1.
+    alternate in sign, none 0 (all roots are real). Its sensitivity is at most that of λ_min + 1.
 
     >>> below_smallest_eigenvalue(np.array([[2, 1], [1, 2]]))
     0
@@ -65,7 +64,7 @@ def below_smallest_eigenvalue(gram: Integers) -> int:
 
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Statistics:
+class GaussianStatistics:
     """The exact integer sufficient statistics of bounded rows, and how they are noised.
 
     ‖x‖² <= A = steps² and |y| <= steps, in integers (theory C6).
@@ -76,6 +75,11 @@ class Statistics:
     target_bound: Fraction
     multiplier_squared: Fraction
     eigenvalue: bool
+
+    @property
+    def scale(self) -> float:
+        """The bound of a target over that of a row."""
+        return float(self.target_bound / self.data_norm)
 
     def step(self) -> Step:
         """Return C6 with its numbers."""
@@ -97,14 +101,15 @@ class Statistics:
         return GaussianDP(mu_squared=mu_squared)
 
     def solve(
-        self, features: Any, target: Any, *, ridge: float, caution: float, bits: BitSource
+        self, blocks: Iterable[Block], bits: BitSource, *, ridge: float, caution: float = 0.0
     ) -> Floats:
-        """Return the ridge solution on noisy statistics, 0 where there is none. Hidden.
+        """Return the ridge solution on noisy statistics, 0 where there is none: internal.
 
-        The penalty lifts the smallest eigenvalue to ridge·m·A: as seen by the noisy λ_min less
-        `caution`·m·A if it was queried, else by the noisy matrix itself (post-processing).
+        The target is the last column. The penalty lifts the smallest eigenvalue
+        to ridge·m·A: as seen by the noisy λ_min less `caution`·m·A if it was queried, else by the
+        noisy matrix itself (post-processing).
         """
-        gram, moments = self._exact(features, target)
+        gram, moments = self._exact(blocks)
         squared, d = self.multiplier_squared, self.dimension
         bound = STEPS**2
         upper_triangle = np.triu_indices(d, 1)
@@ -136,18 +141,16 @@ class Statistics:
                 theta = np.linalg.solve(matrix + penalty * np.eye(self.dimension), moments)
         except Exception:  # singular: an exception would be an output
             return np.zeros(self.dimension)
-        scale = float(self.target_bound / self.data_norm)
-        solved = np.asarray(theta * scale, dtype=np.float64)
+        solved = np.asarray(theta * self.scale, dtype=np.float64)
         return solved if np.isfinite(solved).all() else np.zeros(self.dimension)
 
-    def _exact(self, features: Any, target: Any) -> tuple[Integers, Integers]:
+    def _exact(self, blocks: Iterable[Block]) -> tuple[Integers, Integers]:
         x_lattice = FixedPoint.ball(dimension=self.dimension, bound=self.data_norm, steps=STEPS)
         y_lattice = FixedPoint.ball(
             dimension=1, bound=self.target_bound, norm=math.inf, steps=STEPS
         )
-        rows = np.concatenate([*opened(ArraySource(features)).blocks()])
-        answers = np.concatenate([*opened(ArraySource(target)).blocks()])
-        whole = whole_rows(np.column_stack([rows, answers]))  # with a missing cell: the zero row
+        # with a missing cell: the zero row
+        whole = whole_rows(np.concatenate([np.empty((0, self.dimension + 1)), *blocks]))
         x, y = x_lattice.quantize(whole[:, :-1]), y_lattice.quantize(whole[:, -1:])
         gram = exact_product(x, x, bounds=(STEPS, STEPS))
         return gram, exact_product(x, y, bounds=(STEPS, STEPS))[:, 0]

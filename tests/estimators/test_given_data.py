@@ -13,7 +13,7 @@ from sklearn.base import clone
 from data.test_columns import Hostile
 from estimators.instances import ALL, PRIVATE, examples, name
 from estimators.test_estimators import fit_alike
-from zerodelta.regression.reading import read_classes, read_targets
+from zerodelta.regression.labeled_rows import ClassLabels, Targets
 
 every = pytest.mark.parametrize("estimator", ALL, ids=name)
 supervised = pytest.mark.parametrize("estimator", PRIVATE[:-1], ids=name)
@@ -54,16 +54,18 @@ def test_masked_targets_count_as_nothing(estimator: Any) -> None:
 
 def test_masked_labels_are_no_class_and_masked_targets_no_number() -> None:
     labels = np.ma.masked_equal(np.array([0, 1, 1]), 0)
-    assert read_classes(labels, (0, 1), 3).tolist() == [-1, 1, 1]
-    assert np.isnan(read_targets(labels, (0, 1), 3)).tolist() == [True, False, False]  # type: ignore[arg-type]
-    assert read_classes([[0], [1], 0], (0, 1), 3).tolist() == [0, 1, 0]
+    places = ClassLabels((0, 1))
+    np.testing.assert_array_equal(places(labels), [np.nan, 1, 1])
+    targets = Targets.of((0, 1), True)(labels)
+    assert np.isnan(targets).tolist() == [True, False, False]
+    assert places([[0], [1], 0]).tolist() == [0, 1, 0]
 
 
 def test_bytes_are_read_as_the_text_that_numpy_makes_of_them_beside_a_text() -> None:
     alone, beside = np.array([b"a", b"b"]), np.array([b"a", "b"])
     assert alone.dtype.kind != beside.dtype.kind
     for labels in (alone, beside, [b"a", "b"]):
-        assert read_classes(labels, ("a", "b"), 2).tolist() == [0, 1]
+        assert ClassLabels(("a", "b"))(labels).tolist() == [0, 1]
 
 
 @supervised

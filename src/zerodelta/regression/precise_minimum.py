@@ -1,4 +1,4 @@
-"""The last resort: minimize in exact integers and Arb, to any accuracy, surely (theory C9).
+"""The last resort: minimize in exact integers and Arb, to any accuracy (theory C9).
 
 A step that does not halve the gradient is replaced by a plain gradient step, which shortens it by
 the factor 1 - strength/smoothness whatever the data; so the loop ends, and needs no cap.
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from flint import arb
 
 from zerodelta.exact.arb import precision, to_float_up
+from zerodelta.regression.certified_losses import CertifiedLoss
 from zerodelta.regression.integer_rows import (
     ROW_BITS,
     SLOPE_BITS,
@@ -24,7 +25,6 @@ from zerodelta.regression.integer_rows import (
     IntegerRows,
     parameter_bits,
 )
-from zerodelta.regression.loss import Loss
 
 __all__ = ["PreciseObjective", "as_float", "finish"]
 
@@ -38,7 +38,7 @@ class PreciseObjective:
     """Σ loss + (strength/2) ‖θ‖² + ⟨linear, θ⟩ with rational numbers; `linear` line by line."""
 
     rows: IntegerRows
-    loss: Loss
+    loss: CertifiedLoss
     strength: Fraction
     linear: list[Fraction]
 
@@ -48,7 +48,7 @@ class PreciseObjective:
         return self.rows.count * Fraction(self.loss.curvature_bound) + self.strength
 
     def gradient(self, theta: list[Fraction], error: Fraction) -> list[Fraction]:
-        """Return the gradient at a dyadic point, surely within `error` in l2."""
+        """Return the gradient at a dyadic point, provably within `error` in l2."""
         shape = (self.rows.dimension, self.loss.outputs)
         exponent = -max(value.denominator.bit_length() - 1 for value in theta)
         scaled = np.array([int(value / Fraction(2) ** exponent) for value in theta], dtype=object)
@@ -111,7 +111,7 @@ def finish(
     step: Callable[[Floats], Floats],
     target: Fraction,
 ) -> list[Fraction]:
-    """Return a point whose gradient is surely at most `target`, starting from a dyadic `theta`.
+    """Return a point whose gradient is provably at most `target`, starting from a dyadic `theta`.
 
     `step` proposes what to take off, given a gradient as floats; it may be as bad as it likes.
     """

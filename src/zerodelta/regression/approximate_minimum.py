@@ -1,20 +1,31 @@
-"""Ways down a perturbed objective in plain floats: Newton, quasi-Newton, accelerated gradient.
+"""Minimize a perturbed objective in plain floats: Newton, quasi-Newton, accelerated gradient.
 
-Each takes a bounded number of steps and returns the best point it met; none is trusted.
+Each method takes a bounded number of steps and returns the best point it met. Whatever is computed
+here only proposes points; `certified_gradient` judges them.
 """
 
 from __future__ import annotations
 
 import math
-from typing import final
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias, final
 
 import numpy as np
 
-from zerodelta.regression.integer_rows import Floats
-from zerodelta.regression.objective import Objective, Solve
+from zerodelta.regression.certified_losses import CertifiedLoss
+from zerodelta.regression.integer_rows import STEPS, Floats, IntegerRows
 
-__all__ = ["QuasiNewton", "accelerated", "approach"]
+__all__ = ["Objective", "QuasiNewton", "accelerated", "approach"]
 
+Solve: TypeAlias = Callable[[Floats], Floats]
+"""Gradient to Newton step, about."""
+
+_DENSE = 300
+"""Up to so many parameters the Hessian is formed; beyond, conjugate gradients use products."""
+
+_CONJUGATE_STEPS = 60
+_CONJUGATE_ACCURACY = 0.02
 _SAMPLES = (16, 4, 1)
 _SAMPLE = 1 << 14
 _ROWS_A_COLUMN = 20
@@ -26,6 +37,113 @@ _NEAR = 1
 _HALVINGS = 12
 _STALE = 1 << 10
 _ACCELERATED_MOST = 1 << 20
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Objective:
+    """weight · Σ loss + (strength/2) ‖θ‖² + ⟨linear, θ⟩, θ of shape (d, outputs)."""
+
+    rows: IntegerRows
+    loss: CertifiedLoss
+    strength: float
+    linear: Floats
+    weight: float = 1.0
+
+    @property
+    def smoothness(self) -> float:
+        """A bound on the Hessian: rows have length at most 1."""
+        return self.weight * self.rows.count * self.loss.curvature_bound + self.strength
+
+    @property
+    def has_cheap_hessian(self) -> bool:
+        """Whether the Hessian of all rows costs no more than a few gradients."""
+        return self.linear.size * (self.loss.outputs + 1) <= 2 * _DENSE
+
+    def thinned(self, every: int) -> Objective:
+        """Return the objective of every k-th row, each counting k = `every` times."""
+        return Objective(
+            rows=self.rows.thinned(every),
+            loss=self.loss.thinned(every),
+            strength=self.strength,
+            linear=self.linear,
+            weight=self.weight * every,
+        )
+
+    def gradient(self, theta: Floats) -> Floats:
+        """Return the gradient."""
+        scaled, total = theta / STEPS, np.zeros(theta.shape)
+        for where, part in self.rows.blocks():
+            total += (self.loss.slope((part @ scaled).T, where) @ part).T
+        return total * (self.weight / STEPS) + self.strength * theta + self.linear
+
+    def newton(self, theta: Floats) -> Solve:
+        """Return what turns a gradient near `theta` into a Newton step."""
+        if theta.size <= _DENSE:
+            return self._factored(theta)
+        scaled = theta / STEPS
+        curved = [
+            (part, self.loss.curvature((part @ scaled).T, where))
+            for where, part in self.rows.blocks()
+        ]
+
+        def product(step: Floats) -> Floats:
+            small, total = step / STEPS, np.zeros(step.shape)
+            for part, curvature in curved:
+                total += (self.loss.hessian_product(curvature, (part @ small).T) @ part).T
+            return total * (self.weight / STEPS) + self.strength * step
+
+        return lambda gradient: _conjugate_gradients(product, gradient)
+
+    def _factored(self, theta: Floats) -> Solve:
+        d, outputs = theta.shape
+        scaled, hessian = theta / STEPS, np.zeros((outputs, d, outputs, d))
+        for where, part in self.rows.blocks():
+            curvature = self.loss.curvature((part @ scaled).T, where)
+            for a in range(outputs):
+                for b in range(a, outputs):
+                    weights = self.loss.pair_weights(curvature, a, b)
+                    hessian[a, :, b, :] += _weighted(part, weights, square=a == b)
+        for a in range(outputs):
+            for b in range(a):
+                hessian[a, :, b, :] = hessian[b, :, a, :]
+        matrix = hessian.reshape(theta.size, theta.size) * (self.weight / STEPS**2)
+        matrix[np.diag_indices(theta.size)] += self.strength
+        try:
+            inverse = np.linalg.inv(matrix)
+        except np.linalg.LinAlgError:  # an exception would be an output: a poor step is none
+            return lambda gradient: gradient / self.smoothness
+
+        def solve(gradient: Floats) -> Floats:
+            lines: Floats = (inverse @ gradient.T.reshape(-1)).reshape(outputs, d).T
+            return lines
+
+        return solve
+
+
+def _weighted(part: Floats, weights: Floats, *, square: bool) -> Floats:
+    """Return Σ weight · row rowᵀ; a `square` has no negative weight, and takes half the time."""
+    if not square:
+        return np.asarray((part.T * weights) @ part)
+    halves = part * np.sqrt(np.maximum(weights, 0.0))[:, None]
+    return np.asarray(halves.T @ halves)  # of one array with itself: BLAS computes a half
+
+
+def _conjugate_gradients(product: Solve, gradient: Floats) -> Floats:
+    """Solve H step = gradient roughly."""
+    step, rest = np.zeros(gradient.shape), gradient.copy()
+    direction, square = rest.copy(), float(np.vdot(rest, rest))
+    enough = square * _CONJUGATE_ACCURACY**2
+    for _ in range(_CONJUGATE_STEPS):
+        if not square > enough:
+            break
+        curved = product(direction)
+        length = square / float(np.vdot(direction, curved))
+        step += length * direction
+        rest -= length * curved
+        previous, square = square, float(np.vdot(rest, rest))
+        direction = rest + (square / previous) * direction
+    return step
 
 
 def approach(objective: Objective, target: float) -> tuple[Floats, QuasiNewton]:
@@ -81,7 +199,7 @@ def _quasi_newton(objective: Objective, theta: Floats, steps: QuasiNewton, enoug
         elif fresh:
             break
         fresh = moved is None or 2 * _norm(gradient) > length
-        if fresh or (number == _NEAR and objective.bends_cheaply):
+        if fresh or (number == _NEAR and objective.has_cheap_hessian):
             steps.restart(objective.newton(theta))
     return theta
 

@@ -1,0 +1,273 @@
+"""The losses of objective perturbation, evaluated in floats, with proven radii, and in Arb (C9).
+
+Linear predictors ("margins") and slopes are arrays of shape (outputs, rows): one output for a
+scalar loss, one per class for softmax. The gradient is Σ row ⊗ slope.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+from flint import arb
+
+from zerodelta.exact.arb import ball
+from zerodelta.exact.float_balls import FloatBalls
+from zerodelta.regression.integer_rows import Floats
+
+__all__ = ["BalancedLogistic", "CertifiedLoss", "PseudoHuber", "Softmax"]
+
+_LOWEST = -690.0
+_UNDERFLOW = 2.0**-990
+
+
+class CertifiedLoss(ABC):
+    """A convex function of each row's margins, infinitely often differentiable."""
+
+    outputs: int
+    only_differences: bool
+    """Adding one number to all margins of a row changes nothing."""
+    curvature_bound: float
+    """No eigenvalue of a row's second derivative in the margins is larger."""
+
+    @abstractmethod
+    def slope(self, margins: Floats, where: slice) -> Floats:
+        """Return the derivatives at the margins of the rows `where`, in plain floats."""
+
+    @abstractmethod
+    def slope_balls(self, margins: FloatBalls, where: slice) -> FloatBalls:
+        """Return the derivatives with proven radii; all lie in [-1, 1]."""
+
+    @abstractmethod
+    def slope_arb(self, margins: list[arb], row: int) -> list[arb]:
+        """Return one row's derivatives at the working precision of Arb."""
+
+    @abstractmethod
+    def curvature(self, margins: Floats, where: slice) -> Any:
+        """Return what Hessians and their products need of second derivatives, in plain floats."""
+
+    @abstractmethod
+    def hessian_product(self, curvature: Any, change: Floats) -> Floats:
+        """Return second derivative times `change`, row by row, in plain floats."""
+
+    @abstractmethod
+    def pair_weights(self, curvature: Any, first: int, second: int) -> Floats:
+        """Return the second derivatives in two outputs, one for each row."""
+
+    @abstractmethod
+    def thinned(self, every: int) -> CertifiedLoss:
+        """Return the loss of every k-th row."""
+
+
+class _OneOutput(CertifiedLoss):
+    """A loss of one margin: second derivatives are numbers."""
+
+    outputs = 1
+    only_differences = False
+    curvature_bound = 1.0
+
+    def hessian_product(self, curvature: Floats, change: Floats) -> Floats:
+        """Multiply row by row."""
+        return curvature * change
+
+    def pair_weights(self, curvature: Floats, first: int, second: int) -> Floats:
+        """Return the curvature: there is one output."""
+        weights: Floats = curvature[0]
+        return weights
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BalancedLogistic(_OneOutput):
+    """The balanced logistic loss of roundness a > 0 and shift m₀ >= 0 (theory C9).
+
+    With u(m) = ((m - m₀) + √((m - m₀)² + 4a²))/2 the slope is -e^-u, at most 1 in size, and the
+    curvature e^-u u²/(u² + a²). At m₀ = 0 the slopes at m and -m have the ratio e^-m, so the
+    minimizer still estimates the logit. Rows carry the sign of their label.
+
+    Both numbers are dyadic with at most 20 bits, so that a², 4a² and m₀ are floats.
+    """
+
+    roundness: Fraction
+    shift: Fraction
+
+    def slope(self, margins: Floats, where: slice) -> Floats:
+        """Return -e^-u."""
+        slopes = np.exp(self._negative_level(margins))
+        return np.negative(slopes, out=slopes)
+
+    def slope_balls(self, margins: FloatBalls, where: slice) -> FloatBalls:
+        """Return -e^-u.
+
+        With s the sign of the middle of x = m - m₀ and w = s·x, the number (w + √(w² + 4a²))/2 is
+        u if s = 1 and a²/u if s = -1, whatever the sign of x itself; nothing cancels.
+        """
+        square = float(self.roundness**2)
+        zero = np.zeros(1)
+        shifted = margins + FloatBalls(zero - float(self.shift), zero)
+        size = FloatBalls(np.abs(shifted.middle), shifted.radius)
+        root = (size * size + FloatBalls(zero + 4 * square, zero)).sqrt()
+        double = size + root
+        far = FloatBalls(double.middle * 0.5, double.radius * 0.5)
+        near = FloatBalls(zero + square, zero) / far
+        right = shifted.middle >= 0
+        level = FloatBalls(
+            np.where(right, far.middle, near.middle), np.where(right, far.radius, near.radius)
+        )
+        return -_exp_of_negative(-level)
+
+    def slope_arb(self, margins: list[arb], row: int) -> list[arb]:
+        """Return -e^-u."""
+        x = margins[0] - ball(self.shift)
+        root = (x * x + 4 * ball(self.roundness) ** 2).sqrt()
+        return [-(-(x + root) / 2).exp()]
+
+    def curvature(self, margins: Floats, where: slice) -> Floats:
+        """Return e^-u u²/(u² + a²)."""
+        level = self._negative_level(margins)
+        squared = level * level
+        curved = np.exp(level, out=level)
+        curved *= squared
+        squared += float(self.roundness**2)
+        curved /= squared
+        return curved
+
+    def thinned(self, every: int) -> BalancedLogistic:
+        """Return itself: labels are in the rows."""
+        return self
+
+    def _negative_level(self, margins: Floats) -> Floats:
+        """Return -u; what cancels on the left is an absolute error, as small as that of m - m₀."""
+        shifted = margins - float(self.shift)
+        level = shifted * shifted
+        level += 4 * float(self.roundness**2)
+        np.sqrt(level, out=level)
+        level += shifted
+        level *= -0.5
+        return level
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class PseudoHuber(_OneOutput):
+    """√(1 + r²) - 1 of the residual r = prediction - target; slopes are below 1.
+
+    Targets are in units of the threshold between square and linear.
+    """
+
+    targets: Floats
+
+    def slope(self, margins: Floats, where: slice) -> Floats:
+        """Return r/√(1 + r²)."""
+        residual = margins - self.targets[where]
+        return residual / np.sqrt(1 + residual * residual)
+
+    def slope_balls(self, margins: FloatBalls, where: slice) -> FloatBalls:
+        """Return r/√(1 + r²) = sign(r) √(1 - 1/(1 + r²)) by the first, which loses nothing."""
+        targets = self.targets[where].reshape(1, -1)
+        residual = margins + FloatBalls(-targets, np.zeros(1))
+        return residual / (residual * residual + 1).sqrt()
+
+    def slope_arb(self, margins: list[arb], row: int) -> list[arb]:
+        """Return r/√(1 + r²)."""
+        residual = margins[0] - arb(float(self.targets[row]))
+        return [residual / (1 + residual * residual).sqrt()]
+
+    def curvature(self, margins: Floats, where: slice) -> Floats:
+        """Return (1 + r²)^(-3/2)."""
+        residual = margins - self.targets[where]
+        weight = 1 / np.sqrt(1 + residual * residual)
+        return weight * weight * weight
+
+    def thinned(self, every: int) -> PseudoHuber:
+        """Return the loss of every k-th target."""
+        return PseudoHuber(targets=self.targets[::every])
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Softmax(CertifiedLoss):
+    """The softmax loss of labels 0..C-1, whose slopes p - e_y have norm at most √2.
+
+    `shift` is added to all logits but that of the label. The label of a
+    row that was set to zero is arbitrary: its slope is multiplied by 0.
+    """
+
+    outputs: int
+    labels: npt.NDArray[np.int64]
+    shift: Fraction
+
+    only_differences = True
+    curvature_bound = 0.5
+
+    def slope(self, margins: Floats, where: slice) -> Floats:
+        """Return p - e_y."""
+        probabilities = self._probabilities(margins, where)
+        probabilities[self._own(where)] -= 1
+        return probabilities
+
+    def slope_balls(self, margins: FloatBalls, where: slice) -> FloatBalls:
+        """Return p - e_y; a common number taken off the logits changes nothing."""
+        own = np.zeros(margins.middle.shape)
+        own[self._own(where)] = 1.0
+        exact = np.zeros(1)
+        logits = margins + FloatBalls((1 - own) * float(self.shift), exact)
+        largest = logits.middle.max(axis=0, keepdims=True)
+        powers = _exp_of_negative(logits + FloatBalls(-largest, exact))
+        return powers / powers.total() + FloatBalls(-own, exact)
+
+    def slope_arb(self, margins: list[arb], row: int) -> list[arb]:
+        """Return p - e_y."""
+        own = int(self.labels[row])
+        shift = ball(self.shift)
+        logits = [m if j == own else m + shift for j, m in enumerate(margins)]
+        largest = max(logits, key=lambda logit: float(logit.mid()))
+        powers = [(logit - largest).exp() for logit in logits]
+        total = sum(powers, arb(0))
+        return [power / total - (1 if j == own else 0) for j, power in enumerate(powers)]
+
+    def curvature(self, margins: Floats, where: slice) -> Floats:
+        """Return the probabilities p; the second derivative is diag(p) - ppᵀ."""
+        return self._probabilities(margins, where)
+
+    def hessian_product(self, curvature: Floats, change: Floats) -> Floats:
+        """Return p ∘ z - p (p · z) for each row."""
+        weighted = curvature * change
+        weighted -= curvature * weighted.sum(axis=0)
+        return weighted
+
+    def pair_weights(self, curvature: Floats, first: int, second: int) -> Floats:
+        """Return p_a (1 - p_a), or -p_a p_b."""
+        weights: Floats = curvature[first] * ((first == second) - curvature[second])
+        return weights
+
+    def thinned(self, every: int) -> Softmax:
+        """Return the loss of every k-th label."""
+        return Softmax(outputs=self.outputs, labels=self.labels[::every], shift=self.shift)
+
+    def _probabilities(self, margins: Floats, where: slice) -> Floats:
+        logits = margins + float(self.shift)
+        logits[self._own(where)] -= float(self.shift)
+        logits -= logits.max(axis=0)
+        np.exp(logits, out=logits)
+        logits /= logits.sum(axis=0)
+        return logits
+
+    def _own(self, where: slice) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.intp]]:
+        labels = self.labels[where]
+        return labels, np.arange(len(labels))
+
+
+def _exp_of_negative(exponent: FloatBalls) -> FloatBalls:
+    """Return e^x for numbers that are at most about 0, also where it underflows.
+
+    Below -690 it is within 2^-990 of 0; `FloatBalls.exp` knows the rest, from -700 on.
+    """
+    far = exponent.middle + exponent.radius < _LOWEST
+    inside = FloatBalls(np.where(far, _LOWEST, exponent.middle), exponent.radius)
+    near = inside.exp()
+    return FloatBalls(np.where(far, 0.0, near.middle), np.where(far, _UNDERFLOW, near.radius))

@@ -1,0 +1,277 @@
+"""Linear classifiers: noise in the objective, or a descent on internal answers (theory C9, C1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+
+from zerodelta.data.source import Rows
+from zerodelta.errors import require
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.rational import Rational, as_positive
+from zerodelta.privacy.release import Release
+from zerodelta.regression.certified_losses import BalancedLogistic, CertifiedLoss, Softmax
+from zerodelta.regression.expected import LOG_ODDS, Expected, limited, temperature
+from zerodelta.regression.labeled_rows import ClassLabels, Features, LabeledRows, as_classes
+from zerodelta.regression.objective_plan import (
+    RegressionPlan,
+    Shape,
+    plan_logistic,
+    plan_multinomial,
+    softmax_curvature,
+)
+from zerodelta.spaces import Ball
+from zerodelta.spine.facts import Facts
+from zerodelta.spine.methods import Method, choose, ranked
+from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.run import run
+from zerodelta.study.study import Study
+from zerodelta.training.losses import Logistic, Loss, Multinomial
+
+__all__ = [
+    "ClassifierQuestion",
+    "classifier_methods",
+    "descent_temperature",
+    "fit_logistic",
+    "fit_multinomial",
+]
+
+_STEPS = 100
+_LENGTH = 3
+"""A descent looks for coefficients of rows of length 1 up to so many times the root of their
+number."""
+
+
+def fit_logistic(
+    rows: Any,
+    labels: Any,
+    *,
+    epsilon: Rational,
+    data_norm: Rational | None = None,
+    classes: Sequence[Any] | None = None,
+    intercept: bool = True,
+    bits: BitSource | None = None,
+) -> Release:
+    """Release a `LinearModel` for two classes, one line, positive for the second: logistic.
+
+    **Neighbors**: replace-one; the number of rows is public.
+    **Guarantee**: pure ε-DP (theorems C9 and N): the minimizer of the balanced logistic loss with
+    K-norm noise in the objective, computed with a certified error bound. Time is not covered.
+    **Public**: ε, `data_norm`, `classes`, the shape of the data. Longer rows are clipped; a row
+    with a missing cell, or whose label is no class, is the zero row.
+    **Error**: the expected excess of the mean loss if rows were spread evenly; the true one
+    depends on unseen data.
+
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.uniform(-0.7, 0.7, size=(5000, 2))
+    >>> release = fit_logistic(rows, rows[:, 0] > 0, epsilon=4, data_norm=1, classes=[False, True])
+    >>> release.value.decision([[0.7, 0], [-0.7, 0]])[:, 0] > 0
+    array([ True, False])
+    """
+    known = as_classes(classes)
+    few = len(known) == 2
+    require(few, "classes", classes, expected="two labels", remedy="use fit_multinomial for more")
+    question = ClassifierQuestion(
+        classes=known, data_norm=data_norm, intercept=intercept, method="objective"
+    )
+    return question.release(rows, labels, epsilon=epsilon, bits=bits)
+
+
+def fit_multinomial(
+    rows: Any,
+    labels: Any,
+    *,
+    epsilon: Rational,
+    data_norm: Rational | None = None,
+    classes: Sequence[Any] | None = None,
+    intercept: bool = True,
+    bits: BitSource | None = None,
+) -> Release:
+    """Release a `LinearModel` with one line for each class: softmax; all else as `fit_logistic`.
+
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.uniform(-0.7, 0.7, size=(5000, 2))
+    >>> labels = np.digitize(rows[:, 0], [-0.2, 0.2])
+    >>> release = fit_multinomial(rows, labels, epsilon=4, data_norm=1, classes=[0, 1, 2])
+    >>> release.value.decision([[-0.7, 0], [0.7, 0]]).argmax(axis=1)
+    array([0, 2])
+    """
+    return ClassifierQuestion(
+        classes=as_classes(classes),
+        data_norm=data_norm,
+        intercept=intercept,
+        method="objective",
+        softmax=True,
+    ).release(rows, labels, epsilon=epsilon, bits=bits)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClassifierQuestion:
+    """A linear classifier is asked for public classes and rows of bounded length.
+
+    `softmax`: whether two classes are told apart by two lines, as more of them always are.
+    """
+
+    classes: tuple[Any, ...]
+    data_norm: Rational | None
+    intercept: bool = True
+    method: str = "auto"
+    softmax: bool = False
+
+    @property
+    def outputs(self) -> int:
+        """The number of lines of the model."""
+        return len(self.classes) if self.softmax or len(self.classes) > 2 else 1
+
+    def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
+        """Choose the method, and calibrate it; the place of the label's class is the last column.
+
+        The plan of a descent has no steps: its study plans them.
+        """
+        features = Features.of(facts.width - 1, self.data_norm, self.intercept)
+        shape = Shape.of(
+            rows=facts.planned_rows,
+            dimension=features.dimension,
+            epsilon=epsilon,
+            intercept=features.intercept,
+        )
+        classes, outputs = self.classes, self.outputs
+        plan = plan_logistic(shape) if outputs == 1 else plan_multinomial(shape, classes=outputs)
+        methods = _methods(plan, LOG_ODDS, classes=len(classes))
+        chosen = choose(methods, self.method)
+
+        def answer(rows: Rows, bits: BitSource) -> Any:
+            integers, places = features.integers(rows, signed=outputs == 1)
+            loss: CertifiedLoss
+            if outputs == 1:
+                loss = BalancedLogistic(roundness=plan.roundness, shift=plan.shift)
+            else:
+                loss = Softmax(outputs=outputs, labels=places.astype(np.int64), shift=plan.shift)
+            theta = plan.publish(integers, loss, bits)
+            return features.model(theta, classes=classes, temperature=plan.temperature)
+
+        return ReleasePlan(
+            claim=plan.claim,
+            steps=plan.steps if chosen.name == "objective" else (),
+            answer=answer,
+            error=chosen.error,
+            methods=methods,
+            public=("the number of rows", "the number of features", "data_norm", "the classes"),
+            row="one row: all of its features and its label",
+        )
+
+    def release(
+        self, rows: Any, labels: Any, *, epsilon: Rational, bits: BitSource | None = None
+    ) -> Release:
+        """Plan, and run the plan on these rows."""
+        read = ClassLabels(self.classes)
+        source = LabeledRows(rows, labels, read=read)
+        plan = self.plan(source.facts, epsilon)
+        if plan.steps:
+            return run(plan, source, bits=bits)
+        features = Features.of(len(source.columns) - 1, self.data_norm, self.intercept)
+        width, outputs = features.width, self.outputs
+        loss: Loss = Logistic() if outputs == 1 else Multinomial(classes=tuple(range(outputs)))
+        study = Study(
+            LabeledRows(rows, labels, read=read, prepare=features, width=width),
+            epsilon=epsilon,
+            publish=Ball(width * outputs, _LENGTH * (math.isqrt(width * outputs) + 1)),
+            rounds=_STEPS,
+            functions=False,
+            bits=bits,
+        )
+        release = study.minimize(loss, data_norm=1)
+        divisor = descent_temperature(
+            epsilon=epsilon, n=source.rows, columns=width, classes=len(self.classes)
+        )
+        theta = release.value.reshape(width, outputs)
+        model = features.model(theta, classes=self.classes, temperature=divisor)
+        return replace(release, value=model, error=choose(plan.methods, self.method).error)
+
+
+def classifier_methods(
+    *,
+    epsilon: Rational,
+    n: int,
+    dimension: int,
+    classes: int | None = None,
+    intercept: bool = True,
+    row_length: Rational | None = None,
+    signal: Rational | None = None,
+) -> tuple[Method, ...]:
+    """Return the methods to fit a classifier, best first: softmax, or logistic without `classes`.
+
+    Errors are expected excesses of the mean loss, for rows and a signal as in `Expected`.
+
+    >>> [m.name for m in classifier_methods(epsilon=1, n=10_000, dimension=10)]
+    ['objective', 'descent']
+    """
+    expected = LOG_ODDS.given(row_length=row_length, signal=signal)
+    shape = Shape.of(
+        rows=n, dimension=dimension, epsilon=epsilon, intercept=intercept, expected=expected
+    )
+    plan = plan_logistic(shape) if classes is None else plan_multinomial(shape, classes=classes)
+    return _methods(plan, expected, classes=classes or 2)
+
+
+def descent_temperature(*, epsilon: Rational, n: int, columns: int, classes: int) -> float:
+    """Return what the scores of a descent are divided by before they are probabilities.
+
+    The noise of a coordinate is held below 1.4 by a shorter path: `Study.minimize` keeps it to a
+    part of the ball's radius. Of several classes the one with the largest noise decides the loss,
+    and the path is shared among all: the divisor grows with their number (fitted to small real
+    data, see `bench/defaults_classifiers.py`).
+    """
+    noise = _descent_noise(as_positive(epsilon, "epsilon"), n, columns * (classes - 1))
+    held = min(noise, 1.4)
+    return temperature(
+        noise=held**2 * (1 if classes == 2 else classes**2 / 2) * (LOG_ODDS.spread + 0.2),
+        informed=2 * _STEPS * held / noise / held**2,
+    )
+
+
+def _methods(plan: RegressionPlan, expected: Expected, *, classes: int) -> tuple[Method, ...]:
+    outputs, columns = classes - 1, plan.columns
+    descent = _descent(plan, expected, classes)
+    part = float(2 * plan.channel.error / plan.channel.scale / plan.epsilon)
+    return ranked(
+        Method(
+            name="objective",
+            error=plan.predicted_error,
+            spends=f"ε on the objective, {part:.2%} of it on numerical error",
+            why=f"one draw of noise for {columns * outputs} coefficients, none on the way there",
+        ),
+        Method(
+            name="descent",
+            error=limited(descent, 2 * math.log(classes)),
+            spends=f"ε on a lattice of {columns * outputs} dimensions, {_STEPS} internal gradients",
+            why="Study.minimize: every step adds noise; pays for losses that are not convex",
+        ),
+    )
+
+
+def _descent(plan: RegressionPlan, expected: Expected, classes: int) -> float:
+    """Forecast: noise 2RT/(√3 n μ) a coordinate, and what so few steps leave undone.
+
+    Steps have length 4, what the curvature of at most 1/4 allows, and shrink to 0.
+    """
+    outputs, columns = classes - 1, plan.columns
+    curvature = softmax_curvature(classes, expected) if outputs > 1 else expected.curvature
+    size = columns * outputs
+    noise = _descent_noise(plan.epsilon, plan.rows, size)
+    pull = curvature * expected.spread / columns
+    left = min(1.0, 1.5 / (4 * pull * _STEPS))
+    behind = 2 * curvature * outputs * math.exp(-4 * pull * _STEPS)
+    return pull / 2 * size * noise**2 * left + behind
+
+
+def _descent_noise(epsilon: Fraction, n: int, size: int) -> float:
+    """Return the noise of a coordinate if all steps have their full length."""
+    mu = float(epsilon) / math.sqrt(2 * (size * math.log(max(n, 2)) + 7))
+    return 2 * 4 * _STEPS / (math.sqrt(3) * max(1, n) * mu)

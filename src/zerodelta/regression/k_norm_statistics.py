@@ -1,0 +1,181 @@
+"""Linear regression from XᵀX and Xᵀy with one draw of K-norm noise (theory C10.5).
+
+Rows are integers, so the statistics are exact; statistics and noise are rounded as one sum to a
+public lattice (Lemma R). The penalty and the solution are computed from noisy numbers only.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations_with_replacement
+from typing import Any, final
+
+import numpy as np
+
+from zerodelta.data.source import Rows
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.exact_sums import IntegerArray, arithmetic
+from zerodelta.exact.k_norm import rounded_k_norm
+from zerodelta.mechanisms.integer_sums import add_exactly
+from zerodelta.privacy.step import Step
+from zerodelta.privacy.theorems.sufficient_statistics import (
+    HALF_ROOT,
+    k_norm_statistics_scale,
+)
+from zerodelta.regression.expected import TARGETS, limited
+from zerodelta.regression.integer_rows import Floats
+from zerodelta.regression.labeled_rows import Features
+from zerodelta.regression.objective_plan import Shape
+
+__all__ = [
+    "LENGTH",
+    "StatisticsPlan",
+    "exact_statistics",
+    "plan_statistics",
+    "statistics_error",
+]
+
+LENGTH = 1 << 20
+"""A row of length `data_norm`, and a target at its bound, in steps."""
+
+_MOST_ROWS = (1 << 53) // LENGTH**2
+"""A block of so many rows has products whose partial sums are exact in float64."""
+
+_ROOT_WEIGHT = Fraction(5, 4)
+"""√κ: between 1, best for large coefficients, and √2, best for small ones."""
+
+_NOISE_STEPS = 12
+"""The scale of the noise is at least 2^12 lattice spacings: rounding adds nothing to it."""
+
+_RIDGE = 1.0
+"""The penalty lifts the smallest eigenvalue to so many times the noise's typical norm."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StatisticsPlan:
+    """The noise on the statistics of rows with `columns` numbers, the intercept's included."""
+
+    columns: int
+    scale: Fraction
+    """b: the noise has density ∝ exp(-‖z‖/b), in units of the rows' and the targets' bounds."""
+    predicted_error: float
+    """Expected excess of the mean squared error for targets in [-1, 1] and rows spread evenly."""
+
+    @property
+    def dimension(self) -> int:
+        """The number D of different entries."""
+        return self.columns * (self.columns + 3) // 2
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation b√(D+1) of a coordinate of z."""
+        return float(self.scale) * math.sqrt(self.dimension + 1)
+
+    @property
+    def spacing(self) -> int:
+        """The lattice on which noisy statistics are published, in units of squared steps."""
+        return max(1, 1 << (math.frexp(float(self.scale * LENGTH**2))[1] - 1 - _NOISE_STEPS))
+
+    @property
+    def step(self) -> Step:
+        """Theorem C10.5 with its numbers."""
+        numbers = {"target_weight": _ROOT_WEIGHT**2, "scale": self.scale}
+        return Step(theorem="k-norm-sufficient-statistics", numbers=numbers)
+
+    def noised(self, statistics: IntegerArray, bits: BitSource) -> IntegerArray:
+        """Return round((statistics + noise)/spacing): triangle of XᵀX, then Xᵀy (theory R)."""
+        diagonal = self.scale * Fraction(LENGTH**2, self.spacing)
+        beside, moment = diagonal * HALF_ROOT, diagonal / _ROOT_WEIGHT
+        places = combinations_with_replacement(range(self.columns), 2)  # as np.triu_indices
+        scales = [diagonal if i == j else beside for i, j in places]
+        whole, rest = statistics // self.spacing, statistics % self.spacing
+        drawn = rounded_k_norm(
+            norm=2,
+            dimension=self.dimension,
+            scale=scales + [moment] * self.columns,
+            size=1,
+            bits=bits,
+            center=[Fraction(int(part), self.spacing) for part in rest],
+        )
+        return add_exactly(whole, drawn[0])
+
+    def solve(self, noisy: IntegerArray) -> Floats:
+        """Return the ridge solution, targets and rows in units of their bounds; 0 if there is none.
+
+        Noise with this deviation has a norm of about deviation·√(2·columns); the penalty lifts the
+        smallest eigenvalue to that, so that no direction of mere noise is inverted.
+        """
+        values = noisy.astype(np.float64) * (self.spacing / LENGTH**2)
+        matrix = np.zeros((self.columns, self.columns))
+        matrix[np.triu_indices(self.columns)] = values[: -self.columns]
+        matrix = np.triu(matrix) + np.triu(matrix, 1).T
+        least = _RIDGE * self.deviation * math.sqrt(2 * self.columns)
+        try:
+            with np.errstate(all="ignore"):
+                penalty = max(0.0, least - float(np.linalg.eigvalsh(matrix)[0]))
+                matrix[np.diag_indices(self.columns)] += penalty
+                solved = np.linalg.solve(matrix, values[-self.columns :])
+                theta = np.asarray(solved, dtype=np.float64)
+        except Exception:  # an exception would be an output
+            return np.zeros(self.columns)
+        return theta if np.isfinite(theta).all() else np.zeros(self.columns)
+
+
+def plan_statistics(shape: Shape) -> StatisticsPlan:
+    """Return the plan of the method "statistics", for targets scaled to [-1, 1].
+
+    >>> plan_statistics(Shape.of(rows=10_000, dimension=2, epsilon=1)).dimension
+    9
+    """
+    scale = k_norm_statistics_scale(target_weight=_ROOT_WEIGHT**2, epsilon=shape.epsilon)
+    columns = shape.columns
+    deviation = float(scale) * math.sqrt(columns * (columns + 3) // 2 + 1)
+    return StatisticsPlan(
+        columns=columns,
+        scale=scale,
+        predicted_error=statistics_error(
+            shape, gram_deviation=deviation, moment_deviation=deviation / float(_ROOT_WEIGHT)
+        ),
+    )
+
+
+def statistics_error(shape: Shape, *, gram_deviation: float, moment_deviation: float) -> float:
+    """Return the excess of the mean squared error to expect of noisy statistics.
+
+    Of (XᵀX)⁻¹(E₂ - E₁θ), for rows spread evenly over all directions and coefficients that explain
+    a typical part of the targets; never more than that part, which the penalty sees to.
+    """
+    expected = shape.expected or TARGETS
+    variances = expected.variances(shape.columns, intercept=shape.intercept)
+    noise = moment_deviation**2 + gram_deviation**2 * expected.explained / variances[0] / 2
+    excess = sum(noise / variance for variance in variances) / max(1, shape.rows) ** 2
+    return limited(excess, expected.explained)
+
+
+def exact_statistics(features: Features, rows: Rows) -> IntegerArray:
+    """Return the upper triangle of XᵀX, line by line, and Xᵀy, as exact integers.
+
+    Targets, the last column, lie in [-1, 1]; a NaN makes its row count as empty. Rows are integers
+    of length at most 2^20 and so are targets, so every partial sum of at most 8192 rows is below
+    2^53: exact in BLAS.
+    """
+    d, width = features.dimension, features.width
+    fits = arithmetic(rows.rows, LENGTH**2) != "python"
+    total: Any = np.zeros((width + 1, width + 1), dtype=np.int64 if fits else np.object_)
+    for block in rows.blocks():
+        for start in range(0, len(block), _MOST_ROWS):
+            given = block[start : start + _MOST_ROWS]
+            target = given[:, -1]
+            part, rest = np.empty((len(given), d)), np.empty((width + 1 - d, len(given)))
+            empty = features.quantize(given[:, :-1], part) | np.isnan(target)
+            rest[0] = features.constant  # overwritten by the targets if there is no intercept
+            rest[-1] = np.trunc(target * LENGTH)
+            if empty.any():
+                part[empty], rest[:, empty] = 0.0, 0.0
+            total[:d, :d] += (part.T @ part).astype(np.int64)
+            total[:d, d:] += (rest @ part).T.astype(np.int64)
+            total[d:, d:] += (rest @ rest.T).astype(np.int64)
+    return np.concatenate([total[:-1, :-1][np.triu_indices(width)], total[:-1, -1]])

@@ -1,0 +1,160 @@
+"""What private regressors and classifiers have in common: tags, ε, labels from scores."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import expit, log_softmax, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+
+from zerodelta.errors import ParameterError, require
+from zerodelta.exact.rational import Rational
+from zerodelta.privacy.certificate import Certificate
+from zerodelta.privacy.parameters import as_usable_epsilon
+from zerodelta.privacy.release import Release
+from zerodelta.regression.labeled_rows import as_classes
+from zerodelta.sklearn.given_data import Floats, rows_to_predict
+
+__all__ = [
+    "PrivateClassifier",
+    "PrivateRegressor",
+    "accepting_any_value",
+    "linear_scores",
+    "required_epsilon",
+    "sorted_classes",
+]
+
+
+def accepting_any_value(tags: Any, *, random: bool = True) -> Any:
+    """Return scikit-learn's tags with what is true of all our estimators."""
+    tags.input_tags.allow_nan = True
+    tags.input_tags.string = True  # a text is the number it spells, else NaN
+    tags.non_deterministic = random
+    return tags
+
+
+def required_epsilon(epsilon: Rational | None) -> Fraction:
+    """Return ε; None, which estimators store so that scikit-learn can make them, is refused.
+
+    >>> required_epsilon("1/2")
+    Fraction(1, 2)
+    """
+    require(
+        epsilon is not None,
+        "epsilon",
+        None,
+        expected="how much privacy one fit may cost; there is no default",
+        remedy="pass epsilon=..., such as epsilon=1",
+    )
+    return as_usable_epsilon(epsilon or 0)
+
+
+def sorted_classes(classes: Sequence[Any] | None) -> tuple[Any, ...]:
+    """Return the public classes in the order in which scikit-learn's scorers expect them.
+
+    >>> sorted_classes(["yes", "no"])
+    ('no', 'yes')
+    """
+    known = as_classes(classes)
+    try:
+        return tuple(sorted(known))
+    except TypeError:
+        raise ParameterError(
+            "classes", classes, expected="labels of one kind", remedy="pass numbers, or texts"
+        ) from None
+
+
+def linear_scores(rows: Floats, coefficients: Floats, intercept: Floats) -> Floats:
+    """Return rows @ coefficients.T + intercept, and the intercept alone for rows with a NaN.
+
+    >>> rows = np.array([[1.0, 2.0], [np.nan, 0.0], [np.inf, 0.0]])
+    >>> linear_scores(rows, np.array([[3.0, 0.5]]), np.array([7.0])).tolist()
+    [[11.0], [7.0], [7.0]]
+    """
+    with np.errstate(all="ignore"):
+        scores: Floats = rows @ coefficients.T + intercept
+    usable = np.isfinite(scores).all(axis=1, keepdims=True)
+    return scores if usable.all() else np.where(usable, scores, intercept)
+
+
+class PrivateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """A linear regressor; its subclasses fit."""
+
+    coef_: Floats
+    intercept_: Any
+    release_: Release
+    certificate_: Certificate
+
+    def predict(self, X: Any) -> Floats:  # noqa: N803
+        """Return rows @ coef_ + intercept_."""
+        rows = rows_to_predict(self, X)
+        return linear_scores(rows, self.coef_[None, :], self.intercept_)[:, 0]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = accepting_any_value(super().__sklearn_tags__())
+        tags.regressor_tags.poor_score = True  # few rows are mostly noise
+        return tags
+
+    def _publish(self, release: Release) -> None:
+        """Show the coefficients of a `LinearModel`, and its certificate."""
+        self.coef_, self.intercept_ = release.value.coefficients[0], release.value.intercept[0]
+        self.release_, self.certificate_ = release, release.certificate
+
+
+class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier with public `classes`; its subclasses fit and give scores."""
+
+    classes: Sequence[Any] | None
+    classes_: npt.NDArray[Any]
+    temperature_: float
+    release_: Release
+    certificate_: Certificate
+
+    @abstractmethod
+    def decision_function(self, X: Any) -> Floats:  # noqa: N803
+        """Return one score for each row (positive: the second class), or one for each class."""
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: N803
+        """Return the likeliest class of each row."""
+        scores = self.decision_function(X)
+        best = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(np.int64)
+        labels: npt.NDArray[Any] = self.classes_[best]
+        return labels
+
+    def predict_proba(self, X: Any) -> Floats:  # noqa: N803
+        """Return the probability of each class, in the order of `classes_`.
+
+        Scores are divided by `temperature_`, which follows from public numbers: at least 1, and
+        more where noise dominates. Predictions do not depend on it.
+        """
+        scores = self.decision_function(X) / self.temperature_
+        if scores.ndim == 2:
+            return np.asarray(softmax(scores, axis=1))
+        return np.column_stack([expit(-scores), expit(scores)])
+
+    def predict_log_proba(self, X: Any) -> Floats:  # noqa: N803
+        """Return the logarithms of `predict_proba`."""
+        scores = self.decision_function(X) / self.temperature_
+        if scores.ndim == 1:
+            scores = np.column_stack([np.zeros_like(scores), scores])
+        return np.asarray(log_softmax(scores, axis=1))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = accepting_any_value(super().__sklearn_tags__())
+        tags.classifier_tags.poor_score = True  # few rows are mostly noise
+        tags.classifier_tags.multi_class = self.classes is None or len(self.classes) != 2
+        return tags
+
+    def _publish(self, release: Release, known: tuple[Any, ...], *, temperature: float) -> None:
+        """Show the release, its certificate, and the public classes and temperature."""
+        labels = np.array(known)
+        if labels.ndim != 1:  # such as tuples
+            labels = np.empty(len(known), dtype=object)
+            labels[:] = known
+        self.classes_, self.temperature_ = labels, temperature
+        self.release_, self.certificate_ = release, release.certificate

@@ -1,0 +1,95 @@
+"""Rows and targets as scikit-learn users pass them; only their shape and their names can raise.
+
+scikit-learn's own checks refuse NaN, infinities and texts, and print rows in their messages. An
+exception is an output (theory A14), so here it sees a stand-in of the same shape without values.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import issparse
+from sklearn.utils.validation import (
+    check_array,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
+
+from zerodelta.data.arrays import ArraySource, public_table
+from zerodelta.data.cells import numbers
+from zerodelta.data.columns import as_cells, as_rows
+from zerodelta.errors import require
+
+__all__ = ["Floats", "check_examples", "check_rows", "rows_to_predict", "rows_to_transform"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+
+def check_rows(
+    estimator: Any,
+    X: Any,  # noqa: N803
+    *,
+    reset: bool = True,
+) -> npt.NDArray[Any] | ArraySource:
+    """Check the shape of the rows, and return them unread: as an array, or a frame as a source.
+
+    Sets or compares `n_features_in_` and `feature_names_in_`.
+    """
+    dense = "dense rows, not sparse ones"
+    require(not issparse(X), "X", type(X).__name__, expected=dense, remedy="pass X.toarray()")
+    masked = isinstance(X, np.ma.MaskedArray) and X.ndim == 2  # what is masked is NaN
+    if nw.dependencies.is_into_dataframe(X) or masked:
+        source = ArraySource(X)
+        _check_shape(estimator, (source.rows, len(source.columns)))
+        validate_data(estimator, X, skip_check_array=True, reset=reset)
+        return source
+    table = np.asarray(X) if not isinstance(X, (list, tuple)) else as_rows(X)
+    if isinstance(X, (list, tuple)) and table.ndim == 1 and X:  # nothing is converted
+        narrow = isinstance(X[0], (list, tuple, np.ndarray))
+        table = table.reshape(-1, 1) if narrow else table
+    _check_shape(estimator, table.shape)
+    validate_data(estimator, table, skip_check_array=True, reset=reset)
+    return table
+
+
+def check_examples(
+    estimator: Any,
+    X: Any,  # noqa: N803
+    y: Any,
+) -> tuple[npt.NDArray[Any] | ArraySource, npt.NDArray[Any]]:
+    """Return the rows, and one label or target for each as it was given; nothing is read."""
+    validate_data(estimator, y=y, skip_check_array=True)  # says that y is missing
+    rows = check_rows(estimator, X)
+    targets = as_rows(y) if isinstance(y, (list, tuple)) else as_cells(y)
+    column_or_1d(_stand_in(targets.shape), warn=True)
+    count = rows.rows if isinstance(rows, ArraySource) else len(rows)
+    check_consistent_length(_stand_in((count,)), targets)
+    return rows, targets.reshape(-1)
+
+
+def rows_to_predict(estimator: Any, X: Any) -> Floats:  # noqa: N803
+    """Return rows for a fitted estimator, NaN for what is no number; none of this is private."""
+    check_is_fitted(estimator)
+    return rows_to_transform(estimator, X)
+
+
+def rows_to_transform(estimator: Any, X: Any, *, reset: bool = False) -> Floats:  # noqa: N803
+    """Return rows that are mapped one by one, into rows that nobody has published."""
+    given = check_rows(estimator, X, reset=reset)
+    read: Floats = public_table(X) if isinstance(given, ArraySource) else numbers(given)
+    return read
+
+
+def _check_shape(estimator: Any, shape: tuple[int, ...]) -> None:
+    stand_in = _stand_in(shape)
+    check_array(stand_in, ensure_all_finite=False, estimator=estimator, input_name="X")
+
+
+def _stand_in(shape: tuple[int, ...]) -> Floats:
+    """Return zeros of a shape, in the memory of one."""
+    return np.broadcast_to(np.float64(0), shape)
