@@ -44,7 +44,7 @@ def table() -> list[str]:
     ]
     for name, space in PUBLISHED.items():
         plans = [study_plan(space, epsilon) for epsilon in EPSILONS]
-        gain = plans[1].noise_by_basic_composition / plans[1].noise_per_question
+        gain = plans[1].noise_by_basic_composition / plans[1].noise_per_query
         cells = [str(made.break_even) for made in plans]
         lines.append(f"| {name} | {nats(plans[1]):.1f} | {' | '.join(cells)} | {gain:.1f} × |")
     return lines

@@ -52,7 +52,7 @@ def line_a(*, questions: int = 1000, outcomes: int = 16, epsilon: int = 1) -> Ta
         bounds=(0, 1),
     )
     drawn = np.array([float(reveal(study.sum(0))) for _ in range(questions)])
-    ours, planned = float(np.sqrt(np.mean(drawn**2))), study.plan.noise_per_question
+    ours, planned = float(np.sqrt(np.mean(drawn**2))), study.plan.noise_per_query
     laplace = math.sqrt(2) * questions / epsilon
     cube = math.sqrt((questions + 1) * (questions + 2) / 3) / epsilon
     table = Table(

@@ -139,7 +139,7 @@ __all__ = [
 ]
 
 
-_PACKAGES = ("audit", "data", "lower_bounds", "mechanisms", "paper", "sklearn")
+_PACKAGES = ("audit", "data", "losses", "lower_bounds", "mechanisms", "models", "paper", "sklearn")
 
 
 def __getattr__(name: str) -> Any:

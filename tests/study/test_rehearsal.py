@@ -155,7 +155,7 @@ def test_remaining_is_an_internal_answer_that_ends_with_the_study() -> None:
 
     study = made()
     study.run(program, rehearse=False)
-    assert seen == ["<hidden>", 0.75]
+    assert seen == ["<internal>", 0.75]
     assert not hasattr(study, "remaining")
     with made() as other:
         other.mean(0)

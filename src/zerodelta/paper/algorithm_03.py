@@ -35,7 +35,7 @@ from zerodelta.privacy.step import Step
 from zerodelta.privacy.subsampling import subsampled_gaussian
 from zerodelta.privacy.threshold import safe_end
 from zerodelta.spaces import Ball
-from zerodelta.training.examples import Floats
+from zerodelta.spine.transition import opened
 from zerodelta.training.gradients import GradientFunction, Gradients, gradients_of
 from zerodelta.training.losses import Loss
 
@@ -47,6 +47,8 @@ __all__ = [
     "plan_descent",
     "printed_parameters",
 ]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
 
 Rates: TypeAlias = Callable[[int], float]
 
@@ -180,7 +182,7 @@ class Descent:
             sensitivity_squared=(2 * self.gradients.bound) ** 2, variance=self.variance
         )
         return descend(
-            self.gradients,
+            self.gradients.on(opened(self.gradients.source)),
             ball=self.ball,
             steps=self.steps,
             batch=self.batch,

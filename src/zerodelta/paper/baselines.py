@@ -7,9 +7,10 @@ mechanism of Bassily, Smith and Thakurta on a grid, drawn exactly instead of by 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
@@ -23,11 +24,14 @@ from zerodelta.privacy.issue import issue
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.spaces import Ball
-from zerodelta.training.examples import Floats
+from zerodelta.spine.transition import opened
+from zerodelta.training.gradient_sums import Examples
 from zerodelta.training.gradients import GradientFunction, LinearGradients, gradients_of
 from zerodelta.training.losses import Loss
 
 __all__ = ["exponential_mechanism_on_grid", "grid_points", "laplace_noisy_descent", "laplace_steps"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
 
 _SCORE_STEPS = 1 << 20
 _MOST_POINTS = 1 << 20
@@ -103,7 +107,7 @@ def laplace_noisy_descent(
     width = 2 * float(ball.radius)
     rate = width / math.sqrt(count * moment)
     value = descend(
-        gradients,
+        gradients.on(opened(gradients.source)),
         ball=ball,
         steps=count,
         batch=n,
@@ -157,7 +161,9 @@ def exponential_mechanism_on_grid(
     (Fraction(1, 1), True)
     """
     source = SystemBits() if bits is None else bits
-    gradients = LinearGradients(features, labels, loss=loss, radius=radius, data_norm=data_norm)
+    gradients = LinearGradients(
+        Examples.of_arrays(features, labels), loss=loss, radius=radius, data_norm=data_norm
+    )
     points = grid_points(ball=gradients.ball, cells=cells)
     mechanism = ExponentialMechanism.for_epsilon(epsilon=epsilon, sensitivity=2 * _SCORE_STEPS)
     certificate = issue(
@@ -167,7 +173,8 @@ def exponential_mechanism_on_grid(
         public=(f"the grid of {cells} cells per coordinate in {gradients.ball!r}",),
     )
     slope, reach = float(gradients.lipschitz), float(gradients.radius)
-    chosen = mechanism.select(_scores(gradients, points, slope * reach), source)
+    read = gradients.on(opened(gradients.source))
+    chosen = mechanism.select(_scores(read, points, slope * reach), source)
     unit = slope * reach / _SCORE_STEPS
     cell = reach / cells * math.sqrt(gradients.dimension)
     return Release(

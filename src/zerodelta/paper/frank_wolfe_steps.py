@@ -30,8 +30,8 @@ from zerodelta.paper.polytopes import (
 )
 from zerodelta.privacy.step import Status, Step
 from zerodelta.spine.transition import opened
-from zerodelta.training.callable_gradients import try_gradient
 from zerodelta.training.gradient_sums import GRADIENT
+from zerodelta.training.gradients import try_gradient
 from zerodelta.training.losses import Hinge, Huber, Logistic, Loss, Squared
 
 __all__ = ["Descent", "GradientFunction"]

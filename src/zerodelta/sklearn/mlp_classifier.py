@@ -17,7 +17,6 @@ from zerodelta.sklearn.network_forecast import NetworkForecast
 from zerodelta.sklearn.reading import Floats, as_floats, read_examples, rows_to_predict
 from zerodelta.sklearn.required_epsilon import required_epsilon
 from zerodelta.spaces import Ball
-from zerodelta.study.minimize import plan_minimize
 from zerodelta.study.study import Study
 from zerodelta.training.tanh_network import TanhNetwork
 
@@ -97,9 +96,8 @@ class MLPClassifier(PrivateClassifier):
             mixing_probability=min(Fraction(1, 100), Fraction(10, len(rows))),
             functions=False,
         )
-        plan = plan_minimize(study, network)
-        forecast = NetworkForecast.of(network, plan)
-        release = study.minimize(network, step=plan.sizes.first)
+        forecast = NetworkForecast.of(network, study.plan_minimize(network))
+        release = study.minimize(network)  # as planned: the study plans it once
         self.release_ = replace(release, error=forecast.excess(len(known)))
         self.certificate_, self.network_ = self.release_.certificate, network
         self._bounds = bounds

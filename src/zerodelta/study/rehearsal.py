@@ -7,19 +7,49 @@ be to the data: a program that works on the data works here.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, final
 
+import numpy as np
+
+from zerodelta.data.arrays import public_table
 from zerodelta.data.internal import reveal
 from zerodelta.data.interrupts import Watch
 from zerodelta.data.quiet import quiet
-from zerodelta.errors import ParameterError
+from zerodelta.data.row_queries import Bounds, public_rows
+from zerodelta.data.rowwise import Block
+from zerodelta.errors import ParameterError, require
+from zerodelta.exact.rational import Rational
 from zerodelta.spaces import Space
-from zerodelta.study.otherwise import denotes
+from zerodelta.study.study_plan import denotes
 
-__all__ = ["Rehearsal", "check_asked", "check_program", "check_result", "rehearsed"]
+__all__ = [
+    "Rehearsal",
+    "check_asked",
+    "check_program",
+    "check_result",
+    "rehearsed",
+    "rows_to_try",
+]
 
 _REMEDY = "mend it, pass Study(example=public rows), or run(…, rehearse=False)"
+
+
+def rows_to_try(
+    columns: Sequence[str], bounds: Bounds | None, data_norm: Rational | None, example: Any
+) -> Block:
+    """Return the made-up rows on which functions are tried: public ones, or the caller's."""
+    if example is None:
+        return public_rows(len(columns), bounds, data_norm)
+    rows = public_table(example, columns=None if isinstance(example, np.ndarray) else columns)
+    require(
+        rows.shape[1] == len(columns) and len(rows),
+        "example",
+        f"{len(rows)} rows of {rows.shape[1]} columns",
+        expected=f"some made-up rows of {len(columns)} columns",
+        remedy="make rows by hand that look like the data; never take them from it",
+    )
+    return rows
 
 
 def check_program(program: Any) -> None:
@@ -29,13 +59,13 @@ def check_program(program: Any) -> None:
         or inspect.iscoroutinefunction(program)
         or inspect.isasyncgenfunction(program)
     )
-    if not callable(program) or unfinished:
-        raise ParameterError(
-            "program",
-            "a generator or an async function" if unfinished else type(program),
-            expected="a plain function of the study",
-            remedy="write a function that returns what is to be published",
-        )
+    require(
+        callable(program) and not unfinished,
+        "program",
+        "a generator or an async function" if unfinished else type(program),
+        expected="a plain function of the study",
+        remedy="write a function that returns what is to be published",
+    )
 
 
 def rehearsed(program: Callable[[], Any]) -> Any:
@@ -95,14 +125,14 @@ class Rehearsal:
 
 def check_asked(refused: int, planned: int) -> None:
     """Refuse a program that asked more than there is."""
-    if refused:
-        raise ParameterError(
-            "program",
-            f"{refused} more quer{'y' if refused == 1 else 'ies'} than the plan has shares for",
-            expected=f"at most {planned} in all, on made-up public rows (no data was read yet)",
-            remedy="make the study with a larger rounds=, or pass smaller shares; what is asked "
-            "beyond the plan is answered by a constant. run(…, rehearse=False) allows it",
-        )
+    require(
+        not refused,
+        "program",
+        f"{refused} more quer{'y' if refused == 1 else 'ies'} than the plan has shares for",
+        expected=f"at most {planned} in all, on made-up public rows (no data was read yet)",
+        remedy="make the study with a larger rounds=, or pass smaller shares; what is asked "
+        "beyond the plan is answered by a constant. run(…, rehearse=False) allows it",
+    )
 
 
 def _named(value: Any) -> str:

@@ -14,7 +14,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from zerodelta.data.arrays import ArraySource
-from zerodelta.data.row_queries import Bounds, Question, Rowwise, ask, box_lattice, public_rows
+from zerodelta.data.row_queries import (
+    Bounds,
+    RowQuery,
+    Rowwise,
+    box_lattice,
+    public_rows,
+    row_query,
+)
 from zerodelta.data.source import FOREIGN_SOURCE, Source, is_ours
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
@@ -88,7 +95,7 @@ def select_model(
     if train is None and score is not None:
         probe = example if example is not None else public_rows(len(source.columns), None, None)
         _refuse_rounds(rounds)
-        question = ask(
+        question = row_query(
             lambda block: _side_by_side(score, [(model,) for model in models], block),
             columns=source.columns,
             probe=np.asarray(probe, dtype=np.float64),
@@ -181,7 +188,7 @@ def _side_by_side(score: Score, given: list[tuple[Any, ...]], rows: Floats) -> F
 def _by_permute_and_flip(
     source: Source,
     names: list[str],
-    question: Question,
+    question: RowQuery,
     epsilon: Rational,
     bits: BitSource,
 ) -> Release:

@@ -10,16 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import TypeAlias, final
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import ndtri
 
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import Rational, as_count, as_rational
-from zerodelta.training.examples import Floats
 
 __all__ = ["TanhNetwork"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
 
 _STEEPNESS = 4.0
 """Hidden units are tanh of this times Wx + b, and have weights of this size at the start:"""
