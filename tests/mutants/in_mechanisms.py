@@ -49,8 +49,8 @@ MUTANTS = (
     ),
     Mutant(
         file="mechanisms/k_norm.py",
-        old="norm=self.norm, dimension=self.dimension, scale",
-        new="norm=1, dimension=self.dimension, scale",
+        old="            norm=self.norm, dimension=self.dimension, scale",
+        new="            norm=1, dimension=self.dimension, scale",
         tests=(
             "mechanisms/test_apply_adds_its_noise.py::test_the_noise_is_added_as_it_was_drawn_with_the_numbers_of_the_step",
         ),

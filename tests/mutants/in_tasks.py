@@ -7,8 +7,8 @@ from mutants.mutant import Mutant
 MUTANTS = (
     Mutant(
         file="tasks/mean.py",
-        old="sensitivity=2\n",
-        new="sensitivity=1\n",
+        old="sensitivity=2 * lattice.steps",
+        new="sensitivity=lattice.steps",
         tests=("tasks/test_mean.py::test_one_column_is_pure_on_every_pair_of_neighbors",),
     ),
     Mutant(

@@ -65,6 +65,8 @@ def as_function(function: RowFunction, columns: Sequence[str]) -> Callable[[Bloc
     (True, False)
     """
     kind = type(function)
+    if kind is NamedColumns:
+        return function
     if issubclass(kind, (int, str, np.integer)):
         return NamedColumns(positions=(_position(function, columns),))
     if issubclass(kind, Sequence) and not callable(function):
@@ -145,7 +147,7 @@ def evaluate(function: Callable[[Block], Any], rows: Block, *, width: int, rowwi
 
 
 def _read_only(rows: Block) -> Block:
-    view = rows.view()
+    view: Block = rows.view()
     view.flags.writeable = False
     return view
 

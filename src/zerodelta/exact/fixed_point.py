@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import cycle
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -250,9 +251,11 @@ class FixedPoint:
                 expected=f"a last axis of length {self.dimension}",
                 remedy="pass the column sums of quantized rows",
             )
-        offsets = np.array(_each(self.center), dtype=np.object_) * count
-        exact = np.array(_each(self.quantum), dtype=np.object_) * sums.astype(np.object_) + offsets
-        return np.array([_as_float(value) for value in exact.flat]).reshape(sums.shape)
+        centers, quanta = cycle(_each(self.center)), cycle(_each(self.quantum))
+        exact = [
+            next(quanta) * integer + next(centers) * count for integer in sums.ravel().tolist()
+        ]
+        return np.array([_as_float(value) for value in exact]).reshape(sums.shape)
 
     def _check_rows(self, rows: npt.NDArray[np.generic]) -> None:
         """Look at type, shape and dtype only; the message shows no entry and no row count."""

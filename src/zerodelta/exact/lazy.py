@@ -137,9 +137,8 @@ def enclosed(draw: Draw) -> list[FloatBalls]:
 def _resolve(draw: Draw, words: Words, bits: BitSource) -> list[int]:
     strings = Strings(words)
     while True:
-        values = strings.evaluate(draw)
         with precision(strings.width + _GUARD_BITS):
-            integers = values.nearest()
+            integers = strings.evaluate(draw).nearest()
         if integers is not None:
             return integers
         strings.extend(bits)

@@ -55,6 +55,7 @@ class InternalQueries(ABC):
     _size: int
     _bounds: Bounds | None
     _data_norm: Rational | None
+    _boxes: dict[int, FixedPoint]
     _probe: Floats
     _bits: BitSource
 
@@ -120,7 +121,7 @@ class InternalQueries(ABC):
 
         """
         if norm_bound is None:
-            lattice = box_lattice(self._bounds if bounds is None else bounds)
+            lattice = self._box(bounds)
         else:
             lattice = norm_lattice(norm_bound, "norm_bound")
         return self._sum(self._query(function, lattice), share)
@@ -276,7 +277,7 @@ class InternalQueries(ABC):
             expected="a study whose plan counts them",
             remedy="make it with zd.Study(..., selects=True)",
         )
-        query = self._query(function, box_lattice(self._bounds if bounds is None else bounds))
+        query = self._query(function, self._box(bounds))
 
         def chosen(source: Rows, taken: Fraction) -> int:
             epsilon = self._plan.selection_epsilon(taken)
@@ -288,6 +289,19 @@ class InternalQueries(ABC):
             return mechanism.select(query.total(source).tolist(), self._bits)
 
         return self._answer(query, lambda: 0, chosen, share)
+
+    def _box(self, bounds: Bounds | None) -> Callable[[int], FixedPoint]:
+        """Return the lattice between the bounds; that of the study's own is made once."""
+        if bounds is not None:
+            return box_lattice(bounds)
+        make = box_lattice(self._bounds)
+
+        def known(width: int) -> FixedPoint:
+            if width not in self._boxes:
+                self._boxes[width] = make(width)
+            return self._boxes[width]
+
+        return known
 
     def _query(self, function: RowFunction, lattice: Callable[[int], FixedPoint]) -> RowQuery:
         mapped = as_function(function, self._columns)
@@ -327,10 +341,8 @@ class InternalQueries(ABC):
     def _noised(
         self, sums: IntegerArray, sensitivity_squared: int, share: Fraction
     ) -> IntegerArray:
-        noise = RoundedGaussian(
-            sensitivity_squared=sensitivity_squared,
-            variance=self._plan.variance(sensitivity_squared, share),
-        )
+        variance = self._plan.variance(sensitivity_squared, share)
+        noise = RoundedGaussian(sensitivity_squared=sensitivity_squared, variance=variance)
         return noise.apply(sums, self._bits)
 
     def _noised_gram(self, gram: IntegerArray, share: Fraction) -> Floats:

@@ -23,24 +23,22 @@ from zerodelta.exact.rational import Rational
 from zerodelta.spaces import Space
 from zerodelta.study.study_plan import denotes
 
-__all__ = [
-    "Rehearsal",
-    "check_asked",
-    "check_program",
-    "check_result",
-    "rehearsed",
-    "rows_to_try",
-]
+__all__ = ["Rehearsal", "check_asked", "check_program", "rows_to_try"]
 
 _REMEDY = "mend it, pass Study(example=public rows), or run(…, rehearse=False)"
 
 
 def rows_to_try(
-    columns: Sequence[str], bounds: Bounds | None, data_norm: Rational | None, example: Any
+    columns: Sequence[str],
+    bounds: Bounds | None,
+    data_norm: Rational | None,
+    example: Any,
+    *,
+    count: int = 7,
 ) -> Block:
-    """Return the made-up rows on which functions are tried: public ones, or the caller's."""
+    """Return the made-up rows on which functions are tried: `count` of ours, or the caller's."""
     if example is None:
-        return public_rows(len(columns), bounds, data_norm)
+        return public_rows(len(columns), bounds, data_norm, count=count)
     rows = public_table(example, columns=None if isinstance(example, np.ndarray) else columns)
     require(
         rows.shape[1] == len(columns) and len(rows),
@@ -68,40 +66,6 @@ def check_program(program: Any) -> None:
     )
 
 
-def rehearsed(program: Callable[[], Any]) -> Any:
-    """Return what the program returns on made-up rows; what it raises is the caller's to see."""
-    try:
-        with quiet(), Watch() as watch:
-            try:
-                return program()
-            except KeyboardInterrupt:
-                if watch.arrived:
-                    raise
-                raise RuntimeError("the program raised KeyboardInterrupt") from None
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:
-        raise ParameterError(
-            "program",
-            f"{type(error).__name__}: {error}",
-            expected="a program that runs on made-up public rows (no data was read yet)",
-            remedy=_REMEDY,
-        ) from error
-
-
-def check_result(value: Any, space: Space) -> None:
-    """Refuse what a rehearsed program wants to publish if it would be published as a failure."""
-    if inspect.iscoroutine(value) or inspect.isgenerator(value):
-        value.close()  # else Python complains that it was never awaited
-    if not denotes(reveal(value), space):
-        raise ParameterError(
-            "result of the program",
-            _named(value),
-            expected=f"an element of {space!r}, on made-up public rows (no data was read yet)",
-            remedy="return what is to be published, or publish it with study.publish(value)",
-        )
-
-
 @final
 class Rehearsal:
     """Remembers what a program wanted to publish and could not: it may go on as if it had."""
@@ -109,17 +73,43 @@ class Rehearsal:
     def __init__(self) -> None:
         self._refused: ParameterError | None = None
 
+    def play(self, program: Callable[[], Any]) -> Any:
+        """Return what the program returns on made-up rows; what it raises is the caller's to see.
+
+        What it could not publish is raised too, also if the program has caught it.
+        """
+        try:
+            with quiet(), Watch() as watch:
+                try:
+                    result = program()
+                except KeyboardInterrupt:
+                    if watch.arrived:
+                        raise
+                    raise RuntimeError("the program raised KeyboardInterrupt") from None
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            raise ParameterError(
+                "program",
+                f"{type(error).__name__}: {error}",
+                expected="a program that runs on made-up public rows (no data was read yet)",
+                remedy=_REMEDY,
+            ) from error
+        if self._refused is not None:
+            raise self._refused
+        return result
+
     def check(self, value: Any, space: Space) -> None:
         """Refuse what would be published as a failure, now and at the end."""
-        try:
-            check_result(value, space)
-        except ParameterError as error:
-            self._refused = self._refused or error
-            raise
-
-    def end(self) -> None:
-        """Raise what was refused, also if the program has caught it."""
-        if self._refused is not None:
+        if inspect.iscoroutine(value) or inspect.isgenerator(value):
+            value.close()  # else Python complains that it was never awaited
+        if not denotes(reveal(value), space):
+            self._refused = self._refused or ParameterError(
+                "result of the program",
+                _named(value),
+                expected=f"an element of {space!r}, on made-up public rows (no data was read yet)",
+                remedy="return what is to be published, or publish it with study.publish(value)",
+            )
             raise self._refused
 
 

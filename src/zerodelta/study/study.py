@@ -16,14 +16,7 @@ from zerodelta.data.arrays import ArraySource
 from zerodelta.data.internal import Internal, internal_array, is_unusable, reveal
 from zerodelta.data.interrupts import Watch, raise_fresh, tidying
 from zerodelta.data.quiet import quiet
-from zerodelta.data.row_queries import (
-    Bounds,
-    PublicRows,
-    RowQuery,
-    box_lattice,
-    norm_lattice,
-    public_rows,
-)
+from zerodelta.data.row_queries import Bounds, PublicRows, RowQuery, box_lattice, norm_lattice
 from zerodelta.data.rowwise import RowFunction
 from zerodelta.data.source import Rows
 from zerodelta.errors import EntropyError, ParameterError, require
@@ -38,14 +31,7 @@ from zerodelta.spine.run import begin
 from zerodelta.study.internal_queries import InternalQueries, Share
 from zerodelta.study.lifecycle import Lifecycle, closed
 from zerodelta.study.minimize import minimize, plan_minimize
-from zerodelta.study.rehearsal import (
-    Rehearsal,
-    check_asked,
-    check_program,
-    check_result,
-    rehearsed,
-    rows_to_try,
-)
+from zerodelta.study.rehearsal import Rehearsal, check_asked, check_program, rows_to_try
 from zerodelta.study.silence import forget, silenced
 from zerodelta.study.study_plan import Schedule, Shares, StudyPlan, denotes, with_otherwise
 
@@ -149,6 +135,7 @@ class Study(InternalQueries):
         if data_norm is not None:
             norm_lattice(data_norm, "data_norm")(1)
         self._bounds, self._data_norm, self._example = bounds, data_norm, example
+        self._boxes: dict[int, FixedPoint] = {}  # lattices of the public bounds, by width
         self._probe = rows_to_try(self._columns, bounds, data_norm, example)
         self._mixing_probability = as_weight(mixing_probability, "mixing_probability")
         space, self._otherwise = with_otherwise(publish, otherwise)
@@ -349,21 +336,11 @@ class Study(InternalQueries):
     minimize = minimize
     plan_minimize = plan_minimize
 
-    # -- once ---------------------------------------------------------------------------------
-
-    def __copy__(self) -> Study:
-        raise TypeError("a study publishes once: it cannot be copied")
-
-    def __deepcopy__(self, memo: Any) -> Study:
-        raise TypeError("a study publishes once: it cannot be copied")
-
     def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError("a study publishes once: it cannot be pickled")
+        raise TypeError("a study publishes once: it cannot be copied or pickled")
 
     def __repr__(self) -> str:
         return repr(self._plan)
-
-    # -- inside -------------------------------------------------------------------------------
 
     def _answer(
         self,
@@ -382,13 +359,9 @@ class Study(InternalQueries):
             return super()._query(function, lattice)
 
     @property
-    def _rehearses(self) -> bool:
-        """Whether the rows are made up, so that everything may be shown."""
-        return self._rehearsal is not None and self._lifecycle.is_open
-
-    @property
     def _quiet_errors(self) -> bool:
-        return not self._shares.untouched and not self._rehearses
+        made_up = self._rehearsal is not None and self._lifecycle.is_open  # all may be shown
+        return not self._shares.untouched and not made_up
 
     def _keep(self, release: Release) -> Release:
         """Keep the release, and nothing else that was computed from rows."""
@@ -412,18 +385,15 @@ class Study(InternalQueries):
             self._forget()
 
     def _rehearse(self, program: Callable[[Study], Any]) -> None:
-        made, width = self._plan, len(self._columns)
-        rows = self._probe
-        if self._example is None:
-            rows = public_rows(width, self._bounds, self._data_norm, count=max(7, 4 * width))
-        stage = object.__new__(Study)  # with the same plan, so that it is worth as much
+        """Try the program on made-up rows, with the same plan: nothing is planned again."""
+        columns, count = self._columns, max(7, 4 * len(self._columns))
+        rows = rows_to_try(columns, self._bounds, self._data_norm, self._example, count=count)
+        stage, rehearsal = object.__new__(Study), Rehearsal()
         stage.__dict__.update(self.__dict__, _bits=SystemBits())
-        rehearsal = Rehearsal()
-        stage._begin(PublicRows(rows, self._columns, rows=self._size), rehearsal)
-        shares = stage._shares
+        stage._begin(PublicRows(rows, columns, rows=self._size), rehearsal)
+        stage._guarded, shares = True, stage._shares
         with self._lifecycle.rehearsing():
-            result = rehearsed(lambda: program(stage))
-            rehearsal.end()
+            result = rehearsal.play(lambda: program(stage))
             if stage._lifecycle.is_open:
-                check_result(result, made.publishing.space)
-        check_asked(shares.refused, made.rounds)
+                rehearsal.check(result, self._plan.publishing.space)
+        check_asked(shares.refused, self._plan.rounds)
