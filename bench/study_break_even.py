@@ -1,4 +1,4 @@
-"""From how many hidden questions on a study has less noise than pure questions: docs/study.md."""
+"""From how many internal queries on a study has less noise than pure queries: docs/study.md."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from zerodelta.spaces import Space
 from zerodelta.study.study_plan import Schedule, StudyPlan
 
 EPSILONS = ("0.5", "1", "2")
-QUESTIONS = 1000
+QUERIES = 1000
 
 PUBLISHED: dict[str, Space] = {
     "1 of 2": zd.Finite(2),
@@ -21,11 +21,11 @@ PUBLISHED: dict[str, Space] = {
 
 
 def study_plan(space: Space, epsilon: str) -> StudyPlan:
-    """Return the plan of a study of QUESTIONS questions at the default mixing probability."""
+    """Return the plan of a study of QUERIES queries at the default mixing probability."""
     return StudyPlan(
         publishing=zd.plan(space, epsilon=epsilon, mixing_probability="0.001"),
         rows=1,
-        schedule=Schedule.of(QUESTIONS),
+        schedule=Schedule.of(QUERIES),
         selects=False,
         rowwise=True,
     )
@@ -51,9 +51,7 @@ def table() -> list[str]:
 
 
 def main() -> None:
-    print(
-        "Break-even number of questions, and at 1000 questions and ε = 1 how many times less noise"
-    )
+    print("Break-even number of queries, and at 1000 queries and ε = 1 how many times less noise")
     print("\n".join(table()))
 
 

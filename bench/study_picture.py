@@ -65,20 +65,20 @@ def draw() -> Figure:
         ls="--",
     )
     axes.add_patch(wall)
-    axes.text(0.35, 4.55, "inside the study: hidden", color=WALL, weight="bold")
+    axes.text(0.35, 4.55, "inside the study", color=WALL, weight="bold")
     box(axes, 0.5, 1.6, 1.5, 1.4, "rows\n(n public)")
     box(axes, 2.9, 1.6, 2.4, 1.4, "exact integer sum\n+ exactly rounded\nGaussian noise")
     box(axes, 6.2, 1.6, 2.2, 1.4, "your program\n(any code,\nadaptive)")
     arrow(axes, (2.05, 2.3), (2.85, 2.3))
     arrow(axes, (5.35, 2.6), (6.15, 2.6))
     arrow(axes, (6.15, 2.0), (5.35, 2.0))
-    axes.text(5.75, 2.75, "hidden\nanswer", ha="center", va="bottom", size=9)
-    axes.text(5.75, 1.85, "next\nquestion", ha="center", va="top", size=9)
-    axes.text(4.1, 3.75, "k questions cost √k, not k:  μ² = Σ μᵢ²", ha="center", color=INK)
+    axes.text(5.75, 2.75, "internal\nanswer", ha="center", va="bottom", size=9)
+    axes.text(5.75, 1.85, "next\nquery", ha="center", va="top", size=9)
+    axes.text(4.1, 3.75, "k queries cost √k, not k:  μ² = Σ μᵢ²", ha="center", color=INK)
     axes.text(
         4.1,
         0.75,
-        "planned before a row is read; a question too many gets a constant",
+        "planned before a row is read; a query too many gets a constant",
         ha="center",
         size=9,
     )

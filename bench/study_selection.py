@@ -36,33 +36,33 @@ from zerodelta.training.tanh_network import TanhNetwork
 Floats = npt.NDArray[np.float64]
 _Number = TypeVar("_Number", bool, float)
 
-# -- (a) 1 of 16 after 1000 adaptive questions ----------------------------------------------------
+# -- (a) 1 of 16 after 1000 adaptive queries ------------------------------------------------------
 
 
-def line_a(*, questions: int = 1000, outcomes: int = 16, epsilon: int = 1) -> Table:
+def line_a(*, queries: int = 1000, outcomes: int = 16, epsilon: int = 1) -> Table:
     """Return the noise of one count among many, per unit of sensitivity."""
     n = 1000
     study = Study(
         np.zeros((n, 1)),
         epsilon=epsilon,
         publish=Finite(outcomes),
-        rounds=questions,
+        rounds=queries,
         mixing_probability="1/1000",
         rowwise=True,
         bounds=(0, 1),
     )
-    drawn = np.array([float(reveal(study.sum(0))) for _ in range(questions)])
+    drawn = np.array([float(reveal(study.sum(0))) for _ in range(queries)])
     ours, planned = float(np.sqrt(np.mean(drawn**2))), study.plan.noise_per_query
-    laplace = math.sqrt(2) * questions / epsilon
-    cube = math.sqrt((questions + 1) * (questions + 2) / 3) / epsilon
+    laplace = math.sqrt(2) * queries / epsilon
+    cube = math.sqrt((queries + 1) * (queries + 2) / 3) / epsilon
     table = Table(
-        "noise of one question / its sensitivity",
+        "noise of one query / its sensitivity",
         "deviation",
         "× ours",
-        title=f"(a) 1 of {outcomes} after {questions} questions, ε = {epsilon}, w = 0.001",
+        title=f"(a) 1 of {outcomes} after {queries} queries, ε = {epsilon}, w = 0.001",
     )
     table.add_row("Study, planned", f"{planned:.1f}", "1.00")
-    table.add_row(f"Study, {questions} draws", f"{ours:.1f}", f"{ours / planned:.2f}")
+    table.add_row(f"Study, {queries} draws", f"{ours:.1f}", f"{ours / planned:.2f}")
     table.add_row("basic composition, Laplace (adaptive)", f"{laplace:.0f}", _x(laplace / planned))
     table.add_row("l∞ K-norm (not adaptive: all at once)", f"{cube:.0f}", _x(cube / planned))
     flip = 2 * math.log(outcomes) / epsilon
@@ -120,7 +120,7 @@ def gram_by_k_norm(
     entries = d * (d + 3) // 2
     direction = rng.normal(size=entries)
     noise = direction / np.linalg.norm(direction) * rng.gamma(entries) * math.sqrt(2) * reach / n
-    if norm == math.inf:  # x cut to [-1, 1], each product moves by 2
+    if norm == math.inf:  # x cut to [-1, 1], each product has sensitivity 2
         x, y = _scaled(rows, math.inf)
         noise = rng.uniform(-1, 1, size=entries) * rng.gamma(entries + 1) * 2 / n
     gram, cross = x.T @ x / n, x.T @ y / n
@@ -179,7 +179,7 @@ def _contenders(rng: np.random.Generator, data: Floats) -> dict[str, set[int]]:
     }
     x, y = data[:, :-1], data[:, -1]
     found = {
-        "Study: hidden Gram matrix": set(select_features(data, method="gram", **public).value),
+        "Study: internal Gram matrix": set(select_features(data, method="gram", **public).value),
         "select_features, auto": set(select_features(data, **public).value),
         "pure: stepwise permute-and-flip and fits": set(
             select_features(data, method="stepwise", **public).value
@@ -398,7 +398,7 @@ def _tree_contenders(
             data, thresholds=dict.fromkeys(range(8), CUTS), epsilon=epsilon
         ).value,
         "pure composition: one split after the other": one_by_one(),
-        "Study: hidden tables of all pairs": from_noisy_tables((count + 1) / 4 / study.plan.mu),
+        "Study: internal tables of all pairs": from_noisy_tables((count + 1) / 4 / study.plan.mu),
         "pure: l∞ K-norm on these tables": from_noisy_tables(2 * pairs / 3**0.5 / 2 / epsilon),
         "not private": chosen(int(scores.argmax())),
     }

@@ -66,7 +66,7 @@ def as_function(function: RowFunction, columns: Sequence[str]) -> Callable[[Bloc
     """
     kind = type(function)
     if kind is NamedColumns:
-        return function
+        return function  # type: ignore[return-value]
     if issubclass(kind, (int, str, np.integer)):
         return NamedColumns(positions=(_position(function, columns),))
     if issubclass(kind, Sequence) and not callable(function):
