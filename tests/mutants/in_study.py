@@ -183,8 +183,8 @@ MUTANTS = (
     ),
     Mutant(
         file="data/source.py",
-        old="return (function, *query) if is_columns(function) else None",
-        new="return (function, query[0]) if is_columns(function) else None",
+        old="(function, kind, *key) if is_columns",
+        new="(function, kind) if is_columns",
         tests=("data/test_sums.py::test_kept_sums_are_those_of_their_own_lattice",),
     ),
     Mutant(

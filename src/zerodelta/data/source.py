@@ -125,18 +125,15 @@ class Rows(ABC):
 
         The sum has sensitivity 2 · lattice.steps in the lattice's norm (replace-one).
         """
-        width, steps = lattice.dimension, lattice.steps
-        mapped = row_function(function, self.columns, width=width)
-
-        def summed() -> IntegerArray:
-            fits = arithmetic(self.rows, steps) != "python"
-            total: npt.NDArray[Any] = np.zeros(width, dtype=np.int64 if fits else np.object_)
-            for block in self.blocks():
-                values = evaluate(mapped, block, width=width, rowwise=rowwise)
-                total += lattice.sum(whole_rows(values) if joint else values)
-            return total
-
-        return self._answer(_key(mapped, "sum", lattice, joint), summed)
+        return self._total(
+            "sum",
+            row_function(function, self.columns, width=lattice.dimension),
+            lambda values: lattice.sum(whole_rows(values) if joint else values),
+            shape=(lattice.dimension,),
+            bound=lattice.steps,
+            rowwise=rowwise,
+            key=(lattice, joint),
+        )
 
     def gram(
         self, function: RowFunction, lattice: FixedPoint, *, rowwise: bool = False
@@ -148,19 +145,20 @@ class Rows(ABC):
         Within an l2 ball of s steps it has sensitivity √2·s² in the Frobenius norm (replace-one).
         """
         width, steps = lattice.dimension, lattice.steps
-        mapped = row_function(function, self.columns, width=width)
 
-        def summed() -> IntegerArray:
-            fits = arithmetic(self.rows, steps**2) != "python"
-            kind = np.int64 if fits else np.object_
-            total: npt.NDArray[Any] = np.zeros((width, width), dtype=kind)
-            for block in self.blocks():
-                values = evaluate(mapped, block, width=width, rowwise=rowwise)
-                integers = lattice.quantize(whole_rows(values))
-                total += exact_product(integers, integers, bounds=(steps, steps))
-            return total
+        def product(values: Block) -> IntegerArray:
+            integers = lattice.quantize(whole_rows(values))
+            return exact_product(integers, integers, bounds=(steps, steps))
 
-        return self._answer(_key(mapped, "gram", lattice), summed)
+        return self._total(
+            "gram",
+            row_function(function, self.columns, width=width),
+            product,
+            shape=(width, width),
+            bound=steps**2,
+            rowwise=rowwise,
+            key=(lattice,),
+        )
 
     def counts(
         self,
@@ -187,25 +185,44 @@ class Rows(ABC):
                 expected=f"a key below {size}",
                 remedy="pass such a key or None",
             )
-        mapped = row_function(keys, self.columns, width=1)
 
-        def counted() -> IntegerArray:
-            total = np.zeros(size, dtype=np.int64)
+        def counted(values: Block) -> IntegerArray:
+            found = values[:, 0]
+            valid = (found >= 0) & (found < size) & (found == np.floor(found))  # NaN: not valid
+            counts = np.bincount(found[valid].astype(np.int64), minlength=size)
+            if invalid is not None:
+                counts[invalid] += int(np.count_nonzero(~valid))
+            return counts
+
+        mapped = row_function(keys, self.columns, width=1)
+        total = self._total(
+            "counts", mapped, counted, shape=(size,), bound=1, rowwise=rowwise, key=(size, invalid)
+        )
+        return total.astype(np.int64, copy=False)
+
+    def _total(
+        self,
+        kind: str,
+        function: Callable[[Block], Any],
+        part: Callable[[Block], IntegerArray],
+        *,
+        shape: tuple[int, ...],
+        bound: int,
+        rowwise: bool,
+        key: tuple[Hashable, ...],
+    ) -> IntegerArray:
+        """Add up what `part` makes of the values in each block; a row adds at most `bound`."""
+
+        def added() -> IntegerArray:
+            fits = arithmetic(self.rows, bound) != "python"
+            total: npt.NDArray[Any] = np.zeros(shape, dtype=np.int64 if fits else np.object_)
             for block in self.blocks():
-                found = evaluate(mapped, block, width=1, rowwise=rowwise)[:, 0]
-                valid = (found >= 0) & (found < size) & (found == np.floor(found))  # NaN: not valid
-                total += np.bincount(found[valid].astype(np.int64), minlength=size)
-                if invalid is not None:
-                    total[invalid] += int(np.count_nonzero(~valid))
+                total += part(evaluate(function, block, width=width, rowwise=rowwise))
             return total
 
-        counts = self._answer(_key(mapped, "counts", size, invalid), counted)
-        return counts.astype(np.int64, copy=False)
-
-
-def _key(function: Callable[[Block], Any], *query: Hashable) -> Hashable:
-    """Name an answer of named columns; what a function makes of rows is computed each time."""
-    return (function, *query) if is_columns(function) else None
+        width = 1 if kind == "counts" else shape[0]
+        # what a function makes of rows is computed each time
+        return self._answer((function, kind, *key) if is_columns(function) else None, added)
 
 
 @final

@@ -112,7 +112,7 @@ class InternalQueries(ABC):
         norm_bound : rational, optional
             A public l2 norm to which longer vectors are scaled down, instead of `bounds`.
         share : rational, optional
-            The part of the plan to spend on it; by default the next of `rounds`.
+            As for `count`.
 
         Returns
         -------
@@ -151,7 +151,7 @@ class InternalQueries(ABC):
         clip : rational
             The public l2 norm.
         share : rational, optional
-            The part of the plan to spend on it; by default the next of `rounds`.
+            As for `count`.
 
         Returns
         -------
@@ -172,7 +172,7 @@ class InternalQueries(ABC):
         size : int
             The public number of keys.
         share : rational, optional
-            The part of the plan to spend on it; by default the next of `rounds`.
+            As for `count`.
 
         Returns
         -------
@@ -216,7 +216,7 @@ class InternalQueries(ABC):
             Half of the share is spent on the mean. If False, all of it is spent on the second
             moments E x xᵀ, which are returned.
         share : rational, optional
-            The part of the plan to spend on it; by default the next of `rounds`.
+            As for `count`.
 
         Returns
         -------
@@ -262,7 +262,7 @@ class InternalQueries(ABC):
         bounds : (lower, upper), optional
             Public bounds of the scores, to which they are clipped; by default the study's.
         share : rational, optional
-            The part of the plan to spend on it; by default the next of `rounds`.
+            As for `count`.
 
         Returns
         -------
