@@ -42,6 +42,7 @@ __all__ = [
     "box_lattice",
     "is_callers",
     "norm_lattice",
+    "primes",
     "public_rows",
     "row_query",
 ]
@@ -100,11 +101,6 @@ class PublicRows(Rows):
     def rows(self) -> int:
         """The number of rows for which the made-up ones stand."""
         return self._rows
-
-    @property
-    def stand_for_themselves(self) -> bool:
-        """Whether the sums are those of the rows that are there."""
-        return self._rows == len(self._table)
 
     def _answer(self, key: Hashable, compute: Callable[[], IntegerArray]) -> IntegerArray:
         total = compute()
@@ -227,7 +223,8 @@ def public_rows(
     >>> public_rows(1, (0, 10), None)[:, 0].round(2).tolist()
     [0.0, 6.18, 2.36, 8.54, 4.72, 0.9, 7.08]
     """
-    slopes = [(math.sqrt(5) - 1) / 2, *(math.sqrt(prime) for prime in _primes(columns - 1))]
+    others = [prime for prime in primes(columns + 2) if prime != 5]  # √5 is in the golden ratio
+    slopes = [(math.sqrt(5) - 1) / 2, *map(math.sqrt, others[: columns - 1])]
     places = np.arange(count)[:, None] * np.array(slopes) % 1.0
     with no_warnings():
         lower, upper = (-1.0, 1.0) if bounds is None else bounds
@@ -240,15 +237,19 @@ def public_rows(
     return rows
 
 
-def _primes(count: int) -> list[int]:
-    """Return the first primes but 5, whose root is in the golden ratio."""
+def primes(count: int) -> list[int]:
+    """Return the first primes.
+
+    >>> primes(4)
+    [2, 3, 5, 7]
+    """
     found: list[int] = []
     candidate = 2
-    while len(found) < count + 3:
+    while len(found) < count:
         if all(candidate % prime for prime in found):
             found.append(candidate)
         candidate += 1
-    return [prime for prime in found if prime != 5][:count]
+    return found
 
 
 def _width(

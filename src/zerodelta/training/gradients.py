@@ -103,8 +103,7 @@ class CallableGradients(Gradients):
         self.callers_function = not _is_network(gradient)
         self._rowwise = rowwise and self.callers_function
         parts = [(self.dimension, public_bound(clip, "clip"))] if layers is None else layers
-        self._lattices = _lattices(parts, self.dimension)
-        self.quantum = _quantum(self._lattices)
+        self._lattices, self.quantum = _lattices(parts, self.dimension)
         # joined, the layers of a row are at most this long: √(Σ steps²), rounded up
         squares = sum(lattice.steps**2 for lattice in self._lattices)
         self.bound = math.isqrt(squares - 1) + 1
@@ -186,8 +185,8 @@ def try_gradient(
     )
 
 
-def _lattices(parts: Layers, dimension: int) -> tuple[FixedPoint, ...]:
-    """Return a lattice for each layer, all with the same quantum."""
+def _lattices(parts: Layers, dimension: int) -> tuple[tuple[FixedPoint, ...], Fraction]:
+    """Return a lattice for each layer, all with the same quantum, and that."""
     sizes = [as_count(size, "layers", minimum=1) for size, _ in parts]
     clips = [as_positive(clip, "clip") for _, clip in parts]
     require(
@@ -198,13 +197,5 @@ def _lattices(parts: Layers, dimension: int) -> tuple[FixedPoint, ...]:
         remedy="list (size, clip) of each consecutive part of the parameters",
     )
     quantum = max(clips) / _GRADIENT_STEPS
-    return tuple(
-        FixedPoint.ball(dimension=size, bound=clip, quantum=quantum)
-        for size, clip in zip(sizes, clips, strict=True)
-    )
-
-
-def _quantum(lattices: tuple[FixedPoint, ...]) -> Fraction:
-    quantum = lattices[0].quantum
-    assert isinstance(quantum, Fraction)
-    return quantum
+    layers = zip(sizes, clips, strict=True)
+    return tuple(FixedPoint.ball(dimension=d, bound=c, quantum=quantum) for d, c in layers), quantum
