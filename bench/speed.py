@@ -1,8 +1,11 @@
 """How long the work takes of which tests check the structure only, in seconds.
 
     python bench/speed.py
+    python bench/speed.py study
 
-The first run of each, with nothing cached. Nothing is asserted: a busy machine is not a mistake.
+The first run of each, with nothing cached; then what a study's queries take beside NumPy, and
+`zd.mean` of a thousand rows (`study`: only these). Nothing is asserted: a busy machine is not a
+mistake.
 """
 
 from __future__ import annotations
@@ -108,6 +111,39 @@ def cases() -> dict[str, Callable[[], Any]]:
     }
 
 
+def beside_numpy() -> None:
+    """Print how long a study's queries take beside NumPy's mean of the same numbers, same run.
+
+    The least of many runs, in turns: both are measured on the same machine in the same minute.
+    """
+    table = RNG.uniform(size=(100_000, 10))
+    study = zd.Study(table, epsilon=1, publish=zd.Finite(16), rounds=10**6, bounds=(0, 1))
+    study.mean(3)  # reads the rows
+
+    def product(rows: Any) -> Any:
+        return rows[:, 3] * rows[:, 4]
+
+    column = table[:, 3].copy()
+    for name, ours, theirs in (
+        ("a named column", lambda: study.mean(3), lambda: table[:, 3].mean()),
+        ("the same, NumPy's contiguous", lambda: study.mean(3), lambda: column.mean()),
+        (
+            "the same, bounds given",
+            lambda: study.mean(3, bounds=(0, 1)),
+            lambda: table[:, 3].mean(),
+        ),
+        ("a function", lambda: study.mean(product), lambda: product(table).mean()),
+    ):
+        pairs = [(seconds(ours), seconds(theirs)) for _ in range(200)]
+        mine, numpy = (min(times) * 1e6 for times in zip(*pairs, strict=True))
+        print(f"study.mean of {name:32}{mine:7.0f} µs {mine / numpy:6.1f} × NumPy")
+    rows = RNG.uniform(size=1000)
+    mean = min(seconds(lambda: zd.mean(rows, bounds=(0, 1), epsilon=1)) for _ in range(200))
+    print(f"{'zd.mean of 1000 rows':46}{mean * 1e6:7.0f} µs")
+
+
 if __name__ == "__main__":
-    for name, run in cases().items():
-        print(f"{name:36}{seconds(run):9.3f} s")
+    if "study" not in sys.argv[1:]:
+        for name, run in cases().items():
+            print(f"{name:36}{seconds(run):9.3f} s")
+    beside_numpy()

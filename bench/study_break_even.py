@@ -7,7 +7,7 @@ from zerodelta.spaces import Space
 from zerodelta.study.study_plan import Schedule, StudyPlan
 
 EPSILONS = ("0.5", "1", "2")
-QUESTIONS = 1000
+QUERIES = 1000
 
 PUBLISHED: dict[str, Space] = {
     "1 of 2": zd.Finite(2),
@@ -21,11 +21,11 @@ PUBLISHED: dict[str, Space] = {
 
 
 def study_plan(space: Space, epsilon: str) -> StudyPlan:
-    """Return the plan of a study of QUESTIONS questions at the default mixing probability."""
+    """Return the plan of a study of QUERIES queries at the default mixing probability."""
     return StudyPlan(
         publishing=zd.plan(space, epsilon=epsilon, mixing_probability="0.001"),
         rows=1,
-        schedule=Schedule.of(QUESTIONS),
+        schedule=Schedule.of(QUERIES),
         selects=False,
         rowwise=True,
     )
@@ -44,16 +44,14 @@ def table() -> list[str]:
     ]
     for name, space in PUBLISHED.items():
         plans = [study_plan(space, epsilon) for epsilon in EPSILONS]
-        gain = plans[1].noise_by_basic_composition / plans[1].noise_per_question
+        gain = plans[1].noise_by_basic_composition / plans[1].noise_per_query
         cells = [str(made.break_even) for made in plans]
         lines.append(f"| {name} | {nats(plans[1]):.1f} | {' | '.join(cells)} | {gain:.1f} × |")
     return lines
 
 
 def main() -> None:
-    print(
-        "Break-even number of questions, and at 1000 questions and ε = 1 how many times less noise"
-    )
+    print("Break-even number of queries, and at 1000 queries and ε = 1 how many times less noise")
     print("\n".join(table()))
 
 

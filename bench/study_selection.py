@@ -31,33 +31,33 @@ from zerodelta.training.trees import DecisionTree, Splits, tree_of, tree_scores
 Floats = npt.NDArray[np.float64]
 _Number = TypeVar("_Number", bool, float)
 
-# -- (a) 1 of 16 after 1000 adaptive questions ----------------------------------------------------
+# -- (a) 1 of 16 after 1000 adaptive queries ------------------------------------------------------
 
 
-def line_a(*, questions: int = 1000, outcomes: int = 16, epsilon: int = 1) -> Table:
+def line_a(*, queries: int = 1000, outcomes: int = 16, epsilon: int = 1) -> Table:
     """Return the noise of one count among many, per unit of sensitivity."""
     n = 1000
     study = Study(
         np.zeros((n, 1)),
         epsilon=epsilon,
         publish=Finite(outcomes),
-        rounds=questions,
+        rounds=queries,
         mixing_probability="1/1000",
         rowwise=True,
         bounds=(0, 1),
     )
-    drawn = np.array([float(reveal(study.sum(0))) for _ in range(questions)])
-    ours, planned = float(np.sqrt(np.mean(drawn**2))), study.plan.noise_per_question
-    laplace = math.sqrt(2) * questions / epsilon
-    cube = math.sqrt((questions + 1) * (questions + 2) / 3) / epsilon
+    drawn = np.array([float(reveal(study.sum(0))) for _ in range(queries)])
+    ours, planned = float(np.sqrt(np.mean(drawn**2))), study.plan.noise_per_query
+    laplace = math.sqrt(2) * queries / epsilon
+    cube = math.sqrt((queries + 1) * (queries + 2) / 3) / epsilon
     table = Table(
-        "noise of one question / its sensitivity",
+        "noise of one query / its sensitivity",
         "deviation",
         "× ours",
-        title=f"(a) 1 of {outcomes} after {questions} questions, ε = {epsilon}, w = 0.001",
+        title=f"(a) 1 of {outcomes} after {queries} queries, ε = {epsilon}, w = 0.001",
     )
     table.add_row("Study, planned", f"{planned:.1f}", "1.00")
-    table.add_row(f"Study, {questions} draws", f"{ours:.1f}", f"{ours / planned:.2f}")
+    table.add_row(f"Study, {queries} draws", f"{ours:.1f}", f"{ours / planned:.2f}")
     table.add_row("basic composition, Laplace (adaptive)", f"{laplace:.0f}", _x(laplace / planned))
     table.add_row("l∞ K-norm (not adaptive: all at once)", f"{cube:.0f}", _x(cube / planned))
     flip = 2 * math.log(outcomes) / epsilon

@@ -28,8 +28,8 @@ from sklearn.datasets import make_circles, make_moons
 from zerodelta.privacy.calibration import calibrate
 from zerodelta.spaces import Ball
 from zerodelta.study.study import Study
+from zerodelta.training.iterates import StepSizes
 from zerodelta.training.losses import Logistic
-from zerodelta.training.step_sizes import StepSizes
 from zerodelta.training.tanh_network import TanhNetwork
 
 Floats: TypeAlias = npt.NDArray[np.float64]

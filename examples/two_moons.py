@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.datasets import make_moons
 
 import zerodelta as zd
-from zerodelta.training.tanh_network import TanhNetwork
+from zerodelta.models import TanhNetwork
 
 ROWS, HELD_OUT = 10_000, 5_000
 

@@ -140,7 +140,10 @@ __all__ = [
 ]
 
 
-_PACKAGES = ("audit", "data", "lower_bounds", "mechanisms", "models", "paper", "queries", "sklearn")
+_PACKAGES = (
+    *("audit", "data", "losses", "lower_bounds", "mechanisms", "models", "paper", "queries"),
+    "sklearn",
+)
 
 
 def __getattr__(name: str) -> Any:

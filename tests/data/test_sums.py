@@ -64,7 +64,7 @@ def test_the_sum_is_that_of_single_rows_for_every_batch_and_order(
 ) -> None:
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        expected = exact(np.clip(table, -LARGEST, LARGEST), function, lattice)
+        expected = exact(np.clip(table, -LARGEST, LARGEST), function, lattice)  # as cells are read
     order = list(range(len(table)))
     random.shuffle(order)
     for rows, size in ((table, None), (table, batch), (table[order], batch)):
@@ -311,3 +311,77 @@ def test_bad_parameters_are_named(name: str, ask: Callable[[], object]) -> None:
 def test_batch_functions_are_asserted_and_columns_are_proven() -> None:
     assert row_status(fragile) is Status.ASSERTED
     assert row_status(0) is row_status(["a", "b"]) is Status.PROVEN
+
+
+# --- what is kept --------------------------------------------------------------------------------
+
+
+def test_kept_sums_are_those_of_their_own_lattice() -> None:
+    """Each named column, lattice and kind of query has its own; the answers are fresh arrays."""
+    rng = np.random.default_rng(8)
+    table = rng.normal(size=(500, 3))
+    table[7, 1] = math.nan
+    wide = FixedPoint.box(dimension=1, lower=-9, upper=9, steps=1000)
+    pair = FixedPoint.box(dimension=2, lower=-1, upper=1, steps=1000)
+    queries: list[Callable[[Any], Any]] = [
+        lambda rows: rows.sum(0, UNIT),
+        lambda rows: rows.sum("1", UNIT),
+        lambda rows: rows.sum(1, wide),
+        lambda rows: rows.sum([0, 1], pair),
+        lambda rows: rows.sum([1, 0], pair),
+        lambda rows: rows.sum([0, 1], pair, joint=True),
+        lambda rows: rows.gram([0, 1], DISC),
+        lambda rows: rows.sum([0, 1], DISC),
+        lambda rows: rows.counts(0, 2),
+        lambda rows: rows.counts(0, 3),
+        lambda rows: rows.counts(0, 3, invalid=1),
+        lambda rows: rows.sum(lambda block: block[:, 0] * 2, UNIT),
+    ]
+    kept = opened(ArraySource(table, batch=99), keep=True)
+    for _ in range(2):
+        for query in queries:
+            answer = query(kept)
+            assert np.array_equal(answer, query(opened(ArraySource(table))))
+            answer[...] = 0  # changes nothing that is kept
+
+
+def test_changing_the_data_changes_no_answer_once_rows_are_kept() -> None:
+    table = np.random.default_rng(9).normal(size=(100, 2))
+    kept = opened(ArraySource(table), keep=True)
+    first = kept.sum(0, UNIT)
+    other = opened(ArraySource(table)).sum(1, UNIT)
+    table[:] = 1.0
+    assert np.array_equal(kept.sum(0, UNIT), first)
+    assert np.array_equal(kept.sum(1, UNIT), other)
+    assert np.array_equal(kept.sum(lambda rows: rows[:, 1], UNIT), other)
+
+
+def test_a_function_that_overwrites_its_block_gets_a_copy_of_it() -> None:
+    table = np.random.default_rng(10).normal(size=(50, 2))
+    kept = opened(ArraySource(table), keep=True)
+
+    def doubles(rows: Any) -> Any:
+        rows *= 2
+        return rows[:, 0]
+
+    for _ in range(2):
+        twice = kept.sum(doubles, UNIT)
+        assert np.array_equal(twice, kept.sum(lambda rows: 2 * rows[:, 0], UNIT))
+
+
+def test_the_number_of_sums_that_are_kept_is_bounded() -> None:
+    kept: Any = opened(ArraySource(np.zeros((3, 1))), keep=True)
+    for steps in range(1, 600):
+        kept.sum(0, FixedPoint.box(dimension=1, lower=-1, upper=1, steps=steps))
+    assert len(kept._sums) <= 256
+
+
+def test_features_and_labels_lie_side_by_side() -> None:
+    source = ArraySource.beside(np.arange(6.0).reshape(3, 2), ["1", "x", 0])
+    (block,) = opened(source).blocks()
+    assert source.columns == ("0", "1", "2")
+    expected = np.array([[0, 1, 1], [2, 3, math.nan], [4, 5, 0]])
+    assert np.array_equal(block, expected, equal_nan=True)
+    for labels in (np.zeros(2), np.zeros((3, 2))):
+        with pytest.raises(ParameterError, match="one label"):
+            ArraySource.beside(np.zeros((3, 2)), labels)

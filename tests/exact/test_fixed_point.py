@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from zerodelta.errors import ParameterError
+from zerodelta.exact.exact_sums import exact_sum
 from zerodelta.exact.fixed_point import FixedPoint
 
 Array = npt.NDArray[Any]
@@ -239,6 +240,29 @@ def test_rows_exactly_on_the_bound_are_kept_whole(steps: int) -> None:
     on_l1 = np.array([[2.0, -3.0], [5.0, 0.0]])
     lattice = FixedPoint.ball(dimension=2, bound=5, norm=1, steps=steps)
     assert lattice.quantize(on_l1).tolist() == (on_l1 * unit).astype(int).tolist()
+
+
+@pytest.mark.parametrize("steps", [1, 1000, 1 << 20, 1 << 40, (1 << 53) - 1, 1 << 53])
+@pytest.mark.parametrize("dimension", [1, 3])
+def test_the_sum_is_that_of_the_quantized_rows(steps: int, dimension: int) -> None:
+    """In floats where a block adds up below 2^53, in integers elsewhere: always the same."""
+    rng = np.random.default_rng(3)
+    rows = rng.normal(0.3, 2.0, size=(40_001, dimension))
+    rows[rng.integers(0, len(rows), 50), 0] = np.resize(
+        [math.nan, math.inf, -math.inf, 1e308, -1e308], 50
+    )
+    boxes = [
+        FixedPoint.box(dimension=dimension, lower=-1, upper=2, steps=steps),
+        FixedPoint.box(dimension=dimension, lower="-1/3", upper="1e300", steps=steps),
+        FixedPoint.ball(dimension=dimension, bound=1, steps=steps),
+    ]
+    integers = np.arange(300 * dimension, dtype=np.int16).reshape(-1, dimension)
+    for lattice in boxes:
+        for table in (rows, np.asfortranarray(rows), rows[::-7], rows[:0], integers):
+            expected = exact_sum(lattice.quantize(table), bound=steps)
+            found = lattice.sum(table)
+            assert found.dtype == expected.dtype
+            assert found.tolist() == expected.tolist()
 
 
 def test_linf_cuts_each_column_by_itself() -> None:

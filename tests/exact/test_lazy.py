@@ -350,3 +350,22 @@ def test_slow_path_is_rare_up_to_scale_one_e_6(monkeypatch: pytest.MonkeyPatch) 
 def test_bad_parameters_are_named(name: str, call: Callable[[BitSource], object]) -> None:
     with pytest.raises(ParameterError, match=rf"^{name} = .*: expected .*; .*\.$"):
         call(SystemBits())
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 6])
+def test_few_draws_are_the_same_function_of_the_same_bits(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arb alone or floats first: every draw rounds the same continuous one."""
+    draws: list[Callable[[BitSource], Any]] = [
+        lambda bits: rounded_gaussian(variance=Fraction(10**13, 7), size=size, bits=bits),
+        lambda bits: rounded_gaussian(variance=Fraction(1, 3), size=size, bits=bits),
+        lambda bits: rounded_exponential(scale=10**7, size=size, bits=bits),
+    ]
+    for i, draw in enumerate(draws):
+        for label in range(20):
+            found = []
+            for few in (0, 1000):
+                monkeypatch.setattr(lazy, "_FEW", few)
+                found.append(draw(ReplayBits(f"few {i} {label}")).tolist())
+            assert found[0] == found[1]

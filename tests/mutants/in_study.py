@@ -1,4 +1,4 @@
-"""Mistakes in studies: a budget that is not kept, sensitivities, what outlives publishing."""
+"""Mistakes in studies: shares that are not kept, sensitivities, what outlives publishing."""
 
 from __future__ import annotations
 
@@ -45,57 +45,65 @@ MUTANTS = (
         file="data/row_queries.py",
         old="return 4 * self.lattice.steps**2 * coordinates",
         new="return self.lattice.steps**2 * coordinates",
-        tests=("study/test_questions.py::test_the_noise_has_the_planned_variance",),
+        tests=("study/test_internal_queries.py::test_the_noise_has_the_planned_variance",),
     ),
     Mutant(
         file="data/row_queries.py",
         old="coordinates = self.lattice.dimension if",
         new="coordinates = 1 if",
-        tests=("study/test_questions.py::test_the_noise_has_the_planned_variance",),
+        tests=("study/test_internal_queries.py::test_the_noise_has_the_planned_variance",),
     ),
     Mutant(
-        file="study/asking.py",
+        file="study/internal_queries.py",
         old="self._noised(counts, 2, taken)",
         new="self._noised(counts, 1, taken)",
-        tests=("study/test_questions.py::test_no_row_moves_an_answer_by_more_than_its_share",),
-    ),
-    Mutant(
-        file="study/asking.py",
-        old="squared = 2 * GRAM_STEPS**4",
-        new="squared = GRAM_STEPS**4",
-        tests=("study/test_questions.py::test_no_row_moves_an_answer_by_more_than_its_share",),
-    ),
-    Mutant(
-        file="study/asking.py",
-        old="squared, 2 * share)",
-        new="squared, 4 * share)",
-        tests=("study/test_questions.py::test_no_row_moves_an_answer_by_more_than_its_share",),
-    ),
-    Mutant(
-        file="study/asking.py",
-        old="part = taken / 2 if centered else taken",
-        new="part = taken",
-        tests=("study/test_questions.py::test_no_row_moves_an_answer_by_more_than_its_share",),
-    ),
-    Mutant(
-        file="study/asking.py",
-        old="sensitivity=2 * question.lattice.steps",
-        new="sensitivity=question.lattice.steps",
         tests=(
-            "study/test_questions.py::test_a_score_moves_by_at_most_the_sensitivity_of_its_choice",
+            "study/test_internal_queries.py::test_no_row_moves_an_answer_by_more_than_its_share",
         ),
     ),
     Mutant(
-        file="study/study.py",
-        old="made.purifier.apply(element, self._bits)",
+        file="study/internal_queries.py",
+        old="squared = 2 * GRAM_STEPS**4",
+        new="squared = GRAM_STEPS**4",
+        tests=(
+            "study/test_internal_queries.py::test_no_row_moves_an_answer_by_more_than_its_share",
+        ),
+    ),
+    Mutant(
+        file="study/internal_queries.py",
+        old="squared, 2 * share)",
+        new="squared, 4 * share)",
+        tests=(
+            "study/test_internal_queries.py::test_no_row_moves_an_answer_by_more_than_its_share",
+        ),
+    ),
+    Mutant(
+        file="study/internal_queries.py",
+        old="part = taken / 2 if centered else taken",
+        new="part = taken",
+        tests=(
+            "study/test_internal_queries.py::test_no_row_moves_an_answer_by_more_than_its_share",
+        ),
+    ),
+    Mutant(
+        file="study/internal_queries.py",
+        old="sensitivity=2 * query.lattice.steps",
+        new="sensitivity=query.lattice.steps",
+        tests=(
+            "study/test_internal_queries.py::test_a_score_moves_by_at_most_the_sensitivity_of_its_choice",
+        ),
+    ),
+    Mutant(
+        file="study/study_plan.py",
+        old="made.purifier.apply(element, bits)",
         new="element",
         tests=("study/test_study_releases.py::test_a_source_of_bits_that_fails_publishes_nothing",),
     ),
     Mutant(
         file="study/study.py",
-        old="self._guarded = self._guarded or self._budget.untouched",
+        old="self._guarded = self._guarded or self._shares.untouched",
         new="self._guarded = True",
-        tests=("study/test_study_life.py::test_without_a_guard_the_certificate_says_so",),
+        tests=("study/test_study_lifecycle.py::test_without_a_guard_the_certificate_says_so",),
     ),
     Mutant(
         file="study/study.py",
@@ -108,7 +116,7 @@ MUTANTS = (
         old="        self._open = False\n",
         new="",
         tests=(
-            "study/test_study_life.py::test_a_study_that_has_ended_answers_and_publishes_nothing",
+            "study/test_study_lifecycle.py::test_a_study_that_has_ended_answers_and_publishes_nothing",
         ),
     ),
     Mutant(
@@ -137,14 +145,14 @@ MUTANTS = (
     ),
     Mutant(
         file="training/descent.py",
-        old="walk.step(noise.apply(exact, bits))",
-        new="walk.step(exact)",
+        old="iterates.step(noise.apply(exact, bits))",
+        new="iterates.step(exact)",
         tests=("study/test_descent.py::test_every_round_and_every_ending_draws_its_noise",),
     ),
     Mutant(
         file="training/descent.py",
-        old="return self.ball.project(self.channel.apply(walk.point(), bits))",
-        new="return self.ball.project(walk.point())",
+        old="return self.ball.project(self.channel.apply(iterates.point(), bits))",
+        new="return self.ball.project(iterates.point())",
         tests=(
             "study/test_descent_publishes_through_its_channel.py::test_the_channel_has_the_last_word",
         ),
@@ -162,9 +170,27 @@ MUTANTS = (
         tests=("study/test_gradients.py::test_one_row_is_within_the_bound_in_integers",),
     ),
     Mutant(
-        file="training/callable_gradients.py",
+        file="training/gradients.py",
         old="self.bound = math.isqrt(squares - 1) + 1",
         new="self.bound = math.isqrt(squares - 1)",
         tests=("study/test_descent.py::test_layers_are_clipped_each_to_its_own_norm",),
+    ),
+    Mutant(
+        file="study/study.py",
+        old="self._opened if self._guarded else self._opened.replanned(made)",
+        new="self._opened",
+        tests=("study/test_study_lifecycle.py::test_without_a_guard_the_certificate_says_so",),
+    ),
+    Mutant(
+        file="data/source.py",
+        old="(function, kind, *key) if is_columns",
+        new="(function, kind) if is_columns",
+        tests=("data/test_sums.py::test_kept_sums_are_those_of_their_own_lattice",),
+    ),
+    Mutant(
+        file="exact/fixed_point.py",
+        old="np.clip(scaled, -limit, limit, out=scaled)",
+        new="np.clip(scaled, -limit, 2 * limit, out=scaled)",
+        tests=("exact/test_fixed_point.py::test_the_sum_is_that_of_the_quantized_rows",),
     ),
 )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from study.stages import read
 from zerodelta.audit.exact import (
     certainly_impure,
     certainly_pure,
@@ -31,6 +32,7 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.step import Status
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball
+from zerodelta.training.gradient_sums import Examples
 from zerodelta.training.gradients import LinearGradients
 from zerodelta.training.losses import Logistic, Squared
 
@@ -76,10 +78,9 @@ def test_laplace_descent_finds_the_line() -> None:
 
 def scores_of(rows: Any, points: Any) -> list[int]:
     features, labels = (np.array(column) for column in zip(*rows, strict=True))
-    gradients = LinearGradients(
-        features, labels, loss=Squared(label_bound=1), radius=1, data_norm=1
-    )
-    return _scores(gradients, points, float(gradients.lipschitz))
+    examples = Examples.of_arrays(features, labels)
+    gradients = LinearGradients(examples, loss=Squared(label_bound=1), radius=1, data_norm=1)
+    return _scores(read(gradients), points, float(gradients.lipschitz))
 
 
 def em_laws(epsilon: Fraction, factor: int = 1) -> dict[Any, Any]:

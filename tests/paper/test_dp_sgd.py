@@ -16,6 +16,7 @@ from mpmath import mp, mpf
 
 from channels.channel_laws import mixed
 from reference.chi_square import goodness_of_fit
+from study.stages import read
 from zerodelta.audit.exact import (
     certainly_impure,
     certainly_pure,
@@ -230,8 +231,8 @@ def one_dimensional(scale: Fraction) -> dict[Any, dict[int, arb]]:
     edges: dict[int, int] = {}
     for rows in datasets(values, 2):
         features, labels = (np.array(column) for column in zip(*rows, strict=True))
-        gradients = gradients_of(
-            features, labels, loss=Squared(label_bound=1), radius=1, data_norm=1
+        gradients = read(
+            gradients_of(features, labels, loss=Squared(label_bound=1), radius=1, data_norm=1)
         )
         channel = lattice_channel(
             ball=Ball(1, 1), rows=2, epsilon=1, mixing_weight=F(1, 20), resolution=F(1, 3)

@@ -35,8 +35,8 @@ from zerodelta.channels.planner import plan
 from zerodelta.data.internal import reveal
 from zerodelta.exact.arb import ball
 from zerodelta.exact.bits import BitSource
+from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.study.study import Study
-from zerodelta.study.study_plan import StudyPlan
 
 BITS = 512
 REACH = 40
@@ -112,7 +112,7 @@ class Tape:
     values: Sequence[int] = ()
     asked: list[Noise | Choice] = field(default_factory=list)
     seen: list[Any] = field(default_factory=list)
-    hidden: int | None = None
+    internal: int | None = None
     kept: Any = None
     outcome: Any = None
     trouble: str | None = None
@@ -128,13 +128,13 @@ class Tape:
         return self.seen[-1]
 
     @property
-    def history(self) -> list[Noise | Choice]:
-        """The hidden draws, before publishing."""
-        return self.asked[: self.hidden]
+    def transcript(self) -> list[Noise | Choice]:
+        """The internal draws, before publishing."""
+        return self.asked[: self.internal]
 
     @property
     def happened(self) -> Any:
-        return self.history, self.seen, self.kept, self.outcome
+        return self.transcript, self.seen, self.kept, self.outcome
 
 
 class NoBits(BitSource):
@@ -174,8 +174,8 @@ def _publishing(kind: Any) -> Callable[..., Any]:
     original = kind.apply
 
     def apply(self: Any, value: Any, bits: Any) -> Any:
-        assert _tape.hidden is None, "published twice"
-        _tape.hidden, _tape.kept = len(_tape.asked), _key(self, value)
+        assert _tape.internal is None, "published twice"
+        _tape.internal, _tape.kept = len(_tape.asked), _key(self, value)
         return original(self, value, bits)
 
     return apply
@@ -191,7 +191,7 @@ _made: dict[Any, Any] = {}
 
 
 def _once(make: Callable[..., Any], **fixed: Any) -> Callable[..., Any]:
-    """Plans and certificates are slow and public: each is made once."""
+    """Plans are slow and public: each is made once."""
 
     def made(subject: Any, **options: Any) -> Any:
         public = {name: option for name, option in options.items() if name != "bits"}
@@ -203,11 +203,14 @@ def _once(make: Callable[..., Any], **fixed: Any) -> Callable[..., Any]:
     return made
 
 
-_certified = _once(StudyPlan.certificate)
+def _certificate(made: ReleasePlan[Any], bits: BitSource, *, ours: bool = True) -> Any:
+    key = "certificate", repr((made.claim, made.steps, made.public, made.assumed, ours))
+    if key not in _made:
+        _made[key] = _issued(made, bits, ours=ours)
+    return _made[key]
 
 
-def _certificate(made: StudyPlan, *, guarded: bool, bits: BitSource) -> Any:
-    return _certified(made, guarded=guarded, bits=bits)
+_issued = ReleasePlan.certificate
 
 
 @contextmanager
@@ -225,7 +228,7 @@ def scripted(channel: str | None) -> Iterator[None]:
             "study.study.plan": _once(plan, channel=channel),
         }.items():
             stack.enter_context(patch("zerodelta." + name, replacement))
-        stack.enter_context(patch.object(StudyPlan, "certificate", _certificate))
+        stack.enter_context(patch.object(ReleasePlan, "certificate", _certificate))
         for kind in (FiniteMix, GridMix, GaussianMix):
             stack.enter_context(patch.object(kind, "apply", _publishing(kind)))
         yield
@@ -301,15 +304,15 @@ def law(case: Case, rows: Rows) -> Law:
     channel: dict[Any, list[tuple[Any, arb]]] = {}
     ran = cache(lambda *values: run(case, rows, values))
     with scripted(case.channel), ctx.workprec(BITS):
-        for cells, tape in _boxes(ran, case, [], hidden=True):
-            probability = _mass(tape.history, cells)
-            if tape.hidden is None:  # it ended without publishing
+        for cells, tape in _boxes(ran, case, [], internal=True):
+            probability = _mass(tape.transcript, cells)
+            if tape.internal is None:  # it ended without publishing
                 outcomes = [(tape.outcome, arb(1))]
             else:
                 if tape.kept not in channel:
                     channel[tape.kept] = [
                         (end.outcome, _mass(end.asked[len(cells) :], more[len(cells) :]))
-                        for more, end in _boxes(ran, case, cells, hidden=False)
+                        for more, end in _boxes(ran, case, cells, internal=False)
                     ]
                 outcomes = channel[tape.kept]
             for outcome, part in outcomes:
@@ -335,12 +338,12 @@ class CutError(Exception):
 
 
 def _boxes(
-    ran: Callable[..., Tape], case: Case, cells: list[Cell], *, hidden: bool
+    ran: Callable[..., Tape], case: Case, cells: list[Cell], *, internal: bool
 ) -> list[tuple[list[Cell], Tape]]:
     """Return all boxes of draws that begin with `cells`, and what happens in each."""
     low, high = ([cell[side] for cell in cells] for side in (0, 1))
     tape = ran(*low)
-    asked = tape.history if hidden else tape.asked
+    asked = tape.transcript if internal else tape.asked
     if len(asked) == len(cells):
         if ran(*high).happened == tape.happened:
             return [(cells, tape)]
@@ -354,7 +357,7 @@ def _boxes(
     while pending:
         a, b = pending.pop()
         try:
-            found += _boxes(ran, case, [*cells, (a, b)], hidden=hidden)
+            found += _boxes(ran, case, [*cells, (a, b)], internal=internal)
         except CutError as cut:
             if cut.number != len(cells):
                 raise

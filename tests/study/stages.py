@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from data.opening import opened
 from zerodelta.data.source import Source
 from zerodelta.exact.bits import BitSource, ReplayBits
-from zerodelta.study.minimize import _planned
+from zerodelta.study.minimize import Options, _planned
 from zerodelta.study.study import Study
 from zerodelta.training.descent import Descent
 from zerodelta.training.gradient_sums import Gradients
@@ -62,6 +63,10 @@ def line_data(rows: int, seed: int = 0) -> Any:
 
 def gradients_in(study: Study, objective: Any, **options: Any) -> tuple[Descent, Gradients]:
     """Return the planned descent and its gradients."""
-    defaults = {"label": -1, "momentum": 0, "average": Fraction(1, 5)}
-    missing = dict.fromkeys(("data_norm", "clip", "layers", "step", "steps"))
-    return _planned(study._setting(), objective, **{**missing, **defaults, **options})
+    descent, gradients = _planned(study, objective, Options(**options))
+    return descent, gradients.on(study._source)
+
+
+def read(gradients: Any) -> Any:
+    """Return gradients with their rows opened."""
+    return gradients.on(opened(gradients.source))

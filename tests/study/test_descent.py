@@ -1,4 +1,4 @@
-"""Planned descents: certificates, endings, what the walk may depend on, and the published point."""
+"""Planned descents: certificates, endings, what iterates may depend on, and the published point."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from study.stages import Stage, Unreadable, gradients_in, line_data
+from study.stages import Stage, Unreadable, gradients_in, line_data, read
 from zerodelta.channels.ball import GaussianMix
 from zerodelta.channels.grid import GridMix
 from zerodelta.channels.smooth import SmoothMix
@@ -26,9 +26,8 @@ from zerodelta.study.minimize import minimize, plan_minimize
 from zerodelta.training.descent import Descent, plan_descent
 from zerodelta.training.gradient_sums import GRADIENT
 from zerodelta.training.gradients import Gradients, gradients_of
-from zerodelta.training.iterates import Walk
+from zerodelta.training.iterates import Iterates, StepSizes
 from zerodelta.training.losses import Logistic, Multinomial, Squared
-from zerodelta.training.step_sizes import StepSizes
 from zerodelta.training.tanh_network import TanhNetwork
 
 F = Fraction
@@ -43,16 +42,16 @@ F = Fraction
 def test_weights_say_how_far_each_gradient_moves_the_point(
     momentum: Any, average: Any, count: int
 ) -> None:
-    """A huge ball projects nothing, so the walk is linear: one impulse at a time."""
+    """A huge ball projects nothing, so the point is linear: one impulse at a time."""
     sizes = StepSizes(count=count, first="3/2", momentum=momentum, average=average)
     ball = Ball(1, 10**6)
     for unfinished in (False, True)[: 1 + (count > 1 and momentum == 0)]:
         weights = sizes.weights(unfinished=unfinished)
         for impulse in range(len(weights)):
-            walk = Walk(ball=ball, sizes=sizes, unit=1.0)
+            iterates = Iterates(ball=ball, sizes=sizes, unit=1.0)
             for t in range(len(weights)):
-                walk.step(np.array([int(t == impulse)]))
-            assert math.isclose(-walk.point()[0], weights[impulse], rel_tol=1e-9)
+                iterates.step(np.array([int(t == impulse)]))
+            assert math.isclose(-iterates.point()[0], weights[impulse], rel_tol=1e-9)
 
 
 @pytest.mark.parametrize("unfinished", [False, True])
@@ -108,16 +107,16 @@ def test_the_least_predicted_noise_is_chosen(
     made = planned(radius, epsilon, dimension)
     assert type(made.channel) is ending
     assert made.error == min(error for _, error in made.rivals)
-    verify(made.certificate(SystemBits()))
+    verify(made.release_plan().certificate(SystemBits()))
     assert made.rivals[0][0] in repr(made)
 
 
 def test_the_certificate_lists_rounds_sensitivity_noise_and_channel() -> None:
     for made in (planned(5), planned(*NOISY)):
-        certificate = made.certificate(ReplayBits("plan"))
-        *hidden, channel = certificate.steps
-        assert sum(int(step.numbers["count"]) for step in hidden) == made.sizes.count
-        assert {step.numbers["sensitivity_squared"] for step in hidden} == {made.squared}
+        certificate = made.release_plan().certificate(ReplayBits("plan"))
+        *internal, channel = certificate.steps
+        assert sum(int(step.numbers["count"]) for step in internal) == made.sizes.count
+        assert {step.numbers["sensitivity_squared"] for step in internal} == {made.squared}
         assert channel.theorem == (
             "gaussian-smoothing" if isinstance(made.channel, SmoothMix) else "grid-mixing"
         )
@@ -134,7 +133,7 @@ def test_a_certificate_with_less_noise_is_refused(radius: Any, epsilon: Any) -> 
     more = ((made.variances[0][0] + 3, made.variances[0][1]), *made.variances[1:])
     for broken in (replace(made, variances=less), replace(made, variances=more)):
         with pytest.raises(CertificateError):
-            broken.certificate(ReplayBits("plan"))
+            broken.release_plan().certificate(ReplayBits("plan"))
 
 
 @pytest.mark.parametrize("momentum", [0, "1/2"])
@@ -148,14 +147,14 @@ def test_the_base_of_the_last_step_is_an_integer_point_of_the_ball(
     rng = np.random.default_rng(5)
     wild = np.array([2**70, -(2**900), 5], dtype=object)
     for noisy in [*rng.integers(-(10**6), 10**6, size=(40, 3)), wild]:
-        walk = Walk(ball=ball, sizes=sizes, unit=1e-6)
-        walk.step(noisy)
-        walk.step(-3 * noisy)
-        walk.step(noisy)
-        base = walk.base(spacing)
+        iterates = Iterates(ball=ball, sizes=sizes, unit=1e-6)
+        iterates.step(noisy)
+        iterates.step(-3 * noisy)
+        iterates.step(noisy)
+        base = iterates.base(spacing)
         assert all(type(k) is int for k in base)
         assert sum(k * k for k in base) <= (ball.radius // spacing) ** 2
-        assert ball.contains(walk.theta)
+        assert ball.contains(iterates.theta)
 
 
 # --- the run -----------------------------------------------------------------------------------
@@ -166,7 +165,7 @@ class Recording(Gradients):
 
     def __init__(self, sums: Any) -> None:
         self.rows, self.dimension, self.bound = 10, 2, 100
-        self.quantum, self.callers_function, self.ours = F(1, 100), False, True
+        self.quantum, self.callers_function = F(1, 100), False
         self.sums, self.asked = sums, []  # type: ignore[var-annotated]
 
     def total(self, theta: Any, chosen: Any = None) -> Any:
@@ -213,10 +212,10 @@ def test_every_round_and_every_ending_draws_its_noise(monkeypatch: pytest.Monkey
             return real(self, sums, bits)
 
         monkeypatch.setattr(RoundedGaussian, "apply", apply)
-        gradients = linear(made.ball.radius)
+        gradients = read(linear(made.ball.radius))
         made.run(gradients, ReplayBits("noise"))
         monkeypatch.setattr(RoundedGaussian, "apply", real)
-        steps = made.certificate(ReplayBits("plan")).steps[:-1]
+        steps = made.release_plan().certificate(ReplayBits("plan")).steps[:-1]
         listed = [
             (F(step.numbers["sensitivity_squared"]), F(step.numbers["variance"]))
             for step in steps
@@ -360,11 +359,11 @@ def test_certificates_survive_their_file() -> None:
     verify(Certificate.from_json(text))
 
 
-def test_a_descent_spends_the_whole_budget() -> None:
+def test_a_descent_spends_the_whole_plan() -> None:
     rows = line_data(200)
     asked = Stage(rows, Ball(2, 1))
     asked.mean(0, bounds=(-1, 1))
-    with pytest.raises(ParameterError, match="whole budget"):
+    with pytest.raises(ParameterError, match="whole plan"):
         asked.minimize(Logistic(), data_norm=1)
     done = Stage(rows, Ball(2, 1))
     done.minimize(Logistic(), data_norm=1)

@@ -1,4 +1,4 @@
-"""What leaves a descent is what its channel made of the end of the walk, and nothing else."""
+"""What leaves a descent is what its channel made of the last iterate, and nothing else."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from study.stages import read
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.spaces import Ball
 from zerodelta.training.descent import plan_descent
 from zerodelta.training.gradients import gradients_of
+from zerodelta.training.iterates import StepSizes
 from zerodelta.training.losses import Squared
-from zerodelta.training.step_sizes import StepSizes
 
 MARK = np.array([0.25, -0.125])
 
@@ -39,6 +40,6 @@ def test_the_channel_has_the_last_word(
         return MARK
 
     monkeypatch.setattr(type(descent.channel), "apply", marked)
-    published = descent.run(gradients, ReplayBits("descent"))
+    published = descent.run(read(gradients), ReplayBits("descent"))
     assert published.tolist() == MARK.tolist()
     assert len(handed) == 1

@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from study.stages import read
 from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import ParameterError
 from zerodelta.privacy.step import Status
-from zerodelta.training.examples import Examples
-from zerodelta.training.gradients import CallableGradients, LinearGradients, gradients_of
+from zerodelta.training.gradient_sums import Examples
+from zerodelta.training.gradients import CallableGradients, Gradients, LinearGradients
+from zerodelta.training.gradients import gradients_of as planned_gradients
 from zerodelta.training.losses import Hinge, Huber, Logistic, Loss, Multinomial, Squared
 from zerodelta.training.tanh_network import TanhNetwork
 
@@ -28,6 +30,11 @@ SINGLE: dict[str, Loss] = {
 LOSSES: dict[str, Loss] = {**SINGLE, "multinomial": Multinomial(classes=(0, 1, 2))}
 by_single = pytest.mark.parametrize("name", SINGLE)
 by_loss = pytest.mark.parametrize("name", LOSSES)
+
+
+def gradients_of(*data: Any, **options: Any) -> Gradients:
+    made: Gradients = read(planned_gradients(*data, **options))
+    return made
 
 
 def table(rows: int, dimension: int, label: str) -> tuple[Any, Any]:
@@ -124,7 +131,7 @@ def test_order_batches_and_threads_never_change_the_sum(name: str) -> None:
 
     def total(examples: Examples) -> Any:
         made = LinearGradients(examples, loss=loss, radius=9, data_norm=6, clip=3)
-        return made.total(theta)
+        return read(made).total(theta)
 
     expected = total(Examples.of_arrays(features, labels))
     flipped = np.asfortranarray(features[::-1])
@@ -132,7 +139,7 @@ def test_order_batches_and_threads_never_change_the_sum(name: str) -> None:
     joined = np.column_stack([labels, features])
     for batch in (1, 7, 1001):
         source = ArraySource(joined, batch=batch)
-        assert np.array_equal(total(Examples.of_source(source, label=0)), expected)
+        assert np.array_equal(total(Examples.of(source, label=0)), expected)
     halves = [Examples.of_arrays(features[s], labels[s]) for s in (np.s_[:500], np.s_[500:])]
     assert np.array_equal(sum(total(half) for half in halves), expected)
     for threads in (1, 2):
@@ -144,7 +151,7 @@ def test_margins_are_the_same_in_any_layout() -> None:
     features, labels = table(1001, 33, "logistic")
     theta = np.linspace(-1, 1, 33)
     first, again = (
-        LinearGradients(*data, loss=Logistic(), radius=5, data_norm=6)
+        read(LinearGradients(Examples.of_arrays(*data), loss=Logistic(), radius=5, data_norm=6))
         for data in ((features, labels), (np.asfortranarray(features[::-1]), labels[::-1]))
     )
     assert np.array_equal(first.margins(theta), again.margins(theta)[::-1])
@@ -159,8 +166,8 @@ def test_a_function_sees_features_then_the_label_in_blocks() -> None:
 
     rows = np.arange(12.0).reshape(4, 3) / 100
     source = ArraySource(rows, batch=3)
-    made = CallableGradients(
-        Examples.of_source(source, label=1), gradient=gradient, radius=1, clip=1
+    made = read(
+        CallableGradients(Examples.of(source, label=1), gradient=gradient, radius=1, clip=1)
     )
     seen.clear()  # it was tried on public rows
     total = made.total(np.zeros(2))

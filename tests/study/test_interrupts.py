@@ -152,7 +152,7 @@ def test_a_signal_stops_a_descent_and_ends_the_study() -> None:
         study.minimize(gradient)
     trace = caught.value.__traceback__
     while trace is not None:
-        assert "walk" not in trace.tb_frame.f_locals
+        assert "iterates" not in trace.tb_frame.f_locals
         trace = trace.tb_next
     with pytest.raises(ParameterError, match="make a new Study"):
         study.publish(1)

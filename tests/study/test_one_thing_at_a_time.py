@@ -14,16 +14,15 @@ import pytest
 from data.opening import opened
 from study.stages import Stage, line_data
 from zerodelta.data.arrays import ArraySource
-from zerodelta.data.internal import hidden_array
+from zerodelta.data.internal import internal_array
 from zerodelta.data.source import Rows
 from zerodelta.errors import ParameterError
 from zerodelta.privacy.step import Status
 from zerodelta.spaces import Ball, Finite
 from zerodelta.study.study import Study
 from zerodelta.training.gradient_sums import GRADIENT
-from zerodelta.training.iterates import Walk
+from zerodelta.training.iterates import Iterates, StepSizes
 from zerodelta.training.losses import Logistic
-from zerodelta.training.step_sizes import StepSizes
 from zerodelta.training.tanh_network import TanhNetwork
 
 
@@ -181,11 +180,11 @@ def test_the_last_base_is_whole_beyond_64_bits() -> None:
     for side in range(2, 30):
         ball = Ball(3, 1)
         spacing = Fraction(1, (1 << 63) + side * (1 << 59))
-        walk = Walk(ball=ball, sizes=StepSizes(count=2, first=1), unit=1.0)
-        walk.theta = np.array([0.9999999, -0.0004, 0.0])
-        walk._mean = np.array([3.0, -0.5, 0.2])  # outside: it has to be shrunk
-        walk._counted = 1
-        base = walk.base(spacing)
+        iterates = Iterates(ball=ball, sizes=StepSizes(count=2, first=1), unit=1.0)
+        iterates.theta = np.array([0.9999999, -0.0004, 0.0])
+        iterates._mean = np.array([3.0, -0.5, 0.2])  # outside: it has to be shrunk
+        iterates._counted = 1
+        base = iterates.base(spacing)
         assert all(type(entry) is int for entry in base)
         assert sum(entry**2 for entry in base) <= (ball.radius // spacing) ** 2
 
@@ -219,9 +218,9 @@ def test_errors_after_the_first_answer_do_not_quote_the_program() -> None:
     assert str(secret) not in str(raised.value)
 
 
-def test_a_tiny_hidden_share_selects_without_raising() -> None:
+def test_a_tiny_internal_share_selects_without_raising() -> None:
     study = study_of(np.ones((5, 2)), selects=True)
-    assert int(study.select([0, 1], share=hidden_array(1e-60))) == 0
+    assert int(study.select([0, 1], share=internal_array(1e-60))) == 0
 
 
 def test_named_columns_are_not_read_row_by_row(monkeypatch: Any) -> None:
@@ -259,20 +258,20 @@ def test_clip_beside_layers_is_refused() -> None:
         study.minimize(lambda theta, rows: rows[:, :2], clip=1, layers=[(2, 1)])
 
 
-def test_descents_in_a_program_are_hidden_too() -> None:
+def test_descents_in_a_program_are_internal_too() -> None:
     study = Study(line_data(100), epsilon=1, publish=Ball(2, 1), rounds=3)
     release = study.run(lambda s: s.minimize(Logistic(), data_norm=1))
     assert study.release is release
 
 
 @pytest.mark.parametrize("end", [-1.0, 0.0, math.nan, math.inf, -math.inf, 1e-320, 1e300])
-def test_hidden_bounds_that_are_none_raise_nothing(end: float) -> None:
+def test_internal_bounds_that_are_none_raise_nothing(end: float) -> None:
     study = study_of(np.ones((50, 1)))
-    assert np.isfinite(float(study.mean(0, bounds=(0, hidden_array(end)))))
+    assert np.isfinite(float(study.mean(0, bounds=(0, internal_array(end)))))
 
 
-def test_hidden_bounds_are_used() -> None:
+def test_internal_bounds_are_used() -> None:
     study = study_of(np.ones((50, 2)), rounds=1, mixing_probability="0.5")
-    upper = hidden_array([1e-6, 4e-6])
+    upper = internal_array([1e-6, 4e-6])
     answer = np.asarray(study.mean([0, 1], bounds=(0, upper)))
     assert np.abs(answer).max() < 1e-4  # clipped to, and noised for, a few millionths

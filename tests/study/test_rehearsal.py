@@ -10,9 +10,16 @@ import numpy as np
 import pytest
 
 from study.small_studies import OPTIONS, Watched, made
+from study.stages import line_data
+from zerodelta.channels.planner import plan
 from zerodelta.errors import ParameterError
+from zerodelta.privacy.claims import PureDP
 from zerodelta.spaces import Ball, Box, Finite, Multiset, Space, Subsets
+from zerodelta.study import minimize
+from zerodelta.study import study as study_module
 from zerodelta.study.study import Study
+from zerodelta.training.descent import plan_descent
+from zerodelta.training.losses import Logistic
 
 
 async def waits(study: Study) -> int:
@@ -155,8 +162,64 @@ def test_remaining_is_an_internal_answer_that_ends_with_the_study() -> None:
 
     study = made()
     study.run(program, rehearse=False)
-    assert seen == ["<hidden>", 0.75]
+    assert seen == ["<internal>", 0.75]
     assert not hasattr(study, "remaining")
     with made() as other:
         other.mean(0)
     assert not hasattr(other, "remaining")
+
+
+def test_a_descent_is_planned_once_in_rehearsal_and_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    planned: list[Any] = []
+
+    def counted(*given: Any, **options: Any) -> Any:
+        planned.append(options)
+        return plan_descent(*given, **options)
+
+    monkeypatch.setattr(minimize, "plan_descent", counted)
+
+    def study() -> Study:
+        return Study(line_data(100), epsilon=1, publish=Ball(2, 1), rounds=3)
+
+    rehearsed = study()
+    rehearsed.run(lambda s: s.minimize(Logistic(), data_norm=1))
+    assert len(planned) == 1
+    looked_at = study()
+    shown = looked_at.plan_minimize(Logistic(), data_norm=1)
+    assert looked_at.plan_minimize(Logistic(), data_norm=1) is shown
+    looked_at.minimize(Logistic(), data_norm=1)
+    assert len(planned) == 2
+    other = study()
+    other.plan_minimize(Logistic(), data_norm=1)
+    other.minimize(Logistic(), data_norm=2)  # not the same descent
+    assert len(planned) == 4
+
+
+def test_a_study_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    planned: list[Any] = []
+
+    def counted(*given: Any, **options: Any) -> Any:
+        planned.append(options)
+        return plan(*given, **options)
+
+    monkeypatch.setattr(study_module, "plan", counted)
+    made().run(lambda s: s.mean(0) * 4)
+    assert len(planned) == 1
+
+
+def test_a_study_has_its_ticket_before_a_row_is_read() -> None:
+    source = Watched()
+    study = made(rows=source)
+    ticket = study._opened.ticket
+    assert source.reads == 0
+    assert ticket.certificate.claim == PureDP(1)
+    release = study.run(lambda s: s.mean(0))
+    assert source.reads == 1
+    assert study._opened.ticket is ticket
+    assert release.certificate is ticket.certificate  # issued once: the program was guarded
+
+
+def test_a_ticket_serves_no_other_claim() -> None:
+    opened = made()._opened
+    with pytest.raises(ParameterError, match="for which the ticket was taken"):
+        opened.replanned(made(epsilon=2).plan.release_plan(guarded=True))

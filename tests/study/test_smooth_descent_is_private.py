@@ -1,8 +1,8 @@
 """Theorem S's certificate of a descent of two steps, on whole small worlds, without tolerance.
 
-Two or three rows with values 0, 1 and 2, integer gradients of at most 1, one parameter. The hidden
-sum, the real `Walk` on each of its values (beyond a few quanta the ball cuts it, so there are
-finitely many classes) and the raw last step are enumerated with certified balls.
+Two or three rows with values 0, 1 and 2, integer gradients of at most 1, one parameter. The
+internal sum, the real `Iterates` on each of its values (beyond a few quanta the ball cuts it, so
+there are finitely many classes) and the raw last step are enumerated with certified balls.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball
 from zerodelta.training.descent import Descent
 from zerodelta.training.gradients import Gradients
+from zerodelta.training.iterates import StepSizes
 from zerodelta.training.smooth_descent import best_smooth_ending
-from zerodelta.training.step_sizes import StepSizes
 
 F = Fraction
 Rows: TypeAlias = tuple[int, ...]
@@ -43,7 +43,7 @@ def by_value(x: int, theta: float) -> int:
 
 
 def adaptive(x: int, theta: float) -> int:
-    """A row of 1 looks at the parameters, which hold what the hidden step said."""
+    """A row of 1 looks at the parameters, which hold what the internal step said."""
     return 1 - x if x != 1 else (1 if theta > 0 else -1)
 
 
@@ -92,16 +92,16 @@ class World:
 
 
 @cache
-def hidden(made: Descent, start: int) -> dict[tuple[float, int], Any]:
-    """The law of (θ, base) after the hidden step, whose exact sum is `start`."""
+def internal(made: Descent, start: int) -> dict[tuple[float, int], Any]:
+    """The law of (θ, base) after the internal step, whose exact sum is `start`."""
     assert isinstance(made.channel, SmoothMix)
     spacing, reach = made.channel.spacing, 12
     ((_, variance),) = made.variances
 
     def after(noisy: int) -> tuple[float, int]:
-        walk = made.walk()
-        walk.step(np.array([noisy]))
-        return float(walk.theta[0]), int(walk.base(spacing)[0])
+        iterates = made.iterates()
+        iterates.step(np.array([noisy]))
+        return float(iterates.theta[0]), int(iterates.base(spacing)[0])
 
     for sign in (-1, 1):  # beyond the reach nothing changes: projection is monotone
         assert after(sign * reach) == after(sign * 10**15) == after(sign * (reach - 1))
@@ -116,7 +116,7 @@ def hidden(made: Descent, start: int) -> dict[tuple[float, int], Any]:
 def published(world: World, made: Descent, rows: Rows, reach: int) -> dict[Any, Any]:
     """The law of what is published before it is projected, on the window proper."""
     assert isinstance(made.channel, SmoothMix)
-    classes = hidden(made, world.total(rows, 0.0))
+    classes = internal(made, world.total(rows, 0.0))
     centers = [(base - world.total(rows, theta),) for theta, base in classes]
     return output(made.channel, centers, list(classes.values()), reach)
 
@@ -147,7 +147,7 @@ by_world = pytest.mark.parametrize("world", WORLDS, ids=lambda w: f"{w.rows}-{w.
 @by_world
 def test_two_steps_are_certainly_pure_on_all_neighbors(world: World) -> None:
     made = world.descent()
-    verify(made.certificate(SystemBits()))
+    verify(made.release_plan().certificate(SystemBits()))
     found, pairs = laws(world, made)
     assert len(pairs) == 3**world.rows * 2 * world.rows
     assert all(certainly_pure(found[a], found[b], world.epsilon) for a, b in pairs)
@@ -187,7 +187,7 @@ class Tiny(Gradients):
 
     def __init__(self, world: World, values: Rows) -> None:
         self.rows, self.dimension, self.bound = world.rows, 1, 1
-        self.quantum, self.callers_function, self.ours = F(1), False, True
+        self.quantum, self.callers_function = F(1), False
         self._world, self._values = world, values
 
     def total(self, theta: Any, chosen: Any = None) -> Any:

@@ -16,13 +16,13 @@ import pytest
 
 from study.paths import Case, See, StopError, judge, law
 from zerodelta.data import row_queries
-from zerodelta.data.row_queries import Question
+from zerodelta.data.row_queries import RowQuery
 from zerodelta.errors import ParameterError
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.spaces import Ball, Box, Finite
-from zerodelta.study import asking
+from zerodelta.study import internal_queries
 from zerodelta.study.study import Study
-from zerodelta.study.study_plan import Budget, StudyPlan
+from zerodelta.study.study_plan import Shares, StudyPlan
 
 F = Fraction
 PLAN: dict[str, Any] = {
@@ -281,7 +281,7 @@ COARSE: dict[str, dict[str, Any]] = {  # lattices on which every integer can be 
 def _lattice(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     name = getattr(request.node, "callspec", None)
     for attribute, value in COARSE.get(name.params.get("name", "") if name else "", {}).items():
-        monkeypatch.setattr(asking, attribute, value)
+        monkeypatch.setattr(internal_queries, attribute, value)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -306,7 +306,7 @@ def test_the_order_of_rows_does_not_matter() -> None:
 # --- mutants -------------------------------------------------------------------------------------
 
 
-def steps_for_diameter(self: Question) -> int:
+def steps_for_diameter(self: RowQuery) -> int:
     """One row's bound instead of the distance of two rows."""
     return self.lattice.steps**2
 
@@ -320,13 +320,13 @@ def share_of_the_deviation(self: StudyPlan, sensitivity_squared: Any, share: Fra
     return F(sensitivity_squared) / self.mu_squared
 
 
-def never_deducted(self: Budget, share: Any) -> Fraction:
+def never_deducted(self: Shares, share: Any) -> Fraction:
     return self._schedule.share(0) if share is None else F(share)
 
 
 def lets_errors_out(self: Study, program: Any, *, rehearse: bool = True) -> Any:
     result = program(self)
-    if self._life.is_open:
+    if self._lifecycle.is_open:
         self.publish(result)
     return self.release
 
@@ -346,10 +346,10 @@ def gram_of_one(self: Any, sums: Any, sensitivity_squared: int, share: Fraction)
     return _noised(self, sums, sensitivity_squared // 2 if gram else sensitivity_squared, share)
 
 
-_noised = asking.Asking._noised
+_noised = internal_queries.InternalQueries._noised
 MUTANTS: dict[str, tuple[Any, str, Any, list[str]]] = {
     "steps for diameter": (
-        Question,
+        RowQuery,
         "sensitivity_squared",
         property(steps_for_diameter),
         ["one sum", "one mean", "one count", "one gradient"],
@@ -366,7 +366,7 @@ MUTANTS: dict[str, tuple[Any, str, Any, list[str]]] = {
         share_of_the_deviation,
         ["two answers added", "what to ask", "in a disc"],
     ),
-    "never deducted": (Budget, "take", never_deducted, ["one too many"]),
+    "never deducted": (Shares, "take", never_deducted, ["one too many"]),
     "errors get out": (
         Study,
         "run",
@@ -391,9 +391,19 @@ MUTANTS: dict[str, tuple[Any, str, Any, list[str]]] = {
         nothing_is_mixed,
         ["in an interval, Gaussian mixing"],
     ),
-    "one count moves": (asking.Asking, "_noised", count_of_one, ["keys subtracted"]),
-    "a matrix moves by one": (asking.Asking, "_noised", gram_of_one, ["product of columns"]),
-    "permute-and-flip": (asking, "ExponentialMechanism", PermuteAndFlip, ["two choices"]),
+    "one count moves": (
+        internal_queries.InternalQueries,
+        "_noised",
+        count_of_one,
+        ["keys subtracted"],
+    ),
+    "a matrix moves by one": (
+        internal_queries.InternalQueries,
+        "_noised",
+        gram_of_one,
+        ["product of columns"],
+    ),
+    "permute-and-flip": (internal_queries, "ExponentialMechanism", PermuteAndFlip, ["two choices"]),
 }
 
 

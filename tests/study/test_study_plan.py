@@ -21,7 +21,7 @@ from zerodelta.privacy.step import Status
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Box, Finite
 from zerodelta.study.study import Study
-from zerodelta.study.study_plan import FUNCTIONS, Budget, Schedule, StudyPlan
+from zerodelta.study.study_plan import FUNCTIONS, Schedule, Shares, StudyPlan
 
 F = Fraction
 ROWS = np.linspace(0, 1, 50)
@@ -106,16 +106,16 @@ def test_rho_is_enough_for_zcdp(epsilon: str, size: int, weight: Fraction) -> No
     )
 
 
-def test_the_noise_per_question_is_the_flagship_s() -> None:
+def test_the_noise_per_query_is_the_flagship_s() -> None:
     """1 of 16 after 1 000 questions, ε = 1, w = 1/1000: evidence says over 12 times less noise."""
     made = planned()
     with mpmath.workdps(40):
         allowed = allowed_delta(mpmath.mpf(1), mpmath.mpf(1) / 1000, 16)
         mu = mpmath.findroot(lambda m: gaussian_delta(m, 1) - allowed, 0.25)
         noise = mpmath.sqrt(1000) / mu
-    assert made.noise_per_question == pytest.approx(float(noise), rel=1e-9)
+    assert made.noise_per_query == pytest.approx(float(noise), rel=1e-9)
     assert made.noise_by_basic_composition == pytest.approx(math.sqrt(2) * 1000)
-    assert made.noise_by_basic_composition / made.noise_per_question > 12
+    assert made.noise_by_basic_composition / made.noise_per_query > 12
 
 
 def test_the_variance_is_the_sensitivity_over_the_share() -> None:
@@ -143,29 +143,29 @@ schedules = st.one_of(
 @given(schedules, st.lists(shares, max_size=40))
 def test_taken_shares_never_exceed_the_whole(rounds: Any, wanted: list[Any]) -> None:
     schedule = Schedule.of(rounds)
-    budget, left, asked = Budget(schedule), F(1), 0
+    kept, left, asked = Shares(schedule), F(1), 0
     for share in wanted:
         want = schedule.share(asked) if share is None else F(share)
         if left < want <= left * (1 + F(1, 10**9)):  # ten tenths in floats are the whole
             want = left
-        taken = budget.take(share)
+        taken = kept.take(share)
         if 0 < want <= left:
             assert taken == want
             left, asked = left - want, asked + 1
         else:
             assert taken is None
         assert left >= 0
-    assert budget.untouched == (asked == 0)
+    assert kept.untouched == (asked == 0)
 
 
 @given(schedules)
 def test_a_schedule_is_spent_exactly(rounds: Any) -> None:
     schedule = Schedule.of(rounds)
     assert sum((schedule.share(i) for i in range(schedule.rounds)), F(0)) == 1
-    budget = Budget(schedule)
-    assert all(budget.take(None) for _ in range(schedule.rounds))
-    assert budget.take(None) is None
-    assert budget.take("1e-300") is None
+    kept = Shares(schedule)
+    assert all(kept.take(None) for _ in range(schedule.rounds))
+    assert kept.take(None) is None
+    assert kept.take("1e-300") is None
 
 
 def test_unequal_shares_are_relative() -> None:
@@ -176,7 +176,7 @@ def test_unequal_shares_are_relative() -> None:
 @pytest.mark.parametrize("bad", [0, -1, math.nan, math.inf, "x", 0.0])
 def test_a_share_that_is_none_is_refused(bad: Any) -> None:
     with pytest.raises(ParameterError, match="share"):
-        Budget(Schedule.of(2)).take(bad)
+        Shares(Schedule.of(2)).take(bad)
 
 
 @settings(max_examples=200)
@@ -227,14 +227,14 @@ def test_the_repr_shows_the_budget() -> None:
     lines = repr(made).splitlines()
     labels = [line[2:21].strip() for line in lines[1:]]
     assert lines[0] == "Study of 2000 rows: pure ε = 1, δ = 0"
-    for label in ("publishes", "hidden questions", "noise per question", "predicted error"):
+    for label in ("publishes", "internal queries", "noise per query", "predicted error"):
         assert label in labels
     assert "basic composition" in labels
     text = repr(made)
     assert "Finite(16)" in text
     assert f"1000, together μ = {made.mu:.4g}" in text
-    assert f"{made.noise_per_question:.4g} × its sensitivity" in text
-    assert f"{made.noise_per_question / 2000:.3g} × a mean's range" in text
+    assert f"{made.noise_per_query:.4g} × its sensitivity" in text
+    assert f"{made.noise_per_query / 2000:.3g} × a mean's range" in text
     assert f"{made.predicted_error:.3g} (chance of a random element)" in text
     assert f"{made.noise_by_basic_composition:.4g} × it" in text
     assert "times more noise" in text
@@ -265,9 +265,8 @@ def test_the_repr_of_a_study_is_its_plan() -> None:
 def test_the_certificate_lists_rounds_and_budget(
     selects: bool, functions: bool, rowwise: bool, ours: bool
 ) -> None:
-    study = planned(rounds=[1, 2], selects=selects, functions=functions, rowwise=rowwise)
-    made = replace(study, ours=ours)
-    certificate = made.certificate(guarded=True, bits=SystemBits())
+    made = planned(rounds=[1, 2], selects=selects, functions=functions, rowwise=rowwise)
+    certificate = made.release_plan(guarded=True).certificate(SystemBits(), ours=ours)
     verify(certificate)
     base, channel = certificate.steps
     assert base.theorem == ("adaptive-zcdp" if selects else "adaptive-gaussian")
@@ -286,7 +285,7 @@ def test_the_certificate_lists_rounds_and_budget(
 def test_a_larger_budget_does_not_verify(selects: bool) -> None:
     """The certificate's numbers are judged, not believed."""
     made = planned(selects=selects)
-    certificate = made.certificate(guarded=True, bits=SystemBits())
+    certificate = made.release_plan(guarded=True).certificate(SystemBits())
     base, channel = certificate.steps
     name = "rho" if selects else "mu_squared"
     more = replace(base, numbers={**base.numbers, name: F(base.numbers[name]) * (1 + F(1, 10**6))})
@@ -295,6 +294,6 @@ def test_a_larger_budget_does_not_verify(selects: bool) -> None:
 
 
 def test_test_bits_brand_the_certificate() -> None:
-    branded = planned().certificate(guarded=True, bits=ReplayBits("brand"))
+    branded = planned().release_plan(guarded=True).certificate(ReplayBits("brand"))
     assert branded.randomness == REPLAYED
     assert "NOT PRIVATE" in branded.summary

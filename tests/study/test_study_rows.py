@@ -64,7 +64,7 @@ def test_a_function_that_never_works_is_refused_before_data_is_touched(
         with pytest.raises(ParameterError):
             question()
     assert source.reads == 0
-    assert study._budget.untouched
+    assert study._shares.untouched
 
 
 # --- the integers that are summed ----------------------------------------------------------------

@@ -17,7 +17,7 @@ from zerodelta.errors import ParameterError
 from zerodelta.privacy.step import Status
 from zerodelta.spaces import Ball
 from zerodelta.study.minimize import minimize
-from zerodelta.training.torch_gradients import TorchModel
+from zerodelta.training.torch_model import TorchModel
 
 
 def test_without_torch_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,8 +26,9 @@ from zerodelta.privacy.step import Status
 from zerodelta.spaces import Ball, Box, Finite, Multiset, Space, Subsets, WithExtra
 from zerodelta.study.study import Study
 from zerodelta.study.study_plan import FUNCTIONS
-from zerodelta.training.callable_gradients import CallableGradients
 from zerodelta.training.candidate_models import LinearModel, Model
+from zerodelta.training.gradient_sums import Examples
+from zerodelta.training.gradients import CallableGradients
 from zerodelta.training.losses import Logistic
 from zerodelta.training.tanh_network import TanhNetwork
 
@@ -97,7 +98,7 @@ def test_nobody_can_pass_a_function_for_one_of_ours() -> None:
     asked = ours._gradient_at(np.zeros(2), ("0", "1"))
     study = made(functions=False, rowwise=True)  # ours is shown whole blocks, and is proven
     assert study.gradient(asked, clip=1).shape == (2,)
-    assert not study._budget.untouched  # it was answered, not refused as a function of the caller's
+    assert not study._shares.untouched  # it was answered, not refused as a function of the caller's
 
 
 def test_only_our_own_network_is_proven() -> None:
@@ -107,7 +108,11 @@ def test_only_our_own_network_is_proven() -> None:
     options: dict[str, Any] = {"lower": (0,), "upper": (1,), "units": 2}
     for network, proven in ((TanhNetwork(**options), True), (Mine(**options), False)):
         made_of = CallableGradients(
-            ROWS, gradient=network.gradient, radius=1, clip=1, dimension=network.parameters
+            Examples.of_arrays(ROWS),
+            gradient=network.gradient,
+            radius=1,
+            clip=1,
+            dimension=network.parameters,
         )
         assert (made_of.status is Status.PROVEN) is proven
 

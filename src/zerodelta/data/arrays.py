@@ -20,7 +20,7 @@ from zerodelta.data.columns import (
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Source, ours
 from zerodelta.data.ticket import Ticket
-from zerodelta.errors import ParameterError
+from zerodelta.errors import require
 from zerodelta.exact.rational import as_count
 
 __all__ = ["ArraySource", "public_table", "side_by_side"]
@@ -53,7 +53,13 @@ class ArraySource(Source):
         self, data: Any, *, columns: Sequence[str] | None = None, batch: int | None = None
     ) -> None:
         if isinstance(data, (np.ndarray, list, tuple)):
-            _refuse_names(columns)
+            require(
+                columns is None,
+                "columns",
+                columns,
+                expected="None for an array",
+                remedy="select columns by slicing",
+            )
             table = _as_table(as_rows(data) if isinstance(data, (list, tuple)) else data)
             self._parts = [table[:, i] for i in range(table.shape[1])]
             self._names = tuple(str(i) for i in range(table.shape[1]))
@@ -66,6 +72,25 @@ class ArraySource(Source):
             self._rows = len(frame)
         entries = max(1, _BLOCK_ENTRIES // max(1, len(self._names)))
         self._batch = entries if batch is None else as_count(batch, "batch", minimum=1)
+
+    @classmethod
+    def beside(cls, features: Any, labels: Any) -> ArraySource:
+        """Return features with a column of labels, one for each row, behind them.
+
+        >>> ArraySource.beside(np.zeros((3, 2)), [0, 1, 1]).columns
+        ('0', '1', '2')
+        """
+        table, answers = cls(features), cls(labels)
+        require(
+            (answers.rows, len(answers.columns)) == (table.rows, 1),
+            "labels",
+            f"shape ({answers.rows}, {len(answers.columns)})",
+            expected=f"one label for each of the {table.rows} rows",
+            remedy="pass a one-dimensional array as long as features",
+        )
+        table._parts = [*table._parts, *answers._parts]
+        table._names = tuple(str(i) for i in range(len(table._parts)))
+        return table
 
     @property
     def rows(self) -> int:
@@ -110,13 +135,13 @@ def public_table(data: Any, *, columns: Sequence[str] | None = None) -> Block:
 
 
 def _as_table(data: Array) -> Array:
-    if data.ndim not in (1, 2) or data.dtype.kind not in READABLE:
-        raise ParameterError(
-            "data",
-            f"{data.dtype} array with {data.ndim} dimensions",  # never a cell
-            expected="an array of real numbers with 1 or 2 dimensions",
-            remedy="convert dates to numbers, and reshape to (rows, columns)",
-        )
+    require(
+        data.ndim in (1, 2) and data.dtype.kind in READABLE,
+        "data",
+        f"{data.dtype} array with {data.ndim} dimensions",  # never a cell
+        expected="an array of real numbers with 1 or 2 dimensions",
+        remedy="convert dates to numbers, and reshape to (rows, columns)",
+    )
     table = as_cells(data)
     return table.reshape(-1, 1) if table.ndim == 1 else table
 
@@ -125,18 +150,11 @@ def _chosen(columns: Sequence[str] | None, available: Sequence[str]) -> tuple[st
     if columns is None:
         return tuple(available)
     named = () if isinstance(columns, str) else tuple(columns)
-    if not named or len(set(named)) < len(named) or not set(named) <= set(available):
-        raise ParameterError(
-            "columns",
-            columns,
-            expected=f"a list of some of {list(available)[:10]}, each once",
-            remedy="name columns of the frame",
-        )
+    require(
+        named and len(set(named)) == len(named) and set(named) <= set(available),
+        "columns",
+        columns,
+        expected=f"a list of some of {list(available)[:10]}, each once",
+        remedy="name columns of the frame",
+    )
     return named
-
-
-def _refuse_names(columns: Sequence[str] | None) -> None:
-    if columns is not None:
-        raise ParameterError(
-            "columns", columns, expected="None for an array", remedy="select columns by slicing"
-        )

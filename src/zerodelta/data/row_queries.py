@@ -1,13 +1,13 @@
-"""What a study asks of its rows: exact integer sums of bounded functions, and their sensitivity.
+"""What is asked of rows: exact integer sums of bounded functions, and their sensitivity.
 
-A question is made of public numbers and of a function that was tried on public rows, before any
+A row query is made of public numbers and of a function that was tried on public rows, before any
 row of the data is read (theory C0, C8).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias, final
@@ -15,13 +15,20 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.internal import Hidden, reveal
+from zerodelta.data.internal import Internal, reveal
 from zerodelta.data.interrupts import Watch
 from zerodelta.data.quiet import quiet as no_warnings
-from zerodelta.data.rowwise import Block, RowFunction, as_function, evaluate, is_columns
+from zerodelta.data.rowwise import (
+    Block,
+    NamedColumns,
+    RowFunction,
+    as_function,
+    evaluate,
+    is_columns,
+)
 from zerodelta.data.source import Rows
 from zerodelta.data.written_here import is_written_here
-from zerodelta.errors import ParameterError
+from zerodelta.errors import ParameterError, require
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational
@@ -30,14 +37,14 @@ __all__ = [
     "GRAM_STEPS",
     "Bounds",
     "PublicRows",
-    "Question",
+    "RowQuery",
     "Rowwise",
-    "ask",
     "box_lattice",
-    "check_row_by_row",
     "is_callers",
     "norm_lattice",
+    "primes",
     "public_rows",
+    "row_query",
 ]
 
 Bounds: TypeAlias = tuple[Any, Any]
@@ -53,22 +60,22 @@ GRAM_STEPS = 1 << 15
 @final
 @dataclass(frozen=True, slots=True)
 class Rowwise:
-    """A function of this library's tasks: elementwise, so that a row speaks for itself only.
+    """A function of this library's tasks: elementwise, so that no row changes another's value.
 
-    It is evaluated on whole blocks and is `proven`. So nobody can pass a function of his own, or
-    an object whose class is his own, for one of ours (`is_written_here`).
+    It is evaluated on whole blocks and is `proven`. So no function or class of the caller's can
+    pass for one of ours (`is_written_here`).
     """
 
     function: Callable[[Block], Any]
 
     def __post_init__(self) -> None:
-        if not is_written_here(self.function):
-            raise ParameterError(
-                "function",
-                type(self.function),
-                expected="a function of this library's tasks, which holds nothing of the caller's",
-                remedy="pass the function itself to the study",
-            )
+        require(
+            is_written_here(self.function),
+            "function",
+            type(self.function),
+            expected="a function of this library's tasks, which holds nothing of the caller's",
+            remedy="pass the function itself to the study",
+        )
 
     def __call__(self, rows: Block) -> Any:
         """Return what the function makes of a block."""
@@ -95,12 +102,8 @@ class PublicRows(Rows):
         """The number of rows for which the made-up ones stand."""
         return self._rows
 
-    @property
-    def stand_for_themselves(self) -> bool:
-        """Whether the sums are those of the rows that are there."""
-        return self._rows == len(self._table)
-
-    def _scaled(self, total: IntegerArray) -> IntegerArray:
+    def _answer(self, key: Hashable, compute: Callable[[], IntegerArray]) -> IntegerArray:
+        total = compute()
         exact = [int(entry) * self._rows // len(self._table) for entry in total.ravel()]
         scaled: npt.NDArray[Any] = np.array(exact, dtype=np.object_).reshape(total.shape)
         return scaled if total.dtype == np.object_ else scaled.astype(np.int64)
@@ -117,8 +120,8 @@ class PublicRows(Rows):
 
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Question:
-    """A function of rows on a public lattice; its integer sum moves by a public l2 distance."""
+class RowQuery:
+    """A function of rows on a public lattice; its integer sum has a public l2 sensitivity."""
 
     function: Callable[[Block], Any]
     lattice: FixedPoint
@@ -128,7 +131,7 @@ class Question:
 
     @property
     def sensitivity_squared(self) -> int:
-        """The squared l2 distance by which replacing a row may move the integer sum."""
+        """The squared l2 sensitivity of the integer sum (replace-one)."""
         coordinates = self.lattice.dimension if self.lattice.norm == math.inf else 1
         return 4 * self.lattice.steps**2 * coordinates
 
@@ -142,11 +145,11 @@ class Question:
 
 
 def is_callers(function: Callable[[Block], Any]) -> bool:
-    """Tell whether a question's function (`as_function`) is code of the caller's."""
+    """Tell whether a query's function (`as_function`) is code of the caller's."""
     return type(function) is not Rowwise and not is_columns(function)
 
 
-def ask(
+def row_query(
     function: RowFunction,
     *,
     columns: Sequence[str],
@@ -155,19 +158,21 @@ def ask(
     lattice: Callable[[int], FixedPoint],
     quiet: bool,
     allowed: bool = True,
-) -> Question:
-    """Return the question, after trying its function on the public rows of `probe`.
+) -> RowQuery:
+    """Return the query, after trying its function on the public rows of `probe`.
 
     `lattice` makes one for the number of values a row has; a function that fails on every public
     row, or does not treat rows one by one there, is refused before data is touched. What it raised
-    is not quoted if `quiet`: it may know hidden answers.
+    is not quoted if `quiet`: it may know internal answers.
     """
     mapped = as_function(function, columns)
+    if type(mapped) is NamedColumns:
+        return RowQuery(
+            function=mapped, lattice=lattice(mapped.width), rowwise=False, allowed=allowed
+        )
     single = rowwise and is_callers(mapped)
     width = _width(mapped, columns, probe, single=single, quiet=quiet)
-    if not is_columns(mapped):
-        check_row_by_row(mapped, probe, width, single=single)
-    return Question(function=mapped, lattice=lattice(width), rowwise=single, allowed=allowed)
+    return RowQuery(function=mapped, lattice=lattice(width), rowwise=single, allowed=allowed)
 
 
 def box_lattice(bounds: Bounds | None, *, steps: int = STEPS) -> Callable[[int], FixedPoint]:
@@ -179,12 +184,12 @@ def box_lattice(bounds: Bounds | None, *, steps: int = STEPS) -> Callable[[int],
             expected="a public pair (lower, upper)",
             remedy="pass bounds=(0, 1) or what the function surely lies in; it is clipped to that",
         )
-    lower, upper = _usable(*bounds) if any(isinstance(end, Hidden) for end in bounds) else bounds
+    lower, upper = _usable(*bounds) if any(isinstance(end, Internal) for end in bounds) else bounds
     return lambda width: FixedPoint.box(dimension=width, lower=lower, upper=upper, steps=steps)
 
 
 def _usable(lower: Any, upper: Any) -> Bounds:
-    """Return bounds that follow from hidden answers; (0, 1) if they are none.
+    """Return bounds that follow from internal answers; (0, 1) if they are none.
 
     Refusing them would show something of the answers (theory C8), and any lattice is as private.
     """
@@ -218,7 +223,8 @@ def public_rows(
     >>> public_rows(1, (0, 10), None)[:, 0].round(2).tolist()
     [0.0, 6.18, 2.36, 8.54, 4.72, 0.9, 7.08]
     """
-    slopes = [(math.sqrt(5) - 1) / 2, *(math.sqrt(prime) for prime in _primes(columns - 1))]
+    others = [prime for prime in primes(columns + 2) if prime != 5]  # √5 is in the golden ratio
+    slopes = [(math.sqrt(5) - 1) / 2, *map(math.sqrt, others[: columns - 1])]
     places = np.arange(count)[:, None] * np.array(slopes) % 1.0
     with no_warnings():
         lower, upper = (-1.0, 1.0) if bounds is None else bounds
@@ -231,15 +237,19 @@ def public_rows(
     return rows
 
 
-def _primes(count: int) -> list[int]:
-    """Return the first primes but 5, whose root is in the golden ratio."""
+def primes(count: int) -> list[int]:
+    """Return the first primes.
+
+    >>> primes(4)
+    [2, 3, 5, 7]
+    """
     found: list[int] = []
     candidate = 2
-    while len(found) < count + 3:
+    while len(found) < count:
         if all(candidate % prime for prime in found):
             found.append(candidate)
         candidate += 1
-    return [prime for prime in found if prime != 5][:count]
+    return found
 
 
 def _width(
@@ -250,48 +260,67 @@ def _width(
     single: bool,
     quiet: bool,
 ) -> int:
-    """Return how many numbers the function makes of a row, as seen on public rows."""
-    widths, errors = set(), []
-    alone = [probe[i : i + 1] for i in range(len(probe))]
+    """Return how many numbers the function makes of a row, as seen on public rows.
+
+    A function that makes something else of a row among, or after, other rows is refused.
+    """
+    widths: set[int] = set()
+    errors: list[BaseException] = []
+
+    def tried(rows: Block, watch: Watch) -> npt.NDArray[Any] | None:
+        try:
+            values = np.asarray(function(rows.copy()))
+        except BaseException as error:  # also a KeyboardInterrupt of its own
+            if watch.arrived:
+                raise
+            errors.append(error)
+            return None
+        if values.dtype.kind not in "biuf" or (not single and values.shape[:1] != (len(rows),)):
+            return None
+        widths.add(values.size // len(rows) if values.ndim <= 2 else -1)
+        return values
+
     with no_warnings(), Watch() as watch:
-        for rows in alone if single else (probe, *alone):
-            try:
-                values = np.asarray(function(rows.copy()))
-            except BaseException as error:  # also a KeyboardInterrupt of its own
-                if watch.arrived:
-                    raise
-                errors.append(error)
-                continue
-            if values.dtype.kind in "biuf" and (single or values.shape[:1] == (len(rows),)):
-                widths.add(values.size // len(rows) if values.ndim <= 2 else -1)
-    if len(widths) == 1 and min(widths) > 0:
-        return widths.pop()
+        together = None if single else tried(probe, watch)
+        alone = [tried(probe[i : i + 1], watch) for i in range(len(probe))]
+        if len(widths) == 1 and (width := min(widths)) > 0:
+            if not _same(together, None if single else tried(probe[::-1], watch), alone):
+                _check_row_by_row(function, probe, width, single=single)
+            return width
     told = "" if quiet or not errors else f" {type(errors[0]).__name__}: {errors[0]}"
-    seen = f"raised{told}" if errors else f"{sorted(widths)} numbers a row"
     raise ParameterError(
         "function",
-        seen,
+        f"raised{told}" if errors else f"{sorted(widths)} numbers a row",
         expected=f"(n,) or (n, d) real numbers for n public rows of {len(columns)} columns",
         remedy="mend it, try it in Study.run, which rehearses, or pass Study(example=…), public "
         "made-up rows on which it works",
     )
 
 
-def check_row_by_row(
+def _same(together: Any, backwards: Any, alone: list[Any]) -> bool:
+    """Tell whether a function gave the very same numbers each way: the common case, cheaply."""
+    if together is None or backwards is None or any(values is None for values in alone):
+        return False
+    one_by_one = np.concatenate([values.ravel() for values in alone])
+    return np.array_equal(together, backwards[::-1]) and np.array_equal(
+        together.ravel(), one_by_one
+    )
+
+
+def _check_row_by_row(
     function: Callable[[Block], Any], probe: Block, width: int, *, single: bool
 ) -> None:
     """Refuse a function that makes something else of a row among, or after, other rows."""
     together = evaluate(function, probe, width=width, rowwise=single)
     backwards = evaluate(function, probe[::-1], width=width, rowwise=single)[::-1]
     alone = evaluate(function, probe, width=width, rowwise=True)
-    close = all(
-        np.allclose(together, other, rtol=1e-6, atol=1e-9, equal_nan=True)
-        for other in (backwards, alone)
+    require(
+        all(
+            np.allclose(together, other, rtol=1e-6, atol=1e-9, equal_nan=True)
+            for other in (backwards, alone)
+        ),
+        "function",
+        "a row's value changes with the rows beside it",
+        expected="a function that treats rows one by one",
+        remedy="compute means, ranks or random numbers outside, from public numbers",
     )
-    if not close:
-        raise ParameterError(
-            "function",
-            "a row's value changes with the rows beside it",
-            expected="a function that treats rows one by one",
-            remedy="compute means, ranks or random numbers outside, from public numbers",
-        )

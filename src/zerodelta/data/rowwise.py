@@ -1,4 +1,4 @@
-"""A function of rows, evaluated so that no row can raise, warn, or speak for another (C0, A14.4).
+"""A function of rows, evaluated so that no row can raise, warn, or change another's value (C0).
 
 A block of rows is evaluated at once. If that raises or returns something of another shape, the
 rows that do so by themselves are found; they become NaN, which the lattice maps to the zero row.
@@ -21,6 +21,7 @@ from zerodelta.privacy.step import Status
 __all__ = [
     "Block",
     "Column",
+    "NamedColumns",
     "RowFunction",
     "as_function",
     "evaluate",
@@ -41,7 +42,7 @@ RowFunction: TypeAlias = Callable[[Block], Any] | Column | Sequence[Column]
 
 
 def row_status(function: RowFunction) -> Status:
-    """Tell on whose word each row is treated by itself: ours, or for a function the caller's.
+    """Tell whether treating each row by itself is proven, or (for a function) caller-asserted.
 
     A function is asserted to make of row i something that depends on that row, on i and on the
     number of rows only, to the last bit: ``rows - rows.mean(axis=0)`` is not such a function.
@@ -64,11 +65,13 @@ def as_function(function: RowFunction, columns: Sequence[str]) -> Callable[[Bloc
     (True, False)
     """
     kind = type(function)
+    if kind is NamedColumns:
+        return function  # type: ignore[return-value]
     if issubclass(kind, (int, str, np.integer)):
-        return _Columns(positions=(_position(function, columns),))
+        return NamedColumns(positions=(_position(function, columns),))
     if issubclass(kind, Sequence) and not callable(function):
         chosen: tuple[Any, ...] = tuple(function)  # type: ignore[arg-type]
-        return _Columns(positions=tuple(_position(column, columns) for column in chosen))
+        return NamedColumns(positions=tuple(_position(column, columns) for column in chosen))
     if not callable(function):
         raise ParameterError(
             "function",
@@ -88,7 +91,7 @@ def row_function(
     Try it before there are any, with `try_function`.
     """
     mapped = as_function(function, columns)
-    if type(mapped) is _Columns and mapped.width != width:
+    if type(mapped) is NamedColumns and mapped.width != width:
         raise ParameterError(
             "columns",
             function,
@@ -100,38 +103,53 @@ def row_function(
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Columns:
+class NamedColumns:
     """The chosen columns of a block: our own function, which needs no copy of the others."""
 
     positions: tuple[int, ...]
 
     @property
     def width(self) -> int:
+        """The number of columns."""
         return len(self.positions)
 
     def __call__(self, rows: Block) -> Block:
-        return rows[:, list(self.positions)]
+        """Return the columns; a single one as a view."""
+        first = self.positions[0]
+        return rows[:, first : first + 1] if self.width == 1 else rows[:, list(self.positions)]
 
 
 def is_columns(function: object) -> bool:
     """Tell whether this is what `as_function` makes of named columns."""
-    return type(function) is _Columns
+    return type(function) is NamedColumns
 
 
 def evaluate(function: Callable[[Block], Any], rows: Block, *, width: int, rowwise: bool) -> Block:
     """Return an (n, width) array of what `function` makes of each row; NaN where it fails.
 
-    The function always receives a two-dimensional block that it may overwrite.
+    The function sees a read-only block first, and, should that fail, a copy that it may overwrite.
+    What is returned may share memory with the block: do not write into it.
 
     >>> evaluate(lambda rows: 1 / rows, np.array([[4.0], [0.0]]), width=1, rowwise=False)
     array([[0.25],
            [ inf]])
     """
-    if type(function) is _Columns:
+    if type(function) is NamedColumns:
         return function(rows)
     with quiet(), Watch() as watch:
-        whole = None if rowwise else _attempt(function, rows, width, watch)
-        return _one_by_one(function, rows, width, rowwise, watch) if whole is None else whole
+        if not rowwise:
+            whole = _attempt(function, _read_only(rows), width, watch)
+            if whole is None:
+                whole = _attempt(function, rows.copy(), width, watch)
+            if whole is not None:
+                return whole
+        return _one_by_one(function, rows, width, rowwise, watch)
+
+
+def _read_only(rows: Block) -> Block:
+    view: Block = rows.view()
+    view.flags.writeable = False
+    return view
 
 
 def whole_rows(rows: Block) -> Block:
@@ -152,7 +170,7 @@ def _one_by_one(
     result = np.full((len(rows), width), np.nan)
     failed = np.zeros(len(rows), dtype=np.bool_)
     for i in range(len(rows)):
-        single = _attempt(function, rows[i : i + 1], width, watch)
+        single = _attempt(function, rows[i : i + 1].copy(), width, watch)
         if single is None:
             failed[i] = True
         else:
@@ -165,10 +183,9 @@ def _one_by_one(
     repaired = rows.copy()
     repaired[failed] = rows[np.argmin(failed)]
     whole = _attempt(function, repaired, width, watch)
-    if whole is None:
-        return result
-    whole[failed] = np.nan
-    return whole
+    if whole is not None:
+        result[~failed] = whole[~failed]
+    return result
 
 
 def _attempt(
@@ -176,7 +193,7 @@ def _attempt(
 ) -> Block | None:
     """Return the function's values as (n, width) floats, or None if they are anything else."""
     try:
-        values = np.asarray(function(rows.copy()))
+        values = np.asarray(function(rows))
     except BaseException:  # whatever it was, it must not become an output
         if watch.arrived:
             raise
@@ -191,7 +208,7 @@ def _in_shape(values: npt.NDArray[Any], rows: int, width: int) -> Block | None:
     one_number_each = width == 1 and values.shape == (rows,)
     one_row = rows == 1 and values.ndim < 2 and values.size == width
     if values.shape == (rows, width) or one_number_each or one_row:
-        return values.astype(np.float64).reshape(rows, width)
+        return values.astype(np.float64, copy=False).reshape(rows, width)
     return None
 
 

@@ -1,4 +1,4 @@
-"""A source of rows answers two questions: an exact integer sum, and exact counts by key.
+"""A source of rows answers two queries: an exact integer sum, and exact counts by key.
 
 Each row is turned into integers by itself, and integers are added, so the batch size, the order of
 the rows and the number of machines never change an answer (theory C0).
@@ -7,16 +7,23 @@ the rows and the number of machines never change an answer (theory C0).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.rowwise import Block, RowFunction, evaluate, row_function, whole_rows
+from zerodelta.data.rowwise import (
+    Block,
+    RowFunction,
+    evaluate,
+    is_columns,
+    row_function,
+    whole_rows,
+)
 from zerodelta.data.ticket import Ticket
-from zerodelta.errors import ParameterError
-from zerodelta.exact.exact_sums import IntegerArray, arithmetic, exact_product, exact_sum
+from zerodelta.errors import require
+from zerodelta.exact.exact_sums import IntegerArray, arithmetic, exact_product
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import as_count
 
@@ -24,6 +31,9 @@ __all__ = ["FOREIGN_SOURCE", "Rows", "Source", "is_ours", "ours"]
 
 FOREIGN_SOURCE = "the source's own code yields each row by itself, keeps no state and shows nothing"
 """The premise of a certificate whose rows come from a source that is not `is_ours`."""
+
+_MOST_SUMS, _LARGEST_SUM = 256, 1 << 14
+"""How many sums of named columns are kept, and of how many entries each: at most 32 MiB."""
 
 _Kind = TypeVar("_Kind", bound=type)
 
@@ -68,7 +78,7 @@ class Source(ABC):
         """Return the rows, for one release.
 
         With `keep` they are read once, when first asked, into a copy from which all answers come:
-        changing the data in between changes nothing.
+        changing the data in between changes nothing. Sums of named columns are kept too.
         """
         Ticket.check(ticket)
         return _OpenRows(self, ticket, keep=keep)
@@ -94,8 +104,8 @@ class Rows(ABC):
         """Yield all rows once, as (n, columns) arrays of floats; what is missing is NaN."""
 
     @abstractmethod
-    def _scaled(self, total: IntegerArray) -> IntegerArray:
-        """Return the sum over the rows that these stand for: themselves, unless made up."""
+    def _answer(self, key: Hashable, compute: Callable[[], IntegerArray]) -> IntegerArray:
+        """Return the computed sum over the rows; a `key` names an answer that may be kept."""
 
     def sum(
         self,
@@ -110,20 +120,20 @@ class Rows(ABC):
         `function` maps an (n, columns) array to (n, lattice.dimension) numbers, or names columns.
         A row for which it raises, or returns another shape, counts as the zero row; a NaN is the
         center of its own coordinate or, with ``joint=True``, makes its row the zero row. With
-        ``rowwise=True`` it only ever sees one row at a time, which is slower. On whose word it
-        treats rows one by one: see `row_status`.
+        ``rowwise=True`` it only ever sees one row at a time, which is slower. Whether it is proven
+        to treat rows one by one: see `row_status`.
 
-        Replacing one row moves the sum by at most 2 · lattice.steps in the lattice's norm.
+        The sum has sensitivity 2 · lattice.steps in the lattice's norm (replace-one).
         """
-        width, steps = lattice.dimension, lattice.steps
-        mapped = row_function(function, self.columns, width=width)
-        fits = arithmetic(self.rows, steps) != "python"
-        total: npt.NDArray[Any] = np.zeros(width, dtype=np.int64 if fits else np.object_)
-        for block in self.blocks():
-            values = evaluate(mapped, block, width=width, rowwise=rowwise)
-            values = whole_rows(values) if joint else values
-            total += exact_sum(lattice.quantize(values), bound=steps)
-        return self._scaled(total)
+        return self._total(
+            "sum",
+            row_function(function, self.columns, width=lattice.dimension),
+            lambda values: lattice.sum(whole_rows(values) if joint else values),
+            shape=(lattice.dimension,),
+            bound=lattice.steps,
+            rowwise=rowwise,
+            key=(lattice, joint),
+        )
 
     def gram(
         self, function: RowFunction, lattice: FixedPoint, *, rowwise: bool = False
@@ -132,17 +142,23 @@ class Rows(ABC):
 
         This is a `sum` too, of d² products for each row, computed by exact matrix products. A row
         with a NaN counts as the zero row.
-        Replacing one row within an l2 ball of s steps moves it by at most √2·s² (Frobenius).
+        Within an l2 ball of s steps it has sensitivity √2·s² in the Frobenius norm (replace-one).
         """
         width, steps = lattice.dimension, lattice.steps
-        mapped = row_function(function, self.columns, width=width)
-        fits = arithmetic(self.rows, steps**2) != "python"
-        total: npt.NDArray[Any] = np.zeros((width, width), dtype=np.int64 if fits else np.object_)
-        for block in self.blocks():
-            values = evaluate(mapped, block, width=width, rowwise=rowwise)
+
+        def product(values: Block) -> IntegerArray:
             integers = lattice.quantize(whole_rows(values))
-            total += exact_product(integers, integers, bounds=(steps, steps))
-        return self._scaled(total)
+            return exact_product(integers, integers, bounds=(steps, steps))
+
+        return self._total(
+            "gram",
+            row_function(function, self.columns, width=width),
+            product,
+            shape=(width, width),
+            bound=steps**2,
+            rowwise=rowwise,
+            key=(lattice,),
+        )
 
     def counts(
         self,
@@ -158,35 +174,69 @@ class Rows(ABC):
         the integers 0..size-1 (NaN, a fraction, out of range, a row that raised) is counted at the
         public key `invalid`, or nowhere if that is None.
 
-        Replacing one row moves at most two counts, each by one: l1 sensitivity 2, l2 squared 2.
+        Replacing one row changes at most two counts, each by one: l1 sensitivity 2, l2 √2.
         """
         size = as_count(size, "size", minimum=1)
-        if invalid is not None and as_count(invalid, "invalid") >= size:
-            raise ParameterError(
-                "invalid", invalid, expected=f"a key below {size}", remedy="pass such a key or None"
+        if invalid is not None:
+            require(
+                as_count(invalid, "invalid") < size,
+                "invalid",
+                invalid,
+                expected=f"a key below {size}",
+                remedy="pass such a key or None",
             )
-        mapped = row_function(keys, self.columns, width=1)
-        total = np.zeros(size, dtype=np.int64)
-        for block in self.blocks():
-            found = evaluate(mapped, block, width=1, rowwise=rowwise)[:, 0]
+
+        def counted(values: Block) -> IntegerArray:
+            found = values[:, 0]
             valid = (found >= 0) & (found < size) & (found == np.floor(found))  # NaN: not valid
-            total += np.bincount(found[valid].astype(np.int64), minlength=size)
+            counts = np.bincount(found[valid].astype(np.int64), minlength=size)
             if invalid is not None:
-                total[invalid] += int(np.count_nonzero(~valid))
-        return self._scaled(total).astype(np.int64, copy=False)
+                counts[invalid] += int(np.count_nonzero(~valid))
+            return counts
+
+        mapped = row_function(keys, self.columns, width=1)
+        total = self._total(
+            "counts", mapped, counted, shape=(size,), bound=1, rowwise=rowwise, key=(size, invalid)
+        )
+        return total.astype(np.int64, copy=False)
+
+    def _total(
+        self,
+        kind: str,
+        function: Callable[[Block], Any],
+        part: Callable[[Block], IntegerArray],
+        *,
+        shape: tuple[int, ...],
+        bound: int,
+        rowwise: bool,
+        key: tuple[Hashable, ...],
+    ) -> IntegerArray:
+        """Add up what `part` makes of the values in each block; a row adds at most `bound`."""
+
+        def added() -> IntegerArray:
+            fits = arithmetic(self.rows, bound) != "python"
+            total: npt.NDArray[Any] = np.zeros(shape, dtype=np.int64 if fits else np.object_)
+            for block in self.blocks():
+                total += part(evaluate(function, block, width=width, rowwise=rowwise))
+            return total
+
+        width = 1 if kind == "counts" else shape[0]
+        # what a function makes of rows is computed each time
+        return self._answer((function, kind, *key) if is_columns(function) else None, added)
 
 
 @final
 class _OpenRows(Rows):
     """The rows of a source."""
 
-    __slots__ = ("_keep", "_kept", "_names", "_ours", "_rows", "_source", "_ticket")
+    __slots__ = ("_keep", "_kept", "_names", "_ours", "_rows", "_source", "_sums", "_ticket")
 
     def __init__(self, source: Source, ticket: Ticket, *, keep: bool) -> None:
         self._rows, self._names = source.rows, source.columns
         self._source: Source | None = source
         self._ticket, self._keep, self._ours = ticket, keep, is_ours(source)
         self._kept: tuple[Block, ...] = ()
+        self._sums: dict[Hashable, IntegerArray] = {}
 
     @property
     def rows(self) -> int:
@@ -210,8 +260,19 @@ class _OpenRows(Rows):
             self._kept, self._source = kept, None
             yield from kept
 
-    def _scaled(self, total: IntegerArray) -> IntegerArray:
-        return total
+    def _answer(self, key: Hashable, compute: Callable[[], IntegerArray]) -> IntegerArray:
+        # an exact sum of the copy is the same whenever it is computed; only noise is fresh
+        if key is None or not self._keep:
+            return compute()
+        known = self._sums.get(key)
+        if known is None:
+            known = compute()
+            if known.size <= _LARGEST_SUM:
+                while len(self._sums) >= _MOST_SUMS:
+                    del self._sums[next(iter(self._sums))]
+                self._sums[key] = known
+        answer: IntegerArray = known.copy()
+        return answer
 
 
 def _column_by_column(block: Block) -> Block:

@@ -10,13 +10,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias, final
+from itertools import cycle
+from typing import Any, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
 from zerodelta.errors import ParameterError
-from zerodelta.exact.exact_sums import IntegerArray, arithmetic
+from zerodelta.exact.exact_sums import IntegerArray, arithmetic, exact_sum
 from zerodelta.exact.rational import Rational, as_count, as_rational
 
 __all__ = ["FixedPoint"]
@@ -28,6 +29,9 @@ _Exact: TypeAlias = Fraction | tuple[Fraction, ...]
 
 _BLOCK_ENTRIES = 1 << 14
 """Entries worked on at a time: a few buffers of 128 KiB stay in the second-level cache."""
+
+_SUM_ENTRIES = 1 << 15
+"""Entries of a box summed at a time, in one buffer of 256 KiB."""
 
 _MOST_STEPS = 1 << 53
 """A float64 has no finer resolution; up to here ``float(steps)`` is exact, so a clamp is too."""
@@ -199,6 +203,36 @@ class FixedPoint:
                 integers[start : start + block] = self._quantize(part.T, center, quantum).T
         return integers
 
+    def sum(self, rows: npt.NDArray[np.generic]) -> IntegerArray:
+        """Return the exact column sums of ``quantize(rows)``: the same integers, not kept.
+
+        >>> lattice = FixedPoint.box(dimension=1, lower=0, upper=1, steps=100)
+        >>> lattice.sum(np.array([[0.25], [7.0], [math.nan]]))
+        array([50])
+        """
+        self._check_rows(rows)
+        block = min(_SUM_ENTRIES // self.dimension, _MOST_STEPS // self.steps)
+        if self.norm != math.inf or rows.dtype != np.float64 or block < 2:
+            return exact_sum(self.quantize(rows), bound=self.steps)
+        fits = arithmetic(len(rows), self.steps) != "python"
+        total: npt.NDArray[Any] = np.zeros(self.dimension, dtype=np.int64 if fits else np.object_)
+        columns, limit = np.asarray(rows).T, float(self.steps)
+        center, quantum = _as_column(self.center), _as_column(self.quantum)
+        buffer = np.empty((self.dimension, min(block, len(rows))))
+        with np.errstate(all="ignore"):
+            for start in range(0, len(rows), block):
+                part = columns[:, start : start + block]
+                scaled = np.subtract(part, center, out=buffer[:, : part.shape[1]])
+                scaled /= quantum
+                np.clip(scaled, -limit, limit, out=scaled)
+                np.rint(scaled, out=scaled)
+                # integers of which a block adds up to at most 2^53: exact in any order
+                sums = np.add.reduce(scaled, axis=1)
+                if np.isnan(sums).any():  # a NaN counts as the center
+                    sums = np.add.reduce(np.nan_to_num(scaled, copy=False), axis=1)
+                total += sums.astype(np.int64)
+        return total
+
     def dequantize(self, sums: IntegerArray, *, rows: int = 1) -> npt.NDArray[np.float64]:
         """Return ``rows * center + quantum * sums``: the sum of `rows` rows, off the lattice.
 
@@ -217,9 +251,11 @@ class FixedPoint:
                 expected=f"a last axis of length {self.dimension}",
                 remedy="pass the column sums of quantized rows",
             )
-        offsets = np.array(_each(self.center), dtype=np.object_) * count
-        exact = np.array(_each(self.quantum), dtype=np.object_) * sums.astype(np.object_) + offsets
-        return np.array([_as_float(value) for value in exact.flat]).reshape(sums.shape)
+        centers, quanta = cycle(_each(self.center)), cycle(_each(self.quantum))
+        exact = [
+            next(quanta) * integer + next(centers) * count for integer in sums.ravel().tolist()
+        ]
+        return np.array([_as_float(value) for value in exact]).reshape(sums.shape)
 
     def _check_rows(self, rows: npt.NDArray[np.generic]) -> None:
         """Look at type, shape and dtype only; the message shows no entry and no row count."""

@@ -50,6 +50,9 @@ _BLOCK = 1 << 13
 _CONSTANT_BITS = 128
 _GUARD_BITS = 64
 
+_FEW = 6
+"""Up to so many uniforms or outputs Arb alone is faster: a NumPy call costs more than its work."""
+
 
 Constant: TypeAlias = Callable[[], list[arb]]
 
@@ -103,8 +106,14 @@ class Strings:
 def rounded(draw: Draw, units: int, bits: BitSource) -> Integers:
     """Return round(x) = floor(x + 1/2) of every output, exactly; shape (outputs, units)."""
     result: Integers = np.empty((draw.outputs, units), dtype=np.int64)
+    entries = max(draw.uniforms, draw.outputs)
+    if units * entries <= _FEW:
+        words = bits.words(draw.uniforms * units).reshape(draw.uniforms, units)
+        for i in range(units):  # the same function of the same bits
+            result = _store(result, i, _resolve(draw, words[:, i], bits))
+        return result
     constants = enclosed(draw)
-    block = max(1, _BLOCK // max(draw.uniforms, draw.outputs))
+    block = max(1, _BLOCK // entries)
     for start in range(0, units, block):
         width = min(block, units - start)
         words = bits.words(draw.uniforms * width).reshape(draw.uniforms, width)
@@ -128,9 +137,8 @@ def enclosed(draw: Draw) -> list[FloatBalls]:
 def _resolve(draw: Draw, words: Words, bits: BitSource) -> list[int]:
     strings = Strings(words)
     while True:
-        values = strings.evaluate(draw)
         with precision(strings.width + _GUARD_BITS):
-            integers = values.nearest()
+            integers = strings.evaluate(draw).nearest()
         if integers is not None:
             return integers
         strings.extend(bits)

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Any, Protocol, TypeAlias, final
+from typing import Any, Protocol, TypeAlias, cast, final
 
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.given import Given
+from zerodelta.data.source import Rows, Source
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
@@ -37,7 +37,6 @@ from zerodelta.privacy.threshold import safe_end
 from zerodelta.spaces import Ball
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import run
-from zerodelta.training.examples import Floats
 from zerodelta.training.gradients import GradientFunction, Gradients, gradients_of
 from zerodelta.training.losses import Loss
 
@@ -48,7 +47,10 @@ __all__ = [
     "dp_sgd",
     "plan_descent",
     "printed_parameters",
+    "run_on",
 ]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
 
 Rates: TypeAlias = Callable[[int], float]
 
@@ -112,15 +114,20 @@ def dp_sgd(
         batch=batch,
     )
     # theory A6.7: the average is all that is released; no iterate, loss or stopping decision.
-    released: ReleasePlan[None] = ReleasePlan(
+    released: ReleasePlan[Rows] = ReleasePlan(
         claim=ApproxDP(epsilon, log_delta),
         steps=(plan.proof_step(),),
-        answer=lambda _, drawn: plan.run(drawn),
+        answer=plan.run,
         error=plan.error(),
         public=(f"the ball {plan.ball!r}", "the number of rows", "every number in the steps"),
         assumed=plan.gradients.assumed(),
     )
-    return run(released, Given(None), bits=bits)
+    return run_on(gradients, released, bits)
+
+
+def run_on(gradients: Gradients, plan: ReleasePlan[Rows], bits: BitSource | None) -> Release:
+    """Run a plan on the rows of planned gradients, which nobody has opened yet."""
+    return run(plan, cast(Source, gradients.source), bits=bits)
 
 
 @final
@@ -176,13 +183,13 @@ class Descent:
         sampled = {**numbers, "rows": rows, "batch": self.batch, "steps": self.steps}
         return Step(theorem="sampling-without-replacement", numbers=sampled, status=status)
 
-    def run(self, bits: BitSource) -> Floats:
+    def run(self, rows: Rows, bits: BitSource) -> Floats:
         """Return the averaged iterate: an internal answer, (ε, δ)-DP by `proof_step`."""
         noise = RoundedGaussian(
             sensitivity_squared=(2 * self.gradients.bound) ** 2, variance=self.variance
         )
         return descend(
-            self.gradients,
+            self.gradients.on(rows),
             ball=self.ball,
             steps=self.steps,
             batch=self.batch,

@@ -12,17 +12,16 @@ from typing import Any
 
 from zerodelta.channels.ball import GaussianMix
 from zerodelta.channels.channel import Purifier
-from zerodelta.data.given import Given
+from zerodelta.data.source import Rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.paper.algorithm_01 import channel_for, corollary_1
-from zerodelta.paper.algorithm_03 import Descent, plan_descent
+from zerodelta.paper.algorithm_03 import Descent, plan_descent, run_on
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Ball
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import run
 from zerodelta.training.gradients import GradientFunction, Gradients, gradients_of
 from zerodelta.training.losses import Loss
 
@@ -190,15 +189,15 @@ def _published(
 
     Theory A6.8: the released point is projected back, so that the loss is defined there.
     """
-    released: ReleasePlan[None] = ReleasePlan(
+    released: ReleasePlan[Rows] = ReleasePlan(
         claim=claim,
         steps=(plan.proof_step(), channel.step()),
-        answer=lambda _, drawn: channel.apply(plan.run(drawn), drawn),
+        answer=lambda rows, drawn: channel.apply(plan.run(rows, drawn), drawn),
         error=plan.error() + float(gradients.lipschitz) * channel.expected_error(),
         public=(f"the ball {ball!r}", "the number of rows", "every number in the steps"),
         assumed=plan.gradients.assumed(),
     )
-    return run(released, Given(None), bits=bits)
+    return run_on(gradients, released, bits)
 
 
 def lattice_channel(

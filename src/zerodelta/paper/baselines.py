@@ -8,28 +8,30 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
-from zerodelta.data.given import Given
+from zerodelta.data.source import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import exact_sum
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.mechanisms.selection import ExponentialMechanism
-from zerodelta.paper.algorithm_03 import descend
+from zerodelta.paper.algorithm_03 import descend, run_on
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.release import Release
 from zerodelta.spaces import Ball
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import run
-from zerodelta.training.examples import Floats
+from zerodelta.training.gradient_sums import Examples
 from zerodelta.training.gradients import GradientFunction, LinearGradients, gradients_of
 from zerodelta.training.losses import Loss
 
 __all__ = ["exponential_mechanism_on_grid", "grid_points", "laplace_noisy_descent", "laplace_steps"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
 
 _SCORE_STEPS = 1 << 20
 _MOST_POINTS = 1 << 20
@@ -90,11 +92,11 @@ def laplace_noisy_descent(
     moment = (n * float(gradients.lipschitz)) ** 2 + 2 * d * sigma**2
     width = 2 * float(ball.radius)
     rate = width / math.sqrt(count * moment)
-    plan: ReleasePlan[None] = ReleasePlan(
+    plan: ReleasePlan[Rows] = ReleasePlan(
         claim=PureDP(target),
         steps=(replace(step, numbers={**step.numbers, "count": count}, status=gradients.status),),
-        answer=lambda _, drawn: descend(
-            gradients,
+        answer=lambda rows, drawn: descend(
+            gradients.on(rows),
             ball=ball,
             steps=count,
             batch=n,
@@ -107,7 +109,7 @@ def laplace_noisy_descent(
         public=(f"the ball {ball!r}", "the number of rows", "every number in the steps"),
         assumed=gradients.assumed(),
     )
-    return run(plan, Given(None), bits=bits)
+    return run_on(gradients, plan, bits)
 
 
 def laplace_steps(*, rows: int, dimension: int, epsilon: Rational) -> int:
@@ -149,25 +151,27 @@ def exponential_mechanism_on_grid(
     >>> release.certificate.claim.exact_epsilon, abs(float(release.value[0])) <= 1
     (Fraction(1, 1), True)
     """
-    gradients = LinearGradients(features, labels, loss=loss, radius=radius, data_norm=data_norm)
+    gradients = LinearGradients(
+        Examples.of_arrays(features, labels), loss=loss, radius=radius, data_norm=data_norm
+    )
     points = grid_points(ball=gradients.ball, cells=cells)
     mechanism = ExponentialMechanism.for_epsilon(epsilon=epsilon, sensitivity=2 * _SCORE_STEPS)
     slope, reach = float(gradients.lipschitz), float(gradients.radius)
     unit = slope * reach / _SCORE_STEPS
     cell = reach / cells * math.sqrt(gradients.dimension)
 
-    def answer(_: None, drawn: BitSource) -> Floats:
-        scores = _scores(gradients, points, slope * reach)
+    def answer(rows: Rows, drawn: BitSource) -> Floats:
+        scores = _scores(gradients.on(rows), points, slope * reach)
         return np.array(points[mechanism.select(scores, drawn)])
 
-    plan: ReleasePlan[None] = ReleasePlan(
+    plan: ReleasePlan[Rows] = ReleasePlan(
         claim=PureDP(epsilon),
         steps=(mechanism.step(),),
         answer=answer,
         error=mechanism.error(len(points)) * unit / gradients.rows + slope * cell,
         public=(f"the grid of {cells} cells per coordinate in {gradients.ball!r}",),
     )
-    return run(plan, Given(None), bits=bits)
+    return run_on(gradients, plan, bits)
 
 
 def grid_points(*, ball: Ball, cells: int) -> Floats:

@@ -12,6 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar, final
 from zerodelta.data.given import Given
 from zerodelta.data.source import is_ours
 from zerodelta.data.ticket import Ticket
+from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.release import Release
@@ -20,6 +21,7 @@ from zerodelta.spine.release_plan import ReleasePlan
 __all__ = ["Openable", "Opened", "begin", "run"]
 
 R = TypeVar("R")
+Q = TypeVar("Q")
 R_co = TypeVar("R_co", covariant=True)
 
 
@@ -35,13 +37,34 @@ class Openable(Protocol[R_co]):
 class Opened(Generic[R]):
     """A release under way: certified, paid for, rows at hand. It ends in one `Release`."""
 
-    __slots__ = ("_certificate", "_plan", "bits", "ticket")
+    __slots__ = ("_certificate", "_ours", "_plan", "bits", "ticket")
 
     def __init__(
-        self, plan: ReleasePlan[R], certificate: Certificate, ticket: Ticket, bits: BitSource
+        self,
+        plan: ReleasePlan[R],
+        certificate: Certificate,
+        ticket: Ticket,
+        bits: BitSource,
+        *,
+        ours: bool,
     ) -> None:
-        self._plan, self._certificate = plan, certificate
+        self._plan, self._certificate, self._ours = plan, certificate, ours
         self.ticket, self.bits = ticket, bits
+
+    def replanned(self, plan: ReleasePlan[Q]) -> Opened[Q]:
+        """Return this release, paid for already, by another plan of the same claim.
+
+        For a study, whose program decides on the way how it ends; the certificate is issued now.
+        """
+        require(
+            plan.claim == self._plan.claim,
+            "claim",
+            plan.claim,
+            expected=f"{self._plan.claim}, for which the ticket was taken",
+            remedy="begin another release",
+        )
+        certificate = plan.certificate(self.bits, ours=self._ours)
+        return Opened(plan, certificate, self.ticket, self.bits, ours=self._ours)
 
     def release(self, value: Any) -> Release:
         """Return the value with its certificate and forecast, and nothing else of the run."""
@@ -66,7 +89,7 @@ def begin(
     ours = source.ours if type(source) is Given else is_ours(source)
     certificate = plan.certificate(drawn, ours=ours)
     # A ledger debits here, between the certificate and the ticket.
-    return Opened(plan, certificate, Ticket(certificate), drawn)
+    return Opened(plan, certificate, Ticket(certificate), drawn, ours=ours)
 
 
 def run(plan: ReleasePlan[R], source: Openable[R], *, bits: BitSource | None = None) -> Release:

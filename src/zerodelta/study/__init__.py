@@ -1,1 +1,1 @@
-"""Many hidden noisy questions, one small pure release."""
+"""Many internal noisy queries, one small pure release."""

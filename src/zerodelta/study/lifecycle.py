@@ -1,7 +1,7 @@
-"""The one life of a study: open, then closed; one process; one thing at a time (theory C8).
+"""The lifecycle of a study: open, then closed; one process; one thing at a time (theory C8).
 
-A question that a question's own function asks, or a value that publishes while it is read, would
-make budget and release depend on rows without noise. So nothing re-enters: it is refused.
+A query that a query's own function asks, or a value that publishes while it is read, would make
+shares and release depend on rows without noise. So nothing re-enters: it is refused.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import final
 
 from zerodelta.errors import ParameterError
 
-__all__ = ["Life", "closed"]
+__all__ = ["Lifecycle", "closed"]
 
 _PATIENCE = 0.05
 """How often, in seconds, one who waits looks whether the study was stopped."""
@@ -31,7 +31,7 @@ def closed(how: str) -> ParameterError:
 
 
 @final
-class Life:
+class Lifecycle:
     """Says whether a study may be used now; raises from public grounds only."""
 
     def __init__(self) -> None:
@@ -60,8 +60,8 @@ class Life:
         if self._busy_thread == threading.get_ident():
             raise ParameterError(
                 "study",
-                "asked from inside one of its own questions",
-                expected="one question at a time",
+                "asked from inside one of its own queries",
+                expected="one query at a time",
                 remedy="ask before, and let functions of rows look at their rows only",
             )
         if not self._open or self.is_copy:
@@ -110,7 +110,7 @@ class Life:
             self._rehearsing = False
 
     def close(self) -> None:
-        """End the life, once; a fork that came to be on the way ends nothing."""
+        """Close it, once; a fork that came to be on the way closes nothing."""
         if not self._open or self.is_copy:
             raise ParameterError(
                 "study",

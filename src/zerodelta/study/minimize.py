@@ -1,67 +1,63 @@
 """`minimize`: exact noisy full-batch gradient descent inside a study, one pure point out (C1, A6).
 
 Built-in losses and networks are proven to treat rows one by one; of a function or a torch module
-the caller asserts it.
+that is caller-asserted.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
 
 from zerodelta.channels.search import Target, best_candidate, channels_for
+from zerodelta.data.interrupts import Watch
 from zerodelta.data.row_queries import PublicRows
 from zerodelta.data.rowwise import Block, Column
-from zerodelta.data.source import Rows
-from zerodelta.errors import ParameterError
+from zerodelta.errors import ParameterError, require
 from zerodelta.exact.arb import ball as arb_ball
 from zerodelta.exact.arb import upper
-from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.privacy.assumptions import PROGRAM
 from zerodelta.privacy.release import Release
 from zerodelta.spaces import Ball, Space
-from zerodelta.training.callable_gradients import CallableGradients, GradientFunction, Layers
 from zerodelta.training.descent import Descent, plan_descent
-from zerodelta.training.examples import Examples
-from zerodelta.training.gradient_sums import Gradients
+from zerodelta.training.gradient_sums import Examples, Gradients
+from zerodelta.training.gradients import CallableGradients, GradientFunction, Layers
+from zerodelta.training.iterates import StepSizes
 from zerodelta.training.linear_gradients import LinearGradients
 from zerodelta.training.losses import Loss
-from zerodelta.training.step_sizes import StepSizes
 from zerodelta.training.tanh_network import TanhNetwork
-from zerodelta.training.torch_gradients import TorchModel
+from zerodelta.training.torch_model import TorchModel
 
 if TYPE_CHECKING:
     from zerodelta.study.study import Study
 
-__all__ = ["Objective", "Setting", "minimize", "plan_minimize"]
+__all__ = ["Objective", "Options", "minimize", "plan_minimize"]
 
 Objective: TypeAlias = Loss | TanhNetwork | TorchModel | GradientFunction
 
 _NOISE_SHARE = 0.45
-"""Without a `step`, the hidden noise is predicted to stay below this part of the radius (l2)."""
+"""Without a `step`, the internal noise is predicted to stay below this part of the radius (l2)."""
 
 
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Setting:
-    """What a descent needs of a study; everything but the rows of the source is public."""
+class Options:
+    """How a descent is run; everything here is public."""
 
-    source: Rows
-    space: Space
-    epsilon: Fraction
-    mixing_probability: Fraction
-    rounds: int
-    functions: bool
-    rowwise: bool
-    probe: Block
-    bits: BitSource
-    assumed: tuple[str, ...]
-    """What is assumed of the program in which the descent runs, if there is one."""
+    label: Column | None = -1
+    data_norm: Rational | None = None
+    clip: Rational | None = None
+    layers: Layers | None = None
+    step: Rational | None = None
+    steps: int | None = None
+    momentum: Rational = 0
+    average: Rational = Fraction(1, 5)
 
 
 def minimize(
@@ -80,37 +76,56 @@ def minimize(
 ) -> Release:
     """Minimize the mean loss of the rows over the study's ball, and publish the parameters.
 
-    `objective`: a built-in loss of a linear predictor (`Logistic`, `Multinomial`, `Squared`,
-    `Huber`, `Hinge`; needs `data_norm`, a public bound on the features' norm, to which rows are
-    clipped), a `TanhNetwork`, a `TorchModel`, or a function gradient(theta, rows) of all columns.
-    `label` names the label's column (default: the last); a function sees it last.
-    Gradients are clipped to `clip` (default 1; for a loss with `data_norm`, only if given), or
-    each of `layers`, a list of (size, clip), to its own norm. `step` is the first step's length,
-    the others shrink linearly; by default it follows from public numbers (`plan_minimize`).
+    Use it to train a small model; `plan_minimize` shows the plan first, and the two plan once.
 
-    **Releases**: one point of the ball, and nothing else of the run; then the study is closed.
+    Parameters
+    ----------
+    study : Study
+        A study of its own, which publishes an l2 ball around the public start.
+    objective : Loss, TanhNetwork, TorchModel or callable
+        A built-in loss of a linear predictor (`zerodelta.losses`), a network (`zerodelta.models`),
+        or a function gradient(theta, rows) of all columns, the label last.
+    label : column, default -1
+        The label's column; None if there is none.
+    data_norm : rational, optional
+        A public bound on the features' l2 norm, to which rows are clipped; a loss needs it.
+    clip : rational, optional
+        The norm to which gradients are clipped: 1 by default, for a loss only if given.
+    layers : list of (size, clip), optional
+        Consecutive parts of the parameters, each clipped to its own norm.
+    step : rational, optional
+        The length of the first step, the others shrink linearly; by default from public numbers.
+    steps : int, optional
+        The number of steps; by default the study's `rounds`.
+    momentum, average : rational
+        The momentum, and the part of the last iterates that is averaged.
+    progress : bool, default False
+        Whether to show rounds, never values.
+
+    Returns
+    -------
+    Release
+        One point of the ball, and nothing else of the run; then the study is closed.
+
     **Neighbors**: replace-one (the number of rows is public).
     **Guarantee**: pure ε-DP: T Gaussian steps on integer sums (R, R2), published by R(v), B2 or S2
     at no extra ε. `proven` for built-in losses and `TanhNetwork`, else `asserted`: that the
     gradient treats rows one by one, keeps no state and shows nothing. It is tried on public rows.
-    **Public**: everything but the rows; choose no argument by looking at them. `progress` shows
-    rounds, never values.
-    **Error**: the predicted l2 error of the point: hidden noise, rounding and mixing.
+    **Public**: everything but the rows; choose no argument by looking at them.
+    **Error**: the predicted l2 error of the point: internal noise, rounding and mixing.
 
-    >>> import numpy as np
     >>> from zerodelta.spaces import Ball
     >>> from zerodelta.training.losses import Logistic
     >>> from zerodelta.study.study import Study
-    >>> x = np.linspace(-1, 1, 2000)
-    >>> study = Study(np.column_stack([x, x > 0]), epsilon=1, publish=Ball(1, 5), rounds=20)
+    >>> x = np.linspace(-1, 1, 20_000)
+    >>> rows = np.column_stack([x, x > 0])
+    >>> study = Study(rows, epsilon=1, publish=Ball(1, 10), rounds=50, mixing_probability=1e-6)
     >>> release = study.minimize(Logistic(), data_norm=1)
-    >>> release.certificate.claim.exact_epsilon, release.certificate.status.value
-    (Fraction(1, 1), 'proven')
+    >>> bool(release.value[0] > 1), release.certificate.status.value
+    (True, 'proven')
+
     """
-    setting = study._setting()
-    descent, gradients = _planned(
-        setting,
-        objective,
+    options = Options(
         label=label,
         data_norm=data_norm,
         clip=clip,
@@ -120,131 +135,117 @@ def minimize(
         momentum=momentum,
         average=average,
     )
-    descent = replace(descent, assumed=(*setting.assumed, *descent.assumed))
-    certificate = descent.certificate(setting.bits)  # raises now, if ever: no row was read
+    descent, gradients = _planned(study, objective, options)
+    assumed = PROGRAM if study._blocks else ()  # of a program, if there is one
+    plan = descent.release_plan(assumed=assumed, rounds=_bar if progress else iter)
+    opened = study._opened.replanned(plan)  # raises now, if ever: no row was read
+    with study._lifecycle.busy():
+        require(
+            study._shares.take(1) is not None,
+            "minimize",
+            "a study that has asked queries",
+            expected="a study of its own: a descent spends the whole plan",
+            remedy="make a new Study, or ask gradients yourself with study.gradient",
+        )
+        try:
+            with Watch():
+                value = plan.answer(gradients.on(study._source), study._bits)
+        except KeyboardInterrupt:  # a signal: nothing else gets out of a descent
+            study._end()
+            raise
+        study._lifecycle.close()
+        return study._keep(opened.release(value))
 
-    def run() -> Release:
-        value = descent.run(gradients, setting.bits, _bar if progress else iter)
-        return Release(value=value, certificate=certificate, error=descent.error)
 
-    return study._descend(run)
-
-
-def plan_minimize(
-    study: Study,
-    objective: Objective,
-    *,
-    label: Column | None = -1,
-    data_norm: Rational | None = None,
-    clip: Rational | None = None,
-    layers: Layers | None = None,
-    step: Rational | None = None,
-    steps: int | None = None,
-    momentum: Rational = 0,
-    average: Rational = Fraction(1, 5),
-) -> Descent:
-    """Return the descent that `minimize` would run with these arguments: print it.
+def plan_minimize(study: Study, objective: Objective, **options: Any) -> Descent:
+    """Return the descent that `minimize` runs with these arguments (without `progress`): print it.
 
     The default step: for a smooth built-in loss 1/(curvature · data_norm²), the classical
-    radius/√T otherwise (a `TanhNetwork` names its own path); in any case so short that the hidden
+    radius/√T otherwise (a `TanhNetwork` names its own path); in any case so short that the internal
     noise is predicted to stay below 45 % of the radius. No row is read.
     """
-    descent, _ = _planned(
-        study._setting(),
-        objective,
-        label=label,
-        data_norm=data_norm,
-        clip=clip,
-        layers=layers,
-        step=step,
-        steps=steps,
-        momentum=momentum,
-        average=average,
-    )
-    return descent
+    return _planned(study, objective, Options(**options))[0]
 
 
-def _planned(
-    setting: Setting,
-    objective: Objective,
-    *,
-    label: Column | None,
-    data_norm: Rational | None,
-    clip: Rational | None,
-    layers: Layers | None,
-    step: Rational | None,
-    steps: int | None,
-    momentum: Rational,
-    average: Rational,
-) -> tuple[Descent, Gradients]:
-    """Return the descent and where its gradients come from."""
-    space = _as_ball(setting.space)
-    count = setting.rounds if steps is None else as_count(steps, "steps", minimum=1)
-    gradients = _gradients(
-        objective,
-        setting,
-        space,
-        label=label,
-        data_norm=data_norm,
-        clip=clip,
-        layers=layers,
-    )
+def _planned(study: Study, objective: Objective, options: Options) -> tuple[Descent, Gradients]:
+    """Return the descent and where its gradients come from, planned once.
+
+    A program that was rehearsed, or a plan that was looked at, is not planned again.
+    """
+    study._lifecycle.check()
+    ours = isinstance(objective, (Loss, TanhNetwork))
+    key = (objective if ours else id(objective), repr(options))
+    if key not in study._descents:
+        # the objective is kept too, so that no other one gets its identity
+        study._descents[key] = (*_new_plan(study, objective, options), objective)
+    descent, gradients, _ = study._descents[key]
+    return descent, gradients
+
+
+def _new_plan(study: Study, objective: Objective, options: Options) -> tuple[Descent, Gradients]:
+    made, mixing_probability = study._plan, study._mixing_probability
+    space = _as_ball(made.publishing.space)
+    steps = made.rounds if options.steps is None else options.steps
+    count = as_count(steps, "steps", minimum=1)
+    gradients = _gradients(study, objective, space, options)
 
     def sizes(first: Rational) -> StepSizes:
-        return StepSizes(count=count, first=first, momentum=momentum, average=average)
+        return StepSizes(
+            count=count, first=first, momentum=options.momentum, average=options.average
+        )
 
-    if step is None:
+    if options.step is None:
         longest = _longest_step(objective, gradients, space, count)
         unit = 2 * float(gradients.lipschitz) / gradients.rows * sizes(1).spread()
-        first = min(longest, _quiet_step(unit, space, setting.epsilon, setting.mixing_probability))
+        first = min(longest, _quiet_step(unit, space, made.epsilon, mixing_probability))
     else:
-        first = float(as_positive(step, "step"))
-    return (
-        plan_descent(
-            gradients,
-            ball=space,
-            epsilon=setting.epsilon,
-            mixing_probability=setting.mixing_probability,
-            sizes=sizes(first),
-        ),
+        first = float(as_positive(options.step, "step"))
+    descent = plan_descent(
         gradients,
+        ball=space,
+        epsilon=made.epsilon,
+        mixing_probability=mixing_probability,
+        sizes=sizes(first),
     )
+    return descent, gradients
 
 
-def _gradients(
-    objective: Objective,
-    setting: Setting,
-    space: Ball,
-    *,
-    label: Column | None,
-    data_norm: Rational | None,
-    clip: Rational | None,
-    layers: Layers | None,
-) -> Gradients:
-    examples = Examples.of_source(setting.source, label=label)
+def _gradients(study: Study, objective: Objective, space: Ball, options: Options) -> Gradients:
+    examples = Examples.of(study._source, label=options.label)
+    layers, clip = options.layers, options.clip
     if isinstance(objective, Loss):
-        if layers is not None:
-            raise ParameterError(
-                "layers", layers, expected="None for a built-in loss", remedy="pass clip="
-            )
+        require(
+            layers is None,
+            "layers",
+            layers,
+            expected="None for a built-in loss",
+            remedy="pass clip=",
+        )
         gradients: Gradients = LinearGradients(
-            examples, loss=objective, radius=_farthest(space), data_norm=data_norm, clip=clip
+            examples,
+            loss=objective,
+            radius=_farthest(space),
+            data_norm=options.data_norm,
+            clip=clip,
         )
     else:
+        require(
+            # a subclass of a network may do anything
+            study._plan.functions or type(objective) is TanhNetwork,
+            "objective",
+            type(objective),
+            expected="a built-in loss or network, in a study with functions=False",
+            remedy="make it with zd.Study(..., functions=True): its certificate then rests on "
+            "what the function does",
+        )
+        require(
+            layers is None or clip is None,
+            "clip",
+            clip,
+            expected="None beside layers",
+            remedy="clip in the layers only",
+        )
         function, size = _function(objective, space)
-        ours = type(objective) is TanhNetwork  # a subclass may do anything
-        if not ours and not setting.functions:
-            raise ParameterError(
-                "objective",
-                type(objective),
-                expected="a built-in loss or network, in a study with functions=False",
-                remedy="make it with zd.Study(..., functions=True): its certificate then rests on "
-                "what the function does",
-            )
-        if layers is not None and clip is not None:
-            raise ParameterError(
-                "clip", clip, expected="None beside layers", remedy="clip in the layers only"
-            )
         gradients = CallableGradients(
             examples,
             gradient=function,
@@ -253,18 +254,18 @@ def _gradients(
             layers=layers,
             dimension=size,
             start=space.middle(),
-            rowwise=setting.rowwise,
-            probe=_trial_rows(setting, label),
+            rowwise=study._plan.rowwise,
+            probe=_trial_rows(study, options.label),
         )
         if isinstance(objective, TanhNetwork):
             objective.check_inputs(examples.width)
-    if gradients.dimension != space.dimension:
-        raise ParameterError(
-            "publish",
-            f"dimension {space.dimension}",
-            expected=f"the {gradients.dimension} parameters of the objective",
-            remedy=f"publish zd.Ball({gradients.dimension}, radius, center=public start)",
-        )
+    require(
+        gradients.dimension == space.dimension,
+        "publish",
+        f"dimension {space.dimension}",
+        expected=f"the {gradients.dimension} parameters of the objective",
+        remedy=f"publish zd.Ball({gradients.dimension}, radius, center=public start)",
+    )
     return gradients
 
 
@@ -277,10 +278,10 @@ def _function(
     return objective, space.dimension
 
 
-def _trial_rows(setting: Setting, label: Column | None) -> Block:
+def _trial_rows(study: Study, label: Column | None) -> Block:
     """Return the public rows on which a gradient is tried, the label last."""
-    rows = PublicRows(setting.probe, setting.source.columns)
-    return np.concatenate(list(Examples.of_source(rows, label=label).blocks()))
+    rows = PublicRows(study._probe, study._columns)
+    return np.concatenate(list(Examples.of(rows, label=label).blocks()))
 
 
 def _as_ball(space: Space) -> Ball:
@@ -313,7 +314,7 @@ def _longest_step(objective: Objective, gradients: Gradients, space: Ball, count
 
 
 def _quiet_step(unit: float, space: Ball, epsilon: Fraction, mixing_probability: Fraction) -> float:
-    """Return the first step at which the hidden noise is predicted to be a share of the radius.
+    """Return the first step at which the internal noise is predicted to be a share of the radius.
 
     `unit` is the sensitivity of the published point for a first step of 1.
     """

@@ -1,4 +1,4 @@
-"""Study: many hidden noisy questions, one small pure release (theory C8, R2)."""
+"""Study: many internal noisy queries, one small pure release (theory C8, R2)."""
 
 from __future__ import annotations
 
@@ -12,43 +12,28 @@ from typing import Any, final
 import numpy as np
 
 from zerodelta.channels.planner import plan
-from zerodelta.data.internal import Hidden, hidden_array, is_hidden_nonsense, reveal
+from zerodelta.data.arrays import ArraySource
+from zerodelta.data.internal import Internal, internal_array, is_unusable, reveal
 from zerodelta.data.interrupts import Watch, raise_fresh, tidying
 from zerodelta.data.quiet import quiet
-from zerodelta.data.row_queries import (
-    Bounds,
-    PublicRows,
-    Question,
-    box_lattice,
-    norm_lattice,
-    public_rows,
-)
+from zerodelta.data.row_queries import Bounds, PublicRows, RowQuery, box_lattice, norm_lattice
 from zerodelta.data.rowwise import RowFunction
-from zerodelta.data.source import Rows, is_ours
-from zerodelta.errors import EntropyError, ParameterError
+from zerodelta.data.source import Rows
+from zerodelta.errors import EntropyError, ParameterError, require
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational
-from zerodelta.privacy.assumptions import PROGRAM
-from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Space
-from zerodelta.spine.transition import opened
-from zerodelta.study.asking import Asking, Share
-from zerodelta.study.given_rows import as_source, rows_to_try
-from zerodelta.study.lifecycle import Life, closed
-from zerodelta.study.minimize import Setting, minimize, plan_minimize
-from zerodelta.study.otherwise import denotes, with_otherwise
-from zerodelta.study.rehearsal import (
-    Rehearsal,
-    check_asked,
-    check_program,
-    check_result,
-    rehearsed,
-)
+from zerodelta.spine.public_inputs import as_source
+from zerodelta.spine.run import begin
+from zerodelta.study.internal_queries import InternalQueries, Share
+from zerodelta.study.lifecycle import Lifecycle, closed
+from zerodelta.study.minimize import minimize, plan_minimize
+from zerodelta.study.rehearsal import Rehearsal, check_asked, check_program, rows_to_try
 from zerodelta.study.silence import forget, silenced
-from zerodelta.study.study_plan import Budget, Schedule, StudyPlan
+from zerodelta.study.study_plan import Schedule, Shares, StudyPlan, denotes, with_otherwise
 
 __all__ = ["Study"]
 
@@ -56,20 +41,53 @@ DEFAULT_MIXING_PROBABILITY = Fraction(1, 1000)
 
 
 @final
-class Study(Asking):
-    """Asks many hidden questions of the rows, adaptively, and publishes one small result.
+class Study(InternalQueries):
+    """Ask many internal queries of the rows, adaptively, and publish one small result.
 
-    Inside, a program asks counts, sums, means, histograms, second moments, gradients and choices;
-    the answers are exact integer sums with exactly rounded Gaussian noise, for the program only.
+    Use it when the analysis is rich and the result is small; for one mean or one choice `zd.mean`
+    and `zd.select` are better. Inside, a program asks counts, sums, means, histograms, second
+    moments, gradients and choices; the answers are exact integer sums with exactly rounded
+    Gaussian noise, for the program only.
+
+    Parameters
+    ----------
+    rows : array, list of rows, data frame or Source
+        The data; each row is one person.
+    epsilon : rational
+        The pure ε of what is published.
+    publish : Space
+        What may be published: `Finite`, `Subsets`, `Multiset`, `Box` or `Ball`.
+    rounds : int or list of rationals
+        How many queries will be asked, or their relative shares.
+    mixing_probability : rational, default 1/1000
+        The largest probability of publishing a random element instead.
+    resolution : rational, optional
+        The spacing of the lattice of a box or ball; by default the best.
+    bounds, data_norm : optional
+        Public bounds, and a public l2 norm, that queries use by default.
+    columns : list of str, optional
+        The columns of a data frame that may be used.
+    functions : bool, default True
+        Whether functions of rows may be asked; if False, named columns only.
+    rowwise : bool, default False
+        Whether functions see one row at a time, which is slower.
+    selects : bool, default False
+        Whether `select` may be asked; the plan then counts in zCDP.
+    otherwise : optional
+        What a program that fails, or does not publish, publishes: an element or, in a finite
+        space, one more than it has. By default element 0, or the center of a box or ball.
+    example : array or data frame, optional
+        Public made-up rows on which functions and programs are tried.
+    bits : BitSource, optional
+        Where randomness comes from; for tests only.
+
     **Releases**: one element of `publish`, once.
     **Neighbors**: replace-one (the number of rows is public).
-    **Guarantee**: pure ε-DP: the history is μ-Gaussian DP (R, R2), published by B1 or B2 at no
-    extra ε. With ``functions=False`` only named columns may be asked, and that is `proven`; else
-    `asserted`: that functions of rows treat rows one by one, keep no state and show nothing (with
-    ``rowwise=True`` they see one row at a time). What no library can enforce is listed as assumed.
-    **Public**: everything but the rows. A question beyond the plan is answered by a public
-    constant. A program that fails or does not publish publishes `otherwise`: an element or, in a
-    finite space, one more than it has (by default element 0, or the center of a box or ball).
+    **Guarantee**: pure ε-DP: the transcript is μ-Gaussian DP (R, R2), published by B1 or B2 at no
+    extra ε. With ``functions=False`` that is `proven`; else `asserted`: that functions of rows
+    treat rows one by one, keep no state and show nothing. What no library can enforce is listed
+    as assumed.
+    **Public**: everything but the rows. A query beyond the plan is answered by a public constant.
     **Error**: `study.plan` shows it before a row is read.
 
     >>> from zerodelta.spaces import Finite
@@ -80,6 +98,7 @@ class Study(Asking):
     >>> release = study.run(lambda s: "yes" if s.mean(0) > 0.5 else "no")
     >>> release.value, release.certificate.claim.exact_epsilon, release.certificate.status.value
     ('yes', Fraction(1, 1), 'proven')
+
     """
 
     def __init__(
@@ -102,13 +121,21 @@ class Study(Asking):
         bits: BitSource | None = None,
     ) -> None:
         schedule = Schedule.of(rounds)
-        rows = as_source(rows, columns)
-        self._columns, self._size = rows.columns, rows.rows
+        source = as_source(rows) if columns is None else ArraySource(rows, columns=columns)
+        require(
+            source.rows >= 1 and source.columns,
+            "rows",
+            "no rows or no columns",
+            expected="at least one row and one column",
+            remedy="pass the data as an array of shape (n, columns)",
+        )
+        self._columns, self._size = source.columns, source.rows
         if bounds is not None:
             box_lattice(bounds)(1 if np.ndim(bounds[0]) == 0 else len(bounds[0]))
         if data_norm is not None:
             norm_lattice(data_norm, "data_norm")(1)
         self._bounds, self._data_norm, self._example = bounds, data_norm, example
+        self._boxes: dict[int, FixedPoint] = {}  # lattices of the public bounds, by width
         self._probe = rows_to_try(self._columns, bounds, data_norm, example)
         self._mixing_probability = as_weight(mixing_probability, "mixing_probability")
         space, self._otherwise = with_otherwise(publish, otherwise)
@@ -121,17 +148,18 @@ class Study(Asking):
             selects=selects,
             rowwise=rowwise,
             functions=functions,
-            ours=is_ours(rows),
         )
-        self._bits: BitSource = SystemBits() if bits is None else bits
-        self._plan.certificate(guarded=True, bits=self._bits)  # raises now, if ever
+        # certificate, then ticket, then rows: whatever raises does so here, before one is read
+        self._opened = begin(self._plan.release_plan(guarded=True), source, bits=bits)
+        self._bits = self._opened.bits
+        self._descents: dict[Any, Any] = {}  # planned so far: a rehearsal's serve the run
         # one copy, read once: changing the data between queries changes nothing
-        self._begin(opened(rows, keep=True), None)
+        self._begin(source.open(self._opened.ticket, keep=True), None)
 
     def _begin(self, source: Rows, rehearsal: Rehearsal | None) -> None:
         self._source, self._rehearsal = source, rehearsal
-        self._budget = Budget(self._plan.schedule)
-        self._life, self._guarded = Life(), False
+        self._shares = Shares(self._plan.schedule)
+        self._lifecycle, self._guarded = Lifecycle(), False
         self._blocks: list[tuple[ExitStack, Watch]] = []  # one for each with block we are in
         self._release: Release | None = None
 
@@ -139,7 +167,7 @@ class Study(Asking):
 
     @property
     def plan(self) -> StudyPlan:
-        """The public plan: total μ, noise per question, predicted error of what is published."""
+        """The public plan: total μ, noise per query, predicted error of what is published."""
         return self._plan
 
     @property
@@ -148,25 +176,34 @@ class Study(Asking):
         return self._size
 
     @property
-    def remaining(self) -> Hidden:
-        """The share of the budget that is left: an internal answer, while the program runs."""
-        if not self._life.is_open:
+    def remaining(self) -> Internal:
+        """The share of the plan that is left: an internal answer, while the program runs."""
+        if not self._lifecycle.is_open:
             raise AttributeError("remaining is an internal answer: it ends with the study")
-        self._life.check()
-        return hidden_array(float(self._budget.left))
+        self._lifecycle.check()
+        return internal_array(float(self._shares.left))
 
     # -- publishing ---------------------------------------------------------------------------
 
     def publish(self, value: Any) -> Release:
-        """Publish a value, once, and close the study. Anything is mapped into the space first.
+        """Publish a value, once, and close the study; outside of `run`, end a program with it.
 
-        A finite number is published as the nearest element; what denotes none (None, NaN, a text
-        that is no option) as `otherwise`.
+        Parameters
+        ----------
+        value : object
+            Anything; it is mapped into the space first. A finite number is published as the
+            nearest element; what denotes none (None, NaN, a text that is no option) as `otherwise`.
+
+        Returns
+        -------
+        Release
+            The published element and its certificate.
+
         """
-        if self._rehearsal is not None and self._life.is_open:
+        if self._rehearsal is not None and self._lifecycle.is_open:
             self._rehearsal.check(value, self._plan.publishing.space)
-        with self._life.busy():
-            self._life.close()  # before the value is looked at: reading it may run code
+        with self._lifecycle.busy():
+            self._lifecycle.close()  # before the value is looked at: reading it may run code
             try:
                 with quiet(), Watch():
                     release = self._released(self._element(value))
@@ -185,23 +222,33 @@ class Study(Asking):
             return self._otherwise
 
     def _released(self, element: Any) -> Release:
-        made, certificate = self._plan.publishing, self._certificate()
-        return Release(
-            value=made.space.project(made.purifier.apply(element, self._bits)),
-            certificate=certificate,
-            error=self._plan.predicted_error,
-        )
+        made = self._plan.release_plan(guarded=self._guarded)
+        # only the end shows whether the program was guarded: else one sentence more is assumed
+        opened = self._opened if self._guarded else self._opened.replanned(made)
+        return opened.release(made.answer(element, self._bits))
 
     def run(self, program: Callable[[Study], Any], *, rehearse: bool = True) -> Release:
         """Run a program on the study and publish what it returns (or has published).
 
         An exception inside it, or nothing to publish, publishes `otherwise`: nothing but the
-        release can be seen. So the program is first rehearsed on a few made-up public rows, where
-        its mistakes do show (it runs twice, then); ``rehearse=False`` leaves that out. Only an
-        interrupt from the keyboard leaves, whatever the program makes of it, and then the study
-        ends without a release.
+        release can be seen. Only an interrupt from the keyboard leaves, whatever the program makes
+        of it, and then the study ends without a release.
+
+        Parameters
+        ----------
+        program : callable
+            A plain function of the study, which asks queries and returns what is to be published.
+        rehearse : bool, default True
+            Whether it is first tried on a few made-up public rows, where its mistakes do show (it
+            runs twice, then).
+
+        Returns
+        -------
+        Release
+            The published element and its certificate.
+
         """
-        self._life.check()
+        self._lifecycle.check()
         check_program(program)
         if rehearse:
             self._rehearse(program)
@@ -222,16 +269,16 @@ class Study(Asking):
                 if sys.gettrace() is not tracer:
                     sys.settrace(tracer if callable(tracer) else None)
                 sys.setrecursionlimit(limit)
-            if self._life.is_open:
+            if self._lifecycle.is_open:
                 self.publish(result)
         except BaseException:  # leaving the block publishes `otherwise`, unless a signal arrived
             return
 
     @tidying
     def __enter__(self) -> Study:
-        self._life.check()
+        self._lifecycle.check()
         # what was asked before could already have stopped or raised
-        self._guarded = self._guarded or self._budget.untouched
+        self._guarded = self._guarded or self._shares.untouched
         stack, watch = ExitStack(), Watch()
         watch.__enter__()
         watch.hold()  # until whatever is opened here will be closed
@@ -252,9 +299,9 @@ class Study(Asking):
         stack, watch = self._blocks.pop()
         watch.hold()
         try:
-            with self._life.last(lambda: watch.arrived) as unpublished:
+            with self._lifecycle.last(lambda: watch.arrived) as unpublished:
                 if unpublished:
-                    self._life.close()
+                    self._lifecycle.close()
                     self._keep(self._released(self._otherwise))
         except BaseException:  # the machine's failure, not the program's: told below
             self._release = None
@@ -268,7 +315,7 @@ class Study(Asking):
                 self._end()
         if interrupted:
             raise_fresh()
-        if self._life.is_copy:
+        if self._lifecycle.is_copy:
             raise_fresh(closed("a copy in another process"))
         if self._release is None:
             raise_fresh(EntropyError("the study could not publish: bits or the machine failed"))
@@ -289,86 +336,32 @@ class Study(Asking):
     minimize = minimize
     plan_minimize = plan_minimize
 
-    # -- one life -----------------------------------------------------------------------------
-
-    def __copy__(self) -> Study:
-        raise TypeError("a study publishes once: it cannot be copied")
-
-    def __deepcopy__(self, memo: Any) -> Study:
-        raise TypeError("a study publishes once: it cannot be copied")
-
     def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError("a study publishes once: it cannot be pickled")
+        raise TypeError("a study publishes once: it cannot be copied or pickled")
 
     def __repr__(self) -> str:
         return repr(self._plan)
 
-    # -- inside -------------------------------------------------------------------------------
-
     def _answer(
         self,
-        question: Question,
-        constant: Any,
+        query: RowQuery,
+        constant: Callable[[], Any],
         exact: Callable[[Rows, Fraction], Any],
         share: Share,
-    ) -> Hidden:
-        """Return the hidden answer; a public constant if the plan does not cover it (C8)."""
-        with self._life.busy(), np.errstate(all="ignore"), Watch():
-            covered = question.allowed and not is_hidden_nonsense(share)
-            taken = self._budget.take(reveal(share)) if covered else None
-            return hidden_array(constant if taken is None else exact(self._source, taken))
+    ) -> Internal:
+        with self._lifecycle.busy(), np.errstate(all="ignore"), Watch():
+            covered = query.allowed and not is_unusable(share)
+            taken = self._shares.take(reveal(share)) if covered else None
+            return internal_array(constant() if taken is None else exact(self._source, taken))
 
-    def _question(self, function: RowFunction, lattice: Callable[[int], FixedPoint]) -> Question:
-        with self._life.busy():  # trying a function runs it
-            return super()._question(function, lattice)
-
-    @property
-    def _rehearses(self) -> bool:
-        """Whether the rows are made up, so that everything may be shown."""
-        return self._rehearsal is not None and self._life.is_open
+    def _query(self, function: RowFunction, lattice: Callable[[int], FixedPoint]) -> RowQuery:
+        with self._lifecycle.busy():  # trying a function runs it
+            return super()._query(function, lattice)
 
     @property
     def _quiet_errors(self) -> bool:
-        return not self._budget.untouched and not self._rehearses
-
-    def _descend(self, run: Callable[[], Release]) -> Release:
-        """Spend the whole budget on a descent, and publish its end."""
-        with self._life.busy():
-            if self._budget.take(1) is None:
-                raise ParameterError(
-                    "minimize",
-                    "a study that has asked questions",
-                    expected="a study of its own: a descent spends the whole budget",
-                    remedy="make a new Study, or ask gradients yourself with study.gradient",
-                )
-            try:
-                with Watch():
-                    release = run()
-            except KeyboardInterrupt:  # a signal: nothing else gets out of a descent
-                self._end()
-                raise
-            self._life.close()
-            return self._keep(release)
-
-    def _setting(self) -> Setting:
-        """Return what a descent needs."""
-        self._life.check()
-        made = self._plan
-        return Setting(
-            source=self._source,
-            space=made.publishing.space,
-            epsilon=made.epsilon,
-            mixing_probability=self._mixing_probability,
-            rounds=made.rounds,
-            functions=made.functions,
-            rowwise=made.rowwise,
-            probe=self._probe,
-            bits=self._bits,
-            assumed=PROGRAM if self._blocks else (),
-        )
-
-    def _certificate(self) -> Certificate:
-        return self._plan.certificate(guarded=self._guarded, bits=self._bits)
+        made_up = self._rehearsal is not None and self._lifecycle.is_open  # all may be shown
+        return not self._shares.untouched and not made_up
 
     def _keep(self, release: Release) -> Release:
         """Keep the release, and nothing else that was computed from rows."""
@@ -379,30 +372,28 @@ class Study(Asking):
         return release
 
     def _forget(self) -> None:
-        self._budget = Budget(self._plan.schedule)
+        self._shares = Shares(self._plan.schedule)
+        self._descents = {}
         del self._source
 
     def _end(self) -> None:
         """End without a release: someone at the keyboard has stopped the study."""
         self._release = None
-        if self._life.is_open:
-            self._life.close()
+        if self._lifecycle.is_open:
+            self._lifecycle.close()
         if hasattr(self, "_source"):
             self._forget()
 
     def _rehearse(self, program: Callable[[Study], Any]) -> None:
-        made, width = self._plan, len(self._columns)
-        rows = self._probe
-        if self._example is None:
-            rows = public_rows(width, self._bounds, self._data_norm, count=max(7, 4 * width))
-        stage = object.__new__(Study)  # with the same plan, so that it is worth as much
+        """Try the program on made-up rows, with the same plan: nothing is planned again."""
+        columns, count = self._columns, max(7, 4 * len(self._columns))
+        rows = rows_to_try(columns, self._bounds, self._data_norm, self._example, count=count)
+        stage, rehearsal = object.__new__(Study), Rehearsal()
         stage.__dict__.update(self.__dict__, _bits=SystemBits())
-        rehearsal = Rehearsal()
-        stage._begin(PublicRows(rows, self._columns, rows=self._size), rehearsal)
-        budget = stage._budget
-        with self._life.rehearsing():
-            result = rehearsed(lambda: program(stage))
-            rehearsal.end()
-            if stage._life.is_open:
-                check_result(result, made.publishing.space)
-        check_asked(budget.refused, made.rounds)
+        stage._begin(PublicRows(rows, columns, rows=self._size), rehearsal)
+        stage._guarded, shares = True, stage._shares
+        with self._lifecycle.rehearsing():
+            result = rehearsal.play(lambda: program(stage))
+            if stage._lifecycle.is_open:
+                rehearsal.check(result, self._plan.publishing.space)
+        check_asked(shares.refused, self._plan.rounds)

@@ -1,7 +1,7 @@
 """The plan of a study: made of public numbers before any row is read, and all a certificate says.
 
-The published space fixes what the hidden history may cost (theory B1, B2); that budget is divided
-into shares, by a schedule or on the way (Lemma R2), and nothing is refunded.
+The published space fixes what the transcript of internal queries may cost (theory B1, B2); that
+total is divided into shares, by a schedule or on the way (Lemma R2), and nothing is refunded.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from typing import Any, final
 import numpy as np
 
 from zerodelta.channels.purification_plan import Plan
-from zerodelta.data.source import FOREIGN_SOURCE
-from zerodelta.errors import ParameterError
+from zerodelta.errors import ParameterError, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.assumptions import PROGRAM, UNGUARDED
-from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.issue import issue
 from zerodelta.privacy.readable import equals
 from zerodelta.privacy.step import Status, Step
-from zerodelta.spaces import FiniteSpace
+from zerodelta.spaces import FiniteSpace, Space, WithExtra, is_known
+from zerodelta.spine.release_plan import ReleasePlan
 
-__all__ = ["FUNCTIONS", "Budget", "Schedule", "StudyPlan"]
+__all__ = ["FUNCTIONS", "Schedule", "Shares", "StudyPlan", "denotes", "with_otherwise"]
 
 FUNCTIONS = "functions of rows treat rows one by one, keep no state and show nothing"
 _ROUNDING = Fraction(1, 10**9)
+_FAILED = object()
+"""Denotes no element of any space."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The shares of the budget that questions get by default: equal ones, or as given."""
+    """The shares that internal queries get by default: equal ones, or as given."""
 
     rounds: int
     shares: tuple[Fraction, ...] = ()
@@ -57,31 +57,31 @@ class Schedule:
             raise ParameterError(
                 "rounds",
                 rounds,
-                expected="how many questions will be asked, or the shares they get",
+                expected="how many queries will be asked, or the shares they get",
                 remedy="pass rounds=100, or rounds=[1, 1, 2] for relative shares",
             )
         return cls(as_count(rounds, "rounds", minimum=1))
 
     def share(self, number: int) -> Fraction:
-        """Return the share of question 0, 1, …; nothing beyond the last."""
+        """Return the share of query 0, 1, …; nothing beyond the last."""
         if number >= self.rounds:
             return Fraction(0)
         return self.shares[number] if self.shares else Fraction(1, self.rounds)
 
 
 @final
-class Budget:
-    """What is left of a plan: hidden, because an adaptive program decides what it spends."""
+class Shares:
+    """What is left of a plan: internal, because an adaptive program decides what it spends."""
 
     def __init__(self, schedule: Schedule) -> None:
         self._schedule, self._asked, self._refused, self._left = schedule, 0, 0, Fraction(1)
         self._lock = threading.Lock()
 
     def take(self, share: Rational | None) -> Fraction | None:
-        """Return the share of the next question (given, or by schedule), None if it is not left.
+        """Return the share of the next query (given, or by schedule), None if it is not left.
 
-        >>> budget = Budget(Schedule.of(2))
-        >>> budget.take(None), budget.take("3/4"), budget.take(None)
+        >>> shares = Shares(Schedule.of(2))
+        >>> shares.take(None), shares.take("3/4"), shares.take(None)
         (Fraction(1, 2), None, Fraction(1, 2))
         """
         wanted = None if share is None else as_positive(share, "share")
@@ -103,7 +103,7 @@ class Budget:
 
     @property
     def refused(self) -> int:
-        """How many questions found nothing left for them; an internal answer."""
+        """How many queries found nothing left for them; an internal answer."""
         return self._refused
 
     @property
@@ -124,11 +124,9 @@ class StudyPlan:
     rowwise: bool = False
     functions: bool = True
     """Whether functions of the caller's may be asked, which then see rows."""
-    ours: bool = True
-    """Whether this library's own code reads the rows."""
 
     def __post_init__(self) -> None:
-        for name in ("selects", "rowwise", "functions", "ours"):
+        for name in ("selects", "rowwise", "functions"):
             object.__setattr__(self, name, _as_flag(getattr(self, name), name))
 
     @property
@@ -138,33 +136,33 @@ class StudyPlan:
 
     @property
     def rounds(self) -> int:
-        """The planned number of questions."""
+        """The planned number of internal queries."""
         return self.schedule.rounds
 
     @property
     def mu_squared(self) -> Fraction:
-        """The μ² of all Gaussian questions together (2ρ if selections are counted too)."""
+        """The μ² of all Gaussian queries together (2ρ if selections are counted too)."""
         calibration = self.publishing.calibration
         return 2 * calibration.rho if self.selects else calibration.mu_squared
 
     @property
     def mu(self) -> float:
-        """The μ of all Gaussian questions together."""
+        """The μ of all Gaussian queries together."""
         return math.sqrt(self.mu_squared)
 
     @property
-    def noise_per_question(self) -> float:
-        """The standard deviation of an average question's noise, in units of its sensitivity."""
+    def noise_per_query(self) -> float:
+        """The standard deviation of an average query's noise, in units of its sensitivity."""
         return math.sqrt(self.rounds / self.mu_squared)
 
     @property
     def noise_by_basic_composition(self) -> float:
-        """The same with as many pure questions of Laplace noise, ε divided among them."""
+        """The same with as many pure queries of Laplace noise, ε divided among them."""
         return math.sqrt(2) * self.rounds / float(self.epsilon)
 
     @property
     def break_even(self) -> int:
-        """The number of questions from which on this noise is below basic composition's."""
+        """The number of queries from which on this noise is below basic composition's."""
         return math.ceil(self.epsilon**2 / (2 * self.mu_squared))
 
     @property
@@ -173,7 +171,7 @@ class StudyPlan:
         return self.publishing.purifier.expected_error()
 
     def variance(self, sensitivity_squared: Rational, share: Fraction) -> Fraction:
-        """Return the noise of a question with this share: Δ² / (share · μ²)."""
+        """Return the noise of a query with this share: Δ² / (share · μ²)."""
         return as_positive(sensitivity_squared, "sensitivity_squared") / (share * self.mu_squared)
 
     def selection_epsilon(self, share: Fraction) -> Fraction:
@@ -182,39 +180,45 @@ class StudyPlan:
         scale = 1 << 64
         return Fraction(math.isqrt(math.floor(exact * scale**2)), scale)
 
-    def certificate(self, *, guarded: bool, bits: BitSource) -> Certificate:
-        """Return the verified certificate; `guarded` programs cannot stop or raise visibly."""
+    def release_plan(self, *, guarded: bool) -> ReleasePlan[Any]:
+        """Return what is certified, and how an element is published.
+
+        `guarded`: the program cannot stop or raise visibly.
+        """
         numbers: dict[str, Any] = {"rounds": self.rounds}
         if self.selects:
             theorem, numbers["rho"] = "adaptive-zcdp", self.mu_squared / 2
         else:
             theorem, numbers["mu_squared"] = "adaptive-gaussian", self.mu_squared
-        asserted = (
-            *((FUNCTIONS,) if self.functions else ()),
-            *(() if self.ours else (FOREIGN_SOURCE,)),
-        )
+        asserted = (FUNCTIONS,) if self.functions else ()
         status = Status.ASSERTED if asserted else Status.PROVEN
-        return issue(
+        return ReleasePlan(
             claim=PureDP(self.epsilon),
             steps=(
                 Step(theorem=theorem, numbers=numbers, status=status),
                 self.publishing.purifier.step(),
             ),
-            bits=bits,
+            answer=self._published,
+            error=self.predicted_error,
             public=(
                 f"the space {self.publishing.space!r}",
                 f"the number of rows, {self.rows}",
-                "the bounds to which each question clips a row, and its lattice of 2^20 steps "
+                "the bounds to which each query clips a row, and its lattice of 2^20 steps "
                 "(second moments: 2^15)",
-                "each question's l2 sensitivity: twice its bound (√d times that for d bounded "
+                "each query's l2 sensitivity: twice its bound (√d times that for d bounded "
                 "coordinates), √2 for a histogram, √2 times the squared bound for second moments",
                 "every number in the steps",
             ),
             assumed=(*PROGRAM, *(() if guarded else (UNGUARDED,)), *asserted),
         )
 
+    def _published(self, element: Any, bits: BitSource) -> Any:
+        """Return the element, or with a small public probability a random one."""
+        made = self.publishing
+        return made.space.project(made.purifier.apply(element, bits))
+
     def __repr__(self) -> str:
-        pure = self.noise_by_basic_composition / self.noise_per_question
+        pure = self.noise_by_basic_composition / self.noise_per_query
         verdict = (
             f"{pure:.3g} times more noise"
             if pure > 1
@@ -226,19 +230,48 @@ class StudyPlan:
         lines = [
             f"Study of {self.rows} rows: pure ε {equals(self.epsilon)}, δ = 0",
             f"  publishes          one element of {self.publishing.space!r}",
-            f"  hidden questions   {self.rounds}, together μ = {self.mu:.4g}{counted}",
-            f"  noise per question {self.noise_per_question:.4g} × its sensitivity",
-            f"                     ({self.noise_per_question / self.rows:.3g} × a mean's range)",
+            f"  internal queries   {self.rounds}, together μ = {self.mu:.4g}{counted}",
+            f"  noise per query    {self.noise_per_query:.4g} × its sensitivity",
+            f"                     ({self.noise_per_query / self.rows:.3g} × a mean's range)",
             f"  predicted error    {self.predicted_error:.3g} ({error})",
             f"  basic composition  {self.noise_by_basic_composition:.4g} × it: {verdict}",
         ]
         return "\n".join(lines)
 
 
+def denotes(value: Any, space: Space) -> bool:
+    """Tell whether a plain value denotes an element; an iterator, which is read once, does not."""
+    return not hasattr(type(value), "__next__") and space.denotes(value)
+
+
+def with_otherwise(space: Space, otherwise: Any) -> tuple[Space, Any]:
+    """Return the space, with `otherwise` as one more element if need be, and what stands in (C8).
+
+    That is what a study publishes when its program fails.
+    """
+    if not is_known(space):
+        return space, otherwise  # the plan refuses such a space
+    if otherwise is None:
+        return space, space.project(_FAILED)
+    if space.contains(otherwise):
+        return space, space.project(otherwise)
+    if isinstance(space, FiniteSpace):
+        return WithExtra(space, otherwise), otherwise
+    raise ParameterError(
+        "otherwise",
+        otherwise,
+        expected=f"an element of {space!r}",
+        remedy="pass a point inside, or leave it out for the center",
+    )
+
+
 def _as_flag(value: Any, name: str) -> bool:
     """Return True or False; anything else may be true here and false there."""
-    if type(value) not in (bool, np.bool_):
-        raise ParameterError(
-            name, value, expected="True or False", remedy=f"pass {name}=True or {name}=False"
-        )
+    require(
+        type(value) in (bool, np.bool_),
+        name,
+        value,
+        expected="True or False",
+        remedy=f"pass {name}=True or {name}=False",
+    )
     return bool(value)

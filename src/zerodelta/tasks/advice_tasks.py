@@ -129,7 +129,7 @@ def _study(given: Numbers) -> tuple[Method, ...]:
     return ranked(
         Method(
             name="study",
-            error=made.noise_per_question,
+            error=made.noise_per_query,
             spends=f"ε on one element of the space; {made.rounds} internal queries, μ = "
             f"{made.mu:.3g} together",
             why=pays,

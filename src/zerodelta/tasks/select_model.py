@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from zerodelta.data.row_queries import Bounds, Rowwise, ask, box_lattice, public_rows
+from zerodelta.data.row_queries import Bounds, Rowwise, box_lattice, public_rows, row_query
 from zerodelta.data.rowwise import RowFunction
 from zerodelta.data.source import Rows
 from zerodelta.errors import require
@@ -167,7 +167,7 @@ class ModelQuestion:
         require(rounds is None, "rounds", rounds, expected=untrained, remedy="leave it out")
         names = self._names
         probe = public_rows(facts.width, None, None) if self.example is None else self.example
-        query = ask(
+        query = row_query(
             self._own([(model,) for model in self.candidates.values()]),
             columns=facts.columns,
             probe=np.asarray(probe, dtype=np.float64),

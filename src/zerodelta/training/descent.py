@@ -1,8 +1,8 @@
 """A planned descent: exact noisy gradient steps inside, one pure release at the end (theory C1).
 
-Made of public numbers only. The end of the walk is published on the l2-ball lattice around the
-public start (R(v)), on the cube's grid (B2), or as the raw last step (S2), whichever is predicted
-to add the least noise; the certificate is verified before a row is read.
+Made of public numbers only. The last iterate is published on the l2-ball lattice around the public
+start (R(v)), on the cube's grid (B2), or as the raw last step (S2), whichever is predicted to add
+the least noise; the certificate is verified before a row is read.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import TypeAlias, final
 
 import numpy as np
+import numpy.typing as npt
 
 from zerodelta.channels.channel import Mixing
 from zerodelta.channels.planner import plan
@@ -22,18 +23,17 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.rational import Rational, as_rational
 from zerodelta.mechanisms.gaussian import RoundedGaussian
-from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import GaussianDP, PureDP
-from zerodelta.privacy.issue import issue
 from zerodelta.privacy.step import Status, Step
 from zerodelta.spaces import Ball
-from zerodelta.training.examples import Floats
+from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.training.gradient_sums import Gradients
-from zerodelta.training.iterates import Walk
+from zerodelta.training.iterates import Iterates, StepSizes, Variances
 from zerodelta.training.smooth_descent import best_smooth_ending
-from zerodelta.training.step_sizes import StepSizes, Variances
 
 __all__ = ["Descent", "plan_descent"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
 
 Rounds: TypeAlias = Callable[[Iterable[int]], Iterable[int]]
 
@@ -63,7 +63,7 @@ class Descent:
     @property
     def squared(self) -> int:
         """The squared sensitivity of an integer gradient sum."""
-        # theory A6.1: replacing a row moves the sum by 2L, not L.
+        # theory A6.1: the sum has sensitivity 2L, not L.
         return (2 * self.bound) ** 2
 
     @property
@@ -71,23 +71,26 @@ class Descent:
         """The norm to which gradients are clipped."""
         return float(self.bound * self.quantum)
 
-    def certificate(self, bits: BitSource) -> Certificate:
-        """Return the verified certificate, a function of the plan only."""
-        return issue(
+    def release_plan(
+        self, *, assumed: tuple[str, ...] = (), rounds: Rounds = iter
+    ) -> ReleasePlan[Gradients]:
+        """Return what is certified and how it is run; `assumed` of the program around it."""
+        return ReleasePlan(
             claim=PureDP(self.epsilon),
             steps=(
                 *(self._gaussian(count, variance) for count, variance in self.variances),
                 *self._last_gaussian(),
                 self.channel.step(),
             ),
-            bits=bits,
+            answer=lambda gradients, bits: self.run(gradients, bits, rounds),
+            error=self.error,
             public=(
                 f"the ball {self.ball!r}, whose center is the start",
                 f"the number of rows, {self.rows}",
                 f"the schedule {self.sizes!r}, and clipping to {self.clip:g}",
                 "every number in the steps",
             ),
-            assumed=self.assumed,
+            assumed=(*assumed, *self.assumed),
         )
 
     def _gaussian(self, count: int, variance: Fraction) -> Step:
@@ -99,33 +102,33 @@ class Descent:
             return (self._gaussian(1, self.channel.step_taken.variance),)
         return ()
 
-    def walk(self) -> Walk:
-        """Return the walk at its public start."""
-        return Walk(ball=self.ball, sizes=self.sizes, unit=float(self.quantum) / self.rows)
+    def iterates(self) -> Iterates:
+        """Return the iterates at their public start."""
+        return Iterates(ball=self.ball, sizes=self.sizes, unit=float(self.quantum) / self.rows)
 
     def run(self, gradients: Gradients, bits: BitSource, rounds: Rounds = iter) -> Floats:
         """Return the published point. Rows are reached through noisy integer sums only."""
-        walk = self.walk()
+        iterates = self.iterates()
         noises = (
             RoundedGaussian(sensitivity_squared=self.squared, variance=variance)
             for count, variance in self.variances
             for _ in range(count)
         )
         for _ in rounds(range(self.sizes.count)):
-            exact, noise = gradients.total(walk.theta), next(noises, None)
+            exact, noise = gradients.total(iterates.theta), next(noises, None)
             if noise is None:  # public: the plan has a raw ending
-                return self._publish_raw(walk, exact, bits)
-            walk.step(noise.apply(exact, bits))
+                return self._publish_raw(iterates, exact, bits)
+            iterates.step(noise.apply(exact, bits))
         # theory A6.7: this point is all that leaves; no iterate, loss or stopping decision.
-        return self.ball.project(self.channel.apply(walk.point(), bits))
+        return self.ball.project(self.channel.apply(iterates.point(), bits))
 
-    def _publish_raw(self, walk: Walk, exact: IntegerArray, bits: BitSource) -> Floats:
+    def _publish_raw(self, iterates: Iterates, exact: IntegerArray, bits: BitSource) -> Floats:
         """Publish the last step itself: unprojected until it is mixed (theory C1)."""
         assert isinstance(self.channel, SmoothMix)
         noise = RoundedGaussian(
             sensitivity_squared=self.squared, variance=self.channel.step_taken.variance
         )
-        raw = walk.base(self.channel.spacing) - noise.apply(exact, bits).astype(np.object_)
+        raw = iterates.base(self.channel.spacing) - noise.apply(exact, bits).astype(np.object_)
         return self.channel.apply(raw, bits)
 
     def __repr__(self) -> str:
@@ -138,7 +141,7 @@ class Descent:
             f"pure ε = {float(self.epsilon):g}, δ = 0",
             f"  publishes        one element of {self.ball!r}",
             f"  gradients        clipped to {self.clip:g}; longest path {path:.4g}",
-            f"  hidden noise     {noise:.3g} a coordinate (μ = {mu:.4g})",
+            f"  internal noise   {noise:.3g} a coordinate (μ = {mu:.4g})",
             "  ending                                       predicted l2 error",
         ]
         lines += [
@@ -160,7 +163,7 @@ def plan_descent(
 
     Nothing of the gradients but their public numbers is used.
 
-    >>> from zerodelta.exact.bits import SystemBits
+    >>> from dataclasses import replace
     >>> from zerodelta.training.gradients import gradients_of
     >>> from zerodelta.training.losses import Squared
     >>> x = np.linspace(-1, 1, 200).reshape(-1, 1)
@@ -170,11 +173,12 @@ def plan_descent(
     ...     gradients, ball=Ball(1, 1), epsilon=1, mixing_probability="0.01",
     ...     sizes=StepSizes(count=20, first="1/2"),
     ... )
-    >>> certificate = descent.certificate(SystemBits())
-    >>> certificate.claim.exact_epsilon, certificate.status.value
+    >>> from zerodelta.spine.run import run
+    >>> def answer(rows, bits):
+    ...     return descent.run(gradients.on(rows), bits)
+    >>> release = run(replace(descent.release_plan(), answer=answer), gradients.source)
+    >>> release.certificate.claim.exact_epsilon, release.certificate.status.value
     (Fraction(1, 1), 'proven')
-    >>> descent.run(gradients, SystemBits()).shape
-    (1,)
     """
     unit = 2 * gradients.lipschitz / gradients.rows
     made = plan(
@@ -223,6 +227,6 @@ def plan_descent(
 
 
 def _claim(variances: Variances, squared: int) -> GaussianDP:
-    """Return what the hidden rounds satisfy together (R2)."""
+    """Return what the internal rounds satisfy together (R2)."""
     mu_squared = sum((count * squared / v for count, v in variances), Fraction(0))
     return GaussianDP(mu_squared=mu_squared)

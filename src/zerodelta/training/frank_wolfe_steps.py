@@ -25,8 +25,8 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.composition import history
 from zerodelta.privacy.parameters import as_log_delta
 from zerodelta.privacy.step import Status, Step
-from zerodelta.training.callable_gradients import try_gradient
 from zerodelta.training.gradient_sums import GRADIENT
+from zerodelta.training.gradients import try_gradient
 from zerodelta.training.losses import Hinge, Huber, Logistic, Loss, Squared
 from zerodelta.training.polytopes import (
     Domain,

@@ -1,38 +1,125 @@
 """Exact integer sums of clipped per-example gradients (theory C1, A6.2): what descent noises.
 
 Every row gives an integer vector of l2 norm at most `bound`, a function of that row alone, so the
-sum over a batch moves by at most 2·bound when a row of it is replaced.
+sum over a batch has sensitivity 2·bound when a row of it is replaced.
 """
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.source import FOREIGN_SOURCE
-from zerodelta.errors import ParameterError
+from zerodelta.data.arrays import ArraySource
+from zerodelta.data.rowwise import Block, Column
+from zerodelta.data.source import Rows, Source
+from zerodelta.errors import ParameterError, require
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.privacy.step import Status
-from zerodelta.training.examples import Floats
 
-__all__ = ["GRADIENT", "Gradients", "Indices", "public_bound"]
+__all__ = ["GRADIENT", "Examples", "Gradients", "Indices", "public_bound"]
 
 GRADIENT = "gradient(theta, rows) treats rows one by one, keeps no state and shows nothing"
 
+Floats: TypeAlias = npt.NDArray[np.float64]
+
 Indices: TypeAlias = npt.NDArray[np.int64]
+
+_Self = TypeVar("_Self", bound="Gradients")
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Examples:
+    """The rows that gradients are computed from, one of whose columns may be the label.
+
+    `source` is read once a ticket has opened it (`Gradients.on`); until then its size is all that
+    is used. `label` is a position.
+    """
+
+    source: Source | Rows
+    label: int | None
+
+    @classmethod
+    def of(cls, source: Source | Rows, *, label: Column | None = None) -> Examples:
+        """Return the rows of a source; the label is a column by name or position (None: no label).
+
+        A negative position counts from the end, so that -1 is the last column.
+        """
+        names = source.columns
+        require(
+            source.rows and names,
+            "rows",
+            "no rows or no columns",
+            expected="at least one row and one column",
+            remedy="pass an array of shape (n, d)",
+        )
+        if label is None:
+            return cls(source=source, label=None)
+        named = isinstance(label, str) and label in names
+        require(
+            named or (type(label) is int and -len(names) <= label < len(names)),
+            "label",
+            label,
+            expected=f"one of {list(names)[:10]}, or its position",
+            remedy="name the column of the source that holds the label",
+        )
+        place = names.index(str(label)) if named else int(label) % len(names)
+        return cls(source=source, label=place)
+
+    @classmethod
+    def of_arrays(cls, features: Any, labels: Any = None) -> Examples:
+        """Return features, with a column of labels behind them if there are any."""
+        require(
+            features is not None, "features", expected="an array or a data frame", remedy="pass one"
+        )
+        if labels is None:
+            return cls.of(ArraySource(features))
+        return cls.of(ArraySource.beside(features, labels), label=-1)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows; public."""
+        return self.source.rows
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of all columns, in the order in which a function sees them: the label last."""
+        return tuple(self.source.columns[i] for i in self._order())
+
+    @property
+    def width(self) -> int:
+        """The number of features: columns that are not the label."""
+        return len(self.source.columns) - (self.label is not None)
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield all rows block by block: features, then the label if there is one."""
+        order = self._order()
+        moved = order != sorted(order)
+        if not isinstance(self.source, Rows):
+            raise TypeError("rows are read with a ticket only: gradients.on(rows) has the rows")
+        for block in self.source.blocks():
+            yield block[:, order] if moved else block
+
+    def _order(self) -> list[int]:
+        others = [i for i in range(len(self.source.columns)) if i != self.label]
+        return others if self.label is None else [*others, self.label]
 
 
 class Gradients(ABC):
     """Where gradient sums come from; everything but `total` is public, and made of public numbers.
 
-    No row is read before the first `total`.
+    No row is read before the first `total`, which needs opened rows: see `on`.
     """
 
+    examples: Examples
     rows: int
     dimension: int
     bound: int
@@ -41,25 +128,33 @@ class Gradients(ABC):
     """What one integer step stands for."""
     callers_function: bool
     """Whether the gradient is code of the caller's, which sees rows."""
-    ours: bool
-    """Whether this library's own code reads the rows."""
+    _loaded: Any = None
+    """What was made of the rows, at the first `total`."""
 
     @property
     def status(self) -> Status:
         """Asserted if code that we did not write sees rows, also one at a time."""
-        return Status.ASSERTED if self.assumed() else Status.PROVEN
+        return Status.ASSERTED if self.callers_function else Status.PROVEN
 
     def assumed(self) -> tuple[str, ...]:
         """Return what a certificate must list as caller-asserted."""
-        return (
-            *((GRADIENT,) if self.callers_function else ()),
-            *(() if self.ours else (FOREIGN_SOURCE,)),
-        )
+        return (GRADIENT,) if self.callers_function else ()
 
     @property
     def lipschitz(self) -> Fraction:
         """The norm to which gradients are clipped."""
         return self.bound * self.quantum
+
+    @property
+    def source(self) -> Source | Rows:
+        """What a ticket opens."""
+        return self.examples.source
+
+    def on(self: _Self, rows: Rows) -> _Self:
+        """Return the same gradients, of the rows that a ticket has opened."""
+        bound = copy.copy(self)
+        bound.examples, bound._loaded = replace(self.examples, source=rows), None
+        return bound
 
     @abstractmethod
     def total(self, theta: Floats, chosen: Indices | None = None) -> IntegerArray:

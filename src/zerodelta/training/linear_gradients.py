@@ -13,17 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.rowwise import whole_rows
-from zerodelta.errors import ParameterError
+from zerodelta.errors import require
 from zerodelta.exact.exact_sums import IntegerArray, arithmetic
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.spaces import Ball
-from zerodelta.training.examples import Examples, Floats
-from zerodelta.training.gradient_sums import Gradients, Indices, public_bound
+from zerodelta.training.gradient_sums import Examples, Gradients, Indices, public_bound
 from zerodelta.training.losses import Hinge, Huber, Logistic, Loss, Multinomial, Squared
 
 __all__ = ["LinearGradients"]
 
+Floats: TypeAlias = npt.NDArray[np.float64]
 _Single: TypeAlias = npt.NDArray[np.float32]
 
 _ROW_STEPS = 1 << 16
@@ -52,47 +52,48 @@ class LinearGradients(Gradients):
 
     def __init__(
         self,
-        features: Any,
-        labels: Any = None,
+        examples: Examples,
         *,
         loss: Loss,
         radius: Rational,
         data_norm: Rational | None,
         clip: Rational | None = None,
     ) -> None:
-        if type(loss) not in (Logistic, Hinge, Squared, Huber, Multinomial):  # all elementwise
-            raise ParameterError(
-                "loss",
-                type(loss),
-                expected="Logistic, Multinomial, Hinge, Squared or Huber",
-                remedy="pass any other loss as a function gradient(theta, rows)",
-            )
-        examples = (
-            features if isinstance(features, Examples) else Examples.of_arrays(features, labels)
+        require(
+            type(loss) in (Logistic, Hinge, Squared, Huber, Multinomial),  # all elementwise
+            "loss",
+            type(loss),
+            expected="Logistic, Multinomial, Hinge, Squared or Huber",
+            remedy="pass any other loss as a function gradient(theta, rows)",
         )
-        if examples.label is None or examples.width == 0:
-            raise ParameterError(
-                "labels",
-                examples.label,
-                expected="a column of labels beside at least one feature",
-                remedy="pass labels=, or name the column of the label",
-            )
-        self._examples = examples
+        require(
+            examples.label is not None and examples.width,
+            "labels",
+            examples.label,
+            expected="a column of labels beside at least one feature",
+            remedy="pass labels=, or name the column of the label",
+        )
+        self.examples = examples
         self.loss, self.norm = loss, public_bound(data_norm, "data_norm")
         self.rows, self.width = examples.rows, examples.width
         self.dimension = self.width * loss.outputs
         self.radius = as_positive(radius, "radius")
         self.ball = Ball(self.dimension, self.radius)
-        self.callers_function, self.ours = False, examples.ours
+        self.callers_function = False
         self._slope_quantum = loss.slope_bound(self.norm * self.radius) / _SLOPE_STEPS
         self.quantum = self.norm / _ROW_STEPS * self._slope_quantum
         self.bound = _ROW_STEPS * _SLOPE_STEPS
         if clip is not None:
             self.bound = min(self.bound, as_positive(clip, "clip") // self.quantum)
-            _check_bound(self.bound, clip)
+            require(
+                self.bound >= 1 << 10,
+                "clip",
+                clip,
+                expected="at least about a millionth of slope bound times data_norm",
+                remedy="lower data_norm or label_bound, or clip less",
+            )
         most = min(_MOST_ROWS, max(_LANES, _BLOCK_ENTRIES // self.dimension))
         self._block = _whole_lanes(min(most, self.rows + 1))
-        self._loaded: tuple[_Single, Floats, _Single] | None = None
 
     def _table(self) -> tuple[_Single, Floats, _Single]:
         """Return rows, labels and caps, read at the first call; zero rows fill the last block."""
@@ -102,7 +103,7 @@ class LinearGradients(Gradients):
             labels, caps = np.zeros(length), np.zeros(length, dtype=np.float32)
             lattice = FixedPoint.ball(dimension=self.width, bound=self.norm, steps=_ROW_STEPS)
             start = 0
-            for block in self._examples.blocks():  # the label is the last column
+            for block in self.examples.blocks():  # the label is the last column
                 features = whole_rows(block[:, :-1])  # a row with a missing cell is the zero row
                 integers, read = lattice.quantize(features), self.loss.read(block[:, -1])
                 counted, part = np.isfinite(read), slice(start, start + len(block))
@@ -112,7 +113,8 @@ class LinearGradients(Gradients):
                 caps[part] = _caps(integers, self.bound)
                 start += len(block)
             self._loaded = rows, labels, caps
-        return self._loaded
+        loaded: tuple[_Single, Floats, _Single] = self._loaded
+        return loaded
 
     def total(self, theta: Floats, chosen: Indices | None = None) -> IntegerArray:
         """Return Σ m_i ⊗ k_i, exactly: m_i the integer slopes of row i, k_i its integers."""
@@ -192,16 +194,6 @@ class LinearGradients(Gradients):
 
 def _whole_lanes(rows: int) -> int:
     return -(-rows // _LANES) * _LANES
-
-
-def _check_bound(bound: int, clip: Rational) -> None:
-    if bound < 1 << 10:
-        raise ParameterError(
-            "clip",
-            clip,
-            expected="at least about a millionth of slope bound times data_norm",
-            remedy="lower data_norm or label_bound, or clip less",
-        )
 
 
 def _caps(integers: npt.NDArray[np.int64], bound: int) -> npt.NDArray[np.int64]:

@@ -10,15 +10,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
+from typing import TypeAlias, final
 
 import numpy as np
+import numpy.typing as npt
 
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import Rational, as_positive, as_rational
-from zerodelta.training.examples import Floats
 
 __all__ = ["Hinge", "Huber", "Logistic", "Loss", "Multinomial", "Squared"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
 
 
 class Loss(ABC):

@@ -1,7 +1,7 @@
 """Theorem S as the ending of a descent: the raw last step, with noise of its own (theory C1).
 
-The last step is short, so noise much wider than it needs costs the budget little and smooths what
-the hidden steps before it left. How much goes to either is searched in floats, for the least
+The last step is short, so noise much wider than it needs costs little of ε and smooths what the
+internal steps before it left. How much goes to either is searched in floats, for the least
 predicted error; whatever is found is then built and certified exactly.
 """
 
@@ -18,7 +18,7 @@ from zerodelta.exact.rational import as_rational, decimal_up
 from zerodelta.privacy.step import Status
 from zerodelta.privacy.theorems.smoothing import GaussianStep
 from zerodelta.spaces import Ball
-from zerodelta.training.step_sizes import StepSizes, Variances
+from zerodelta.training.iterates import StepSizes, Variances
 
 __all__ = ["SmoothEnding", "best_smooth_ending"]
 
@@ -29,7 +29,7 @@ _MOST_SLACK = math.log(1e8)
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SmoothEnding:
-    """S2 for the last step, the noise of the hidden rounds before it, and the predicted error."""
+    """S2 for the last step, the noise of the internal rounds before it, and the predicted error."""
 
     channel: SmoothMix
     variances: Variances
@@ -71,7 +71,7 @@ class _Search:
         return at(best)
 
     def error(self, sigma: float, rho: float) -> float:
-        """Return the predicted error with ρ spent on the hidden steps; inf if S2 fails."""
+        """Return the predicted error with ρ spent on the internal steps; inf if S2 fails."""
         cost, wide = self.cost(sigma, rho + self.moved**2 / (2 * sigma**2))
         if cost > self.nats:
             return math.inf
@@ -85,7 +85,7 @@ class _Search:
         return odds / (1 + odds)
 
     def best_rho(self, sigma: float) -> float | None:
-        """Return the best ρ for the hidden steps; None if this σ proves nothing."""
+        """Return the best ρ for the internal steps; None if this σ proves nothing."""
 
         def fits(log_rho: float) -> bool:
             return math.isfinite(self.error(sigma, math.exp(log_rho)))
@@ -162,7 +162,7 @@ def _built(
     weight: Fraction,
     epsilon: Fraction,
 ) -> tuple[SmoothMix, Variances]:
-    """Return S2 and the hidden rounds' noise, with a hair more noise until it certainly holds."""
+    """Return S2 and the internal rounds' noise, slightly more of it until S2 certainly holds."""
     squared, more = (2 * bound) ** 2, Fraction(1)
     while True:
         scale = squared * more / Fraction(2 * rho)
@@ -173,8 +173,8 @@ def _built(
             radius=Fraction(ball.radius // spacing + rows * bound),
             sensitivity=Fraction(2 * bound),
         )
-        hidden = sum((count * squared / (2 * v) for count, v in variances), Fraction(0))
-        whole = hidden + step.rho
+        internal = sum((count * squared / (2 * v) for count, v in variances), Fraction(0))
+        whole = internal + step.rho
         channel = SmoothMix.best(
             ball, step, rho=whole, epsilon=epsilon, weight=weight, spacing=spacing
         )

@@ -8,18 +8,20 @@ any data is. Only elementwise operations touch rows, so a row never depends on a
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import TypeAlias, final
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import ndtri
 
-from zerodelta.errors import ParameterError
+from zerodelta.data.row_queries import primes
+from zerodelta.errors import require
 from zerodelta.exact.rational import Rational, as_count, as_rational
-from zerodelta.training.examples import Floats
 
 __all__ = ["TanhNetwork"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
 
 _STEEPNESS = 4.0
 """Hidden units are tanh of this times Wx + b, and have weights of this size at the start:"""
@@ -53,27 +55,27 @@ class TanhNetwork:
 
     def __post_init__(self) -> None:
         as_count(self.units, "units", minimum=1)
-        if len(self.lower) != len(self.upper) or not self.lower:
-            raise ParameterError(
-                "lower, upper",
-                (self.lower, self.upper),
-                expected="a lower and an upper bound for each feature",
-                remedy="pass two tuples of the same length",
-            )
-        if (self._ends()[0] >= self._ends()[1]).any():
-            raise ParameterError(
-                "lower, upper",
-                (self.lower, self.upper),
-                expected="lower < upper for each feature",
-                remedy="drop constant columns and do not swap the ends",
-            )
-        if len(self.classes) < 2 or len(set(map(float, self.classes))) < len(self.classes):
-            raise ParameterError(
-                "classes",
-                self.classes,
-                expected="at least two different labels",
-                remedy="pass the public labels, such as (0, 1)",
-            )
+        require(
+            self.lower and len(self.lower) == len(self.upper),
+            "lower, upper",
+            (self.lower, self.upper),
+            expected="a lower and an upper bound for each feature",
+            remedy="pass two tuples of the same length",
+        )
+        require(
+            (self._ends()[0] < self._ends()[1]).all(),
+            "lower, upper",
+            (self.lower, self.upper),
+            expected="lower < upper for each feature",
+            remedy="drop constant columns and do not swap the ends",
+        )
+        require(
+            len(set(map(float, self.classes))) == len(self.classes) >= 2,
+            "classes",
+            self.classes,
+            expected="at least two different labels",
+            remedy="pass the public labels, such as (0, 1)",
+        )
 
     @property
     def inputs(self) -> int:
@@ -92,13 +94,13 @@ class TanhNetwork:
 
     def check_inputs(self, features: int) -> None:
         """Refuse rows with another number of features."""
-        if features != self.inputs:
-            raise ParameterError(
-                "rows",
-                f"{features} features beside the label",
-                expected=f"the {self.inputs} that the network's bounds are for",
-                remedy="pass those columns and the label, or bounds for all of them",
-            )
+        require(
+            features == self.inputs,
+            "rows",
+            f"{features} features beside the label",
+            expected=f"the {self.inputs} that the network's bounds are for",
+            remedy="pass those columns and the label, or bounds for all of them",
+        )
 
     @property
     def path(self) -> float:
@@ -238,7 +240,7 @@ def _directions(count: int, dimension: int) -> Floats:
 def _halton(count: int, dimension: int, skip: int = 1) -> Floats:
     """Return the Halton points number skip, skip + 1, … of the unit cube."""
     points = np.empty((count, dimension))
-    for i, base in enumerate(_primes(dimension)):
+    for i, base in enumerate(primes(dimension)):
         for j in range(count):
             number, share, total = j + skip, 1.0, 0.0
             while number:
@@ -247,13 +249,3 @@ def _halton(count: int, dimension: int, skip: int = 1) -> Floats:
                 total += digit * share
             points[j, i] = total
     return points
-
-
-def _primes(count: int) -> Sequence[int]:
-    found: list[int] = []
-    candidate = 2
-    while len(found) < count:
-        if all(candidate % prime for prime in found):
-            found.append(candidate)
-        candidate += 1
-    return found

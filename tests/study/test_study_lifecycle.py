@@ -1,4 +1,4 @@
-"""A study lives once: one process, one publication, and nothing else that can be seen."""
+"""A study is used once: one process, one publication, and nothing else that can be seen."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ import pytest
 
 from reference.chi_square import goodness_of_fit
 from study.small_studies import ROWS, Watched, made
-from zerodelta.data.internal import hidden_array
+from zerodelta.data.internal import internal_array
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.privacy.release import Release
@@ -146,7 +146,7 @@ def test_threads_publish_once_and_never_spend_more_than_there_is() -> None:
         releases: list[Any] = []
         refusals: list[Any] = []
 
-        budget = study._budget
+        shares = study._shares
 
         def use(study: Study, start: Any, releases: list[Any], refusals: list[Any]) -> None:
             start.wait()
@@ -169,7 +169,7 @@ def test_threads_publish_once_and_never_spend_more_than_there_is() -> None:
             thread.join()
         assert len(releases) == 1
         assert study.release is releases[0]
-        assert budget._left >= 0
+        assert shares._left >= 0
 
 
 def test_the_noise_of_every_question_is_fresh() -> None:
@@ -361,7 +361,7 @@ def test_a_program_that_uses_the_study_itself_is_stopped_in_the_rehearsal() -> N
         with pytest.raises(ParameterError, match="the study itself, in a rehearsal"):
             study.run(program)
     assert source.reads == 0
-    assert study._budget.untouched
+    assert study._shares.untouched
 
 
 def test_a_rehearsal_spends_nothing() -> None:
@@ -382,7 +382,7 @@ def test_a_rehearsal_spends_nothing() -> None:
 
 
 @pytest.mark.parametrize("share", [0.0, -1.0, math.nan, math.inf, 2.0, [0.5, 0.5]])
-def test_a_hidden_share_that_is_none_gets_a_constant_and_no_exception(share: Any) -> None:
+def test_an_internal_share_that_is_none_gets_a_constant_and_no_exception(share: Any) -> None:
     study = Study(np.ones((5, 1)), epsilon=1, publish=Finite(2), rounds=3, bounds=(0, 1))
-    assert float(study.mean(0, share=hidden_array(share))) == 0.5
-    assert float(study.mean(0, share=hidden_array(0.25))) != 0.5
+    assert float(study.mean(0, share=internal_array(share))) == 0.5
+    assert float(study.mean(0, share=internal_array(0.25))) != 0.5

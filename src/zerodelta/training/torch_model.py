@@ -9,14 +9,16 @@ import copy
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
+import numpy.typing as npt
 
 from zerodelta.errors import ParameterError
-from zerodelta.training.examples import Floats
 
 __all__ = ["TorchModel"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
 
 
 @final

@@ -14,13 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zerodelta.data.internal import reveal
-from zerodelta.data.row_queries import ask, box_lattice, norm_lattice, public_rows
+from zerodelta.data.row_queries import box_lattice, norm_lattice, public_rows, row_query
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.gaussian import RoundedGaussian
 from zerodelta.mechanisms.selection import ExponentialMechanism
 from zerodelta.spaces import Finite
-from zerodelta.study import asking
+from zerodelta.study import internal_queries
 from zerodelta.study.study import Study
 from zerodelta.study.study_plan import StudyPlan
 
@@ -143,7 +143,7 @@ def spent(question: Callable[[Study], Any], seen: Any, **options: Any) -> Fracti
         seen.clear()
         study = made(np.array([pair]), **options)
         question(study)
-        share = 1 - study._budget._left
+        share = 1 - study._shares._left
         totals.append([([*sums], variance) for sums, variance in seen])
     worst = F(0)
     for a, b in itertools.combinations(totals, 2):
@@ -184,12 +184,12 @@ def test_a_covariance_that_spends_its_share_twice_is_caught(
     noiseless: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As if the mean were free: both parts with the whole share."""
-    noised = asking.Asking._noised
+    noised = internal_queries.InternalQueries._noised
 
     def whole(self: Any, sums: Any, squared: int, share: Fraction) -> Any:
         return noised(self, sums, squared, 2 * share)
 
-    monkeypatch.setattr(asking.Asking, "_noised", whole)
+    monkeypatch.setattr(internal_queries.InternalQueries, "_noised", whole)
     assert spent(QUESTIONS["covariance"][0], noiseless) > 1
 
 
@@ -249,7 +249,7 @@ def test_what_is_missing_is_refused_with_the_remedy(what: str) -> None:
     study = made(bounds=None, data_norm=None)
     with pytest.raises(ParameterError, match=remedy):
         question(study)
-    assert study._budget.untouched
+    assert study._shares.untouched
 
 
 def test_a_choice_must_be_planned() -> None:
@@ -323,10 +323,10 @@ def test_a_question_knows_its_distance() -> None:
     """‖Σ-Σ'‖² <= 4 steps², times the dimension in a box."""
 
     def squared(lattice: Any, function: Any) -> int:
-        question = ask(
+        query = row_query(
             function, columns=("x", "y"), probe=ROWS, rowwise=False, lattice=lattice, quiet=False
         )
-        return question.sensitivity_squared
+        return query.sensitivity_squared
 
     assert squared(box_lattice((0, 1), steps=1), 0) == 4
     assert squared(box_lattice((0, 1), steps=10), [0, 1]) == 800

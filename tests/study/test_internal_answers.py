@@ -1,4 +1,4 @@
-"""Hidden answers compute like numbers and arrays, and show nothing of themselves."""
+"""Internal answers compute like numbers and arrays, and show nothing of themselves."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zerodelta.data.internal import HIDDEN, Hidden, hidden_array, hide, reveal
+from zerodelta.data.internal import INTERNAL, Internal, as_internal, internal_array, reveal
 
 NUMBER, ARRAY, MATRIX = 2.25, np.array([1.5, -2.5, 3.5]), np.array([[2.0, 0.5], [0.5, 1.0]])
 SECRETS = ("2.25", "2.2", "1.5", "2.5", "3.5", "e+00")
 
 
 def shows_nothing(text: str) -> bool:
-    return HIDDEN in text and not any(secret in text for secret in SECRETS)
+    return INTERNAL in text and not any(secret in text for secret in SECRETS)
 
 
 SHOWN: dict[str, Callable[[Any], str]] = {
@@ -55,7 +55,7 @@ SHOWN: dict[str, Callable[[Any], str]] = {
 @pytest.mark.parametrize("value", [NUMBER, ARRAY, MATRIX], ids=["number", "array", "matrix"])
 @pytest.mark.parametrize("way", SHOWN)
 def test_nothing_is_shown(way: str, value: Any) -> None:
-    assert shows_nothing(SHOWN[way](hide(value)))
+    assert shows_nothing(SHOWN[way](as_internal(value)))
 
 
 def test_the_test_sees_what_is_shown() -> None:
@@ -68,15 +68,17 @@ def test_logging_and_printing_show_nothing(
     caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with caplog.at_level(logging.INFO):
-        logging.getLogger("zerodelta").info("answers %s %r", hide(NUMBER), [hide(ARRAY)])
-    print(hide(NUMBER), [hide(ARRAY)], {"a": hide(MATRIX)})
+        logging.getLogger("zerodelta").info(
+            "answers %s %r", as_internal(NUMBER), [as_internal(ARRAY)]
+        )
+    print(as_internal(NUMBER), [as_internal(ARRAY)], {"a": as_internal(MATRIX)})
     assert shows_nothing(caplog.text)
     assert shows_nothing(capsys.readouterr().out)
 
 
 def test_a_traceback_shows_nothing() -> None:
     try:
-        raise RuntimeError(f"stopped at {hide(NUMBER):.3f}", hide(ARRAY))
+        raise RuntimeError(f"stopped at {as_internal(NUMBER):.3f}", as_internal(ARRAY))
     except RuntimeError:
         assert shows_nothing(traceback.format_exc().split("RuntimeError: ")[-1])
 
@@ -84,9 +86,9 @@ def test_a_traceback_shows_nothing() -> None:
 @pytest.mark.parametrize("write", [np.save, np.savez, np.savez_compressed, np.savetxt])
 def test_files_get_nothing(write: Any) -> None:
     file = io.BytesIO()
-    write(file, hide(ARRAY))
-    hide(ARRAY).dump(file)
-    hide(ARRAY).tofile(file)
+    write(file, as_internal(ARRAY))
+    as_internal(ARRAY).dump(file)
+    as_internal(ARRAY).tofile(file)
     assert file.getvalue() == b""
 
 
@@ -94,7 +96,7 @@ COMPUTED: dict[str, Callable[[Any, Any, Any], Any]] = (
     {
         "plus": lambda x, a, m: x + 1,
         "plus on the other side": lambda x, a, m: 1 + x,
-        "two hidden": lambda x, a, m: x * a - m[0, 0],
+        "two internal": lambda x, a, m: x * a - m[0, 0],
         "with a plain array": lambda x, a, m: np.ones(3) * x,
         "with a plain number": lambda x, a, m: np.float64(2) * x,
         "power": lambda x, a, m: x**2 // 1 % 3,
@@ -198,11 +200,13 @@ COMPUTED: dict[str, Callable[[Any, Any, Any], Any]] = (
 
 
 @pytest.mark.parametrize("way", COMPUTED)
-def test_results_are_right_and_stay_hidden(way: str) -> None:
+def test_results_are_right_and_stay_internal(way: str) -> None:
     expected = COMPUTED[way](NUMBER, ARRAY.copy(), MATRIX.copy())
-    found = COMPUTED[way](hide(NUMBER), hide(ARRAY.copy()), hide(MATRIX.copy()))
+    found = COMPUTED[way](
+        as_internal(NUMBER), as_internal(ARRAY.copy()), as_internal(MATRIX.copy())
+    )
     parts = found if isinstance(found, (tuple, list)) else [found]
-    assert all(isinstance(part, Hidden) for part in parts)
+    assert all(isinstance(part, Internal) for part in parts)
     for text in (str(found), repr(found)):
         assert shows_nothing(text)
     np.testing.assert_array_equal(reveal(found), expected)
@@ -216,7 +220,7 @@ ESCAPES: dict[str, Callable[[Any, Any], Any]] = {
     "h in list": lambda x, a: x in [2.25],
     "math.floor(h)": lambda x, a: math.floor(x),
     "math.sqrt(h)": lambda x, a: math.sqrt(x),
-    "range(h)": lambda x, a: len(range(hide(3))),
+    "range(h)": lambda x, a: len(range(as_internal(3))),
     '"%f" % h': lambda x, a: float("%f" % x),  # noqa: UP031
     "np.float64(h)": lambda x, a: np.float64(x),
     "np.asarray(h)": lambda x, a: np.asarray(a),
@@ -276,9 +280,9 @@ def _written(number: Any) -> Any:
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # NumPy about its matrices
 @pytest.mark.parametrize("way", ESCAPES)
 def test_what_the_page_lists_does_give_plain_numbers(way: str) -> None:
-    found = ESCAPES[way](hide(NUMBER), hide(ARRAY.copy()))
+    found = ESCAPES[way](as_internal(NUMBER), as_internal(ARRAY.copy()))
     assert isinstance(found, (bool, int, float, complex, np.generic, np.ndarray))
-    assert not isinstance(found, Hidden)
+    assert not isinstance(found, Internal)
 
 
 def test_the_page_lists_exactly_these() -> None:
@@ -287,42 +291,42 @@ def test_the_page_lists_exactly_these() -> None:
     assert set(re.findall(r"`([^`]+)`", listed)) == set(ESCAPES)
 
 
-def test_what_is_written_into_a_plain_array_comes_back_hidden() -> None:
+def test_what_is_written_into_a_plain_array_comes_back_internal() -> None:
     total: Any = np.zeros(3)
-    total += hide(ARRAY)
-    assert isinstance(total, Hidden)
+    total += as_internal(ARRAY)
+    assert isinstance(total, Internal)
     number: Any = 1.0
-    number += hide(NUMBER)
-    assert isinstance(number, Hidden)
+    number += as_internal(NUMBER)
+    assert isinstance(number, Internal)
     assert float(number) == 1 + NUMBER
 
 
-def test_in_place_operations_stay_hidden() -> None:
-    answer = hide(ARRAY.copy())
+def test_in_place_operations_stay_internal() -> None:
+    answer = as_internal(ARRAY.copy())
     answer += 1
     answer[0] = 7
-    assert isinstance(answer, Hidden)
+    assert isinstance(answer, Internal)
     np.testing.assert_array_equal(reveal(answer), [7, -1.5, 4.5])
 
 
 def test_a_program_can_decide_count_and_index() -> None:
     """What a program needs as a Python number it gets."""
-    answer = hide(NUMBER)
+    answer = as_internal(NUMBER)
     assert answer > 2
-    assert bool(hide(False)) is False
+    assert bool(as_internal(False)) is False
     assert int(answer) == 2
     assert float(answer) == NUMBER
     assert math.sqrt(answer) == 1.5
-    assert ["a", "b", "c"][hide(1)] == "b"
-    assert list(range(hide(2))) == [0, 1]
-    assert len(hide(ARRAY)) == 3
+    assert ["a", "b", "c"][as_internal(1)] == "b"
+    assert list(range(as_internal(2))) == [0, 1]
+    assert len(as_internal(ARRAY)) == 3
 
 
 def test_scalars_are_arrays_without_axes() -> None:
-    assert hide(3).shape == () == hidden_array(np.float32(1)).shape
-    assert hide(ARRAY)[0].shape == ()
-    assert hide("text") == "text"
-    assert hide(None) is None
+    assert as_internal(3).shape == () == internal_array(np.float32(1)).shape
+    assert as_internal(ARRAY)[0].shape == ()
+    assert as_internal("text") == "text"
+    assert as_internal(None) is None
 
 
 numbers = st.one_of(st.integers(-(2**60), 2**60), st.floats(allow_nan=False), st.booleans())
@@ -332,13 +336,13 @@ flat = st.one_of(numbers, st.text(), st.none())
 @given(st.one_of(flat, st.lists(flat), st.lists(flat).map(tuple)))
 def test_revealing_undoes_hiding(value: Any) -> None:
     """Of a value, and of the items of a list or tuple."""
-    found = reveal(hide(value))
+    found = reveal(as_internal(value))
     assert found == value
     assert type(found) is type(value)
     assert reveal(value) == value
 
 
 def test_a_list_that_holds_itself_is_revealed() -> None:
-    endless: list[Any] = [hide(1)]
+    endless: list[Any] = [as_internal(1)]
     endless.append(endless)
     assert reveal(endless)[0] == 1

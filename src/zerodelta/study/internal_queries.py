@@ -1,0 +1,360 @@
+"""The internal queries of a study: counts, sums, histograms, second moments, gradients, choices.
+
+Each is an exact integer sum with exactly rounded Gaussian noise (theory R), or a noisy argmax, and
+takes a share of what was planned (R2).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.data.internal import Internal, internal_array
+from zerodelta.data.row_queries import (
+    GRAM_STEPS,
+    Bounds,
+    RowQuery,
+    box_lattice,
+    is_callers,
+    norm_lattice,
+    row_query,
+)
+from zerodelta.data.rowwise import RowFunction, as_function
+from zerodelta.data.source import Rows
+from zerodelta.errors import require
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.exact_sums import IntegerArray
+from zerodelta.exact.fixed_point import FixedPoint
+from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.mechanisms.gaussian import RoundedGaussian
+from zerodelta.mechanisms.selection import ExponentialMechanism
+from zerodelta.study.study_plan import StudyPlan
+
+__all__ = ["InternalQueries", "Share"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+Share: TypeAlias = Rational | Internal | None
+"""The part of what was planned that a query takes; it may follow from internal answers."""
+
+
+class InternalQueries(ABC):
+    """Asks internal queries; `share` is the part of the plan that a query takes.
+
+    By default that is the plan's next share. A query for which nothing is left is answered by a
+    public constant: what the bounds' center in every row would give.
+    """
+
+    _plan: StudyPlan
+    _columns: tuple[str, ...]
+    _size: int
+    _bounds: Bounds | None
+    _data_norm: Rational | None
+    _boxes: dict[int, FixedPoint]
+    _probe: Floats
+    _bits: BitSource
+
+    @abstractmethod
+    def _answer(
+        self,
+        query: RowQuery,
+        constant: Callable[[], Any],
+        exact: Callable[[Rows, Fraction], Any],
+        share: Share,
+    ) -> Internal:
+        """Return the internal answer; a public constant if the plan does not cover it (C8)."""
+
+    @property
+    @abstractmethod
+    def _quiet_errors(self) -> bool:
+        """Whether internal answers exist, so that messages may not quote a program's own words."""
+
+    def count(self, function: RowFunction, *, share: Share = None) -> Internal:
+        """Count the rows for which a function is true: an internal answer for the program.
+
+        Parameters
+        ----------
+        function : column, list of columns or callable
+            True (1, not 0) for a row that counts; a callable sees a block of rows.
+        share : rational, optional
+            The part of the plan to spend on it; by default the next of `rounds`.
+
+        Returns
+        -------
+        Internal
+            The noisy number; it computes like a NumPy scalar and prints as ``<internal>``.
+
+        """
+        return self._sum(self._query(function, box_lattice((0, 1), steps=1)), share)
+
+    def sum(
+        self,
+        function: RowFunction,
+        *,
+        bounds: Bounds | None = None,
+        norm_bound: Rational | None = None,
+        share: Share = None,
+    ) -> Internal:
+        """Sum a function over the rows, clipped to `bounds` or to an l2 norm: an internal answer.
+
+        Parameters
+        ----------
+        function : column, list of columns or callable
+            One number, or d numbers, for each row. A row for which it raises counts as the center
+            of the bounds, a NaN as the center of its own coordinate, an infinity as an end.
+        bounds : (lower, upper), optional
+            Public bounds, numbers or one for each coordinate; by default the study's.
+        norm_bound : rational, optional
+            A public l2 norm to which longer vectors are scaled down, instead of `bounds`.
+        share : rational, optional
+            As for `count`.
+
+        Returns
+        -------
+        Internal
+            A number, or a vector of d.
+
+        """
+        if norm_bound is None:
+            lattice = self._box(bounds)
+        else:
+            lattice = norm_lattice(norm_bound, "norm_bound")
+        return self._sum(self._query(function, lattice), share)
+
+    def mean(
+        self,
+        function: RowFunction,
+        *,
+        bounds: Bounds | None = None,
+        norm_bound: Rational | None = None,
+        share: Share = None,
+    ) -> Internal:
+        """Average a function over the rows, like `np.mean`: an internal answer.
+
+        Parameters and result are those of `sum`, which is divided by the number of rows.
+        """
+        total = self.sum(function, bounds=bounds, norm_bound=norm_bound, share=share)
+        return internal_array(total / self._size)
+
+    def gradient(self, function: RowFunction, *, clip: Rational, share: Share = None) -> Internal:
+        """Average vectors, each scaled down to an l2 norm of `clip`: a step of descent.
+
+        Parameters
+        ----------
+        function : list of columns or callable
+            A vector for each row.
+        clip : rational
+            The public l2 norm.
+        share : rational, optional
+            As for `count`.
+
+        Returns
+        -------
+        Internal
+            The noisy mean vector.
+
+        """
+        norm_lattice(clip, "clip")  # refuses None, which `mean` takes for the study's bounds
+        return self.mean(function, norm_bound=clip, share=share)
+
+    def histogram(self, keys: RowFunction, *, size: int, share: Share = None) -> Internal:
+        """Count the rows with each key 0..size-1, like `np.bincount`: an internal answer.
+
+        Parameters
+        ----------
+        keys : column or callable
+            One key for each row; any other key counts nowhere.
+        size : int
+            The public number of keys.
+        share : rational, optional
+            As for `count`.
+
+        Returns
+        -------
+        Internal
+            A vector of `size` noisy counts.
+
+        """
+        cells = as_count(size, "size", minimum=1)
+        query = self._query(keys, box_lattice((0, cells), steps=1))
+        require(
+            query.lattice.dimension == 1,
+            "keys",
+            f"{query.lattice.dimension} values a row",
+            expected="one key for each row",
+            remedy="return an (n,) array of integers 0..size-1",
+        )
+
+        def counted(source: Rows, taken: Fraction) -> IntegerArray:
+            counts = source.counts(query.function, cells, rowwise=query.rowwise)
+            return self._noised(counts, 2, taken)  # two counts change by one each
+
+        return self._answer(query, lambda: np.full(cells, self._size / cells), counted, share)
+
+    def covariance(
+        self,
+        function: RowFunction | None = None,
+        *,
+        data_norm: Rational | None = None,
+        centered: bool = True,
+        share: Share = None,
+    ) -> Internal:
+        """Return the covariance matrix of rows, like `np.cov(bias=True)`: an internal answer.
+
+        Parameters
+        ----------
+        function : list of columns or callable, optional
+            A vector for each row; by default all columns.
+        data_norm : rational, optional
+            The public l2 norm to which longer vectors are scaled down; by default the study's.
+        centered : bool, default True
+            Half of the share is spent on the mean. If False, all of it is spent on the second
+            moments E x xᵀ, which are returned.
+        share : rational, optional
+            As for `count`.
+
+        Returns
+        -------
+        Internal
+            A symmetric noisy matrix.
+
+        """
+        limit = self._data_norm if data_norm is None else data_norm
+        lattice = norm_lattice(limit, "data_norm", steps=GRAM_STEPS)
+        query = self._query(list(self._columns) if function is None else function, lattice)
+        d, unit = query.lattice.dimension, float(as_positive(limit or 0, "data_norm"))
+        unit /= GRAM_STEPS
+
+        def moments(source: Rows, taken: Fraction) -> Floats:
+            part = taken / 2 if centered else taken
+            noisy = self._noised_gram(query.gram(source), part)
+            second: Floats = noisy * (unit**2 / self._size)
+            if not centered:
+                return second
+            first = self._noised(query.total(source, joint=True), query.sensitivity_squared, part)
+            mean = first.astype(np.float64) * (unit / self._size)
+            covariance: Floats = second - np.outer(mean, mean)
+            return covariance
+
+        return self._answer(query, lambda: np.zeros((d, d)), moments, share)
+
+    def select(
+        self,
+        function: RowFunction,
+        *,
+        bounds: Bounds | None = None,
+        share: Share = None,
+    ) -> Internal:
+        """Choose the option with (nearly) the largest total score, like `np.argmax`.
+
+        The exponential mechanism with Gumbel noise, which costs ε²/8 of zCDP; the study must have
+        been made with ``selects=True``, so that its plan counts that.
+
+        Parameters
+        ----------
+        function : list of columns or callable
+            A score for each option, of each row.
+        bounds : (lower, upper), optional
+            Public bounds of the scores, to which they are clipped; by default the study's.
+        share : rational, optional
+            As for `count`.
+
+        Returns
+        -------
+        Internal
+            The index of an option.
+
+        """
+        require(
+            self._plan.selects,
+            "select",
+            "a study without selections",
+            expected="a study whose plan counts them",
+            remedy="make it with zd.Study(..., selects=True)",
+        )
+        query = self._query(function, self._box(bounds))
+
+        def chosen(source: Rows, taken: Fraction) -> int:
+            epsilon = self._plan.selection_epsilon(taken)
+            if epsilon == 0:  # a share of almost nothing buys almost nothing
+                return 0
+            mechanism = ExponentialMechanism.for_epsilon(
+                epsilon=epsilon, sensitivity=2 * query.lattice.steps
+            )
+            return mechanism.select(query.total(source).tolist(), self._bits)
+
+        return self._answer(query, lambda: 0, chosen, share)
+
+    def _box(self, bounds: Bounds | None) -> Callable[[int], FixedPoint]:
+        """Return the lattice between the bounds; that of the study's own is made once."""
+        if bounds is not None:
+            return box_lattice(bounds)
+        make = box_lattice(self._bounds)
+
+        def known(width: int) -> FixedPoint:
+            if width not in self._boxes:
+                self._boxes[width] = make(width)
+            return self._boxes[width]
+
+        return known
+
+    def _query(self, function: RowFunction, lattice: Callable[[int], FixedPoint]) -> RowQuery:
+        mapped = as_function(function, self._columns)
+        allowed = self._plan.functions or not is_callers(mapped)
+        require(
+            allowed or self._quiet_errors,
+            "function",
+            "a function, in a study with functions=False",
+            expected="a column, or a list of columns",
+            remedy="name columns, or make it with zd.Study(..., functions=True): its "
+            "certificate then rests on what the function does",
+        )
+        return row_query(
+            mapped,
+            columns=self._columns,
+            probe=self._probe,
+            rowwise=self._plan.rowwise,
+            lattice=lattice,
+            quiet=self._quiet_errors,
+            allowed=allowed,
+        )
+
+    def _sum(self, query: RowQuery, share: Share) -> Internal:
+        lattice = query.lattice
+
+        def summed(source: Rows, taken: Fraction) -> Floats:
+            noisy = self._noised(query.total(source), query.sensitivity_squared, taken)
+            return lattice.dequantize(noisy, rows=self._size)
+
+        def constant() -> Floats:
+            zeros = np.zeros(lattice.dimension, dtype=np.int64)
+            return lattice.dequantize(zeros, rows=self._size)
+
+        answer = self._answer(query, constant, summed, share)
+        return internal_array(answer[0] if lattice.dimension == 1 else answer)
+
+    def _noised(
+        self, sums: IntegerArray, sensitivity_squared: int, share: Fraction
+    ) -> IntegerArray:
+        variance = self._plan.variance(sensitivity_squared, share)
+        noise = RoundedGaussian(sensitivity_squared=sensitivity_squared, variance=variance)
+        return noise.apply(sums, self._bits)
+
+    def _noised_gram(self, gram: IntegerArray, share: Fraction) -> Floats:
+        """Return the symmetric matrix with noise of half the variance beside the diagonal.
+
+        In the Frobenius norm each entry beside the diagonal counts twice, and k kᵀ has sensitivity
+        √2·steps².
+        """
+        squared = 2 * GRAM_STEPS**4
+        noisy = np.zeros(gram.shape)
+        above = np.triu_indices(len(gram), 1)
+        noisy[above] = self._noised(gram[above], squared, 2 * share)
+        noisy += noisy.T
+        noisy[np.diag_indices(len(gram))] = self._noised(np.diagonal(gram).copy(), squared, share)
+        return noisy
