@@ -25,7 +25,7 @@ from zerodelta.paper.algorithm_12 import embedded_mode, mode
 from zerodelta.paper.algorithm_13 import pure_adassp
 from zerodelta.queries import Marginals
 from zerodelta.tables.mwem import best_rounds, pure_mwem
-from zerodelta.training.losses import Logistic
+from zerodelta.training.loss_functions import Logistic
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Line: TypeAlias = tuple[str, float, str]

@@ -20,7 +20,7 @@ from zerodelta.paper.algorithm_07 import gaussian_sketch, pure_frank_wolfe
 from zerodelta.paper.algorithm_08 import sparse_recovery
 from zerodelta.spaces import Ball
 from zerodelta.training.frank_wolfe import frank_wolfe_pure
-from zerodelta.training.losses import Squared
+from zerodelta.training.loss_functions import Squared
 
 ROWS, DIMENSION, STEPS, MEASUREMENTS, RUNS = 20_000, 400, 10, 160, 3
 

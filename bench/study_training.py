@@ -29,7 +29,7 @@ from zerodelta.privacy.calibration import calibrate
 from zerodelta.spaces import Ball
 from zerodelta.study.study import Study
 from zerodelta.training.iterates import StepSizes
-from zerodelta.training.losses import Logistic
+from zerodelta.training.loss_functions import Logistic
 from zerodelta.training.tanh_network import TanhNetwork
 
 Floats: TypeAlias = npt.NDArray[np.float64]

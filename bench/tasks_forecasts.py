@@ -29,7 +29,7 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 import zerodelta as zd
-from zerodelta.clustering.grid import grid_for
+from zerodelta.clustering.cell_grid import grid_for
 from zerodelta.mechanisms.selection import worst_gap
 from zerodelta.regression import fit_linear, fit_logistic, fit_multinomial
 from zerodelta.tasks.advise import advise

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.channels.finite import FiniteMix
+from zerodelta.channels.finite_mix import FiniteMix
 from zerodelta.privacy.calibration import calibrate
 from zerodelta.privacy.claims import GaussianDP
 from zerodelta.spaces import Finite

@@ -22,7 +22,7 @@ from zerodelta.paper.algorithm_07 import pure_frank_wolfe
 from zerodelta.privacy.calibration import calibrate
 from zerodelta.spaces import Ball
 from zerodelta.training.frank_wolfe import best_iterations, frank_wolfe_pure
-from zerodelta.training.losses import Hinge
+from zerodelta.training.loss_functions import Hinge
 
 __all__ = ["FRANK_WOLFE", "LOG_DELTA", "SGD", "STRONGLY_CONVEX", "balanced_steps", "two_points"]
 

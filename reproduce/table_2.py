@@ -16,7 +16,7 @@ from zerodelta.exact.bits import ReplayBits
 from zerodelta.paper.algorithm_01 import corollary_1
 from zerodelta.paper.algorithm_04 import pure_dp_sgd
 from zerodelta.paper.baselines import exponential_mechanism_on_grid, laplace_noisy_descent
-from zerodelta.training.losses import Hinge
+from zerodelta.training.loss_functions import Hinge
 
 __all__ = ["RUN_TIME", "UTILITY"]
 

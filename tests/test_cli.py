@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import zerodelta as zd
 from zerodelta.cli import app
-from zerodelta.cli.verify import MEANING
+from zerodelta.cli.verify_files import MEANING
 from zerodelta.privacy.json_text import LARGEST_TEXT
 
 SAMPLERS = ("noise", "lazy", "k_norm", "argmax", "integers", "bits")
@@ -165,7 +165,7 @@ def test_verifying_loads_no_sampler(good: Path) -> None:
     code = f"""
 import sys
 from pathlib import Path
-from zerodelta.cli.verify import report
+from zerodelta.cli.verify_files import report
 from zerodelta.privacy.verify import verify
 verify(Path({str(good)!r}).read_text())
 assert report(Path({str(good)!r}), explain=True)[0]

@@ -8,10 +8,10 @@ from fractions import Fraction
 from typing import Any
 
 from channels.channel_laws import body_of
-from zerodelta.channels.ball import GaussianMix, LaplaceMix
+from zerodelta.channels.ball_mix import GaussianMix, LaplaceMix
 from zerodelta.channels.channel import Mixing
-from zerodelta.channels.finite import FiniteMix, PriorMix
-from zerodelta.channels.grid import GridMix, LocalUniformMix, UnequalGridMix
+from zerodelta.channels.finite_mix import FiniteMix, PriorMix
+from zerodelta.channels.grid_mix import GridMix, LocalUniformMix, UnequalGridMix
 from zerodelta.channels.kernel import KernelMix
 from zerodelta.channels.wasserstein import AlgorithmOne, AlgorithmTwo, laplace_scale
 from zerodelta.privacy.claims import ApproxDP

@@ -32,9 +32,9 @@ from channels.noise_laws import (
 )
 from reference.chi_square import goodness_of_fit
 from zerodelta.audit.exact import ExpRational
-from zerodelta.channels.ball import GaussianMix, LaplaceMix
-from zerodelta.channels.finite import FiniteMix, PriorMix, ProfileMix
-from zerodelta.channels.grid import GridMix, LocalUniformMix, UnequalGridMix
+from zerodelta.channels.ball_mix import GaussianMix, LaplaceMix
+from zerodelta.channels.finite_mix import FiniteMix, PriorMix, ProfileMix
+from zerodelta.channels.grid_mix import GridMix, LocalUniformMix, UnequalGridMix
 from zerodelta.channels.kernel import Body, KernelMix
 from zerodelta.channels.wasserstein import AlgorithmOne, AlgorithmTwo
 from zerodelta.exact.arb import ball

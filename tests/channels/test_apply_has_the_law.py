@@ -14,9 +14,9 @@ import pytest
 
 from channels.cases import BODIES, MIXING, algorithm_one, algorithm_two
 from channels.channel_laws import Row, body_of, fit, row, values_of
-from zerodelta.channels.ball import GaussianMix, LaplaceMix
-from zerodelta.channels.finite import ProfileMix
-from zerodelta.channels.grid import GridMix, LocalUniformMix
+from zerodelta.channels.ball_mix import GaussianMix, LaplaceMix
+from zerodelta.channels.finite_mix import ProfileMix
+from zerodelta.channels.grid_mix import GridMix, LocalUniformMix
 from zerodelta.channels.kernel import KernelMix
 from zerodelta.spaces import Ball, Finite
 

@@ -22,8 +22,8 @@ from channels.cases import BODIES, MIXING, algorithm_one, algorithm_two
 from channels.channel_laws import lattice_of, mixed, published, row, values_of
 from tasks.scripted import Ask, ScriptedBits, draw, paths, replaced
 from zerodelta.audit.exact import ExpRational
-from zerodelta.channels.ball import GaussianMix, LaplaceMix
-from zerodelta.channels.finite import ProfileMix
+from zerodelta.channels.ball_mix import GaussianMix, LaplaceMix
+from zerodelta.channels.finite_mix import ProfileMix
 from zerodelta.channels.kernel import KernelMix
 from zerodelta.channels.numerical import NumericalError
 from zerodelta.channels.smooth import SmoothMix
@@ -62,10 +62,10 @@ def coin_exp(exponent: Fraction, *, size: int, bits: Any) -> Any:
 
 SCRIPTED = {
     "channels.channel.bernoulli": coin,
-    "channels.finite.uniform_below": below,
-    "channels.finite.categorical": weighted,
-    "channels.grid.uniform_below": below,
-    "channels.grid.uniform_below_each": below_each,
+    "channels.finite_mix.uniform_below": below,
+    "channels.finite_mix.categorical": weighted,
+    "channels.grid_mix.uniform_below": below,
+    "channels.grid_mix.uniform_below_each": below_each,
     "channels.wasserstein.uniform_below": below,
     "channels.wasserstein.bernoulli_exp": coin_exp,
 }
@@ -178,8 +178,8 @@ class Noises:
 
     def scripted(self) -> dict[str, Any]:
         return SCRIPTED | {
-            "channels.ball.rounded_gaussian": self.lines("gaussian"),
-            "channels.ball.rounded_laplace": self.lines("laplace"),
+            "channels.ball_mix.rounded_gaussian": self.lines("gaussian"),
+            "channels.ball_mix.rounded_laplace": self.lines("laplace"),
             "channels.smooth.rounded_gaussian": self.lines("gaussian"),
             "channels.kernel.rounded_k_norm": self.vector("noise"),
             "channels.kernel.rounded_uniform_plus_k_norm": self.vector("uniform"),

@@ -29,10 +29,10 @@ from channels.verdicts import (
     spare_nats,
 )
 from zerodelta.audit.exact import certainly_impure, certainly_pure, extreme_pairs, hockey_stick
-from zerodelta.channels.ball import GaussianMix, LaplaceMix
+from zerodelta.channels.ball_mix import GaussianMix, LaplaceMix
 from zerodelta.channels.channel import Mixing
-from zerodelta.channels.finite import FiniteMix, PriorMix, ProfileMix
-from zerodelta.channels.grid import GridMix, LocalUniformMix
+from zerodelta.channels.finite_mix import FiniteMix, PriorMix, ProfileMix
+from zerodelta.channels.grid_mix import GridMix, LocalUniformMix
 from zerodelta.channels.kernel import KernelMix
 from zerodelta.exact.arb import ball, to_float_up
 from zerodelta.privacy.claims import ApproxDP

@@ -23,8 +23,8 @@ from zerodelta.audit.exact import (
     neighbors,
     worst_ratio,
 )
-from zerodelta.channels.finite import FiniteMix
-from zerodelta.channels.grid import GridMix
+from zerodelta.channels.finite_mix import FiniteMix
+from zerodelta.channels.grid_mix import GridMix
 from zerodelta.errors import ZeroDeltaError
 from zerodelta.exact.arb import ball
 from zerodelta.exact.volumes import log_ball_volume_lower, log_ball_volume_upper

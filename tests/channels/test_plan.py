@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from mpmath import mp, mpf
 
 import zerodelta as zd
-from zerodelta.channels.ball import GaussianMix, LaplaceMix
-from zerodelta.channels.finite import FiniteMix
-from zerodelta.channels.grid import GridMix, UnequalGridMix
+from zerodelta.channels.ball_mix import GaussianMix, LaplaceMix
+from zerodelta.channels.finite_mix import FiniteMix
+from zerodelta.channels.grid_mix import GridMix, UnequalGridMix
 from zerodelta.channels.kernel import KernelMix
 from zerodelta.errors import GuaranteeError, ParameterError
 

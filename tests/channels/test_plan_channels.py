@@ -22,8 +22,8 @@ from channels.noise_laws import gaussian_line
 from channels.verdicts import exp_below, is_pure
 from privacy.chains import forged
 from zerodelta.audit.exact import certainly_impure, certainly_pure
-from zerodelta.channels.finite import PriorMix, ProfileMix
-from zerodelta.channels.grid import LocalUniformMix
+from zerodelta.channels.finite_mix import PriorMix, ProfileMix
+from zerodelta.channels.grid_mix import LocalUniformMix
 from zerodelta.channels.smooth import SmoothMix
 from zerodelta.errors import CertificateError, GuaranteeError, ParameterError
 from zerodelta.privacy.step import Status

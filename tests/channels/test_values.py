@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import zerodelta as zd
 from spaces.garbage import GARBAGE, Lies, anything, objects
-from zerodelta.channels.ball import GaussianMix, LaplaceMix
-from zerodelta.channels.finite import FiniteMix, PriorMix, ProfileMix
-from zerodelta.channels.grid import GridMix, LocalUniformMix, UnequalGridMix
+from zerodelta.channels.ball_mix import GaussianMix, LaplaceMix
+from zerodelta.channels.finite_mix import FiniteMix, PriorMix, ProfileMix
+from zerodelta.channels.grid_mix import GridMix, LocalUniformMix, UnequalGridMix
 from zerodelta.channels.kernel import Body, KernelMix
 from zerodelta.channels.numerical import NumericalError
 from zerodelta.channels.smooth import SmoothMix

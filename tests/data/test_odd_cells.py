@@ -21,7 +21,7 @@ import pytest
 import zerodelta as zd
 from data.odd_cells import COLUMNS, ODD, TYPED, held, kept
 from data.opening import opened
-from zerodelta.clustering.grid import Frame
+from zerodelta.clustering.cell_grid import Frame
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.cells import category, number
 from zerodelta.data.columns import as_cells

@@ -26,7 +26,7 @@ from zerodelta.regression.labeled_rows import as_classes
 from zerodelta.spaces import Finite
 from zerodelta.spine.public_inputs import as_universe
 from zerodelta.tables.domain import as_domain
-from zerodelta.training.losses import Logistic, Multinomial
+from zerodelta.training.loss_functions import Logistic, Multinomial
 
 OPTIONS: list[Any] = [
     3,

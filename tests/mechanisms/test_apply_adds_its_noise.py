@@ -16,7 +16,7 @@ from tasks.scripted import replaced
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.counts import CountNoise
 from zerodelta.mechanisms.gaussian import RoundedGaussian
-from zerodelta.mechanisms.k_norm import KNorm
+from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, Selection
 from zerodelta.privacy.composition import simplest

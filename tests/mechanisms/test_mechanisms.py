@@ -17,7 +17,7 @@ from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits, SystemBits
 from zerodelta.mechanisms.gaussian import RoundedGaussian
 from zerodelta.mechanisms.integer_sums import add_exactly
-from zerodelta.mechanisms.k_norm import KNorm
+from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
 from zerodelta.privacy.claims import GaussianDP, PureDP

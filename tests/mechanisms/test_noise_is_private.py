@@ -31,7 +31,7 @@ from zerodelta.audit.exact import (
     worst_ratio,
 )
 from zerodelta.mechanisms.gaussian import RoundedGaussian
-from zerodelta.mechanisms.k_norm import KNorm
+from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.mechanisms.laplace import RoundedLaplace
 
 HAIR = Fraction(1, 10**30)

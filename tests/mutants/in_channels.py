@@ -20,7 +20,7 @@ MUTANTS = (
         tests=("channels/test_is_purifier.py::test_the_verdict_turns_exactly_at_the_threshold",),
     ),
     Mutant(
-        file="channels/grid.py",
+        file="channels/grid_mix.py",
         old="side // 2, 0, cells - side)",
         new="side // 2, 0, cells)",
         tests=(
@@ -28,7 +28,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/grid.py",
+        file="channels/grid_mix.py",
         old="side // 2, 0, cells - side)",
         new="side // 2, -1, cells - side)",
         tests=(
@@ -36,7 +36,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/grid.py",
+        file="channels/grid_mix.py",
         old="uniform_below(side, size=self.dimension, bits=bits)",
         new="uniform_below(side - 1, size=self.dimension, bits=bits)",
         tests=(
@@ -44,7 +44,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/grid.py",
+        file="channels/grid_mix.py",
         old="drawn = uniform_below(cells, size=self.dimension, bits=bits)",
         new="drawn = uniform_below(cells - 1, size=self.dimension, bits=bits)",
         tests=(
@@ -52,7 +52,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/grid.py",
+        file="channels/grid_mix.py",
         old="uniform_below(self.lattice.cells, size",
         new="uniform_below(self.lattice.cells - 1, size",
         tests=(
@@ -60,7 +60,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/ball.py",
+        file="channels/ball_mix.py",
         old="rounded_gaussian(variance=self.variance, size",
         new="rounded_gaussian(variance=self.variance / 2, size",
         tests=(
@@ -68,7 +68,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/ball.py",
+        file="channels/ball_mix.py",
         old="rounded_laplace(scale=self.scale, size",
         new="rounded_laplace(scale=self.scale / 2, size",
         tests=(
@@ -115,7 +115,7 @@ MUTANTS = (
         tests=("channels/test_bodies.py::test_every_point_of_the_lattice_lies_in_the_body",),
     ),
     Mutant(
-        file="channels/finite.py",
+        file="channels/finite_mix.py",
         old="return int(uniform_below(self.space.size, size=1",
         new="return int(uniform_below(self.space.size - 1, size=1",
         tests=(
@@ -123,7 +123,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/finite.py",
+        file="channels/finite_mix.py",
         old="return Fraction(min(self.prior), sum(self.prior))",
         new="return Fraction(max(self.prior), sum(self.prior))",
         tests=(
@@ -131,7 +131,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="channels/finite.py",
+        file="channels/finite_mix.py",
         old="return odds / (1 + odds)",
         new="return odds / (2 + odds)",
         tests=(

@@ -40,7 +40,7 @@ MUTANTS = (
         tests=("mechanisms/test_mechanisms.py::test_the_scale_for_an_epsilon_is_exact",),
     ),
     Mutant(
-        file="mechanisms/k_norm.py",
+        file="mechanisms/k_norm_noise.py",
         old="scale=self.scale, size=1",
         new="scale=self.scale / 2, size=1",
         tests=(
@@ -48,7 +48,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/k_norm.py",
+        file="mechanisms/k_norm_noise.py",
         old="norm=self.norm, dimension=self.dimension, scale=self.scale, size=1",
         new="norm=1, dimension=self.dimension, scale=self.scale, size=1",
         tests=(

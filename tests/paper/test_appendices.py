@@ -11,7 +11,7 @@ import pytest
 from channels.channel_laws import rows_of
 from channels.verdicts import exp_below, is_pure, output_pairs
 from zerodelta.audit.exact import max_log_ratio
-from zerodelta.channels.finite import FiniteMix
+from zerodelta.channels.finite_mix import FiniteMix
 from zerodelta.errors import CertificateError, GuaranteeError, ParameterError
 from zerodelta.paper.appendix_c import (
     continuous_example,

@@ -34,7 +34,7 @@ from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball
 from zerodelta.training.gradient_sums import Examples
 from zerodelta.training.gradients import LinearGradients
-from zerodelta.training.losses import Logistic, Squared
+from zerodelta.training.loss_functions import Logistic, Squared
 
 F = Fraction
 

@@ -25,7 +25,7 @@ from zerodelta.audit.exact import (
     rounded_gaussian_pmf,
     rounded_gaussian_tail,
 )
-from zerodelta.channels.ball import GaussianMix
+from zerodelta.channels.ball_mix import GaussianMix
 from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.bits import ReplayBits, SystemBits
 from zerodelta.mechanisms.gaussian import RoundedGaussian
@@ -44,7 +44,7 @@ from zerodelta.privacy.step import Status
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball
 from zerodelta.training.gradients import Gradients, gradients_of
-from zerodelta.training.losses import Hinge, Logistic, Squared
+from zerodelta.training.loss_functions import Hinge, Logistic, Squared
 
 F = Fraction
 

@@ -30,7 +30,7 @@ from zerodelta.training.frank_wolfe import (
     transcript_step_epsilon,
 )
 from zerodelta.training.frank_wolfe_steps import step_epsilon
-from zerodelta.training.losses import Loss, Squared
+from zerodelta.training.loss_functions import Loss, Squared
 from zerodelta.training.polytopes import Hull, L1Ball
 
 PLANE = Ball(2, 1, norm=1)

@@ -28,7 +28,7 @@ from zerodelta.audit.exact import (
     rounded_laplace_pmf,
     rounded_laplace_tail,
 )
-from zerodelta.channels.finite import FiniteMix
+from zerodelta.channels.finite_mix import FiniteMix
 from zerodelta.channels.wasserstein import AlgorithmOne
 from zerodelta.exact.bits import SystemBits
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip

@@ -20,7 +20,7 @@ from zerodelta.audit.exact import (
     hockey_stick,
     max_log_ratio,
 )
-from zerodelta.channels.finite import FiniteMix
+from zerodelta.channels.finite_mix import FiniteMix
 from zerodelta.exact.alias_table import integer_weights
 from zerodelta.exact.arb import ball
 from zerodelta.mechanisms.gaussian import RoundedGaussian

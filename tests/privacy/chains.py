@@ -11,10 +11,10 @@ from fractions import Fraction
 from typing import Any
 
 import zerodelta as zd
-from zerodelta.channels.ball import GaussianMix, LaplaceMix
+from zerodelta.channels.ball_mix import GaussianMix, LaplaceMix
 from zerodelta.channels.channel import Purifier, smallest_epsilon
-from zerodelta.channels.finite import FiniteMix, PriorMix, ProfileMix
-from zerodelta.channels.grid import GridMix, LocalUniformMix, UnequalGridMix
+from zerodelta.channels.finite_mix import FiniteMix, PriorMix, ProfileMix
+from zerodelta.channels.grid_mix import GridMix, LocalUniformMix, UnequalGridMix
 from zerodelta.channels.kernel import Body, KernelMix
 from zerodelta.channels.numerical import NumericalError
 from zerodelta.channels.smooth import SmoothMix

@@ -13,7 +13,7 @@ import pytest
 import zerodelta as zd
 from privacy.chains import CHAINS, given
 from zerodelta.exact.bits import SystemBits
-from zerodelta.mechanisms.k_norm import KNorm
+from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.privacy.assumptions import OUR_ASSUMPTIONS
 from zerodelta.privacy.issue import BARE_ROWS, issue
 from zerodelta.privacy.neighbors import Neighbors

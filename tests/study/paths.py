@@ -28,9 +28,9 @@ from zerodelta.audit.exact import (
     permute_and_flip_law,
     rounded_gaussian_tail,
 )
-from zerodelta.channels.ball import GaussianMix
-from zerodelta.channels.finite import FiniteMix
-from zerodelta.channels.grid import GridMix
+from zerodelta.channels.ball_mix import GaussianMix
+from zerodelta.channels.finite_mix import FiniteMix
+from zerodelta.channels.grid_mix import GridMix
 from zerodelta.channels.planner import plan
 from zerodelta.data.internal import reveal
 from zerodelta.exact.arb import ball
@@ -222,9 +222,9 @@ def scripted(channel: str | None) -> Iterator[None]:
             "mechanisms.selection.gumbel_argmax": _argmax(exponential_mechanism_law),
             "mechanisms.selection.exponential_argmax": _argmax(permute_and_flip_law),
             "channels.channel.bernoulli": _coin,
-            "channels.finite.uniform_below": _uniform,
-            "channels.grid.uniform_below": _uniform,
-            "channels.ball.rounded_gaussian": _gaussian,
+            "channels.finite_mix.uniform_below": _uniform,
+            "channels.grid_mix.uniform_below": _uniform,
+            "channels.ball_mix.rounded_gaussian": _gaussian,
             "study.study.plan": _once(plan, channel=channel),
         }.items():
             stack.enter_context(patch("zerodelta." + name, replacement))

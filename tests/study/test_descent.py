@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from study.stages import Stage, Unreadable, gradients_in, line_data, read
-from zerodelta.channels.ball import GaussianMix
-from zerodelta.channels.grid import GridMix
+from zerodelta.channels.ball_mix import GaussianMix
+from zerodelta.channels.grid_mix import GridMix
 from zerodelta.channels.smooth import SmoothMix
 from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.bits import ReplayBits, SystemBits
@@ -27,7 +27,7 @@ from zerodelta.training.descent import Descent, plan_descent
 from zerodelta.training.gradient_sums import GRADIENT
 from zerodelta.training.gradients import Gradients, gradients_of
 from zerodelta.training.iterates import Iterates, StepSizes
-from zerodelta.training.losses import Logistic, Multinomial, Squared
+from zerodelta.training.loss_functions import Logistic, Multinomial, Squared
 from zerodelta.training.tanh_network import TanhNetwork
 
 F = Fraction

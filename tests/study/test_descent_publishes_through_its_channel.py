@@ -13,7 +13,7 @@ from zerodelta.spaces import Ball
 from zerodelta.training.descent import plan_descent
 from zerodelta.training.gradients import gradients_of
 from zerodelta.training.iterates import StepSizes
-from zerodelta.training.losses import Squared
+from zerodelta.training.loss_functions import Squared
 
 MARK = np.array([0.25, -0.125])
 

@@ -18,7 +18,7 @@ from zerodelta.privacy.step import Status
 from zerodelta.training.gradient_sums import Examples
 from zerodelta.training.gradients import CallableGradients, Gradients, LinearGradients
 from zerodelta.training.gradients import gradients_of as planned_gradients
-from zerodelta.training.losses import Hinge, Huber, Logistic, Loss, Multinomial, Squared
+from zerodelta.training.loss_functions import Hinge, Huber, Logistic, Loss, Multinomial, Squared
 from zerodelta.training.tanh_network import TanhNetwork
 
 SINGLE: dict[str, Loss] = {

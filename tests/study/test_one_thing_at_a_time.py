@@ -22,7 +22,7 @@ from zerodelta.spaces import Ball, Finite
 from zerodelta.study.study import Study
 from zerodelta.training.gradient_sums import GRADIENT
 from zerodelta.training.iterates import Iterates, StepSizes
-from zerodelta.training.losses import Logistic
+from zerodelta.training.loss_functions import Logistic
 from zerodelta.training.tanh_network import TanhNetwork
 
 

@@ -19,7 +19,7 @@ from zerodelta.study import minimize
 from zerodelta.study import study as study_module
 from zerodelta.study.study import Study
 from zerodelta.training.descent import plan_descent
-from zerodelta.training.losses import Logistic
+from zerodelta.training.loss_functions import Logistic
 
 
 async def waits(study: Study) -> int:

@@ -22,7 +22,7 @@ from zerodelta.tables.workloads import Marginals
 from zerodelta.tasks.select_model import SCORE, select_model
 from zerodelta.training.frank_wolfe import frank_wolfe_pure
 from zerodelta.training.gradient_sums import GRADIENT
-from zerodelta.training.losses import Logistic, Squared
+from zerodelta.training.loss_functions import Logistic, Squared
 
 
 def first(rows: Any) -> Any:

@@ -374,19 +374,19 @@ MUTANTS: dict[str, tuple[Any, str, Any, list[str]]] = {
         ["raising", "raising, one element more"],
     ),
     "no mixing of options": (
-        "zerodelta.channels.finite",
+        "zerodelta.channels.finite_mix",
         "mix",
         nothing_is_mixed,
         ["one sum", "silent"],
     ),
     "no mixing of cells": (
-        "zerodelta.channels.grid",
+        "zerodelta.channels.grid_mix",
         "mix",
         nothing_is_mixed,
         ["on a line"],
     ),
     "no mixing of a net": (
-        "zerodelta.channels.ball",
+        "zerodelta.channels.ball_mix",
         "mix",
         nothing_is_mixed,
         ["in an interval, Gaussian mixing"],

@@ -29,7 +29,7 @@ from zerodelta.study.study_plan import FUNCTIONS
 from zerodelta.training.candidate_models import LinearModel, Model
 from zerodelta.training.gradient_sums import Examples
 from zerodelta.training.gradients import CallableGradients
-from zerodelta.training.losses import Logistic
+from zerodelta.training.loss_functions import Logistic
 from zerodelta.training.tanh_network import TanhNetwork
 
 # --- yes or no -----------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from zerodelta.audit.exact import (
 from zerodelta.exact.bits import ReplayBits, SystemBits
 from zerodelta.exact.count_noise import rounded_count_noise
 from zerodelta.mechanisms.counts import CountNoise
-from zerodelta.mechanisms.k_norm import KNorm
+from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.spine.facts import Facts
 from zerodelta.tables import table_methods

@@ -31,7 +31,7 @@ from zerodelta.audit.exact import (
 from zerodelta.clustering import center_mechanisms as module
 from zerodelta.exact.arb import ball
 from zerodelta.exact.fixed_point import FixedPoint
-from zerodelta.mechanisms.k_norm import KNorm
+from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.tasks.kmeans import kmeans
 

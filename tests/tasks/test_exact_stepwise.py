@@ -33,7 +33,7 @@ from zerodelta.audit.exact import (
     shifted,
 )
 from zerodelta.exact.arb import ball
-from zerodelta.mechanisms.k_norm import KNorm
+from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.privacy.issue import issue
 from zerodelta.tasks.select_features import select_features
@@ -99,7 +99,7 @@ def noisy_sum(self: KNorm, sums: Any, bits: Any) -> Any:
 
 DRAWN: dict[str, Any] = {
     **PUBLIC,
-    "mechanisms.k_norm.KNorm.apply": noisy_sum,
+    "mechanisms.k_norm_noise.KNorm.apply": noisy_sum,
     "mechanisms.selection.exponential_argmax": scripted.flipped,
 }
 

@@ -33,7 +33,7 @@ from zerodelta.audit.exact import (
     rounded_laplace_tail,
     shifted,
 )
-from zerodelta.channels.finite import FiniteMix
+from zerodelta.channels.finite_mix import FiniteMix
 from zerodelta.exact.alias_table import AliasTable
 from zerodelta.exact.arb import ball
 from zerodelta.mechanisms.laplace import RoundedLaplace
@@ -115,8 +115,8 @@ def purified_places(case: Case) -> dict[str, Any]:
         "mechanisms.gaussian.rounded_gaussian": gaussian(case.rows),
         "exact.alias_table.AliasTable.draw": alias_draw,
         "spine.release_plan.issue": once(issue),
-        "channels.finite.FiniteMix.apply": mixed,
-        "channels.finite.uniform_below": scripted.uniform,
+        "channels.finite_mix.FiniteMix.apply": mixed,
+        "channels.finite_mix.uniform_below": scripted.uniform,
         "channels.channel.bernoulli": scripted.coin,
     }
 
@@ -232,8 +232,11 @@ def test_the_worst_sampler_is_pure_on_every_pair_of_neighbors(name: str, reached
 
 
 MUTANTS: dict[str, tuple[str, Patches]] = {
-    "no mixing, two rows": ("two rows, ε = 4", {"channels.finite.mix": lambda kept, *_: kept}),
-    "no mixing, three rows": ("three rows, ε = 6", {"channels.finite.mix": lambda kept, *_: kept}),
+    "no mixing, two rows": ("two rows, ε = 4", {"channels.finite_mix.mix": lambda kept, *_: kept}),
+    "no mixing, three rows": (
+        "three rows, ε = 6",
+        {"channels.finite_mix.mix": lambda kept, *_: kept},
+    ),
     "half the noise": (
         "a sample of two, two rows",
         {"mechanisms.gaussian.rounded_gaussian": gaussian(2, 2)},

@@ -25,13 +25,13 @@ from zerodelta.audit.exact import (
     rounded_laplace_tail,
     shifted,
 )
+from zerodelta.clustering.cell_grid import Frame, grid_for
 from zerodelta.clustering.cluster_forecast import kmeans_methods
-from zerodelta.clustering.grid import Frame, grid_for
 from zerodelta.clustering.lloyd import Centers, Seeds
 from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.mechanisms.k_norm import KNorm
+from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.step import Status

@@ -28,7 +28,7 @@ from zerodelta.audit.exact import (
 )
 from zerodelta.data.source import Rows
 from zerodelta.exact.arb import ball
-from zerodelta.mechanisms.k_norm import KNorm
+from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.tasks import mean as module
 from zerodelta.tasks.mean import mean, mean_methods
 

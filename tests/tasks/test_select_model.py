@@ -19,7 +19,7 @@ from zerodelta.spaces import Finite
 from zerodelta.study.study import Study
 from zerodelta.study.study_plan import FUNCTIONS
 from zerodelta.tasks.select_model import SCORE, select_model
-from zerodelta.training.losses import Logistic, Squared
+from zerodelta.training.loss_functions import Logistic, Squared
 
 LOUD: dict[str, Any] = {"epsilon": 2000, "mixing_probability": "1e-12"}
 """So little noise, and so rarely a random candidate, that the best one must win."""

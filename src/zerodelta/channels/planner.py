@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from zerodelta.channels.channel import Mixing, as_claim
-from zerodelta.channels.finite import ProfileMix
+from zerodelta.channels.finite_mix import ProfileMix
 from zerodelta.channels.purification_plan import Plan
 from zerodelta.channels.search import Target, ranked_candidates
 from zerodelta.channels.smooth import SmoothMix

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, final
 
 from zerodelta.channels.channel import as_claim
-from zerodelta.channels.finite import ProfileMix
+from zerodelta.channels.finite_mix import ProfileMix
 from zerodelta.channels.search import Candidate, PlannedChannel, Target, ranked, smooth_candidates
 from zerodelta.channels.smooth import SmoothMix
 from zerodelta.data.given import Given

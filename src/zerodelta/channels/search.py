@@ -14,10 +14,10 @@ from typing import TypeAlias, final
 
 import numpy as np
 
-from zerodelta.channels.ball import GaussianMix, LaplaceMix
+from zerodelta.channels.ball_mix import GaussianMix, LaplaceMix
 from zerodelta.channels.channel import Mixing
-from zerodelta.channels.finite import FiniteMix, PriorMix, ProfileMix
-from zerodelta.channels.grid import GridMix, LocalUniformMix, UnequalGridMix
+from zerodelta.channels.finite_mix import FiniteMix, PriorMix, ProfileMix
+from zerodelta.channels.grid_mix import GridMix, LocalUniformMix, UnequalGridMix
 from zerodelta.channels.kernel import Body, KernelMix
 from zerodelta.channels.smooth import SmoothMix, least_point
 from zerodelta.errors import GuaranteeError, did_you_mean, require

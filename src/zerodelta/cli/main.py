@@ -42,7 +42,10 @@ def verify(
     The steps prove the claim: that is what is checked. Not that they were run; nobody has signed
     them.
     """
-    from zerodelta.cli.verify import MEANING, report  # here, so that other commands start faster
+    from zerodelta.cli.verify_files import (  # here, so that other commands start faster
+        MEANING,
+        report,
+    )
 
     verdicts = []
     for path in files:

@@ -16,20 +16,20 @@ from typing import Any, final
 
 import numpy as np
 
+from zerodelta.clustering.cell_grid import Floats, Frame, Grid, grid_for
 from zerodelta.clustering.cluster_forecast import (
     LLOYD_SHARE,
     PURIFIED_SHARES,
     lloyd_rounds,
     mean_kept,
 )
-from zerodelta.clustering.grid import Floats, Frame, Grid, grid_for
 from zerodelta.clustering.lloyd import ROW_NORM, Centers, refined, seeds_from
 from zerodelta.data.internal import reveal
 from zerodelta.data.row_queries import Rowwise
 from zerodelta.data.source import Rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint
-from zerodelta.mechanisms.k_norm import KNorm
+from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.step import Step

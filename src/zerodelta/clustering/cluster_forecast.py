@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from zerodelta.clustering.grid import MOST_AXES, Floats, Grid, grid_for
+from zerodelta.clustering.cell_grid import MOST_AXES, Floats, Grid, grid_for
 from zerodelta.clustering.lloyd import ROW_NORM
 from zerodelta.spine.methods import Method, ranked
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from zerodelta.clustering.grid import Floats, Frame, Grid
+from zerodelta.clustering.cell_grid import Floats, Frame, Grid
 from zerodelta.data.quiet import quiet
 
 __all__ = ["ROW_NORM", "Centers", "Seeds", "refined", "seeds_from"]

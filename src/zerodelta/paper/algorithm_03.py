@@ -38,7 +38,7 @@ from zerodelta.spaces import Ball
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import run
 from zerodelta.training.gradients import GradientFunction, Gradients, gradients_of
-from zerodelta.training.losses import Loss
+from zerodelta.training.loss_functions import Loss
 
 __all__ = [
     "Descent",
@@ -86,7 +86,7 @@ def dp_sgd(
     **Error**: `Descent.error`, the convergence bound on the excess empirical risk for convex losses
     that really are L-Lipschitz.
 
-    >>> from zerodelta.training.losses import Squared
+    >>> from zerodelta.training.loss_functions import Squared
     >>> x = np.linspace(-1, 1, 200).reshape(-1, 1)
     >>> release = dp_sgd(
     ...     x, x[:, 0] / 2, loss=Squared(label_bound=1), data_norm=1, radius=1,

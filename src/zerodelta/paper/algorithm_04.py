@@ -10,7 +10,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from zerodelta.channels.ball import GaussianMix
+from zerodelta.channels.ball_mix import GaussianMix
 from zerodelta.channels.channel import Purifier
 from zerodelta.data.source import Rows
 from zerodelta.exact.bits import BitSource
@@ -23,7 +23,7 @@ from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Ball
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.training.gradients import GradientFunction, Gradients, gradients_of
-from zerodelta.training.losses import Loss
+from zerodelta.training.loss_functions import Loss
 
 __all__ = ["default_resolution", "lattice_channel", "pure_dp_sgd", "pure_dp_sgd_on_lattice"]
 
@@ -57,7 +57,7 @@ def pure_dp_sgd(
     **Error**: excess empirical risk, the bound of the run plus L times the purifier's rms.
 
     >>> import numpy as np
-    >>> from zerodelta.training.losses import Squared
+    >>> from zerodelta.training.loss_functions import Squared
     >>> x = np.linspace(-1, 1, 200).reshape(-1, 1)
     >>> release = pure_dp_sgd(
     ...     x, x[:, 0] / 2, loss=Squared(label_bound=1), data_norm=1, radius=1,
@@ -135,7 +135,7 @@ def pure_dp_sgd_on_lattice(
     **Error**: excess empirical risk, the bound of the run plus L times rounding and mixing.
 
     >>> import numpy as np
-    >>> from zerodelta.training.losses import Squared
+    >>> from zerodelta.training.loss_functions import Squared
     >>> x = np.linspace(-1, 1, 200).reshape(-1, 1)
     >>> release = pure_dp_sgd_on_lattice(
     ...     x, x[:, 0] / 2, loss=Squared(label_bound=1), data_norm=1, radius=1,

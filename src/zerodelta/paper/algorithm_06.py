@@ -24,7 +24,7 @@ from zerodelta.training.frank_wolfe_steps import (
     VertexSteps,
     step_epsilon,
 )
-from zerodelta.training.losses import Loss
+from zerodelta.training.loss_functions import Loss
 from zerodelta.training.polytopes import Domain
 
 __all__ = ["approximate_frank_wolfe", "printed_noise_scale", "score_sensitivity"]

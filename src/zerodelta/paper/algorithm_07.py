@@ -34,7 +34,7 @@ from zerodelta.training.frank_wolfe_steps import (
     VertexSteps,
     step_epsilon,
 )
-from zerodelta.training.losses import Loss
+from zerodelta.training.loss_functions import Loss
 from zerodelta.training.polytopes import Floats, L1Ball
 
 __all__ = [

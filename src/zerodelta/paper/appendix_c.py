@@ -10,7 +10,7 @@ from typing import Any
 
 from flint import arb
 
-from zerodelta.channels.finite import FiniteMix
+from zerodelta.channels.finite_mix import FiniteMix
 from zerodelta.exact.arb import ball, upper
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive

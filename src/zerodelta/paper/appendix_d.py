@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, final
 
-from zerodelta.channels.grid import GridMix
+from zerodelta.channels.grid_mix import GridMix
 from zerodelta.errors import GuaranteeError, ParameterError
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive

@@ -27,7 +27,7 @@ from zerodelta.spaces import Ball
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.training.gradient_sums import Examples
 from zerodelta.training.gradients import GradientFunction, LinearGradients, gradients_of
-from zerodelta.training.losses import Loss
+from zerodelta.training.loss_functions import Loss
 
 __all__ = ["exponential_mechanism_on_grid", "grid_points", "laplace_noisy_descent", "laplace_steps"]
 
@@ -60,7 +60,7 @@ def laplace_noisy_descent(
     **Public**: everything but rows and labels.
     **Error**: the lemma's bound on the excess empirical risk, 2C√(n²L² + 2dσ²)/(n√T).
 
-    >>> from zerodelta.training.losses import Squared
+    >>> from zerodelta.training.loss_functions import Squared
     >>> x = np.linspace(-1, 1, 200).reshape(-1, 1)
     >>> release = laplace_noisy_descent(
     ...     x, x[:, 0] / 2, loss=Squared(label_bound=1), data_norm=1, radius=1, epsilon=1
@@ -143,7 +143,7 @@ def exponential_mechanism_on_grid(
     **Public**: everything but rows and labels.
     **Error**: excess empirical risk, 4Lr ln(points)/(nε) plus L times half a cell's diagonal.
 
-    >>> from zerodelta.training.losses import Squared
+    >>> from zerodelta.training.loss_functions import Squared
     >>> x = np.linspace(-1, 1, 200).reshape(-1, 1)
     >>> release = exponential_mechanism_on_grid(
     ...     x, x[:, 0] / 2, loss=Squared(label_bound=1), data_norm=1, radius=1, epsilon=1, cells=41

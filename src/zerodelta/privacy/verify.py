@@ -16,7 +16,7 @@ from zerodelta.privacy.readable import equals, shown
 from zerodelta.privacy.step import Status
 from zerodelta.privacy.theorems.registry import theorem_of
 
-__all__ = ["verify"]
+__all__ = ["check_parts", "verify"]
 
 
 def verify(
@@ -76,24 +76,29 @@ def verify(
             f"drawn from {read.randomness[:80]!r}: only a release drawn from the operating "
             "system's entropy is private; run it again without test bits."
         )
-    for step in read.steps:
-        if step.neighbors is not read.claim.neighbors:
+    check_parts(read)
+    _check_asked(read, limit, relation, asked, strict)
+    return read.claim
+
+
+def check_parts(certificate: Certificate) -> None:
+    """Refuse a certificate whose parts do not prove its claim: what `verify` and `issue` share."""
+    claim = certificate.claim
+    for step in certificate.steps:
+        if step.neighbors is not claim.neighbors:
             raise CertificateError(
                 "mixed neighboring relations: the claim is for "
-                f"{read.claim.neighbors.value}, step {step.theorem[:80]!r} for "
-                f"{step.neighbors.value}."
+                f"{claim.neighbors.value}, step {step.theorem[:80]!r} for {step.neighbors.value}."
             )
         theorem_of(step)  # every number is in its domain before any is used
     try:
-        _check(read)
+        _check(certificate)
     except CertificateError:
         raise
     except Exception as error:  # whatever numbers someone wrote into a file
         raise CertificateError(
             f"a step's numbers cannot be used: {type(error).__name__}: {error}."
         ) from error
-    _check_asked(read, limit, relation, asked, strict)
-    return read.claim
 
 
 def _read(certificate: Certificate | str) -> Certificate:

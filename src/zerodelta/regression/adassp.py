@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from zerodelta.channels.ball import GaussianMix
+from zerodelta.channels.ball_mix import GaussianMix
 from zerodelta.data.rowwise import Block
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive

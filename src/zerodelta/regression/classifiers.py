@@ -31,7 +31,7 @@ from zerodelta.spine.methods import Method, choose, ranked
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import run
 from zerodelta.study.study import Study
-from zerodelta.training.losses import Logistic, Loss, Multinomial
+from zerodelta.training.loss_functions import Logistic, Loss, Multinomial
 
 __all__ = [
     "ClassifierQuestion",

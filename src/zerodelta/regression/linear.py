@@ -39,7 +39,7 @@ from zerodelta.spine.methods import Method, choose, ranked
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import run
 from zerodelta.study.study import Study
-from zerodelta.training.losses import Squared
+from zerodelta.training.loss_functions import Squared
 
 __all__ = ["LinearQuestion", "fit_linear", "linear_methods"]
 

@@ -10,7 +10,7 @@ from zerodelta.errors import require_extra
 require_extra("sklearn", "sklearn")
 
 from zerodelta.sklearn.bounded_scaler import BoundedScaler
-from zerodelta.sklearn.kmeans import KMeans
+from zerodelta.sklearn.kmeans_estimator import KMeans
 from zerodelta.sklearn.linear_regression import LinearRegression
 from zerodelta.sklearn.logistic_regression import LogisticRegression
 from zerodelta.sklearn.mlp_classifier import MLPClassifier

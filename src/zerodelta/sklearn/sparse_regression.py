@@ -17,7 +17,7 @@ from zerodelta.sklearn.column_bounds import ColumnBounds
 from zerodelta.sklearn.given_data import Floats, check_examples
 from zerodelta.spaces import Ball
 from zerodelta.training.frank_wolfe import Method, frank_wolfe_pure
-from zerodelta.training.losses import Huber
+from zerodelta.training.loss_functions import Huber
 
 __all__ = ["SparseRegression"]
 

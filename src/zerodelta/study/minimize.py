@@ -30,7 +30,7 @@ from zerodelta.training.gradient_sums import Examples, Gradients
 from zerodelta.training.gradients import CallableGradients, GradientFunction, Layers
 from zerodelta.training.iterates import StepSizes
 from zerodelta.training.linear_gradients import LinearGradients
-from zerodelta.training.losses import Loss
+from zerodelta.training.loss_functions import Loss
 from zerodelta.training.tanh_network import TanhNetwork
 from zerodelta.training.torch_model import TorchModel
 
@@ -115,7 +115,7 @@ def minimize(
     **Error**: the predicted l2 error of the point: internal noise, rounding and mixing.
 
     >>> from zerodelta.spaces import Ball
-    >>> from zerodelta.training.losses import Logistic
+    >>> from zerodelta.training.loss_functions import Logistic
     >>> from zerodelta.study.study import Study
     >>> x = np.linspace(-1, 1, 20_000)
     >>> rows = np.column_stack([x, x > 0])

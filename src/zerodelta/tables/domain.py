@@ -9,7 +9,7 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -53,11 +53,11 @@ class Domain:
 
     columns: tuple[Column, ...]
     categories: tuple[Finite, ...]
+    sizes: tuple[int, ...] = field(init=False)
+    """The number of categories of each column."""
 
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """The number of categories of each column."""
-        return tuple(space.size for space in self.categories)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sizes", tuple(space.size for space in self.categories))
 
     @property
     def cells(self) -> int:
@@ -66,7 +66,7 @@ class Domain:
 
     def shape(self, columns: Columns) -> tuple[int, ...]:
         """Return the shape of the table of these columns."""
-        return tuple(self.categories[i].size for i in columns)
+        return tuple([self.sizes[i] for i in columns])
 
     def cells_of(self, columns: Columns) -> int:
         """Return the number of cells of the table of these columns."""

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.channels.channel import Purifier
-from zerodelta.channels.finite import FiniteMix
+from zerodelta.channels.finite_mix import FiniteMix
 from zerodelta.data.source import Rows
 from zerodelta.exact.alias_table import proportional_sampling
 from zerodelta.exact.bits import BitSource

@@ -20,7 +20,7 @@ from scipy.special import gammaln
 
 from zerodelta.exact.bits import BitSource
 from zerodelta.mechanisms.counts import CountNoise
-from zerodelta.mechanisms.k_norm import KNorm
+from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.privacy.step import Step
 from zerodelta.tables.bases import MOST_CATEGORIES, Floats, coefficients, spans

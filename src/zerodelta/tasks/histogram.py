@@ -15,7 +15,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.counts import CountNoise
 from zerodelta.mechanisms.integer_sums import add_exactly
-from zerodelta.mechanisms.k_norm import KNorm
+from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.release import Release

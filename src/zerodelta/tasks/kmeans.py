@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
+from zerodelta.clustering.cell_grid import Frame
 from zerodelta.clustering.center_mechanisms import (
     Problem,
     noisy_lloyd,
@@ -14,7 +15,6 @@ from zerodelta.clustering.center_mechanisms import (
     purified_lloyd,
 )
 from zerodelta.clustering.cluster_forecast import kmeans_methods
-from zerodelta.clustering.grid import Frame
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.row_queries import Bounds, box_lattice
 from zerodelta.data.source import Rows, Source

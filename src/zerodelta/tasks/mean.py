@@ -15,7 +15,7 @@ from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.mechanisms.k_norm import KNorm, as_norm
+from zerodelta.mechanisms.k_norm_noise import KNorm, as_norm
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release

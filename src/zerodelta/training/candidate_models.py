@@ -18,7 +18,7 @@ from zerodelta.errors import require
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.spaces import Ball
 from zerodelta.training.feature_table import column_position
-from zerodelta.training.losses import Hinge, Huber, Logistic, Loss, Multinomial, Squared
+from zerodelta.training.loss_functions import Hinge, Huber, Logistic, Loss, Multinomial, Squared
 from zerodelta.training.tanh_network import TanhNetwork
 
 __all__ = ["LinearModel", "Model", "NetworkModel"]
@@ -139,7 +139,7 @@ class LinearModel(Model):
 
     Its score is 1 - loss/`worst`, clipped to [0, 1]: a loss of `worst` or more counts as nothing.
 
-    >>> from zerodelta.training.losses import Logistic
+    >>> from zerodelta.training.loss_functions import Logistic
     >>> LinearModel(features=(0, 1), loss=Logistic(), data_norm=1).start(("0", "1", "2")).shape
     (3,)
     """

@@ -165,7 +165,7 @@ def plan_descent(
 
     >>> from dataclasses import replace
     >>> from zerodelta.training.gradients import gradients_of
-    >>> from zerodelta.training.losses import Squared
+    >>> from zerodelta.training.loss_functions import Squared
     >>> x = np.linspace(-1, 1, 200).reshape(-1, 1)
     >>> loss = Squared(label_bound=1)
     >>> gradients = gradients_of(x, x[:, 0] / 2, loss=loss, radius=1, data_norm=1)

@@ -11,7 +11,7 @@ import math
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
 
-from zerodelta.channels.finite import FiniteMix
+from zerodelta.channels.finite_mix import FiniteMix
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.source import Rows, Source
 from zerodelta.errors import ParameterError, did_you_mean, require
@@ -24,7 +24,7 @@ from zerodelta.spaces import Finite
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import run
 from zerodelta.training.frank_wolfe_steps import GradientFunction, VertexSteps, step_epsilon
-from zerodelta.training.losses import Loss
+from zerodelta.training.loss_functions import Loss
 from zerodelta.training.polytopes import Domain, Floats, as_polytope, curvature
 
 __all__ = ["Method", "best_iterations", "frank_wolfe_pure", "transcript_step_epsilon"]

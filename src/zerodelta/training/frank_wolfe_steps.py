@@ -27,7 +27,7 @@ from zerodelta.privacy.parameters import as_log_delta
 from zerodelta.privacy.step import Status, Step
 from zerodelta.training.gradient_sums import GRADIENT
 from zerodelta.training.gradients import try_gradient
-from zerodelta.training.losses import Hinge, Huber, Logistic, Loss, Squared
+from zerodelta.training.loss_functions import Hinge, Huber, Logistic, Loss, Squared
 from zerodelta.training.polytopes import (
     Domain,
     Floats,

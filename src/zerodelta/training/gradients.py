@@ -20,7 +20,7 @@ from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.spaces import Ball
 from zerodelta.training.gradient_sums import Examples, Gradients, Indices, public_bound
 from zerodelta.training.linear_gradients import LinearGradients
-from zerodelta.training.losses import Loss
+from zerodelta.training.loss_functions import Loss
 from zerodelta.training.tanh_network import TanhNetwork
 
 __all__ = [

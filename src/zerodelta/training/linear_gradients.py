@@ -19,7 +19,7 @@ from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.spaces import Ball
 from zerodelta.training.gradient_sums import Examples, Gradients, Indices, public_bound
-from zerodelta.training.losses import Hinge, Huber, Logistic, Loss, Multinomial, Squared
+from zerodelta.training.loss_functions import Hinge, Huber, Logistic, Loss, Multinomial, Squared
 
 __all__ = ["LinearGradients"]
 

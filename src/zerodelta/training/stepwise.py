@@ -16,7 +16,7 @@ import numpy as np
 from zerodelta.data.source import Rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint
-from zerodelta.mechanisms.k_norm import KNorm
+from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.privacy.step import Step
 from zerodelta.training.feature_table import FeatureTable, Floats
