@@ -303,6 +303,7 @@ def test_spelling_is_american() -> None:
         f"{path}: {match[0]}"
         for path, text in texts("src", "docs", "tests", "bench", "examples", *root).items()
         for match in BRITISH.finditer(text)
+        if not (match[0] == "idealised" and "schema_1" in path)  # a word of the old file format
     ]
     assert found == []
 
@@ -339,7 +340,7 @@ RETIRED = re.compile(
 
 def test_documents_use_the_words_of_the_glossary() -> None:
     others = {"docs/theory.md", "docs/errata.md", "docs/paper-map.md"}
-    pages = texts("docs", "README.md", "CONTRIBUTING.md", "SECURITY.md", "examples", "bench")
+    pages = texts("src", "docs", "README.md", "CONTRIBUTING.md", "SECURITY.md", "examples", "bench")
     found = [
         f"{path}: {match[0]}"
         for path, text in pages.items()

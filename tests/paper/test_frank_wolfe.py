@@ -19,7 +19,7 @@ from zerodelta.paper import algorithm_05, algorithm_06, algorithm_07
 from zerodelta.paper.algorithm_06 import approximate_frank_wolfe
 from zerodelta.paper.algorithm_07 import pure_frank_wolfe
 from zerodelta.privacy.claims import ApproxDP, PureDP
-from zerodelta.privacy.composition import history
+from zerodelta.privacy.composition import transcript_claim
 from zerodelta.privacy.step import Status
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball
@@ -118,11 +118,11 @@ def test_the_certificate_proves_the_steps_that_are_taken() -> None:
         share = step_epsilon(
             epsilon=1, log_delta=log_delta, iterations=iterations, composition="advanced"
         )
-        taken = history([(PureDP(share, bounded_range=True), iterations)])
+        taken = transcript_claim([(PureDP(share, bounded_range=True), iterations)])
         assert taken.log_delta(1) <= log_delta
         if share > Fraction(1, iterations):  # else basic composition proves more
             larger = PureDP(share * Fraction(105, 100), bounded_range=True)
-            assert history([(larger, iterations)]).log_delta(1) > log_delta
+            assert transcript_claim([(larger, iterations)]).log_delta(1) > log_delta
         best = step_epsilon(epsilon=1, log_delta=log_delta, iterations=iterations)
         assert best == max(share, Fraction(1, iterations))
 

@@ -15,7 +15,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import bernoulli
 from zerodelta.exact.rational import Rational, as_positive, as_rational
 from zerodelta.privacy.claims import Claim
-from zerodelta.privacy.composition import CLAIM_TYPES, history
+from zerodelta.privacy.composition import CLAIM_TYPES, transcript_claim
 from zerodelta.privacy.proof import proves_epsilon
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mixing import as_weight, largest_log_delta
@@ -74,7 +74,7 @@ class Purifier(ABC):
 
     def proves(self, epsilon: Rational, claim: Claim) -> bool:
         """Tell whether a base with `claim` certainly becomes pure ε-DP: what `verify` decides."""
-        base = history([(claim, 1)]) if self.rests_on_claim else None
+        base = transcript_claim([(claim, 1)]) if self.rests_on_claim else None
         return proves_epsilon(self.step(), base, as_positive(epsilon, "epsilon"))
 
     def epsilon(self, claim: Claim) -> float:

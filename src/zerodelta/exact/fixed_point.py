@@ -52,7 +52,7 @@ class FixedPoint:
 
     **Guarantee** (theory C0). Every row that `quantize` returns satisfies, in integers, ``sum |k|
     <= steps`` (norm 1), ``sum k^2 <= steps^2`` (norm 2) or ``max |k| <= steps`` (norm inf), and is
-    a function of that row alone. So the integer sum of the rows moves by at most ``2 * steps`` in
+    a function of that row alone. So the integer sum of the rows has sensitivity ``2 * steps`` in
     that norm when one row is replaced, and ``steps`` when one is added or removed.
 
     **Public**: everything stored here. With ``norm=inf``, `bound` may hold one number per

@@ -1,6 +1,6 @@
 """Algorithm 7 (`alg: fw_pure`): pure Frank-Wolfe by a Gaussian sketch, Algorithm 1 and Algorithm 8.
 
-Here for reproduction. Theory A11: with the paper's δ the T hidden steps get *less* noise by basic
+Here for reproduction. Theory A11: with the paper's δ the T internal steps get *less* noise by basic
 composition than by advanced composition, so `frank_wolfe_pure` (no sketch, no purification, no LP)
 is better in every respect.
 """

@@ -48,7 +48,7 @@ def mix_choice(
     >>> release = mix_choice(
     ...     2, space=Finite(10), epsilon=1, log_delta=-20.0, mixing_weight="1/100"
     ... )
-    >>> release.certificate.claim.exact_epsilon, release.error
+    >>> release.certificate.claim.exact_epsilon, round(release.error, 6)
     (Fraction(1, 1), 0.009)
     """
     steps = proving_steps(epsilon=epsilon, log_delta=log_delta, base_steps=base_steps)

@@ -1,7 +1,7 @@
 """What the paper compares purified DP-SGD with (`tab: dp_erm`): two directly pure mechanisms.
 
 Laplace noisy gradient descent (`lem: laplace_NGD`, corrected by theory A6.9), and the exponential
-mechanism of Bassily, Smith and Thakurta on a grid, drawn exactly instead of by a random walk.
+mechanism of Bassily, Smith and Thakurta on a grid, drawn exactly instead of by a Markov chain.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def exponential_mechanism_on_grid(
     Releases: a center of one of `cells`^d cells of the bounding cube that lies in the ball.
     **Neighbors**: replace-one (n is public).
     **Guarantee**: pure ε-DP (EM): a row's score, its loss less that at θ = 0, is cut to ±Lr and
-    quantized, so every score moves by at most 2Lr. `proven`.
+    quantized, so every score has sensitivity 2Lr. `proven`.
     **Public**: everything but rows and labels.
     **Error**: excess empirical risk, 4Lr ln(points)/(nε) plus L times half a cell's diagonal.
 

@@ -16,7 +16,7 @@ PROGRAM = (
 )
 """What no library can enforce of a study's program."""
 
-UNGUARDED = "the program did not stop, raise or fail to publish because of a hidden value"
+UNGUARDED = "the program did not stop, raise or fail to publish because of an internal answer"
 """What can only be enforced inside `Study.run` or a `with` block."""
 
 OUR_ASSUMPTIONS = frozenset({BARE_ROWS, *PROGRAM, UNGUARDED})

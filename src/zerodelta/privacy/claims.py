@@ -226,7 +226,7 @@ class GaussianDP(Claim):
 
     Adding N(0, σ²) noise to a query of l2 sensitivity Δ is μ = Δ/σ, exactly; so is our rounded
     noise (theory R). Steps compose in quadrature. By Lemma R2 a GaussianDP of the *planned* total
-    holds for the whole history even when the shares μ_i² are chosen on the way from earlier
+    holds for the whole transcript even when the shares μ_i² are chosen adaptively from earlier
     answers, as long as they never add up to more than `mu_squared`.
 
     >>> GaussianDP("1/10").log_delta(1), GaussianDP(mu_squared="1/100") == GaussianDP("1/10")

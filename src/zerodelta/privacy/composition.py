@@ -43,8 +43,8 @@ __all__ = [
     "Composed",
     "compose",
     "gaussian_share",
-    "history",
     "simplest",
+    "transcript_claim",
     "zcdp_cost",
 ]
 
@@ -149,7 +149,7 @@ def compose(*claims: Claim, count: int = 1) -> Claim:
     Pure claims add up to a PureDP, Gaussian ones in quadrature to a GaussianDP, zCDP and Gaussian
     to a ZCDP, Rényi with any of these to an RDP; (ε, δ) with (ε, δ) or pure adds both numbers. Any
     other mix is a `Composed`. The steps may be chosen adaptively. A GaussianDP of the *planned*
-    total also holds when the shares themselves are chosen on the way (Lemma R2): state the plan's
+    total also holds when the shares themselves are chosen adaptively (Lemma R2): state the plan's
     total instead of composing what was used.
 
     Compose all steps in one call: pure claims that were already added up count as one large step.
@@ -163,15 +163,15 @@ def compose(*claims: Claim, count: int = 1) -> Claim:
     require(bool(claims), "claims", claims, "at least one claim", "pass the claims to compose")
     if len(claims) == 1 and times == 1:
         return claims[0]
-    return simplest(history((claim, times) for claim in claims))
+    return simplest(transcript_claim((claim, times) for claim in claims))
 
 
-def history(counted: Iterable[tuple[Claim, int]]) -> Composed:
+def transcript_claim(counted: Iterable[tuple[Claim, int]]) -> Composed:
     """Return everything that was done, each claim so many times, in the form that loses nothing.
 
     Many internal pure steps keep their √k profile here, which one `PureDP` of their sum forgets.
 
-    >>> many = history([(PureDP("1/100", bounded_range=True), 1000)])
+    >>> many = transcript_claim([(PureDP("1/100", bounded_range=True), 1000)])
     >>> many.log_delta(1) < compose(PureDP("1/100"), count=1000).log_delta(1)
     True
     """

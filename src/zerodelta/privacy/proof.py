@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from zerodelta.errors import CertificateError
 from zerodelta.privacy.claims import ZCDP, ApproxDP, Claim, GaussianDP, PureDP
-from zerodelta.privacy.composition import Composed, history, simplest, zcdp_cost
+from zerodelta.privacy.composition import Composed, simplest, transcript_claim, zcdp_cost
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.readable import equals
 from zerodelta.privacy.step import Part, Step
@@ -73,7 +73,7 @@ def _base(theorem: Theorem) -> Base:
 
 
 def _together(bases: list[Base], neighbors: Neighbors) -> Composed:
-    return history((base.claim(neighbors), base.count) for base in bases)
+    return transcript_claim((base.claim(neighbors), base.count) for base in bases)
 
 
 def _check_real_minimum(before: list[Base], last: Theorem) -> None:

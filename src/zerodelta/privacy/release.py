@@ -24,7 +24,7 @@ class Release:
     """What may leave the room: the value, its certificate, and a forecast of its error.
 
     `error` is computed from public inputs (and the released value) only. There is no trace of the
-    mixing coin, the draft or any hidden answer.
+    mixing coin, the draft or any internal answer.
     """
 
     value: Any

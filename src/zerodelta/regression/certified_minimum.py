@@ -1,6 +1,6 @@
 """Compute the minimizer of a perturbed objective with a certified error bound (theory C9, N).
 
-The fast way is plain floats judged by `certified_gradient`: margins are exact sums rounded once,
+The fast method is plain floats judged by `certified_gradient`: margins are exact sums rounded once,
 slopes come with the radii of `FloatBalls`, their leading 18 bits are summed exactly and the rest,
 below 2^-19, in floats. Nothing is assumed but IEEE float64 and a BLAS that adds products, in any
 order, fused or not. Where floats cannot reach the public target, Arb does. Nothing tells which way

@@ -1,6 +1,6 @@
 """Any Python object read as a number, as items, or as a vector, without ever raising.
 
-What a hidden analysis hands over depends on data, and an exception is an output (theory A14.4).
+What an internal analysis hands over depends on data, and an exception is an output (theory A14.4).
 So `BaseException` is caught on purpose: an object may raise anything from any of its methods.
 """
 

@@ -1,7 +1,7 @@
 """The contract of every space that may be published: total functions on values (theory A14.3-4).
 
-A space is public. `project` maps any Python object whatsoever to an element, so that nothing a
-hidden analysis computes can make a release raise.
+A space is public. `project` maps any Python object whatsoever to an element, so that nothing an
+internal analysis computes can make a release raise.
 """
 
 from __future__ import annotations

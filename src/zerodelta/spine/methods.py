@@ -1,4 +1,4 @@
-"""What a task can be solved with, and which way has the least predicted error.
+"""What a task can be solved with, and which method has the least predicted error.
 
 Every task has a pure function of public numbers that returns its methods, best first; it serves
 ``method="auto"``, the advisor and the error forecast of a release.
@@ -18,7 +18,7 @@ __all__ = ["LazyMethods", "Method", "choose", "ranked"]
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Method:
-    """One way to answer, and what it is predicted to cost in accuracy.
+    """One method, and what it is predicted to cost in accuracy.
 
     `name` is what ``method=`` accepts; `error` is in the task's unit, ``math.inf`` where the method
     does not apply; `spends` says what is spent on what; `why` is one line for or against it here.

@@ -112,7 +112,7 @@ def select_model(
     ...     rows, {"first": 0, "second": 1}, epsilon=1,
     ...     score=lambda column, rows: rows[:, column] == rows[:, 2])
     >>> release.value, release.certificate.steps[0].theorem
-    ('second', 'PF')
+    ('second', 'permute-and-flip')
 
     """
     source = as_source(rows)

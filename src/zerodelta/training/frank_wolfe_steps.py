@@ -22,7 +22,7 @@ from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, Selection
 from zerodelta.privacy.calibration import calibrate
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.composition import history
+from zerodelta.privacy.composition import transcript_claim
 from zerodelta.privacy.parameters import as_log_delta
 from zerodelta.privacy.step import Status, Step
 from zerodelta.training.gradient_sums import GRADIENT
@@ -58,7 +58,7 @@ class VertexSteps:
     """The public plan of T steps; `run` is handed the rows.
 
     Every example's gradient is clipped and quantized to integers of size at most `steps`, so a
-    score moves by at most 2 · steps when one row is replaced, whatever the gradient does.
+    score has sensitivity 2 · steps, whatever the gradient does.
     """
 
     source: Source
@@ -277,6 +277,6 @@ def step_epsilon(
     rho = calibrate(epsilon=target, log_delta=goal).rho
     share = Fraction(lower(lambda: ball(8 * rho / steps).sqrt()))
     margin = Fraction(1, 10**12)  # the certificate searches the Rényi order on its own
-    while history([(PureDP(share, bounded_range=True), steps)]).log_delta(target) > goal:
+    while transcript_claim([(PureDP(share, bounded_range=True), steps)]).log_delta(target) > goal:
         share, margin = share * (1 - margin), 2 * margin
     return max(share, target / steps) if composition == "best" else share

@@ -205,7 +205,7 @@ class AdaptiveGaussian(Base):
     label = "adaptive-gaussian"
     section = "R2"
     sentence = (
-        "up to {rounds} internal queries, chosen on the way, each an exact integer sum with "
+        "up to {rounds} internal queries, chosen adaptively, each an exact integer sum with "
         "exactly rounded Gaussian noise of variance (its l2 sensitivity)² / (its share of μ²); "
         "together μ² = {mu_squared}: Gaussian DP."
     )
@@ -225,7 +225,7 @@ class AdaptiveZCDP(Base):
     label = "adaptive-zcdp"
     section = "R2"
     sentence = (
-        "up to {rounds} internal queries, chosen on the way: exact integer sums with exactly "
+        "up to {rounds} internal queries, chosen adaptively: exact integer sums with exactly "
         "rounded Gaussian noise, and exponential-mechanism choices at ε²/8; together ρ = {rho}: "
         "zCDP."
     )

@@ -1,6 +1,6 @@
 """Theorem S: the last Gaussian step is its own smoothing; no grid, no extra ε (theory S, R(iv)).
 
-A history of RDP a·ρ ends in Z = g + N(0, σ²I) with ‖g‖ <= r, where g moves by at most Δ between
+A transcript of RDP a·ρ ends in Z = g + N(0, σ²I) with ‖g‖ <= r, where g has sensitivity Δ between
 neighbors. Mixing with N(0, τ²I), τ > σ, is t-DP (Corollary S2) if for some order a > 1
 
     ln κ_a + (a-1)(aρ - t) + (d/2) ln(τ²/σ²) + (r + (a-1)Δ)²/(2(τ²-σ²))
@@ -76,7 +76,7 @@ def smoothing_slack(
 ) -> float:
     """Return a float at most (right side - left side) of S2's condition; S2 holds if it is >= 0.
 
-    ρ is that of the whole history *with* the last step.
+    ρ is that of the whole transcript *with* the last step.
     """
     a, w = as_positive(order, "order"), as_weight(weight)
     tau = as_positive(mixing_variance, "mixing_variance")
