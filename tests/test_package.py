@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import pickle
 import pkgutil
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -118,3 +119,35 @@ def test_examples_run(script: str) -> None:
     )
     assert done.stdout
     assert done.stderr == ""
+
+
+PUBLIC_ADDRESSES = frozenset(
+    {"sklearn", "losses", "models", "queries", "paper", "lower_bounds", "audit", "data", "interop"}
+)
+
+
+def test_examples_and_docs_import_from_public_addresses() -> None:
+    """The errata demonstrate what happens inside, so they may look there."""
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("*.py")]
+    found = [
+        f"{page.name}: {room}"
+        for page in pages
+        if page.name != "errata.md"
+        for room in re.findall(
+            r"^\s*(?:>>> )?(?:from|import) zerodelta\.(\w+)", page.read_text("utf-8"), re.M
+        )
+        if room not in PUBLIC_ADDRESSES
+    ]
+    assert found == []
+
+
+def test_every_public_address_lists_what_it_offers() -> None:
+    for name in ("losses", "models", "queries"):
+        module = getattr(zerodelta, name)
+        assert module.__all__ == sorted(module.__all__)
+        assert all(hasattr(module, each) for each in module.__all__)
+
+
+def test_no_two_files_have_one_name() -> None:
+    names = [path.name for path in Path(zerodelta.__file__).parent.rglob("*.py")]
+    assert {name for name in names if names.count(name) > 1} == {"__init__.py"}
