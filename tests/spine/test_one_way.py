@@ -22,7 +22,7 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.step import Status
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import begin, run
+from zerodelta.spine.run import begin, post_processed, run
 from zerodelta.tasks.mean import MeanQuestion
 
 PACKAGE = Path(zd.__file__).resolve().parent
@@ -155,3 +155,17 @@ def test_a_release_keeps_its_noise_law() -> None:
     assert isinstance(law.unit, Fraction)
     assert law.scale * law.unit == Fraction(8, 2 * 1000)
     assert release.error == float(law.scale * law.unit)
+
+
+def test_post_processing_keeps_the_certificate_and_forgets_the_noise_law() -> None:
+    release = zd.mean(np.ones(1000), bounds=(0, 8), epsilon=2)
+    rounded = post_processed(release, value=round(release.value), error="rounded")
+    assert rounded.certificate is release.certificate
+    assert (rounded.value, rounded.error, rounded.noise) == (round(release.value), "rounded", None)
+
+
+def test_nobody_rewrites_a_release() -> None:
+    """`dataclasses.replace` of a release would keep a noise law that no longer holds."""
+    for path in PACKAGE.rglob("*.py"):
+        assert "replace(release, value" not in path.read_text(encoding="utf-8"), path
+        assert "replace(release, error" not in path.read_text(encoding="utf-8"), path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
@@ -29,7 +29,7 @@ from zerodelta.spaces import Ball
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import run
+from zerodelta.spine.run import post_processed, run
 from zerodelta.study.study import Study
 from zerodelta.training.loss_functions import Logistic, Loss, Multinomial
 
@@ -192,7 +192,8 @@ class ClassifierQuestion:
         )
         theta = release.value.reshape(width, outputs)
         model = features.model(theta, classes=self.classes, temperature=divisor)
-        return replace(release, value=model, error=choose(plan.methods, self.method).error)
+        error = choose(plan.methods, self.method).error
+        return post_processed(release, value=model, error=error)
 
 
 def classifier_methods(

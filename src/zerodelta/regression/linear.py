@@ -37,7 +37,7 @@ from zerodelta.spaces import Ball
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import run
+from zerodelta.spine.run import post_processed, run
 from zerodelta.study.study import Study
 from zerodelta.training.loss_functions import Squared
 
@@ -151,7 +151,7 @@ class LinearQuestion:
         release = study.minimize(Squared(label_bound=1), data_norm=1)
         model = features.model(_inside(release.value).reshape(-1, 1), targets=self._targets)
         error = choose(plan.methods, self.method).error * self._targets.half**2
-        return replace(release, value=model, error=error)
+        return post_processed(release, value=model, error=error)
 
 
 def linear_methods(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
@@ -17,6 +17,7 @@ from zerodelta.sklearn.base_estimators import PrivateClassifier, required_epsilo
 from zerodelta.sklearn.column_bounds import ColumnBounds
 from zerodelta.sklearn.given_data import Floats, check_examples, rows_to_predict
 from zerodelta.spaces import Ball
+from zerodelta.spine.run import post_processed
 from zerodelta.study.study import Study
 from zerodelta.training.descent import Descent
 from zerodelta.training.tanh_network import TanhNetwork
@@ -134,7 +135,8 @@ class MLPClassifier(PrivateClassifier):
         )
         learned = _learned(network, study.plan_minimize(network))
         release = study.minimize(network)  # as planned
-        release = replace(release, error=(1 - learned) * math.log(len(known)))
+        excess = (1 - learned) * math.log(len(known))
+        release = post_processed(release, value=release.value, error=excess)
         self.network_, self._shown = network, shown
         self._publish(release, known, temperature=_SURE / learned)
         return self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
@@ -16,6 +16,7 @@ from zerodelta.sklearn.base_estimators import PrivateRegressor, required_epsilon
 from zerodelta.sklearn.column_bounds import ColumnBounds
 from zerodelta.sklearn.given_data import Floats, check_examples
 from zerodelta.spaces import Ball
+from zerodelta.spine.run import post_processed
 from zerodelta.training.frank_wolfe import Method, frank_wolfe_pure
 from zerodelta.training.loss_functions import Huber
 
@@ -128,7 +129,8 @@ class SparseRegression(PrivateRegressor):
             method=self.method,
         )
         model = scaled.model(release.value, read)
-        self._publish(replace(release, value=model, error=read.half**2 * steps.error))
+        error = read.half**2 * steps.error
+        self._publish(post_processed(release, value=model, error=error))
         return self
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, final
 
 from zerodelta.data.source import Rows, Source
@@ -11,7 +11,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.privacy.release import Release
 from zerodelta.spine.methods import Method
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import run
+from zerodelta.spine.run import post_processed, run
 from zerodelta.study.study import Study
 
 __all__ = ["StudyProgram", "carry_out"]
@@ -37,7 +37,7 @@ class StudyProgram:
         """Make the study, run the program in it, and return what it publishes."""
         release = Study(source, bits=bits, **self.study).run(self.program, rehearse=self.rehearse)
         error = release.error if self.error is None else self.error
-        return replace(release, value=self.value(release.value), error=error)
+        return post_processed(release, value=self.value(release.value), error=error)
 
 
 def carry_out(
