@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from reproduce.paper_map import ENTRIES, Entry, find, render
 
+from zerodelta import paper
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAPER = ROOT.parent / "shared" / "paper.tex"
 ENVIRONMENTS = ("algorithm", "theorem", "lemma", "corollary")
@@ -165,3 +167,12 @@ def anchors(page: str) -> frozenset[str]:
     titles = re.findall(r"^#{1,6} +(.+)$", text, flags=re.MULTILINE)
     kept = (re.sub(r"[^\w\- ]", "", title.replace("`", "").lower()) for title in titles)
     return frozenset(title.replace(" ", "-") for title in kept)
+
+
+def test_every_algorithm_has_a_flat_name() -> None:
+    """What the map names first for an algorithm is at `zerodelta.paper`, whatever file it is in."""
+    for entry in ENTRIES:
+        if entry.kind == "algorithm":
+            module, _, name = entry.targets[0].partition(":")
+            assert getattr(paper, name) is getattr(importlib.import_module(module), name)
+            assert name in dir(paper)
