@@ -4,9 +4,10 @@ What counts as a citation, in comments, docstrings and messages of `src`:
 
 - a name with a shape of its own, anywhere: A6, A6.9, A1b, B2, C10.4 (a letter A to C and a
   number), T0, R2, S2, O1, O2, SS, WOR, R(v);
-- a single letter (E, K, M, N, R, S, W) where a word says what it is: "theory R", "Theorem N",
+- a single letter, also with a digit, where a word says what it is: "theory R", "Theorem N",
   "Lemma E", "theorems C9 and N", "Corollary S2", also in a list after that word;
-- a single letter in parentheses that hold nothing but such names: "(R)", "(C10.3, C3, R)".
+- one of the letters E, K, M, N, R, S, W in parentheses that hold nothing but such names: "(R)",
+  "(C10.3, C3, R)".
 
 Sections A1 to A14 are the errata; an item of one, such as A6.9, is cited by the section's heading.
 """
@@ -29,22 +30,31 @@ SOURCES = sorted(
 )  # which lists the short labels of old certificates
 
 SHAPED = r"(?:[ABC]\d{1,2}[a-z]?(?:\.\d+)?|T0|R2|S2|O[12]|SS|WOR|R\([ivx]+\))(?![\w²])"
-LETTER = r"[EKMNRSW](?![\w(-])"
+LETTER, BRACKETED = r"[A-Z]\d?(?![\w(-])", r"[EKMNRSW](?![\w(-])"
 NAME = rf"(?:{SHAPED}|{LETTER})"
-LIST = rf"{NAME}(?:(?:,| and| or|, and|, or)\s+{NAME})*"
+
+
+def _list(letter: str) -> str:
+    name = rf"(?:{SHAPED}|{letter})"
+    return rf"{name}(?:(?:,| and| or|, and|, or)\s+{name})*"
+
+
 WORD = r"(?:[Tt]heory|[Tt]heorems?|[Ll]emmas?|[Cc]orollary|[Cc]orollaries)"
 
 CITATIONS = (
     re.compile(rf"(?<![\w.])({SHAPED})"),
-    re.compile(rf"\b{WORD}\s+({LIST})"),
-    re.compile(rf"\(({LIST})\)"),
+    re.compile(rf"\b{WORD}\s+({_list(LETTER)})"),
+    re.compile(rf"\(({_list(BRACKETED)})\)"),
 )
+
+
+FSTRING = getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)  # from Python 3.12 on
 
 
 def texts(source: str) -> Iterator[str]:
     """Yield all comments and strings of a Python file."""
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type in (tokenize.COMMENT, tokenize.STRING):
+        if token.type in (tokenize.COMMENT, tokenize.STRING, FSTRING):
             yield token.string
 
 

@@ -20,9 +20,10 @@ from zerodelta.paper.algorithm_13 import lattice_adassp
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.issue import BARE_ROWS
 from zerodelta.privacy.step import Status
-from zerodelta.queries import LinearQueries, Marginals
+from zerodelta.queries import LinearQueries, Marginals, Workload
 from zerodelta.spaces import Box
 from zerodelta.tables.mwem import pure_mwem
+from zerodelta.tables.workloads import WORKLOAD
 
 BITS = ReplayBits("word")
 
@@ -143,3 +144,34 @@ def test_a_query_is_proven_by_its_class_not_by_its_word(
     certificate = release(np.linspace(0, 1, 50), query=query, **options).certificate
     assert (certificate.status is Status.PROVEN) is proven
     assert (CALLER_ASSERTED in certificate.assumed) is not proven
+
+
+def test_a_callers_workload_cannot_call_itself_proven() -> None:
+    class Mine(Workload):
+        assumed = ()
+        universe, queries, bound, columns = 2, 1, 1, 1
+
+        def keys(self, rows: Any) -> Any:
+            return rows[:, 0]
+
+        def totals(self, weights: Any) -> Any:
+            return np.asarray([weights[1]])
+
+        def reweight(self, weights: Any, query: int, exponent: float) -> None:
+            weights[1] *= math.exp(exponent)
+
+        def rows_of(self, items: Any) -> Any:
+            return items
+
+    certificate = pure_mwem(
+        np.array([0.0, 1.0] * 50), workload=Mine(), epsilon=1, rounds=2
+    ).certificate
+    assert certificate.status is Status.ASSERTED
+    assert WORKLOAD in certificate.assumed
+
+
+def test_a_proven_workload_has_no_dictionary_to_change_its_bound_in() -> None:
+    for workload in (Marginals(dimension=2), LinearQueries([[0, 1]])):
+        assert not hasattr(workload, "__dict__")
+        with pytest.raises(AttributeError):
+            workload.bound = 2  # type: ignore[misc]

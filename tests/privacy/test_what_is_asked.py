@@ -132,7 +132,9 @@ def test_the_summary_counts_assumptions_and_assertions() -> None:
     both = replace(without, assumed=("a", "b", BARE_ROWS), digest="")
     assert rests(both) == "conditional on 2 caller assertions"
     ideal = replace(LAPLACE, status=Status.IDEALIZED)
-    assert rests(HALF.with_steps((asserted, ideal))) == "for real arithmetic only"
+    assert rests(HALF.with_steps((ideal, ideal))) == "for real arithmetic only"
+    mixed = "for real arithmetic only, and conditional on 1 caller assertion"
+    assert rests(HALF.with_steps((asserted, ideal))) == mixed
     assert rests(CHAINS["all"].certificate()) == "conditional on 1 caller assertion"
 
 

@@ -12,6 +12,9 @@ import zerodelta as zd
 import zerodelta.privacy.certificate as certificates
 import zerodelta.privacy.verify as verifier
 from privacy.chains import CHAINS
+from zerodelta.errors import CertificateError
+from zerodelta.privacy.composition import Composed
+from zerodelta.privacy.proof import check_proof
 from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems import registry
 from zerodelta.privacy.work import (
@@ -173,3 +176,26 @@ def test_equal_numbers_written_at_length_count_by_their_length() -> None:
     check_work(claim, [written(*[short] * MOST_STEPS)])
     with pytest.raises(zd.CertificateError, match="digits"):
         check_work(claim, [written(*[long] * 30)])
+
+
+def test_a_curve_is_not_tabulated_for_a_verdict_or_a_message() -> None:
+    """Comparing or printing a composed Rényi curve took 20 s: families are compared first."""
+    steps = [
+        Step(theorem="rounded-laplace", numbers={"sensitivity": 1, "scale": 10**6 + place})
+        for place in range(100)
+    ]
+    table = Step(
+        theorem="given",
+        status=Status.ASSERTED,
+        numbers={"kind": "rdp", "orders": list(range(2, 60)), "values": [1] * 58},
+    )
+
+    def tabulated(self: Composed) -> Any:
+        raise AssertionError("a curve was tabulated")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Composed, "numbers", tabulated)
+        patch.setattr(Composed, "__repr__", tabulated)
+        for claim in (zd.RDP({2: 1, 3: 1}), zd.PureDP(1)):
+            with pytest.raises(CertificateError, match="do not prove"):
+                check_proof((*steps, table), claim)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -19,11 +20,14 @@ from zerodelta.data.ticket import Ticket
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.noise_law import NoiseLaw
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.step import Status
+from zerodelta.privacy.step import Part, Status
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import begin, post_processed, run
+from zerodelta.tasks.kmeans import KMeansQuestion
 from zerodelta.tasks.mean import MeanQuestion
+from zerodelta.tasks.quantile import QuantileQuestion
+from zerodelta.tasks.trimmed_mean import TrimmedMeanQuestion
 
 PACKAGE = Path(zd.__file__).resolve().parent
 
@@ -60,10 +64,16 @@ def test_rows_open_with_a_ticket_only(ticket: Any) -> None:
 
 
 def test_a_ticket_knows_that_it_was_used() -> None:
+    """A debit is final from the first row on, not from the making of a study."""
     ticket = Ticket(TICKET.certificate)
+    rows = ArraySource(np.ones(3)).open(ticket)
     assert not ticket.used
-    ArraySource(np.ones(3)).open(ticket)
+    next(rows.blocks())
     assert ticket.used
+    study = zd.Study(np.ones((20, 1)), epsilon=1, publish=zd.Finite(2), rounds=2, bounds=(0, 1))
+    assert not study._opened.ticket.used
+    study.mean(0)
+    assert study._opened.ticket.used
 
 
 class Log(Source):
@@ -141,10 +151,38 @@ def test_a_forecast_may_depend_on_the_released_value_only() -> None:
 
 def test_private_numbers_of_rows_are_planned_with_what_is_expected() -> None:
     with pytest.raises(zd.ParameterError, match="expected_rows"):
-        MeanQuestion(bounds=(0, 1)).plan(Facts(rows=None), 1)
-    planned = MeanQuestion(bounds=(0, 1)).plan(Facts(rows=None, expected_rows=1000), 1)
-    known = MeanQuestion(bounds=(0, 1)).plan(Facts(rows=1000), 1)
-    assert (planned.error, planned.steps) == (known.error, known.steps)
+        Facts(rows=None).planned_rows  # noqa: B018
+    assert Facts(rows=None, expected_rows=1000).planned_rows == 1000
+    assert Facts(rows=1000).planned_rows == Facts(rows=1000).public_rows == 1000
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        MeanQuestion(bounds=(0, 1)),
+        QuantileQuestion(q="1/2", bounds=(0, 1)),
+        TrimmedMeanQuestion(trim="1/10", bounds=(0, 1), spread=1),
+        KMeansQuestion(clusters=2, bounds=(0, 1), method="lloyd"),
+    ],
+    ids=lambda question: type(question).__name__,
+)
+def test_mechanisms_without_a_theorem_for_a_private_number_refuse(question: Any) -> None:
+    """Rule: where the number of rows is private, nothing uses it, and nothing guesses it."""
+    with pytest.raises(zd.ParameterError, match="public number"):
+        question.plan(Facts(rows=None, expected_rows=1000), 1)
+
+
+def test_a_plan_may_have_several_parts_and_a_unit() -> None:
+    made = plan_of([])
+    half = MeanQuestion(bounds=(0, 2)).plan(Facts(rows=3), "1/2")
+    parts = (Part(steps=half.steps), Part(steps=half.steps))
+    plan = replace(made, steps=(), parts=parts, unit="customer")
+    for source in (ArraySource(np.ones(3)), Log([])):
+        certificate = run(plan, source).certificate
+        assert zd.verify(certificate, epsilon=1, unit="customer") == PureDP(1)
+        with pytest.raises(zd.CertificateError, match="unit"):
+            zd.verify(certificate, epsilon=1)
+        assert (certificate.status is Status.PROVEN) == isinstance(source, ArraySource)
 
 
 def test_a_release_keeps_its_noise_law() -> None:

@@ -27,6 +27,7 @@ from zerodelta.spaces import Ball, Box, Finite, Multiset, Space, Subsets, WithEx
 from zerodelta.study.study import Study
 from zerodelta.study.study_plan import FUNCTIONS
 from zerodelta.training.candidate_models import LinearModel, Model
+from zerodelta.training.frank_wolfe_steps import VertexSteps
 from zerodelta.training.gradient_sums import Examples
 from zerodelta.training.gradients import CallableGradients
 from zerodelta.training.loss_functions import Logistic
@@ -99,6 +100,30 @@ def test_nobody_can_pass_a_function_for_one_of_ours() -> None:
     study = made(functions=False, rowwise=True)  # ours is shown whole blocks, and is proven
     assert study.gradient(asked, clip=1).shape == (2,)
     assert not study._shares.untouched  # it was answered, not refused as a function of the caller's
+
+
+def test_an_object_of_ours_that_holds_a_callers_function_is_not_ours() -> None:
+    """Gradients and Frank-Wolfe steps are our classes, and call whatever loss they were given."""
+
+    def mine(theta: Any, rows: Any) -> Any:
+        return rows - theta
+
+    held = CallableGradients(Examples.of_arrays(ROWS), gradient=mine, radius=1, clip=1, dimension=2)
+    steps = VertexSteps.plan(
+        ROWS, None, loss=mine, domain=Ball(2, 1, norm=1),
+        lipschitz=1, iterations=1, steps=8, rowwise=False,
+    )  # fmt: skip
+    functions: list[Any] = [steps._at(np.zeros(2)), steps.run, held.total]
+    for function in functions:
+        with pytest.raises(ParameterError, match="the function itself"):
+            Rowwise(function)
+
+
+def test_a_kept_copy_of_rows_cannot_be_made_writable() -> None:
+    (block,) = opened(ArraySource(ROWS), keep=True).blocks()
+    for array in (block, block.base if isinstance(block.base, np.ndarray) else block):
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            array.flags.writeable = True
 
 
 def test_only_our_own_network_is_proven() -> None:

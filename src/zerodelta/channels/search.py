@@ -326,7 +326,7 @@ def smooth_candidates(space: Space, target: Target) -> list[Candidate]:
         return []
     built = SmoothMix.planned(
         space,
-        sensitivity=target.sensitivity,
+        sensitivity=min(target.sensitivity, 2 * space.radius),  # vectors of the ball are no farther
         epsilon=target.epsilon,
         mixing_probability=target.mixing_probability,
     )

@@ -23,7 +23,7 @@ from zerodelta.data.ticket import Ticket
 from zerodelta.errors import require
 from zerodelta.exact.rational import as_count
 
-__all__ = ["ArraySource", "public_table", "side_by_side"]
+__all__ = ["ArraySource", "public_table"]
 
 _BLOCK_ENTRIES = 1 << 20
 
@@ -104,7 +104,7 @@ class ArraySource(Source):
 
     def blocks(self, ticket: Ticket) -> Iterator[Block]:
         """Yield all rows in order, `batch` at a time; a block may be read-only."""
-        Ticket.check(ticket)
+        Ticket.use(ticket)
         yield from self._read()
 
     def _read(self) -> Iterator[Block]:
@@ -114,15 +114,6 @@ class ArraySource(Source):
             for i, part in enumerate(self._parts):
                 numbers(part[start:stop], out=block[:, i])
             yield block
-
-
-def side_by_side(left: ArraySource, right: ArraySource) -> ArraySource:
-    """Return the columns of both, numbered, for as many rows; nothing is read."""
-    joined = object.__new__(ArraySource)
-    joined._parts, joined._rows = [*left._parts, *right._parts], left._rows
-    joined._names = tuple(str(i) for i in range(len(joined._parts)))
-    joined._batch = min(left._batch, right._batch)
-    return joined
 
 
 def public_table(data: Any, *, columns: Sequence[str] | None = None) -> Block:

@@ -33,5 +33,5 @@ class Given(Generic[T]):
 
     def open(self, ticket: Ticket) -> T:
         """Return what was given."""
-        Ticket.check(ticket)
+        Ticket.use(ticket)
         return self._value

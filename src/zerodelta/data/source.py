@@ -253,8 +253,10 @@ class _OpenRows(Rows):
         if self._source is None:
             yield from self._kept
         elif not self._keep:
+            Ticket.use(self._ticket)
             yield from self._source.blocks(self._ticket)
         else:
+            Ticket.use(self._ticket)
             # whole before it is kept: an interrupt leaves no table half filled
             kept = tuple(map(_column_by_column, self._source.blocks(self._ticket)))
             self._kept, self._source = kept, None
@@ -277,9 +279,9 @@ class _OpenRows(Rows):
 
 def _column_by_column(block: Block) -> Block:
     """Return a read-only copy in which each column is contiguous."""
-    copy = np.array(block, dtype=np.float64, order="F")
-    copy.flags.writeable = False
-    return copy
+    kept = np.array(block, dtype=np.float64, order="F").tobytes(order="F")
+    # bytes cannot be made writable again, whatever a function of rows tries
+    return np.frombuffer(kept).reshape(block.shape, order="F")
 
 
 def ours(kind: _Kind) -> _Kind:

@@ -36,9 +36,14 @@ class Ticket:
 
     @staticmethod
     def check(ticket: Any) -> None:
-        """Refuse anything that is no ticket; mark a ticket as used."""
+        """Refuse anything that is no ticket."""
         if type(ticket) is not Ticket:
             raise TypeError(
                 "rows are read with a ticket only: plan a release and run it (zerodelta.spine.run)"
             )
+
+    @staticmethod
+    def use(ticket: Any) -> None:
+        """Check a ticket and mark it as used: rows are read from now on."""
+        Ticket.check(ticket)
         ticket._used = True

@@ -33,7 +33,6 @@ _HOME = {
     "pure_bounded_local_sensitivity": "paper.algorithm_11",
     "bounded_local_sensitivity": "paper.algorithm_11",
     "mode": "paper.algorithm_12",
-    "stable_mode": "paper.algorithm_12",
     "embedded_mode": "paper.algorithm_12",
     "adassp": "paper.algorithm_13",
     "pure_adassp": "paper.algorithm_13",

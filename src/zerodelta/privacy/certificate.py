@@ -108,7 +108,8 @@ class Certificate:
 
     def _rests(self) -> str:
         if self.status is Status.IDEALIZED:
-            return "for real arithmetic only"
+            told = self.assertions and _counted(self.assertions, "caller assertion")
+            return f"for real arithmetic only{f', and conditional on {told}' if told else ''}"
         if self.status is Status.ASSERTED:
             return f"conditional on {_counted(self.assertions, 'caller assertion')}"
         if self.assumed:
@@ -169,11 +170,11 @@ class Certificate:
 
     def fingerprint(self) -> str:
         """Return the SHA-256 of the canonical JSON of everything but the digest itself."""
-        return digest_of(self._body())
+        return digest_of(self.body())
 
     def to_json(self) -> str:
         """Return the certificate as JSON."""
-        return write_json({**self._body(), "digest": self.digest})
+        return write_json({**self.body(), "digest": self.digest})
 
     @staticmethod
     def from_json(text: str) -> Certificate:
@@ -186,7 +187,7 @@ class Certificate:
             if data["schema"] == SCHEMA_1:
                 data = upgraded(data, SCHEMA)
             certificate = _from_data(data)
-            if canonical({**certificate._body(), "digest": certificate.digest}) != canonical(data):
+            if canonical({**certificate.body(), "digest": certificate.digest}) != canonical(data):
                 raise CertificateError(
                     f"this is not how schema {SCHEMA} writes a certificate: something was added "
                     "or written differently."
@@ -199,7 +200,8 @@ class Certificate:
                 f"this is not a certificate of schema {SCHEMA}: {type(error).__name__}: {error}."
             ) from error
 
-    def _body(self) -> dict[str, Any]:
+    def body(self) -> dict[str, Any]:
+        """Return what the JSON says, without the digest."""
         claim = Step(theorem="claim", numbers=self.claim.numbers())
         return {
             "schema": SCHEMA,

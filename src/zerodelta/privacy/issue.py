@@ -10,6 +10,7 @@ from zerodelta.privacy.certificate import REPLAYED, Certificate
 from zerodelta.privacy.claims import Claim
 from zerodelta.privacy.step import Part, Step
 from zerodelta.privacy.verify import check_parts
+from zerodelta.privacy.work import check_work
 
 __all__ = ["BARE_ROWS", "issue"]
 
@@ -42,6 +43,8 @@ def issue(
         public=tuple(map(_line, public)),
         assumed=tuple(map(_line, (*assumed, *([BARE_ROWS] if bare_rows else [])))),
     )
+    body = certificate.body()
+    check_work(body["claim"], body["parts"])
     check_parts(certificate)  # a test reads what is issued back from its JSON
     if is_private(bits):
         return certificate

@@ -82,7 +82,9 @@ def as_relation(value: Any) -> Neighbors:
 
 def as_unit(value: Any) -> str | None:
     """Return the name of the protected unit; None for a row."""
-    if value is None or (type(value) is str and value and value.isprintable()):
+    if value is None or (
+        type(value) is str and value.strip() == value != "" and value.isprintable()
+    ):
         return value
     raise ParameterError(
         "unit",

@@ -49,7 +49,7 @@ def check_proof(steps: tuple[Step, ...], claim: Claim) -> None:
     together = _together([*bases, _base(last)], claim.neighbors)
     proven = together if type(claim) in (ApproxDP, ZCDP) else simplest(together)
     if not _implies(proven, claim):
-        raise CertificateError(f"the steps do not prove the claim: they give {proven!r}.")
+        raise CertificateError(f"the steps do not prove the claim: they give {_told(proven)}.")
 
 
 def proven_epsilon(part: Part, claim: Claim) -> Fraction:
@@ -62,7 +62,8 @@ def proven_epsilon(part: Part, claim: Claim) -> Fraction:
     alone = simplest(base_claim(part.steps))
     if type(alone) is not PureDP:
         raise CertificateError("one of several parts is not pure, and only pure parts add up.")
-    check_proof(part.steps, alone)
+    theorems = [theorem_of(step) for step in part.steps]
+    _check_real_minimum([_base(theorem) for theorem in theorems[:-1]], theorems[-1])
     return alone.exact_epsilon
 
 
@@ -130,4 +131,16 @@ def _implies(proven: Claim, claimed: Claim) -> bool:
         return zcdp_cost(proven) <= claimed.rho
     if type(claimed) is ApproxDP:
         return proven.log_delta(claimed.exact_epsilon) <= claimed.exact_log_delta
-    return bool(proven.numbers() == claimed.numbers())
+    # the same family first: a curve is tabulated only to be compared with one of its own kind
+    return type(proven) is type(claimed) and bool(proven.numbers() == claimed.numbers())
+
+
+def _told(proven: Claim) -> str:
+    """Name what was proven; a curve is not tabulated for the sake of a message."""
+    if type(proven) is PureDP:
+        return f"pure DP with ε {equals(proven.exact_epsilon)}"
+    if type(proven) is GaussianDP:
+        return f"Gaussian DP with μ² {equals(proven.mu_squared)}"
+    if type(proven) is ZCDP:
+        return f"zCDP with ρ {equals(proven.rho)}"
+    return "a weaker curve" if type(proven) is not ApproxDP else "a larger δ"

@@ -47,7 +47,7 @@ _LABELS = {
     "W": "wasserstein-transport",
     "given": "given",
 }
-_STATUSES = {"idealised": "idealized"}
+_STATUSES = {"proven": "proven", "asserted": "asserted", "idealised": "idealized"}
 
 
 def upgraded(data: Mapping[str, Any], schema: str) -> dict[str, Any]:
@@ -70,4 +70,6 @@ def _step(entry: Mapping[str, Any]) -> dict[str, Any]:
     label, status = entry["theorem"], entry["status"]
     if label not in _LABELS:
         raise CertificateError(f"unknown theorem {str(label)[:80]!r}: schema 1 had no such label.")
-    return {**entry, "theorem": _LABELS[label], "status": _STATUSES.get(status, status)}
+    if status not in _STATUSES:
+        raise CertificateError(f"unknown status {str(status)[:80]!r}: schema 1 had no such word.")
+    return {**entry, "theorem": _LABELS[label], "status": _STATUSES[status]}

@@ -136,7 +136,7 @@ class ClassifierQuestion:
         """
         features = Features.of(facts.width - 1, self.data_norm, self.intercept)
         shape = Shape.of(
-            rows=facts.planned_rows,
+            rows=facts.public_rows,
             dimension=features.dimension,
             epsilon=epsilon,
             intercept=features.intercept,

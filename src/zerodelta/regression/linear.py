@@ -105,7 +105,7 @@ class LinearQuestion:
         features = Features.of(facts.width - 1, self.data_norm, self.intercept)
         targets = self._targets
         shape = Shape.of(
-            rows=facts.planned_rows,
+            rows=facts.public_rows,
             dimension=features.dimension,
             epsilon=epsilon,
             intercept=features.intercept,

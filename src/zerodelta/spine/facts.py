@@ -39,6 +39,17 @@ class Facts:
         return len(self.columns)
 
     @property
+    def public_rows(self) -> int:
+        """The number of rows, for mechanisms that have no theorem where it is private."""
+        if self.rows is None:
+            raise ParameterError(
+                "rows",
+                expected="a public number of them: this mechanism divides or ranks by it",
+                remedy="ask all rows, without a filter, under replace-one",
+            )
+        return self.rows
+
+    @property
     def planned_rows(self) -> int:
         """The number of rows to plan with."""
         planned = self.expected_rows if self.rows is None else self.rows

@@ -12,7 +12,7 @@ from zerodelta.exact.noise_law import NoiseLaw
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import Claim
 from zerodelta.privacy.issue import issue
-from zerodelta.privacy.step import Status, Step, weakest
+from zerodelta.privacy.step import Part, Status, Step, weakest
 from zerodelta.spine.methods import Method
 
 __all__ = ["ReleasePlan"]
@@ -39,6 +39,10 @@ class ReleasePlan(Generic[R]):
     public: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
     row: str = "one row of the data"
+    parts: tuple[Part, ...] = ()
+    """Instead of `steps`: several pure proofs that add up."""
+    unit: str | None = None
+    """Who is protected, if it is not a row."""
     bare_rows: bool = True
     """Whether rows came as an array, a list or a frame that the caller may have prepared."""
     noise: NoiseLaw | None = None
@@ -46,19 +50,24 @@ class ReleasePlan(Generic[R]):
 
     def certificate(self, bits: BitSource, *, ours: bool = True) -> Certificate:
         """Issue the certificate; `ours`: this library's own code reads the rows."""
-        steps, assumed = self.steps, self.assumed
+        steps, parts, assumed = self.steps, self.parts, self.assumed
         if not ours:
-            asserted = [weakest([step.status, Status.ASSERTED]) for step in steps]
-            steps = tuple(
-                replace(step, status=status) for step, status in zip(steps, asserted, strict=True)
-            )
+            steps = _asserted(steps)
+            parts = tuple(replace(part, steps=_asserted(part.steps)) for part in parts)
             assumed = (*assumed, *([] if FOREIGN_SOURCE in assumed else [FOREIGN_SOURCE]))
         return issue(
             claim=self.claim,
-            steps=steps,
+            steps=steps if not self.parts else None,
+            parts=parts,
             bits=bits,
+            unit=self.unit,
             row=self.row,
             public=self.public,
             assumed=assumed,
             bare_rows=self.bare_rows,
         )
+
+
+def _asserted(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """Return the steps of a proof whose rows somebody else reads."""
+    return tuple(replace(s, status=weakest([s.status, Status.ASSERTED])) for s in steps)

@@ -28,7 +28,7 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status, Step
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import run
-from zerodelta.tables.workloads import Workload, histogram, source_of
+from zerodelta.tables.workloads import Workload, histogram, source_of, workload_assumed
 
 __all__ = [
     "Distribution",
@@ -58,7 +58,7 @@ class Rounds:
 
     def steps(self) -> tuple[Step, ...]:
         """Return the proof steps; they are caller-asserted if the workload is not ours."""
-        status = Status.ASSERTED if self.workload.assumed else Status.PROVEN
+        status = Status.ASSERTED if workload_assumed(self.workload) else Status.PROVEN
         return tuple(
             Step(
                 theorem=step.theorem,
@@ -105,7 +105,7 @@ class Rounds:
             answer=lambda data, bits: scale * self.average(histogram(data, self.workload), bits),
             error=self.error(rows),
             public=("the workload", "the number of rounds", "the number of rows"),
-            assumed=self.workload.assumed,
+            assumed=workload_assumed(self.workload),
         )
 
 

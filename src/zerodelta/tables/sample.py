@@ -34,7 +34,7 @@ from zerodelta.tables.codes import CodedRows
 from zerodelta.tables.distribution import Answers, Fit
 from zerodelta.tables.domain import Domain, TableWorkload
 from zerodelta.tables.mwem import Counts, Rounds, drift, round_epsilon
-from zerodelta.tables.workloads import LinearQueries, Workload, histogram
+from zerodelta.tables.workloads import LinearQueries, Workload, histogram, workload_assumed
 
 __all__ = [
     "SamplePlan",
@@ -108,7 +108,7 @@ class SamplePlan:
             answer=lambda data, bits: workload.rows_of(self.draw(histogram(data, workload), bits)),
             error=self.error,
             public=("the workload", "rounds, sample size and mixing", "the number of rows"),
-            assumed=workload.assumed,
+            assumed=workload_assumed(workload),
         )
 
 

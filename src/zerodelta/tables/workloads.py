@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -22,7 +22,15 @@ from zerodelta.errors import require
 from zerodelta.exact.rational import as_count
 from zerodelta.spine.public_inputs import as_source
 
-__all__ = ["WORKLOAD", "LinearQueries", "Marginals", "Workload", "histogram", "source_of"]
+__all__ = [
+    "WORKLOAD",
+    "LinearQueries",
+    "Marginals",
+    "Workload",
+    "histogram",
+    "source_of",
+    "workload_assumed",
+]
 
 Counts: TypeAlias = npt.NDArray[np.int64]
 Weights: TypeAlias = npt.NDArray[np.float64]
@@ -46,6 +54,8 @@ class Workload(ABC):
     assertion that it treats rows one by one.
     """
 
+    __slots__ = ()
+
     universe: int
     """The number of items |X|, at least 2."""
     queries: int
@@ -54,11 +64,6 @@ class Workload(ABC):
     """The largest value B of a query on one row."""
     columns: int
     """How many columns a row has."""
-
-    @property
-    def assumed(self) -> tuple[str, ...]:
-        """What a certificate must list as caller-asserted: nothing for our own classes."""
-        return () if type(self) in (Marginals, LinearQueries) else (WORKLOAD,)
 
     @abstractmethod
     def keys(self, rows: Block) -> Weights:
@@ -89,7 +94,7 @@ class Workload(ABC):
 
 
 @final
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Marginals(Workload):
     """All `order`-way marginals of {0,1}^d: every set of columns, every value of these columns.
 
@@ -112,6 +117,10 @@ class Marginals(Workload):
 
     dimension: int
     order: int = 2
+    universe: int = field(init=False)
+    queries: int = field(init=False)
+    bound: int = field(init=False)
+    columns: int = field(init=False)
 
     def __post_init__(self) -> None:
         as_count(self.order, "order", minimum=1)
@@ -178,7 +187,7 @@ class Marginals(Workload):
 
 
 @final
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
 class LinearQueries(Workload):
     """Any queries with integer values in 0..bound; a row of the data is one item 0..|X|-1.
 
@@ -197,6 +206,10 @@ class LinearQueries(Workload):
     """
 
     table: Any
+    universe: int = field(init=False)
+    queries: int = field(init=False)
+    bound: int = field(init=False)
+    columns: int = field(init=False)
 
     def __post_init__(self) -> None:
         values = np.asarray(self.table)
@@ -242,7 +255,19 @@ class LinearQueries(Workload):
 
 def _set(workload: Workload, universe: int, queries: int, *, bound: int, columns: int) -> None:
     """Set what is derived from the fields of a frozen workload."""
-    vars(workload).update(universe=universe, queries=queries, bound=bound, columns=columns)
+    for name, value in (
+        *(("universe", universe), ("queries", queries)),
+        *(("bound", bound), ("columns", columns)),
+    ):
+        object.__setattr__(workload, name, value)
+
+
+def workload_assumed(workload: Workload) -> tuple[str, ...]:
+    """Return what a certificate lists as caller-asserted: nothing for our own classes.
+
+    Told by the class itself: a property of a caller's class could say anything.
+    """
+    return () if type(workload) in (Marginals, LinearQueries) else (WORKLOAD,)
 
 
 def source_of(rows: Any, workload: Workload) -> Source:

@@ -112,7 +112,7 @@ class TreeQuestion:
             claim=PureDP(flip.epsilon),
             steps=(flip.step(),),
             answer=answer,
-            error=flip.error(16 * len(splits) ** 3) / facts.planned_rows,
+            error=flip.error(16 * len(splits) ** 3) / facts.public_rows,
             public=("columns, thresholds and classes", "the number of rows"),
         )
 

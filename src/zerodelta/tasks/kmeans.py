@@ -103,7 +103,7 @@ def kmeans(
     facts = Facts.of(source)
     few = f"at most one for each of {facts.rows} rows"
     require(
-        count <= max(facts.planned_rows, _FEW), "clusters", count, expected=few, remedy="pass fewer"
+        count <= max(facts.public_rows, _FEW), "clusters", count, expected=few, remedy="pass fewer"
     )
     question = KMeansQuestion(clusters=count, bounds=bounds, method=method)
     return carry_out(question.plan(facts, epsilon), source, bits=bits)
@@ -120,7 +120,7 @@ class KMeansQuestion:
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows] | StudyProgram:
         """Choose the method, and calibrate its noise."""
-        exact, n, method = as_usable_epsilon(epsilon), facts.planned_rows, self.method
+        exact, n, method = as_usable_epsilon(epsilon), facts.public_rows, self.method
         require(facts.width, "rows", expected="at least one column", remedy="pass some")
         box_lattice(self.bounds)  # refuses what is no pair
         box = Box(*self.bounds or (), dimension=facts.width)

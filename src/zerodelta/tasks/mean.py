@@ -108,7 +108,7 @@ class MeanQuestion:
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Choose the norm of the noise, and calibrate it."""
-        exact, n, dimension = as_usable_epsilon(epsilon), facts.planned_rows, facts.width
+        exact, n, dimension = as_usable_epsilon(epsilon), facts.public_rows, facts.width
         lattice = _lattice(self, dimension=dimension, n=n, epsilon=exact)
         methods = mean_methods(
             epsilon=exact,

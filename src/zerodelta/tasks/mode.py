@@ -92,7 +92,7 @@ class ModeQuestion:
         """Choose the method and calibrate it."""
         space, exact = as_universe(self.universe), as_usable_epsilon(epsilon)
         unknown = unknown_index(self.unknown, space)
-        methods = mode_methods(epsilon=exact, n=facts.planned_rows, universe=space.size)
+        methods = mode_methods(epsilon=exact, n=facts.public_rows, universe=space.size)
         chosen = choose(methods, self.method)
         mechanism: ClearLead | Selection
         if chosen.name == "stability":

@@ -172,7 +172,7 @@ class QuantileQuestion:
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Choose the ranks to aim at, and calibrate the selection."""
         one_column(facts)
-        exact, level, n = as_usable_epsilon(epsilon), _as_level(self.q), facts.planned_rows
+        exact, level, n = as_usable_epsilon(epsilon), _as_level(self.q), facts.public_rows
         points = as_points(self.bounds, self.grid)
         methods = quantile_methods(
             epsilon=exact, n=n, points=points.size, q=level, margin=self.margin

@@ -141,7 +141,7 @@ class FeaturesQuestion:
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows] | StudyProgram:
         """Choose the method; what the other one would cost is forecast for "auto" only."""
-        exact, n = as_usable_epsilon(epsilon), facts.planned_rows
+        exact, n = as_usable_epsilon(epsilon), facts.public_rows
         table = FeatureTable.of(
             facts.columns,
             target=self.target,

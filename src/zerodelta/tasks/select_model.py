@@ -177,7 +177,7 @@ class ModelQuestion:
         )
         lattice = query.lattice
         flip = PermuteAndFlip.for_epsilon(epsilon=epsilon, sensitivity=2 * lattice.steps)
-        behind = flip.error(len(names)) / (2 * lattice.steps * facts.planned_rows)
+        behind = flip.error(len(names)) / (2 * lattice.steps * facts.public_rows)
         return ReleasePlan(
             claim=PureDP(flip.epsilon),
             steps=(replace(flip.step(), status=Status.ASSERTED),),

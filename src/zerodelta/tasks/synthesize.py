@@ -115,7 +115,7 @@ class SynthesisQuestion:
             expected="at most 2^24: the fitted distribution over all of them is held in memory",
             remedy="leave out columns, group categories, or release tables with answer_queries",
         )
-        size = as_count(facts.planned_rows if self.size is None else self.size, "size", minimum=1)
+        size = as_count(facts.public_rows if self.size is None else self.size, "size", minimum=1)
 
         def value(answers: Answers) -> Any:
             assert answers.fitted is not None

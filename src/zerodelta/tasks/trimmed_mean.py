@@ -119,7 +119,7 @@ class TrimmedMeanQuestion:
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Choose the method."""
         one_column(facts)
-        exact, tuned = as_usable_epsilon(epsilon), self.tuned(facts.planned_rows, epsilon)
+        exact, tuned = as_usable_epsilon(epsilon), self.tuned(facts.public_rows, epsilon)
         methods = tuned.methods()
         chosen = choose(methods, self.method)
         answer, step, law = tuned.mechanism(chosen.name)

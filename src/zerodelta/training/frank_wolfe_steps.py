@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias, final
 
 import numpy as np
 
-from zerodelta.data.arrays import ArraySource, side_by_side
+from zerodelta.data.arrays import ArraySource
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Rows, Source
 from zerodelta.errors import ParameterError, require
@@ -212,15 +212,7 @@ def _source(features: Any, labels: Any) -> Source:
             expected="None where features are a Source",
             remedy="make the label the source's last column",
         )
-    answers = ArraySource(labels)
-    require(
-        (answers.rows, len(answers.columns)) == (source.rows, 1),
-        "labels",
-        f"{answers.rows} rows of {len(answers.columns)}",
-        expected=f"one label for each of the {source.rows} rows",
-        remedy="pass a one-dimensional array as long as features",
-    )
-    return side_by_side(source, answers)
+    return ArraySource.beside(features, labels)
 
 
 def _gradient(loss: Loss | GradientFunction, polytope: Polytope, columns: int) -> GradientFunction:
