@@ -166,7 +166,7 @@ class LinearModel(Model):
     data_norm : number
         A public bound on the l2 norm of a row's features, to which rows are clipped.
     radius : number
-        Of the l2 ball in which the gradient is taken.
+        Of the l2 ball onto which parameters are projected before a gradient is taken.
     worst : number
         The score of a row is 1 - loss/`worst`, clipped to [0, 1].
 
