@@ -8,9 +8,11 @@ import pkgutil
 import re
 import subprocess
 import sys
+from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -151,3 +153,67 @@ def test_every_public_address_lists_what_it_offers() -> None:
 def test_no_two_files_have_one_name() -> None:
     names = [path.name for path in Path(zerodelta.__file__).parent.rglob("*.py")]
     assert {name for name in names if names.count(name) > 1} == {"__init__.py"}
+
+
+def documented() -> list[tuple[str, Any]]:
+    """Every public function and class, and the paper's functions by name."""
+    found = {
+        f"{module.__name__}.{name}": getattr(module, name)
+        for module in (zerodelta, *(getattr(zerodelta, name) for name in DOCUMENTED_ROOMS))
+        for name in module.__all__
+    }
+    for name in dir(zerodelta.paper):
+        thing = getattr(zerodelta.paper, name)
+        inside = {f"{name}.{part}": getattr(thing, part) for part in getattr(thing, "__all__", [])}
+        named = {name: thing, **{k: v for k, v in inside.items() if is_a_mechanism(v)}}
+        found |= {f"zerodelta.paper.{key}": value for key, value in named.items()}
+    return [(name, thing) for name, thing in sorted(found.items()) if has_parameters(thing)]
+
+
+DOCUMENTED_ROOMS = ("sklearn", "losses", "models", "queries", "lower_bounds")
+
+
+def is_a_mechanism(thing: Any) -> bool:
+    """Whether it releases something for a privacy parameter, and is no link of another."""
+    hints = thing.__annotations__ if inspect.isfunction(thing) else {}
+    return hints.get("return") == "Release" and bool(hints.keys() & {"epsilon", "rho"})
+
+
+def has_parameters(thing: Any) -> bool:
+    if inspect.isclass(thing):
+        return not issubclass(thing, (BaseException, Enum))
+    return inspect.isfunction(thing)
+
+
+def parameters_section(thing: Any) -> set[str]:
+    """Return the names in the numpydoc section "Parameters", of "a, b : type" both."""
+    found = re.search(
+        r"^Parameters\n-{10}\n(.*?)(?=\n\n|\Z)", inspect.getdoc(thing) or "", re.M | re.S
+    )
+    headings = re.findall(r"^\S.*", found[1], re.M) if found else []
+    return {name.strip(" *") for line in headings for name in line.split(" : ")[0].split(",")}
+
+
+@pytest.mark.parametrize(("name", "thing"), documented())
+def test_every_parameter_of_a_public_name_can_be_looked_up(name: str, thing: Any) -> None:
+    asked = inspect.signature(thing).parameters.values()
+    taken = {each.name for each in asked if each.kind is not each.VAR_KEYWORD}
+    assert taken <= parameters_section(thing), name
+
+
+def test_undocumented_parameters_are_seen() -> None:
+    def mute(first: int, second: int) -> None:
+        """Add.
+
+        Parameters
+        ----------
+        first : int
+            A number, and second : int is not a line of its own.
+
+        """
+
+    assert parameters_section(mute) == {"first"}
+    assert parameters_section(documented) == set()
+    assert {"zerodelta.mean", "zerodelta.PureDP", "zerodelta.paper.dp_sgd"} <= dict(
+        documented()
+    ).keys()

@@ -44,12 +44,29 @@ def packing_distance(
     then p + (K-1) e^(-hε) (p - δ_h) <= 1, δ_h = δ (e^(hε) - 1)/(e^ε - 1) (theory A13; the paper's
     δ_h <= δ e^(hε) is false below ε = ln 2). Solved for h, rounded up to an integer.
 
-    Without `log_delta` the mechanism is pure.
+    Parameters
+    ----------
+    epsilon : number
+        The mechanism's ε.
+    datasets : int
+        How many datasets K there are.
+    success : number
+        The probability p, above 1/K and below 1.
+    log_delta : float, optional
+        The mechanism's ln δ; without it the mechanism is pure.
 
+    Returns
+    -------
+    int
+        The distance h.
+
+    Examples
+    --------
     >>> packing_distance(epsilon=1, datasets=1024, success="2/3")
     8
     >>> packing_distance(epsilon=1, datasets=1024, success="2/3", log_delta=-3.0)
     4
+
     """
     t, count, p = _packing(epsilon, datasets, success)
 
@@ -70,13 +87,30 @@ def mean_estimation_rows(
 ) -> int:
     """Return how many rows of [-1,1]^d are needed at least to estimate the mean.
 
-    If an (ε, δ)-DP mechanism has l2 error at most α < 1 with probability p or more on every
-    dataset of n rows, then n is at least this: n copies of each of the 2^d corners are pairwise
-    within n replacements, and balls of radius α around the corners are disjoint
-    (`packing_distance`; valid for every δ).
+    n copies of each of the 2^d corners are pairwise within n replacements, and balls of radius α
+    around the corners are disjoint (`packing_distance`; valid for every δ).
 
+    Parameters
+    ----------
+    epsilon : number
+        The mechanism's ε.
+    dimension : int
+        The number d of coordinates.
+    accuracy, success : number
+        On every dataset the l2 error is at most α = `accuracy` < 1 with probability `success`.
+    log_delta : float, optional
+        The mechanism's ln δ; without it the mechanism is pure.
+
+    Returns
+    -------
+    int
+        The least n for which there may be such a mechanism.
+
+    Examples
+    --------
     >>> mean_estimation_rows(epsilon=1, dimension=20, accuracy="0.9", log_delta=-30.0)
     15
+
     """
     d = as_count(dimension, "dimension", minimum=1)
     _check_accuracy(accuracy)
@@ -92,10 +126,29 @@ def packing_mean_theorem(
     closed balls of radius 1 touch, and δ <= (e^ε - 1) e^(-nε)/6, where the paper has e^(-nε)/6.
     Whenever this rules out `rows`, `mean_estimation_rows` does, without a condition on δ.
 
+    Parameters
+    ----------
+    epsilon, log_delta : number
+        The mechanism's ε and ln δ.
+    dimension : int
+        The number d of coordinates.
+    accuracy : number
+        The l2 error α, below 1.
+    rows : int
+        The number n of rows, for the condition on δ.
+
+    Returns
+    -------
+    float
+        The bound, rounded down; `GuaranteeError` if δ is too large for the theorem.
+
+    Examples
+    --------
     >>> packing_mean_theorem(
     ...     epsilon=1, dimension=20, accuracy="1/2", rows=10, log_delta=-12.0
     ... ) > 13
     True
+
     """
     t, n = as_positive(epsilon, "epsilon"), as_count(rows, "rows", minimum=1)
     d = as_count(dimension, "dimension", minimum=1)
@@ -119,8 +172,27 @@ def selection_distance(
     cost (B1), with success p' = (1-w) p + w/N; so h >= ln((N-1) p'/(1-p'))/ε (theory A13, in place
     of `thm: lb_selection`, whose constants are unspecified).
 
+    Parameters
+    ----------
+    epsilon : number
+        The mechanism's ε.
+    items : int
+        How many items N, and datasets, there are.
+    success : number
+        The probability p, above 1/N and below 1.
+    log_delta : float, optional
+        The mechanism's ln δ; without it the mechanism is pure.
+
+    Returns
+    -------
+    int
+        The distance h.
+
+    Examples
+    --------
     >>> selection_distance(epsilon=1, items=1024, success="2/3", log_delta=-12.0)
     8
+
     """
     t, count, p = _packing(epsilon, items, success)
 
@@ -138,13 +210,29 @@ def l1_erm_rows(
 ) -> int:
     """Return how many rows an ε-DP minimizer over the unit l1 ball needs at least.
 
-    For K public points of the ball, pairwise more than 2α apart in l2, the losses
-    ‖θ - x‖_2 at n copies of a point make any ε-DP algorithm that is α-accurate with probability
-    1/2 need n >= ln(K-1)/ε (theory A13, in place of `lem: packing_lb_l1`, whose constant is not
-    proved and whose loss is not smooth). The points are checked exactly.
+    The losses ‖θ - x‖_2 at n copies of one of K points make any ε-DP algorithm that is α-accurate
+    with probability 1/2 need n >= ln(K-1)/ε (theory A13, in place of `lem: packing_lb_l1`, whose
+    constant is not proved and whose loss is not smooth).
 
+    Parameters
+    ----------
+    epsilon : number
+        The algorithm's ε.
+    points : list of lists
+        K public points of the ball, pairwise more than 2α apart in l2, which is checked exactly.
+    accuracy : number
+        The excess loss α.
+
+    Returns
+    -------
+    int
+        The least n for which there may be such an algorithm.
+
+    Examples
+    --------
     >>> l1_erm_rows(epsilon="1/10", points=[[1, 0], [-1, 0], [0, 1], [0, -1]], accuracy="0.7")
     11
+
     """
     exact = [tuple(as_rational(entry, "points") for entry in point) for point in points]
     alpha = as_positive(accuracy, "accuracy")
@@ -168,10 +256,27 @@ def l1_erm_rows(
 
 
 def l1_vertex_rows(*, epsilon: Rational, dimension: int, accuracy: Rational) -> int:
-    """Return `l1_erm_rows` at the 2d vertices, √2 apart: n >= ln(2d-1)/ε for α < 1/√2.
+    """Return `l1_erm_rows` at the 2d vertices, √2 apart: n >= ln(2d-1)/ε.
 
+    Parameters
+    ----------
+    epsilon : number
+        The algorithm's ε.
+    dimension : int
+        The number d of coordinates.
+    accuracy : number
+        The excess loss α, below 1/√2.
+
+    Returns
+    -------
+    int
+        The least n for which there may be such an algorithm.
+
+    Examples
+    --------
     >>> l1_vertex_rows(epsilon="1/10", dimension=1000, accuracy="0.7")
     77
+
     """
     d, alpha = as_count(dimension, "dimension", minimum=2), as_positive(accuracy, "accuracy")
     if 2 * alpha**2 >= 1:
@@ -184,10 +289,17 @@ def l1_vertex_rows(*, epsilon: Rational, dimension: int, accuracy: Rational) -> 
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ApproximateBound:
-    """What follows for δ > 0: for every ln δ up to `log_delta`, error >= `error` with probability.
+    """What follows for δ > 0: each (ε, δ)-DP mechanism errs this much on some dataset.
 
-    In words: each (ε, δ)-DP mechanism has, on some dataset, at least this error with at least this
-    probability.
+    Parameters
+    ----------
+    epsilon : Fraction
+        The mechanism's ε.
+    log_delta : float
+        The bound holds for every ln δ up to this.
+    error, probability : float, Fraction
+        On some dataset the error is at least `error` with at least this probability.
+
     """
 
     epsilon: Fraction
@@ -229,21 +341,39 @@ def from_pure_bound(
 ) -> ApproximateBound:
     """Carry a pure lower bound over to (ε, δ): the contrapositive recipe of Section 6.
 
-    Given: every ε-DP mechanism has, on some dataset, error >= `error` with probability at least β
-    (`probability`). Then every (ε, δ)-DP mechanism whose answers can be moved to one of N
-    `outcomes` at an error of at most `rounding` has error >= `error` - `rounding` with probability
-    at least β' (`kept_probability` < β), as long as δ <= (e^ε - 1)(β - β')/((1 - β) N).
-
     Proof: mixing with w/(1-w) = (β - β')/(1 - β) makes the rounded mechanism ε-DP (B1), so it has
     that error with probability β <= (1-w) P + w, and (β - w)/(1-w) = β'. Unlike the paper's route,
     ε stays what it was, no noise is added, and there is no lower end of the range of δ: the
     paper's only serves to write the error in terms of ln(1/δ) (see `rate_constant`).
 
+    Parameters
+    ----------
+    epsilon : number
+        The ε of the mechanisms.
+    error, probability : number
+        Given: every ε-DP mechanism has, on some dataset, at least this error with probability at
+        least β = `probability`.
+    kept_probability : number
+        The probability β' < β that is claimed for δ > 0.
+    outcomes : int
+        The number N of outcomes to one of which every answer can be moved (`rounded_cells`).
+    rounding : number
+        The error that moving it costs at most.
+
+    Returns
+    -------
+    ApproximateBound
+        Error >= `error` - `rounding` with probability at least β' for every (ε, δ)-DP mechanism
+        with δ <= (e^ε - 1)(β - β')/((1 - β) N).
+
+    Examples
+    --------
     >>> bound = from_pure_bound(
     ...     epsilon=1, error="1/2", probability="1/2", kept_probability="1/4", outcomes=1024
     ... )
     >>> round(bound.log_delta, 4), bound.error
     (-7.0833, 0.5)
+
     """
     t, alpha = as_positive(epsilon, "epsilon"), as_positive(error, "error")
     beta, kept = (
@@ -280,8 +410,25 @@ def rounded_cells(*, dimension: int, side: Rational, rounding: Rational) -> int:
     In the l2 norm: half a cell's diagonal is side·√d/(2K). Answers outside the cube are first
     projected onto it, which brings them no further from anything inside.
 
+    Parameters
+    ----------
+    dimension : int
+        The number d of coordinates.
+    side : number
+        The length of the cube's side.
+    rounding : number
+        The l2 error allowed.
+
+    Returns
+    -------
+    int
+        The number N of cells.
+
+    Examples
+    --------
     >>> rounded_cells(dimension=4, side=2, rounding="1/2")
     256
+
     """
     d, width = as_count(dimension, "dimension", minimum=1), as_positive(side, "side")
     squared = d * (width / (2 * as_positive(rounding, "rounding"))) ** 2  # K² must be at least this

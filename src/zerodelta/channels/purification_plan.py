@@ -41,11 +41,24 @@ _NEARLY_ONE = -(2.0**-20)
 class Plan:
     """What will be published, how, and what the base mechanism must satisfy.
 
-    Made by `plan`; print it for the table of channels. `log_delta`, `rho`, `variance` and `sigma`
-    say what the base must satisfy, each of them enough by itself.
+    Made by `zd.plan`; print it for the table of channels. `log_delta`, `rho`, `variance` and
+    `sigma` say what the base must satisfy, each of them enough by itself. With channel "smooth"
+    they describe the vector itself: it must have noise of exactly that `variance`, and `rho` and
+    `log_delta` are what it then has; there is nothing to spend besides.
 
-    With channel "smooth" they describe the vector itself: it must have noise of exactly that
-    `variance`, and `rho` and `log_delta` are what it then has; there is nothing to spend besides.
+    Parameters
+    ----------
+    space : Finite, Subsets, Multiset, Box or Ball
+        What may be published.
+    target : Target
+        What was asked for: ε and the mixing probability, a base, a resolution, a sensitivity.
+    purifier : PlannedChannel
+        The chosen channel.
+    base : Claim or None
+        What the base mechanism was said to satisfy.
+    weighed : tuple of Candidate
+        The channels that could have been chosen, the chosen one first.
+
     """
 
     space: Space
@@ -53,7 +66,6 @@ class Plan:
     purifier: PlannedChannel
     base: Claim | None
     weighed: tuple[Candidate, ...]
-    """The channels that could have been chosen, the chosen one first."""
 
     @property
     def epsilon(self) -> Fraction:

@@ -104,11 +104,28 @@ def proportional_sampling(
 ) -> npt.NDArray[np.int64]:
     """Draw `size` independent indices with probabilities proportional to the weights.
 
-    Integers are taken exactly; floats become integers by `integer_weights` first. It adds no
-    privacy: what is drawn is as private as the weights are.
+    Use it to draw synthetic rows from a released distribution (Algorithm 15). It adds no privacy:
+    what is drawn is as private as the weights are.
 
+    Parameters
+    ----------
+    weights : array
+        Integers are taken exactly; floats become integers by `integer_weights` first.
+    size : int
+        How many to draw.
+    bits : BitSource, optional
+        Where the random bits come from; the operating system by default.
+
+    Returns
+    -------
+    array
+        Indices 0..len(weights)-1.
+
+    Examples
+    --------
     >>> proportional_sampling(np.array([0, 7, 0]), size=3).tolist()
     [1, 1, 1]
+
     """
     chosen = np.asarray(weights)
     exact = integer_weights(chosen) if chosen.dtype.kind == "f" else chosen

@@ -63,22 +63,48 @@ def purify_ball(
 ) -> Release:
     """Publish the output of an (ε, δ)-DP mechanism in a ball under pure (ε + ε')-DP.
 
-    Releases: the value, or with probability ω a uniform point of the ball, plus Laplace noise of
-    scale 2Δ/ε', on a lattice, projected onto the ball. Any object whatever is projected first.
+    Use it to reproduce Algorithm 1: the value, or with probability ω a uniform point of the ball,
+    plus Laplace noise of scale 2Δ/ε', on a lattice, projected onto the ball. `zd.purify` publishes
+    at no extra ε.
+
+    Parameters
+    ----------
+    value : object
+        What the mechanism returned. Any object whatever is projected onto the ball first.
+    ball : Ball
+        The l1, l2 or linf ball in which the output lies.
+    epsilon, log_delta : number
+        ε and ln δ of the mechanism.
+    extra_epsilon : number
+        The ε' of the Laplace noise.
+    mixing_weight : number
+        The probability ω of a uniform point.
+    base_steps : tuple of Step
+        The proof steps of (ε, δ); without them it is caller-asserted, and so is the certificate.
+    bits : BitSource, optional
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is a vector of the ball.
+
+    Notes
+    -----
+    **Guarantee**: pure DP with ε + ε' (Theorem 1 by Theorem W).
     **Neighbors**: replace-one.
-    **Guarantee**: pure DP with ε + ε' (Theorem 1 by Theorem W). `base_steps` are the proof steps of
-    the mechanism; without them (ε, δ) is caller-asserted, and so is the certificate.
-    **Public**: everything but the value.
     **Error**: `theorem_1`; the release carries the rms forecast in l2.
 
+    Examples
+    --------
     >>> import numpy as np
-    >>> ball = Ball(2, 1)
     >>> release = purify_ball(
-    ...     np.array([0.3, -0.2]), ball=ball, epsilon=1, log_delta=-60.0,
-    ...     extra_epsilon="1/2", mixing_weight="1/1000",
+    ...     np.array([0.3, -0.2]), ball=Ball(2, 1), epsilon=1, log_delta=-60.0,
+    ...     extra_epsilon="1/2", mixing_weight="1e-9",
     ... )
-    >>> release.certificate.claim.exact_epsilon, ball.contains(release.value)
-    (Fraction(3, 2), True)
+    >>> release.value.round(3), release.certificate.claim.exact_epsilon
+    (array([ 0.3, -0.2]), Fraction(3, 2))
+
     """
     steps = proving_steps(epsilon=epsilon, log_delta=log_delta, base_steps=base_steps)
     channel = channel_for(

@@ -45,21 +45,45 @@ def purify_choice(
     base_steps: tuple[Step, ...] = (),
     bits: BitSource | None = None,
 ) -> Release:
-    """Publish the choice of an (ε, δ)-DP mechanism under pure (ε + ε')-DP; ε' = ε as in the paper.
+    """Publish the choice of an (ε, δ)-DP mechanism under pure (ε + ε')-DP.
 
-    Releases: an element of the space, of any size; any object whatever is mapped into it first.
-    **Neighbors**: replace-one.
+    Use it to reproduce Algorithm 2; `mix_choice` and `zd.purify` need no embedding, no extra ε.
+
+    Parameters
+    ----------
+    value : object
+        What the mechanism chose. Any object whatever is mapped into the space first.
+    space : Finite, Subsets or Multiset
+        What may be published, of any size.
+    epsilon, log_delta : number
+        ε and ln δ of the mechanism.
+    extra_epsilon : number, optional
+        The ε' of the Laplace noise; ε by default, as in the paper.
+    base_steps : tuple of Step
+        The proof steps of (ε, δ); without them it is caller-asserted, and so is the certificate.
+    bits : BitSource, optional
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is an element of the space.
+
+    Notes
+    -----
     **Guarantee**: pure DP with ε + ε' for every δ (Theorem 3 by Theorem W on the cube, A4).
-    `base_steps` prove (ε, δ); without them they are caller-asserted.
-    **Public**: everything but the value.
+    **Neighbors**: replace-one.
     **Error**: the probability of another element, at most 1 - `theorem_3` if ln δ is below
     `theorem_3_log_delta`.
 
+    Examples
+    --------
     >>> from zerodelta.spaces import Finite
-    >>> log_delta = theorem_3_log_delta(code_length=4, epsilon=1)
-    >>> release = purify_choice(5, space=Finite(16), epsilon=1, log_delta=log_delta)
-    >>> release.certificate.claim.exact_epsilon, 0 <= release.value < 16
-    (Fraction(2, 1), True)
+    >>> log_delta = theorem_3_log_delta(code_length=30, epsilon=1)
+    >>> release = purify_choice(5, space=Finite(1 << 30), epsilon=1, log_delta=log_delta)
+    >>> release.value, release.certificate.claim.exact_epsilon
+    (5, Fraction(2, 1))
+
     """
     base = as_positive(epsilon, "epsilon")
     extra = base if extra_epsilon is None else as_positive(extra_epsilon, "extra_epsilon")

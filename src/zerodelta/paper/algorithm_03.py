@@ -75,17 +75,51 @@ def dp_sgd(
 ) -> Release:
     """Minimize (1/n) Σ loss(θ; x_i, y_i) + (λ/2)‖θ‖² over the l2 ball, under (ε, δ)-DP.
 
-    Releases: the averaged iterate: all with equal weights, or for λ = `regularization` > 0 (strong
-    convexity) weights growing like t. Nothing else of the run.
-    **Neighbors**: replace-one (n is public).
+    Use it to reproduce Algorithm 3; for pure DP see `zd.Study.minimize`.
+
+    Parameters
+    ----------
+    features : array or list
+        One row for each example.
+    labels : array or list, optional
+        One label for each row; a function sees them as the last column.
+    loss : Loss or callable
+        A built-in loss (`zerodelta.losses`), or a function gradient(theta, rows) that returns one
+        gradient for each row.
+    epsilon, log_delta : number
+        The target ε and ln δ.
+    radius : number
+        Of the ball around 0.
+    data_norm : number
+        The l2 norm to which rows are clipped; a built-in loss needs it.
+    clip : number
+        The l2 norm to which gradients are clipped; a function needs it.
+    dimension : int, optional
+        The length of θ for a function; by default the number of columns it sees.
+    regularization : number
+        λ; above 0 (strong convexity) the iterates are averaged with weights growing like t.
+    steps, batch : int, optional
+        T and the size of a batch. The paper's by default; its T grows like n², so pass smaller ones
+        for large n.
+    bits : BitSource, optional
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is the averaged iterate, and nothing else of the run.
+
+    Notes
+    -----
     **Guarantee**: (ε, δ)-DP: T Gaussian steps of squared sensitivity (2L)², by Lemma WOR for
-    `batch` < n, as Gaussian DP for `batch` = n (R2). `proven` for a built-in loss with rows clipped
-    to `data_norm`; for a function gradient(theta, rows), clipped to `clip`, `asserted`.
-    **Public**: everything but rows and labels. `steps` and `batch` default to the paper's T and γn;
-    its T grows like n², so pass smaller ones for large n.
+    `batch` < n, as Gaussian DP for `batch` = n (R2). `proven` for a built-in loss, `asserted` for a
+    function.
+    **Neighbors**: replace-one (n is public).
     **Error**: `Descent.error`, the convergence bound on the excess empirical risk for convex losses
     that really are L-Lipschitz.
 
+    Examples
+    --------
     >>> from zerodelta.training.loss_functions import Squared
     >>> x = np.linspace(-1, 1, 200).reshape(-1, 1)
     >>> release = dp_sgd(
@@ -94,6 +128,7 @@ def dp_sgd(
     ... )
     >>> release.certificate.claim.exact_log_delta, release.certificate.status.value
     (-20.0, 'proven')
+
     """
     gradients = gradients_of(
         features,

@@ -48,14 +48,36 @@ def pure_dp_sgd(
 ) -> Release:
     """Minimize an empirical risk over the l2 ball under pure (ε + ε')-DP, as in the paper.
 
-    Releases: Algorithm 3's average, purified by Algorithm 1. ω and δ default to Corollary 1's, ε'
-    to ε; the other arguments are those of `dp_sgd`.
-    **Neighbors**: replace-one (n is public).
+    Use it to reproduce Algorithm 4: Algorithm 3's average, purified by Algorithm 1.
+    `pure_dp_sgd_on_lattice` and `zd.Study.minimize` need no extra ε.
+
+    Parameters
+    ----------
+    features, labels, loss, radius, data_norm, clip, dimension, regularization, steps, batch
+        As in `dp_sgd`.
+    epsilon : number
+        ε of the run.
+    extra_epsilon : number, optional
+        ε' of Algorithm 1; ε by default.
+    mixing_weight, log_delta : number, optional
+        ω and ln δ; those of Corollary 1 by default.
+    bits : BitSource, optional
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is a point of the ball, and nothing else of the run.
+
+    Notes
+    -----
     **Guarantee**: pure DP with ε + ε' (Lemma WOR or R2, then Theorem 1 by Theorem W). `proven` for
     a built-in loss, `asserted` for a function gradient(theta, rows).
-    **Public**: everything but rows and labels.
+    **Neighbors**: replace-one (n is public).
     **Error**: excess empirical risk, the bound of the run plus L times the purifier's rms.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from zerodelta.training.loss_functions import Squared
     >>> x = np.linspace(-1, 1, 200).reshape(-1, 1)
@@ -65,6 +87,7 @@ def pure_dp_sgd(
     ... )
     >>> release.certificate.claim.exact_epsilon, release.certificate.status.value
     (Fraction(2, 1), 'proven')
+
     """
     base = as_positive(epsilon, "epsilon")
     extra = base if extra_epsilon is None else as_positive(extra_epsilon, "extra_epsilon")
@@ -125,15 +148,38 @@ def pure_dp_sgd_on_lattice(
 ) -> Release:
     """Minimize an empirical risk over the l2 ball under pure ε-DP, by theory C1.
 
-    Releases: Algorithm 3's average on a lattice of the given `resolution` (default:
-    `default_resolution`), replaced by a rounded Gaussian with probability ω. The run is given just
-    the δ that this needs, and all of ε. `batch` defaults to all rows.
-    **Neighbors**: replace-one (n is public).
+    Use it to compare with `pure_dp_sgd`: the run is given just the δ that publishing on a lattice
+    needs, and all of ε. To train a model see `zd.Study.minimize`.
+
+    Parameters
+    ----------
+    features, labels, loss, radius, data_norm, clip, dimension, regularization
+        As in `dp_sgd`.
+    epsilon : number
+        The pure ε of the release.
+    mixing_weight : number
+        The probability ω of a rounded Gaussian in place of the average.
+    resolution : number, optional
+        The spacing of the lattice; `default_resolution` by default.
+    steps, batch : int
+        T and the size of a batch, which is all rows by default.
+    bits : BitSource, optional
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is a point of the ball, and nothing else of the run.
+
+    Notes
+    -----
     **Guarantee**: pure ε-DP (R2 or Lemma WOR, then R(v)). `proven` for a built-in loss, `asserted`
     for a function gradient(theta, rows).
-    **Public**: everything but rows and labels.
+    **Neighbors**: replace-one (n is public).
     **Error**: excess empirical risk, the bound of the run plus L times rounding and mixing.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from zerodelta.training.loss_functions import Squared
     >>> x = np.linspace(-1, 1, 200).reshape(-1, 1)
@@ -143,6 +189,7 @@ def pure_dp_sgd_on_lattice(
     ... )
     >>> release.certificate.claim.exact_epsilon, release.certificate.status.value
     (Fraction(1, 1), 'proven')
+
     """
     target = as_positive(epsilon, "epsilon")
     gradients = gradients_of(

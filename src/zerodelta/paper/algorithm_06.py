@@ -75,20 +75,54 @@ def approximate_frank_wolfe(
     rowwise: bool = False,
     bits: BitSource | None = None,
 ) -> Release:
-    """Release an approximate minimizer over conv(S) of the mean loss (Algorithm 6).
+    """Release an approximate minimizer over conv(S) of the mean loss, under (ε, δ)-DP.
 
-    `loss` is a built-in loss, or a function gradient(theta, rows) that returns one gradient a row
-    (the last column is the label, if any). Only *which* vertex is best leaves the data
-    in each step, by the exact exponential mechanism on integer scores.
+    Use it to reproduce Algorithm 6: only *which* vertex is best leaves the data in each step, by
+    the exact exponential mechanism on integer scores. For pure DP see `frank_wolfe_pure`.
 
-    **Neighbors**: replace-one; n is public.
+    Parameters
+    ----------
+    features : array, list or Source
+        One row for each example.
+    labels : array or list, optional
+        One label for each row; a function sees them as the last column.
+    loss : Loss or callable
+        A built-in loss (`zerodelta.losses`), or a function gradient(theta, rows) that returns one
+        gradient for each row. A row on which it fails counts as a zero gradient.
+    domain : Ball or array
+        An l1 ball around 0, or the vertices S, one line each.
+    lipschitz : number
+        L₁, a bound on the entries of a gradient, to which larger ones are clipped.
+    epsilon, log_delta : number
+        The target ε and ln δ.
+    iterations : int
+        The number T of steps.
+    smoothness : number, optional
+        Of the loss, for the forecast of the error only.
+    composition : "best" or "advanced"
+        How T steps add up: as in the paper ("advanced"), or with at least ε/T each.
+    steps : int
+        Gradients are quantized to integers of at most this size.
+    rowwise : bool
+        Whether a function is called with one row at a time.
+    bits : BitSource, optional
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is a point of the domain.
+
+    Notes
+    -----
     **Guarantee**: (ε, δ)-DP: T steps with ε₀ of `step_epsilon`, scores of sensitivity 2L₁‖C‖₁/n
     (theory A11, C10.1, R2). `proven` for a built-in loss; a function of
     batches is `asserted` to treat rows one by one.
-    **Public**: n, the domain, `lipschitz`, T, `steps`. Longer gradients are clipped, a row on which
-    the gradient fails counts as a zero gradient.
+    **Neighbors**: replace-one; n is public.
     **Error**: 2Γ/(T+2) + 2Δ ln|S|/ε₀ above the minimum, for convex losses, up to clipping.
 
+    Examples
+    --------
     >>> from zerodelta.spaces import Ball
     >>> import numpy as np
     >>> x = np.tile([0.5, -1.0], (20_000, 1))
@@ -97,6 +131,7 @@ def approximate_frank_wolfe(
     ...     epsilon=1, log_delta=-20.0, iterations=30)
     >>> bool(abs(release.value - [0.25, -0.75]).max() < 0.15), release.certificate.claim
     (True, ApproxDP(epsilon=1, log_delta=-20.0, neighbors=replace))
+
     """
     steps_plan = VertexSteps.plan(
         features,

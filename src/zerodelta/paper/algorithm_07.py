@@ -233,25 +233,52 @@ def pure_frank_wolfe(
 ) -> Release:
     """Release an approximate minimizer over an l1 ball under pure DP (Algorithm 7).
 
-    Internal: Algorithm 6's θ_FW. Its sketch Φθ_FW in k dimensions is purified by Algorithm 1, and a
-    sparse vector is recovered from that by Algorithm 8. With k >= d (`measurements`, or the
-    printed k) the sketch is skipped and θ_FW itself is purified in the l1 ball (theory A11).
+    Use it to reproduce the paper; `frank_wolfe_pure` is better in every respect. Internal:
+    Algorithm 6's θ_FW. Its sketch Φθ_FW in k dimensions is purified by Algorithm 1, and a sparse
+    vector is recovered from that by Algorithm 8.
 
+    Parameters
+    ----------
+    features, labels, loss, lipschitz, iterations, smoothness, composition, steps, rowwise
+        As in `approximate_frank_wolfe`.
+    domain : Ball
+        An l1 ball around 0.
+    epsilon : number
+        ε of the internal steps.
+    extra_epsilon : number, optional
+        ε' of Algorithm 1; ε by default.
+    measurements : int, optional
+        The number k of lines of the sketch, the printed one by default. With k >= d the sketch is
+        skipped and θ_FW itself is purified in the l1 ball (theory A11).
+    sketch : array, optional
+        Φ, which must not depend on the data; drawn afresh by default.
+    mixing_weight, log_delta : number, optional
+        ω and ln δ of the internal steps; the printed ones by default.
+    bits : BitSource, optional
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is a point of the ball; 0 if the linear program fails.
+
+    Notes
+    -----
+    **Guarantee**: pure (ε + ε')-DP: Theorem W on T steps of the exponential mechanism that are
+    (ε, δ)-DP together. `proven` for a built-in loss, else `asserted`.
     **Neighbors**: replace-one; n is public.
-    **Guarantee**: pure (ε + ε')-DP, ε' = `extra_epsilon` = ε unless given: Theorem W on T steps of
-    the exponential mechanism that are (ε, δ)-DP together. `proven` for a built-in loss, else
-    `asserted`.
-    **Public**: n, the domain, `lipschitz`, T, k, Φ, ω, ln δ, `steps`. Φ is drawn afresh, or passed:
-    then it must not depend on the data.
     **Error**: that of Algorithm 6, plus L₁ 4√T ξ/√(1-e) if Φ is well conditioned, plus 2L₁‖C‖₁ with
-    probability 3/n. A failing LP publishes 0.
+    probability 3/n.
 
+    Examples
+    --------
     >>> x = np.tile([0.5, -1.0], (20_000, 1))
     >>> release = pure_frank_wolfe(
     ...     x, loss=lambda theta, rows: theta - rows, domain=Ball(2, 1, norm=1), lipschitz=2,
     ...     epsilon="1/2", iterations=20, mixing_weight="1e-6")
     >>> release.certificate.claim.exact_epsilon, release.value.shape
     (Fraction(1, 1), (2,))
+
     """
     bits = SystemBits() if bits is None else bits  # the sketch is public, and drawn before
     vertices = VertexSteps.plan(

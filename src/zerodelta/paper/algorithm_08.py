@@ -33,13 +33,34 @@ def sparse_recovery(
 ) -> Floats:
     """Return argmin ‖θ‖₁ subject to ‖Φθ - b‖₁ <= ξ, and 0 if there is none or the solver fails.
 
-    Not private by itself: post-processing of public `measurements` b and a public `sketch` Φ. The
-    LP has θ = u⁺ - u⁻ and the residual r⁺ - r⁻, all >= 0: k + 1 rows, where the paper's form has
-    2k + 2d + 1. A Gaussian Φ with k < d has full row rank, so it is feasible (theory A11).
+    Not private by itself: post-processing of what is public. The LP has θ = u⁺ - u⁻ and the
+    residual r⁺ - r⁻, all >= 0: k + 1 rows, where the paper's form has 2k + 2d + 1. A Gaussian Φ
+    with k < d has full row rank, so it is feasible (theory A11).
 
+    Parameters
+    ----------
+    measurements : array
+        The k public measurements b.
+    sketch : array
+        The public k x d matrix Φ.
+    tolerance : float
+        The l1 error ξ of the measurements that is allowed.
+    solver : "auto", "highspy" or "scipy"
+        Which HiGHS is called; "auto" takes highspy where it is installed.
+    time_limit : float
+        In seconds, after which the solver has failed.
+
+    Returns
+    -------
+    array
+        The d entries of θ.
+
+    Examples
+    --------
     >>> phi = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
     >>> sparse_recovery(np.array([0.5, 0.5]), phi, tolerance=0.0)
     array([0. , 0. , 0.5])
+
     """
     phi, b, xi = _checked(sketch, measurements, tolerance)
     if solver not in ("auto", "highspy", "scipy"):

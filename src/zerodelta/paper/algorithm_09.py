@@ -83,12 +83,35 @@ def propose_test_release(
 ) -> Release:
     """Release a query with noise for a proposed bound on its local sensitivity, or None for ⊥.
 
-    **Neighbors**: replace-one, the relation of the query's local sensitivity.
+    Use it to reproduce Algorithm 9; `zd.propose_test_release` is pure.
+
+    Parameters
+    ----------
+    rows : array, list or series
+        What the query is asked of.
+    query : StableQuery
+        Such as `Median`, or a `CustomQuery`, whose stability is caller-asserted.
+    proposed_bound : number
+        The bound β on the l1 local sensitivity, in the unit of the data.
+    epsilon, log_delta : number
+        Test and release spend ε each; ln δ sets the threshold of the test.
+    bits : BitSource, optional
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is a point of the query's grid, or None.
+
+    Notes
+    -----
     **Guarantee**: (2ε, δ/2)-DP (theory A7, C3): of two neighbors either the answers are
     within the bound, or both pass with probability at most δ/2. `asserted` for a custom query.
-    **Public**: the number of rows, the query's bounds and grid, the proposed bound.
+    **Neighbors**: replace-one, the relation of the query's local sensitivity; n is public.
     **Error**: when released, bound/ε on average; how often ⊥ comes depends on unseen data.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from zerodelta.mechanisms.stable_queries import Median
     >>> release = propose_test_release(
@@ -96,6 +119,7 @@ def propose_test_release(
     ...     epsilon=1, log_delta=-20.0)
     >>> release.value.round(-1), round(release.certificate.claim.log_delta(2), 6)
     (array([40.]), -20.693147)
+
     """
     source, facts = query.closed(rows)
     release, claim, step = paper_release(

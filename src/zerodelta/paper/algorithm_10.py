@@ -63,11 +63,32 @@ def pure_propose_test_release(
 ) -> Release:
     """Release a query by Algorithm 9, ⊥ replaced by a uniform point, then Algorithm 1.
 
-    **Neighbors**: replace-one, the relation of the query's local sensitivity.
-    **Guarantee**: (2ε + ε', 0)-DP (theory A7, C3, B3). `asserted` for a custom query.
-    **Public**: the number of rows, the query's bounds and grid, the proposed bound.
-    **Error**: depends on unseen data; `free_propose_test_release` is never worse.
+    Use it to reproduce Algorithm 10; `free_propose_test_release` is never worse.
 
+    Parameters
+    ----------
+    rows, query, proposed_bound
+        As in `propose_test_release`.
+    epsilon, log_delta : number
+        ε and ln δ of Algorithm 9.
+    extra_epsilon, mixing_weight : number
+        ε' and ω of Algorithm 1.
+    bits : BitSource, optional
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is a point of the query's box.
+
+    Notes
+    -----
+    **Guarantee**: (2ε + ε', 0)-DP (theory A7, C3, B3). `asserted` for a custom query.
+    **Neighbors**: replace-one, the relation of the query's local sensitivity; n is public.
+    **Error**: depends on unseen data.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from zerodelta.mechanisms.stable_queries import Median
     >>> release = pure_propose_test_release(
@@ -75,6 +96,7 @@ def pure_propose_test_release(
     ...     epsilon=1, extra_epsilon=1, log_delta=-30.0, mixing_weight="0.01")
     >>> release.certificate.claim.exact_epsilon
     Fraction(3, 1)
+
     """
     exact, (source, facts) = as_positive(epsilon, "epsilon"), query.closed(rows)
     release, claim, step = paper_release(
@@ -121,9 +143,33 @@ def free_propose_test_release(
 ) -> Release:
     """Release a query by Algorithm 9 with free mixing, as `zd.propose_test_release` does.
 
+    Use it for comparison with `pure_propose_test_release`, on the same queries.
+
+    Parameters
+    ----------
+    rows, query, proposed_bound
+        As in `propose_test_release`.
+    epsilon : number
+        The pure ε of the release.
+    test_share : number
+        The part of ε that the test spends.
+    bits : BitSource, optional
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is a point of the query's grid.
+
+    Notes
+    -----
     **Guarantee**: pure ε-DP, ε = ε₁ + ε₂ with ε₁ = test_share·ε for the test, if N·dp·pm <=
     e^ε(1-dp) - 1 (theory C3); the threshold is the smallest that meets it.
+    **Neighbors**: replace-one, the relation of the query's local sensitivity; n is public.
+    **Error**: depends on unseen data.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from zerodelta.mechanisms.stable_queries import Median
     >>> release = free_propose_test_release(
@@ -131,6 +177,7 @@ def free_propose_test_release(
     ...     epsilon=1)
     >>> release.value.round(-1)
     array([40.])
+
     """
     exact, (source, facts) = as_positive(epsilon, "epsilon"), query.closed(rows)
     count = facts.rows or 0

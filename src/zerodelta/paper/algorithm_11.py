@@ -56,11 +56,39 @@ def pure_bounded_local_sensitivity(
 ) -> Release:
     """Release a query with noise for its noisy local sensitivity, purified by Algorithm 1.
 
-    **Neighbors**: replace-one, for the query, its local sensitivity and that one's change.
+    Use it to reproduce Algorithm 11; `bounded_local_sensitivity` needs no extra ε.
+
+    Parameters
+    ----------
+    rows : array, list or series
+        What the query is asked of.
+    query : StableQuery
+        With a local sensitivity whose own change is bounded; a `CustomQuery` is caller-asserted.
+    epsilon : number
+        The bound and the release spend ε each.
+    extra_epsilon, mixing_weight : number
+        ε' and ω of Algorithm 1.
+    log_delta : float
+        ln δ, which sets the margin on the noisy local sensitivity.
+    smallest_bound : int
+        The least bound, in cells of the grid.
+    bits : BitSource, optional
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is a point of the query's box.
+
+    Notes
+    -----
     **Guarantee**: (2ε + ε', 0)-DP (theory A8, C4, B3). `asserted` for a custom query.
-    **Public**: the number of rows, the query's grid, the change of its local sensitivity.
+    **Neighbors**: replace-one, for the query, its local sensitivity and that one's change; n is
+    public.
     **Error**: about d·(local sensitivity + margin)/ε in l1; depends on unseen data.
 
+    Examples
+    --------
     >>> from zerodelta.mechanisms.custom_query import CustomQuery
     >>> from zerodelta.spaces import Box
     >>> query = CustomQuery(function=len, grid=Box(0, 100).grid(101), local=lambda rows: 0,
@@ -69,6 +97,7 @@ def pure_bounded_local_sensitivity(
     ...     extra_epsilon=1, log_delta=-30.0, mixing_weight="0.01")
     >>> release.certificate.status.value
     'asserted'
+
     """
     exact, (source, facts) = as_positive(epsilon, "epsilon"), query.closed(rows)
     lattice, change = query.lattice(facts.rows or 0), query.local_change
@@ -125,9 +154,35 @@ def bounded_local_sensitivity(
 ) -> Release:
     """Release a query by Algorithm 11 with uniform mixing, as `zd.bounded_local_sensitivity` does.
 
+    Use it for comparison with `pure_bounded_local_sensitivity`, on the same queries.
+
+    Parameters
+    ----------
+    rows, query, smallest_bound
+        As in `pure_bounded_local_sensitivity`.
+    epsilon : number
+        The pure ε of the release.
+    mixing_weight : number
+        The probability w of a uniform point.
+    bound_share : number
+        The part of ε that the bound spends.
+    bits : BitSource, optional
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is a point of the query's grid.
+
+    Notes
+    -----
     **Guarantee**: pure ε-DP, ε = ε₁ + ε₂ with ε₁ = bound_share·ε for the bound, if
     (1-w)(N·db·pm + db) <= w(e^ε - 1) (theory C4); the margin is the smallest that meets it.
+    **Neighbors**: replace-one, as in `pure_bounded_local_sensitivity`.
+    **Error**: depends on unseen data.
 
+    Examples
+    --------
     >>> from zerodelta.mechanisms.stable_queries import Median
     >>> import numpy as np
     >>> release = bounded_local_sensitivity(
@@ -135,6 +190,7 @@ def bounded_local_sensitivity(
     ...     mixing_weight="0.01")
     >>> release.certificate.claim, release.certificate.status.value
     (PureDP(epsilon=1, bounded_range=0, neighbors=replace), 'proven')
+
     """
     exact, (source, facts) = as_positive(epsilon, "epsilon"), query.closed(rows)
     release = MixedBoundedRelease.of(

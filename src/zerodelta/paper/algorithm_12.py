@@ -71,13 +71,40 @@ def mode(
 ) -> Release:
     """Release the most frequent item if its lead is clear, as ``zd.mode(method="stability")`` does.
 
-    **Neighbors**: replace-one (default) or add-remove; the same proof covers both.
+    Use it to compare with the paper's `embedded_mode`; `zd.mode` has better methods too.
+
+    Parameters
+    ----------
+    items : list, array or series
+        One item for each row.
+    universe : list, int or Finite
+        All items there can be, or N for the integers 0..N-1; public.
+    epsilon : number
+        The pure ε of the release.
+    unknown : item, optional
+        The public item for which items outside the universe count; nowhere if not given.
+    neighbors : Neighbors
+        REPLACE or ADD_REMOVE; the same proof covers both.
+    bits : BitSource, optional
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is one item of the universe.
+
+    Notes
+    -----
     **Guarantee**: pure ε-DP: dp·(N + e^ε - 1) <= e^ε - 1, dp = e^(-ετ)/2 (theory C5): the failures
     of the test are the mixing.
+    **Neighbors**: replace-one (default) or add-remove.
     **Error**: `wrong_probability`; depends on the unseen lead.
 
+    Examples
+    --------
     >>> mode(["tea"] * 90 + ["coffee"] * 10, universe=["tea", "coffee", "milk"], epsilon=1).value
     'tea'
+
     """
     space, exact, relation = (
         as_universe(universe),
@@ -111,15 +138,37 @@ def embedded_mode(
 ) -> Release:
     """Release the most frequent item as the paper does: noisy test, then Algorithm 2.
 
-    **Neighbors**: replace-one.
-    **Guarantee**: pure 2ε-DP (theory A5, C3, and B3 on the binary code).
-    **Public**: the universe, as for `mode`.
-    **Error**: the paper's bound, P(wrong) <= 3/N if the lead is at least 4⌈ln(1/δ)/ε⌉ (for N not
-    tiny, theory A4); `mode` needs a quarter of the lead at half the privacy cost.
+    Use it to reproduce Algorithm 12; `mode` needs a quarter of the lead at half the privacy cost.
 
-    >>> release = embedded_mode([7] * 4000, universe=1024, epsilon=1)
-    >>> release.certificate.claim
-    PureDP(epsilon=2, bounded_range=0, neighbors=replace)
+    Parameters
+    ----------
+    items, universe, unknown
+        As in `mode`.
+    epsilon : number
+        The test spends ε, and Algorithm 2 again.
+    log_delta : float, optional
+        ln δ of the test; `paper_log_delta` by default.
+    bits : BitSource, optional
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is one item of the universe.
+
+    Notes
+    -----
+    **Guarantee**: pure 2ε-DP (theory A5, C3, and B3 on the binary code).
+    **Neighbors**: replace-one.
+    **Error**: the paper's bound, P(wrong) <= 3/N if the lead is at least 4⌈ln(1/δ)/ε⌉ (for N not
+    tiny, theory A4).
+
+    Examples
+    --------
+    >>> release = embedded_mode([7] * 4000, universe=1 << 30, epsilon=1)
+    >>> release.value, release.certificate.claim.exact_epsilon
+    (7, Fraction(2, 1))
+
     """
     space, exact = as_universe(universe), as_positive(epsilon, "epsilon")
     index, (source, _) = unknown_index(unknown, space), as_items(items)

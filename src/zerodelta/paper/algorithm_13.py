@@ -79,16 +79,44 @@ def adassp(
 ) -> Release:
     """Release regression coefficients by AdaSSP: ridge regression with an adaptive penalty.
 
-    **Neighbors**: replace-one. Longer rows and larger targets are clipped.
+    Use it to see what Algorithm 13 purifies; for pure DP see `zd.sklearn.LinearRegression`.
+
+    Parameters
+    ----------
+    features : array or list
+        One row for each example.
+    target : array or list
+        One number for each row.
+    data_norm : number
+        A public bound on the l2 norm of a row, to which longer rows are clipped.
+    target_bound : number
+        A public bound on the targets, to which larger ones are clipped.
+    epsilon, log_delta : number
+        The target ε and ln δ.
+    failure : float
+        The failure probability ζ of AdaSSP's penalty; it changes accuracy only.
+    bits : BitSource, optional
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value has one coefficient for each feature.
+
+    Notes
+    -----
     **Guarantee**: μ-Gaussian DP, μ² = (16/3 + 2/A + 1/A²)/m² (theory A9, C6), and so (ε, δ)-DP.
-    **Public**: the numbers of rows and features, `data_norm`, `target_bound`.
+    **Neighbors**: replace-one; the numbers of rows and features are public.
     **Error**: depends on the unseen smallest eigenvalue of XᵀX.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> x = np.linspace(-1, 1, 2000).reshape(-1, 1)
     >>> release = adassp(x, x[:, 0] / 2, data_norm=1, target_bound=1, epsilon=1, log_delta=-20.0)
     >>> release.certificate.claim.log_delta(1) <= -20.0, release.value.shape
     (True, (1,))
+
     """
     source = _examples(features, target)
     dimension = len(source.columns) - 1
@@ -118,19 +146,40 @@ def pure_adassp(
 ) -> Release:
     """Release regression coefficients by AdaSSP, clipped to a public ball, then Algorithm 1.
 
-    ω = 1/n² and δ = 2ω/(16 d^(3/2) R̃ n²)^d as in the paper, unless given.
+    Use it to reproduce Algorithm 13; `lattice_adassp` and `zd.sklearn.LinearRegression` need no
+    extra ε.
 
-    **Neighbors**: replace-one. Longer rows and larger targets are clipped.
+    Parameters
+    ----------
+    features, target, data_norm, target_bound, failure
+        As in `adassp`.
+    epsilon, extra_epsilon : number
+        ε of AdaSSP and ε' of Algorithm 1.
+    log_delta, mixing_weight : number, optional
+        δ = 2ω/(16 d^(3/2) R̃ n²)^d and ω = 1/n² as in the paper, unless given.
+    bits : BitSource, optional
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value has one coefficient for each feature.
+
+    Notes
+    -----
     **Guarantee**: pure (ε + ε')-DP (theory A9, labels C6 and W).
-    **Public**: the numbers of rows and features, `data_norm`, `target_bound`.
+    **Neighbors**: replace-one; the numbers of rows and features are public.
     **Error**: that of AdaSSP at the tiny δ; depends on unseen data.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> x = np.linspace(-1, 1, 2000).reshape(-1, 1)
     >>> release = pure_adassp(x, x[:, 0] / 2, data_norm=1, target_bound=1, epsilon=1,
     ...                       extra_epsilon=1)
     >>> release.certificate.claim, release.certificate.status.value
     (PureDP(epsilon=2, bounded_range=0, neighbors=replace), 'proven')
+
     """
     source = _examples(features, target)
     rows, dimension = source.rows, len(source.columns) - 1
@@ -197,22 +246,45 @@ def lattice_adassp(
 ) -> Release:
     """Release regression coefficients from noisy statistics through a lattice: pure, no extra ε.
 
-    The penalty comes from the noisy matrix itself, so there is no eigenvalue query (theory C6).
-    `resolution` is the trust radius in lattice spacings (default: the number of rows).
+    Use it above about 22 features: below, pure noise on the statistics (C10.5) is better. The
+    penalty comes from the noisy matrix itself, so there is no eigenvalue query (theory C6).
 
-    **Neighbors**: replace-one. Longer rows and larger targets are clipped.
+    Parameters
+    ----------
+    features, target, data_norm, target_bound
+        As in `adassp`.
+    epsilon : number
+        The pure ε of the release.
+    mixing_weight : number
+        The probability w of a rounded Gaussian in place of the coefficients.
+    resolution : int, optional
+        The trust radius in lattice spacings; by default the number of rows.
+    ridge_factor : float
+        The ridge penalty is this times √d, in units of the noise on XᵀX.
+    bits : BitSource, optional
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value has one coefficient for each feature.
+
+    Notes
+    -----
     **Guarantee**: pure ε-DP: μ² = (9/2)/m² and ln δ(ε) + ln(1/q_min) <= ln(w/(1-w)) + ln(e^ε-1)
     (theory C6, R(v)).
-    **Public**: the numbers of rows and features, `data_norm`, `target_bound`.
-    **Error**: that of ridge regression with this noise, plus the lattice and ω times the ball;
-    below about 22 features pure noise on the statistics (C10.5) is better.
+    **Neighbors**: replace-one; the numbers of rows and features are public.
+    **Error**: that of ridge regression with this noise, plus the lattice and w times the ball.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> x = np.linspace(-1, 1, 2000).reshape(-1, 1)
     >>> release = lattice_adassp(x, x[:, 0] / 2, data_norm=1, target_bound=1, epsilon=1,
     ...                          mixing_weight="0.001")
     >>> release.certificate.claim, release.certificate.status.value
     (PureDP(epsilon=1, bounded_range=0, neighbors=replace), 'proven')
+
     """
     source = _examples(features, target)
     planned = LatticeAdassp.plan(

@@ -86,20 +86,42 @@ def mwem(
 ) -> Release:
     """Release a distribution over the universe whose answers resemble the data's (zCDP).
 
-    Its value is the paper's D_out = n · average: weights that add up to n.
+    Use it to see what Algorithm 16 purifies; for pure DP see `pure_mwem`.
 
-    **Neighbors**: replace-one; n is public.
+    Parameters
+    ----------
+    rows : array, data frame or Source
+        One row for each person, with the columns of the workload.
+    workload : Workload
+        Public queries: `Marginals`, `LinearQueries`, or a class of your own.
+    rounds : int
+        How many queries are measured.
+    rho : number
+        The zCDP parameter ρ.
+    bits : BitSource, optional
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is the paper's D_out = n · average: weights that add up to n.
+
+    Notes
+    -----
     **Guarantee**: ρ-zCDP: each round an exponential mechanism (ε_0²/8) and rounded Laplace noise
     (at most ε_0²/2) with ε_0 = √(ρ/T) (Lemma `lem: pri_util_mwem`, theory A10, R2).
-    **Public**: the workload, `rounds`, `rho`, n.
+    **Neighbors**: replace-one; n is public.
     **Error**: `Rounds.error`, the largest error of an answer as a fraction of n.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from zerodelta.queries import Marginals
     >>> people = np.array([[0, 1], [1, 1], [1, 1]] * 100)
     >>> release = mwem(people, workload=Marginals(dimension=2), rounds=4, rho="1/10")
     >>> release.value.shape, release.certificate.claim
     ((4,), ZCDP(rho=1/10, neighbors=replace))
+
     """
     claim = ZCDP(as_positive(rho, "rho"))
     return _release(rows, workload, rounds, claim.rho, claim, bits)
@@ -116,11 +138,30 @@ def approximate_mwem(
 ) -> Release:
     """Release what `mwem` does with ρ = ε²/(16 ln(1/δ)): (ε, δ)-DP.
 
+    Use it to reproduce Algorithm 14; for pure DP see `pure_mwem`.
+
+    Parameters
+    ----------
+    rows, workload, rounds
+        As in `mwem`.
+    epsilon, log_delta : number
+        The target ε and ln δ, ε <= 8 ln(1/δ).
+    bits : BitSource, optional
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is the paper's D_out: weights that add up to n.
+
+    Notes
+    -----
+    **Guarantee**: (ε, δ)-DP (Lemma `lem: pri_util_mwem`, theory A10).
     **Neighbors**: replace-one; n is public.
-    **Guarantee**: (ε, δ)-DP if ε <= 8 ln(1/δ) (Lemma `lem: pri_util_mwem`, theory A10).
-    **Public**: the workload, `rounds`, `epsilon`, `log_delta`, n.
     **Error**: `Rounds.error`, the largest error of an answer as a fraction of n.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from zerodelta.queries import Marginals
     >>> release = approximate_mwem(
@@ -128,6 +169,7 @@ def approximate_mwem(
     ... )
     >>> release.certificate.claim
     ApproxDP(epsilon=1, log_delta=-20.0, neighbors=replace)
+
     """
     rho = paper_rho(epsilon=epsilon, log_delta=log_delta)
     return _release(rows, workload, rounds, rho, ApproxDP(epsilon, log_delta), bits)

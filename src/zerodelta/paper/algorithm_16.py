@@ -95,12 +95,37 @@ def multiset_mwem(
 ) -> Release:
     """Release `sample_size` synthetic rows: approximate MWEM, sampled and mixed over multisets.
 
-    **Neighbors**: replace-one; n is public.
+    Use it to compare with `embedded_mwem`; `pure_mwem` has a smaller error bound.
+
+    Parameters
+    ----------
+    rows, workload
+        As in `pure_mwem`.
+    epsilon : number
+        The pure ε of the release.
+    sample_size : int
+        The number m of synthetic rows.
+    rounds : int
+        How many queries are measured.
+    mixing_weight : number
+        The probability w of a uniform multiset.
+    bits : BitSource, optional
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value has m rows.
+
+    Notes
+    -----
     **Guarantee**: pure ε-DP, with no extra ε: T rounds of exponential mechanism and rounded
     Gaussian measurement, with ln δ(ε) + ln C(|X|+m-1, m) <= ln(w/(1-w)) + ln(e^ε - 1) (B1, C7).
-    **Public**: the workload, all parameters, n.
+    **Neighbors**: replace-one; n is public.
     **Error**: `SamplePlan.error`: MWEM, plus √(ln(2K)/(2m)) for sampling, plus w.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from zerodelta.queries import Marginals
     >>> people = np.array([[0, 1, 1], [1, 1, 0]] * 200)
@@ -109,6 +134,7 @@ def multiset_mwem(
     ... )
     >>> release.value.shape, release.certificate.claim.exact_epsilon
     ((5, 3), Fraction(1, 1))
+
     """
     data = source_of(rows, workload)
     chosen = plan_multiset(
@@ -134,12 +160,35 @@ def embedded_mwem(
 ) -> Release:
     """Release `sample_size` synthetic rows by the paper's Algorithm 16, binary embedding and all.
 
-    **Neighbors**: replace-one; n is public.
+    Use it to reproduce the paper; `pure_mwem` has a smaller error bound.
+
+    Parameters
+    ----------
+    rows, workload
+        As in `pure_mwem`.
+    epsilon, extra_epsilon : number
+        ε of the rounds and ε' of Algorithm 2.
+    sample_size : int, optional
+        The number m of synthetic rows; `paper_sample_size` by default.
+    rounds : int, optional
+        How many queries are measured; `paper_rounds` by default.
+    bits : BitSource, optional
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value has m rows.
+
+    Notes
+    -----
     **Guarantee**: pure (ε + ε')-DP; the paper's 2ε for ε' = ε (Theorem `thm:query_pmw`, by theory
     W and A4).
-    **Public**: the workload, all parameters, n.
+    **Neighbors**: replace-one; n is public.
     **Error**: `SamplePlan.error`: MWEM, plus √(ln(2K)/(2m)) for sampling, plus the code's flips.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from zerodelta.queries import Marginals
     >>> people = np.array([[0, 1, 1], [1, 1, 0]] * 200)
@@ -148,6 +197,7 @@ def embedded_mwem(
     ... )
     >>> release.value.shape, release.certificate.claim.exact_epsilon
     ((4, 3), Fraction(2, 1))
+
     """
     data = source_of(rows, workload)
     chosen = plan_embedded(

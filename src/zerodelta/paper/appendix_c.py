@@ -37,19 +37,43 @@ def mix_choice(
 ) -> Release:
     """Publish the choice of an (ε, δ)-DP mechanism, or with probability ω a uniform one.
 
-    Releases: an element of the space; any object whatever is mapped into it first.
-    **Neighbors**: replace-one.
+    Use it to compare with Algorithm 2; `zd.purify` chooses ω by itself.
+
+    Parameters
+    ----------
+    value : object
+        What the mechanism chose. Any object whatever is mapped into the space first.
+    space : Finite, Subsets or Multiset
+        What may be published.
+    epsilon, log_delta : number
+        ε and ln δ of the mechanism.
+    mixing_weight : number
+        The probability ω of a uniform element.
+    base_steps : tuple of Step
+        The proof steps of (ε, δ); without them it is caller-asserted, and so is the certificate.
+    bits : BitSource, optional
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is an element of the space.
+
+    Notes
+    -----
     **Guarantee**: pure DP with `mixed_epsilon` = max(ε, ln(1 + (1-ω)δ|Y|/ω)) (theory B1).
-    `base_steps` prove (ε, δ); without them they are caller-asserted.
-    **Public**: everything but the value.
+    **Neighbors**: replace-one.
     **Error**: another element with probability ω(1 - 1/|Y|).
 
+    Examples
+    --------
     >>> from zerodelta.spaces import Finite
     >>> release = mix_choice(
-    ...     2, space=Finite(10), epsilon=1, log_delta=-20.0, mixing_weight="1/100"
+    ...     2, space=Finite(10), epsilon=1, log_delta=-40.0, mixing_weight="1e-9"
     ... )
-    >>> release.certificate.claim.exact_epsilon, round(release.error, 6)
-    (Fraction(1, 1), 0.009)
+    >>> release.value, release.certificate.claim.exact_epsilon
+    (2, Fraction(1, 1))
+
     """
     steps = proving_steps(epsilon=epsilon, log_delta=log_delta, base_steps=base_steps)
     channel = FiniteMix(space=space, mixing_weight=as_weight(mixing_weight, "mixing_weight"))

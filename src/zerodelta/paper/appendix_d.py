@@ -37,19 +37,43 @@ def mix_on_grid(
 ) -> Release:
     """Publish the cell of an (ε, δ)-DP mechanism's vector, or with probability ω a uniform cell.
 
-    Releases: the center of one of K^d cells of the box, K as large as δ allows; any object whatever
-    is projected onto the box first.
-    **Neighbors**: replace-one.
+    Use it to compare with Algorithm 1; `zd.purify` chooses channel and ω by itself.
+
+    Parameters
+    ----------
+    value : object
+        What the mechanism returned. Any object whatever is projected onto the box first.
+    box : Box
+        In which the output lies; it has K^d cells, K as large as δ allows.
+    epsilon, log_delta : number
+        ε and ln δ of the mechanism.
+    mixing_weight : number
+        The probability ω of a uniform cell.
+    base_steps : tuple of Step
+        The proof steps of (ε, δ); without them it is caller-asserted, and so is the certificate.
+    bits : BitSource, optional
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is the center of a cell. `GuaranteeError` if δ is too large even for one cell.
+
+    Notes
+    -----
     **Guarantee**: pure DP with the base's own ε, if ln δ + d ln K <= ln(ω/(1-ω)) + ln(e^ε - 1)
-    (theory B2). `base_steps` prove (ε, δ); without them they are caller-asserted.
-    **Public**: everything but the value.
+    (theory B2).
+    **Neighbors**: replace-one.
     **Error**: rms rounding plus ω times the rms width of the box.
 
+    Examples
+    --------
     >>> release = mix_on_grid(
-    ...     0.3, box=Box(0, 1), epsilon=1, log_delta=-20.0, mixing_weight="1/100"
+    ...     0.3, box=Box(0, 1), epsilon=1, log_delta=-40.0, mixing_weight="1e-9"
     ... )
-    >>> release.certificate.claim.exact_epsilon, release.error < 0.005
-    (Fraction(1, 1), True)
+    >>> release.value.round(3), release.certificate.claim.exact_epsilon
+    (array([0.3]), Fraction(1, 1))
+
     """
     steps = proving_steps(epsilon=epsilon, log_delta=log_delta, base_steps=base_steps)
     channel = channel_for(

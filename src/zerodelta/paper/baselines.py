@@ -53,13 +53,33 @@ def laplace_noisy_descent(
 ) -> Release:
     """Minimize an empirical risk over the l2 ball by full-batch descent with Laplace noise.
 
-    Releases: the average of T iterates; arguments as for `dp_sgd`, T = `laplace_steps` by default.
-    **Neighbors**: replace-one (n is public).
+    Use it to compare with `pure_dp_sgd`; to train a model see `zd.Study.minimize`.
+
+    Parameters
+    ----------
+    features, labels, loss, radius, data_norm, clip, dimension
+        As in `dp_sgd`.
+    epsilon : number
+        The pure ε of the release.
+    steps : int, optional
+        The number T of steps; `laplace_steps` by default.
+    bits : BitSource, optional
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is the average of T iterates.
+
+    Notes
+    -----
     **Guarantee**: pure ε-DP: T steps of ε/T each, l1 sensitivity 2√d L (theory R). `proven` for a
     built-in loss, `asserted` for a function gradient(theta, rows).
-    **Public**: everything but rows and labels.
+    **Neighbors**: replace-one (n is public).
     **Error**: the lemma's bound on the excess empirical risk, 2C√(n²L² + 2dσ²)/(n√T).
 
+    Examples
+    --------
     >>> from zerodelta.training.loss_functions import Squared
     >>> x = np.linspace(-1, 1, 200).reshape(-1, 1)
     >>> release = laplace_noisy_descent(
@@ -67,6 +87,7 @@ def laplace_noisy_descent(
     ... )
     >>> release.certificate.claim.exact_epsilon, release.certificate.steps[0].numbers["count"]
     (Fraction(1, 1), 100)
+
     """
     target = as_positive(epsilon, "epsilon")
     gradients = gradients_of(
@@ -136,13 +157,41 @@ def exponential_mechanism_on_grid(
 ) -> Release:
     """Choose a parameter among the grid points of the l2 ball by the exponential mechanism.
 
-    Releases: a center of one of `cells`^d cells of the bounding cube that lies in the ball.
-    **Neighbors**: replace-one (n is public).
+    Use it in low dimensions: all points of the grid are scored.
+
+    Parameters
+    ----------
+    features : array or list
+        One row for each example.
+    labels : array or list
+        One label for each row.
+    loss : Loss
+        A built-in loss (`zerodelta.losses`).
+    epsilon : number
+        The pure ε of the release.
+    radius : number
+        Of the ball around 0.
+    data_norm : number
+        The l2 norm to which rows are clipped.
+    cells : int
+        The bounding cube has `cells`^d cells; their centers within the ball are the choices.
+    bits : BitSource, optional
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is a point of the grid.
+
+    Notes
+    -----
     **Guarantee**: pure ε-DP (EM): a row's score, its loss less that at θ = 0, is cut to ±Lr and
     quantized, so every score has sensitivity 2Lr. `proven`.
-    **Public**: everything but rows and labels.
+    **Neighbors**: replace-one (n is public).
     **Error**: excess empirical risk, 4Lr ln(points)/(nε) plus L times half a cell's diagonal.
 
+    Examples
+    --------
     >>> from zerodelta.training.loss_functions import Squared
     >>> x = np.linspace(-1, 1, 200).reshape(-1, 1)
     >>> release = exponential_mechanism_on_grid(
@@ -150,6 +199,7 @@ def exponential_mechanism_on_grid(
     ... )
     >>> release.certificate.claim.exact_epsilon, abs(float(release.value[0])) <= 1
     (Fraction(1, 1), True)
+
     """
     gradients = LinearGradients(
         Examples.of_arrays(features, labels), loss=loss, radius=radius, data_norm=data_norm

@@ -29,8 +29,17 @@ _RELATIVE = 1e-12
 class Calibration:
     """What an internal analysis may cost so that ln δ(ε) is at most the target.
 
-    `rho`: as zCDP. `mu_squared`: as Gaussian DP (more, because it says more). `variance`: the
-    noise σ² that one Gaussian step of the given sensitivity then needs, None if none was given.
+    Parameters
+    ----------
+    epsilon, log_delta : Fraction, float
+        The target.
+    rho : Fraction
+        The largest zCDP parameter.
+    mu_squared : Fraction
+        The largest μ² as Gaussian DP (more, because it says more).
+    variance : Fraction or None
+        The noise σ² that one Gaussian step of the given sensitivity needs, None if none was given.
+
     """
 
     epsilon: Fraction
@@ -45,12 +54,31 @@ def calibrate(
 ) -> Calibration:
     """Return the largest ρ and μ², and the smallest σ², that meet ln δ(`epsilon`) ≤ `log_delta`.
 
-    `sensitivity` is the l2 sensitivity of the step; k equal steps need k times the variance. All
-    results are within a relative 1e-9 of the optimum of their conversion.
+    Use it to plan a mechanism of your own; `zd.plan` calibrates and chooses a channel too.
 
+    Parameters
+    ----------
+    epsilon : int, float, Fraction or str
+        The ε at which δ is asked for.
+    log_delta : float
+        The largest ln δ(ε) allowed, below 0.
+    sensitivity : number, optional
+        The l2 sensitivity of one Gaussian step; k equal steps need k times the variance.
+
+    Returns
+    -------
+    Calibration
+        Its `rho`, `mu_squared` and `variance` meet the target, and are within a relative 1e-9 of
+        the optimum of their conversion.
+
+    Examples
+    --------
     >>> plan = calibrate(epsilon=1, log_delta=-100.0, sensitivity=2)
+    >>> round(float(plan.variance), 2)
+    733.97
     >>> GaussianDP(mu_squared=4 / plan.variance).log_delta(1) <= -100.0
     True
+
     """
     t, target = as_positive(epsilon, "epsilon"), as_log_delta(log_delta)
     require(

@@ -41,8 +41,27 @@ REPLAYED = "replayed test bits: NOT PRIVATE"
 class Certificate:
     """A claim, the parts that prove it, and what was taken as public.
 
-    A part is a chain of steps; pass `steps` for a proof of one part. `unit` names who is protected,
-    None a row.
+    You get one with every release, read it with `explain()`, and check it with `zd.verify`.
+
+    Parameters
+    ----------
+    claim : Claim
+        What is claimed.
+    steps : tuple of Step, optional
+        The chain of steps of a proof of one part.
+    parts : tuple of Part
+        Several chains of steps, whose ε add up.
+    unit : str, optional
+        Who is protected, such as all rows of one "customer_id"; None for one row.
+    row : str
+        What a row is, in words.
+    public, assumed : tuple of str
+        What was taken as public, and what is assumed besides the steps.
+    randomness : str
+        Where the random bits came from.
+    digest : str
+        The fingerprint of all else; computed if left out.
+
     """
 
     claim: Claim

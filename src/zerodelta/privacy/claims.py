@@ -104,14 +104,24 @@ class Claim(ABC):
 @final
 @dataclass(frozen=True, init=False, repr=False, slots=True)
 class PureDP(Claim):
-    """ε-differential privacy, δ = 0.
+    """ε-differential privacy, δ = 0: what every release of this library satisfies.
 
-    `bounded_range` marks an exponential-mechanism step (Gumbel noise): ln P/P' then lies in an
-    interval of length ε, and the step costs ε²/8 instead of ε·tanh(ε/2) inside zCDP (theory R2).
-    Never set it for permute-and-flip, Laplace or any other pure step.
+    Parameters
+    ----------
+    epsilon : int, float, Fraction or str
+        The privacy parameter, kept exactly; "1/10" is a tenth.
+    bounded_range : bool
+        Marks an exponential-mechanism step (Gumbel noise): ln P/P' then lies in an interval of
+        length ε, and the step costs ε²/8 instead of ε·tanh(ε/2) inside zCDP (theory R2). Never set
+        it for permute-and-flip, Laplace or any other pure step.
+    neighbors : Neighbors
+        The neighboring relation that the claim is for.
 
+    Examples
+    --------
     >>> PureDP("1/10").log_delta("1/10"), PureDP(1).log_delta(0)
     (-inf, -0.7719368329053047)
+
     """
 
     exact_epsilon: Fraction
@@ -164,11 +174,23 @@ def _log_leak(t: Fraction, epsilon: Fraction) -> Any:
 class ApproxDP(Claim):
     """(ε, δ)-differential privacy, δ given by its logarithm.
 
-    ``delta=1e-12`` is converted, rounding up. ``delta=0.0`` is refused: a δ below 5e-324
-    underflows to it, and it would then read as pure.
+    Parameters
+    ----------
+    epsilon : int, float, Fraction or str
+        The privacy parameter, kept exactly.
+    log_delta : float
+        ln δ, such as -100.0: it never underflows.
+    delta : number or str
+        δ instead of its logarithm, which is rounded up. ``delta=0.0`` is refused: a δ below 5e-324
+        underflows to it, and it would then read as pure.
+    neighbors : Neighbors
+        The neighboring relation that the claim is for.
 
+    Examples
+    --------
     >>> ApproxDP(1, -100.0).log_delta(1), ApproxDP(1, delta=1e-12).log_delta(2)
     (-100.0, -27.631021115928547)
+
     """
 
     exact_epsilon: Fraction
@@ -229,8 +251,20 @@ class GaussianDP(Claim):
     holds for the whole transcript even when the shares μ_i² are chosen adaptively from earlier
     answers, as long as they never add up to more than `mu_squared`.
 
+    Parameters
+    ----------
+    mu : int, float, Fraction or str
+        The parameter μ; pass this or its square.
+    mu_squared : int, float, Fraction or str
+        μ², which stays exact where μ is a root.
+    neighbors : Neighbors
+        The neighboring relation that the claim is for.
+
+    Examples
+    --------
     >>> GaussianDP("1/10").log_delta(1), GaussianDP(mu_squared="1/100") == GaussianDP("1/10")
     (-57.35693372483395, True)
+
     """
 
     mu_squared: Fraction
@@ -268,8 +302,18 @@ class GaussianDP(Claim):
 class ZCDP(Claim):
     """ρ-zero-concentrated differential privacy: R(a) ≤ ρ·a at every order a > 1.
 
+    Parameters
+    ----------
+    rho : int, float, Fraction or str
+        The parameter ρ, kept exactly.
+    neighbors : Neighbors
+        The neighboring relation that the claim is for.
+
+    Examples
+    --------
     >>> ZCDP("1/200").log_delta(1)
     -55.11136691684097
+
     """
 
     rho: Fraction
@@ -296,12 +340,21 @@ _DEFAULT_ORDERS = tuple(Fraction(2**power) for power in range(1, 11))
 class RDP(Claim):
     """Rényi differential privacy: R(order) for the orders of a table, or by a function.
 
-    `curve` is ``{order: value}`` or a function of the order (a float; an int with
-    ``integer_orders=True``), its values taken as upper bounds. The best orders are about
-    -2 ln δ/ε, so with ln δ = -1000 a table that ends at order 256 proves little.
+    Parameters
+    ----------
+    curve : dict or callable
+        ``{order: value}``, or a function of the order; values are taken as upper bounds. The best
+        orders are about -2 ln δ/ε: with ln δ = -1000 a table that ends at 256 proves little.
+    integer_orders : bool
+        Whether the function gets integer orders, as ints; floats by default.
+    neighbors : Neighbors
+        The neighboring relation that the claim is for.
 
+    Examples
+    --------
     >>> RDP(lambda order: order / 200).log_delta(1)
     -55.111366916840964
+
     """
 
     curve: Curve

@@ -144,20 +144,39 @@ CLAIM_TYPES = (PureDP, ApproxDP, GaussianDP, ZCDP, RDP, Composed)
 
 
 def compose(*claims: Claim, count: int = 1) -> Claim:
-    """Return what `count` repetitions of all the claims prove together.
+    """Return what several mechanisms on the same data satisfy together.
 
-    Pure claims add up to a PureDP, Gaussian ones in quadrature to a GaussianDP, zCDP and Gaussian
-    to a ZCDP, Rényi with any of these to an RDP; (ε, δ) with (ε, δ) or pure adds both numbers. Any
-    other mix is a `Composed`. The steps may be chosen adaptively. A GaussianDP of the *planned*
-    total also holds when the shares themselves are chosen adaptively (Lemma R2): state the plan's
-    total instead of composing what was used.
+    Use it to account for steps of your own; a `Study` composes by itself. Pure claims add up to a
+    PureDP, Gaussian ones in quadrature to a GaussianDP, zCDP and Gaussian to a ZCDP, Rényi with any
+    of these to an RDP; (ε, δ) with (ε, δ) or pure adds both numbers. Any other mix is a `Composed`.
 
-    Compose all steps in one call: pure claims that were already added up count as one large step.
+    Parameters
+    ----------
+    *claims : PureDP, ApproxDP, GaussianDP, ZCDP or RDP
+        One for each mechanism. Compose all steps in one call: pure claims that were already added
+        up count as one large step.
+    count : int
+        How many times all of them are run.
 
+    Returns
+    -------
+    Claim
+        The simplest claim that loses nothing.
+
+    Notes
+    -----
+    **Guarantee**: it holds for adaptively chosen steps. A GaussianDP of the *planned* total also
+    holds when the shares themselves are chosen adaptively (Lemma R2): state the plan's total
+    instead of composing what was used.
+    **Neighbors**: those of the claims, which must be for one relation.
+
+    Examples
+    --------
     >>> compose(GaussianDP(3), GaussianDP(4)) == GaussianDP(5)
     True
     >>> compose(PureDP("1/10"), count=5).exact_epsilon
     Fraction(1, 2)
+
     """
     times = as_count(count, "count", minimum=1)
     require(bool(claims), "claims", claims, "at least one claim", "pass the claims to compose")

@@ -23,15 +23,26 @@ _SHOWN = 1000
 class Release:
     """What may leave the room: the value, its certificate, and a forecast of its error.
 
-    `error` is computed from public inputs (and the released value) only. There is no trace of the
-    mixing coin, the draft or any internal answer.
+    There is no trace of the mixing coin, the draft or any internal answer.
+
+    Parameters
+    ----------
+    value : object
+        The released value.
+    certificate : Certificate
+        What is claimed of it and why; check it with `zd.verify`.
+    error : float or str
+        The predicted error, from public inputs (and the released value) only; a text where it
+        depends on unseen data.
+    noise : NoiseLaw, optional
+        The law of the noise on the value, where it is public and simple.
+
     """
 
     value: Any
     certificate: Certificate
     error: float | str
     noise: NoiseLaw | None = None
-    """The law of the noise on the value, where it is public and simple."""
 
     def __repr__(self) -> str:
         error = self.error if isinstance(self.error, str) else f"{self.error:.4g}"

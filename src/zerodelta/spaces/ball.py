@@ -31,13 +31,27 @@ _SLACK = 2.0**-44
 class Ball(EuclideanSpace):
     """The vectors within `radius` of `center` in the l1, l2 or linf norm.
 
-    **Public**: all parameters; they must not be read off the data.
+    All parameters are public; they must not be read off the data.
 
+    Parameters
+    ----------
+    dimension : int
+        The number of coordinates.
+    radius : int, float, Fraction or str
+        The radius, kept exactly.
+    norm : 1, 2 or math.inf
+        In which norm the distance to the center is measured.
+    center : number or list
+        One number for all coordinates, or a list of one for each.
+
+    Examples
+    --------
     >>> unit = Ball(2, 1)
     >>> unit.project([3.0, 4.0]), unit.project([math.nan, 4.0]), unit.contains([0.6, 0.8])
     (array([0.6, 0.8]), array([0., 0.]), True)
     >>> Ball(2, 1, norm=1, center=[0, 5]).project([1.0, 6.5])
     array([0.25, 5.75])
+
     """
 
     dimension: int

@@ -25,17 +25,23 @@ __all__ = ["Box"]
 class Box(EuclideanSpace):
     """The vectors with ``lower <= x <= upper`` in every coordinate.
 
-    Bounds are single numbers for all coordinates or lists of one for each, kept exactly. With two
-    single numbers the dimension is 1 unless said.
+    Parameters
+    ----------
+    lower, upper : number or list
+        One bound for all coordinates or a list of one for each, kept exactly; public, never read
+        off the data.
+    dimension : int, optional
+        The number of coordinates; with two single numbers it is 1 unless said.
 
-    **Public**: bounds and dimension; they must not be read off the data.
-
+    Examples
+    --------
     >>> import math
     >>> box = Box([0, -1], [1, "1/3"])
     >>> box.project([0.25, 7.0]), box.project([0.25, math.nan])
     (array([0.25      , 0.33333333]), array([ 0.5       , -0.33333333]))
     >>> Box(0, 1, dimension=10**6).diameter()
     1000.0
+
     """
 
     lower: Coordinates

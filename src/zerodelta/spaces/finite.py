@@ -24,18 +24,24 @@ Option: TypeAlias = str | int | float | bool | tuple[Any, ...] | None
 @final
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Finite(FiniteSpace):
-    """The indices 0..size-1, or a list of distinct options.
+    """The indices 0..size-1, or a list of distinct options: the space of a choice.
 
     A finite number counts as the nearest index, or as the nearest option where all options are
     numbers; whatever else is no element (NaN, an infinity, None, an unknown option) as element 0.
 
-    **Public**: the size and the options; they must not be read off the data.
+    Parameters
+    ----------
+    size_or_options : int or list
+        The number of elements, or the elements; public, never read off the data.
 
+    Examples
+    --------
     >>> space = Finite(16)
     >>> space.project(7.6), space.project(99), space.project("3"), space.size
     (8, 15, 0, 16)
     >>> Finite(["ridge", "lasso"]).index("lasso"), Finite([0.1, 1.0, 10.0]).project(0.8)
     (1, 1.0)
+
     """
 
     _size: int

@@ -19,20 +19,27 @@ __all__ = ["Multiset"]
 @final
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Multiset(FiniteSpace):
-    """Unordered samples of `size` items, with repetition, from a universe.
+    """Unordered samples of `size` items, with repetition, from a universe: synthetic data sets.
 
-    The universe is the number of its items, or a list of them. The attribute `size` is, as in
-    every finite space, the number of *elements* C(universe + chosen - 1, chosen); the argument
-    `size` is kept as `chosen`. Elements are tuples in the order of the universe, numbered by stars
-    and bars; number 0 repeats the first item.
+    The attribute `size` is, as in every finite space, the number of *elements*
+    C(universe + chosen - 1, chosen). Elements are tuples in the order of the universe, numbered by
+    stars and bars; number 0 repeats the first item.
 
-    **Public**: `universe` and `chosen`.
+    Parameters
+    ----------
+    universe : int, list or Finite
+        The number of items there are, or a list of them; public.
+    size : int
+        How many items a sample has; public, kept as `chosen`.
 
+    Examples
+    --------
     >>> space = Multiset(["a", "b", "c"], 2)
     >>> space.size, space.project(["c", "a"]), space.project(["b", "z", "c"])
     (6, ('a', 'c'), ('a', 'b'))
     >>> [space.element(index) for index in range(4)]
     [('a', 'a'), ('a', 'b'), ('b', 'b'), ('a', 'c')]
+
     """
 
     universe: Finite

@@ -21,14 +21,20 @@ __all__ = ["Subsets"]
 @final
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Subsets(FiniteSpace):
-    """The subsets of 0..of-1 with `size` items, as increasing tuples.
+    """The subsets of 0..of-1 with `size` items, as increasing tuples: selected features or items.
 
-    The attribute `size` is, as in every finite space, the number of *elements* C(of, chosen);
-    the argument `size` is kept as `chosen`. Elements are numbered by the combinatorial number
-    system; number 0 is (0, 1, ..., chosen-1).
+    The attribute `size` is, as in every finite space, the number of *elements* C(of, chosen).
+    Elements are numbered by the combinatorial number system; number 0 is (0, 1, ..., chosen-1).
 
-    **Public**: `of` and `chosen`.
+    Parameters
+    ----------
+    of : int
+        How many items there are; public.
+    size : int
+        How many of them a subset has; public, kept as `chosen`.
 
+    Examples
+    --------
     >>> space = Subsets(of=100, size=5)
     >>> space.size, space.chosen
     (75287520, 5)
@@ -36,6 +42,7 @@ class Subsets(FiniteSpace):
     (0, 1, 7, 42, 99)
     >>> space.element(space.index([3, 1, 4, 15, 92]))
     (1, 3, 4, 15, 92)
+
     """
 
     of: int

@@ -158,11 +158,27 @@ def minimize(
 
 
 def plan_minimize(study: Study, objective: Objective, **options: Any) -> Descent:
-    """Return the descent that `minimize` runs with these arguments (without `progress`): print it.
+    """Return the descent that `minimize` would run: print it before you spend the study on it.
 
-    The default step: for a smooth built-in loss 1/(curvature · data_norm²), the classical
-    radius/√T otherwise (a `TanhNetwork` names its own path); in any case so short that the internal
-    noise is predicted to stay below 45 % of the radius. No row is read.
+    No row is read, and `minimize` with the same arguments runs this very plan.
+
+    Parameters
+    ----------
+    study : Study
+        A study that publishes an l2 ball around the public start.
+    objective : Loss, TanhNetwork, TorchModel or callable
+        As in `minimize`.
+    **options
+        The other arguments of `minimize`, without `progress`. The default `step`: for a smooth
+        built-in loss 1/(curvature · data_norm²), the classical radius/√T otherwise (a `TanhNetwork`
+        names its own path); in any case so short that the internal noise is predicted to stay below
+        45 % of the radius.
+
+    Returns
+    -------
+    Descent
+        Steps, noise, channel and predicted error, all from public numbers.
+
     """
     return _planned(study, objective, Options(**options))[0]
 

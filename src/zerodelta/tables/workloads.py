@@ -52,18 +52,26 @@ class Workload(ABC):
 
     Write a subclass for queries with a structure of their own; what is released then rests on the
     assertion that it treats rows one by one.
+
+    Attributes
+    ----------
+    universe : int
+        The number of items |X|, at least 2.
+    queries : int
+        The number of queries K.
+    bound : int
+        The largest value B of a query on one row.
+    columns : int
+        How many columns a row has.
+
     """
 
     __slots__ = ()
 
     universe: int
-    """The number of items |X|, at least 2."""
     queries: int
-    """The number of queries K."""
     bound: int
-    """The largest value B of a query on one row."""
     columns: int
-    """How many columns a row has."""
 
     @abstractmethod
     def keys(self, rows: Block) -> Weights:

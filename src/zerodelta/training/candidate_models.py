@@ -89,9 +89,27 @@ class Model(ABC):
 class NetworkModel(Model):
     """A small tanh network on some of the columns; its score is 1 for a row it classifies right.
 
+    Parameters
+    ----------
+    features : sequence of columns
+        Names or positions of the feature columns.
+    label : column
+        The label's name or position; the last column by default.
+    lower, upper : tuple of numbers
+        Public bounds of each feature.
+    classes : tuple of numbers
+        The public labels; a row with any other label counts as nothing.
+    units : int
+        The number of hidden units.
+    clip : number
+        The l2 norm to which the gradient of a row is clipped.
+
+    Examples
+    --------
     >>> model = NetworkModel(features=("a", "b"), label="y", lower=(0, 0), upper=(1, 1))
     >>> model.start(("y", "a", "b")).shape
     (33,)
+
     """
 
     features: Sequence[Column]
@@ -137,11 +155,27 @@ class NetworkModel(Model):
 class LinearModel(Model):
     """A linear predictor on some of the columns (with a constant), trained by a built-in loss.
 
-    Its score is 1 - loss/`worst`, clipped to [0, 1]: a loss of `worst` or more counts as nothing.
+    Parameters
+    ----------
+    features : sequence of columns
+        Names or positions of the feature columns.
+    label : column
+        The label's name or position; the last column by default.
+    loss : Logistic, Multinomial, Hinge, Squared or Huber
+        What is minimized.
+    data_norm : number
+        A public bound on the l2 norm of a row's features, to which rows are clipped.
+    radius : number
+        Of the l2 ball onto which parameters are projected before a gradient is taken.
+    worst : number
+        The score of a row is 1 - loss/`worst`, clipped to [0, 1].
 
+    Examples
+    --------
     >>> from zerodelta.training.loss_functions import Logistic
     >>> LinearModel(features=(0, 1), loss=Logistic(), data_norm=1).start(("0", "1", "2")).shape
     (3,)
+
     """
 
     features: Sequence[Column]

@@ -90,21 +90,58 @@ def frank_wolfe_pure(
 ) -> Release:
     """Release an approximate minimizer over conv(S) of the mean loss under pure DP.
 
-    "composition": T choices by permute-and-flip, ε/T each. "transcript": T choices by the
-    exponential mechanism with ε₀ of `transcript_step_epsilon`, and with probability
-    `mixing_weight` a uniform transcript instead. "auto" takes the one with the larger ε per step,
-    from public numbers. `path`, for an l1 ball: steps from 0 that shrink linearly and add up to so
-    many radii, instead of the paper's, whose last point jumps about as T grows.
+    Use it for sparse solutions over an l1 ball, or over any polytope of few vertices.
 
-    **Neighbors**: replace-one; n is public.
+    Parameters
+    ----------
+    features : array, list or Source
+        One row for each example.
+    labels : array or list, optional
+        One label for each row; a function sees them as the last column.
+    loss : Loss or callable
+        A built-in loss (`zerodelta.losses`), or a function gradient(theta, rows) that returns one
+        gradient for each row. A row on which it fails counts as a zero gradient.
+    domain : Ball or array
+        An l1 ball around 0, or the vertices S, one line each.
+    lipschitz : number
+        L₁, a bound on the entries of a gradient, to which larger ones are clipped.
+    epsilon : number
+        The pure ε of the release.
+    iterations : int, optional
+        The number T of steps; by default the best one, which needs `smoothness`.
+    smoothness : number, optional
+        Of the loss, for the best T and the forecast of the error.
+    method : "composition", "transcript" or "auto"
+        T choices by permute-and-flip, ε/T each; or T choices by the exponential mechanism with ε₀
+        of `transcript_step_epsilon`, and a uniform transcript with probability `mixing_weight`; or
+        the one with the larger ε per step, from public numbers.
+    mixing_weight : number
+        The probability of a uniform transcript.
+    steps : int
+        Gradients are quantized to integers of at most this size.
+    path : number, optional
+        For an l1 ball: steps from 0 that shrink linearly and add up to so many radii, instead of
+        the paper's, whose last point jumps about as T grows.
+    rowwise : bool
+        Whether a function is called with one row at a time.
+    bits : BitSource, optional
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is a point of the domain.
+
+    Notes
+    -----
     **Guarantee**: pure ε-DP by basic composition (C2, C10.7), or by Theorem B1 with N = |S|^T.
     `proven` for a built-in loss, else `asserted`.
-    **Public**: n, the domain, `lipschitz`, T, `steps`. Longer gradients are clipped, a row on which
-    the gradient fails counts as a zero gradient.
+    **Neighbors**: replace-one; n is public.
     **Error**: 2Γ/(T+2) + 4 L₁ ‖C‖₁ T ln|S|/(n ε) above the minimum, for convex losses, up to
-    clipping; leave out `iterations` for the best T, which needs `smoothness`. With `path` no bound
-    is known.
+    clipping. With `path` no bound is known.
 
+    Examples
+    --------
     >>> from zerodelta.spaces import Ball
     >>> import numpy as np
     >>> x = np.tile([0.5, -1.0], (20_000, 1))
@@ -113,6 +150,7 @@ def frank_wolfe_pure(
     ...     epsilon=1, smoothness=1, method="composition", iterations=30)
     >>> bool(abs(release.value - [0.25, -0.75]).max() < 0.15), release.certificate.claim
     (True, PureDP(epsilon=1, bounded_range=0, neighbors=replace))
+
     """
     if iterations is None:
         iterations = _best(features, domain, epsilon, smoothness, lipschitz)

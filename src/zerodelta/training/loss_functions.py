@@ -76,12 +76,18 @@ class Loss(ABC):
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Logistic(Loss):
-    """ln(1 + e^(-y·margin)); y = -1 for the first public class, +1 for the second.
+    """ln(1 + e^(-y·margin)), for two classes; y = -1 for the first class, +1 for the second.
 
-    A label that is neither class makes its row count as nothing.
+    Parameters
+    ----------
+    classes : tuple of two numbers
+        The public labels; a row with any other label counts as nothing.
 
+    Examples
+    --------
     >>> Logistic(classes=(0, 1)).read(np.array([0.0, 1.0, 7.0]))
     array([-1.,  1., nan])
+
     """
 
     classes: tuple[float, float] = (0, 1)
@@ -117,7 +123,14 @@ class Logistic(Loss):
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hinge(Loss):
-    """max(0, 1 - y·margin); labels as for `Logistic`."""
+    """max(0, 1 - y·margin), the loss of a support vector machine; y as for `Logistic`.
+
+    Parameters
+    ----------
+    classes : tuple of two numbers
+        The public labels; a row with any other label counts as nothing.
+
+    """
 
     classes: tuple[float, float] = (0, 1)
 
@@ -146,7 +159,14 @@ class Hinge(Loss):
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Squared(Loss):
-    """(margin - y)²/2, y clipped to ±`label_bound`; a row whose label is NaN counts as nothing."""
+    """(margin - y)²/2, for regression.
+
+    Parameters
+    ----------
+    label_bound : number
+        Labels are clipped to ± this public bound; a row whose label is NaN counts as nothing.
+
+    """
 
     label_bound: Rational
 
@@ -179,7 +199,16 @@ class Squared(Loss):
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Huber(Loss):
-    """(m - y)²/2 up to a residual of `threshold`, linear beyond; labels as for `Squared`."""
+    """(m - y)²/2 up to a residual of `threshold`, linear beyond: regression with outliers.
+
+    Parameters
+    ----------
+    label_bound : number
+        Labels are clipped to ± this public bound; a row whose label is NaN counts as nothing.
+    threshold : number
+        The residual from which the loss is linear.
+
+    """
 
     label_bound: Rational
     threshold: Rational = 1
@@ -218,14 +247,21 @@ class Huber(Loss):
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Multinomial(Loss):
-    """Softmax regression: ln Σ_c e^(m_c) - m_y, with one margin for each public class.
+    """Softmax regression: ln Σ_c e^(m_c) - m_y, with one margin for each class.
 
-    Parameters are the (features, classes) matrix, flattened. A label that is no class makes its
-    row count as nothing.
+    What is trained is the (features, classes) matrix, flattened.
 
+    Parameters
+    ----------
+    classes : tuple of numbers
+        The public labels; a row with any other label counts as nothing.
+
+    Examples
+    --------
     >>> loss = Multinomial(classes=(0, 1, 2))
     >>> loss.read(np.array([2.0, 5.0])), loss.slope(np.zeros((1, 3)), np.array([2.0])).round(3)
     (array([ 2., nan]), array([[ 0.333,  0.333, -0.667]]))
+
     """
 
     classes: tuple[float, ...]

@@ -40,12 +40,23 @@ _LANES = 32
 class TanhNetwork:
     """One hidden layer, tanh(4(Wx + b)), and one logit (two classes) or one for each class.
 
-    `lower` and `upper` are public bounds of the features, `classes` the public labels; the label is
-    the last column of a row. A row with a NaN in it, or with another label, counts as nothing.
+    The label is the last column of a row. A row with a NaN, or another label, counts as nothing.
 
+    Parameters
+    ----------
+    lower, upper : tuple of numbers
+        Public bounds of each feature, which is scaled to [-1, 1] by them.
+    classes : tuple of numbers
+        The public labels, at least two.
+    units : int
+        The number of hidden units.
+
+    Examples
+    --------
     >>> network = TanhNetwork(lower=(0, 0), upper=(1, 1), classes=(0, 1))
     >>> network.parameters, network.gradient(network.start(), np.ones((2, 3))).shape
     (33, (2, 33))
+
     """
 
     lower: tuple[Rational, ...]

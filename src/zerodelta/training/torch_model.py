@@ -24,14 +24,23 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 @final
 @dataclass(frozen=True, slots=True)
 class TorchModel:
-    """A torch module and a loss(output, label) of one row; the label is the last column.
+    """A torch module and its loss, for `Study.minimize`; the label is the last column of a row.
 
-    Parameters are those of ``module.parameters()`` that require a gradient, flattened one after the
-    other. The module is copied and put in evaluation mode: no dropout, and batch normalization by
-    its public running statistics. With `classes`, labels are the integers 0..classes-1, and a row
-    with another label counts as nothing; otherwise they are floats.
+    What is trained are those of ``module.parameters()`` that require a gradient, flattened one
+    after the other. That the module treats rows one by one is `asserted`, and so is that torch
+    rounds them so.
 
-    That the module treats rows one by one is `asserted`, and so is that torch rounds them so.
+    Parameters
+    ----------
+    module : torch.nn.Module
+        It is copied and put in evaluation mode: no dropout, and batch normalization by its public
+        running statistics.
+    loss : callable
+        loss(output, label) of one row, such as ``torch.nn.functional.cross_entropy``.
+    classes : int, optional
+        If given, labels are the integers 0..classes-1, and a row with another label counts as
+        nothing; otherwise labels are floats.
+
     """
 
     module: Any
