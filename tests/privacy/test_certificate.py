@@ -199,7 +199,12 @@ WORSE: dict[str, dict[str, int]] = {
     "laplace-net": {"dimension": MORE, "bound": MORE, "scale": BOTH, "weight": LESS},
     "k-norm-kernel": {"dimension": MORE, "diameter": MORE, "scale": LESS, "weight": LESS},
     "laplace-cube-kernel": {"dimension": MORE, "side": MORE, "scale": LESS, "weight": LESS},
-    "local-uniform-kernel": {"cells": MORE, "window": LESS, "dimension": MORE, "weight": LESS},
+    "local-uniform-kernel": {
+        "cells": MORE,
+        "kernel_cells": LESS,
+        "dimension": MORE,
+        "weight": LESS,
+    },
     "gaussian-smoothing": {
         "dimension": MORE,
         "variance": LESS,

@@ -105,7 +105,12 @@ WORSE: dict[str, dict[str, int | None]] = {
     "laplace-net": {"dimension": MORE, "bound": MORE, "scale": BOTH, "weight": LESS},
     "k-norm-kernel": {"dimension": MORE, "diameter": MORE, "scale": LESS, "weight": LESS},
     "laplace-cube-kernel": {"dimension": MORE, "side": MORE, "scale": LESS, "weight": LESS},
-    "local-uniform-kernel": {"cells": MORE, "window": LESS, "dimension": MORE, "weight": LESS},
+    "local-uniform-kernel": {
+        "cells": MORE,
+        "kernel_cells": LESS,
+        "dimension": MORE,
+        "weight": LESS,
+    },
     "gaussian-smoothing": {
         "dimension": MORE,
         "variance": LESS,
@@ -128,7 +133,7 @@ WORSE: dict[str, dict[str, int | None]] = {
 
 WHOLE = {
     *("rows", "batch", "steps", "rounds", "count", "points", "size", "dimension", "cells"),
-    *("window", "bound", "classes", "row_bound_squared", "eigenvalue"),
+    *("kernel_cells", "bound", "classes", "row_bound_squared", "eigenvalue"),
 }
 """Fields that are integers; all other numbers are rationals."""
 

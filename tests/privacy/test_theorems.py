@@ -28,10 +28,10 @@ from zerodelta.privacy.theorems.mixing import (
     laplace_cube_mass,
     laplace_net_mass,
     largest_log_delta,
+    local_uniform_mass,
     prior_mass,
     smallest_weight,
     uniform_mass,
-    window_mass,
 )
 from zerodelta.privacy.theorems.smoothing import (
     GaussianStep,
@@ -126,7 +126,7 @@ def _cube(draw: random.Random) -> Pair:
 
 def _window(draw: random.Random) -> Pair:
     d, k, m = draw.randint(1, 10**6), draw.getrandbits(50), draw.getrandbits(20) + 1
-    return window_mass(cells=k + m, window=m, dimension=d), d * mp.log(mpf(k + m) / m)
+    return local_uniform_mass(cells=k + m, kernel_cells=m, dimension=d), d * mp.log(mpf(k + m) / m)
 
 
 def _body(draw: random.Random) -> tuple[int, Fraction, Fraction]:
@@ -150,7 +150,7 @@ def test_every_mass_ratio_is_rounded_up_to_the_next_float(
 def test_a_single_point_and_a_full_window_need_no_nats() -> None:
     assert uniform_mass(1) == 0
     assert grid_mass(cells=1, dimension=7) == 0
-    assert window_mass(cells=9, window=9, dimension=5) == 0
+    assert local_uniform_mass(cells=9, kernel_cells=9, dimension=5) == 0
 
 
 def test_gaussian_net_mass_covers_every_point_of_small_nets() -> None:
@@ -354,7 +354,7 @@ GOOD: dict[Callable[..., Any], dict[str, Any]] = {
     laplace_net_mass: {"dimension": 2, "bound": 5, "scale": 3},
     kernel_mass: {"dimension": 2, "diameter": 9, "scale": 1},
     laplace_cube_mass: {"dimension": 2, "side": 9, "scale": 1},
-    window_mass: {"cells": 9, "window": 3, "dimension": 2},
+    local_uniform_mass: {"cells": 9, "kernel_cells": 3, "dimension": 2},
     GaussianStep: {"dimension": 2, "variance": 4, "radius": 9, "sensitivity": 1},
     numerical_error_epsilon: {"error": 1, "scale": 2},
     log_transport_radius: {
@@ -396,7 +396,7 @@ def test_malformed_numbers_are_refused_by_name(
         lambda: as_weight(0),
         lambda: as_weight(1),
         lambda: kernel_mass(dimension=2, diameter=2, scale="1.01"),
-        lambda: window_mass(cells=3, window=4, dimension=1),
+        lambda: local_uniform_mass(cells=3, kernel_cells=4, dimension=1),
         lambda: prior_mass(0, size=1),
         lambda: prior_mass("3/2", size=1),
         lambda: prior_mass("0.51", size=2),

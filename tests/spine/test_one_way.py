@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from dataclasses import replace
 from fractions import Fraction
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from zerodelta.exact.noise_law import NoiseLaw
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.step import Part, Status
 from zerodelta.spine.facts import Facts
+from zerodelta.spine.question import Question
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import begin, post_processed, run
 from zerodelta.tasks.kmeans import KMeansQuestion
@@ -207,3 +210,38 @@ def test_nobody_rewrites_a_release() -> None:
     for path in PACKAGE.rglob("*.py"):
         assert "replace(release, value" not in path.read_text(encoding="utf-8"), path
         assert "replace(release, error" not in path.read_text(encoding="utf-8"), path
+
+
+def questions() -> list[type]:
+    names = [
+        f"zerodelta.{path.relative_to(PACKAGE).with_suffix('').as_posix().replace('/', '.')}"
+        for room in ("tasks", "regression")
+        for path in (PACKAGE / room).glob("*.py")
+        if path.stem != "__init__"
+    ]
+    return [
+        kind
+        for name in names
+        for kind in vars(import_module(name)).values()
+        if isinstance(kind, type) and kind.__module__ == name and kind.__name__.endswith("Question")
+    ]
+
+
+@pytest.mark.parametrize("kind", questions(), ids=lambda kind: kind.__name__)
+def test_a_question_is_frozen_and_plans_from_facts_and_epsilon(kind: Any) -> None:
+    assert vars(kind)["__dataclass_params__"].frozen
+    assert list(inspect.signature(vars(kind)["plan"]).parameters) == ["self", "facts", "epsilon"]
+
+
+def test_questions_keep_the_protocol() -> None:
+    asked: list[Question] = [
+        MeanQuestion(bounds=(0, 1)),
+        QuantileQuestion(q="1/2", bounds=(0, 1)),
+        TrimmedMeanQuestion(trim="1/10", bounds=(0, 1), spread=1),
+        KMeansQuestion(clusters=2, bounds=(0, 1), method="lloyd"),
+    ]
+    assert all(question.plan(Facts(rows=100), 1).methods for question in asked)
+
+
+def test_every_verb_has_a_question() -> None:
+    assert len(questions()) >= 15

@@ -23,7 +23,7 @@ from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import uniform_below, uniform_below_each
 from zerodelta.exact.rational import as_count
-from zerodelta.privacy.theorems.mixing import grid_mass, sides_mass, window_mass
+from zerodelta.privacy.theorems.mixing import grid_mass, local_uniform_mass, sides_mass
 from zerodelta.spaces import Box, GridLattice
 from zerodelta.spaces.lattices import UnequalGrid
 
@@ -160,8 +160,8 @@ class LocalUniformMix(_EqualCellMixing):
     def condition(self) -> tuple[str, Callable[..., float], dict[str, Any]]:
         """Return B4's local uniform kernel: d ln(K/m)."""
         cells, side = self.lattice.cells, self.kernel_cells
-        numbers = {"cells": cells, "window": side, "dimension": self.dimension}
-        return "local-uniform-kernel", window_mass, numbers
+        numbers = {"cells": cells, "kernel_cells": side, "dimension": self.dimension}
+        return "local-uniform-kernel", local_uniform_mass, numbers
 
 
 @final

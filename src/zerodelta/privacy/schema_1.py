@@ -47,6 +47,7 @@ _LABELS = {
     "W": "wasserstein-transport",
     "given": "given",
 }
+_FIELDS = {("B4-window", "window"): "kernel_cells"}
 _STATUSES = {"proven": "proven", "asserted": "asserted", "idealised": "idealized"}
 
 
@@ -72,4 +73,5 @@ def _step(entry: Mapping[str, Any]) -> dict[str, Any]:
         raise CertificateError(f"unknown theorem {str(label)[:80]!r}: schema 1 had no such label.")
     if status not in _STATUSES:
         raise CertificateError(f"unknown status {str(status)[:80]!r}: schema 1 had no such word.")
-    return {**entry, "theorem": _LABELS[label], "status": _STATUSES[status]}
+    numbers = {_FIELDS.get((label, name), name): n for name, n in dict(entry["numbers"]).items()}
+    return {**entry, "theorem": _LABELS[label], "status": _STATUSES[status], "numbers": numbers}

@@ -65,7 +65,7 @@ class Task:
     """The error of an answer that reads no rows; by default what is forecast for one row."""
 
 
-def _planned(question: type, *, columns: Callable[[Numbers], int], **fixed: Any) -> Any:
+def _planned(question: type[Any], *, columns: Callable[[Numbers], int], **fixed: Any) -> Any:
     """Return the forecast by a question's own plan: its fields are numbers, or fixed here."""
     names = {each.name for each in fields(question)}
 

@@ -83,7 +83,7 @@ def select_model(
     bounds : pair of numbers
         The public range of a score.
     scoring : number
-        The share of the internal queries' noise budget that the scores take.
+        The share of the internal queries' μ² that the scores take.
     mixing_probability : number
         With which probability a study publishes a random candidate, at most.
     rowwise : bool

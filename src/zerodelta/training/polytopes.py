@@ -136,7 +136,7 @@ class L1Ball(Polytope):
         return vertex
 
     def along(self, theta: Floats, part: Fraction, index: int) -> Floats:
-        """Return θ + part · s, shortened to the ball if it is beyond.
+        """Return θ + part · s, clipped to the ball if it is beyond.
 
         >>> L1Ball(dimension=2, radius=Fraction(1)).along(np.array([0.5, 0.5]), Fraction(1, 2), 2)
         array([0.66666667, 0.33333333])

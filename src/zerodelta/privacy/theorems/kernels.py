@@ -6,7 +6,12 @@ from dataclasses import dataclass
 from typing import final
 
 from zerodelta.privacy.domains import Cells, Dimension, Positive
-from zerodelta.privacy.theorems.mixing import Mixing, kernel_mass, laplace_cube_mass, window_mass
+from zerodelta.privacy.theorems.mixing import (
+    Mixing,
+    kernel_mass,
+    laplace_cube_mass,
+    local_uniform_mass,
+)
 
 __all__ = ["KNormKernel", "LaplaceCubeKernel", "LocalUniformKernel"]
 
@@ -55,11 +60,11 @@ class LocalUniformKernel(Mixing):
     label = "local-uniform-kernel"
     section = "B4"
     sentence = (
-        "a uniform cell of a window of {window} of {cells} cells per dimension is published, "
+        "a uniform cell among the {kernel_cells} nearest of {cells} per dimension is published, "
         "replaced by a uniform cell with probability {weight}."
     )
-    inequality = staticmethod(window_mass)
+    inequality = staticmethod(local_uniform_mass)
 
     cells: Cells
-    window: Cells
+    kernel_cells: Cells
     dimension: Dimension

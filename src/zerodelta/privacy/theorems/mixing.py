@@ -52,11 +52,11 @@ __all__ = [
     "laplace_cube_mass",
     "laplace_net_mass",
     "largest_log_delta",
+    "local_uniform_mass",
     "prior_mass",
     "sides_mass",
     "smallest_weight",
     "uniform_mass",
-    "window_mass",
 ]
 
 
@@ -201,11 +201,11 @@ def laplace_cube_mass(*, dimension: int, side: Rational, scale: Rational) -> flo
     return upper(lambda: (ball(ratio) / -(ball(-ratio).expm1())).log() * d)
 
 
-def window_mass(*, cells: int, window: int, dimension: int) -> float:
-    """Return d ln(K/m) rounded up: a uniform window of m^d of the K^d cells (B4 (iii))."""
-    k, m = as_count(cells, "cells", minimum=1), as_count(window, "window", minimum=1)
+def local_uniform_mass(*, cells: int, kernel_cells: int, dimension: int) -> float:
+    """Return d ln(K/m) rounded up: a local uniform kernel of m^d of the K^d cells (B4 (iii))."""
+    k, m = as_count(cells, "cells", minimum=1), as_count(kernel_cells, "kernel_cells", minimum=1)
     d = as_count(dimension, "dimension", minimum=1)
-    require(m <= k, "window", window, f"at most cells = {k}", "use a smaller window")
+    require(m <= k, "kernel_cells", kernel_cells, f"at most cells = {k}", "use fewer")
     return upper(lambda: ball(Fraction(k, m)).log() * d)
 
 
