@@ -356,5 +356,5 @@ class InternalQueries(ABC):
         above = np.triu_indices(len(gram), 1)
         noisy[above] = self._noised(gram[above], squared, 2 * share)
         noisy += noisy.T
-        noisy[np.diag_indices(len(gram))] = self._noised(np.diagonal(gram).copy(), squared, share)
+        noisy[np.diag_indices(len(gram))] = self._noised(gram.diagonal().copy(), squared, share)
         return noisy
