@@ -240,7 +240,11 @@ def test_questions_keep_the_protocol() -> None:
         TrimmedMeanQuestion(trim="1/10", bounds=(0, 1), spread=1),
         KMeansQuestion(clusters=2, bounds=(0, 1), method="lloyd"),
     ]
-    assert all(question.plan(Facts(rows=100), 1).methods for question in asked)
+    plans = [question.plan(Facts(rows=100), "1/3") for question in asked]
+    assert all(plan.methods for plan in plans)
+    assert [plan.price for plan in plans] == [Fraction(1, 3)] * len(plans)
+    study = KMeansQuestion(clusters=2, bounds=(0, 1), method="purified")
+    assert study.plan(Facts(rows=100), "1/3").price == Fraction(1, 3)
 
 
 def test_every_verb_has_a_question() -> None:

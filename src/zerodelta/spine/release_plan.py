@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, Generic, TypeVar, final
 
 from zerodelta.data.source import FOREIGN_SOURCE
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_law import NoiseLaw
 from zerodelta.privacy.certificate import Certificate
-from zerodelta.privacy.claims import Claim
+from zerodelta.privacy.claims import Claim, PureDP
 from zerodelta.privacy.issue import issue
 from zerodelta.privacy.step import Part, Status, Step, weakest
 from zerodelta.spine.methods import Method
@@ -47,6 +48,11 @@ class ReleasePlan(Generic[R]):
     """Whether rows came as an array, a list or a frame that the caller may have prepared."""
     noise: NoiseLaw | None = None
     """The law of the noise on the value, where it is public and simple."""
+
+    @property
+    def price(self) -> Fraction | None:
+        """The pure ε that a run costs; None for a claim that is not pure."""
+        return self.claim.exact_epsilon if type(self.claim) is PureDP else None
 
     def certificate(self, bits: BitSource, *, ours: bool = True) -> Certificate:
         """Issue the certificate; `ours`: this library's own code reads the rows."""

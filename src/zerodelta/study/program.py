@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, final
 
 from zerodelta.data.source import Rows, Source
 from zerodelta.exact.bits import BitSource
+from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spine.methods import Method
 from zerodelta.spine.release_plan import ReleasePlan
@@ -32,6 +34,11 @@ class StudyProgram:
     methods: tuple[Method, ...] = ()
     """What was weighed, best first."""
     rehearse: bool = True
+
+    @property
+    def price(self) -> Fraction:
+        """The pure ε that a run costs."""
+        return as_usable_epsilon(self.study["epsilon"])
 
     def run(self, source: Source, *, bits: BitSource | None = None) -> Release:
         """Make the study, run the program in it, and return what it publishes."""
