@@ -35,7 +35,7 @@ ADDED: dict[str, tuple[Any, str]] = {
     **{
         f"k-norm-{norm}": (
             KNorm(norm=norm, dimension=3, sensitivity=2, scale="7/3"),
-            "k_norm.rounded_k_norm",
+            "k_norm_noise.rounded_k_norm",
         )
         for norm in (1, 2, math.inf)
     },

@@ -390,12 +390,12 @@ class Study(InternalQueries):
         rows = rows_to_try(columns, self._bounds, self._data_norm, self._example, count=count)
         stage, rehearsal = object.__new__(Study), Rehearsal()
         stage.__dict__.update(self.__dict__, _bits=SystemBits())
-        stage._descents = dict(self._descents)  # its own: what the run plans holds rows
+        stage._descents = planned = dict(self._descents)  # apart: what the run plans holds rows
         stage._begin(PublicRows(rows, columns, rows=self._size), rehearsal)
         stage._guarded, shares = True, stage._shares
         with self._lifecycle.rehearsing():
             result = rehearsal.play(lambda: program(stage))
             if stage._lifecycle.is_open:
                 rehearsal.check(result, self._plan.publishing.space)
-        self._descents = dict(stage._descents)
+        self._descents = dict(planned)
         check_asked(shares.refused, self._plan.rounds)
