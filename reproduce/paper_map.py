@@ -56,11 +56,11 @@ _ERRATA = {
     "A7": "a7-propose-test-release-the-tail",
     "A8": "a8-local-sensitivity-in-the-wrong-norm",
     "A9": "a9-adassp-add-or-remove-is-not-replace",
-    "A10": "a10-mwem-the-missing-2",
+    "A10": "a10-mwem-the-usual-2",
     "A11": "a11-frank-wolfe-the-other-2",
-    "A12": "a12-appendices-c-and-d",
+    "A12": "a12-appendices-b-c-and-d",
     "A13": "a13-lower-bounds",
-    "A14": "a14-what-the-paper-never-says",
+    "A14": "a14-for-implementers",
 }
 """Sections of docs/errata.md."""
 
@@ -68,8 +68,8 @@ _HEAD = """\
 # Paper map
 
 Where to find each statement of *Purifying Approximate Differential Privacy with Randomized
-Post-processing*, by its label in the paper's source. Statements are as printed, in a line; where
-they are wrong, the last column links to what we do instead. Generated from
+Post-processing*, by its label in the paper's source. Statements are as printed, in a line; the
+last column links to what to mind with them. Generated from
 [paper_map.toml](../reproduce/paper_map.toml) by
 `python -m reproduce.paper_map > docs/paper-map.md`; a test checks that every target exists.
 """

@@ -1,4 +1,4 @@
-"""Counterexamples to the paper's text (theory Part A): its literal reading fails, ours holds."""
+"""Literal readings of the paper that fail (docs/errata.md), and ours, which hold."""
 
 from __future__ import annotations
 
@@ -228,10 +228,11 @@ def test_the_printed_volume_is_wrong_and_ours_is_right(
     assert abs(printed_volume(norm, dimension) - true) > 0.1
 
 
-def test_the_printed_volume_means_too_little_noise() -> None:
-    """d = 1, q = 2: the printed volume is 13 % too large, the transport radius 11 % too small.
+def test_theorem_w_has_no_slack_for_the_printed_volume() -> None:
+    """d = 1, q = 2: the printed volume is 13 % too large, so the radius would be 11 % too small.
 
-    A base with ε = 0 and a small ε', where Theorem W is within 6 % of tight.
+    The paper's own lemma has room for that. A base with ε = 0 and a small ε', where Theorem W is
+    within 6 % of tight, has not.
     """
     extra, log_delta = F(1, 10), -8.0
     purifier = algorithm_one(

@@ -1,7 +1,8 @@
 """Log-volumes of l1, l2 and linf balls, and logs of how many integer points they hold.
 
-These are the ln N of a published lattice (theory B2; volumes by theory A2, the paper's formula is
-wrong). Every result is directed: `..._upper` is certainly ≥ the real value and `..._lower` ≤.
+These are the ln N of a published lattice (theory B2; volumes by theory A2, not by the product
+that the paper prints). Every result is directed: `..._upper` is certainly ≥ the real value and
+`..._lower` ≤.
 """
 
 from __future__ import annotations
