@@ -176,3 +176,23 @@ def test_every_algorithm_has_a_flat_name() -> None:
             module, _, name = entry.targets[0].partition(":")
             assert getattr(paper, name) is getattr(importlib.import_module(module), name)
             assert name in dir(paper)
+
+
+OTHERS = (
+    *("rmk:delta_d", "rem:lb_alt", "appen:opt", "assump:domain", "ex:tightness", "sec:discrete"),
+    *("fig:myth", "fig:f-DP", "fig:example", "fig:proof_sketch"),
+    *("tab:utility_conversion", "tab: dp_erm"),
+)
+"""What else of the paper has a label and says something: remarks, figures, tables, discussions."""
+
+
+@pytest.mark.parametrize("label", OTHERS)
+def test_every_figure_table_and_remark_with_a_label_is_in_the_map(label: str) -> None:
+    assert find(label) is not None
+
+
+@pytest.mark.skipif(not PAPER.exists(), reason="the paper's source is not beside the checkout")
+def test_no_figure_table_or_remark_of_the_paper_is_forgotten() -> None:
+    text = re.sub(r"(?<!\\)%.*", "", PAPER.read_text(encoding="utf-8"))
+    for label in re.findall(r"\\label{((?:fig|tab|rmk|rem)[^}]*)}", text):
+        assert find(label) is not None, label
