@@ -7,6 +7,7 @@ A float is a rational number: ``0.1`` means the double nearest to one tenth, exa
 from __future__ import annotations
 
 import decimal
+import math
 import numbers
 import re
 from decimal import Decimal
@@ -15,7 +16,21 @@ from typing import TypeAlias
 
 from zerodelta.errors import ParameterError
 
-__all__ = ["Rational", "as_count", "as_positive", "as_rational", "decimal_down", "decimal_up"]
+__all__ = [
+    "LONGEST_INTEGER",
+    "Rational",
+    "as_count",
+    "as_positive",
+    "as_rational",
+    "decimal_down",
+    "decimal_up",
+    "float_within",
+    "integer_text",
+    "is_long",
+]
+
+LONGEST_INTEGER = 13_000
+"""Bits; Python refuses to write or read integers of more than 4300 decimal digits."""
 
 Rational: TypeAlias = int | float | Fraction | Decimal | str
 """What a caller may write for a real parameter."""
@@ -68,6 +83,42 @@ def as_count(value: int, name: str, *, minimum: int = 0) -> int:
             remedy="pass a plain int in that range",
         )
     return int(value)
+
+
+def is_long(number: int | Fraction) -> bool:
+    """Tell whether a number has a part that Python may refuse to write in decimal."""
+    return max(number.numerator.bit_length(), number.denominator.bit_length()) > LONGEST_INTEGER
+
+
+def integer_text(number: int) -> str:
+    """Return an integer as text for people, however large it is.
+
+    >>> integer_text(16), integer_text(1 << 14500), integer_text(3 << 14500)
+    ('16', '2**14500', '<integer of 14502 bits>')
+    """
+    if not is_long(number):
+        return str(number)
+    exponent = number.bit_length() - 1
+    return f"2**{exponent}" if number == 1 << exponent else f"<integer of {exponent + 1} bits>"
+
+
+def float_within(exact: Fraction, lower: Fraction, upper: Fraction) -> float:
+    """Return the float nearest to a number of [lower, upper] among those in there, if any is.
+
+    The nearest float of all may lie outside: 0.1 is above 1/10.
+
+    >>> tenth = Fraction(1, 10)
+    >>> float_within(tenth, Fraction(0), tenth), float_within(tenth, tenth, Fraction(1))
+    (0.09999999999999999, 0.1)
+    """
+    near = float(exact)
+    if near > upper:
+        inside = math.nextafter(near, -math.inf)
+    elif near < lower:
+        inside = math.nextafter(near, math.inf)
+    else:
+        return near
+    return inside if lower <= inside <= upper else near
 
 
 def decimal_up(value: float, digits: int = 7) -> Fraction:

@@ -14,7 +14,7 @@ from zerodelta.data.source import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint
-from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.exact.rational import Rational, as_count, as_positive, float_within
 from zerodelta.mechanisms.k_norm_noise import KNorm, as_norm
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
@@ -225,11 +225,19 @@ def _average(bound: Fraction | tuple[Fraction, ...]) -> Fraction:
 
 def _inside(value: Floats, lattice: FixedPoint) -> Floats:
     """Clip the noisy mean to where a mean can be: post-processing that never adds error."""
-    center = np.array(lattice.center if isinstance(lattice.center, tuple) else [lattice.center])
-    bound = np.array(lattice.bound if isinstance(lattice.bound, tuple) else [lattice.bound])
-    offset, most = value - center.astype(np.float64), bound.astype(np.float64)
+    centers = lattice.center if isinstance(lattice.center, tuple) else (lattice.center,)
+    bounds = lattice.bound if isinstance(lattice.bound, tuple) else (lattice.bound,)
     if lattice.norm == 2:
+        offset = value - np.array([float(center) for center in centers])
         length = float(np.linalg.norm(offset))
-        return offset * min(1.0, float(most[0]) / length) if length > 0 else offset
-    inside: Floats = center.astype(np.float64) + np.clip(offset, -most, most)
-    return inside
+        return offset * min(1.0, float(bounds[0]) / length) if length > 0 else offset
+    length = max(len(centers), len(bounds))
+    ends = [
+        (center - bound, center + bound)
+        for center, bound in zip(
+            centers * (length // len(centers)), bounds * (length // len(bounds)), strict=True
+        )
+    ]
+    lowest = np.array([float_within(low, low, high) for low, high in ends])
+    highest = np.array([float_within(high, low, high) for low, high in ends])
+    return np.clip(value, lowest, highest)
