@@ -25,12 +25,15 @@ __all__ = [
     "decimal_down",
     "decimal_up",
     "float_within",
-    "integer_text",
+    "inner_ends",
     "is_long",
+    "number_text",
 ]
 
 LONGEST_INTEGER = 13_000
 """Bits; Python refuses to write or read integers of more than 4300 decimal digits."""
+
+_FIRST_LONG = 10**4300
 
 Rational: TypeAlias = int | float | Fraction | Decimal | str
 """What a caller may write for a real parameter."""
@@ -86,19 +89,21 @@ def as_count(value: int, name: str, *, minimum: int = 0) -> int:
 
 
 def is_long(number: int | Fraction) -> bool:
-    """Tell whether a number has a part that Python may refuse to write in decimal."""
-    return max(number.numerator.bit_length(), number.denominator.bit_length()) > LONGEST_INTEGER
+    """Tell whether a number has a part of more than 4300 digits, which Python does not write."""
+    return max(abs(number.numerator), number.denominator) >= _FIRST_LONG
 
 
-def integer_text(number: int) -> str:
-    """Return an integer as text for people, however large it is.
+def number_text(number: int | Fraction) -> str:
+    """Return an integer or fraction as text for people, however large it is.
 
-    >>> integer_text(16), integer_text(1 << 14500), integer_text(3 << 14500)
+    >>> number_text(16), number_text(1 << 14500), number_text(3 << 14500)
     ('16', '2**14500', '<integer of 14502 bits>')
     """
     if not is_long(number):
         return str(number)
-    exponent = number.bit_length() - 1
+    if number.denominator > 1:
+        return f"{number_text(number.numerator)}/{number_text(number.denominator)}"
+    exponent = abs(number.numerator).bit_length() - 1
     return f"2**{exponent}" if number == 1 << exponent else f"<integer of {exponent + 1} bits>"
 
 
@@ -119,6 +124,15 @@ def float_within(exact: Fraction, lower: Fraction, upper: Fraction) -> float:
     else:
         return near
     return inside if lower <= inside <= upper else near
+
+
+def inner_ends(lower: Fraction, upper: Fraction) -> tuple[float, float]:
+    """Return the smallest and the largest float in [lower, upper]; the nearest if none is.
+
+    >>> inner_ends(Fraction(0), Fraction(1, 10))
+    (0.0, 0.09999999999999999)
+    """
+    return float_within(lower, lower, upper), float_within(upper, lower, upper)
 
 
 def decimal_up(value: float, digits: int = 7) -> Fraction:

@@ -1,9 +1,10 @@
 """Which numbers a certificate may write, and the domain of each field of a theorem or claim.
 
 A file is judged before anything in it is evaluated: a number is an integer, "p/q" or a decimal in
-ASCII (a weight also a power "2^-n"), of bounded length and exponent, so that reading it costs next to nothing. A number outside
-its domain would be put into an inequality that was not proved for it. What relates several fields
-to each other (a window of at most so many cells, q_min·N <= 1) is checked beside the inequality.
+ASCII (a weight also a power "2^-n"), of bounded length and exponent, so that reading it costs next
+to nothing. A number outside its domain would be put into an inequality that was not proved for it.
+What relates several fields to each other (a window of at most so many cells, q_min·N <= 1) is
+checked beside the inequality.
 """
 
 from __future__ import annotations

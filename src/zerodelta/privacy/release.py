@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from zerodelta.exact.noise_law import NoiseLaw
-from zerodelta.exact.rational import integer_text
+from zerodelta.exact.rational import number_text
 from zerodelta.privacy.certificate import Certificate
 
 __all__ = ["Release"]
@@ -65,7 +65,7 @@ def _shown(value: Any) -> str:
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key!r}: {_shown(part)}" for key, part in value.items()) + "}"
     if type(value) is int:
-        return integer_text(value)
+        return number_text(value)
     try:
         return repr(value)
     except ValueError:  # integers in it that Python does not write in decimal

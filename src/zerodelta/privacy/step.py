@@ -33,8 +33,8 @@ Beyond what Python writes in decimal, integers are hexadecimal strings "0x…" a
 "2^-n"; no other fraction can be so long.
 """
 
-LARGEST_POWER = 1_000_000
-"""The largest n of "2^-n"."""
+SMALLEST_POWER, LARGEST_POWER = 14_285, 1_000_000
+"""The n of "2^-n": from where on 2^n has more than 4300 digits."""
 
 _HEXADECIMAL = re.compile(r"0x[1-9a-f][0-9a-f]{0,4194303}")
 """As `hex` writes them, up to 2^24 bits."""
@@ -143,7 +143,7 @@ def _ratio(value: Fraction) -> str:
     require(
         value.numerator == 1 and value.denominator == 1 << exponent and exponent <= LARGEST_POWER,
         "a fraction in a proof",
-        expected="parts of at most 13000 bits, or a power of 1/2 of at most a million",
+        expected="parts of at most 4300 digits, or 1/2^n with n up to a million",
         remedy="pass a rounder number, or use a smaller space",
     )
     return f"2^-{exponent}"
@@ -154,12 +154,12 @@ def power(number: Any) -> Fraction | None:
 
     Smaller exponents are refused: there "p/q" is the notation.
 
-    >>> power("2^-20000") == Fraction(1, 2**20000), power("2^-12999"), power("2^-1000001")
+    >>> power("2^-20000") == Fraction(1, 2**20000), power("2^-14284"), power("2^-1000001")
     (True, None, None)
     """
     found = _POWER.fullmatch(number) if type(number) is str else None
     exponent = int(found[1]) if found else 0
-    return Fraction(1, 1 << exponent) if LONGEST_INTEGER <= exponent <= LARGEST_POWER else None
+    return Fraction(1, 1 << exponent) if SMALLEST_POWER <= exponent <= LARGEST_POWER else None
 
 
 def whole(number: Any) -> Any:

@@ -13,7 +13,7 @@ from flint import arb
 
 from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball, upper
-from zerodelta.exact.rational import float_within
+from zerodelta.exact.rational import inner_ends
 from zerodelta.spaces.coordinates import LARGEST, Coordinates, Given, common_dimension
 from zerodelta.spaces.lattices import GridLattice, UnequalGrid
 from zerodelta.spaces.space import EuclideanSpace, as_norm, named_numbers
@@ -124,10 +124,8 @@ class Box(EuclideanSpace):
         point = EuclideanSpace.project(self, value)
         if all(isinstance(end, float) for end in (*self.lower.values, *self.upper.values)):
             return point  # floats are exact bounds
-        ends = [(Fraction(low), Fraction(high)) for low, high in self.ends()]
-        lowest = np.array([float_within(low, low, high) for low, high in ends])
-        highest = np.array([float_within(high, low, high) for low, high in ends])
-        return np.clip(point, lowest, highest)
+        ends = np.array([inner_ends(Fraction(low), Fraction(high)) for low, high in self.ends()])
+        return np.clip(point, ends[:, 0], ends[:, 1])
 
     def _holds(self, vector: npt.NDArray[np.float64]) -> bool:
         above = (self.lower.floats() <= vector).all()

@@ -20,7 +20,7 @@ from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball as arb_ball
 from zerodelta.exact.arb import lower, upper
 from zerodelta.exact.exact_sums import IntegerArray, arithmetic
-from zerodelta.exact.rational import as_count, float_within
+from zerodelta.exact.rational import as_count, inner_ends
 from zerodelta.exact.volumes import log_lattice_count_lower, log_lattice_count_upper
 from zerodelta.spaces.coordinates import plain
 
@@ -86,10 +86,9 @@ class _Grid(ABC):
         counts, ends = self.counts.tolist(), list(self.box.ends())
         alike = len(counts) == len(ends) == 1
         for place in [0] if alike else np.flatnonzero(near).tolist():
-            lower, upper = map(Fraction, ends[place % len(ends)])
+            lower, upper = (Fraction(end) for end in ends[place % len(ends)])
             half = (upper - lower) / (2 * counts[place % len(counts)])
-            first, last = lower + half, upper - half
-            least, most = float_within(first, first, last), float_within(last, first, last)
+            least, most = inner_ends(lower + half, upper - half)
             which, count = slice(None) if alike else place, counts[place % len(counts)]
             points[which] = np.where(inside[which] == count - 1, most, points[which])
             points[which] = np.where(inside[which] == 0, least, points[which])

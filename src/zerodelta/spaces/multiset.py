@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
-from zerodelta.exact.rational import as_count, integer_text
+from zerodelta.exact.rational import as_count, number_text
 from zerodelta.spaces.finite import Finite, Option, checked_index
 from zerodelta.spaces.ranking import rank, unrank
 from zerodelta.spaces.reading import read_items
@@ -107,5 +107,5 @@ class Multiset(FiniteSpace):
 
     def __repr__(self) -> str:
         universe = self.universe
-        shown = repr(universe) if universe.options else integer_text(universe.size)
-        return f"Multiset({shown}, size={integer_text(self.chosen)})"
+        shown = repr(universe) if universe.options else number_text(universe.size)
+        return f"Multiset({shown}, size={number_text(self.chosen)})"
