@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -199,7 +200,7 @@ def test_what_is_released_lies_between_the_bounds(bounds: tuple[Any, Any], low: 
     """All rows beyond one end, and little noise: mostly the first or the last cell."""
     rows = np.full(50, -1e9 if low else 1e9)
     median = Median(bounds=bounds, steps=49)
-    releases = {
+    releases: dict[str, Callable[[ReplayBits], zd.Release]] = {
         "bounded": lambda bits: bounded_local_sensitivity(
             rows, query=median, epsilon=1000, bits=bits
         ),
