@@ -6,6 +6,12 @@ from mutants.mutant import Mutant
 
 MUTANTS = (
     Mutant(
+        file="privacy/step.py",
+        old="return Fraction(1, 1 << exponent) if SMALLEST",
+        new="return Fraction(2, 1 << exponent) if SMALLEST",
+        tests=("privacy/test_powers.py::test_a_power_is_read_as_it_is_written",),
+    ),
+    Mutant(
         file="privacy/theorems/mixing.py",
         old="return smallest_log_delta(base, epsilon) <= allowed",
         new="return smallest_log_delta(base, epsilon) <= allowed + 1",

@@ -31,6 +31,7 @@ from zerodelta.paper.algorithm_02 import (
     theorem_3,
     theorem_3_log_delta,
 )
+from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.parameters import log_of_delta
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Finite
@@ -139,3 +140,27 @@ def test_bad_parameters_are_refused(change: dict[str, Any]) -> None:
     options: dict[str, Any] = {"space": Finite(4), "epsilon": 1, "log_delta": -30.0}
     with pytest.raises(ParameterError):
         purify_choice(0, **{**options, **change})
+
+
+@pytest.mark.parametrize("size", [1 << 14_500, (1 << 14_500) - 1], ids=["power", "other"])
+def test_sizes_that_decimal_text_cannot_hold(size: int) -> None:
+    release = purify_choice(
+        size - 2,
+        space=Finite(size),
+        epsilon=1,
+        log_delta=theorem_3_log_delta(code_length=14_500, epsilon=1),
+        bits=ReplayBits("long"),
+    )
+    assert release.value == size - 2
+    certificate = release.certificate
+    assert certificate.steps[-1].numbers["weight"] == "2^-14500"
+    assert Certificate.from_json(certificate.to_json()) == certificate
+    for text in (repr(release), certificate.explain(), repr(certificate), certificate.summary):
+        assert len(text) < 10_000
+    live = purify_choice(5, space=Finite(size), epsilon=1, log_delta=-1e6)
+    assert verify(live.certificate.to_json())
+
+
+def test_a_space_beyond_all_powers_is_refused_as_a_parameter() -> None:
+    with pytest.raises(ParameterError, match="smaller space"):
+        purify_choice(5, space=Finite(1 << 1_000_001), epsilon=1, log_delta=-1e9)

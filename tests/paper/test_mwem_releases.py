@@ -172,3 +172,18 @@ def test_the_pure_default_has_a_smaller_bound_than_purified_mwem() -> None:
     assert sampling_error(queries=workload.queries, sample_size=100) == pytest.approx(
         math.sqrt(math.log(360) / 200)
     )
+
+
+def test_a_million_rows_of_eight_columns() -> None:
+    """20 000 bits of code: sizes and weights that decimal text cannot hold."""
+    rows = np.zeros((10**6, 8), dtype=np.int8)
+    rows[::2] = 1
+    release = embedded_mwem(
+        rows, workload=Marginals(dimension=8), epsilon=1, extra_epsilon=1, rounds=2
+    )
+    assert release.value.shape == (2500, 8)
+    certificate = release.certificate
+    assert certificate.status is Status.PROVEN
+    assert certificate.steps[-1].numbers["weight"] == "2^-20000"
+    assert verify(certificate.to_json(), epsilon=2)
+    assert "2^-20000" in certificate.explain()

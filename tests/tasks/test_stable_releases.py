@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -188,3 +189,32 @@ def test_public_inputs_are_asked_for() -> None:
     for wrong, name in others:
         with pytest.raises(zd.ParameterError, match=rf"^{name} = "):
             bounded_local_sensitivity([1], **{**BOUNDED, "epsilon": 1, **wrong})
+
+
+BETWEEN: list[tuple[Any, Any]] = [(0, 100), (0, 0.3), ("-1/3", "1/3"), (0, "1/10"), ("1/3", "2/3")]
+
+
+@pytest.mark.parametrize("bounds", BETWEEN, ids=str)
+@pytest.mark.parametrize("low", [True, False])
+def test_what_is_released_lies_between_the_bounds(bounds: tuple[Any, Any], low: bool) -> None:
+    """All rows beyond one end, and little noise: mostly the first or the last cell."""
+    rows = np.full(50, -1e9 if low else 1e9)
+    median = Median(bounds=bounds, steps=49)
+    releases: dict[str, Callable[[ReplayBits], zd.Release]] = {
+        "bounded": lambda bits: bounded_local_sensitivity(
+            rows, query=median, epsilon=1000, bits=bits
+        ),
+        "proposed": lambda bits: propose_test_release(
+            rows, query=median, proposed_bound=F(bounds[1]) / 10, epsilon=1000, bits=bits
+        ),
+        "trimmed": lambda bits: zd.trimmed_mean(
+            rows, bounds=bounds, trim="1/10", epsilon=1000, bits=bits
+        ),
+        "mean": lambda bits: zd.mean(rows, bounds=bounds, epsilon=1000, bits=bits),
+        "quantile": lambda bits: zd.median(rows, bounds=bounds, epsilon=1000, bits=bits),
+    }
+    end, width = F(bounds[0 if low else 1]), F(bounds[1]) - F(bounds[0])
+    for name, release in releases.items():
+        values = [F(release(ReplayBits(f"{name} {seed}")).value) for seed in range(5)]
+        assert all(F(bounds[0]) <= value <= F(bounds[1]) for value in values), name
+        assert min(abs(value - end) for value in values) < width / 1000, name

@@ -7,6 +7,7 @@ A float is a rational number: ``0.1`` means the double nearest to one tenth, exa
 from __future__ import annotations
 
 import decimal
+import math
 import numbers
 import re
 from decimal import Decimal
@@ -15,7 +16,24 @@ from typing import TypeAlias
 
 from zerodelta.errors import ParameterError
 
-__all__ = ["Rational", "as_count", "as_positive", "as_rational", "decimal_down", "decimal_up"]
+__all__ = [
+    "LONGEST_INTEGER",
+    "Rational",
+    "as_count",
+    "as_positive",
+    "as_rational",
+    "decimal_down",
+    "decimal_up",
+    "float_within",
+    "inner_ends",
+    "is_long",
+    "number_text",
+]
+
+LONGEST_INTEGER = 13_000
+"""Bits; Python refuses to write or read integers of more than 4300 decimal digits."""
+
+_FIRST_LONG = 10**4300
 
 Rational: TypeAlias = int | float | Fraction | Decimal | str
 """What a caller may write for a real parameter."""
@@ -68,6 +86,53 @@ def as_count(value: int, name: str, *, minimum: int = 0) -> int:
             remedy="pass a plain int in that range",
         )
     return int(value)
+
+
+def is_long(number: int | Fraction) -> bool:
+    """Tell whether a number has a part of more than 4300 digits, which Python does not write."""
+    return max(abs(number.numerator), number.denominator) >= _FIRST_LONG
+
+
+def number_text(number: int | Fraction) -> str:
+    """Return an integer or fraction as text for people, however large it is.
+
+    >>> number_text(16), number_text(1 << 14500), number_text(3 << 14500)
+    ('16', '2**14500', '<integer of 14502 bits>')
+    """
+    if not is_long(number):
+        return str(number)
+    if number.denominator > 1:
+        return f"{number_text(number.numerator)}/{number_text(number.denominator)}"
+    exponent = abs(number.numerator).bit_length() - 1
+    return f"2**{exponent}" if number == 1 << exponent else f"<integer of {exponent + 1} bits>"
+
+
+def float_within(exact: Fraction, lower: Fraction, upper: Fraction) -> float:
+    """Return the float nearest to a number of [lower, upper] among those in there, if any is.
+
+    The nearest float of all may lie outside: 0.1 is above 1/10.
+
+    >>> tenth = Fraction(1, 10)
+    >>> float_within(tenth, Fraction(0), tenth), float_within(tenth, tenth, Fraction(1))
+    (0.09999999999999999, 0.1)
+    """
+    near = float(exact)
+    if near > upper:
+        inside = math.nextafter(near, -math.inf)
+    elif near < lower:
+        inside = math.nextafter(near, math.inf)
+    else:
+        return near
+    return inside if lower <= inside <= upper else near
+
+
+def inner_ends(lower: Fraction, upper: Fraction) -> tuple[float, float]:
+    """Return the smallest and the largest float in [lower, upper]; the nearest if none is.
+
+    >>> inner_ends(Fraction(0), Fraction(1, 10))
+    (0.0, 0.09999999999999999)
+    """
+    return float_within(lower, lower, upper), float_within(upper, lower, upper)
 
 
 def decimal_up(value: float, digits: int = 7) -> Fraction:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.errors import require
-from zerodelta.exact.rational import as_count, as_rational
+from zerodelta.exact.rational import as_count, as_rational, float_within
 from zerodelta.spine.public_inputs import as_bounds
 
 __all__ = [
@@ -170,7 +170,8 @@ class EvenPoints:
 
     def value(self, point: int) -> float:
         """Return the point of that number."""
-        return float(self.lower + (self.upper - self.lower) * Fraction(point, self.size - 1))
+        exact = self.lower + (self.upper - self.lower) * Fraction(point, self.size - 1)
+        return float_within(exact, self.lower, self.upper)
 
 
 @final

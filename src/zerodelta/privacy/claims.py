@@ -17,7 +17,7 @@ from typing import Any, final
 from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball, upper
 from zerodelta.exact.logs import gaussian_log_delta_upper, log_sum_upper
-from zerodelta.exact.rational import Rational
+from zerodelta.exact.rational import Rational, number_text
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import (
     as_at_least_zero,
@@ -97,8 +97,12 @@ class Claim(ABC):
     def __repr__(self) -> str:
         numbers = self.numbers()
         del numbers["kind"]
-        shown = ", ".join(f"{name}={value}" for name, value in numbers.items())
+        shown = ", ".join(f"{name}={_text(value)}" for name, value in numbers.items())
         return f"{type(self).__name__}({shown}, neighbors={self.neighbors.value})"
+
+
+def _text(value: Any) -> str:
+    return number_text(value) if isinstance(value, (int, Fraction)) else str(value)
 
 
 @final

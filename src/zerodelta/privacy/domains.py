@@ -1,9 +1,10 @@
 """Which numbers a certificate may write, and the domain of each field of a theorem or claim.
 
 A file is judged before anything in it is evaluated: a number is an integer, "p/q" or a decimal in
-ASCII, of bounded length and exponent, so that reading it costs next to nothing. A number outside
-its domain would be put into an inequality that was not proved for it. What relates several fields
-to each other (a window of at most so many cells, q_min·N <= 1) is checked beside the inequality.
+ASCII (a weight also a power "2^-n"), of bounded length and exponent, so that reading it costs next
+to nothing. A number outside its domain would be put into an inequality that was not proved for it.
+What relates several fields to each other (a window of at most so many cells, q_min·N <= 1) is
+checked beside the inequality.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from fractions import Fraction
 from typing import Annotated, Any, TypeAlias, final
 
 from zerodelta.errors import CertificateError
-from zerodelta.privacy.step import LONGEST_INTEGER, whole
+from zerodelta.privacy.step import LONGEST_INTEGER, power, whole
 
 __all__ = [
     "MOST_ENTRIES",
@@ -46,6 +47,7 @@ __all__ = [
     "read_rational",
     "row_of",
     "sizes",
+    "weights",
 ]
 
 LARGEST_EXPONENT = 5000
@@ -162,6 +164,17 @@ def between(low: int, high: int, *, ends: str) -> Domain:
     )
 
 
+def weights() -> Domain:
+    """Return the numbers strictly between 0 and 1, the smallest of them as powers "2^-n"."""
+    usual = between(0, 1, ends="()")
+
+    def read(value: Any) -> Any:
+        exact = power(value)
+        return usual.read(value) if exact is None else exact
+
+    return Domain(expected=usual.expected, read=read)
+
+
 def integers(low: int, most: int | None = None) -> Domain:
     """Return the integers from `low` to `most`, written as JSON integers."""
 
@@ -241,7 +254,7 @@ def row_of(*entries: Domain) -> Domain:
 
 Positive: TypeAlias = Annotated[Fraction, above(0)]
 NotNegative: TypeAlias = Annotated[Fraction, at_least(0)]
-Weight: TypeAlias = Annotated[Fraction, between(0, 1, ends="()")]
+Weight: TypeAlias = Annotated[Fraction, weights()]
 Order: TypeAlias = Annotated[Fraction, above(1, most=10**30)]
 Count: TypeAlias = Annotated[int, integers(1, 10**12)]
 """How often; larger ones prove nothing about a program that has to end."""

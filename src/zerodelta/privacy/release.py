@@ -10,6 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from zerodelta.exact.noise_law import NoiseLaw
+from zerodelta.exact.rational import number_text
 from zerodelta.privacy.certificate import Certificate
 
 __all__ = ["Release"]
@@ -63,4 +64,9 @@ def _shown(value: Any) -> str:
         return f"<{value.dtype} array of shape {value.shape}>"
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key!r}: {_shown(part)}" for key, part in value.items()) + "}"
-    return repr(value)
+    if type(value) is int:
+        return number_text(value)
+    try:
+        return repr(value)
+    except ValueError:  # integers in it that Python does not write in decimal
+        return f"<{type(value).__name__}>"

@@ -10,21 +10,36 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any, TypeAlias, final
 
+from zerodelta.errors import require
+from zerodelta.exact.rational import LONGEST_INTEGER, is_long
 from zerodelta.privacy.neighbors import Neighbors
 
-__all__ = ["LONGEST_INTEGER", "Number", "Part", "Status", "Step", "plain", "weakest", "whole"]
+__all__ = [
+    "LONGEST_INTEGER",
+    "Number",
+    "Part",
+    "Status",
+    "Step",
+    "plain",
+    "power",
+    "weakest",
+    "whole",
+]
 
 Number: TypeAlias = int | str | list[Any]
 """What a step may carry: integers, rationals "p/q", floats as decimal strings, lists of these.
 
-Integers beyond what Python writes in decimal are hexadecimal strings "0x…".
+Beyond what Python writes in decimal, integers are hexadecimal strings "0x…" and 1/2^n is the power
+"2^-n"; no other fraction can be so long.
 """
 
-LONGEST_INTEGER = 13_000
-"""Bits; Python refuses to write or read integers of more than 4300 decimal digits."""
+SMALLEST_POWER, LARGEST_POWER = 14_285, 1_000_000
+"""The n of "2^-n": from where on 2^n has more than 4300 digits."""
 
 _HEXADECIMAL = re.compile(r"0x[1-9a-f][0-9a-f]{0,4194303}")
 """As `hex` writes them, up to 2^24 bits."""
+
+_POWER = re.compile(r"2\^-([1-9][0-9]{4,6})")
 
 
 class Status(Enum):
@@ -108,7 +123,7 @@ def plain(value: Any) -> Number:
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     if isinstance(value, Fraction):
-        return plain(int(value)) if value.denominator == 1 else str(value)
+        return plain(int(value)) if value.denominator == 1 else _ratio(value)
     if isinstance(value, float):
         return repr(float(value))
     if isinstance(value, bool):
@@ -119,6 +134,32 @@ def plain(value: Any) -> Number:
     if isinstance(value, str):
         return str.__str__(value)
     raise TypeError(f"a step cannot carry {type(value).__name__}")
+
+
+def _ratio(value: Fraction) -> str:
+    if not is_long(value):
+        return f"{value.numerator}/{value.denominator}"
+    exponent = value.denominator.bit_length() - 1
+    require(
+        value.numerator == 1 and value.denominator == 1 << exponent and exponent <= LARGEST_POWER,
+        "a fraction in a proof",
+        expected="parts of at most 4300 digits, or 1/2^n with n up to a million",
+        remedy="pass a rounder number, or use a smaller space",
+    )
+    return f"2^-{exponent}"
+
+
+def power(number: Any) -> Fraction | None:
+    """Return the number that a power such as "2^-20000" stands for, None if it is not one of these.
+
+    Smaller exponents are refused: there "p/q" is the notation.
+
+    >>> power("2^-20000") == Fraction(1, 2**20000), power("2^-14284"), power("2^-1000001")
+    (True, None, None)
+    """
+    found = _POWER.fullmatch(number) if type(number) is str else None
+    exponent = int(found[1]) if found else 0
+    return Fraction(1, 1 << exponent) if SMALLEST_POWER <= exponent <= LARGEST_POWER else None
 
 
 def whole(number: Any) -> Any:

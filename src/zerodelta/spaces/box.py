@@ -13,6 +13,7 @@ from flint import arb
 
 from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball, upper
+from zerodelta.exact.rational import inner_ends
 from zerodelta.spaces.coordinates import LARGEST, Coordinates, Given, common_dimension
 from zerodelta.spaces.lattices import GridLattice, UnequalGrid
 from zerodelta.spaces.space import EuclideanSpace, as_norm, named_numbers
@@ -52,7 +53,7 @@ class Box(EuclideanSpace):
         object.__setattr__(self, "dimension", common_dimension(dimension, lower=lower, upper=upper))
         object.__setattr__(self, "lower", Coordinates.of(lower, "lower"))
         object.__setattr__(self, "upper", Coordinates.of(upper, "upper"))
-        if not all(low < high for low, high in self._ends()) or np.any(
+        if not all(low < high for low, high in self.ends()) or np.any(
             self.widths() < float(1 / LARGEST)
         ):
             raise ParameterError(
@@ -62,7 +63,7 @@ class Box(EuclideanSpace):
                 remedy="drop constant coordinates and do not swap the ends",
             )
 
-    def _ends(self) -> Iterator[tuple[float | Fraction, float | Fraction]]:
+    def ends(self) -> Iterator[tuple[float | Fraction, float | Fraction]]:
         """Yield the bounds of each coordinate, or once if all are alike."""
         lows, highs = self.lower.values, self.upper.values
         length = max(len(lows), len(highs))
@@ -70,7 +71,7 @@ class Box(EuclideanSpace):
 
     def widths(self) -> npt.NDArray[np.float64]:
         """Return ``upper - lower`` as floats, of shape (1,) if all coordinates are alike."""
-        return np.array([_difference(high, low) for low, high in self._ends()])
+        return np.array([_difference(high, low) for low, high in self.ends()])
 
     def middle(self) -> npt.NDArray[np.float64]:
         """Return the center."""
@@ -86,7 +87,7 @@ class Box(EuclideanSpace):
         power = as_norm(norm)
 
         def evaluate() -> arb:
-            widths = [ball(high) - ball(low) for low, high in self._ends()]
+            widths = [ball(high) - ball(low) for low, high in self.ends()]
             repeats = self.dimension // len(widths)
             if power == 1:
                 return repeats * sum(widths, arb(0))
@@ -114,6 +115,17 @@ class Box(EuclideanSpace):
         array([1, 6])
         """
         return UnequalGrid(box=self, cells=tuple(cells))
+
+    def project(self, value: object) -> npt.NDArray[np.float64]:
+        """Return the nearest element as a new array, exactly within the bounds if a float is.
+
+        A wrong shape, and a vector with a NaN or an infinity in it, becomes the center.
+        """
+        point = EuclideanSpace.project(self, value)
+        if all(isinstance(end, float) for end in (*self.lower.values, *self.upper.values)):
+            return point  # floats are exact bounds
+        ends = np.array([inner_ends(Fraction(low), Fraction(high)) for low, high in self.ends()])
+        return np.clip(point, ends[:, 0], ends[:, 1])
 
     def _holds(self, vector: npt.NDArray[np.float64]) -> bool:
         above = (self.lower.floats() <= vector).all()

@@ -14,8 +14,8 @@ from typing import TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.errors import ParameterError
-from zerodelta.exact.rational import Rational, as_count, as_rational
+from zerodelta.errors import ParameterError, require
+from zerodelta.exact.rational import Rational, as_count, as_rational, is_long
 
 __all__ = ["LARGEST", "Coordinates", "Given", "as_length", "common_dimension", "plain"]
 
@@ -110,7 +110,7 @@ def _shortest(item: Rational, name: str) -> float | Fraction:
     """Keep a float where it is exact: it needs a tenth of the memory of a Fraction."""
     if type(item) is float and math.isfinite(item):
         return item
-    exact = as_rational(item, name)
+    exact = _writable(as_rational(item, name), name)
     if abs(exact) <= LARGEST and Fraction(float(exact)) == exact:
         return float(exact)
     return exact
@@ -118,7 +118,7 @@ def _shortest(item: Rational, name: str) -> float | Fraction:
 
 def as_length(value: Rational, name: str) -> Fraction:
     """Return an exact number, refusing what is not between 2^-500 and 2^500."""
-    exact = as_rational(value, name)
+    exact = _writable(as_rational(value, name), name)
     if not 1 / LARGEST <= exact <= LARGEST:
         raise ParameterError(
             name,
@@ -126,6 +126,13 @@ def as_length(value: Rational, name: str) -> Fraction:
             expected="a number above 0, between 2^-500 and 2^500",
             remedy="rescale the coordinates",
         )
+    return exact
+
+
+def _writable(exact: Fraction, name: str) -> Fraction:
+    """Refuse what could not be written into a certificate."""
+    remedy = "round it to a float, or to fewer digits"
+    require(not is_long(exact), name, expected="a number of fewer digits", remedy=remedy)
     return exact
 
 

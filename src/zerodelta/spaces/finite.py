@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from zerodelta.errors import ParameterError
-from zerodelta.exact.rational import as_count
+from zerodelta.exact.rational import as_count, number_text
 from zerodelta.spaces.reading import read_integer, read_number
 from zerodelta.spaces.space import FiniteSpace, named_numbers
 
@@ -138,7 +138,7 @@ class Finite(FiniteSpace):
 
     def __repr__(self) -> str:
         if self.options is None:
-            return f"Finite({self._size})"
+            return f"Finite({number_text(self._size)})"
         shown = ", ".join(map(repr, self.options[:5]))
         return f"Finite([{shown}{', ...' if self._size > 5 else ''}])"
 

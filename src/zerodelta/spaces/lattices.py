@@ -20,7 +20,7 @@ from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball as arb_ball
 from zerodelta.exact.arb import lower, upper
 from zerodelta.exact.exact_sums import IntegerArray, arithmetic
-from zerodelta.exact.rational import as_count
+from zerodelta.exact.rational import as_count, inner_ends
 from zerodelta.exact.volumes import log_lattice_count_lower, log_lattice_count_upper
 from zerodelta.spaces.coordinates import plain
 
@@ -35,6 +35,9 @@ _Integers: TypeAlias = npt.NDArray[np.int64]
 
 _MOST = 1 << 53
 """Floats have no finer resolution; below it every integer is a float64, so clamps are exact."""
+
+_ROUNDING = 2.0**-48
+"""More than what computing a point in floats can be wrong by, relative to the bounds."""
 
 _FARTHEST = 1 << 400
 """A draw this far out is clamped there before it becomes a float; it lands on the edge anyway."""
@@ -68,9 +71,29 @@ class _Grid(ABC):
         """Return the center of the cell; integers outside the grid count as the nearest."""
         checked = _checked_integers(integers, self.dimension)
         inside = np.clip(checked, 0, self.counts - 1).astype(np.float64)
-        return self.box.project(
-            self.box.lower.floats() + (inside + 0.5) * (self.box.widths() / self.counts)
-        )
+        sides = self.box.widths() / self.counts
+        points = self.box.project(self.box.lower.floats() + (inside + 0.5) * sides)
+        return self._between_centers(points, inside, sides)
+
+    def _between_centers(self, points: _Floats, inside: _Floats, sides: _Floats) -> _Floats:
+        """Return the points, those that rounding led beyond the first or the last center there.
+
+        These are the bounds of an order statistic, whose box is half a cell wider.
+        """
+        low, high = self.box.lower.floats(), self.box.upper.floats()
+        slack = _ROUNDING * (np.abs(low) + np.abs(high))
+        near = (points < low + sides / 2 + slack) | (points > high - sides / 2 - slack)
+        counts, ends = self.counts.tolist(), list(self.box.ends())
+        alike = len(counts) == len(ends) == 1
+        for place in [0] if alike else np.flatnonzero(near).tolist():
+            lower, upper = (Fraction(end) for end in ends[place % len(ends)])
+            half = (upper - lower) / (2 * counts[place % len(counts)])
+            least, most = inner_ends(lower + half, upper - half)
+            which, count = slice(None) if alike else place, counts[place % len(counts)]
+            points[which] = np.where(inside[which] == count - 1, most, points[which])
+            points[which] = np.where(inside[which] == 0, least, points[which])
+            points[which] = np.clip(points[which], least, most)
+        return points
 
     def contains(self, integers: object) -> bool:
         """Tell whether this is an integer array in the lattice."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
-from zerodelta.exact.rational import as_count
+from zerodelta.exact.rational import as_count, number_text
 from zerodelta.spaces.finite import Finite, Option, checked_index
 from zerodelta.spaces.ranking import rank, unrank
 from zerodelta.spaces.reading import read_items
@@ -106,5 +106,6 @@ class Multiset(FiniteSpace):
         return cls(Finite.from_described_options(universe), chosen)
 
     def __repr__(self) -> str:
-        shown = self.universe if self.universe.options else self.universe.size
-        return f"Multiset({shown!r}, size={self.chosen})"
+        universe = self.universe
+        shown = repr(universe) if universe.options else number_text(universe.size)
+        return f"Multiset({shown}, size={number_text(self.chosen)})"

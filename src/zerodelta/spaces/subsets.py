@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from zerodelta.errors import ParameterError
-from zerodelta.exact.rational import as_count
+from zerodelta.exact.rational import as_count, number_text
 from zerodelta.spaces.finite import checked_index
 from zerodelta.spaces.ranking import rank, unrank
 from zerodelta.spaces.reading import read_integer, read_items
@@ -111,4 +111,4 @@ class Subsets(FiniteSpace):
         return cls(of=of, size=chosen)
 
     def __repr__(self) -> str:
-        return f"Subsets(of={self.of}, size={self.chosen})"
+        return f"Subsets(of={number_text(self.of)}, size={number_text(self.chosen)})"

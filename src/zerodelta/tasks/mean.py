@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -14,7 +15,7 @@ from zerodelta.data.source import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint
-from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.exact.rational import Rational, as_count, as_positive, inner_ends
 from zerodelta.mechanisms.k_norm_noise import KNorm, as_norm
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
@@ -225,11 +226,13 @@ def _average(bound: Fraction | tuple[Fraction, ...]) -> Fraction:
 
 def _inside(value: Floats, lattice: FixedPoint) -> Floats:
     """Clip the noisy mean to where a mean can be: post-processing that never adds error."""
-    center = np.array(lattice.center if isinstance(lattice.center, tuple) else [lattice.center])
-    bound = np.array(lattice.bound if isinstance(lattice.bound, tuple) else [lattice.bound])
-    offset, most = value - center.astype(np.float64), bound.astype(np.float64)
-    if lattice.norm == 2:
-        length = float(np.linalg.norm(offset))
-        return offset * min(1.0, float(most[0]) / length) if length > 0 else offset
-    inside: Floats = center.astype(np.float64) + np.clip(offset, -most, most)
-    return inside
+    if lattice.norm == 2:  # around 0
+        most, length = _average(lattice.bound), float(np.linalg.norm(value))
+        return value * min(1.0, float(most) / length) if length > 0 else value
+    each = itertools.repeat
+    centers = lattice.center if isinstance(lattice.center, tuple) else each(lattice.center)
+    bounds = lattice.bound if isinstance(lattice.bound, tuple) else each(lattice.bound)
+    alike = not isinstance(lattice.center, tuple) and not isinstance(lattice.bound, tuple)
+    pairs = itertools.islice(zip(centers, bounds, strict=False), 1 if alike else lattice.dimension)
+    ends = np.array([inner_ends(center - bound, center + bound) for center, bound in pairs])
+    return np.clip(value, ends[:, 0], ends[:, 1])

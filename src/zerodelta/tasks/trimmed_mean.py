@@ -17,7 +17,7 @@ from zerodelta.data.source import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_law import NoiseLaw
-from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
+from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational, float_within
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.mechanisms.noisy_test import ProposedRelease
 from zerodelta.mechanisms.smooth_noise import SmoothNoise, best_smooth_noise
@@ -247,7 +247,8 @@ class _Tuned:
     def value(self, total: int) -> float:
         """Return the mean that a noisy trimmed sum stands for, clipped to the bounds."""
         query, most = self.query, self.query.steps * (self.n - 2 * self.query.trim)
-        return float((query.lower + query.upper) / 2 + self.unit * min(max(total, -most), most))
+        exact = (query.lower + query.upper) / 2 + self.unit * min(max(total, -most), most)
+        return float_within(exact, query.lower, query.upper)
 
     def _proposed(self) -> ProposedRelease:
         bound = self.proposed_bound

@@ -15,7 +15,7 @@ from flint import arb
 from zerodelta.errors import GuaranteeError
 from zerodelta.exact.arb import ball, lower
 from zerodelta.exact.rational import Rational, as_positive, as_rational
-from zerodelta.privacy.domains import Positive, Weight, at_least
+from zerodelta.privacy.domains import Positive, at_least, between
 from zerodelta.privacy.parameters import require
 from zerodelta.privacy.theorems.theorem import PureBase
 
@@ -101,5 +101,5 @@ class SmoothSensitivity(PureBase):
 
     epsilon: Positive
     degrees: Annotated[Fraction, at_least(1)]
-    decay: Weight
+    decay: Annotated[Fraction, between(0, 1, ends="()")]
     ratio: Positive
