@@ -72,6 +72,7 @@ bench: env ## speed and accuracy, beside our peers
 	$(BIN)/python bench/tasks_forecasts.py
 	$(BIN)/python bench/defaults_classifiers.py
 	$(BIN)/python bench/defaults.py
+	$(BIN)/python bench/purify_your_own.py
 
 reproduce: env ## the paper's figures and tables, measured again (an hour; QUICK=1: a minute)
 	$(BIN)/python -m reproduce $(if $(QUICK),--quick)
