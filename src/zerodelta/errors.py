@@ -81,7 +81,7 @@ def _rebuild(name: str, value: object, expected: str, remedy: str) -> ParameterE
 
 
 def require(
-    holds: object, name: str, value: object = NO_VALUE, *, expected: str, remedy: str
+    holds: object, name: str, value: object = NO_VALUE, expected: str = "", remedy: str = ""
 ) -> None:
     """Raise `ParameterError` unless a condition on public parameters holds.
 

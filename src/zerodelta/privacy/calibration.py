@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
+from zerodelta.errors import require
 from zerodelta.exact.arb import ball, upper
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.privacy.claims import ZCDP, Claim, GaussianDP
-from zerodelta.privacy.parameters import as_log_delta, require
+from zerodelta.privacy.parameters import as_log_delta
 from zerodelta.privacy.renyi import saturated
 from zerodelta.privacy.threshold import safe_end
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, final
 
-from zerodelta.errors import ParameterError
+from zerodelta.errors import ParameterError, require
 from zerodelta.exact.arb import ball, upper
 from zerodelta.exact.logs import gaussian_log_delta_upper, log_sum_upper
 from zerodelta.exact.rational import Rational, number_text
@@ -26,7 +26,6 @@ from zerodelta.privacy.parameters import (
     as_log_delta,
     as_relation,
     log_of_delta,
-    require,
     sum_upper,
 )
 from zerodelta.privacy.renyi import (

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias, final
 
-from zerodelta.errors import GuaranteeError, ParameterError
+from zerodelta.errors import GuaranteeError, ParameterError, require
 from zerodelta.exact.logs import gaussian_log_delta_upper, log_sum_upper, log_upper
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.privacy.claims import RDP, ZCDP, ApproxDP, Claim, GaussianDP, PureDP
@@ -24,7 +24,6 @@ from zerodelta.privacy.parameters import (
     as_epsilon,
     as_flag,
     as_log_delta,
-    require,
     sum_upper,
 )
 from zerodelta.privacy.renyi import (

@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from zerodelta.errors import ParameterError
+from zerodelta.errors import ParameterError, require
 from zerodelta.exact.arb import ball, upper
 from zerodelta.exact.logs import log_upper
 from zerodelta.exact.rational import Rational, as_rational
@@ -21,15 +21,8 @@ __all__ = [
     "as_unit",
     "as_usable_epsilon",
     "log_of_delta",
-    "require",
     "sum_upper",
 ]
-
-
-def require(holds: bool, name: str, value: object, expected: str, remedy: str) -> None:
-    """Refuse a public parameter for which the condition does not hold."""
-    if not holds:
-        raise ParameterError(name, value, expected=expected, remedy=remedy)
 
 
 def as_at_least_zero(value: Rational, name: str) -> Fraction:

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
+from zerodelta.errors import require
 from zerodelta.exact.arb import ball, upper
 from zerodelta.exact.rational import Rational, as_rational
-from zerodelta.privacy.parameters import require
 
 __all__ = [
     "Curve",

@@ -54,7 +54,7 @@ class Opened(Generic[R]):
     def replanned(self, plan: ReleasePlan[Q]) -> Opened[Q]:
         """Return this release, paid for already, by another plan of the same claim.
 
-        For a study, whose program decides on the way how it ends; the certificate is issued now.
+        For a study, whose program decides as it runs how it ends; the certificate is issued now.
         """
         require(
             plan.claim == self._plan.claim,

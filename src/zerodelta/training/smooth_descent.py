@@ -8,12 +8,11 @@ predicted error; whatever is found is then built and certified exactly.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import final
 
-from zerodelta.channels.smooth import SmoothMix
+from zerodelta.channels.smooth import SmoothMix, least_point
 from zerodelta.exact.rational import as_rational, decimal_up
 from zerodelta.privacy.step import Status
 from zerodelta.privacy.theorems.smoothing import GaussianStep
@@ -67,7 +66,7 @@ class _Search:
             return kappa + excess * (order * rho - self.epsilon) + spread, sigma**2 + extra
 
         guess = math.log(max(self.epsilon / (2 * rho), 1e-6))
-        best = _least(lambda u: at(u)[0], guess - 4, guess + 4, rounds=30)
+        best = least_point(lambda u: at(u)[0], guess - 4, guess + 4, rounds=30)
         return at(best)
 
     def error(self, sigma: float, rho: float) -> float:
@@ -97,7 +96,9 @@ class _Search:
         for _ in range(30):
             middle = (low + high) / 2
             low, high = (middle, high) if fits(middle) else (low, middle)
-        return math.exp(_least(lambda u: self.error(sigma, math.exp(u)), low - 1.0, low, rounds=12))
+        return math.exp(
+            least_point(lambda u: self.error(sigma, math.exp(u)), low - 1.0, low, rounds=12)
+        )
 
 
 def best_smooth_ending(
@@ -137,7 +138,7 @@ def best_smooth_ending(
     start = math.log(float(ball.radius))
     grid = [start + step for step in range(-12, 9)]
     middle = min(grid, key=error)
-    sigma = math.exp(_least(error, middle - 1, middle + 1, rounds=12))
+    sigma = math.exp(least_point(error, middle - 1, middle + 1, rounds=12))
     rho = search.best_rho(sigma)
     if rho is None:
         return None
@@ -181,20 +182,3 @@ def _built(
         if channel.slack(epsilon, whole) >= 0:
             return channel, variances
         more *= 1 + (more - 1) + Fraction(1, 10**6)
-
-
-def _least(function: Callable[[float], float], low: float, high: float, *, rounds: int) -> float:
-    """Golden-section search for the minimum of a function with one valley."""
-    ratio = (math.sqrt(5) - 1) / 2
-    left, right = high - (high - low) * ratio, low + (high - low) * ratio
-    at_left, at_right = function(left), function(right)
-    for _ in range(rounds):
-        if at_left <= at_right:
-            high, right, at_right = right, left, at_left
-            left = high - (high - low) * ratio
-            at_left = function(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + (high - low) * ratio
-            at_right = function(right)
-    return left if at_left <= at_right else right

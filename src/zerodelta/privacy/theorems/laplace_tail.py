@@ -15,10 +15,10 @@ from typing import Any
 
 from flint import arb
 
-from zerodelta.errors import GuaranteeError
+from zerodelta.errors import GuaranteeError, require
 from zerodelta.exact.arb import ball, lower, upper
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.privacy.parameters import as_at_least_zero, require
+from zerodelta.privacy.parameters import as_at_least_zero
 
 __all__ = [
     "as_threshold",

@@ -17,7 +17,7 @@ from typing import Annotated, ClassVar, final
 
 from flint import arb
 
-from zerodelta.errors import ParameterError
+from zerodelta.errors import ParameterError, require
 from zerodelta.exact.arb import ball, lower, upper
 from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
 from zerodelta.privacy.composition import Composed
@@ -33,7 +33,6 @@ from zerodelta.privacy.domains import (
     list_of,
     row_of,
 )
-from zerodelta.privacy.parameters import require
 from zerodelta.privacy.theorems.theorem import Channel, smallest_log_delta
 
 __all__ = [

@@ -12,11 +12,10 @@ from typing import Annotated, final
 
 from flint import arb
 
-from zerodelta.errors import GuaranteeError
+from zerodelta.errors import GuaranteeError, require
 from zerodelta.exact.arb import ball, lower
 from zerodelta.exact.rational import Rational, as_positive, as_rational
 from zerodelta.privacy.domains import Positive, at_least, between
-from zerodelta.privacy.parameters import require
 from zerodelta.privacy.theorems.theorem import PureBase
 
 __all__ = ["SmoothSensitivity", "largest_noise_ratio", "smooth_sensitivity_epsilon"]

@@ -19,14 +19,13 @@ from typing import final
 
 from flint import arb
 
-from zerodelta.errors import CertificateError
+from zerodelta.errors import CertificateError, require
 from zerodelta.exact.arb import ball, lower
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.claims import Claim
 from zerodelta.privacy.composition import Composed, gaussian_share, zcdp_cost
 from zerodelta.privacy.domains import Dimension, Order, Positive, Weight
 from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.parameters import require
 from zerodelta.privacy.theorems.mechanisms import Given, RoundedGaussian
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.privacy.theorems.theorem import Base, Channel

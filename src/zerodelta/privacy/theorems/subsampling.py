@@ -19,12 +19,13 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb
 
+from zerodelta.errors import require
 from zerodelta.exact.arb import ball, upper
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.claims import RDP
 from zerodelta.privacy.domains import Count, NotNegative, Positive, Rows
 from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.parameters import as_at_least_zero, require
+from zerodelta.privacy.parameters import as_at_least_zero
 from zerodelta.privacy.renyi import Curve, SumCurve, saturated
 from zerodelta.privacy.theorems.theorem import Base
 

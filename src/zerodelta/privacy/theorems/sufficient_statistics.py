@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, final
 
-from zerodelta.errors import GuaranteeError
+from zerodelta.errors import GuaranteeError, require
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.claims import GaussianDP
 from zerodelta.privacy.domains import Bit, Cells, Positive, between
 from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.parameters import as_flag, require
+from zerodelta.privacy.parameters import as_flag
 from zerodelta.privacy.theorems.theorem import Base, PureBase
 
 __all__ = [

@@ -13,13 +13,12 @@ from typing import Annotated, final
 
 from flint import arb
 
-from zerodelta.errors import ParameterError
+from zerodelta.errors import ParameterError, require
 from zerodelta.exact.arb import ball, lower, upper
 from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.composition import Composed, simplest
 from zerodelta.privacy.domains import Dimension, NotNegative, Positive, Weight, one_of
-from zerodelta.privacy.parameters import require
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.privacy.theorems.theorem import Channel, smallest_log_delta
 
