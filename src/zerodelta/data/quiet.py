@@ -1,9 +1,10 @@
 """Nothing is shown while code looks at rows or internal answers: that is an output (A14.4, C8).
 
 **Warnings** (`quiet`). All threads share one counted block. While somebody is inside, a filter in
-front of all others ignores every warning, and what comes past it (code inside may set filters of its
-own, and the end of another thread's `warnings.catch_warnings` takes ours away) is not shown. Both do
-nothing when nobody is inside, so whoever restores them later, or never, switches nothing off.
+front of all others ignores every warning, and what comes past it (code inside may set filters of
+its own, and the end of another thread's `warnings.catch_warnings` takes ours away) is not shown.
+Both do nothing when nobody is inside, so whoever restores them later, or never, switches nothing
+off.
 
 **Threads and finalizers** (`silenced`). Python prints what a thread or a `__del__` raises, by two
 hooks of the whole process. While a program runs, nothing that a finalizer or a thread started since
