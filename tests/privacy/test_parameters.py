@@ -36,7 +36,7 @@ def test_the_shares_of_epsilon_add_up_exactly() -> None:
         inner, extra = split_epsilon(total, base)
         assert inner > 0
         assert extra > 0
-        assert inner + extra == Fraction(str(total))
+        assert inner + extra == Fraction(total)
 
 
 @pytest.mark.parametrize("base", [0, -1, 1, 2])
