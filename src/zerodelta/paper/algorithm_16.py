@@ -58,7 +58,7 @@ def plan_embedded(
         sample_size = paper_sample_size(rows=n, workload=workload, base_epsilon=t)
     size = as_count(sample_size, "sample_size", minimum=1)
     space = Finite(base**size)
-    log_delta = theorem_3_log_delta(code_length=code_length(space.size), epsilon=t)
+    log_delta = theorem_3_log_delta(code_length=code_length(space.size), base_epsilon=t)
     if rounds is None:
         rounds = paper_rounds(
             rows=n, workload=workload, epsilon=t, log_delta=log_delta, failure=1 / (n + 1)
@@ -77,7 +77,7 @@ def plan_embedded(
         ),
         rows=n,
         sample_size=size,
-        channel=channel_for(space=space, epsilon=t, log_delta=log_delta, extra_epsilon=extra),
+        channel=channel_for(space=space, epsilon=t + extra, base_epsilon=t, log_delta=log_delta),
         epsilon=t + extra,
         encode=lambda items: sum(int(item) * base**place for place, item in enumerate(items)),
         decode=decode,
