@@ -6,7 +6,6 @@ The paper mixes and adds Laplace noise afterwards, for an extra Îµ'. Replacing â
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from typing import Any
 
@@ -165,7 +164,8 @@ def pure_propose_test_release(
             lattice,
             bound=release.bound,
             epsilon=base,
-            added=purifier.expected_error() / math.sqrt(lattice.dimension),
+            scale=purifier.scale,
+            mixing_weight=purifier.mixing_weight,
         ),
         public=PUBLIC,
         assumed=assumed(query),
