@@ -146,7 +146,7 @@ def propose_test_release(
     Examples
     --------
     >>> import numpy as np
-    >>> from zerodelta.mechanisms.stable_queries import Median
+    >>> from zerodelta.queries import Median
     >>> release = propose_test_release(
     ...     np.full(200, 42.0), query=Median(bounds=(0, 100), steps=500), proposed_bound="1/5",
     ...     epsilon=2, log_delta=-20.0)

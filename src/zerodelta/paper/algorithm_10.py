@@ -124,7 +124,7 @@ def pure_propose_test_release(
     Examples
     --------
     >>> import numpy as np
-    >>> from zerodelta.mechanisms.stable_queries import Median
+    >>> from zerodelta.queries import Median
     >>> release = pure_propose_test_release(
     ...     np.full(200, 42.0), query=Median(bounds=(0, 100), steps=500), proposed_bound="1/5",
     ...     epsilon=3, delta=1e-15, mixing_weight="1e-8")
@@ -212,7 +212,7 @@ def free_propose_test_release(
     Examples
     --------
     >>> import numpy as np
-    >>> from zerodelta.mechanisms.stable_queries import Median
+    >>> from zerodelta.queries import Median
     >>> release = free_propose_test_release(
     ...     np.full(200, 42.0), query=Median(bounds=(0, 100), steps=500), proposed_bound="1/10",
     ...     epsilon=1)

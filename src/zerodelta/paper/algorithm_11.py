@@ -102,7 +102,7 @@ def pure_bounded_local_sensitivity(
 
     Examples
     --------
-    >>> from zerodelta.mechanisms.custom_query import CustomQuery
+    >>> from zerodelta.queries import CustomQuery
     >>> from zerodelta.spaces import Box
     >>> query = CustomQuery(function=len, grid=Box(0, 100_000).grid(100_001), change=1,
     ...                     local=lambda rows: 0)
@@ -207,7 +207,7 @@ def bounded_local_sensitivity(
 
     Examples
     --------
-    >>> from zerodelta.mechanisms.custom_query import CustomQuery
+    >>> from zerodelta.queries import CustomQuery
     >>> from zerodelta.spaces import Box
     >>> query = CustomQuery(function=len, grid=Box(0, 100_000).grid(100_001), change=1,
     ...                     local=lambda rows: 0)
