@@ -50,9 +50,26 @@ def printed_noise_scale(
 
     With it a step is (√2 ε/√(T ln(1/δ)))-DP, so the total is 2ε and not ε (theory A11).
 
+    Parameters
+    ----------
+    lipschitz, length, iterations, rows : number
+        L₁, ‖C‖₁, T and n.
+    epsilon : number
+        ε of the run.
+    log_delta, delta : number
+        ln δ or δ of the run, one of the two.
+
+    Returns
+    -------
+    float
+        The scale of the Laplace noise on a score.
+
+    Examples
+    --------
     >>> round(printed_noise_scale(
     ...     lipschitz=1, length=1, iterations=10, epsilon=1, log_delta=-20.0, rows=1000), 4)
     0.04
+
     """
     size = as_positive(lipschitz, "lipschitz") * as_positive(length, "length")
     steps, count = as_count(iterations, "iterations", minimum=1), as_count(rows, "rows", minimum=1)

@@ -201,7 +201,7 @@ class VertexSteps:
         return as_positive(given, "smoothness")
 
     def seconds(self) -> float:
-        """Return roughly how long T steps take on one ordinary core (`bench/paper.py`)."""
+        """Return roughly how long T steps keep one ordinary core busy (`bench/paper.py`)."""
         entries = self.source.rows * self.polytope.dimension
         return self.iterations * (5e-4 + 2.5e-8 * entries)
 
