@@ -18,6 +18,11 @@ from typing import Any
 
 _HOME = {
     "purify_ball": "paper.algorithm_01",
+    "LqBall": "paper.lq_ball",
+    "ConvexSet": "paper.convex_sets",
+    "corollary_1": "paper.algorithm_01",
+    "theorem_3_log_delta": "paper.algorithm_02",
+    "printed_parameters": "paper.algorithm_03",
     "purify_choice": "paper.algorithm_02",
     "dp_sgd": "paper.algorithm_03",
     "pure_dp_sgd": "paper.algorithm_04",

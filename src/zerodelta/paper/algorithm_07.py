@@ -8,7 +8,7 @@ is better in every respect.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, final
 
@@ -23,6 +23,7 @@ from zerodelta.exact.noise import rounded_gaussian
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.paper.algorithm_08 import recovery_error, sparse_recovery
 from zerodelta.privacy.claims import ApproxDP, PureDP
+from zerodelta.privacy.parameters import log_delta_from, split_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Ball
@@ -52,15 +53,21 @@ _FINENESS = 1 << 30
 
 
 def printed_iterations(
-    *, rows: int, epsilon: Rational, smoothness: Rational, length: Rational, lipschitz: Rational
+    *,
+    rows: int,
+    base_epsilon: Rational,
+    smoothness: Rational,
+    length: Rational,
+    lipschitz: Rational,
 ) -> int:
     """Return T = ⌈√(β ‖C‖₁ n ε/L₁)⌉, the constant of the paper's Θ̃ taken as 1.
 
-    >>> printed_iterations(rows=1000, epsilon=1, smoothness=1, length=1, lipschitz=1)
+    >>> printed_iterations(rows=1000, base_epsilon=1, smoothness=1, length=1, lipschitz=1)
     32
     """
     beta, width = as_positive(smoothness, "smoothness"), as_positive(length, "length")
-    ratio = beta * width * as_count(rows, "rows", minimum=1) * as_positive(epsilon, "epsilon")
+    inner = as_positive(base_epsilon, "base_epsilon")
+    ratio = beta * width * as_count(rows, "rows", minimum=1) * inner
     return max(1, math.ceil(math.sqrt(ratio / as_positive(lipschitz, "lipschitz"))))
 
 
@@ -192,23 +199,23 @@ class _Purification:
         measured = self.channel.apply(self.sketch @ theta, bits)
         return space.project(sparse_recovery(measured, self.sketch, tolerance=self.xi(rows)))
 
-    def error(self, vertices: VertexSteps, base: float | str) -> float | str:
-        """Return what purification adds to the loss, and the internal steps' own error."""
+    def error(self, vertices: VertexSteps, base: float) -> float:
+        """Return the internal steps' own error plus what purification adds to the loss.
+
+        With a sketch that is its error if Φ is (1/4, 4T)-RWC.
+        """
         rows, slope = vertices.source.rows, float(vertices.lipschitz)
         dimension = self.channel.body.lattice.dimension
         width = 2 * slope * float(vertices.polytope.length)
         if self.sketch is None:
             moved = dimension * (self.noise_scale + self.spacing)
-            extra = slope * moved + float(self.channel.mixing_weight) * width
-            return (
-                base + extra if isinstance(base, float) else f"{extra:.4g} for purification, {base}"
-            )
+            return base + slope * moved + float(self.channel.mixing_weight) * width
         recovery = recovery_error(sparsity=vertices.iterations, tolerance=self.xi(rows))
-        extra = slope * recovery + (2 / rows + float(self.channel.mixing_weight)) * width
-        shown = f"{base:.4g}" if isinstance(base, float) else base
-        return (
-            f"at most {extra:.4g} if the sketch is (1/4, 4T)-RWC, and {shown} of the internal steps"
-        )
+        return base + slope * recovery + (2 / rows + float(self.channel.mixing_weight)) * width
+
+    def seconds(self) -> float:
+        """Return roughly how long drawing the sketch and the linear program take."""
+        return 0.0 if self.sketch is None else 2.5e-6 * self.sketch.size
 
 
 def pure_frank_wolfe(
@@ -219,12 +226,13 @@ def pure_frank_wolfe(
     domain: Ball,
     lipschitz: Rational,
     epsilon: Rational,
-    iterations: int,
-    extra_epsilon: Rational | None = None,
+    base_epsilon: Rational | None = None,
+    iterations: int | None = None,
     measurements: int | None = None,
     sketch: Floats | None = None,
     mixing_weight: Rational | None = None,
     log_delta: float | None = None,
+    delta: Rational | None = None,
     smoothness: Rational | None = None,
     composition: Composition = "best",
     steps: int = 1 << 20,
@@ -239,21 +247,26 @@ def pure_frank_wolfe(
 
     Parameters
     ----------
-    features, labels, loss, lipschitz, iterations, smoothness, composition, steps, rowwise
+    features, labels, loss, lipschitz, smoothness, composition, steps, rowwise
         As in `approximate_frank_wolfe`.
     domain : Ball
-        An l1 ball around 0.
+        C, an l1 ball around 0 of radius ‖C‖₁.
     epsilon : number
-        ε of the internal steps.
-    extra_epsilon : number, optional
-        ε' of Algorithm 1; ε by default.
+        2ε of the paper (ε + ε' in general): the pure ε of the release.
+    base_epsilon : number, optional
+        ε of the internal steps, Algorithm 6; half of `epsilon` by default. The rest is ε' of
+        Algorithm 1.
+    iterations : int, optional
+        The number T of steps; `printed_iterations` by default.
     measurements : int, optional
         The number k of lines of the sketch, the printed one by default. With k >= d the sketch is
         skipped and θ_FW itself is purified in the l1 ball (theory A11).
     sketch : array, optional
         Φ, which must not depend on the data; drawn afresh by default.
-    mixing_weight, log_delta : number, optional
-        ω and ln δ of the internal steps; the printed ones by default.
+    mixing_weight : number, optional
+        ω; the printed 1/n by default.
+    log_delta, delta : number, optional
+        ln δ or δ of the internal steps, at most one of the two; the printed 2ω/(nk)^k by default.
     bits : BitSource, optional
         Replayed bits for tests; never for data.
 
@@ -267,19 +280,21 @@ def pure_frank_wolfe(
     **Guarantee**: pure (ε + ε')-DP: Theorem W on T steps of the exponential mechanism that are
     (ε, δ)-DP together. `proven` for a built-in loss, else `asserted`.
     **Neighbors**: replace-one; n is public.
-    **Error**: that of Algorithm 6, plus L₁ 4√T ξ/√(1-e) if Φ is well conditioned, plus 2L₁‖C‖₁ with
-    probability 3/n.
+    **Error**: that of Algorithm 6, plus L₁ 4√T ξ/√(1-e), e = 1/4, if Φ is (e, 4T)-RWC, plus
+    2L₁‖C‖₁ with probability 3/n.
 
     Examples
     --------
-    >>> x = np.tile([0.5, -1.0], (20_000, 1))
+    >>> x = np.tile([0.5, -2.0], (20_000, 1))
     >>> release = pure_frank_wolfe(
-    ...     x, loss=lambda theta, rows: theta - rows, domain=Ball(2, 1, norm=1), lipschitz=2,
-    ...     epsilon="1/2", iterations=20, mixing_weight="1e-6")
-    >>> release.certificate.claim.exact_epsilon, release.value.shape
-    (Fraction(1, 1), (2,))
+    ...     x, loss=lambda theta, rows: theta - rows, domain=Ball(2, 1, norm=1), lipschitz=3,
+    ...     epsilon=1, iterations=20, mixing_weight="1e-9")
+    >>> release.value.round(1) + 0.0, release.certificate.claim.exact_epsilon
+    (array([ 0., -1.]), Fraction(1, 1))
 
     """
+    inner, extra = split_epsilon(epsilon, base_epsilon)
+    log_of = None if delta is log_delta is None else log_delta_from(delta, log_delta)
     bits = SystemBits() if bits is None else bits  # the sketch is public, and drawn before
     vertices = VertexSteps.plan(
         features,
@@ -287,7 +302,7 @@ def pure_frank_wolfe(
         loss=loss,
         domain=domain,
         lipschitz=lipschitz,
-        iterations=iterations,
+        iterations=1 if iterations is None else iterations,
         steps=steps,
         rowwise=rowwise,
     )
@@ -299,17 +314,25 @@ def pure_frank_wolfe(
             expected="an l1 ball around 0",
             remedy="use zerodelta.training.frank_wolfe for any other polytope",
         )
+    if iterations is None:
+        iterations = printed_iterations(
+            rows=count,
+            base_epsilon=inner,
+            smoothness=vertices.smoothness(smoothness),
+            length=polytope.length,
+            lipschitz=vertices.lipschitz,
+        )
+        vertices = replace(vertices, iterations=iterations)
     matrix = _sketch(sketch, measurements, vertices, bits)
     weight = printed_mixing_weight(rows=count) if mixing_weight is None else mixing_weight
-    if log_delta is None:
+    if log_of is None:
         size = polytope.dimension if matrix is None else len(matrix)
-        log_delta = printed_log_delta(measurements=size, rows=count, mixing_weight=weight)
-    base = ApproxDP(epsilon, log_delta)
+        log_of = printed_log_delta(measurements=size, rows=count, mixing_weight=weight)
+    base = ApproxDP(inner, log_of)
     share = step_epsilon(
-        epsilon=epsilon, log_delta=log_delta, iterations=iterations, composition=composition
+        epsilon=inner, log_delta=log_of, iterations=iterations, composition=composition
     )
     mechanism = vertices.exponential(share)
-    extra = base.exact_epsilon if extra_epsilon is None else extra_epsilon
     purification = _Purification.plan(
         polytope=polytope, sketch=matrix, claim=base, extra_epsilon=extra, mixing_weight=weight
     )
@@ -319,10 +342,11 @@ def pure_frank_wolfe(
         return purification.publish(theta, polytope, count, bits)
 
     plan: ReleasePlan[Rows] = ReleasePlan(
-        claim=PureDP(base.exact_epsilon + as_positive(extra, "extra_epsilon")),
+        claim=PureDP(epsilon),
         steps=(vertices.step(mechanism), purification.channel.step()),
         answer=answer,
-        error=purification.error(vertices, vertices.error(mechanism, smoothness)),
+        error=purification.error(vertices, vertices.expected_error(mechanism, smoothness)),
+        seconds=vertices.seconds() + purification.seconds(),
         public=(*vertices.public(), _described(matrix)),
         assumed=vertices.assumed,
     )
