@@ -136,5 +136,5 @@ def test_the_wrong_row_of_the_table_is_refused() -> None:
 def test_a_release_carries_nothing_else(name: str) -> None:
     release = RELEASES[name]()
     assert release.error == "depends on unseen data"
-    assert set(release.__slots__) == {"value", "certificate", "error", "noise"}
+    assert set(release.__slots__) == {"value", "certificate", "error", "noise", "seconds"}
     assert release.noise is None
