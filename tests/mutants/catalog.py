@@ -6,6 +6,7 @@ from mutants import (
     in_channels,
     in_exact,
     in_mechanisms,
+    in_paper,
     in_privacy,
     in_study,
     in_tasks,
@@ -20,4 +21,5 @@ MUTANTS = (
     *in_mechanisms.MUTANTS,
     *in_study.MUTANTS,
     *in_tasks.MUTANTS,
+    *in_paper.MUTANTS,
 )

@@ -441,3 +441,12 @@ def test_one_row_has_no_corollary_1_but_can_be_run_with_given_parameters() -> No
         pure_dp_sgd(row, label, **options)
     release = pure_dp_sgd(row, label, mixing_weight="1/10", log_delta=-20.0, **options)
     assert verify(release.certificate)
+
+
+def test_the_plan_states_the_seconds_of_the_printed_parameters_before_anything_runs() -> None:
+    features, labels = table(100)
+    printed = printed_parameters(rows=100, dimension=3, epsilon=1, delta="1e-9", lipschitz=1.0)
+    options = {**OPTIONS, "steps": None, "epsilon": 1, "delta": "1e-9"}
+    assert dp_sgd(features, labels, **options).seconds == printed.seconds
+    longer = printed_parameters(rows=10_000, dimension=3, epsilon=1, delta="1e-9", lipschitz=1.0)
+    assert longer.seconds > 1000 * printed.seconds  # T grows like n²

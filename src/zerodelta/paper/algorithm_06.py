@@ -107,7 +107,7 @@ def balanced_iterations(
         delta=delta,
     )
     spread = noise * math.log(max(2, as_count(vertices, "vertices", minimum=1)))
-    return max(1, math.ceil((2 * float(gamma) / max(spread, 1e-12)) ** (2 / 3)))
+    return max(1, math.ceil(math.pow(2 * float(gamma) / max(spread, 1e-12), 2 / 3)))
 
 
 def score_sensitivity(*, lipschitz: Rational, length: Rational, rows: int) -> Fraction:

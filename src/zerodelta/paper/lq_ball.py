@@ -8,6 +8,7 @@ Then Δ_1 = d^(1-1/p)·d^(1/p-1/q)·D_q·x = d^(1-1/q)·D_q·x, the very noise o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -153,7 +154,7 @@ class LqBall(EuclideanSpace):
         largest, q = float(np.abs(vector).max()), float(self.norm)
         if largest == 0 or not np.isfinite(largest):
             return largest
-        return largest * float((np.abs(vector / largest) ** q).sum()) ** (1 / q)
+        return largest * math.pow(float((np.abs(vector / largest) ** q).sum()), 1 / q)
 
     def describe(self) -> dict[str, Any]:
         """Return the exact parameters."""
