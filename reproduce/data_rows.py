@@ -58,8 +58,8 @@ def measure_local_sensitivity(variant: str, point: Point, label: str) -> list[fl
         release = pure_bounded_local_sensitivity(
             [0],
             query=query,
-            epsilon=share,
-            extra_epsilon=Fraction(10**12) if vanishing else share,
+            epsilon=2 * share + (10**12 if vanishing else share),
+            base_epsilon=share,
             log_delta=LOG_DELTA if vanishing else log_delta,
             mixing_weight=Fraction(1, 10**12) if vanishing else weight,
             bits=bits,
@@ -89,12 +89,12 @@ def _mode_found(
     items, hits = np.full(lead, item), 0
     for run in range(_RUNS):
         if variant == "before":
-            threshold = paper_threshold(epsilon=total, log_delta=LOG_DELTA)
+            threshold = paper_threshold(base_epsilon=total, log_delta=LOG_DELTA)
             found, distance = stable_mode(items, space)
             passed = noisy_test(distance, epsilon=total, threshold=threshold, bits=bits)
             value: Any = found if passed else None
         elif variant == "after":
-            value = embedded_mode(items, universe=space, epsilon=total / 2, bits=bits).value
+            value = embedded_mode(items, universe=space, epsilon=total, bits=bits).value
         else:
             value = mode(items, universe=space, epsilon=total, bits=bits).value
         hits += value == item
@@ -115,8 +115,7 @@ def measure_regression(variant: str, point: Point, label: str) -> list[float]:
     if variant == "before":
         release = adassp(features, target, epsilon=total, log_delta=LOG_DELTA, **size)
     elif variant == "after":
-        half = total / 2
-        release = pure_adassp(features, target, epsilon=half, extra_epsilon=half, **size)
+        release = pure_adassp(features, target, epsilon=total, **size)
     else:
         release = lattice_adassp(
             features,
@@ -156,10 +155,7 @@ def measure_queries(variant: str, point: Point, label: str) -> list[float]:
         ).value
         answers = workload.totals(weights) / weights.sum()
     elif variant == "after":
-        half = total / 2
-        sample = embedded_mwem(
-            people, workload=workload, epsilon=half, extra_epsilon=half, bits=bits
-        ).value
+        sample = embedded_mwem(people, workload=workload, epsilon=total, bits=bits).value
         answers = workload.answers(sample)
     else:
         weights = pure_mwem(people, workload=workload, epsilon=total, bits=bits).value

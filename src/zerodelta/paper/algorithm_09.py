@@ -31,9 +31,9 @@ PUBLIC = ("the number of rows", "the query's bounds and grid", "the proposed bou
 UNSEEN = "depends on unseen data"
 
 
-def paper_threshold(*, epsilon: Rational, log_delta: float) -> Fraction:
+def paper_threshold(*, base_epsilon: Rational, log_delta: float) -> Fraction:
     """Return the paper's threshold ln(1/δ)/ε, rounded up: P(pass | distance 0) <= δ/2."""
-    target, exact = as_log_delta(log_delta), as_positive(epsilon, "epsilon")
+    target, exact = as_log_delta(log_delta), as_positive(base_epsilon, "base_epsilon")
     remedy = "pass ln δ, e.g. -30.0"
     require(target < 0, "log_delta", log_delta, expected="a logarithm below 0", remedy=remedy)
     return Fraction(upper(lambda: -ball(target) / ball(exact)))
@@ -44,22 +44,23 @@ def paper_release(
     query: StableQuery,
     facts: Facts,
     proposed_bound: Rational,
-    epsilon: Fraction,
+    base_epsilon: Fraction,
     log_delta: float,
 ) -> tuple[ProposedRelease, ApproxDP, Step]:
     """Return test and noisy release with the paper's parameters, their claim and proof step."""
-    count, threshold = facts.rows or 0, paper_threshold(epsilon=epsilon, log_delta=log_delta)
+    count = facts.rows or 0
+    threshold = paper_threshold(base_epsilon=base_epsilon, log_delta=log_delta)
     release = ProposedRelease(
         query=query,
         lattice=query.lattice(count),
         bound=query.bound_in_cells(proposed_bound, count),
-        test_epsilon=epsilon,
-        release_epsilon=epsilon,
+        test_epsilon=base_epsilon,
+        release_epsilon=base_epsilon,
         threshold=threshold,
     )
     numbers: dict[str, Any] = {
-        "test_epsilon": epsilon,
-        "release_epsilon": epsilon,
+        "test_epsilon": base_epsilon,
+        "release_epsilon": base_epsilon,
         "threshold": threshold,
         "noise": "real",
     }
@@ -93,8 +94,10 @@ def propose_test_release(
         Such as `Median`, or a `CustomQuery`, whose stability is caller-asserted.
     proposed_bound : number
         The bound β on the l1 local sensitivity, in the unit of the data.
-    epsilon, log_delta : number
-        Test and release spend ε each; ln δ sets the threshold of the test.
+    epsilon : number
+        The ε of the claim, 2ε of the paper: test and release spend half of it each.
+    log_delta : float
+        ln δ of the paper, which sets the threshold of the test.
     bits : BitSource, optional
         Replayed bits for tests; never for data.
 
@@ -105,10 +108,10 @@ def propose_test_release(
 
     Notes
     -----
-    **Guarantee**: (2ε, δ/2)-DP (theory A7, C3): of two neighbors either the answers are
+    **Guarantee**: (epsilon, δ/2)-DP (theory A7, C3): of two neighbors either the answers are
     within the bound, or both pass with probability at most δ/2. `asserted` for a custom query.
     **Neighbors**: replace-one, the relation of the query's local sensitivity; n is public.
-    **Error**: when released, bound/ε on average; how often ⊥ comes depends on unseen data.
+    **Error**: when released, 2·bound/epsilon on average; how often ⊥ comes depends on unseen data.
 
     Examples
     --------
@@ -116,7 +119,7 @@ def propose_test_release(
     >>> from zerodelta.mechanisms.stable_queries import Median
     >>> release = propose_test_release(
     ...     np.full(200, 42.0), query=Median(bounds=(0, 100), steps=500), proposed_bound="1/5",
-    ...     epsilon=1, log_delta=-20.0)
+    ...     epsilon=2, log_delta=-20.0)
     >>> release.value.round(-1), round(release.certificate.claim.log_delta(2), 6)
     (array([40.]), -20.693147)
 
@@ -126,7 +129,7 @@ def propose_test_release(
         query=query,
         facts=facts,
         proposed_bound=proposed_bound,
-        epsilon=as_positive(epsilon, "epsilon"),
+        base_epsilon=as_positive(epsilon, "epsilon") / 2,
         log_delta=log_delta,
     )
 

@@ -17,6 +17,7 @@ from zerodelta.mechanisms.noisy_test import ProposedRelease, uniform_cell
 from zerodelta.mechanisms.stable_queries import StableQuery, assumed
 from zerodelta.paper.algorithm_09 import PUBLIC, UNSEEN, paper_release
 from zerodelta.privacy.claims import ApproxDP, PureDP
+from zerodelta.privacy.parameters import split_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spaces import GridLattice
 from zerodelta.spine.public_inputs import as_share
@@ -31,10 +32,10 @@ def algorithm_one(
     *,
     claim: ApproxDP,
     epsilon: Fraction,
-    extra_epsilon: Rational,
+    base_epsilon: Fraction,
     mixing_weight: Rational,
 ) -> AlgorithmOne:
-    """Return Algorithm 1 on the box of the grid, behind a mechanism with this claim at ε."""
+    """Return Algorithm 1 on the box of the grid, behind a mechanism with this claim at its ε."""
     # theory A8: Θ is the box of the grid, an linf ball; the paper's "convex set" has no such bound
     body = Body(lattice=lattice)
     scale = laplace_scale(
@@ -43,11 +44,11 @@ def algorithm_one(
         diameter=2 * body.radius,
         weight=mixing_weight,
         claim=claim,
-        epsilon=epsilon,
-        extra_epsilon=as_positive(extra_epsilon, "extra_epsilon"),
+        epsilon=base_epsilon,
+        extra_epsilon=epsilon - base_epsilon,
     )
     weight = as_rational(mixing_weight, "mixing_weight")
-    return AlgorithmOne(body=body, scale=scale, mixing_weight=weight, base_epsilon=epsilon)
+    return AlgorithmOne(body=body, scale=scale, mixing_weight=weight, base_epsilon=base_epsilon)
 
 
 def pure_propose_test_release(
@@ -56,9 +57,9 @@ def pure_propose_test_release(
     query: StableQuery,
     proposed_bound: Rational,
     epsilon: Rational,
-    extra_epsilon: Rational,
     log_delta: float,
     mixing_weight: Rational,
+    base_epsilon: Rational | None = None,
     bits: BitSource | None = None,
 ) -> Release:
     """Release a query by Algorithm 9, ⊥ replaced by a uniform point, then Algorithm 1.
@@ -69,10 +70,15 @@ def pure_propose_test_release(
     ----------
     rows, query, proposed_bound
         As in `propose_test_release`.
-    epsilon, log_delta : number
-        ε and ln δ of Algorithm 9.
-    extra_epsilon, mixing_weight : number
-        ε' and ω of Algorithm 1.
+    epsilon : number
+        The pure ε of the release, 2ε + ε' of the paper.
+    log_delta : float
+        ln δ of Algorithm 9.
+    mixing_weight : number
+        ω of Algorithm 1.
+    base_epsilon : number, optional
+        The paper's ε, which test and release of Algorithm 9 spend each; a third of `epsilon` by
+        default, so that ε' = ε.
     bits : BitSource, optional
         Replayed bits for tests; never for data.
 
@@ -83,7 +89,8 @@ def pure_propose_test_release(
 
     Notes
     -----
-    **Guarantee**: (2ε + ε', 0)-DP (theory A7, C3, B3). `asserted` for a custom query.
+    **Guarantee**: pure epsilon-DP, (2ε + ε', 0) in the paper (theory A7, C3, B3).
+    `asserted` for a custom query.
     **Neighbors**: replace-one, the relation of the query's local sensitivity; n is public.
     **Error**: depends on unseen data.
 
@@ -93,25 +100,28 @@ def pure_propose_test_release(
     >>> from zerodelta.mechanisms.stable_queries import Median
     >>> release = pure_propose_test_release(
     ...     np.full(200, 42.0), query=Median(bounds=(0, 100), steps=500), proposed_bound=1,
-    ...     epsilon=1, extra_epsilon=1, log_delta=-30.0, mixing_weight="0.01")
+    ...     epsilon=3, log_delta=-30.0, mixing_weight="0.01")
     >>> release.certificate.claim.exact_epsilon
     Fraction(3, 1)
 
     """
-    exact, (source, facts) = as_positive(epsilon, "epsilon"), query.closed(rows)
+    (total, base), (source, facts) = (
+        split_epsilon(epsilon, base_epsilon, uses=2),
+        query.closed(rows),
+    )
     release, claim, step = paper_release(
         query=query,
         facts=facts,
         proposed_bound=proposed_bound,
-        epsilon=exact,
+        base_epsilon=base,
         log_delta=log_delta,
     )
     lattice = release.lattice
     purifier = algorithm_one(
         lattice,
         claim=claim,
-        epsilon=2 * exact,
-        extra_epsilon=extra_epsilon,
+        epsilon=total,
+        base_epsilon=2 * base,
         mixing_weight=mixing_weight,
     )
 
@@ -122,7 +132,7 @@ def pure_propose_test_release(
         return purifier.apply(lattice.points(spare if cell is None else cell), bits)
 
     plan = ReleasePlan(
-        claim=PureDP(2 * exact + as_positive(extra_epsilon, "extra_epsilon")),
+        claim=PureDP(total),
         steps=(step, purifier.step()),
         answer=answer,
         error=UNSEEN,

@@ -18,7 +18,7 @@ from zerodelta.paper.algorithm_09 import UNSEEN
 from zerodelta.paper.algorithm_10 import algorithm_one
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.parameters import as_log_delta
+from zerodelta.privacy.parameters import as_log_delta, split_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mixing import as_weight
@@ -36,9 +36,9 @@ _PUBLIC = (
 )
 
 
-def paper_margin(*, epsilon: Rational, log_delta: float, local_change: int) -> int:
+def paper_margin(*, base_epsilon: Rational, log_delta: float, local_change: int) -> int:
     """Return the paper's margin γ·ln(2/δ)/ε in cells, rounded up to an integer."""
-    target, exact = as_log_delta(log_delta), as_positive(epsilon, "epsilon")
+    target, exact = as_log_delta(log_delta), as_positive(base_epsilon, "base_epsilon")
     change = as_count(local_change, "local_change", minimum=1)
     return math.ceil(upper(lambda: (ball(2).log() - ball(target)) * change / ball(exact)))
 
@@ -48,9 +48,9 @@ def pure_bounded_local_sensitivity(
     *,
     query: StableQuery,
     epsilon: Rational,
-    extra_epsilon: Rational,
     log_delta: float,
     mixing_weight: Rational,
+    base_epsilon: Rational | None = None,
     smallest_bound: int = 1,
     bits: BitSource | None = None,
 ) -> Release:
@@ -65,11 +65,14 @@ def pure_bounded_local_sensitivity(
     query : StableQuery
         With a local sensitivity whose own change is bounded; a `CustomQuery` is caller-asserted.
     epsilon : number
-        The bound and the release spend ε each.
-    extra_epsilon, mixing_weight : number
-        ε' and ω of Algorithm 1.
+        The pure ε of the release, 2ε + ε' of the paper (its theorem: 3ε).
     log_delta : float
         ln δ, which sets the margin on the noisy local sensitivity.
+    mixing_weight : number
+        ω of Algorithm 1.
+    base_epsilon : number, optional
+        The paper's ε, which the bound and the noisy answer spend each; a third of `epsilon` by
+        default, so that ε' = ε.
     smallest_bound : int
         The least bound, in cells of the grid.
     bits : BitSource, optional
@@ -82,7 +85,8 @@ def pure_bounded_local_sensitivity(
 
     Notes
     -----
-    **Guarantee**: (2ε + ε', 0)-DP (theory A8, C4, B3). `asserted` for a custom query.
+    **Guarantee**: pure epsilon-DP, (2ε + ε', 0) in the paper (theory A8, C4, B3).
+    `asserted` for a custom query.
     **Neighbors**: replace-one, for the query, its local sensitivity and that one's change; n is
     public.
     **Error**: about d·(local sensitivity + margin)/ε in l1; depends on unseen data.
@@ -93,24 +97,27 @@ def pure_bounded_local_sensitivity(
     >>> from zerodelta.spaces import Box
     >>> query = CustomQuery(function=len, grid=Box(0, 100).grid(101), local=lambda rows: 0,
     ...                     change=1)
-    >>> release = pure_bounded_local_sensitivity([1, 2, 3], query=query, epsilon=1,
-    ...     extra_epsilon=1, log_delta=-30.0, mixing_weight="0.01")
+    >>> release = pure_bounded_local_sensitivity([1, 2, 3], query=query, epsilon=3,
+    ...     log_delta=-30.0, mixing_weight="0.01")
     >>> release.certificate.status.value
     'asserted'
 
     """
-    exact, (source, facts) = as_positive(epsilon, "epsilon"), query.closed(rows)
+    (total, base), (source, facts) = (
+        split_epsilon(epsilon, base_epsilon, uses=2),
+        query.closed(rows),
+    )
     lattice, change = query.lattice(facts.rows or 0), query.local_change
     release = BoundedRelease(
         query=query,
-        bound_epsilon=exact,
-        release_epsilon=exact,
+        bound_epsilon=base,
+        release_epsilon=base,
         smallest_bound=as_count(smallest_bound, "smallest_bound", minimum=1),
-        margin=paper_margin(epsilon=exact, log_delta=log_delta, local_change=change),
+        margin=paper_margin(base_epsilon=base, log_delta=log_delta, local_change=change),
     )
     numbers: dict[str, Any] = {
-        "bound_epsilon": exact,
-        "release_epsilon": exact,
+        "bound_epsilon": base,
+        "release_epsilon": base,
         "local_change": change,
         "threshold": release.margin,
         "noise": "rounded",
@@ -119,8 +126,8 @@ def pure_bounded_local_sensitivity(
         lattice,
         # theory A8: (2ε, δ/4), the paper says (2ε, δ)
         claim=bounded_release_claim(**numbers, neighbors=Neighbors.REPLACE),
-        epsilon=2 * exact,
-        extra_epsilon=extra_epsilon,
+        epsilon=total,
+        base_epsilon=2 * base,
         mixing_weight=mixing_weight,
     )
 
@@ -129,7 +136,7 @@ def pure_bounded_local_sensitivity(
         return purifier.apply(lattice.points(cell), bits)  # projected onto the grid first (A1b)
 
     plan = ReleasePlan(
-        claim=PureDP(2 * exact + as_positive(extra_epsilon, "extra_epsilon")),
+        claim=PureDP(total),
         steps=(
             Step(theorem="noisy-local-sensitivity", numbers=numbers, status=query_status(query)),
             purifier.step(),

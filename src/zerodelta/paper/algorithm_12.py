@@ -21,7 +21,7 @@ from zerodelta.mechanisms.noisy_test import ClearLead
 from zerodelta.paper.algorithm_09 import UNSEEN, paper_threshold
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.parameters import as_relation
+from zerodelta.privacy.parameters import as_relation, split_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.testing import proposed_release_claim
@@ -35,20 +35,20 @@ __all__ = ["embedded_mode", "mode", "paper_log_delta", "stable_mode", "wrong_pro
 _PUBLIC = ("the universe of items",)
 
 
-def paper_log_delta(*, points: int, epsilon: Rational) -> float:
+def paper_log_delta(*, points: int, base_epsilon: Rational) -> float:
     """Return ln δ = -d ln(8d³/ε), d = ⌈log2 N⌉ at least 1, rounded down.
 
-    >>> round(paper_log_delta(points=1024, epsilon=1), 3)
+    >>> round(paper_log_delta(points=1024, base_epsilon=1), 3)
     -89.872
     """
     d = max(1, (as_count(points, "points", minimum=1) - 1).bit_length())
-    exact = as_positive(epsilon, "epsilon")
+    exact = as_positive(base_epsilon, "base_epsilon")
     # theory A5: Theorem 3 needs (2d)^3 = 8d³ here; the algorithm prints 2d³
     value = lower(lambda: -ball(8 * d**3 / exact).log() * d)
     require(
         value < 0,
-        "epsilon",
-        epsilon,
+        "base_epsilon",
+        base_epsilon,
         expected=f"less than {8 * d**3} for {points} items (else ln δ is not below 0)",
         remedy="use `mode`, which needs no δ",
     )
@@ -132,6 +132,7 @@ def embedded_mode(
     *,
     universe: int | Iterable[Any] | Finite,
     epsilon: Rational,
+    base_epsilon: Rational | None = None,
     log_delta: float | None = None,
     unknown: Any = None,
     bits: BitSource | None = None,
@@ -145,7 +146,10 @@ def embedded_mode(
     items, universe, unknown
         As in `mode`.
     epsilon : number
-        The test spends ε, and Algorithm 2 again.
+        The pure ε of the release, 2ε of the paper.
+    base_epsilon : number, optional
+        The paper's ε, which the test spends; half of `epsilon` by default. The rest is Algorithm
+        2's.
     log_delta : float, optional
         ln δ of the test; `paper_log_delta` by default.
     bits : BitSource, optional
@@ -158,28 +162,29 @@ def embedded_mode(
 
     Notes
     -----
-    **Guarantee**: pure 2ε-DP (theory A5, C3, and B3 on the binary code).
+    **Guarantee**: pure epsilon-DP, 2ε in the paper (theory A5, C3, and B3 on the binary code).
     **Neighbors**: replace-one.
     **Error**: the paper's bound, P(wrong) <= 3/N if the lead is at least 4⌈ln(1/δ)/ε⌉ (for N not
     tiny, theory A4).
 
     Examples
     --------
-    >>> release = embedded_mode([7] * 4000, universe=1 << 30, epsilon=1)
+    >>> release = embedded_mode([7] * 4000, universe=1 << 30, epsilon=2)
     >>> release.value, release.certificate.claim.exact_epsilon
     (7, Fraction(2, 1))
 
     """
-    space, exact = as_universe(universe), as_positive(epsilon, "epsilon")
+    space, (total, base) = as_universe(universe), split_epsilon(epsilon, base_epsilon)
     index, (source, _) = unknown_index(unknown, space), as_items(items)
-    target = paper_log_delta(points=space.size, epsilon=exact) if log_delta is None else log_delta
+    if log_delta is None:
+        log_delta = paper_log_delta(points=space.size, base_epsilon=base)
     numbers: dict[str, Any] = {
-        "test_epsilon": exact,
+        "test_epsilon": base,
         "release_epsilon": Fraction(0),
-        "threshold": paper_threshold(epsilon=exact, log_delta=target),
+        "threshold": paper_threshold(base_epsilon=base, log_delta=log_delta),
         "noise": "real",
     }
-    test = ClearLead(items=space.size, epsilon=exact, threshold=numbers["threshold"])
+    test = ClearLead(items=space.size, epsilon=base, threshold=numbers["threshold"])
     length = max(1, (space.size - 1).bit_length())
     scale = laplace_scale(
         norm=math.inf,
@@ -187,10 +192,10 @@ def embedded_mode(
         diameter=1,
         weight=Fraction(1, 1 << length),
         claim=proposed_release_claim(**numbers, neighbors=Neighbors.REPLACE),
-        epsilon=exact,
-        extra_epsilon=exact,
+        epsilon=base,
+        extra_epsilon=total - base,
     )
-    purifier = AlgorithmTwo(space=space, scale=scale, base_epsilon=exact)
+    purifier = AlgorithmTwo(space=space, scale=scale, base_epsilon=base)
 
     def answer(items: Any, bits: BitSource) -> Any:
         # theory A5: ⊥ becomes a uniform item *before* Algorithm 2, and nobody is told (a ⊥ in the
@@ -199,7 +204,7 @@ def embedded_mode(
         return purifier.apply(space.element(draft), bits)
 
     plan: ReleasePlan[Any] = ReleasePlan(
-        claim=PureDP(2 * exact),
+        claim=PureDP(total),
         steps=(Step(theorem="propose-test-release", numbers=numbers), purifier.step()),
         answer=answer,
         error=UNSEEN,

@@ -21,7 +21,7 @@ from zerodelta.exact.arb import ball, lower, upper
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.claims import Claim, PureDP
-from zerodelta.privacy.parameters import as_log_delta
+from zerodelta.privacy.parameters import as_log_delta, split_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mixing import as_weight
@@ -138,7 +138,7 @@ def pure_adassp(
     data_norm: Rational,
     target_bound: Rational,
     epsilon: Rational,
-    extra_epsilon: Rational,
+    base_epsilon: Rational | None = None,
     log_delta: float | None = None,
     mixing_weight: Rational | None = None,
     failure: float = 0.05,
@@ -153,8 +153,10 @@ def pure_adassp(
     ----------
     features, target, data_norm, target_bound, failure
         As in `adassp`.
-    epsilon, extra_epsilon : number
-        ε of AdaSSP and ε' of Algorithm 1.
+    epsilon : number
+        The pure ε of the release, ε + ε' of the paper (its theorem: 2ε).
+    base_epsilon : number, optional
+        The paper's ε, that of AdaSSP; half of `epsilon` by default. The rest is ε' of Algorithm 1.
     log_delta, mixing_weight : number, optional
         δ = 2ω/(16 d^(3/2) R̃ n²)^d and ω = 1/n² as in the paper, unless given.
     bits : BitSource, optional
@@ -167,7 +169,7 @@ def pure_adassp(
 
     Notes
     -----
-    **Guarantee**: pure (ε + ε')-DP (theory A9, labels C6 and W).
+    **Guarantee**: pure epsilon-DP (theory A9, labels C6 and W).
     **Neighbors**: replace-one; the numbers of rows and features are public.
     **Error**: that of AdaSSP at the tiny δ; depends on unseen data.
 
@@ -175,20 +177,19 @@ def pure_adassp(
     --------
     >>> import numpy as np
     >>> x = np.linspace(-1, 1, 2000).reshape(-1, 1)
-    >>> release = pure_adassp(x, x[:, 0] / 2, data_norm=1, target_bound=1, epsilon=1,
-    ...                       extra_epsilon=1)
+    >>> release = pure_adassp(x, x[:, 0] / 2, data_norm=1, target_bound=1, epsilon=2)
     >>> release.certificate.claim, release.certificate.status.value
     (PureDP(epsilon=2, bounded_range=0, neighbors=replace), 'proven')
 
     """
     source = _examples(features, target)
     rows, dimension = source.rows, len(source.columns) - 1
-    exact, extra = as_positive(epsilon, "epsilon"), as_positive(extra_epsilon, "extra_epsilon")
+    total, base = split_epsilon(epsilon, base_epsilon)
     weight = Fraction(1, max(2, rows) ** 2) if mixing_weight is None else as_weight(mixing_weight)
     factor = _ridge_factor(dimension, failure)
     if log_delta is None:
         # the paper's Õ(1 + nε/d) names R̃ before δ and the noise are known: m ~ √d/ε
-        guess = max(1.0, math.sqrt(dimension) / float(exact))
+        guess = max(1.0, math.sqrt(dimension) / float(base))
         first = trust_radius(  # theory A3: in units of ‖Y‖/‖X‖, or δ would depend on the unit
             rows=rows, dimension=dimension, multiplier=guess, ridge_factor=factor / 2, scale=1.0
         )
@@ -196,7 +197,7 @@ def pure_adassp(
             rows=rows, dimension=dimension, radius=first, mixing_weight=weight
         )
     statistics = calibrated_statistics(
-        dimension, data_norm, target_bound, epsilon=exact, log_delta=log_delta, eigenvalue=True
+        dimension, data_norm, target_bound, epsilon=base, log_delta=log_delta, eigenvalue=True
     )
     # theory A9: R̃ from public numbers; half of the penalized matrix is what survives the noise
     radius = trust_radius(
@@ -216,11 +217,11 @@ def pure_adassp(
             diameter=2 * body.radius,
             weight=weight,
             claim=statistics.claim(),
-            epsilon=exact,
-            extra_epsilon=extra,
+            epsilon=base,
+            extra_epsilon=total - base,
         ),
         mixing_weight=weight,
-        base_epsilon=exact,
+        base_epsilon=base,
     )
     caution = _caution(failure)
 
@@ -228,7 +229,7 @@ def pure_adassp(
         drafted = statistics.solve(rows.blocks(), bits, ridge=factor, caution=caution)
         return purifier.apply(drafted, bits)
 
-    plan = _plan(PureDP(exact + extra), (statistics.step(), purifier.step()), answer)
+    plan = _plan(PureDP(total), (statistics.step(), purifier.step()), answer)
     return run(plan, source, bits=bits)
 
 

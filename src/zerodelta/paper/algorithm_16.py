@@ -14,6 +14,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.paper.algorithm_02 import channel_for, code_length, theorem_3_log_delta
 from zerodelta.paper.algorithm_14 import paper_rho, paper_round_mechanisms, paper_rounds
+from zerodelta.privacy.parameters import split_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spaces import Finite
 from zerodelta.spine.run import run
@@ -29,15 +30,15 @@ __all__ = [
 ]
 
 
-def paper_sample_size(*, rows: int, workload: Workload, epsilon: Rational) -> int:
+def paper_sample_size(*, rows: int, workload: Workload, base_epsilon: Rational) -> int:
     """Return m = (n ε / d)^(2/3), rounded to an integer of at least 1; d = log2|X|.
 
     >>> from zerodelta.queries import Marginals
-    >>> paper_sample_size(rows=10_000, workload=Marginals(dimension=10), epsilon=1)
+    >>> paper_sample_size(rows=10_000, workload=Marginals(dimension=10), base_epsilon=1)
     100
     """
-    n, t = as_count(rows, "rows", minimum=1), float(as_positive(epsilon, "epsilon"))
-    size: float = (n * t / math.log2(workload.universe)) ** (2 / 3)
+    n, t = as_count(rows, "rows", minimum=1), as_positive(base_epsilon, "base_epsilon")
+    size: float = (n * float(t) / math.log2(workload.universe)) ** (2 / 3)
     return max(1, round(size))
 
 
@@ -46,15 +47,15 @@ def plan_embedded(
     rows: int,
     workload: Workload,
     epsilon: Rational,
-    extra_epsilon: Rational,
+    base_epsilon: Rational | None = None,
     sample_size: int | None = None,
     rounds: int | None = None,
 ) -> SamplePlan:
     """Return the paper's plan: m, then ln δ, then ρ and T (theory A10: in this order)."""
-    t, extra = as_positive(epsilon, "epsilon"), as_positive(extra_epsilon, "extra_epsilon")
+    total, t = split_epsilon(epsilon, base_epsilon)
     n, base = as_count(rows, "rows", minimum=1), workload.universe
     if sample_size is None:
-        sample_size = paper_sample_size(rows=n, workload=workload, epsilon=t)
+        sample_size = paper_sample_size(rows=n, workload=workload, base_epsilon=t)
     size = as_count(sample_size, "sample_size", minimum=1)
     space = Finite(base**size)
     log_delta = theorem_3_log_delta(code_length=code_length(space.size), epsilon=t)
@@ -76,8 +77,8 @@ def plan_embedded(
         ),
         rows=n,
         sample_size=size,
-        channel=channel_for(space=space, epsilon=t, log_delta=log_delta, extra_epsilon=extra),
-        epsilon=t + extra,
+        channel=channel_for(space=space, epsilon=t, log_delta=log_delta, extra_epsilon=total - t),
+        epsilon=total,
         encode=lambda items: sum(int(item) * base**place for place, item in enumerate(items)),
         decode=decode,
     )
@@ -153,7 +154,7 @@ def embedded_mwem(
     *,
     workload: Workload,
     epsilon: Rational,
-    extra_epsilon: Rational,
+    base_epsilon: Rational | None = None,
     sample_size: int | None = None,
     rounds: int | None = None,
     bits: BitSource | None = None,
@@ -166,8 +167,10 @@ def embedded_mwem(
     ----------
     rows, workload
         As in `pure_mwem`.
-    epsilon, extra_epsilon : number
-        ε of the rounds and ε' of Algorithm 2.
+    epsilon : number
+        The pure ε of the release, 2ε of the paper.
+    base_epsilon : number, optional
+        The paper's ε, that of the rounds; half of `epsilon` by default. The rest is Algorithm 2's.
     sample_size : int, optional
         The number m of synthetic rows; `paper_sample_size` by default.
     rounds : int, optional
@@ -182,8 +185,7 @@ def embedded_mwem(
 
     Notes
     -----
-    **Guarantee**: pure (ε + ε')-DP; the paper's 2ε for ε' = ε (Theorem `thm:query_pmw`, by theory
-    W and A4).
+    **Guarantee**: pure epsilon-DP (Theorem `thm:query_pmw`, by theory W and A4).
     **Neighbors**: replace-one; n is public.
     **Error**: `SamplePlan.error`: MWEM, plus √(ln(2K)/(2m)) for sampling, plus the code's flips.
 
@@ -193,7 +195,7 @@ def embedded_mwem(
     >>> from zerodelta.queries import Marginals
     >>> people = np.array([[0, 1, 1], [1, 1, 0]] * 200)
     >>> release = embedded_mwem(
-    ...     people, workload=Marginals(dimension=3), epsilon=1, extra_epsilon=1, sample_size=4
+    ...     people, workload=Marginals(dimension=3), epsilon=2, sample_size=4
     ... )
     >>> release.value.shape, release.certificate.claim.exact_epsilon
     ((4, 3), Fraction(2, 1))
@@ -204,7 +206,7 @@ def embedded_mwem(
         rows=data.rows,
         workload=workload,
         epsilon=epsilon,
-        extra_epsilon=extra_epsilon,
+        base_epsilon=base_epsilon,
         sample_size=sample_size,
         rounds=rounds,
     )

@@ -9,7 +9,7 @@ from typing import Any
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.arb import ball, upper
 from zerodelta.exact.logs import log_upper
-from zerodelta.exact.rational import Rational, as_rational
+from zerodelta.exact.rational import Rational, as_positive, as_rational
 from zerodelta.privacy.neighbors import Neighbors
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "as_unit",
     "as_usable_epsilon",
     "log_of_delta",
+    "split_epsilon",
     "sum_upper",
 ]
 
@@ -122,6 +123,28 @@ def log_of_delta(delta: Rational) -> float:
     )
     require(0 < exact <= 1, "delta", delta, "a number in (0, 1]", "pass delta=1e-12 or log_delta=")
     return log_upper(exact)
+
+
+def split_epsilon(
+    epsilon: Rational, base_epsilon: Rational | None, *, uses: int = 1
+) -> tuple[Fraction, Fraction]:
+    """Return the ε of a purified release, and of its base mechanism, which spends it `uses` times.
+
+    What is left, ε - uses·base, is the purification's own. All parts are equal by default.
+
+    >>> split_epsilon(3, None, uses=2)
+    (Fraction(3, 1), Fraction(1, 1))
+    """
+    total = as_positive(epsilon, "epsilon")
+    base = total / (uses + 1) if base_epsilon is None else as_positive(base_epsilon, "base_epsilon")
+    require(
+        uses * base < total,
+        "base_epsilon",
+        base_epsilon,
+        f"less than {'epsilon' if uses == 1 else f'epsilon/{uses}'} = {total / uses}",
+        "leave base_epsilon out, or raise epsilon",
+    )
+    return total, base
 
 
 def sum_upper(*terms: float | Fraction) -> float:
