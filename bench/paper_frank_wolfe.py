@@ -60,7 +60,7 @@ def losses() -> list[tuple[str, float, float]]:
         "iterations": STEPS,
         "smoothness": 1,
     }
-    half: dict[str, Any] = {**shared, "epsilon": "1/2", "measurements": MEASUREMENTS}
+    half: dict[str, Any] = {**shared, "epsilon": 1, "measurements": MEASUREMENTS}
     runs: dict[str, Callable[[], Any]] = {
         "5, not private": lambda: frank_wolfe(slope, domain=ball, iterations=STEPS),
         "6, ln δ = -20": lambda: (

@@ -87,7 +87,7 @@ def _sgd(variant: str, point: Point, label: str, **options: Any) -> tuple[Floats
     elif variant == "after":
         target = corollary_1(rows=rows, dimension=dimension).log_delta
         common["steps"] = steps(total / 2, target)
-        release = pure_dp_sgd(features, labels, epsilon=total / 2, bits=bits, **common)
+        release = pure_dp_sgd(features, labels, epsilon=total, bits=bits, **common)
     else:
         channel = lattice_channel(
             ball=Ball(dimension, RADIUS), rows=rows, epsilon=total, mixing_weight=_WEIGHT
@@ -140,7 +140,7 @@ def measure_frank_wolfe(variant: str, point: Point, label: str) -> list[float]:
         rounds = best_iterations(
             rows=rows, epsilon=half, smoothness=1, lipschitz=2, domain=size["domain"]
         )
-        release = pure_frank_wolfe(features, epsilon=half, iterations=rounds, **size)
+        release = pure_frank_wolfe(features, epsilon=total, iterations=rounds, **size)
     else:
         release = frank_wolfe_pure(
             features, epsilon=total, smoothness=1, method="composition", **size

@@ -40,7 +40,7 @@ def _run(variant: str, point: Point, label: str) -> tuple[float, float]:
     elif variant == "purified":
         half, target = total / 2, corollary_1(rows=rows, dimension=dimension).log_delta
         steps = balanced_steps(rows=rows, dimension=dimension, epsilon=half, log_delta=target)
-        release = pure_dp_sgd(features, labels, epsilon=half, steps=steps, batch=rows, **size)
+        release = pure_dp_sgd(features, labels, epsilon=total, steps=steps, batch=rows, **size)
     else:
         release = exponential_mechanism_on_grid(
             features, labels, epsilon=total, cells=grid_cells(rows, dimension, total), **size

@@ -43,9 +43,8 @@ def test_theorem_1_with_its_correction_bounds_the_measured_error(
     ball, weight = Ball(dimension, 1, norm=norm), F(1, 20)
     channel = channel_for(
         ball=ball,
-        epsilon=1,
+        epsilon=2,
         log_delta=-4.0 * dimension - 3,
-        extra_epsilon=1,
         mixing_weight=weight,
     )
     spacing = 1 / channel.body.radius
@@ -73,9 +72,8 @@ def test_the_noise_has_the_size_that_theorem_1_counts() -> None:
     d = 60
     channel = channel_for(
         ball=Ball(d, 1),
-        epsilon=1,
+        epsilon=2,
         log_delta=-700.0,
-        extra_epsilon=1,
         mixing_weight=F(1, 10**6),
     )
     bits = ReplayBits("size of the noise")
@@ -101,9 +99,8 @@ def test_the_noise_is_at_most_the_printed_one_read_as_a_diameter() -> None:
         for d in (1, 3, 20):
             channel = channel_for(
                 ball=Ball(d, 1, norm=norm),
-                epsilon=1,
+                epsilon=2,
                 log_delta=-10.0 * d,
-                extra_epsilon=1,
                 mixing_weight=F(1, 100),
             )
             printed = printed_log_radius(
@@ -119,9 +116,8 @@ def test_corollary_1_bounds_the_measured_error(dimension: int) -> None:
     ball = Ball(dimension, 2)
     channel = channel_for(
         ball=ball,
-        epsilon=epsilon,
+        epsilon=2 * epsilon,
         log_delta=chosen.log_delta,
-        extra_epsilon=epsilon,
         mixing_weight=chosen.mixing_weight,
     )
     spacing = 2 / channel.body.radius
@@ -129,7 +125,7 @@ def test_corollary_1_bounds_the_measured_error(dimension: int) -> None:
     bits, start = ReplayBits(f"corollary 1 {dimension}"), np.full(dimension, 0.1)
     found = [np.linalg.norm(channel.apply(start, bits) - start) for _ in range(500)]
     noise = float(np.std(found)) / math.sqrt(len(found))
-    assert np.mean(found) - 4 * noise <= chosen.error_bound(epsilon)
+    assert np.mean(found) - 4 * noise <= chosen.error_bound(2 * epsilon)
 
 
 def test_corollary_1_has_the_printed_delta_in_units_where_the_diameter_is_one() -> None:
@@ -141,9 +137,9 @@ def test_corollary_1_has_the_printed_delta_in_units_where_the_diameter_is_one() 
 def release(**changes: Any) -> Any:
     options: dict[str, Any] = {
         "ball": Ball(2, 1),
-        "epsilon": F(1),
+        "epsilon": F(3, 2),
+        "base_epsilon": F(1),
         "log_delta": -40.0,
-        "extra_epsilon": F(1, 2),
         "mixing_weight": F(1, 100),
     }
     return purify_ball(changes.pop("value", np.zeros(2)), **{**options, **changes})
@@ -195,7 +191,12 @@ def test_extreme_deltas_still_give_noise_that_proves_epsilon(log_delta: float) -
     "change",
     [
         {"epsilon": 0},
-        {"extra_epsilon": -1},
+        {"base_epsilon": -1},
+        {"base_epsilon": 0},
+        {"base_epsilon": F(3, 2)},
+        {"delta": "1e-9"},
+        {"log_delta": None},
+        {"log_delta": None, "delta": 0.0},
         {"mixing_weight": 1},
         {"mixing_weight": 0},
         {"log_delta": 1.0},

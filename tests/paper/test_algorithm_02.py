@@ -65,9 +65,7 @@ def test_algorithm_2_is_pure_on_all_neighboring_datasets(size: int, delta: Fract
         found = hockey_stick(bases[a], bases[b], epsilon_exp=2)
         assert isinstance(found, ExpRational)
         assert found <= delta
-    channel = channel_for(
-        space=Finite(size), epsilon=EPSILON, log_delta=log_of_delta(delta), extra_epsilon=EPSILON
-    )
+    channel = channel_for(space=Finite(size), epsilon=2 * EPSILON, log_delta=log_of_delta(delta))
     laws = outputs(channel, size, delta)
     pairs = list(neighbors(laws))
     assert pairs
@@ -77,9 +75,7 @@ def test_algorithm_2_is_pure_on_all_neighboring_datasets(size: int, delta: Fract
 def test_without_its_noise_algorithm_2_is_not_pure() -> None:
     """The mutant must be caught: mixing with 2^-d alone does not remove a δ of 1/10."""
     size, delta = 4, F(9, 10)
-    channel = channel_for(
-        space=Finite(size), epsilon=EPSILON, log_delta=log_of_delta(delta), extra_epsilon=EPSILON
-    )
+    channel = channel_for(space=Finite(size), epsilon=2 * EPSILON, log_delta=log_of_delta(delta))
     laws = outputs(replace(channel, scale=F(1, 20)), size, delta)
     assert any(certainly_impure(laws[a], laws[b], 2 * EPSILON) for a, b in neighbors(laws))
 
@@ -89,9 +85,8 @@ def test_without_its_noise_algorithm_2_is_not_pure() -> None:
 def test_theorem_3_holds_exactly_for_every_code_length(d: int, epsilon: Fraction) -> None:
     channel = channel_for(
         space=Finite(1 << d),
-        epsilon=epsilon,
-        log_delta=theorem_3_log_delta(code_length=d, epsilon=epsilon),
-        extra_epsilon=epsilon,
+        epsilon=2 * epsilon,
+        log_delta=theorem_3_log_delta(code_length=d, base_epsilon=epsilon),
     )
     flip = math.exp(-1 / (2 * float(channel.scale))) / 2
     success = (1 - 2.0**-d) * (1 - flip) ** d + 4.0**-d
@@ -102,9 +97,8 @@ def test_theorem_3_holds_exactly_for_every_code_length(d: int, epsilon: Fraction
 def test_theorem_3_holds_in_simulation(d: int) -> None:
     channel = channel_for(
         space=Finite(1 << d),
-        epsilon=1,
-        log_delta=theorem_3_log_delta(code_length=d, epsilon=1),
-        extra_epsilon=1,
+        epsilon=2,
+        log_delta=theorem_3_log_delta(code_length=d, base_epsilon=1),
     )
     bits, truth, draws = ReplayBits(f"theorem 3, d = {d}"), (1 << d) // 3, 400
     kept = sum(channel.apply(truth, bits) == truth for _ in range(draws)) / draws
@@ -114,15 +108,15 @@ def test_theorem_3_holds_in_simulation(d: int) -> None:
 def test_the_delta_of_theorem_3_is_the_printed_one() -> None:
     for d in (1, 5, 12):
         printed = d * (math.log(0.5) - 3 * math.log(2 * d))
-        assert math.isclose(theorem_3_log_delta(code_length=d, epsilon="1/2"), printed)
-        assert theorem_3_log_delta(code_length=d, epsilon="1/2") < printed + 1e-12
+        assert math.isclose(theorem_3_log_delta(code_length=d, base_epsilon="1/2"), printed)
+        assert theorem_3_log_delta(code_length=d, base_epsilon="1/2") < printed + 1e-12
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 1000])
 def test_every_size_and_every_value_give_an_element(size: int) -> None:
     space = Finite(size)
     for value in (0, size - 1, size, -1, None, math.nan, "no"):
-        release = purify_choice(value, space=space, epsilon=1, log_delta=-30.0)
+        release = purify_choice(value, space=space, epsilon=2, log_delta=-30.0)
         assert space.contains(release.value)
         assert verify(release.certificate)
         assert release.certificate.claim.log_delta(2) == -math.inf
@@ -130,14 +124,17 @@ def test_every_size_and_every_value_give_an_element(size: int) -> None:
 
 def test_codes_beyond_the_space_stand_for_the_first_element() -> None:
     assert code_length(5) == 3
-    channel = channel_for(space=Finite(5), epsilon=1, log_delta=-5.0, extra_epsilon=1)
+    channel = channel_for(space=Finite(5), epsilon=2, log_delta=-5.0)
     law = row(channel, 4)
     assert set(law) == set(range(5))
 
 
-@pytest.mark.parametrize("change", [{"epsilon": 0}, {"extra_epsilon": 0}, {"log_delta": 0.5}])
+@pytest.mark.parametrize(
+    "change",
+    [{"epsilon": 0}, {"base_epsilon": 0}, {"base_epsilon": 2}, {"log_delta": 0.5}, {"delta": 0.0}],
+)
 def test_bad_parameters_are_refused(change: dict[str, Any]) -> None:
-    options: dict[str, Any] = {"space": Finite(4), "epsilon": 1, "log_delta": -30.0}
+    options: dict[str, Any] = {"space": Finite(4), "epsilon": 2, "log_delta": -30.0}
     with pytest.raises(ParameterError):
         purify_choice(0, **{**options, **change})
 
@@ -147,8 +144,8 @@ def test_sizes_that_decimal_text_cannot_hold(size: int) -> None:
     release = purify_choice(
         size - 2,
         space=Finite(size),
-        epsilon=1,
-        log_delta=theorem_3_log_delta(code_length=14_500, epsilon=1),
+        epsilon=2,
+        log_delta=theorem_3_log_delta(code_length=14_500, base_epsilon=1),
         bits=ReplayBits("long"),
     )
     assert release.value == size - 2
@@ -157,10 +154,10 @@ def test_sizes_that_decimal_text_cannot_hold(size: int) -> None:
     assert Certificate.from_json(certificate.to_json()) == certificate
     for text in (repr(release), certificate.explain(), repr(certificate), certificate.summary):
         assert len(text) < 10_000
-    live = purify_choice(5, space=Finite(size), epsilon=1, log_delta=-1e6)
+    live = purify_choice(5, space=Finite(size), epsilon=2, log_delta=-1e6)
     assert verify(live.certificate.to_json())
 
 
 def test_a_space_beyond_all_powers_is_refused_as_a_parameter() -> None:
     with pytest.raises(ParameterError, match="smaller space"):
-        purify_choice(5, space=Finite(1 << 1_000_001), epsilon=1, log_delta=-1e9)
+        purify_choice(5, space=Finite(1 << 1_000_001), epsilon=2, log_delta=-1e9)

@@ -37,7 +37,7 @@ CASES = [
 
 
 def numbers(case: tuple[int, Fraction, float, Fraction]) -> dict[str, Any]:
-    return dict(zip(("size", "epsilon", "log_delta", "mixing_weight"), case, strict=True))
+    return dict(zip(("size", "base_epsilon", "log_delta", "mixing_weight"), case, strict=True))
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -55,7 +55,7 @@ def test_the_worst_loss_is_attained_by_an_extreme_base() -> None:
         found = max(float(max_log_ratio(a, b)) for a, b in pairs)
         worst = worst_epsilon(
             size=size,
-            epsilon=F(math.log(2)),
+            base_epsilon=F(math.log(2)),
             log_delta=math.log(delta),
             mixing_weight=weight,
         )
@@ -66,9 +66,16 @@ def test_the_worst_loss_is_attained_by_an_extreme_base() -> None:
 def test_mixing_is_pure_at_what_it_claims_and_cannot_claim_less(
     log_delta: float, less: Fraction
 ) -> None:
-    options: dict[str, Any] = {"epsilon": F(1, 2), "log_delta": log_delta}
     weight = F(1, 20)
-    release = mix_choice(1, space=Finite(3), mixing_weight=weight, **options)
+    options: dict[str, Any] = {
+        "base_epsilon": F(1, 2),
+        "log_delta": log_delta,
+        "mixing_weight": weight,
+    }
+    total = mixed_epsilon(size=3, **options)
+    release = mix_choice(1, space=Finite(3), epsilon=total, **options)
+    with pytest.raises(GuaranteeError, match="mixing proves"):
+        mix_choice(1, space=Finite(3), epsilon=total * less, **options)
     certificate = release.certificate
     assert verify(certificate)
     claim = certificate.claim
@@ -96,7 +103,7 @@ def test_the_printed_net_breaks_its_claim_in_low_dimension(dimension: int, loss:
     net = printed_net(
         side=1,
         dimension=dimension,
-        epsilon=F(1, 10),
+        base_epsilon=F(1, 10),
         log_delta=-40.0 * dimension,
         mixing_weight=F(1, 100),
     )
@@ -109,7 +116,7 @@ def test_the_printed_net_breaks_its_claim_in_low_dimension(dimension: int, loss:
 
 def test_the_printed_net_divides_by_zero_in_one_dimension() -> None:
     with pytest.raises(ParameterError, match="at least 2"):
-        printed_net(side=1, dimension=1, epsilon=1, log_delta=-9.0, mixing_weight="1/9")
+        printed_net(side=1, dimension=1, base_epsilon=1, log_delta=-9.0, mixing_weight="1/9")
 
 
 def test_the_grid_done_right_is_pure_at_the_base_epsilon() -> None:

@@ -58,7 +58,7 @@ def purified(data: Any = DATA, **changes: Any) -> Any:
         "loss": pulled,
         "domain": PLANE,
         "lipschitz": 2,
-        "epsilon": 1,
+        "epsilon": 2,
         "iterations": 5,
     }
     return pure_frank_wolfe(data, **{**options, **changes})
@@ -131,7 +131,7 @@ def test_purification_never_pays_with_the_delta_of_the_paper() -> None:
     """Theory A11: per step, advanced composition at δ = 2ω/(nk)^k gives less than ε/T."""
     for rows, dimension in ((10**3, 10**3), (10**5, 10**4), (10**7, 10**6)):
         length = algorithm_07.printed_iterations(
-            rows=rows, epsilon=1, smoothness=1, length=1, lipschitz=1
+            rows=rows, base_epsilon=1, smoothness=1, length=1, lipschitz=1
         )
         k = algorithm_07.printed_measurements(iterations=length, dimension=dimension, rows=rows)
         log_delta = algorithm_07.printed_log_delta(
@@ -445,7 +445,9 @@ def test_no_rows_at_all_are_refused(release: Any) -> None:
         {"sketch": np.ones((1, 2)), "measurements": 4},
         {"mixing_weight": 0},
         {"mixing_weight": 1},
-        {"extra_epsilon": 0},
+        {"base_epsilon": 0},
+        {"base_epsilon": 2},
+        {"delta": 0.0},
         {"log_delta": 0.5},
         {"composition": "none"},
         {"domain": [[1.0, 0.0], [-1.0, 0.0]]},

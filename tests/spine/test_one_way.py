@@ -198,6 +198,11 @@ def test_a_release_keeps_its_noise_law() -> None:
     assert release.error == float(law.scale * law.unit)
 
 
+def test_a_release_states_the_seconds_of_its_plan_and_measures_none() -> None:
+    assert run(replace(plan_of([]), seconds=12.5), ArraySource(np.ones(3))).seconds == 12.5
+    assert run(plan_of([]), ArraySource(np.ones(3))).seconds is None
+
+
 def test_post_processing_keeps_the_certificate_and_forgets_the_noise_law() -> None:
     release = zd.mean(np.ones(1000), bounds=(0, 8), epsilon=2)
     rounded = post_processed(release, value=round(release.value), error="rounded")

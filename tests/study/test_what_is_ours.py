@@ -155,7 +155,7 @@ def test_an_interrupt_of_a_loss_does_not_bring_out_where_a_descent_is() -> None:
 
     for loss in (interrupts, changes_shape):
         release = pure_frank_wolfe(
-            np.ones((50, 2)), loss=loss, domain=Ball(2, 1, norm=1), lipschitz=1, epsilon=1,
+            np.ones((50, 2)), loss=loss, domain=Ball(2, 1, norm=1), lipschitz=1, epsilon=2,
             iterations=4, mixing_weight="0.01",
         )  # fmt: skip
         assert release.value.shape == (2,)

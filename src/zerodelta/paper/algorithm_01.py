@@ -23,6 +23,7 @@ from zerodelta.exact.arb import lower
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.claims import ApproxDP, Claim, PureDP
+from zerodelta.privacy.parameters import log_delta_from, split_epsilon
 from zerodelta.privacy.proof import base_claim
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status, Step
@@ -55,13 +56,14 @@ def purify_ball(
     *,
     ball: Ball,
     epsilon: Rational,
-    log_delta: float,
-    extra_epsilon: Rational,
+    base_epsilon: Rational | None = None,
+    log_delta: float | None = None,
+    delta: Rational | None = None,
     mixing_weight: Rational,
     base_steps: tuple[Step, ...] = (),
     bits: BitSource | None = None,
 ) -> Release:
-    """Publish the output of an (ε, δ)-DP mechanism in a ball under pure (ε + ε')-DP.
+    """Publish the output of an (ε, δ)-DP mechanism in a ball under pure DP (Algorithm 1).
 
     Use it to reproduce Algorithm 1: the value, or with probability ω a uniform point of the ball,
     plus Laplace noise of scale 2Δ/ε', on a lattice, projected onto the ball. `zd.purify` publishes
@@ -73,10 +75,13 @@ def purify_ball(
         What the mechanism returned. Any object whatever is projected onto the ball first.
     ball : Ball
         The l1, l2 or linf ball in which the output lies.
-    epsilon, log_delta : number
-        ε and ln δ of the mechanism.
-    extra_epsilon : number
-        The ε' of the Laplace noise.
+    epsilon : number
+        ε + ε' of the paper: the pure ε of the release.
+    base_epsilon : number, optional
+        ε of the paper, that of the mechanism; half of `epsilon` by default. The rest is ε', which
+        pays for the Laplace noise.
+    log_delta, delta : number
+        ln δ or δ of the mechanism, one of the two.
     mixing_weight : number
         The probability ω of a uniform point.
     base_steps : tuple of Step
@@ -99,27 +104,28 @@ def purify_ball(
     --------
     >>> import numpy as np
     >>> release = purify_ball(
-    ...     np.array([0.3, -0.2]), ball=Ball(2, 1), epsilon=1, log_delta=-60.0,
-    ...     extra_epsilon="1/2", mixing_weight="1e-9",
+    ...     np.array([0.3, -0.2]), ball=Ball(2, 1), epsilon="3/2", base_epsilon=1,
+    ...     log_delta=-60.0, mixing_weight="1e-9",
     ... )
     >>> release.value.round(3), release.certificate.claim.exact_epsilon
     (array([ 0.3, -0.2]), Fraction(3, 2))
 
     """
-    steps = proving_steps(epsilon=epsilon, log_delta=log_delta, base_steps=base_steps)
+    base, _ = split_epsilon(epsilon, base_epsilon)
+    log_of = log_delta_from(delta, log_delta)
+    steps = proving_steps(epsilon=base, log_delta=log_of, base_steps=base_steps)
     channel = channel_for(
         ball=ball,
         epsilon=epsilon,
-        log_delta=log_delta,
-        extra_epsilon=extra_epsilon,
+        base_epsilon=base,
+        log_delta=log_of,
         mixing_weight=mixing_weight,
     )
-    total = as_positive(epsilon, "epsilon") + as_positive(extra_epsilon, "extra_epsilon")
     # theory A1.3: the paper's output is unbounded; projecting it onto Θ is post-processing.
     return publish(
         value,
         channel,
-        claim=PureDP(total),
+        claim=PureDP(epsilon),
         steps=steps,
         public=(f"the ball {ball!r}", "every number in the steps"),
         bare_rows=bool(base_steps),
@@ -153,12 +159,13 @@ def channel_for(
     *,
     ball: Ball,
     epsilon: Rational,
+    base_epsilon: Rational | None = None,
     log_delta: float,
-    extra_epsilon: Rational,
     mixing_weight: Rational,
 ) -> AlgorithmOne:
     """Return Algorithm 1 with the smallest proven noise, on a lattice finer than that noise."""
-    base, weight = as_positive(epsilon, "epsilon"), as_weight(mixing_weight, "mixing_weight")
+    base, extra = split_epsilon(epsilon, base_epsilon)
+    weight = as_weight(mixing_weight, "mixing_weight")
     claim = ApproxDP(base, log_delta)
 
     def scale(diameter: Rational) -> Fraction:
@@ -171,7 +178,7 @@ def channel_for(
             weight=weight,
             claim=claim,
             epsilon=base,
-            extra_epsilon=extra_epsilon,
+            extra_epsilon=extra,
         )
 
     ratio = ball.radius / scale(2 * ball.radius)  # radii per noise scale
@@ -279,13 +286,14 @@ class Corollary1:
     mixing_weight: Fraction
     log_delta: float
 
-    def error_bound(self, extra_epsilon: float) -> float:
-        """Return C/(n²ε') + C/n², a bound on E‖x_pure - x_apx‖₂.
+    def error_bound(self, epsilon: Rational, base_epsilon: Rational | None = None) -> float:
+        """Return C/(n²ε') + C/n², a bound on E‖x_pure - x_apx‖₂; ε + ε' is `epsilon`.
 
         Theory A3: it holds with room, √(2d) b = 0.354 C/(n²ε') with the printed Δ.
         """
         # theory A3: the printed 1/(n²ε) + C/n² adds a length to a number; both are lengths here.
-        return float(self.diameter) * (1 / extra_epsilon + 1) / self.rows**2
+        _, extra = split_epsilon(epsilon, base_epsilon)
+        return float(self.diameter) * (1 / float(extra) + 1) / self.rows**2
 
 
 def corollary_1(*, rows: int, dimension: int, diameter: Rational = 1) -> Corollary1:

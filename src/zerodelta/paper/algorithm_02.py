@@ -18,6 +18,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.paper.algorithm_01 import proving_steps, publish
 from zerodelta.privacy.claims import ApproxDP, PureDP
+from zerodelta.privacy.parameters import log_delta_from, split_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.spaces import FiniteSpace
@@ -40,12 +41,13 @@ def purify_choice(
     *,
     space: FiniteSpace,
     epsilon: Rational,
-    log_delta: float,
-    extra_epsilon: Rational | None = None,
+    base_epsilon: Rational | None = None,
+    log_delta: float | None = None,
+    delta: Rational | None = None,
     base_steps: tuple[Step, ...] = (),
     bits: BitSource | None = None,
 ) -> Release:
-    """Publish the choice of an (ε, δ)-DP mechanism under pure (ε + ε')-DP.
+    """Publish the choice of an (ε, δ)-DP mechanism under pure DP (Algorithm 2).
 
     Use it to reproduce Algorithm 2; `mix_choice` and `zd.purify` need no embedding, no extra ε.
 
@@ -55,10 +57,13 @@ def purify_choice(
         What the mechanism chose. Any object whatever is mapped into the space first.
     space : Finite, Subsets or Multiset
         What may be published, of any size.
-    epsilon, log_delta : number
-        ε and ln δ of the mechanism.
-    extra_epsilon : number, optional
-        The ε' of the Laplace noise; ε by default, as in the paper.
+    epsilon : number
+        2ε of the paper (ε + ε' in general): the pure ε of the release.
+    base_epsilon : number, optional
+        ε of the paper, that of the mechanism; half of `epsilon` by default. The rest is ε', which
+        pays for the Laplace noise.
+    log_delta, delta : number
+        ln δ or δ of the mechanism, one of the two; Theorem 3's is `theorem_3_log_delta`.
     base_steps : tuple of Step
         The proof steps of (ε, δ); without them it is caller-asserted, and so is the certificate.
     bits : BitSource, optional
@@ -79,20 +84,20 @@ def purify_choice(
     Examples
     --------
     >>> from zerodelta.spaces import Finite
-    >>> log_delta = theorem_3_log_delta(code_length=30, epsilon=1)
-    >>> release = purify_choice(5, space=Finite(1 << 30), epsilon=1, log_delta=log_delta)
+    >>> log_delta = theorem_3_log_delta(code_length=30, base_epsilon=1)
+    >>> release = purify_choice(5, space=Finite(1 << 30), epsilon=2, log_delta=log_delta)
     >>> release.value, release.certificate.claim.exact_epsilon
     (5, Fraction(2, 1))
 
     """
-    base = as_positive(epsilon, "epsilon")
-    extra = base if extra_epsilon is None else as_positive(extra_epsilon, "extra_epsilon")
-    steps = proving_steps(epsilon=base, log_delta=log_delta, base_steps=base_steps)
-    channel = channel_for(space=space, epsilon=base, log_delta=log_delta, extra_epsilon=extra)
+    base, _ = split_epsilon(epsilon, base_epsilon)
+    log_of = log_delta_from(delta, log_delta)
+    steps = proving_steps(epsilon=base, log_delta=log_of, base_steps=base_steps)
+    channel = channel_for(space=space, epsilon=epsilon, base_epsilon=base, log_delta=log_of)
     return publish(
         value,
         channel,
-        claim=PureDP(base + extra),
+        claim=PureDP(epsilon),
         steps=steps,
         public=(f"the space {space!r}", "every number in the steps"),
         bare_rows=bool(base_steps),
@@ -101,10 +106,14 @@ def purify_choice(
 
 
 def channel_for(
-    *, space: FiniteSpace, epsilon: Rational, log_delta: float, extra_epsilon: Rational
+    *,
+    space: FiniteSpace,
+    epsilon: Rational,
+    base_epsilon: Rational | None = None,
+    log_delta: float,
 ) -> AlgorithmTwo:
     """Return Algorithm 2 with the smallest proven noise."""
-    base = as_positive(epsilon, "epsilon")
+    base, extra = split_epsilon(epsilon, base_epsilon)
     length = code_length(space.size)
     scale = laplace_scale(
         # theory A4: the cube is an linf ball of diameter 1, not an l_1 ball of radius d/2.
@@ -114,7 +123,7 @@ def channel_for(
         weight=Fraction(1, 1 << length),
         claim=ApproxDP(base, log_delta),
         epsilon=base,
-        extra_epsilon=extra_epsilon,
+        extra_epsilon=extra,
     )
     return AlgorithmTwo(space=space, scale=max(scale, _LEAST_SCALE), base_epsilon=base)
 
@@ -129,14 +138,14 @@ def code_length(size: int) -> int:
     return max(1, (as_count(size, "size", minimum=1) - 1).bit_length())
 
 
-def theorem_3_log_delta(*, code_length: int, epsilon: Rational) -> float:
+def theorem_3_log_delta(*, code_length: int, base_epsilon: Rational) -> float:
     """Return the largest float below ln(ε^d/(2d)^(3d)), the δ of Theorem 3.
 
-    >>> round(theorem_3_log_delta(code_length=4, epsilon=1), 4)
+    >>> round(theorem_3_log_delta(code_length=4, base_epsilon=1), 4)
     -24.9533
     """
     d = as_count(code_length, "code_length", minimum=1)
-    exact = as_positive(epsilon, "epsilon")
+    exact = as_positive(base_epsilon, "base_epsilon")
 
     def log() -> arb:
         return d * (ball(exact).log() - 3 * ball(2 * d).log())

@@ -28,7 +28,7 @@ from zerodelta.mechanisms.gaussian import RoundedGaussian
 from zerodelta.mechanisms.integer_sums import add_exactly
 from zerodelta.privacy.calibration import calibrate
 from zerodelta.privacy.claims import RDP, ApproxDP, GaussianDP
-from zerodelta.privacy.parameters import as_at_least_zero, as_log_delta
+from zerodelta.privacy.parameters import as_at_least_zero, as_log_delta, log_delta_from
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.renyi import log_delta_at_order, saturated
 from zerodelta.privacy.step import Step
@@ -63,7 +63,8 @@ def dp_sgd(
     *,
     loss: Loss | GradientFunction,
     epsilon: Rational,
-    log_delta: float,
+    log_delta: float | None = None,
+    delta: Rational | None = None,
     radius: Rational,
     data_norm: Rational | None = None,
     clip: Rational | None = None,
@@ -86,8 +87,10 @@ def dp_sgd(
     loss : Loss or callable
         A built-in loss (`zerodelta.losses`), or a function gradient(theta, rows) that returns one
         gradient for each row.
-    epsilon, log_delta : number
-        The target ε and ln δ.
+    epsilon : number
+        ε of the release.
+    log_delta, delta : number
+        ln δ or δ of the release, one of the two.
     radius : number
         Of the ball around 0.
     data_norm : number
@@ -130,6 +133,7 @@ def dp_sgd(
     (-20.0, 'proven')
 
     """
+    target = ApproxDP(epsilon, log_delta_from(delta, log_delta))
     gradients = gradients_of(
         features,
         labels,
@@ -141,8 +145,8 @@ def dp_sgd(
     )
     plan = plan_descent(
         gradients,
-        epsilon=epsilon,
-        log_delta=log_delta,
+        epsilon=target.exact_epsilon,
+        log_delta=target.exact_log_delta,
         radius=radius,
         regularization=regularization,
         steps=steps,
@@ -150,7 +154,7 @@ def dp_sgd(
     )
     # theory A6.7: the average is all that is released; no iterate, loss or stopping decision.
     released: ReleasePlan[Rows] = ReleasePlan(
-        claim=ApproxDP(epsilon, log_delta),
+        claim=target,
         steps=(plan.proof_step(),),
         answer=plan.run,
         error=plan.error(),
@@ -176,7 +180,13 @@ class PrintedParameters:
 
 
 def printed_parameters(
-    *, rows: int, dimension: int, epsilon: Rational, log_delta: float, lipschitz: float
+    *,
+    rows: int,
+    dimension: int,
+    epsilon: Rational,
+    lipschitz: float,
+    log_delta: float | None = None,
+    delta: Rational | None = None,
 ) -> PrintedParameters:
     """Return γ = 2√(dℓ)/(n√ε), T = n²ε²/(dℓ), σ² = 416 L²ℓ/ε (ℓ = ln 1/δ), γn and T as integers.
 
@@ -186,7 +196,7 @@ def printed_parameters(
     """
     n, d = as_count(rows, "rows", minimum=1), as_count(dimension, "dimension", minimum=1)
     budget = float(as_positive(epsilon, "epsilon"))
-    nats = max(-as_log_delta(log_delta), 1e-9)
+    nats = max(-log_delta_from(delta, log_delta), 1e-9)
     # theory A6.4: γ <= 1, γn and T integers of at least 1; privacy is recomputed from these.
     batch = min(n, max(1, math.ceil(2 * math.sqrt(d * nats / budget))))
     steps = max(1, math.ceil((n * budget) ** 2 / (d * nats)))

@@ -18,6 +18,7 @@ from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.paper.algorithm_01 import channel_for, corollary_1
 from zerodelta.paper.algorithm_03 import Descent, plan_descent, run_on
 from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.parameters import log_delta_from, split_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Ball
@@ -34,10 +35,11 @@ def pure_dp_sgd(
     *,
     loss: Loss | GradientFunction,
     epsilon: Rational,
+    base_epsilon: Rational | None = None,
     radius: Rational,
-    extra_epsilon: Rational | None = None,
     mixing_weight: Rational | None = None,
     log_delta: float | None = None,
+    delta: Rational | None = None,
     data_norm: Rational | None = None,
     clip: Rational | None = None,
     dimension: int | None = None,
@@ -46,7 +48,7 @@ def pure_dp_sgd(
     batch: int | None = None,
     bits: BitSource | None = None,
 ) -> Release:
-    """Minimize an empirical risk over the l2 ball under pure (ε + ε')-DP, as in the paper.
+    """Minimize an empirical risk over the l2 ball under pure DP, as in the paper.
 
     Use it to reproduce Algorithm 4: Algorithm 3's average, purified by Algorithm 1.
     `pure_dp_sgd_on_lattice` and `zd.Study.minimize` need no extra ε.
@@ -56,11 +58,13 @@ def pure_dp_sgd(
     features, labels, loss, radius, data_norm, clip, dimension, regularization, steps, batch
         As in `dp_sgd`.
     epsilon : number
-        ε of the run.
-    extra_epsilon : number, optional
-        ε' of Algorithm 1; ε by default.
-    mixing_weight, log_delta : number, optional
-        ω and ln δ; those of Corollary 1 by default.
+        2ε of the paper (ε + ε' in general): the pure ε of the release.
+    base_epsilon : number, optional
+        ε of the run, Algorithm 3; half of `epsilon` by default. The rest is ε' of Algorithm 1.
+    mixing_weight : number, optional
+        ω; Corollary 1's 1/n² by default.
+    log_delta, delta : number, optional
+        ln δ or δ of the run, at most one of the two; Corollary 1's δ by default.
     bits : BitSource, optional
         Replayed bits for tests; never for data.
 
@@ -83,14 +87,14 @@ def pure_dp_sgd(
     >>> x = np.linspace(-1, 1, 200).reshape(-1, 1)
     >>> release = pure_dp_sgd(
     ...     x, x[:, 0] / 2, loss=Squared(label_bound=1), data_norm=1, radius=1,
-    ...     epsilon=1, steps=20, batch=200,
+    ...     epsilon=2, steps=20, batch=200,
     ... )
     >>> release.certificate.claim.exact_epsilon, release.certificate.status.value
     (Fraction(2, 1), 'proven')
 
     """
-    base = as_positive(epsilon, "epsilon")
-    extra = base if extra_epsilon is None else as_positive(extra_epsilon, "extra_epsilon")
+    base, _ = split_epsilon(epsilon, base_epsilon)
+    log_of = None if delta is log_delta is None else log_delta_from(delta, log_delta)
     gradients = gradients_of(
         features,
         labels,
@@ -102,30 +106,30 @@ def pure_dp_sgd(
     )
     # theory A1b: Θ is the ball the run is projected onto, not "a ball of diameter C around C".
     ball = Ball(gradients.dimension, radius)
-    if mixing_weight is None or log_delta is None:
+    if mixing_weight is None or log_of is None:
         defaults = corollary_1(
             rows=gradients.rows, dimension=gradients.dimension, diameter=2 * ball.radius
         )
         mixing_weight = defaults.mixing_weight if mixing_weight is None else mixing_weight
-        log_delta = defaults.log_delta if log_delta is None else log_delta
+        log_of = defaults.log_delta if log_of is None else log_of
     channel = channel_for(
         ball=ball,
-        epsilon=base,
-        log_delta=log_delta,
-        extra_epsilon=extra,
+        epsilon=epsilon,
+        base_epsilon=base,
+        log_delta=log_of,
         mixing_weight=mixing_weight,
     )
     plan = plan_descent(
         gradients,
         epsilon=base,
-        log_delta=log_delta,
+        log_delta=log_of,
         radius=radius,
         regularization=regularization,
         steps=steps,
         batch=batch,
     )
     return _published(
-        plan, channel, claim=PureDP(base + extra), gradients=gradients, ball=ball, bits=bits
+        plan, channel, claim=PureDP(epsilon), gradients=gradients, ball=ball, bits=bits
     )
 
 

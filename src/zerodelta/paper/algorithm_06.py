@@ -14,7 +14,7 @@ from zerodelta.data.source import Rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.claims import ApproxDP
-from zerodelta.privacy.parameters import as_log_delta
+from zerodelta.privacy.parameters import log_delta_from
 from zerodelta.privacy.release import Release
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import run
@@ -31,9 +31,15 @@ __all__ = ["approximate_frank_wolfe", "printed_noise_scale", "score_sensitivity"
 
 
 def printed_noise_scale(
-    *, lipschitz: Rational, length: Rational, iterations: int, epsilon: Rational,
-    log_delta: float, rows: int,
-) -> float:  # fmt: skip
+    *,
+    lipschitz: Rational,
+    length: Rational,
+    iterations: int,
+    epsilon: Rational,
+    rows: int,
+    log_delta: float | None = None,
+    delta: Rational | None = None,
+) -> float:
     """Return L₁‖C‖₁ √(8T ln(1/δ))/(nε), as printed; for comparison, nothing here adds it.
 
     With it a step is (√2 ε/√(T ln(1/δ)))-DP, so the total is 2ε and not ε (theory A11).
@@ -44,7 +50,7 @@ def printed_noise_scale(
     """
     size = as_positive(lipschitz, "lipschitz") * as_positive(length, "length")
     steps, count = as_count(iterations, "iterations", minimum=1), as_count(rows, "rows", minimum=1)
-    spread = math.sqrt(8 * steps * -as_log_delta(log_delta))
+    spread = math.sqrt(8 * steps * -log_delta_from(delta, log_delta))
     return float(size / (count * as_positive(epsilon, "epsilon"))) * spread
 
 
@@ -67,7 +73,8 @@ def approximate_frank_wolfe(
     domain: Domain,
     lipschitz: Rational,
     epsilon: Rational,
-    log_delta: float,
+    log_delta: float | None = None,
+    delta: Rational | None = None,
     iterations: int,
     smoothness: Rational | None = None,
     composition: Composition = "best",
@@ -93,8 +100,10 @@ def approximate_frank_wolfe(
         An l1 ball around 0, or the vertices S, one line each.
     lipschitz : number
         L₁, a bound on the entries of a gradient, to which larger ones are clipped.
-    epsilon, log_delta : number
-        The target ε and ln δ.
+    epsilon : number
+        ε of the release.
+    log_delta, delta : number
+        ln δ or δ of the release, one of the two.
     iterations : int
         The number T of steps.
     smoothness : number, optional
@@ -133,6 +142,7 @@ def approximate_frank_wolfe(
     (True, ApproxDP(epsilon=1, log_delta=-20.0, neighbors=replace))
 
     """
+    target = ApproxDP(epsilon, log_delta_from(delta, log_delta))
     steps_plan = VertexSteps.plan(
         features,
         labels,
@@ -144,11 +154,14 @@ def approximate_frank_wolfe(
         rowwise=rowwise,
     )
     share = step_epsilon(
-        epsilon=epsilon, log_delta=log_delta, iterations=iterations, composition=composition
+        epsilon=target.exact_epsilon,
+        log_delta=target.exact_log_delta,
+        iterations=iterations,
+        composition=composition,
     )
     mechanism = steps_plan.exponential(share)
     plan: ReleasePlan[Rows] = ReleasePlan(
-        claim=ApproxDP(epsilon, log_delta),
+        claim=target,
         steps=(steps_plan.step(mechanism),),
         answer=lambda rows, bits: steps_plan.polytope.iterate(
             steps_plan.run(mechanism, rows, bits)

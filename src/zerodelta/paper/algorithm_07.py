@@ -23,6 +23,7 @@ from zerodelta.exact.noise import rounded_gaussian
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.paper.algorithm_08 import recovery_error, sparse_recovery
 from zerodelta.privacy.claims import ApproxDP, PureDP
+from zerodelta.privacy.parameters import log_delta_from, split_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Ball
@@ -52,15 +53,21 @@ _FINENESS = 1 << 30
 
 
 def printed_iterations(
-    *, rows: int, epsilon: Rational, smoothness: Rational, length: Rational, lipschitz: Rational
+    *,
+    rows: int,
+    base_epsilon: Rational,
+    smoothness: Rational,
+    length: Rational,
+    lipschitz: Rational,
 ) -> int:
     """Return T = ⌈√(β ‖C‖₁ n ε/L₁)⌉, the constant of the paper's Θ̃ taken as 1.
 
-    >>> printed_iterations(rows=1000, epsilon=1, smoothness=1, length=1, lipschitz=1)
+    >>> printed_iterations(rows=1000, base_epsilon=1, smoothness=1, length=1, lipschitz=1)
     32
     """
     beta, width = as_positive(smoothness, "smoothness"), as_positive(length, "length")
-    ratio = beta * width * as_count(rows, "rows", minimum=1) * as_positive(epsilon, "epsilon")
+    inner = as_positive(base_epsilon, "base_epsilon")
+    ratio = beta * width * as_count(rows, "rows", minimum=1) * inner
     return max(1, math.ceil(math.sqrt(ratio / as_positive(lipschitz, "lipschitz"))))
 
 
@@ -219,12 +226,13 @@ def pure_frank_wolfe(
     domain: Ball,
     lipschitz: Rational,
     epsilon: Rational,
+    base_epsilon: Rational | None = None,
     iterations: int,
-    extra_epsilon: Rational | None = None,
     measurements: int | None = None,
     sketch: Floats | None = None,
     mixing_weight: Rational | None = None,
     log_delta: float | None = None,
+    delta: Rational | None = None,
     smoothness: Rational | None = None,
     composition: Composition = "best",
     steps: int = 1 << 20,
@@ -244,16 +252,19 @@ def pure_frank_wolfe(
     domain : Ball
         An l1 ball around 0.
     epsilon : number
-        ε of the internal steps.
-    extra_epsilon : number, optional
-        ε' of Algorithm 1; ε by default.
+        2ε of the paper (ε + ε' in general): the pure ε of the release.
+    base_epsilon : number, optional
+        ε of the internal steps, Algorithm 6; half of `epsilon` by default. The rest is ε' of
+        Algorithm 1.
     measurements : int, optional
         The number k of lines of the sketch, the printed one by default. With k >= d the sketch is
         skipped and θ_FW itself is purified in the l1 ball (theory A11).
     sketch : array, optional
         Φ, which must not depend on the data; drawn afresh by default.
-    mixing_weight, log_delta : number, optional
-        ω and ln δ of the internal steps; the printed ones by default.
+    mixing_weight : number, optional
+        ω; the printed 1/n by default.
+    log_delta, delta : number, optional
+        ln δ or δ of the internal steps, at most one of the two; the printed 2ω/(nk)^k by default.
     bits : BitSource, optional
         Replayed bits for tests; never for data.
 
@@ -275,11 +286,13 @@ def pure_frank_wolfe(
     >>> x = np.tile([0.5, -1.0], (20_000, 1))
     >>> release = pure_frank_wolfe(
     ...     x, loss=lambda theta, rows: theta - rows, domain=Ball(2, 1, norm=1), lipschitz=2,
-    ...     epsilon="1/2", iterations=20, mixing_weight="1e-6")
+    ...     epsilon=1, iterations=20, mixing_weight="1e-6")
     >>> release.certificate.claim.exact_epsilon, release.value.shape
     (Fraction(1, 1), (2,))
 
     """
+    inner, extra = split_epsilon(epsilon, base_epsilon)
+    log_of = None if delta is log_delta is None else log_delta_from(delta, log_delta)
     bits = SystemBits() if bits is None else bits  # the sketch is public, and drawn before
     vertices = VertexSteps.plan(
         features,
@@ -301,15 +314,14 @@ def pure_frank_wolfe(
         )
     matrix = _sketch(sketch, measurements, vertices, bits)
     weight = printed_mixing_weight(rows=count) if mixing_weight is None else mixing_weight
-    if log_delta is None:
+    if log_of is None:
         size = polytope.dimension if matrix is None else len(matrix)
-        log_delta = printed_log_delta(measurements=size, rows=count, mixing_weight=weight)
-    base = ApproxDP(epsilon, log_delta)
+        log_of = printed_log_delta(measurements=size, rows=count, mixing_weight=weight)
+    base = ApproxDP(inner, log_of)
     share = step_epsilon(
-        epsilon=epsilon, log_delta=log_delta, iterations=iterations, composition=composition
+        epsilon=inner, log_delta=log_of, iterations=iterations, composition=composition
     )
     mechanism = vertices.exponential(share)
-    extra = base.exact_epsilon if extra_epsilon is None else extra_epsilon
     purification = _Purification.plan(
         polytope=polytope, sketch=matrix, claim=base, extra_epsilon=extra, mixing_weight=weight
     )
@@ -319,7 +331,7 @@ def pure_frank_wolfe(
         return purification.publish(theta, polytope, count, bits)
 
     plan: ReleasePlan[Rows] = ReleasePlan(
-        claim=PureDP(base.exact_epsilon + as_positive(extra, "extra_epsilon")),
+        claim=PureDP(epsilon),
         steps=(vertices.step(mechanism), purification.channel.step()),
         answer=answer,
         error=purification.error(vertices, vertices.error(mechanism, smoothness)),

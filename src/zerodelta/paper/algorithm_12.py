@@ -18,10 +18,10 @@ from zerodelta.exact.arb import ball, lower
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.noisy_test import ClearLead
-from zerodelta.paper.algorithm_09 import UNSEEN, paper_threshold
+from zerodelta.paper.algorithm_09 import paper_threshold
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.parameters import as_relation, split_epsilon
+from zerodelta.privacy.parameters import as_relation, log_delta_from, split_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.testing import proposed_release_claim
@@ -36,7 +36,7 @@ _PUBLIC = ("the universe of items",)
 
 
 def paper_log_delta(*, points: int, base_epsilon: Rational) -> float:
-    """Return ln δ = -d ln(8d³/ε), d = ⌈log2 N⌉ at least 1, rounded down.
+    """Return ln δ = -d ln(8d³/ε), d = ⌈log2|X|⌉ at least 1, rounded down.
 
     >>> round(paper_log_delta(points=1024, base_epsilon=1), 3)
     -89.872
@@ -76,9 +76,9 @@ def mode(
     Parameters
     ----------
     items : list, array or series
-        One item for each row.
+        The dataset D, one item for each row.
     universe : list, int or Finite
-        All items there can be, or N for the integers 0..N-1; public.
+        The public set 𝒳 of all items, or N for the integers 0..N-1.
     epsilon : number
         The pure ε of the release.
     unknown : item, optional
@@ -98,7 +98,7 @@ def mode(
     **Guarantee**: pure ε-DP: dp·(N + e^ε - 1) <= e^ε - 1, dp = e^(-ετ)/2 (theory C5): the failures
     of the test are the mixing.
     **Neighbors**: replace-one (default) or add-remove.
-    **Error**: `wrong_probability`; depends on the unseen lead.
+    **Error**: the lead, in rows, from which on 9 of 10 releases are the mode.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def mode(
         claim=PureDP(exact, neighbors=relation),
         steps=(test.step(),),
         answer=answer,
-        error=UNSEEN,
+        error=_needed_lead(test),
         public=_PUBLIC,
     )
     return run(plan, source, bits=bits)
@@ -134,6 +134,7 @@ def embedded_mode(
     epsilon: Rational,
     base_epsilon: Rational | None = None,
     log_delta: float | None = None,
+    delta: Rational | None = None,
     unknown: Any = None,
     bits: BitSource | None = None,
 ) -> Release:
@@ -146,12 +147,11 @@ def embedded_mode(
     items, universe, unknown
         As in `mode`.
     epsilon : number
-        The pure ε of the release, 2ε of the paper.
+        2ε of the paper (ε + ε' in general): the pure ε of the release.
     base_epsilon : number, optional
-        The paper's ε, which the test spends; half of `epsilon` by default. The rest is Algorithm
-        2's.
-    log_delta : float, optional
-        ln δ of the test; `paper_log_delta` by default.
+        ε of the test; half of `epsilon` by default. The rest is ε' of Algorithm 2.
+    log_delta, delta : number, optional
+        ln δ or δ of the test, at most one of the two; `paper_log_delta` by default.
     bits : BitSource, optional
         Replayed bits for tests; never for data.
 
@@ -162,9 +162,10 @@ def embedded_mode(
 
     Notes
     -----
-    **Guarantee**: pure epsilon-DP, 2ε in the paper (theory A5, C3, and B3 on the binary code).
+    **Guarantee**: pure DP with ε + ε' (theory A5, C3, and B3 on the binary code).
     **Neighbors**: replace-one.
-    **Error**: the paper's bound, P(wrong) <= 3/N if the lead is at least 4⌈ln(1/δ)/ε⌉ (for N not
+    **Error**: the lead, in rows, from which on 9 of 10 releases are the mode; inf if ω = 2^-d alone
+    prevents it. The paper's bound: P(wrong) <= 3/|X| from a lead of 4⌈ln(1/δ)/ε⌉ on (for |X| not
     tiny, theory A4).
 
     Examples
@@ -174,14 +175,15 @@ def embedded_mode(
     (7, Fraction(2, 1))
 
     """
-    space, (total, base) = as_universe(universe), split_epsilon(epsilon, base_epsilon)
+    space, (base, extra) = as_universe(universe), split_epsilon(epsilon, base_epsilon)
     index, (source, _) = unknown_index(unknown, space), as_items(items)
-    if log_delta is None:
+    if delta is None and log_delta is None:
         log_delta = paper_log_delta(points=space.size, base_epsilon=base)
+    log_of = log_delta_from(delta, log_delta)
     numbers: dict[str, Any] = {
         "test_epsilon": base,
         "release_epsilon": Fraction(0),
-        "threshold": paper_threshold(base_epsilon=base, log_delta=log_delta),
+        "threshold": paper_threshold(base_epsilon=base, log_delta=log_of),
         "noise": "real",
     }
     test = ClearLead(items=space.size, epsilon=base, threshold=numbers["threshold"])
@@ -193,7 +195,7 @@ def embedded_mode(
         weight=Fraction(1, 1 << length),
         claim=proposed_release_claim(**numbers, neighbors=Neighbors.REPLACE),
         epsilon=base,
-        extra_epsilon=total - base,
+        extra_epsilon=extra,
     )
     purifier = AlgorithmTwo(space=space, scale=scale, base_epsilon=base)
 
@@ -204,13 +206,23 @@ def embedded_mode(
         return purifier.apply(space.element(draft), bits)
 
     plan: ReleasePlan[Any] = ReleasePlan(
-        claim=PureDP(total),
+        claim=PureDP(base + extra),
         steps=(Step(theorem="propose-test-release", numbers=numbers), purifier.step()),
         answer=answer,
-        error=UNSEEN,
+        error=_needed_lead(test, kept=1 - purifier.expected_error()),
         public=_PUBLIC,
     )
     return run(plan, source, bits=bits)
+
+
+def _needed_lead(test: ClearLead, *, kept: float = 1.0) -> float:
+    """Return the lead with which 9 of 10 releases are the mode, if purification keeps so many.
+
+    A failed test draws the mode now and then.
+    """
+    if test.items == 1:
+        return 0.0
+    return test.lead_for((1 - 9 / 10 / kept) / (1 - 1 / test.items))
 
 
 def wrong_probability(*, points: int, epsilon: Rational, gap: int) -> float:

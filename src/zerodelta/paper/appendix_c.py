@@ -11,12 +11,13 @@ from typing import Any
 from flint import arb
 
 from zerodelta.channels.finite_mix import FiniteMix
+from zerodelta.errors import GuaranteeError
 from zerodelta.exact.arb import ball, upper
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.paper.algorithm_01 import proving_steps, publish
 from zerodelta.privacy.claims import ApproxDP, PureDP
-from zerodelta.privacy.parameters import as_log_delta
+from zerodelta.privacy.parameters import log_delta_from
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mixing import as_weight
@@ -30,7 +31,9 @@ def mix_choice(
     *,
     space: FiniteSpace,
     epsilon: Rational,
-    log_delta: float,
+    base_epsilon: Rational | None = None,
+    log_delta: float | None = None,
+    delta: Rational | None = None,
     mixing_weight: Rational,
     base_steps: tuple[Step, ...] = (),
     bits: BitSource | None = None,
@@ -45,8 +48,12 @@ def mix_choice(
         What the mechanism chose. Any object whatever is mapped into the space first.
     space : Finite, Subsets or Multiset
         What may be published.
-    epsilon, log_delta : number
-        ε and ln δ of the mechanism.
+    epsilon : number
+        The pure ε of the release.
+    base_epsilon : number, optional
+        ε of the mechanism; all of `epsilon` by default, because nothing else has a price.
+    log_delta, delta : number
+        ln δ or δ of the mechanism, one of the two.
     mixing_weight : number
         The probability ω of a uniform element.
     base_steps : tuple of Step
@@ -57,11 +64,12 @@ def mix_choice(
     Returns
     -------
     Release
-        Its value is an element of the space.
+        Its value is an element of the space. `GuaranteeError` if `epsilon` is below
+        `mixed_epsilon`, which says how much is needed.
 
     Notes
     -----
-    **Guarantee**: pure DP with `mixed_epsilon` = max(ε, ln(1 + (1-ω)δ|Y|/ω)) (theory B1).
+    **Guarantee**: pure DP with `epsilon` >= max(ε, ln(1 + (1-ω)δ|Y|/ω)) (theory B1).
     **Neighbors**: replace-one.
     **Error**: another element with probability ω(1 - 1/|Y|).
 
@@ -75,11 +83,19 @@ def mix_choice(
     (2, Fraction(1, 1))
 
     """
-    steps = proving_steps(epsilon=epsilon, log_delta=log_delta, base_steps=base_steps)
+    total = as_positive(epsilon, "epsilon")
+    base = total if base_epsilon is None else as_positive(base_epsilon, "base_epsilon")
+    log_of = log_delta_from(delta, log_delta)
+    steps = proving_steps(epsilon=base, log_delta=log_of, base_steps=base_steps)
     channel = FiniteMix(space=space, mixing_weight=as_weight(mixing_weight, "mixing_weight"))
-    total = mixed_epsilon(
-        size=space.size, epsilon=epsilon, log_delta=log_delta, mixing_weight=mixing_weight
-    )
+    if not channel.proves(total, ApproxDP(base, log_of)):
+        needed = mixed_epsilon(
+            size=space.size, base_epsilon=base, log_delta=log_of, mixing_weight=mixing_weight
+        )
+        raise GuaranteeError(
+            f"mixing proves ε = {float(needed):.6g} here, not {float(total):.6g}: pass that "
+            f"epsilon, add noise to the base, or allow a larger mixing_weight."
+        )
     return publish(
         value,
         channel,
@@ -92,15 +108,20 @@ def mix_choice(
 
 
 def mixed_epsilon(
-    *, size: int, epsilon: Rational, log_delta: float, mixing_weight: Rational
+    *,
+    size: int,
+    base_epsilon: Rational,
+    mixing_weight: Rational,
+    log_delta: float | None = None,
+    delta: Rational | None = None,
 ) -> Fraction:
     """Return what B1 proves, max(ε, ln(1 + (1-ω)δ|Y|/ω)), rounded up; at most the cited bound.
 
-    >>> mixed_epsilon(size=10, epsilon="1/10", log_delta=-20.0, mixing_weight="1/100")
+    >>> mixed_epsilon(size=10, base_epsilon="1/10", log_delta=-20.0, mixing_weight="1/100")
     Fraction(1, 10)
     """
-    base, count = as_positive(epsilon, "epsilon"), as_count(size, "size", minimum=1)
-    claim = ApproxDP(base, log_delta)
+    base, count = as_positive(base_epsilon, "base_epsilon"), as_count(size, "size", minimum=1)
+    claim = ApproxDP(base, log_delta_from(delta, log_delta))
     # theory A12: the cited bound is valid but weak; B1 is exact above the zero-cost threshold.
     weight = as_weight(mixing_weight, "mixing_weight")
     channel = FiniteMix(space=Finite(count), mixing_weight=weight)
@@ -108,11 +129,17 @@ def mixed_epsilon(
 
 
 def printed_epsilon(
-    *, size: int, epsilon: Rational, log_delta: float, mixing_weight: Rational
+    *,
+    size: int,
+    base_epsilon: Rational,
+    mixing_weight: Rational,
+    log_delta: float | None = None,
+    delta: Rational | None = None,
 ) -> float:
     """Return ε + ln(1 + δ|Y|e^-ε/ω), the bound the paper cites, rounded up."""
-    base, weight = as_positive(epsilon, "epsilon"), as_weight(mixing_weight, "mixing_weight")
-    log_of, count = as_log_delta(log_delta), as_count(size, "size", minimum=1)
+    base = as_positive(base_epsilon, "base_epsilon")
+    weight = as_weight(mixing_weight, "mixing_weight")
+    log_of, count = log_delta_from(delta, log_delta), as_count(size, "size", minimum=1)
 
     def cited() -> arb:
         return ball(base) + (ball(count / weight) * (ball(log_of) - ball(base)).exp()).log1p()
@@ -121,24 +148,30 @@ def printed_epsilon(
 
 
 def worst_epsilon(
-    *, size: int, epsilon: Rational, log_delta: float, mixing_weight: Rational
+    *,
+    size: int,
+    base_epsilon: Rational,
+    mixing_weight: Rational,
+    log_delta: float | None = None,
+    delta: Rational | None = None,
 ) -> float:
     """Return the exact worst loss of mixing over all (ε, δ)-DP bases (B1, "Tightness"), rounded up.
 
     This is ln max{1 + (1-ω)δN/ω, ((1-ω)(e^ε+δ) + ω(1+e^ε)/N)/((1-ω)(1-δ) + ω(1+e^ε)/N)}, N >= 2.
 
-    >>> round(worst_epsilon(size=2, epsilon=1, log_delta=-1.0, mixing_weight="1/2"), 6)
+    >>> round(worst_epsilon(size=2, base_epsilon=1, log_delta=-1.0, mixing_weight="1/2"), 6)
     0.685649
     """
-    base, w = as_positive(epsilon, "epsilon"), as_weight(mixing_weight, "mixing_weight")
-    log_of, count = as_log_delta(log_delta), as_count(size, "size", minimum=2)
+    base = as_positive(base_epsilon, "base_epsilon")
+    w = as_weight(mixing_weight, "mixing_weight")
+    log_of, count = log_delta_from(delta, log_delta), as_count(size, "size", minimum=2)
 
     def worst() -> arb:
-        delta, factor = ball(log_of).exp(), ball(base).exp()
+        lost, factor = ball(log_of).exp(), ball(base).exp()
         floor = ball(w / count) * (1 + factor)
         kept = ball(1 - w)
-        alone = 1 + ball((1 - w) / w * count) * delta
-        both = (kept * (factor + delta) + floor) / (kept * (1 - delta) + floor)
+        alone = 1 + ball((1 - w) / w * count) * lost
+        both = (kept * (factor + lost) + floor) / (kept * (1 - lost) + floor)
         return alone.max(both).log()
 
     return upper(worst)

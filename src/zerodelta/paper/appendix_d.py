@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from zerodelta.channels.grid_mix import GridMix
-from zerodelta.errors import GuaranteeError, ParameterError
+from zerodelta.errors import GuaranteeError, ParameterError, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.paper.algorithm_01 import proving_steps, publish
 from zerodelta.paper.appendix_c import worst_epsilon
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.parameters import as_log_delta
+from zerodelta.privacy.parameters import as_log_delta, log_delta_from
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mixing import as_weight, largest_log_delta
@@ -30,7 +30,9 @@ def mix_on_grid(
     *,
     box: Box,
     epsilon: Rational,
-    log_delta: float,
+    base_epsilon: Rational | None = None,
+    log_delta: float | None = None,
+    delta: Rational | None = None,
     mixing_weight: Rational,
     base_steps: tuple[Step, ...] = (),
     bits: BitSource | None = None,
@@ -45,8 +47,12 @@ def mix_on_grid(
         What the mechanism returned. Any object whatever is projected onto the box first.
     box : Box
         In which the output lies; it has K^d cells, K as large as δ allows.
-    epsilon, log_delta : number
-        ε and ln δ of the mechanism.
+    epsilon : number
+        The pure ε of the release.
+    base_epsilon : number, optional
+        ε of the mechanism; all of `epsilon` by default, because nothing else has a price.
+    log_delta, delta : number
+        ln δ or δ of the mechanism, one of the two.
     mixing_weight : number
         The probability ω of a uniform cell.
     base_steps : tuple of Step
@@ -61,7 +67,7 @@ def mix_on_grid(
 
     Notes
     -----
-    **Guarantee**: pure DP with the base's own ε, if ln δ + d ln K <= ln(ω/(1-ω)) + ln(e^ε - 1)
+    **Guarantee**: pure ε-DP, if ln δ + d ln K <= ln(ω/(1-ω)) + ln(e^ε - 1)
     (theory B2).
     **Neighbors**: replace-one.
     **Error**: rms rounding plus ω times the rms width of the box.
@@ -75,10 +81,18 @@ def mix_on_grid(
     (array([0.3]), Fraction(1, 1))
 
     """
-    steps = proving_steps(epsilon=epsilon, log_delta=log_delta, base_steps=base_steps)
-    channel = channel_for(
-        box=box, epsilon=epsilon, log_delta=log_delta, mixing_weight=mixing_weight
+    total = as_positive(epsilon, "epsilon")
+    base = total if base_epsilon is None else as_positive(base_epsilon, "base_epsilon")
+    require(
+        base <= total,
+        "base_epsilon",
+        base_epsilon,
+        expected=f"at most epsilon = {float(total):g}",
+        remedy="leave it out: all of epsilon is the mechanism's",
     )
+    log_of = log_delta_from(delta, log_delta)
+    steps = proving_steps(epsilon=base, log_delta=log_of, base_steps=base_steps)
+    channel = channel_for(box=box, epsilon=total, log_delta=log_of, mixing_weight=mixing_weight)
     return publish(
         value,
         channel,
@@ -118,12 +132,18 @@ class PrintedNet:
 
 
 def printed_net(
-    *, side: Rational, dimension: int, epsilon: Rational, log_delta: float, mixing_weight: Rational
+    *,
+    side: Rational,
+    dimension: int,
+    base_epsilon: Rational,
+    mixing_weight: Rational,
+    log_delta: float | None = None,
+    delta: Rational | None = None,
 ) -> PrintedNet:
     """Return the printed net on [0, R]^d: Δ = 2R(δ/2ω)^(1/d) log d, K = 2⌊R/Δ⌋, "2ε"-DP.
 
     >>> net = printed_net(
-    ...     side=1, dimension=2, epsilon="0.1", log_delta=-30.0, mixing_weight="0.01"
+    ...     side=1, dimension=2, base_epsilon="0.1", log_delta=-30.0, mixing_weight="0.01"
     ... )
     >>> net.claimed_epsilon, round(net.worst_epsilon, 2)
     (0.2, 1.63)
@@ -135,18 +155,19 @@ def printed_net(
         raise ParameterError(
             "dimension", d, expected="at least 2: the printed Δ is 0 for d = 1", remedy="use B2"
         )
-    log_power = (as_log_delta(log_delta) - math.log(2 * weight)) / d
+    log_of = log_delta_from(delta, log_delta)
+    log_power = (log_of - math.log(2 * weight)) / d
     spacing = 2 * width * math.exp(log_power) * math.log(d)
     cells = 2 * math.floor(width / spacing)
     if cells < 2:
         raise ParameterError(
-            "log_delta", log_delta, expected="so small that Δ <= R", remedy="pass a smaller one"
+            "log_delta", log_of, expected="so small that Δ <= R", remedy="pass a smaller one"
         )
     return PrintedNet(
         spacing=spacing,
         cells=cells,
-        claimed_epsilon=2 * float(as_positive(epsilon, "epsilon")),
+        claimed_epsilon=2 * float(as_positive(base_epsilon, "base_epsilon")),
         worst_epsilon=worst_epsilon(
-            size=cells**d, epsilon=epsilon, log_delta=log_delta, mixing_weight=weight
+            size=cells**d, base_epsilon=base_epsilon, log_delta=log_of, mixing_weight=weight
         ),
     )

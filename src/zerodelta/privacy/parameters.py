@@ -20,6 +20,7 @@ __all__ = [
     "as_relation",
     "as_unit",
     "as_usable_epsilon",
+    "log_delta_from",
     "log_of_delta",
     "split_epsilon",
     "sum_upper",
@@ -125,26 +126,42 @@ def log_of_delta(delta: Rational) -> float:
     return log_upper(exact)
 
 
+def log_delta_from(delta: Rational | None, log_delta: float | None) -> float:
+    """Return ln δ, rounded up, from whichever of δ and ln δ was given; exactly one must be.
+
+    >>> log_delta_from(None, -30.0), round(log_delta_from("1e-6", None), 4)
+    (-30.0, -13.8155)
+    """
+    if (delta is None) == (log_delta is None):
+        raise ParameterError(
+            "delta, log_delta",
+            (delta, log_delta),
+            expected="exactly one of the two",
+            remedy="pass delta=1e-12, or log_delta=-800.0 where delta would underflow to 0",
+        )
+    return as_log_delta(log_delta) if delta is None else log_of_delta(delta)
+
+
 def split_epsilon(
-    epsilon: Rational, base_epsilon: Rational | None, *, uses: int = 1
+    epsilon: Rational, base_epsilon: Rational | None = None
 ) -> tuple[Fraction, Fraction]:
-    """Return the ε of a purified release, and of its base mechanism, which spends it `uses` times.
+    """Return (ε, ε') of a total ε + ε': that of the mechanism inside, and what noise on it costs.
 
-    What is left, ε - uses·base, is the purification's own. All parts are equal by default.
+    Half and half by default, as in the paper.
 
-    >>> split_epsilon(3, None, uses=2)
-    (Fraction(3, 1), Fraction(1, 1))
+    >>> split_epsilon(1), split_epsilon("3/2", 1)
+    ((Fraction(1, 2), Fraction(1, 2)), (Fraction(1, 1), Fraction(1, 2)))
     """
     total = as_positive(epsilon, "epsilon")
-    base = total / (uses + 1) if base_epsilon is None else as_positive(base_epsilon, "base_epsilon")
+    base = total / 2 if base_epsilon is None else as_positive(base_epsilon, "base_epsilon")
     require(
-        uses * base < total,
+        base < total,
         "base_epsilon",
         base_epsilon,
-        f"less than {'epsilon' if uses == 1 else f'epsilon/{uses}'} = {total / uses}",
-        "leave base_epsilon out, or raise epsilon",
+        f"below the total epsilon = {float(total):g}",
+        "leave it out for half of it: the rest pays for the noise",
     )
-    return total, base
+    return base, total - base
 
 
 def sum_upper(*terms: float | Fraction) -> float:

@@ -37,6 +37,9 @@ class Release:
         depends on unseen data.
     noise : NoiseLaw, optional
         The law of the noise on the value, where it is public and simple.
+    seconds : float, optional
+        Roughly how long the plan expected the run to take, where that may be long: an estimate
+        from public numbers, never a measurement.
 
     """
 
@@ -44,6 +47,7 @@ class Release:
     certificate: Certificate
     error: float | str
     noise: NoiseLaw | None = None
+    seconds: float | None = None
 
     def __repr__(self) -> str:
         error = self.error if isinstance(self.error, str) else f"{self.error:.4g}"

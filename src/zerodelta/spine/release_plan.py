@@ -48,6 +48,8 @@ class ReleasePlan(Generic[R]):
     """Whether rows came as an array, a list or a frame that the caller may have prepared."""
     noise: NoiseLaw | None = None
     """The law of the noise on the value, where it is public and simple."""
+    seconds: float | None = None
+    """Roughly how long a run takes on one ordinary core, where that may be long."""
 
     @property
     def price(self) -> Fraction | None:

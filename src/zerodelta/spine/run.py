@@ -74,6 +74,7 @@ class Opened(Generic[R]):
             certificate=self._certificate,
             error=error(value) if callable(error) else error,
             noise=self._plan.noise,
+            seconds=self._plan.seconds,
         )
 
 
