@@ -28,8 +28,8 @@ __all__ = [
     "largest_laplace",
     "noisy_histogram_finds",
     "noisy_histogram_success",
-    "small_databases",
     "small_database_law",
+    "small_databases",
 ]
 
 
@@ -157,20 +157,26 @@ class OnlineWeights:
         """The most updates there can be while each corrects an error of α/2 or more."""
         return max(1, math.ceil(4 * math.log(self.universe) / self.accuracy**2))
 
-    def answers(self, truth: Floats, queries: Floats, generator: np.random.Generator) -> Floats:
-        """Return an answer to each query."""
+    def answers(
+        self, truth: Floats, queries: Floats, generator: np.random.Generator | None
+    ) -> Floats:
+        """Return an answer to each query; without a generator no noise is added."""
+
+        def noise(scale: float) -> float:
+            return 0.0 if generator is None else float(generator.laplace(scale=scale))
+
         weights = np.full(self.universe, 1 / self.universe)
         share = self.epsilon * self.rows / (2 * self.updates)  # of one update, times n
         found, left = np.empty(len(truth)), self.updates
-        threshold = 3 / 4 * self.accuracy + generator.laplace(scale=2 / share)
+        threshold = 3 / 4 * self.accuracy + noise(2 / share)
         for index, query in enumerate(queries):
             found[index] = query @ weights
-            gap = abs(truth[index] - found[index]) + generator.laplace(scale=4 / share)
+            gap = abs(truth[index] - found[index]) + noise(4 / share)
             if left and gap > threshold:
                 left -= 1
-                found[index] = np.clip(truth[index] + generator.laplace(scale=1 / share), 0, 1)
+                found[index] = np.clip(truth[index] + noise(1 / share), 0, 1)
                 step = self.accuracy / 4 * np.sign(found[index] - query @ weights)
                 weights = weights * np.exp(step * query)
                 weights /= weights.sum()
-                threshold = 3 / 4 * self.accuracy + generator.laplace(scale=2 / share)
+                threshold = 3 / 4 * self.accuracy + noise(2 / share)
         return found
