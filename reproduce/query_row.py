@@ -177,7 +177,7 @@ def _small_problem(point: Point, instance: int = 0) -> tuple[Floats, Floats, Flo
 
 def _database_size(point: Point) -> int:
     """Return SmallDB's m = (nε/d)^⅔ of Algorithm 16, d = 2, for comparison with it."""
-    return max(1, round((point["n"] * point["epsilon"] / 2) ** (2 / 3)))
+    return max(1, round(math.pow(point["n"] * point["epsilon"] / 2, 2 / 3)))
 
 
 def _online(point: Point) -> OnlineWeights:

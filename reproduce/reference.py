@@ -150,7 +150,7 @@ class OnlineWeights:
         """α with α = 2·(the noise of a test at 4 ln|X|/α² updates): of order (ln|X| ln k/nε)^⅓."""
         log = math.log(2 * self.queries / self.failure)
         tests = 4 * math.log(self.universe) * 16 * log / (self.rows * self.epsilon)
-        return (2 * tests) ** (1 / 3)
+        return math.pow(2 * tests, 1 / 3)
 
     @property
     def updates(self) -> int:
