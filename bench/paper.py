@@ -13,17 +13,18 @@ import time
 from collections.abc import Callable
 from functools import partial
 from multiprocessing.connection import Connection
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta import paper
 from zerodelta.paper.algorithm_04 import pure_dp_sgd, pure_dp_sgd_on_lattice
 from zerodelta.paper.algorithm_07 import gaussian_sketch
 from zerodelta.paper.algorithm_08 import sparse_recovery
 from zerodelta.paper.algorithm_12 import embedded_mode, mode
 from zerodelta.paper.algorithm_13 import pure_adassp
-from zerodelta.queries import Marginals
+from zerodelta.queries import LinearQueries, Marginals, Median
 from zerodelta.tables.mwem import best_rounds, pure_mwem
 from zerodelta.training.loss_functions import Logistic
 
@@ -144,6 +145,61 @@ def regression() -> list[Line]:
     return [("pure AdaSSP (Algorithm 13), n=1e5 d=20: seconds", run, "")]
 
 
+def with_defaults_9_to_16() -> list[Line]:
+    """Each with its default parameters on 10^4 rows, 10 columns, 1024 items; no warm-up."""
+    rng = np.random.default_rng(0)
+    ages, items = rng.normal(50, 10, 10_000), rng.zipf(1.3, 10_000) % 1024
+    features = rng.normal(size=(10_000, 10)) / math.sqrt(10) / 2
+    people, workload = (rng.random((10_000, 10)) < 0.3).astype(int), Marginals(dimension=10)
+    median: dict[str, Any] = {"query": Median(bounds=(0, 100), steps=500), "epsilon": 1}
+    weak: dict[str, Any] = {"delta": 1e-12, "mixing_weight": "0.01"}
+    line: dict[str, Any] = {"data_norm": 1, "target_bound": 1, "epsilon": 1}
+    rounds = {"rounds": 100, "workload": workload}
+    runs: dict[str, Callable[[], object]] = {
+        "9": lambda: paper.propose_test_release(ages, proposed_bound=1, delta=1e-12, **median),
+        "10": lambda: paper.pure_propose_test_release(ages, proposed_bound=1, **weak, **median),
+        "10, free": lambda: paper.free_propose_test_release(ages, proposed_bound=1, **median),
+        "11": lambda: paper.pure_bounded_local_sensitivity(ages, **weak, **median),
+        "11, mixed": lambda: paper.bounded_local_sensitivity(ages, mixing_weight="0.01", **median),
+        "12": lambda: embedded_mode(items, universe=1024, epsilon=1),
+        "12, test only": lambda: mode(items, universe=1024, epsilon=1),
+        "13, AdaSSP": lambda: paper.adassp(features, features[:, 0], delta=1e-12, **line),
+        "13": lambda: pure_adassp(features, features[:, 0], **line),
+        "13, lattice": lambda: paper.lattice_adassp(
+            features, features[:, 0], mixing_weight="1e-9", **line
+        ),
+        "14, zCDP": lambda: paper.mwem(people, rho="1/100", **rounds),
+        "14": lambda: paper.approximate_mwem(people, epsilon=1, delta=1e-12, **rounds),
+        "15": lambda: paper.proportional_sampling(rng.random(1024), size=100),
+        "16": lambda: paper.embedded_mwem(people, workload=workload, epsilon=1),
+        "16, multisets": lambda: paper.multiset_mwem(people, sample_size=100, epsilon=1, **rounds),
+    }
+    lines: list[Line] = []
+    for name, run in runs.items():
+        start = time.perf_counter()
+        planned = getattr(run(), "seconds", None)
+        seconds = time.perf_counter() - start
+        said = "" if planned is None else f", the plan says {planned:.2g}"
+        lines.append((f"Algorithm {name}, default parameters: seconds", seconds, f"below 30{said}"))
+    return lines
+
+
+def rounds_of_mwem() -> list[Line]:
+    """What `Rounds.seconds` forecasts, for one round."""
+    lines: list[Line] = []
+    for workload in (
+        *(Marginals(dimension=d) for d in (8, 16, 20)),
+        LinearQueries(np.eye(1000, dtype=np.int64)),
+    ):
+        rows = np.zeros((1000, workload.columns))
+        run = partial(paper.mwem, rows, workload=workload, rho="1/10")
+        took = best_of(3, partial(run, rounds=25)) - best_of(3, partial(run, rounds=5))
+        forecast = run(rounds=1).seconds
+        what = f"a round of MWEM, {workload.queries} queries on {workload.universe} items: seconds"
+        lines.append((what, took / 20, f"forecast {forecast:.2g}"))
+    return lines
+
+
 def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
@@ -159,6 +215,8 @@ PARTS: dict[str, Callable[[], list[Line]]] = {
     "queries": queries,
     "recovery": recovery,
     "regression": regression,
+    "with_defaults_9_to_16": with_defaults_9_to_16,
+    "rounds_of_mwem": rounds_of_mwem,
 }
 
 

@@ -1,4 +1,4 @@
-"""Algorithm 1 (`alg:main`): purification of a vector in an l1, l2 or linf ball.
+"""Algorithm 1 (`alg:main`): purification of a vector in an l_q ball.
 
 With it Theorem 1 (`thm:pure_main`) and Corollary 1 (`lem: appropriate_delta`), corrected by theory
 A1 and A3. For comparison: the library's own channels need neither ε' nor Laplace noise (B2).
@@ -22,6 +22,7 @@ from zerodelta.exact.arb import ball as arb_ball
 from zerodelta.exact.arb import lower
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.paper.lq_ball import LqBall
 from zerodelta.privacy.claims import ApproxDP, Claim, PureDP
 from zerodelta.privacy.parameters import log_delta_from, split_epsilon
 from zerodelta.privacy.proof import base_claim
@@ -54,7 +55,7 @@ _LEAST_SCALE = Fraction(1, 1 << 10)
 def purify_ball(
     value: Any,
     *,
-    ball: Ball,
+    ball: Ball | LqBall,
     epsilon: Rational,
     base_epsilon: Rational | None = None,
     log_delta: float | None = None,
@@ -73,8 +74,9 @@ def purify_ball(
     ----------
     value : object
         What the mechanism returned. Any object whatever is projected onto the ball first.
-    ball : Ball
-        The l1, l2 or linf ball in which the output lies.
+    ball : Ball or LqBall
+        The ball in which the output lies: l1, l2 or linf, or any l_q (`zd.paper.LqBall`), for which
+        a uniform point of the smallest l1 or l2 ball around is mixed in, at the same noise.
     epsilon : number
         ε + ε' of the paper: the pure ε of the release.
     base_epsilon : number, optional
@@ -130,6 +132,7 @@ def purify_ball(
         public=(f"the ball {ball!r}", "every number in the steps"),
         bare_rows=bool(base_steps),
         bits=bits,
+        within=ball if isinstance(ball, LqBall) else None,
     )
 
 
@@ -142,12 +145,19 @@ def publish(
     public: tuple[str, ...],
     bare_rows: bool,
     bits: BitSource | None,
+    within: LqBall | None = None,
 ) -> Release:
-    """Release a value that somebody computed, through a channel."""
+    """Release a value that somebody computed, through a channel, and by it in a smaller set."""
+
+    def answer(value: Any, drawn: BitSource) -> Any:
+        if within is None:
+            return channel.apply(value, drawn)
+        return within.project(channel.apply(within.project(value), drawn))
+
     plan: ReleasePlan[Any] = ReleasePlan(
         claim=claim,
         steps=(*steps, channel.step()),
-        answer=channel.apply,
+        answer=answer,
         error=channel.expected_error(),
         public=public,
         bare_rows=bare_rows,
@@ -157,13 +167,14 @@ def publish(
 
 def channel_for(
     *,
-    ball: Ball,
+    ball: Ball | LqBall,
     epsilon: Rational,
     base_epsilon: Rational | None = None,
     log_delta: float,
     mixing_weight: Rational,
 ) -> AlgorithmOne:
     """Return Algorithm 1 with the smallest proven noise, on a lattice finer than that noise."""
+    ball = ball.enclosing() if isinstance(ball, LqBall) else ball
     base, extra = split_epsilon(epsilon, base_epsilon)
     weight = as_weight(mixing_weight, "mixing_weight")
     claim = ApproxDP(base, log_delta)
@@ -251,9 +262,10 @@ def theorem_1(
     In l_q (the default `error_norm`) it is E‖z‖_q + ω D_q with E‖z‖_q <= (d Γ(q+1))^(1/q) b, and
     b·(1 + 1/2 + … + 1/d) for q = inf; in l_1 it is d b + ω d^(1-1/q) D_q. `scale` is b = 2Δ/ε';
     `spacing` adds the roundings of our lattice. Projection onto the ball afterwards does not
-    increase an l_q error for q = 2 or inf, and at most doubles the noise term in l_1.
+    increase an l_q error for q = 2 or inf, and at most doubles the noise term in l_1; for any other
+    q this bounds the error before the projection.
 
-    >>> theorem_1(dimension=2, norm=2, diameter=2.0, scale=0.5, mixing_weight=0.01)
+    >>> round(theorem_1(dimension=2, norm=2, diameter=2.0, scale=0.5, mixing_weight=0.01), 6)
     1.02
     """
     d = as_count(dimension, "dimension", minimum=1)
@@ -269,7 +281,7 @@ def theorem_1(
     if measured == math.inf:
         noise, widening, cells = sum(1 / k for k in range(1, d + 1)) * scale, 1.0, 1.0
     else:
-        noise = (d * math.gamma(measured + 1)) ** (1 / measured) * scale
+        noise = math.exp((math.log(d) + math.lgamma(measured + 1)) / measured) * scale
         widening = d ** (1 - 1 / norm) if measured == 1 else 1.0
         cells = d ** (1 / measured)
     return noise + mixing_weight * widening * diameter + 1.5 * spacing * cells
