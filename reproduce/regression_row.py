@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,18 @@ __all__ = ["REGRESSION"]
 
 def _problem(point: Point) -> tuple[Floats, Floats, Floats]:
     """Return rows s·e_j, exact targets ⟨θ*, x⟩ and θ*; XᵀX/n = (s²/d)·I, s² = `spread`."""
-    rows, dimension = int(point["n"]), int(point["d"])
-    features = np.zeros((rows, dimension))
-    features[np.arange(rows), np.arange(rows) % dimension] = math.sqrt(point["spread"])
+    dimension = int(point["d"])
+    features = _axes(int(point["n"]), dimension, math.sqrt(point["spread"]))
     best = np.full(dimension, point["theta"] / math.sqrt(dimension))
     return features, features @ best, best
+
+
+@lru_cache(maxsize=1)
+def _axes(rows: int, dimension: int, length: float) -> Floats:
+    features = np.zeros((rows, dimension))
+    features[np.arange(rows), np.arange(rows) % dimension] = length
+    features.setflags(write=False)
+    return features
 
 
 def _options(point: Point) -> dict[str, Any]:
@@ -143,7 +151,7 @@ REGRESSION = Experiment(
     },
     quick={"n": (25_000, 50_000), "d": (2, 8), "epsilon": (1, 4)},
     quick_base={"n": 50_000},
-    repeats=40,
+    repeats=80,
     quick_repeats=1,
     measure=measure_regression,
     predicted=predict_regression,
