@@ -56,7 +56,7 @@ def queries(low: Any, high: Any) -> dict[str, tuple[StableQuery, Any, Any]]:
         local=lambda rows: 0,
         change=upper - lower,
     )
-    column = {"bounds": (low, high), "steps": 49}
+    column: dict[str, Any] = {"bounds": (low, high), "steps": 49}
     return {
         "median": (Median(**column), [lower], [upper]),
         "trimmed mean": (TrimmedMean(**column, trim=3), [lower], [upper]),

@@ -110,9 +110,10 @@ def proportional_sampling(
     Parameters
     ----------
     weights : array
-        Integers are taken exactly; floats become integers by `integer_weights` first.
+        D_out of Algorithm 14, or any numbers of at least 0. Integers are taken exactly; floats
+        become integers by `integer_weights` first.
     size : int
-        How many to draw.
+        m, how many to draw.
     bits : BitSource, optional
         Where the random bits come from; the operating system by default.
 

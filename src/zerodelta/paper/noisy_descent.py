@@ -30,14 +30,14 @@ _NOISE_ENTRIES = 1 << 16
 
 
 def descent_seconds(*, rows: int, dimension: int, steps: int, batch: int) -> float:
-    """Return roughly how long T steps take on one ordinary core (`bench/paper.py`).
+    """Return roughly how long T steps keep one ordinary core busy, with a built-in loss.
 
-    With a built-in loss, within a factor of three or so; a function takes what it takes.
+    A function of the caller's takes what it takes.
 
     >>> round(descent_seconds(rows=10_000, dimension=10, steps=700_000, batch=24))
     73
     """
-    # fitted by the bench script to n from 1e3 to 1e5 and d from 10 to 1000
+    # fitted by `planned_seconds` of bench/paper.py: n from 1e3 to 1e5, d from 10 to 1000
     each = 1e-8 + 6e-10 * dimension if batch == rows else 8e-8 + 2e-9 * dimension
     return steps * (1e-4 + 2e-7 * dimension + batch * each)
 

@@ -94,8 +94,8 @@ class Rounds:
         Marginals are found by one Walsh transform, other workloads by a table of all queries.
         """
         items, queries = self.workload.universe, self.workload.queries
-        table = 4e-8 * items if type(self.workload) is Marginals else 2e-9 * items * queries
-        return self.rounds * (4e-4 + 2e-7 * queries + table)
+        table = 5e-8 * items if type(self.workload) is Marginals else 4e-9 * items * queries
+        return self.rounds * (5e-4 + 2e-7 * queries + table)
 
     def average(self, counts: Counts, bits: BitSource) -> Distribution:
         """Run the rounds; what is returned is as private as the rounds are."""

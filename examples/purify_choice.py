@@ -1,0 +1,27 @@
+"""Algorithm 2: one of a million items, chosen with a δ, published without one.
+
+The choice is written in 20 bits, and every bit is kept or flipped by a little noise. `mix_choice`
+(Appendix C) needs no bits and no second half of ε: a uniform item with a small probability.
+"""
+
+from __future__ import annotations
+
+import zerodelta as zd
+
+ITEMS = zd.Finite(1 << 20)
+CHOSEN = 271_828  # what an (ε, δ)-DP mechanism of yours returned: an assertion of ours here
+
+
+def main() -> None:
+    log_delta = zd.paper.theorem_3_log_delta(code_length=20, base_epsilon="1/2")
+    release = zd.paper.purify_choice(CHOSEN, space=ITEMS, epsilon=1, log_delta=log_delta)
+    print(f"Algorithm 2 at ε = 1 from (1/2, δ), ln δ = {log_delta:.0f}: item {release.value}")
+    print(f"  another item with probability {release.error:.1e}")
+    mixed = zd.paper.mix_choice(CHOSEN, space=ITEMS, epsilon=1, delta="1e-13", mixing_weight="1e-6")
+    print(f"mixing at ε = 1 from (1, 1e-13): item {mixed.value}")
+    print(f"  another item with probability {mixed.error:.1e}")
+    print(mixed.certificate.summary)
+
+
+if __name__ == "__main__":
+    main()
