@@ -74,8 +74,8 @@ bench: env ## speed and accuracy, beside our peers
 	$(BIN)/python bench/defaults.py
 	$(BIN)/python bench/purify_your_own.py
 
-reproduce: env ## the paper's figures and tables, measured again (an hour; QUICK=1: a minute)
-	$(BIN)/python -m reproduce $(if $(QUICK),--quick)
+reproduce: env ## the paper, measured again (half an hour; QUICK=1: two minutes; DOCS=1: into docs/)
+	$(BIN)/python -m reproduce $(if $(QUICK),--quick) $(if $(DOCS),--docs docs)
 
 architecture: env ## trace docs/architecture.md again
 	$(BIN)/python bench/architecture.py --write

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from reproduce.run import reproduce
+from reproduce.run import EXPERIMENTS, reproduce
 
 __all__ = ["run"]
 
 
-def run(out: Path, *, quick: bool, console: Console | None = None) -> Path:
+def run(
+    out: Path,
+    *,
+    quick: bool,
+    docs: Path | None = None,
+    only: Sequence[str] = (),
+    console: Console | None = None,
+) -> Path:
     """Write everything into `out`, drawing a bar for figures, runs and pictures."""
     columns = (
         TextColumn("{task.description}"),
@@ -31,17 +39,20 @@ def run(out: Path, *, quick: bool, console: Console | None = None) -> Path:
             name = stage if stage in bars else f"Tables: {stage}"
             progress.update(bar, description=name, completed=done, total=total)
 
-        return reproduce(out, quick=quick, report=report)
+        return reproduce(out, quick=quick, docs=docs, only=only, report=report)
 
 
 def main() -> None:
     """Write SVGs, reproduce.html and reproduce.json."""
     parser = argparse.ArgumentParser(prog="python -m reproduce", description=main.__doc__)
     parser.add_argument("--out", type=Path, default=Path("reproduced"), help="made if missing")
-    parser.add_argument("--quick", action="store_true", help="two points to a curve: a minute")
+    parser.add_argument("--quick", action="store_true", help="two points to a curve, no slopes")
+    parser.add_argument("--docs", type=Path, help="write reproduction.md into this folder, too")
+    parser.add_argument("--only", nargs="+", choices=EXPERIMENTS, default=(), help="some rows only")
     given = parser.parse_args()
     console = Console()
-    console.print(f"wrote {run(given.out, quick=given.quick, console=console)}")
+    written = run(given.out, quick=given.quick, docs=given.docs, only=given.only, console=console)
+    console.print(f"wrote {written}")
 
 
 if __name__ == "__main__":

@@ -210,7 +210,6 @@ LOCAL_SENSITIVITY = Experiment(
     quick_repeats=15,
     measure=measure_local_sensitivity,
     axes={"local": "Δ_local"},
-    reasons={"d": "the grid adds d of its cells (1/16) to the local sensitivity in l1"},
 )
 
 MODE = Experiment(
@@ -238,12 +237,6 @@ MODE = Experiment(
     measure=measure_mode,
     average="median",
     axes={"bits": "log₂|X|"},
-    reasons={
-        "after/bits": "the factor ln(ln|X|/ε) of the theorem: d ln(8d³/ε), d = log₂|X|, has the "
-        "slope 1.32 over this range",
-        "after/epsilon": "the same factor: ln(8d³/ε) falls as ε grows",
-        "modern/bits": "ln|X| plus a constant: P(success) = 9/10 costs 2 ln 5/ε whatever |X| is",
-    },
 )
 
 REGRESSION = Experiment(
@@ -277,14 +270,6 @@ REGRESSION = Experiment(
     repeats=32,
     quick_repeats=1,
     measure=measure_regression,
-    reasons={
-        "before/epsilon": "at a fixed δ the μ of (ε, δ) grows more slowly than ε: the exact one "
-        "alone makes it -1.84",
-        "modern/d": "ln(1/δ) has a part that does not grow with d, 2 ln n: the exact μ alone makes "
-        "it 2.68",
-        "n": "ln(1/δ) grows with ln n",
-        "epsilon": "ln(1/δ) grows with ln ε",
-    },
 )
 
 QUERIES = Experiment(
@@ -320,14 +305,4 @@ QUERIES = Experiment(
     repeats=4,
     quick_repeats=1,
     measure=measure_queries,
-    reasons={
-        "before/n": "at the smallest n hardly any round is better than the uniform start",
-        "after/n": "out of range: ln(1/δ) = 3D ln 2D for codes of D = dm bits leaves so few rounds "
-        "that up to n = 10⁵ the answers stay near those of the uniform start; between 10⁵ and 10⁶ "
-        "the slope is about -0.27",
-        "after/epsilon": "as against n: at n = 10⁴ the answers stay near the uniform start",
-        "after/d": "as against n: at n = 10⁴ the answers stay near the uniform start",
-        "d": "the rate leaves out ln k: from 24 to 264 queries, (d ln k)^⅓ has the slope 0.50 and "
-        "d^¼ √ln k has 0.51; the largest of more errors is larger, too",
-    },
 )

@@ -14,21 +14,32 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator
 
 from reproduce.rates import Experiment, Series
 
 __all__ = ["as_svg", "draw_f_dp", "draw_figure_1", "draw_rates", "draw_tightness"]
 
-BLACK, ORANGE, SKY, GREEN, BLUE, RED = (
+BLACK, ORANGE, SKY, GREEN, BLUE, RED, PINK = (
     "#000000",
     "#E69F00",
     "#56B4E9",
     "#009E73",
     "#0072B2",
     "#D55E00",
+    "#CC79A7",
 )
-_STYLES = ((ORANGE, "s", "--"), (BLUE, "o", "-"), (GREEN, "^", "-."))
+_STYLES = (
+    (ORANGE, "s"),
+    (BLUE, "o"),
+    (GREEN, "^"),
+    (RED, "D"),
+    (SKY, "v"),
+    (PINK, "P"),
+    (BLACK, "X"),
+)
+"""One for each variant: solid where it was measured, dashed where it is predicted."""
 _TEXT: Any = {
     "font.size": 10,
     "axes.titlesize": 10,
@@ -170,16 +181,20 @@ def _draw_example(axes: Axes, radius: float) -> None:
 
 
 def draw_rates(experiment: Experiment, series: Sequence[Series], *, quick: bool) -> Figure:
-    """Draw errors on log axes, a panel for each variable, slopes beside the paper's powers."""
+    """Draw errors with error bars on log axes, a panel a variable; predictions are dashed."""
     variables = list(dict.fromkeys(curve.variable for curve in series))
+    styles = dict(zip(experiment.variants, _STYLES, strict=False))
     with matplotlib.rc_context(_TEXT):
-        figure = _figure(3.5 * len(variables) + 0.4, 4.7)
+        lines = max(sum(curve.variable == name for curve in series) for name in variables)
+        figure = _figure(3.5 * len(variables) + 0.4, 4.1 + 0.22 * lines + 0.2 * len(styles))
         panels = np.atleast_1d(figure.subplots(1, len(variables)))
         for axes, variable in zip(panels, variables, strict=True):
             chosen = [curve for curve in series if curve.variable == variable]
-            for curve, style in zip(chosen, _STYLES, strict=False):
-                _draw_curve(axes, curve, style, _elsewhere(experiment, curve, quick))
-            name = experiment.axes.get(variable, {"epsilon": "ε (total)"}.get(variable, variable))
+            for curve in chosen:
+                _draw_curve(
+                    axes, curve, styles[curve.variant], _elsewhere(experiment, curve, quick)
+                )
+            name = "ε (total)" if variable == "epsilon" else experiment.axis(variable)
             axes.set(xscale="log", yscale="log", xlabel=name)
             ticks = sorted({value for curve in chosen for value in curve.values})
             while len(ticks) > 5:
@@ -191,17 +206,29 @@ def draw_rates(experiment: Experiment, series: Sequence[Series], *, quick: bool)
                 axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
                 axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))
             axes.grid(color="0.92")
-            axes.legend(
-                frameon=False,
-                fontsize=8,
-                title="slope (paper)",
-                title_fontsize=8,
-                loc="lower left",
-                bbox_to_anchor=(0.0, 1.0),  # above the panel, where no curve is
-            )
+            if axes.get_legend_handles_labels()[1]:
+                axes.legend(
+                    frameon=False,
+                    fontsize=8,
+                    title=None if quick else "slope (paper; exact formula)",
+                    title_fontsize=8,
+                    loc="lower left",
+                    bbox_to_anchor=(0.0, 1.0),  # above the panel, where no curve is
+                )
         panels[0].set_ylabel(experiment.quantity)
-        handles = panels[0].get_legend_handles_labels()[0]
-        names = [experiment.variants[curve.variant] for curve in series][: len(handles)]
+        handles: list[Any] = [
+            Line2D([], [], color=color, marker=marker, markersize=5)
+            for name, (color, marker) in styles.items()
+            if any(curve.variant == name for curve in series)
+        ]
+        names = [
+            text
+            for name, text in experiment.variants.items()
+            if any(curve.variant == name for curve in series)
+        ]
+        if any(curve.predicted for curve in series):
+            handles.append(Line2D([], [], color="0.4", linestyle="--", linewidth=1))
+            names.append("the exact formula at the same parameters, nothing fitted")
         figure.legend(handles, names, loc="outside lower center", frameon=False, fontsize=9)
         return figure
 
@@ -210,25 +237,28 @@ def _elsewhere(experiment: Experiment, curve: Series, quick: bool) -> str:
     """Return the fixed numbers that are not the same for all curves, if any."""
     points = [experiment.fixed(name, quick=quick) for name in experiment.variants]
     own = experiment.fixed(curve.variant, quick=quick)
-    names = [name for name in own if len({point[name] for point in points}) > 1]
-    shown = [f"{name} = {_short(own[name])}" for name in names if name != curve.variable]
-    return ", ".join(["", *shown])
+    names = [name for name in own if len({point.get(name) for point in points}) > 1]
+    return ", ".join(f"{name} = {_short(own[name])}" for name in names if name != curve.variable)
 
 
-def _draw_curve(axes: Axes, curve: Series, style: tuple[str, str, str], where: str) -> None:
-    color, marker, dashes = style
-    power = "–" if curve.exponent is None else f"{curve.exponent:+.2f}"
+def _draw_curve(axes: Axes, curve: Series, style: tuple[str, str], where: str) -> None:
+    color, marker = style
+    slopes = (curve.slope, curve.exponent, curve.predicted_slope)
+    own, paper, formula = ("–" if x is None else f"{x:+.2f}".replace("-", "−") for x in slopes)
+    words = [] if curve.slope is None else [f"{own} ({paper}; {formula})"]
+    label = ", ".join([*words, where] if where else words)
     axes.errorbar(
         curve.values,
         curve.errors,
-        yerr=curve.deviations,
+        yerr=np.minimum(curve.deviations, 0.95 * np.array(curve.errors)),
         color=color,
         marker=marker,
-        linestyle=dashes,
         markersize=5,
         capsize=2,
-        label=f"{curve.slope:+.2f} ({power}){where}".replace("-", "−"),
+        label=label or None,
     )
+    if curve.predicted is not None:
+        axes.plot(curve.values, curve.predicted, "--", color=color, linewidth=1)
 
 
 def _short(value: float) -> str:

@@ -159,15 +159,6 @@ def _residuals(theta: Floats, rows: Floats) -> Floats:
     return theta - rows
 
 
-_LOGARITHM = (
-    "the rate leaves out that ln(1/δ) grows with ln n and ln ε, because the lattice gets finer: "
-    "the exact μ alone makes it {}"
-)
-_FIXED_DELTA = (
-    "at a fixed δ the μ of (ε, δ) grows more slowly than ε: the exact profile alone makes it {}"
-)
-_OFFSET = "ln(1/δ) has a part that does not grow with d, ln(1/ω), which counts while d is small"
-
 SGD = Experiment(
     key="dp_erm",
     problem="DP-ERM, convex",
@@ -211,12 +202,6 @@ SGD = Experiment(
     repeats=8,
     quick_repeats=1,
     measure=measure_sgd,
-    reasons={
-        "before/epsilon": _FIXED_DELTA.format("-0.92"),
-        "modern/n": _LOGARITHM.format("-0.93"),
-        "modern/epsilon": _LOGARITHM.format("-0.94"),
-        "d": _OFFSET,
-    },
 )
 
 STRONGLY_CONVEX = Experiment(
@@ -246,12 +231,6 @@ STRONGLY_CONVEX = Experiment(
     repeats=32,
     quick_repeats=2,
     measure=measure_strongly_convex,
-    reasons={
-        "before/epsilon": _FIXED_DELTA.format("-1.84"),
-        "modern/n": _LOGARITHM.format("-1.90"),
-        "modern/epsilon": _LOGARITHM.format("-1.91"),
-        "d": _OFFSET,
-    },
 )
 
 FRANK_WOLFE = Experiment(
@@ -286,11 +265,4 @@ FRANK_WOLFE = Experiment(
     repeats=3,
     quick_repeats=1,
     measure=measure_frank_wolfe,
-    reasons={
-        "n": "without noise Frank-Wolfe converges like 1/T² on this loss (measured: 6e-5 after 100 "
-        "steps, where the bound 2Γ/(T+2) says 0.08), so the error falls faster than the worst case",
-        "epsilon": "as against n: the error falls faster than the worst case",
-        "d": "ln d is not constant: ln(2d) grows 1.8-fold here, and with more vertices to "
-        "choose from a step goes wrong more often",
-    },
 )

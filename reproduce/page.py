@@ -1,14 +1,16 @@
-"""`reproduce.html`: the pictures, the slopes and what differs from the paper, in one file."""
+"""`reproduce.html`: the pictures, the slopes and what differs from the paper, in one file.
+
+Everything is rendered from the numbers that `reproduce.json` holds; so is docs/reproduction.md
+(`reproduce.report`).
+"""
 
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from reproduce.rates import Experiment, Series
-
-__all__ = ["page", "rate_section"]
+__all__ = ["HEADINGS", "cells", "headline", "page", "signed"]
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem;
@@ -20,24 +22,76 @@ figcaption, .note { color: #444; font-size: 0.95rem; }
 table { border-collapse: collapse; margin: 1rem 0; font-size: 0.92rem; }
 th, td { text-align: left; padding: 0.25rem 0.7rem; border-bottom: 1px solid #ddd;
   vertical-align: top; }
-td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-.differs { font-weight: 600; color: #8a3b00; }
 """
 
+HEADINGS = ("mechanism", "paper's rate", "against", "measured", "paper", "exact formula", "verdict")
+"""The columns of a table of slopes; those of a quick run end with the measured errors."""
 
-def page(
-    *,
-    quick: bool,
-    sections: Iterable[str],
-    disagreements: Sequence[Mapping[str, Any]],
-) -> str:
-    """Return the whole page; no script, no link to anything outside."""
-    mode = (
-        "<p class='note'>This is a <code>--quick</code> run: two points to a curve and hardly any "
-        "repeats, so slopes are rough. Leave the option out for the real thing.</p>"
-        if quick
-        else ""
+WHAT = (
+    "Figures and tables of Purifying Approximate Differential Privacy with Randomized "
+    "Post-processing (Lin, Wang, Ma, Wang; NeurIPS 2025), measured with the exact implementations "
+    "of zerodelta.paper on made-up data with replayed random bits: only times change from run to "
+    "run."
+)
+
+HOW = (
+    "Measured: the least-squares slope of ln(error) against the logarithm of the variable, ± its "
+    "standard error (bootstrap over repeats). Paper: the power in its rate. Exact formula: the "
+    "slope, over the same values, of the error computed from the noise, steps and δ that the run "
+    "used; nothing in it is fitted, and the pictures show it dashed. A slope agrees if it is "
+    "within 0.15 or two standard errors of the paper's. It is explained only if the exact formula "
+    "differs from the paper's power in the same direction and lies within 0.15 or two standard "
+    "errors of the measurement; otherwise it is unexplained."
+)
+
+
+def headline(summary: Mapping[str, Any]) -> str:
+    """Return "x of y slopes agree; these do not", and how many of those are explained.
+
+    >>> headline({"slopes": 5, "agree": 3, "explained": 1, "unexplained": 1})
+    '3 of 5 slopes agree; these do not (1 explained by the exact formula, 1 unexplained):'
+    """
+    slopes, agree, explained, open_ones = (
+        summary[name] for name in ("slopes", "agree", "explained", "unexplained")
     )
+    if agree == slopes:
+        return f"All {slopes} slopes agree."
+    return (
+        f"{agree} of {slopes} slopes agree; these do not ({explained} explained by the exact "
+        f"formula, {open_ones} unexplained):"
+    )
+
+
+def cells(row: Mapping[str, Any], curve: Mapping[str, Any]) -> list[str]:
+    """Return one line of a table of slopes, or of errors where the run was a quick one."""
+    start = [
+        row["variants"][curve["variant"]],
+        row["formulas"][curve["variant"]],
+        row["axes"][curve["variable"]],
+    ]
+    if curve["slope"] is None:
+        points = zip(curve["values"], curve["errors"], strict=True)
+        return [*start, "; ".join(f"{error:.3g} at {value:g}" for value, error in points)]
+    return [
+        *start,
+        f"{signed(curve['slope'])} ± {curve['slope_error']:.2f}",
+        signed(curve["exponent"]),
+        signed(curve["predicted_slope"]),
+        curve["words"],
+    ]
+
+
+def signed(number: float | None) -> str:
+    """Return a number with its sign, or a dash.
+
+    >>> signed(-0.5), signed(None)
+    ('−0.50', '–')
+    """
+    return "–" if number is None else f"{number:+.2f}".replace("-", "−")
+
+
+def page(numbers: Mapping[str, Any], pictures: Mapping[str, str]) -> str:
+    """Return the whole page; no script, no link to anything outside. `pictures` are SVGs by key."""
     return "\n".join(
         [
             "<!doctype html>",
@@ -46,85 +100,55 @@ def page(
             "<title>zerodelta: the paper, reproduced</title>",
             f"<style>{_STYLE}</style></head><body>",
             "<h1>The paper, reproduced</h1>",
-            "<p>Figures and tables of <em>Purifying Approximate Differential Privacy with "
-            "Randomized Post-processing</em>, measured with zerodelta's exact implementations "
-            "(<code>zerodelta.paper</code>), the paper's errors mended. Everything is on made-up "
-            "data with replayed random bits: only the times change from run to run.</p>",
-            mode,
-            _summary(disagreements),
-            *sections,
+            *_summary(numbers),
+            f"<p>{_text(WHAT)}</p>",
+            *_figures(numbers, pictures),
+            *(_section(row, pictures) for table in numbers["tables"].values() for row in table),
             "</body></html>",
         ]
     )
 
 
-def _summary(disagreements: Sequence[Mapping[str, Any]]) -> str:
-    if not disagreements:
-        return "<h2>Where the measurements differ from the paper</h2><p>Nowhere.</p>"
-    rows = "".join(
-        f"<tr><td>{_text(row['problem'])}</td><td>{_text(row['variant'])}</td>"
-        f"<td>{_text(row['variable'])}</td>"
-        f"<td class='number'>{_signed(row['slope'])}</td>"
-        f"<td class='number'>{_signed(row['exponent'])}</td><td>{_text(row['reason'])}</td></tr>"
-        for row in disagreements
-    )
-    return (
-        "<h2>Where the measurements differ from the paper</h2>"
-        "<p>Slopes on log axes that are more than 0.15 (or two standard errors) away from the "
-        "power in the paper's rate, and why.</p>"
-        "<table><tr><th>problem</th><th>mechanism</th><th>against</th><th>measured</th>"
-        f"<th>paper</th><th>why</th></tr>{rows}</table>"
-    )
-
-
-def figure_section(*, title: str, svg: str, caption: str, findings: Sequence[str]) -> str:
-    """Return a heading, a picture, and what it shows."""
-    points = "".join(f"<li>{_text(finding)}</li>" for finding in findings)
-    return (
-        f"<h2>{_text(title)}</h2><figure>{svg}<figcaption>{_text(caption)}</figcaption></figure>"
-        f"<ul>{points}</ul>"
-    )
-
-
-def rate_section(experiment: Experiment, series: Sequence[Series], svg: str, title: str) -> str:
-    """Return a row of a table: its picture, and slopes beside the paper's powers."""
-    rows = "".join(_row(experiment, curve) for curve in series)
-    return (
-        f"<h2>{_text(title)}: {_text(experiment.problem)}</h2>"
-        f"<p class='note'>{_text(experiment.label)}. Measured: {_text(experiment.quantity)}. "
-        f"{_text(_capital(experiment.setting))}.</p>"
-        f"<figure>{svg}</figure>"
-        "<table><tr><th>mechanism</th><th>paper's rate</th><th>against</th><th>slope</th>"
-        f"<th>paper</th><th></th></tr>{rows}</table>"
-    )
-
-
-def _row(experiment: Experiment, curve: Series) -> str:
-    verdict = ""
-    if curve.agrees is not None:
-        verdict = (
-            "agrees"
-            if curve.agrees
-            else f"<span class='differs'>differs</span>: {_text(curve.reason)}"
+def _summary(numbers: Mapping[str, Any]) -> Iterator[str]:
+    if numbers["quick"]:
+        yield (
+            "<p class='note'>This is a <code>--quick</code> run: two points to a curve and hardly "
+            "any repeats, so it gives no slopes. Leave the option out for the real thing.</p>"
         )
-    error = "" if curve.slope_error != curve.slope_error else f" ± {curve.slope_error:.2f}"
-    paper = "" if curve.exponent is None else _signed(curve.exponent)
-    name = experiment.axes.get(curve.variable, {"epsilon": "ε"}.get(curve.variable, curve.variable))
+        return
+    summary = numbers["summary"]
+    yield f"<p><strong>{_text(headline(summary))}</strong></p>"
+    if summary["misses"]:
+        yield _table(("problem", *HEADINGS), [list(miss) for miss in summary["misses"]])
+    yield f"<p class='note'>{_text(HOW)}</p>"
+
+
+def _figures(numbers: Mapping[str, Any], pictures: Mapping[str, str]) -> Iterator[str]:
+    for found in numbers["figures"]:
+        points = "".join(f"<li>{_text(finding)}</li>" for finding in found["findings"])
+        yield (
+            f"<h2>{_text(found['title'])}</h2><figure>{pictures[found['key']]}"
+            f"<figcaption>{_text(found['caption'])}</figcaption></figure><ul>{points}</ul>"
+        )
+
+
+def _section(row: Mapping[str, Any], pictures: Mapping[str, str]) -> str:
+    lines = [cells(row, curve) for curve in row["series"]]
     return (
-        f"<tr><td>{_text(experiment.variants[curve.variant])}</td>"
-        f"<td>{_text(experiment.formulas[curve.variant])}</td><td>{_text(name)}</td>"
-        f"<td class='number'>{_signed(curve.slope)}{error}</td>"
-        f"<td class='number'>{paper}</td><td>{verdict}</td></tr>"
+        f"<h2>{_text(row['title'])}</h2>"
+        f"<p class='note'>{_text(row['note'])}</p>"
+        f"<figure>{pictures[row['key']]}</figure>"
+        + _table(HEADINGS[: len(lines[0])] if lines else HEADINGS, lines)
     )
 
 
-def _signed(number: float) -> str:
-    return f"{number:+.2f}".replace("-", "−")
+def _table(headings: tuple[str, ...], lines: list[list[str]]) -> str:
+    head = "".join(f"<th>{_text(name)}</th>" for name in headings)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in line) + "</tr>" for line in lines
+    )
+    return f"<table><tr>{head}</tr>{body}</table>"
 
 
 def _text(words: object) -> str:
     return html.escape(str(words))
-
-
-def _capital(words: str) -> str:
-    return words[:1].upper() + words[1:]

@@ -1,4 +1,10 @@
-"""Errors measured along one variable at a time, and the power of it that fits them."""
+"""Errors measured along one variable at a time, the power of it that fits them, and a verdict.
+
+A slope is compared with the power in the paper's rate. Where it is another one, the only
+explanation that counts is a prediction: the exact formula of the mechanism (its noise scale, its
+steps, its δ) evaluated at the same points, nothing fitted, with the same sign and size of the
+difference.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +16,7 @@ from typing import Any, Literal, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Experiment", "Point", "Series", "Task", "fit", "summarize"]
+__all__ = ["Experiment", "Point", "Predict", "Series", "Task", "fit", "summarize", "verdict"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Point: TypeAlias = Mapping[str, float]
@@ -19,8 +25,15 @@ Point: TypeAlias = Mapping[str, float]
 Measure: TypeAlias = Callable[[str, Point, str], list[float]]
 """measure(variant, point, label): the errors on each instance, with random bits named by label."""
 
+Predict: TypeAlias = Callable[[str, Point], float]
+"""predict(variant, point): the error of the exact formula there, NaN where there is none."""
+
+Verdict: TypeAlias = Literal["agrees", "explained", "unexplained"]
+
 TOLERANCE = 0.15
-"""A slope agrees with the paper if it is this close, or within two standard errors of that."""
+"""Slopes agree if they are this close, or within two standard errors of the measurement."""
+
+_RESAMPLES = 400
 
 
 @final
@@ -48,7 +61,14 @@ class Experiment:
     repeats: int
     quick_repeats: int
     measure: Measure
-    average: Literal["mean", "median"] = "mean"
+    predicted: Predict | None = None
+    """The error that the exact formula gives at a point; nothing in it is fitted."""
+    average: Literal["mean", "median", "upper"] = "mean"
+    """What is drawn of the repeats; "upper" is the 90 % quantile."""
+    own_repeats: Mapping[str, int] = field(default_factory=dict)
+    """Where a variant needs another number of repeats than `repeats`."""
+    alone: bool = False
+    """Whether to run after everything else, with no other process: for what is timed."""
     own_base: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Where a variant needs other fixed numbers than `base` (its noise is so much smaller)."""
     own_sweeps: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
@@ -59,26 +79,38 @@ class Experiment:
     """Smaller fixed numbers for a quick run, for all variants."""
     axes: Mapping[str, str] = field(default_factory=dict)
     """How a variable is called in a picture, where its name does not do."""
-    reasons: Mapping[str, str] = field(default_factory=dict)
-    """Why a slope is another one than the paper's: "variant/variable" or "variable"."""
 
     def tasks(self, *, quick: bool) -> list[Task]:
         """Return every run of this row; each point of a sweep is one task."""
         sweeps, own = (self.quick, self.own_quick) if quick else (self.sweeps, self.own_sweeps)
-        repeats = self.quick_repeats if quick else self.repeats
         return [
             Task(
                 experiment=self.key,
                 variant=variant,
                 variable=name,
                 value=value,
-                repeats=repeats,
+                repeats=self.quick_repeats
+                if quick
+                else self.own_repeats.get(variant, self.repeats),
                 quick=quick,
             )
             for name, values in sweeps.items()
             for variant in self.variants
             for value in own.get(f"{variant}/{name}", values)
         ]
+
+    def axis(self, variable: str) -> str:
+        """Return how a variable is called in tables and pictures."""
+        return self.axes.get(variable, {"epsilon": "ε"}.get(variable, variable))
+
+    def note(self, *, quick: bool) -> str:
+        """Return what was measured on what, and how often."""
+        repeats = sorted({task.repeats for task in self.tasks(quick=quick)})
+        often = " or ".join(map(str, repeats))
+        return (
+            f"{self.label}. Measured: {self.quantity}. {self.setting[:1].upper()}"
+            f"{self.setting[1:]}. {often} repeats a point."
+        )
 
     def run(self, task: Task) -> list[list[float]]:
         """Return for each repeat the errors on each instance."""
@@ -119,22 +151,34 @@ class Task:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Series:
-    """One measured curve with its slope."""
+    """One measured curve: beside it the predicted one, and the slopes of both and of the paper."""
 
     variant: str
     variable: str
     values: list[float]
     errors: list[float]
     deviations: list[float]
-    slope: float
-    slope_error: float
+    predicted: list[float] | None
+    """The exact formula at the same values, or None where the row has none."""
+    slope: float | None
+    """None in a quick run: two points and a repeat or two are no slope."""
+    slope_error: float | None
+    predicted_slope: float | None
     exponent: float | None
-    agrees: bool | None
-    reason: str
+    """The power in the paper's rate."""
+    verdict: Verdict | None
+
+    @property
+    def words(self) -> str:
+        """The verdict as a sentence."""
+        if self.verdict == "explained":
+            formula = f"{self.predicted_slope:+.2f}".replace("-", "−")
+            return f"explained: at these parameters the exact formula gives {formula}"
+        return self.verdict or ""
 
     def as_json(self) -> dict[str, Any]:
         """Return plain data."""
-        return dict(vars(self))
+        return {**vars(self), "words": self.words}
 
 
 def fit(values: Floats, errors: Floats) -> float:
@@ -148,42 +192,99 @@ def fit(values: Floats, errors: Floats) -> float:
     return float((x * (y - y.mean())).sum() / (x * x).sum())
 
 
+def verdict(
+    *, slope: float, error: float, exponent: float, predicted: float | None = None
+) -> Verdict:
+    """Return whether a measured slope is the paper's, or that of the exact formula, or neither.
+
+    A prediction explains a difference only if it lies on the same side of the paper's exponent as
+    the measurement, and as close to the measurement as an exponent that agrees.
+
+    >>> verdict(slope=-1.9, error=0.01, exponent=-2)
+    'agrees'
+    >>> verdict(slope=-1.7, error=0.01, exponent=-2, predicted=-1.75)
+    'explained'
+    >>> verdict(slope=-1.7, error=0.01, exponent=-2, predicted=-2.2)
+    'unexplained'
+    """
+    margin = max(TOLERANCE, 2 * error)
+    if abs(slope - exponent) <= margin:
+        return "agrees"
+    if (
+        predicted is not None
+        and (predicted - exponent) * (slope - exponent) > 0
+        and abs(slope - predicted) <= margin
+    ):
+        return "explained"
+    return "unexplained"
+
+
 def summarize(
-    experiment: Experiment, variant: str, variable: str, runs: Mapping[float, list[list[float]]]
+    experiment: Experiment,
+    variant: str,
+    variable: str,
+    runs: Mapping[float, list[list[float]]],
+    *,
+    quick: bool = False,
 ) -> Series:
     """Return the curve of one variant along one variable: the worst instance at each point."""
     values = sorted(runs)
     tables = [np.array(runs[value]) for value in values]  # (repeats, instances) each
     errors = np.array([_worst(table, experiment.average) for table in tables])
-    generator = np.random.default_rng(20260101)
-    draws = []
-    for _ in range(200):  # bootstrap over repeats
-        chosen = [table[generator.integers(0, len(table), len(table))] for table in tables]
-        draws.append([_worst(table, experiment.average) for table in chosen])
-    drawn = np.array(draws)
-    several = len(tables[0]) > 1
-    slopes = [fit(np.array(values), row) for row in drawn]
-    slope, spread = fit(np.array(values), errors), float(np.std(slopes)) if several else math.nan
+    drawn = _resampled(tables, experiment.average)
+    predicted = _predictions(experiment, variant, variable, values, quick=quick)
     exponent = experiment.exponents.get(variant, {}).get(variable)
-    margin = max(TOLERANCE, 2 * spread if several else 0.0)
-    agrees = None if exponent is None else bool(abs(slope - exponent) <= margin)
-    reasons = experiment.reasons
-    rough = "too few points and repeats to tell" if len(values) < 3 else "no reason known"
-    reason = reasons.get(f"{variant}/{variable}", reasons.get(variable, rough))
+    slope = error = formula = found = None
+    if not quick:
+        x = np.array(values)
+        slope, error = fit(x, errors), float(np.std([fit(x, row) for row in drawn]))
+        formula = None if predicted is None else fit(x, np.array(predicted))
+        if exponent is not None:
+            found = verdict(slope=slope, error=error, exponent=exponent, predicted=formula)
     return Series(
         variant=variant,
         variable=variable,
         values=values,
         errors=errors.tolist(),
         deviations=np.std(drawn, axis=0).tolist(),
+        predicted=predicted,
         slope=slope,
-        slope_error=spread,
+        slope_error=error,
+        predicted_slope=formula,
         exponent=exponent,
-        agrees=agrees,
-        reason="" if agrees is not False else reason,
+        verdict=found,
     )
 
 
+def _predictions(
+    experiment: Experiment, variant: str, variable: str, values: list[float], *, quick: bool
+) -> list[float] | None:
+    if experiment.predicted is None:
+        return None
+    fixed = experiment.fixed(variant, quick=quick)
+    found = [float(experiment.predicted(variant, {**fixed, variable: value})) for value in values]
+    return found if all(math.isfinite(error) and error > 0 for error in found) else None
+
+
+def _resampled(tables: list[Floats], average: str) -> Floats:
+    """Return bootstrap curves over repeats, spread like independent repetitions of the whole.
+
+    r repeats drawn again from r repeats vary too little, by the factor √((r-1)/r): divided out.
+    """
+    generator = np.random.default_rng(20260101)
+    curves = np.empty((_RESAMPLES, len(tables)))
+    for column, table in enumerate(tables):
+        count = len(table)
+        chosen = generator.integers(0, count, (_RESAMPLES, count))
+        found = np.array([_worst(table[rows], average) for rows in chosen])
+        center = found.mean()
+        wider = math.sqrt(count / (count - 1)) if count > 1 else 1.0
+        curves[:, column] = np.maximum(center + wider * (found - center), center * 1e-3)
+    return curves
+
+
 def _worst(table: Floats, average: str) -> float:
+    if average == "upper":
+        return float(np.max(np.quantile(table, 0.9, axis=0)))
     center = np.median if average == "median" else np.mean
     return float(np.max(center(table, axis=0)))

@@ -6,75 +6,102 @@ import json
 import math
 import multiprocessing
 import os
+import platform
+import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from reproduce.curves import figure_1, figure_f_dp
 from reproduce.data_rows import LOCAL_SENSITIVITY, MODE, QUERIES, REGRESSION
-from reproduce.drawing import (
-    as_svg,
-    draw_f_dp,
-    draw_figure_1,
-    draw_rates,
-    draw_tightness,
-)
+from reproduce.drawing import as_svg, draw_rates
 from reproduce.erm_rows import FRANK_WOLFE, SGD, STRONGLY_CONVEX
-from reproduce.page import figure_section, page, rate_section
+from reproduce.figures import PICTURES
+from reproduce.page import cells, page
 from reproduce.rates import Experiment, Series, Task, summarize
+from reproduce.report import write_report
 from reproduce.table_2 import RUN_TIME, UTILITY
-from reproduce.tightness import tightness
 
-__all__ = ["EXPERIMENTS", "TABLE_1", "TABLE_2", "reproduce"]
+__all__ = ["EXPERIMENTS", "TABLES", "reproduce"]
 
-TABLE_1 = (SGD, STRONGLY_CONVEX, FRANK_WOLFE, LOCAL_SENSITIVITY, MODE, REGRESSION, QUERIES)
-TABLE_2 = (UTILITY, RUN_TIME)
-EXPERIMENTS = {experiment.key: experiment for experiment in (*TABLE_1, *TABLE_2)}
+TABLES: Mapping[str, Mapping[str, Experiment]] = {
+    "table_1": {
+        "Table 1, row 1": SGD,
+        "Table 1, row 2": STRONGLY_CONVEX,
+        "Table 1, row 3": FRANK_WOLFE,
+        "Table 1, row 4": LOCAL_SENSITIVITY,
+        "Table 1, row 5": MODE,
+        "Table 1, row 6": REGRESSION,
+        "Table 1, row 7": QUERIES,
+    },
+    "table_2": {"Table 2, utility": UTILITY, "Table 2, run time": RUN_TIME},
+}
+"""What is measured: table, title of the section, experiment."""
+
+EXPERIMENTS = {row.key: row for table in TABLES.values() for row in table.values()}
 
 Report: TypeAlias = Callable[[str, int, int], None]
 """report(stage, done, total): called after each finished piece of work."""
 
+Runs: TypeAlias = dict[tuple[str, str, str], dict[float, list[list[float]]]]
+"""By experiment, variant and variable: for each value the errors of each repeat."""
+
 
 def reproduce(
-    out: Path, *, quick: bool = False, workers: int | None = None, report: Report | None = None
+    out: Path,
+    *,
+    quick: bool = False,
+    docs: Path | None = None,
+    only: Sequence[str] = (),
+    workers: int | None = None,
+    report: Report | None = None,
 ) -> Path:
     """Write the figures and tables into `out` and return the path of the page.
 
-    `quick` takes two points a curve: under a minute. `workers` processes (default: two, or one on
-    a single core) share the runs; with 1 everything happens in this process.
+    `quick` takes two points a curve and gives no slopes: under two minutes. `docs` names a folder
+    for reproduction.md and its pictures. `only` names the experiments to run, if not all.
+    `workers` processes (default: two, or one on a single core) share the runs; with 1 everything
+    happens in this process.
     """
     started = time.perf_counter()
     tell = report if report is not None else _silent
     out.mkdir(parents=True, exist_ok=True)
-    figures, sections = _figures(out, quick=quick, report=tell)
-    runs = _measure(quick=quick, workers=workers, report=tell)
-    tables: dict[str, list[dict[str, Any]]] = {"table_1": [], "table_2": []}
-    disagreements: list[dict[str, Any]] = []
-    for name, experiments in (("table_1", TABLE_1), ("table_2", TABLE_2)):
-        for number, experiment in enumerate(experiments, start=1):
-            series = list(_series(experiment, runs))
-            svg = as_svg(draw_rates(experiment, series, quick=quick), experiment.key)
-            _write(out / f"{name}_{experiment.key.removeprefix('table_2_')}.svg", svg)
-            title = f"Table {name[-1]}, row {number}" if name == "table_1" else "Table 2"
-            sections.append(rate_section(experiment, series, svg, title))
-            tables[name].append(_as_json(experiment, series, quick))
-            disagreements += _disagreements(experiment, series)
-            tell("Pictures", len(tables["table_1"]) + len(tables["table_2"]), len(EXPERIMENTS))
-    numbers = {
-        "version": version("zerodelta"),
-        "quick": quick,
-        "seconds": round(time.perf_counter() - started, 1),
-        "figures": figures,
-        **tables,
-        "disagreements": disagreements,
-    }
-    _write(out / "reproduce.json", json.dumps(_finite(numbers), indent=1, ensure_ascii=False))
+    pictures: dict[str, str] = {}
+    figures = [] if only else _figures(pictures, quick=quick, report=tell)
+    chosen = [EXPERIMENTS[key] for key in only] or list(EXPERIMENTS.values())
+    runs = _measure(chosen, quick=quick, workers=workers, report=tell)
+    tables: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
+    for name, rows in TABLES.items():
+        for title, experiment in rows.items():
+            if experiment not in chosen:
+                continue
+            series = list(_series(experiment, runs, quick=quick))
+            drawn = draw_rates(experiment, series, quick=quick)
+            pictures[experiment.key] = as_svg(drawn, experiment.key)
+            tables[name].append(row_as_json(experiment, series, title, quick=quick))
+            tell("Pictures", sum(map(len, tables.values())), len(chosen))
+    numbers = finite(
+        {
+            "version": version("zerodelta"),
+            "commit": _commit(),
+            "machine": _machine(),
+            "quick": quick,
+            "seconds": round(time.perf_counter() - started, 1),
+            "figures": figures,
+            "tables": tables,
+            "summary": summary_of(tables),
+        }
+    )
+    for key, svg in pictures.items():
+        _write(out / f"{key}.svg", svg)
+    _write(out / "reproduce.json", json.dumps(numbers, indent=1, ensure_ascii=False))
     target = out / "reproduce.html"
-    _write(target, page(quick=quick, sections=sections, disagreements=disagreements))
+    _write(target, page(numbers, pictures))
+    if docs is not None:
+        write_report(docs, numbers, pictures)
     return target
 
 
@@ -82,77 +109,37 @@ def _silent(stage: str, done: int, total: int) -> None:
     """Report to nobody."""
 
 
-def _figures(out: Path, *, quick: bool, report: Report) -> tuple[dict[str, Any], list[str]]:
-    """Draw what needs no sampling: Figure 1, the trade-off curves, the tightness example."""
-    grids = {1: 201, 2: 21, 3: 9} if quick else {1: 401, 2: 41, 3: 15}
-    numbers = {
-        "figure_1": figure_1(points=16 if quick else 61),
-        "f_dp": figure_f_dp(epsilon=1.0, extra_epsilon=0.5, delta=0.1, points=201),
-        "tightness": tightness(radius=0.25, dimensions=(1, 2, 3, 5, 10, 20, 50, 100), grids=grids),
-    }
-    drawn = {
-        "figure_1": draw_figure_1(numbers["figure_1"]),
-        "f_dp": draw_f_dp(numbers["f_dp"]),
-        "tightness": draw_tightness(numbers["tightness"]),
-    }
-    sections = []
-    for done, (name, figure) in enumerate(drawn.items(), start=1):
-        svg = as_svg(figure, name)
-        _write(out / f"{name}.svg", svg)
-        sections.append(figure_section(svg=svg, **_CAPTIONS[name]))
-        report("Figures", done, len(drawn))
-    return numbers, sections
-
-
-_CAPTIONS: dict[str, dict[str, Any]] = {
-    "figure_1": {
-        "title": "Figure 1: the price of δ",
-        "caption": (
-            "Variance per count of a private histogram at ε = 1 (fig:myth). The paper does not "
-            "say which neighbors it means; both are shown."
-        ),
-        "findings": (
-            "As in the paper: Laplace noise, with δ = 0, has the smaller variance unless δ is too "
-            "large to mean anything (0.04, or 0.007 if rows are replaced).",
-            "The Gaussian's variance grows with ln(1/δ) without end: a purified mechanism needs "
-            "δ = e^-50 and less, so it pays only where many steps share one release.",
-        ),
-    },
-    "f_dp": {
-        "title": "Figure f-DP: trade-off curves",
-        "caption": "What an attacker can achieve (fig:f-DP); higher curves are safer.",
-        "findings": (
-            "The paper says that f_{ε,δ} lies below f_{ε+ε',0}. For small δ it does not: the two "
-            "cross at α = δ/(e^(ε+ε') - e^ε) and at the mirror image. Only outside, where one of "
-            "the two errors is rare, is (ε, δ)-DP the weaker promise.",
-            "Mixing alone (theory B1) takes the worst (ε, δ) pair above f_{ε,0}: no ε' is needed.",
-        ),
-    },
-    "tightness": {
-        "title": "The tightness example",
-        "caption": "Two laws with TV = Δ^d and W∞ = Δ (ex:tightness, fig:example).",
-        "findings": (
-            "As in the paper: the step from TV to W∞ loses a constant only, 8 with its lemma for "
-            "convex sets (4 for balls).",
-            "Theorem W loses 2, for every ball and every norm; for l2 the sharp constant falls to "
-            "1 as d grows, so the example is then the worst case.",
-        ),
-    },
-}
+def _figures(pictures: dict[str, str], *, quick: bool, report: Report) -> list[dict[str, Any]]:
+    """Compute and draw what has no slopes; the SVGs go into `pictures`."""
+    found = []
+    for done, picture in enumerate(PICTURES, start=1):
+        data = picture.compute(quick)
+        pictures[picture.key] = as_svg(picture.draw(data), picture.key)
+        found.append(
+            {
+                "key": picture.key,
+                "title": picture.title,
+                "caption": picture.caption,
+                "findings": list(picture.findings(data)),
+                "numbers": data,
+            }
+        )
+        report("Figures", done, len(PICTURES))
+    return found
 
 
 def _measure(
-    *, quick: bool, workers: int | None, report: Report
-) -> dict[tuple[str, str, str], dict[float, list[list[float]]]]:
+    rows: Sequence[Experiment], *, quick: bool, workers: int | None, report: Report
+) -> Runs:
     """Run every task; times are measured last and alone, so that nothing disturbs them."""
-    tasks = [task for row in (*TABLE_1, UTILITY) for task in row.tasks(quick=quick)]
-    timed = RUN_TIME.tasks(quick=quick)
+    tasks = [task for row in rows if not row.alone for task in row.tasks(quick=quick)]
+    alone = [task for row in rows if row.alone for task in row.tasks(quick=quick)]
     count = min(2, os.cpu_count() or 1) if workers is None else workers
-    runs: dict[tuple[str, str, str], dict[float, list[list[float]]]] = {}
-    everything = chain(_shared(tasks, count), map(run_task, timed))
+    runs: Runs = {}
+    everything = chain(_shared(tasks, count), map(run_task, alone))
     for done, (task, found) in enumerate(everything, start=1):
         runs.setdefault((task.experiment, task.variant, task.variable), {})[task.value] = found
-        report(EXPERIMENTS[task.experiment].problem, done, len(tasks) + len(timed))
+        report(EXPERIMENTS[task.experiment].problem, done, len(tasks) + len(alone))
     return runs
 
 
@@ -171,52 +158,84 @@ def _shared(tasks: list[Task], workers: int) -> Iterator[tuple[Task, list[list[f
             yield future.result()
 
 
-def _series(
-    experiment: Experiment, runs: dict[tuple[str, str, str], dict[float, list[list[float]]]]
-) -> Iterable[Series]:
-    variables = dict.fromkeys(key[2] for key in runs if key[0] == experiment.key)
-    for variable in experiment.sweeps:
+def _series(experiment: Experiment, runs: Runs, *, quick: bool) -> Iterable[Series]:
+    for variable in experiment.quick if quick else experiment.sweeps:
         for variant in experiment.variants:
-            if variable in variables:
-                found = runs[experiment.key, variant, variable]
-                yield summarize(experiment, variant, variable, found)
+            found = runs.get((experiment.key, variant, variable))
+            if found:
+                yield summarize(experiment, variant, variable, found, quick=quick)
 
 
-def _as_json(experiment: Experiment, series: list[Series], quick: bool) -> dict[str, Any]:
+def row_as_json(
+    experiment: Experiment, series: list[Series], title: str, *, quick: bool
+) -> dict[str, Any]:
+    names = {name: experiment.axis(name) for name in (*experiment.sweeps, *experiment.quick)}
     return {
         "key": experiment.key,
+        "title": f"{title}: {experiment.problem}",
         "problem": experiment.problem,
-        "label": experiment.label,
-        "quantity": experiment.quantity,
-        "setting": experiment.setting,
+        "note": experiment.note(quick=quick),
         "variants": dict(experiment.variants),
         "formulas": dict(experiment.formulas),
+        "axes": names,
         "base": {name: experiment.fixed(name, quick=quick) for name in experiment.variants},
         "series": [curve.as_json() for curve in series],
     }
 
 
-def _disagreements(experiment: Experiment, series: list[Series]) -> list[dict[str, Any]]:
-    return [
-        {
-            "problem": experiment.problem,
-            "variant": experiment.variants[curve.variant],
-            "variable": curve.variable,
-            "slope": curve.slope,
-            "exponent": curve.exponent,
-            "reason": curve.reason,
-        }
-        for curve in series
-        if curve.agrees is False
+def summary_of(tables: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
+    """Return how many slopes agree with the paper's, and a line for each that does not."""
+    judged = [
+        (row, curve)
+        for table in tables.values()
+        for row in table
+        for curve in row["series"]
+        if curve["verdict"] is not None
     ]
+    found = [curve["verdict"] for _, curve in judged]
+    return {
+        "slopes": len(judged),
+        "agree": found.count("agrees"),
+        "explained": found.count("explained"),
+        "unexplained": found.count("unexplained"),
+        "misses": [
+            [row["problem"], *cells(row, curve)]
+            for row, curve in judged
+            if curve["verdict"] != "agrees"
+        ],
+    }
 
 
-def _finite(value: Any) -> Any:
+def _commit() -> str:
+    """Return the commit of the checkout this file lies in, or "unknown" outside of one."""
+    try:
+        return subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def _machine() -> dict[str, Any]:
+    """Return the number of cores, the processor's name and Python's version."""
+    name = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        lines = info.read_text(encoding="utf-8").splitlines()
+        name = next((x.split(":", 1)[1].strip() for x in lines if x.startswith("model name")), name)
+    return {"cores": os.cpu_count(), "processor": name, "python": platform.python_version()}
+
+
+def finite(value: Any) -> Any:
     """Return the same with NaN as null: JSON has no NaN."""
     if isinstance(value, dict):
-        return {key: _finite(entry) for key, entry in value.items()}
+        return {key: finite(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_finite(entry) for entry in value]
+        return [finite(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 

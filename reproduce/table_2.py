@@ -99,11 +99,6 @@ UTILITY = Experiment(
     repeats=10,
     quick_repeats=1,
     measure=measure_utility,
-    reasons={
-        "purified/d": "ln(1/δ) has a part that does not grow with d, 2 ln n, which counts while d "
-        "is small",
-        "exponential/d": "2^18 grid points in all: in 4 dimensions a cell is wider than the error",
-    },
 )
 
 RUN_TIME = Experiment(
@@ -131,10 +126,5 @@ RUN_TIME = Experiment(
     quick_repeats=1,
     measure=measure_time,
     average="median",
-    reasons={
-        "n": "the paper counts gradients of single rows; one step on all rows is a few array "
-        "operations, whose fixed cost exceeds that of the rows up to n of about 10⁴",
-        "exponential/n": "drawn exactly from all nε/d cells a side (n^(d+1) losses, d = 2), not by "
-        "the random walk whose mixing time the paper counts",
-    },
+    alone=True,
 )
