@@ -18,8 +18,9 @@ from typing import Any, TypeAlias
 
 from reproduce.data_rows import LOCAL_SENSITIVITY, MODE, QUERIES, REGRESSION
 from reproduce.drawing import as_svg, draw_rates
-from reproduce.erm_rows import FRANK_WOLFE, SGD, STRONGLY_CONVEX
+from reproduce.erm_rows import SGD, STRONGLY_CONVEX
 from reproduce.figures import PICTURES
+from reproduce.frank_wolfe_row import FRANK_WOLFE
 from reproduce.page import cells, page
 from reproduce.rates import Experiment, Series, Task, summarize
 from reproduce.report import write_report
