@@ -19,7 +19,14 @@ from matplotlib.ticker import FuncFormatter, LogLocator
 
 from reproduce.rates import Experiment, Series
 
-__all__ = ["as_svg", "draw_f_dp", "draw_figure_1", "draw_rates", "draw_tightness"]
+__all__ = [
+    "as_svg",
+    "draw_f_dp",
+    "draw_figure_1",
+    "draw_price",
+    "draw_rates",
+    "draw_tightness",
+]
 
 BLACK, ORANGE, SKY, GREEN, BLUE, RED, PINK = (
     "#000000",
@@ -93,12 +100,11 @@ def draw_figure_1(data: Mapping[str, Any]) -> Figure:
 
 
 def draw_f_dp(data: Mapping[str, Any]) -> Figure:
-    """Draw the trade-off curves; the paper's `fig:f-DP`."""
+    """Draw the trade-off curves, their kinks marked; the paper's `fig:f-DP`."""
     with matplotlib.rc_context(_TEXT):
         figure = _figure(6.2, 5.0)
         axes = figure.subplots()
-        alpha, eps = data["alpha"], data["epsilon"]
-        total = eps + data["extra_epsilon"]
+        eps, total = data["epsilon"], data["epsilon"] + data["extra_epsilon"]
         curves = (
             ("approximate", f"(ε, δ)-DP: ({eps:g}, {data['delta']:g})", BLUE, "-"),
             ("pure", f"pure ε-DP: {eps:g}", BLACK, ":"),
@@ -106,10 +112,10 @@ def draw_f_dp(data: Mapping[str, Any]) -> Figure:
             ("purified", f"purified by mixing (B1): pure {eps:g}", GREEN, "-."),
         )
         for key, label, color, dashes in curves:
-            axes.plot(alpha, data[key], dashes, color=color, label=label)
-        cross = data["crossing_alpha"]
-        height = max(0.0, 1 - np.exp(total) * cross)
-        axes.plot(cross, height, "o", color=BLACK, markersize=5)
+            vertices = np.array(data[key])  # the curves are linear between them
+            axes.plot(*vertices.T, dashes, color=color, marker="s", markersize=3, label=label)
+        cross, height = data["crossing_alpha"], data["crossing_beta"]
+        axes.plot([cross, height], [height, cross], "o", color=BLACK, markersize=5, clip_on=False)
         axes.annotate(
             f"crossing at α = {cross:.3f}: from here\nto the other one (ε, δ) is safer",
             (cross, height),
@@ -164,6 +170,42 @@ def draw_tightness(data: Mapping[str, Any]) -> Figure:
         right.minorticks_off()
         right.grid(color="0.92")
         right.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        return figure
+
+
+def draw_price(data: Mapping[str, Any]) -> Figure:
+    """Draw errors against n with error bars, what is predicted, and what knowing nothing gives."""
+    with matplotlib.rc_context(_TEXT):
+        figure = _figure(7.6, 5.2)
+        axes = figure.subplots()
+        sizes = data["sizes"]
+        axes.plot(sizes, data["nothing"], ":", color="0.4", label="the center, which costs nothing")
+        for (name, text), (color, marker) in zip(data["methods"].items(), _STYLES, strict=False):
+            errors = np.array(data["errors"][name])
+            axes.errorbar(
+                sizes,
+                errors,
+                yerr=np.minimum(data["deviations"][name], 0.95 * errors),
+                color=color,
+                marker=marker,
+                linestyle="none",
+                markersize=5,
+                capsize=2,
+                label=text,
+            )
+            axes.plot(sizes, data["predicted"][name], "--", color=color, linewidth=1)
+        high = 3 * max(max(found) for found in data["errors"].values())
+        axes.set(ylim=(None, high))  # predictions know no ball
+        axes.set(
+            xscale="log",
+            yscale="log",
+            xlabel="number of rows n",
+            ylabel=f"rms error of the mean at ε = {data['epsilon']:g}",
+        )
+        axes.set_xticks(sizes, [_short(n) for n in sizes])
+        axes.minorticks_off()
+        axes.grid(color="0.92")
+        figure.legend(loc="outside lower center", frameon=False, fontsize=9, ncols=1)
         return figure
 
 

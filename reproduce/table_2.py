@@ -38,7 +38,7 @@ def _point(point: Point) -> tuple[int, int, Fraction]:
 
 def grid_cells(rows: int, dimension: int, epsilon: Fraction) -> int:
     """Return an odd number of cells a side, about nε/d: cells as wide as the error to expect."""
-    most = int(2 ** (18 / dimension))  # more grid points take minutes
+    most = int(2 ** (17 / dimension))  # more grid points take minutes
     wanted = min(rows * float(epsilon) / (2 * dimension), most, _CELLS)
     return max(3, 2 * int(wanted / 2) + 1)
 
