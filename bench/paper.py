@@ -92,7 +92,7 @@ def modes() -> list[Line]:
         ),
         (
             "the same as in the paper (Algorithm 12): seconds",
-            best_of(3, lambda: embedded_mode(items, universe=1 << 20, epsilon=1)),
+            best_of(3, lambda: embedded_mode(items, universe=1 << 20, epsilon=2)),
             "",
         ),
         (
@@ -139,9 +139,7 @@ def regression() -> list[Line]:
     target = features[:, 0]
     run = best_of(
         3,
-        lambda: pure_adassp(
-            features, target, data_norm=1, target_bound=1, epsilon=1, extra_epsilon=1
-        ),
+        lambda: pure_adassp(features, target, data_norm=1, target_bound=1, epsilon=2),
     )
     return [("pure AdaSSP (Algorithm 13), n=1e5 d=20: seconds", run, "")]
 

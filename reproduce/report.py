@@ -43,10 +43,9 @@ def _lines(numbers: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     machine = numbers["machine"]
     yield (
-        f"Written by `make reproduce DOCS=1{' QUICK=1' if numbers['quick'] else ''}` in "
-        f"{numbers['seconds']:.0f} seconds: commit `{numbers['commit']}`, zerodelta "
-        f"{numbers['version']}, Python {machine['python']}, {machine['cores']} cores "
-        f"({machine['processor']})."
+        f"Written by `{numbers['command']}` in {numbers['seconds']:.0f} seconds: commit "
+        f"`{numbers['commit']}`, zerodelta {numbers['version']}, Python {machine['python']}, "
+        f"{machine['cores']} cores ({machine['processor']})."
     )
     yield ""
     for found in numbers["figures"]:

@@ -16,13 +16,15 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from reproduce.data_rows import LOCAL_SENSITIVITY, MODE, QUERIES, REGRESSION
+from reproduce.data_rows import LOCAL_SENSITIVITY, MODE
 from reproduce.drawing import as_svg, draw_rates
 from reproduce.erm_rows import SGD, STRONGLY_CONVEX
 from reproduce.figures import PICTURES
 from reproduce.frank_wolfe_row import FRANK_WOLFE
 from reproduce.page import cells, page
+from reproduce.query_row import QUERIES, QUERY_BASELINES
 from reproduce.rates import Experiment, Series, Task, summarize
+from reproduce.regression_row import REGRESSION
 from reproduce.report import write_report
 from reproduce.table_2 import RUN_TIME, UTILITY
 
@@ -37,6 +39,7 @@ TABLES: Mapping[str, Mapping[str, Experiment]] = {
         "Table 1, row 5": MODE,
         "Table 1, row 6": REGRESSION,
         "Table 1, row 7": QUERIES,
+        "Table 1, row 7, baselines": QUERY_BASELINES,
     },
     "table_2": {"Table 2, utility": UTILITY, "Table 2, run time": RUN_TIME},
 }
@@ -87,6 +90,7 @@ def reproduce(
     numbers = finite(
         {
             "version": version("zerodelta"),
+            "command": _command(quick=quick, only=only),
             "commit": _commit(),
             "machine": _machine(),
             "quick": quick,
@@ -205,6 +209,15 @@ def summary_of(tables: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
             if curve["verdict"] != "agrees"
         ],
     }
+
+
+def _command(*, quick: bool, only: Sequence[str]) -> str:
+    """Return what makes a report like this one."""
+    if only:
+        parts = ("python -m reproduce --docs docs", "--quick" if quick else "", "--only", *only)
+    else:
+        parts = ("make reproduce DOCS=1", "QUICK=1" if quick else "")
+    return " ".join(part for part in parts if part)
 
 
 def _commit() -> str:

@@ -136,7 +136,7 @@ def test_the_chain_of_the_lattice_variant_by_hand() -> None:
 
 
 def test_the_chain_of_the_paper_s_variant_by_hand() -> None:
-    release = pure_adassp(X, Y, epsilon=1, extra_epsilon="1/2", **PUBLIC)
+    release = pure_adassp(X, Y, epsilon="3/2", base_epsilon=1, **PUBLIC)
     base, channel = release.certificate.steps
     u = F(1, STEPS**2)
     mu_squared = (F(16, 3) + 2 * u + u**2) / F(str(base.numbers["multiplier_squared"]))
@@ -221,7 +221,7 @@ def test_tiny_and_singular_data_are_answered(rows: int) -> None:
     x, y = np.zeros((rows, 2)), np.full(rows, math.nan)
     for value in (
         adassp(x, y, epsilon=1, log_delta=-20.0, **PUBLIC).value,
-        pure_adassp(x, y, epsilon=1, extra_epsilon=1, **PUBLIC).value,
+        pure_adassp(x, y, epsilon=2, **PUBLIC).value,
         lattice_adassp(x, y, epsilon=1, mixing_weight="0.01", **PUBLIC).value,
     ):
         assert np.isfinite(value).all()
@@ -252,6 +252,6 @@ def test_with_enough_rows_the_coefficients_are_found() -> None:
     for value in (
         adassp(x, y, epsilon=1, log_delta=-20.0, **PUBLIC).value,
         lattice_adassp(x, y, epsilon=1, mixing_weight="0.00001", **PUBLIC).value,
-        pure_adassp(x, y, epsilon=1, extra_epsilon=1, **PUBLIC).value,
+        pure_adassp(x, y, epsilon=2, **PUBLIC).value,
     ):
         assert np.abs(value - truth).max() < 0.1

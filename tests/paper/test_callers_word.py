@@ -123,7 +123,7 @@ class Boastful(Median):  # type: ignore[misc]
 
 
 PROPOSED: dict[str, Any] = {"proposed_bound": "1/2", "epsilon": 1}
-PURE: dict[str, Any] = {"extra_epsilon": 1, "log_delta": -200.0, "mixing_weight": "0.01"}
+PURE: dict[str, Any] = {"epsilon": 3, "log_delta": -200.0, "mixing_weight": "0.01"}
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ PURE: dict[str, Any] = {"extra_epsilon": 1, "log_delta": -200.0, "mixing_weight"
         (propose_test_release, {**PROPOSED, "log_delta": -20.0}),
         (pure_propose_test_release, {**PROPOSED, **PURE}),
         (free_propose_test_release, PROPOSED),
-        (pure_bounded_local_sensitivity, {"epsilon": 1, **PURE}),
+        (pure_bounded_local_sensitivity, PURE),
         (bounded_local_sensitivity, {"epsilon": 1, "mixing_weight": "0.01"}),
     ],
 )

@@ -210,16 +210,16 @@ def test_the_paper_s_variant_is_pure_on_every_pair_of_neighbors() -> None:
     release = pure_bounded_local_sensitivity(
         (0, 1, 2),
         query=query_of(),
-        epsilon=epsilon,
-        extra_epsilon=1,
+        epsilon=2 * epsilon + 1,
+        base_epsilon=epsilon,
         log_delta=log_delta,
         mixing_weight="1/10",
     )
     base, channel = release.certificate.steps
     assert base.numbers["threshold"] == paper_margin(
-        epsilon=1, log_delta=log_delta, local_change=int(str(base.numbers["local_change"]))
+        base_epsilon=1, log_delta=log_delta, local_change=int(str(base.numbers["local_change"]))
     )
-    margin = paper_margin(epsilon=1, log_delta=log_delta, local_change=CHANGE)
+    margin = paper_margin(base_epsilon=1, log_delta=log_delta, local_change=CHANGE)
     purifier = AlgorithmOne(
         body=Body(lattice=lattice),
         scale=F(str(channel.numbers["scale"])),

@@ -121,7 +121,7 @@ def test_mode_is_pure_for_one_row_more_or_less() -> None:
 
 def embedded_law(rows: tuple[int, ...], space: zd.Finite, epsilon: Fraction, bottom: bool) -> Any:
     """The law of Algorithm 12 as released by `embedded_mode`; with ⊥ in the clear if `bottom`."""
-    steps = embedded_mode(list(rows), universe=space, epsilon=epsilon).certificate.steps
+    steps = embedded_mode(list(rows), universe=space, epsilon=2 * epsilon).certificate.steps
     tau, scale = F(str(steps[0].numbers["threshold"])), F(str(steps[1].numbers["scale"]))
     purifier = AlgorithmTwo(space=space, scale=scale, base_epsilon=epsilon)
     found, distance = stable_mode(list(rows), space)
@@ -182,11 +182,11 @@ def test_the_error_formula_is_the_law() -> None:
 
 def test_the_theorem_on_the_paper_s_mode() -> None:
     """P(wrong) <= 3/N at a lead of 4⌈ln(1/δ)/ε⌉, by simulation."""
-    lead = 4 * int(np.ceil(-paper_log_delta(points=64, epsilon=1)))
+    lead = 4 * int(np.ceil(-paper_log_delta(points=64, base_epsilon=1)))
     bits = ReplayBits("the paper's mode")
     items = np.full(lead, 5)
     wrong = sum(
-        embedded_mode(items, universe=64, epsilon=1, bits=bits).value != 5 for _ in range(600)
+        embedded_mode(items, universe=64, epsilon=2, bits=bits).value != 5 for _ in range(600)
     )
     assert wrong / 600 <= 3 / 64
 
@@ -210,7 +210,7 @@ def test_one_element_and_bad_parameters() -> None:
         with pytest.raises(zd.ParameterError):
             mode([1], **dict[str, Any](universe=5, epsilon=1) | wrong)
     with pytest.raises(zd.ParameterError, match="use `mode`"):
-        embedded_mode([1], universe=2, epsilon=9)
+        embedded_mode([1], universe=2, epsilon=18)
 
 
 def test_a_large_universe_is_never_enumerated() -> None:

@@ -191,8 +191,7 @@ def test_the_binary_embedding_is_pure_on_all_neighbors(sample: int, rounds: int)
     plan = plan_embedded(
         rows=2,
         workload=IDENTITY,
-        epsilon=1,
-        extra_epsilon=1,
+        epsilon=2,
         sample_size=sample,
         rounds=rounds,
     )

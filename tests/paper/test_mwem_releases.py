@@ -40,7 +40,7 @@ RELEASES: dict[str, Callable[..., Release]] = {
         rows, workload=WORKLOAD, epsilon=1, sample_size=4, rounds=3, **kw
     ),
     "embedded": lambda rows, **kw: embedded_mwem(
-        rows, workload=WORKLOAD, epsilon=1, extra_epsilon=1, sample_size=4, rounds=3, **kw
+        rows, workload=WORKLOAD, epsilon=2, sample_size=4, rounds=3, **kw
     ),
 }
 EACH = pytest.mark.parametrize("release", RELEASES.values(), ids=RELEASES)
@@ -112,7 +112,9 @@ def test_paper_parameters() -> None:
         paper_rho(epsilon=9, log_delta=-1.0)
     assert round_epsilon(rho=2, rounds=1) ** 2 <= 2
     with pytest.raises(ParameterError):  # δ would exceed 1
-        plan_embedded(rows=9, workload=WORKLOAD, epsilon=10**6, extra_epsilon=1, sample_size=1)
+        plan_embedded(
+            rows=9, workload=WORKLOAD, epsilon=10**6 + 1, base_epsilon=10**6, sample_size=1
+        )
     rounds = paper_rounds(
         rows=10**4,
         workload=Marginals(dimension=10),
@@ -121,7 +123,7 @@ def test_paper_parameters() -> None:
         failure=0.01,
     )
     assert rounds == round(math.sqrt(10 / 100) * 10**4 / math.log(180 / 0.01))
-    plan = plan_embedded(rows=10**4, workload=Marginals(dimension=10), epsilon=1, extra_epsilon=1)
+    plan = plan_embedded(rows=10**4, workload=Marginals(dimension=10), epsilon=2)
     assert plan.sample_size == 100
     assert plan.epsilon == 2
 
@@ -178,9 +180,7 @@ def test_a_million_rows_of_eight_columns() -> None:
     """20 000 bits of code: sizes and weights that decimal text cannot hold."""
     rows = np.zeros((10**6, 8), dtype=np.int8)
     rows[::2] = 1
-    release = embedded_mwem(
-        rows, workload=Marginals(dimension=8), epsilon=1, extra_epsilon=1, rounds=2
-    )
+    release = embedded_mwem(rows, workload=Marginals(dimension=8), epsilon=2, rounds=2)
     assert release.value.shape == (2500, 8)
     certificate = release.certificate
     assert certificate.status is Status.PROVEN

@@ -211,7 +211,7 @@ def test_algorithm_9_is_approximate_with_half_of_delta(name: str) -> None:
         table(next(iter(laws))),
         query=query,
         proposed_bound=query.lattice(count).box.widths()[0] / query.lattice(count).cells,
-        epsilon=epsilon,
+        epsilon=2 * epsilon,
         log_delta=log_delta,
     ).certificate.claim
     assert claim.log_delta(2) == pytest.approx(log_delta - math.log(2), abs=1e-12)
@@ -228,8 +228,8 @@ def test_algorithm_10_is_pure_on_every_pair_of_neighbors() -> None:
         table((0, 1, 2)),
         query=query,
         proposed_bound=1,
-        epsilon=epsilon,
-        extra_epsilon=extra,
+        epsilon=2 * epsilon + extra,
+        base_epsilon=epsilon,
         log_delta=-6.0,
         mixing_weight="1/10",
     )

@@ -26,14 +26,13 @@ X, Y = ROWS.reshape(-1, 1) / 10, ROWS / 20
 LINEAR: dict[str, Any] = {"data_norm": 1, "target_bound": 1}
 RELEASES: dict[str, Any] = {
     "9": lambda **bits: propose_test_release(
-        ROWS, query=QUERY, proposed_bound=1, epsilon=1, log_delta=-9.0, **bits
+        ROWS, query=QUERY, proposed_bound=1, epsilon=2, log_delta=-9.0, **bits
     ),
     "10": lambda **bits: pure_propose_test_release(
         ROWS,
         query=QUERY,
         proposed_bound=1,
-        epsilon=1,
-        extra_epsilon=1,
+        epsilon=3,
         log_delta=-9.0,
         mixing_weight="0.1",
         **bits,
@@ -44,8 +43,7 @@ RELEASES: dict[str, Any] = {
     "11": lambda **bits: pure_bounded_local_sensitivity(
         ROWS,
         query=QUERY,
-        epsilon=1,
-        extra_epsilon=1,
+        epsilon=3,
         log_delta=-9.0,
         mixing_weight="0.1",
         **bits,
@@ -53,10 +51,10 @@ RELEASES: dict[str, Any] = {
     "C4": lambda **bits: bounded_local_sensitivity(
         ROWS, query=QUERY, epsilon=1, mixing_weight="0.01", **bits
     ),
-    "12": lambda **bits: embedded_mode([1, 1, 2], universe=9, epsilon=1, **bits),
+    "12": lambda **bits: embedded_mode([1, 1, 2], universe=9, epsilon=2, **bits),
     "C5": lambda **bits: mode([1, 1, 2], universe=9, epsilon=1, **bits),
     "13": lambda **bits: adassp(X, Y, epsilon=1, log_delta=-9.0, **LINEAR, **bits),
-    "13 pure": lambda **bits: pure_adassp(X, Y, epsilon=1, extra_epsilon=1, **LINEAR, **bits),
+    "13 pure": lambda **bits: pure_adassp(X, Y, epsilon=2, **LINEAR, **bits),
     "C6": lambda **bits: lattice_adassp(X, Y, epsilon=1, mixing_weight="0.1", **LINEAR, **bits),
 }
 releases = pytest.mark.parametrize("name", RELEASES)

@@ -118,6 +118,7 @@ def test_both_pages_show_the_numbers_of_the_json_file() -> None:
     tables = {"table_1": [row_as_json(formula, series, "Row 1", quick=False)]}
     numbers: Any = {
         "version": "0",
+        "command": "make reproduce DOCS=1",
         "commit": "abc",
         "machine": {"cores": 2, "processor": "a processor", "python": "3.11"},
         "quick": False,

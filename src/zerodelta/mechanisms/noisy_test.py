@@ -172,3 +172,18 @@ class ClearLead:
         """Return the probability that a mode with this lead fails its test."""
         beyond = float(self.epsilon) * (-(-lead // 2) - 1 - float(self.threshold))
         return math.exp(-beyond) / 2 if beyond >= 0 else 1 - math.exp(beyond) / 2
+
+    def lead_for(self, failed: float) -> float:
+        """Return the smallest lead that fails with at most this probability; inf if none does.
+
+        >>> test = ClearLead.for_epsilon(epsilon=Fraction(1), items=1024)
+        >>> test.lead_for(0.1), test.fails(17) <= 0.1 < test.fails(16)
+        (17.0, True)
+        """
+        if failed <= 0:
+            return math.inf
+        beyond = (
+            -math.log(2 * failed) if failed < 1 / 2 else math.log(max(2 * (1 - failed), 1e-300))
+        )
+        distance = math.ceil(float(self.threshold) + beyond / float(self.epsilon))
+        return float(max(0, 2 * distance + 1))

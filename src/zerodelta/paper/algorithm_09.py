@@ -1,7 +1,7 @@
 """Algorithm 9 (`alg: ptr`): propose-test-release, approximate DP (theory A7).
 
 A bound β on the local sensitivity is proposed; if the dataset is far enough from any dataset that
-exceeds it, by a noisy test, the answer is released with noise for β, else ⊥.
+exceeds it (D_β(X), with noise, above ln(1/δ)/ε), the answer is released with noise for β, else ⊥.
 """
 
 from __future__ import annotations
@@ -17,26 +17,42 @@ from zerodelta.mechanisms.noisy_test import ProposedRelease
 from zerodelta.mechanisms.stable_queries import StableQuery, assumed, query_status
 from zerodelta.privacy.claims import ApproxDP
 from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.parameters import as_log_delta
+from zerodelta.privacy.parameters import as_log_delta, log_delta_from
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.testing import proposed_release_claim
+from zerodelta.spaces import GridLattice
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import run
+from zerodelta.tasks.propose_test_release import cell_side
 
-__all__ = ["paper_release", "paper_threshold", "propose_test_release"]
+__all__ = ["forecast", "paper_release", "paper_threshold", "propose_test_release"]
 
 PUBLIC = ("the number of rows", "the query's bounds and grid", "the proposed bound")
-UNSEEN = "depends on unseen data"
 
 
-def paper_threshold(*, epsilon: Rational, log_delta: float) -> Fraction:
-    """Return the paper's threshold ln(1/δ)/ε, rounded up: P(pass | distance 0) <= δ/2."""
-    target, exact = as_log_delta(log_delta), as_positive(epsilon, "epsilon")
+def paper_threshold(*, base_epsilon: Rational, log_delta: float) -> Fraction:
+    """Return the paper's threshold ln(1/δ)/ε, rounded up: P(pass | D_β = 0) <= δ/2.
+
+    `base_epsilon` is ε of the test.
+
+    >>> float(paper_threshold(base_epsilon="1/2", log_delta=-30.0))
+    60.0
+    """
+    target, exact = as_log_delta(log_delta), as_positive(base_epsilon, "base_epsilon")
     remedy = "pass ln δ, e.g. -30.0"
     require(target < 0, "log_delta", log_delta, expected="a logarithm below 0", remedy=remedy)
     return Fraction(upper(lambda: -ball(target) / ball(exact)))
+
+
+def forecast(lattice: GridLattice, *, bound: int, epsilon: Fraction, added: float = 0.0) -> float:
+    """Return about the expected absolute error of a coordinate, noise for a bound in cells.
+
+    `added` is the error of what follows; together they are at most the side of the box.
+    """
+    most = float(lattice.box.widths().mean())
+    return min(most, bound * cell_side(lattice) / float(epsilon) + added)
 
 
 def paper_release(
@@ -44,22 +60,23 @@ def paper_release(
     query: StableQuery,
     facts: Facts,
     proposed_bound: Rational,
-    epsilon: Fraction,
+    base_epsilon: Fraction,
     log_delta: float,
 ) -> tuple[ProposedRelease, ApproxDP, Step]:
     """Return test and noisy release with the paper's parameters, their claim and proof step."""
-    count, threshold = facts.rows or 0, paper_threshold(epsilon=epsilon, log_delta=log_delta)
+    count = facts.rows or 0
+    threshold = paper_threshold(base_epsilon=base_epsilon, log_delta=log_delta)
     release = ProposedRelease(
         query=query,
         lattice=query.lattice(count),
         bound=query.bound_in_cells(proposed_bound, count),
-        test_epsilon=epsilon,
-        release_epsilon=epsilon,
+        test_epsilon=base_epsilon,
+        release_epsilon=base_epsilon,
         threshold=threshold,
     )
     numbers: dict[str, Any] = {
-        "test_epsilon": epsilon,
-        "release_epsilon": epsilon,
+        "test_epsilon": base_epsilon,
+        "release_epsilon": base_epsilon,
         "threshold": threshold,
         "noise": "real",
     }
@@ -78,7 +95,8 @@ def propose_test_release(
     query: StableQuery,
     proposed_bound: Rational,
     epsilon: Rational,
-    log_delta: float,
+    log_delta: float | None = None,
+    delta: Rational | None = None,
     bits: BitSource | None = None,
 ) -> Release:
     """Release a query with noise for a proposed bound on its local sensitivity, or None for ⊥.
@@ -88,27 +106,31 @@ def propose_test_release(
     Parameters
     ----------
     rows : array, list or series
-        What the query is asked of.
+        The dataset X.
     query : StableQuery
-        Such as `Median`, or a `CustomQuery`, whose stability is caller-asserted.
+        The query q with its D_β: `Median`, `TrimmedMean`, or a `CustomQuery`, whose stability is
+        caller-asserted.
     proposed_bound : number
-        The bound β on the l1 local sensitivity, in the unit of the data.
-    epsilon, log_delta : number
-        Test and release spend ε each; ln δ sets the threshold of the test.
+        β, a bound on the l1 local sensitivity, in the unit of the data.
+    epsilon : number
+        2ε of the paper, the ε of the claim: test and release spend half of it each.
+    log_delta, delta : number
+        ln δ or δ, one of the two; it sets the threshold ln(1/δ)/ε of the test.
     bits : BitSource, optional
         Replayed bits for tests; never for data.
 
     Returns
     -------
     Release
-        Its value is a point of the query's grid, or None.
+        Its value is a point of the query's grid, or None for ⊥.
 
     Notes
     -----
-    **Guarantee**: (2ε, δ/2)-DP (theory A7, C3): of two neighbors either the answers are
+    **Guarantee**: (epsilon, δ/2)-DP (theory A7, C3): of two neighbors either the answers are
     within the bound, or both pass with probability at most δ/2. `asserted` for a custom query.
     **Neighbors**: replace-one, the relation of the query's local sensitivity; n is public.
-    **Error**: when released, bound/ε on average; how often ⊥ comes depends on unseen data.
+    **Error**: of a coordinate, if the test passes: about 2β/epsilon. How often it fails depends on
+    unseen data.
 
     Examples
     --------
@@ -116,7 +138,7 @@ def propose_test_release(
     >>> from zerodelta.mechanisms.stable_queries import Median
     >>> release = propose_test_release(
     ...     np.full(200, 42.0), query=Median(bounds=(0, 100), steps=500), proposed_bound="1/5",
-    ...     epsilon=1, log_delta=-20.0)
+    ...     epsilon=2, log_delta=-20.0)
     >>> release.value.round(-1), round(release.certificate.claim.log_delta(2), 6)
     (array([40.]), -20.693147)
 
@@ -126,9 +148,10 @@ def propose_test_release(
         query=query,
         facts=facts,
         proposed_bound=proposed_bound,
-        epsilon=as_positive(epsilon, "epsilon"),
-        log_delta=log_delta,
+        base_epsilon=as_positive(epsilon, "epsilon") / 2,
+        log_delta=log_delta_from(delta, log_delta),
     )
+    half = release.release_epsilon
 
     def answer(rows: Any, bits: BitSource) -> Any:
         cell = release.draft(rows, bits)
@@ -138,7 +161,7 @@ def propose_test_release(
         claim=claim,
         steps=(step,),
         answer=answer,
-        error=UNSEEN,
+        error=forecast(release.lattice, bound=release.bound, epsilon=half),
         public=PUBLIC,
         assumed=assumed(query),
     )

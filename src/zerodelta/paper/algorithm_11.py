@@ -14,11 +14,11 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.local_sensitivity import BoundedRelease, MixedBoundedRelease
 from zerodelta.mechanisms.stable_queries import StableQuery, assumed, query_status
-from zerodelta.paper.algorithm_09 import UNSEEN
-from zerodelta.paper.algorithm_10 import algorithm_one
+from zerodelta.paper.algorithm_09 import forecast
+from zerodelta.paper.algorithm_10 import algorithm_one, twice_and_rest
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.parameters import as_log_delta
+from zerodelta.privacy.parameters import as_log_delta, log_delta_from
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mixing import as_weight
@@ -36,9 +36,15 @@ _PUBLIC = (
 )
 
 
-def paper_margin(*, epsilon: Rational, log_delta: float, local_change: int) -> int:
-    """Return the paper's margin γ·ln(2/δ)/ε in cells, rounded up to an integer."""
-    target, exact = as_log_delta(log_delta), as_positive(epsilon, "epsilon")
+def paper_margin(*, base_epsilon: Rational, log_delta: float, local_change: int) -> int:
+    """Return the paper's margin γ·ln(2/δ)/ε in cells, rounded up to an integer.
+
+    `local_change` is γ, how far one row moves the local sensitivity (1 in the paper).
+
+    >>> paper_margin(base_epsilon=1, log_delta=-30.0, local_change=1)
+    31
+    """
+    target, exact = as_log_delta(log_delta), as_positive(base_epsilon, "base_epsilon")
     change = as_count(local_change, "local_change", minimum=1)
     return math.ceil(upper(lambda: (ball(2).log() - ball(target)) * change / ball(exact)))
 
@@ -48,8 +54,9 @@ def pure_bounded_local_sensitivity(
     *,
     query: StableQuery,
     epsilon: Rational,
-    extra_epsilon: Rational,
-    log_delta: float,
+    base_epsilon: Rational | None = None,
+    log_delta: float | None = None,
+    delta: Rational | None = None,
     mixing_weight: Rational,
     smallest_bound: int = 1,
     bits: BitSource | None = None,
@@ -61,56 +68,67 @@ def pure_bounded_local_sensitivity(
     Parameters
     ----------
     rows : array, list or series
-        What the query is asked of.
+        The dataset D.
     query : StableQuery
-        With a local sensitivity whose own change is bounded; a `CustomQuery` is caller-asserted.
+        The query q with its local sensitivity Δ_local, in l1, whose own change by one row is
+        bounded; a `CustomQuery` is caller-asserted.
     epsilon : number
-        The bound and the release spend ε each.
-    extra_epsilon, mixing_weight : number
-        ε' and ω of Algorithm 1.
-    log_delta : float
-        ln δ, which sets the margin on the noisy local sensitivity.
+        2ε + ε' of the paper (3ε in its theorem): the pure ε of the release.
+    base_epsilon : number, optional
+        ε of the paper, which the bound β̂ and the noisy answer spend each; a third of `epsilon` by
+        default. The rest is ε' of Algorithm 1.
+    log_delta, delta : number
+        ln δ or δ, one of the two; it sets the margin ln(2/δ)/ε of β̂ over Δ_local.
+    mixing_weight : number
+        ω of Algorithm 1.
     smallest_bound : int
-        The least bound, in cells of the grid.
+        The least β̂, in cells of the grid.
     bits : BitSource, optional
         Replayed bits for tests; never for data.
 
     Returns
     -------
     Release
-        Its value is a point of the query's box.
+        Its value is a point of the query's grid in Θ, a box.
 
     Notes
     -----
-    **Guarantee**: (2ε + ε', 0)-DP (theory A8, C4, B3). `asserted` for a custom query.
+    **Guarantee**: pure DP with 2ε + ε' (theory A8, C4, B3).
+    `asserted` for a custom query.
     **Neighbors**: replace-one, for the query, its local sensitivity and that one's change; n is
     public.
-    **Error**: about d·(local sensitivity + margin)/ε in l1; depends on unseen data.
+    **Error**: of a coordinate, if the local sensitivity is 0: margin/ε, Algorithm 1's noise, and ω
+    times the box. A local sensitivity Δ_local adds Δ_local/ε.
 
     Examples
     --------
     >>> from zerodelta.mechanisms.custom_query import CustomQuery
     >>> from zerodelta.spaces import Box
-    >>> query = CustomQuery(function=len, grid=Box(0, 100).grid(101), local=lambda rows: 0,
-    ...                     change=1)
-    >>> release = pure_bounded_local_sensitivity([1, 2, 3], query=query, epsilon=1,
-    ...     extra_epsilon=1, log_delta=-30.0, mixing_weight="0.01")
-    >>> release.certificate.status.value
-    'asserted'
+    >>> query = CustomQuery(function=len, grid=Box(0, 100_000).grid(100_001), change=1,
+    ...                     local=lambda rows: 0)
+    >>> release = pure_bounded_local_sensitivity([0] * 30_000, query=query, epsilon=3,
+    ...                                          delta=1e-20, mixing_weight="1e-8")
+    >>> release.value.round(-4), release.certificate.claim.exact_epsilon
+    (array([30000.]), Fraction(3, 1))
 
     """
-    exact, (source, facts) = as_positive(epsilon, "epsilon"), query.closed(rows)
+    total, base, extra = twice_and_rest(epsilon, base_epsilon)
+    source, facts = query.closed(rows)
     lattice, change = query.lattice(facts.rows or 0), query.local_change
     release = BoundedRelease(
         query=query,
-        bound_epsilon=exact,
-        release_epsilon=exact,
+        bound_epsilon=base,
+        release_epsilon=base,
         smallest_bound=as_count(smallest_bound, "smallest_bound", minimum=1),
-        margin=paper_margin(epsilon=exact, log_delta=log_delta, local_change=change),
+        margin=paper_margin(
+            base_epsilon=base,
+            log_delta=log_delta_from(delta, log_delta),
+            local_change=change,
+        ),
     )
     numbers: dict[str, Any] = {
-        "bound_epsilon": exact,
-        "release_epsilon": exact,
+        "bound_epsilon": base,
+        "release_epsilon": base,
         "local_change": change,
         "threshold": release.margin,
         "noise": "rounded",
@@ -119,8 +137,8 @@ def pure_bounded_local_sensitivity(
         lattice,
         # theory A8: (2ε, δ/4), the paper says (2ε, δ)
         claim=bounded_release_claim(**numbers, neighbors=Neighbors.REPLACE),
-        epsilon=2 * exact,
-        extra_epsilon=extra_epsilon,
+        base_epsilon=2 * base,
+        extra_epsilon=extra,
         mixing_weight=mixing_weight,
     )
 
@@ -129,13 +147,18 @@ def pure_bounded_local_sensitivity(
         return purifier.apply(lattice.points(cell), bits)  # projected onto the grid first (A1b)
 
     plan = ReleasePlan(
-        claim=PureDP(2 * exact + as_positive(extra_epsilon, "extra_epsilon")),
+        claim=PureDP(total),
         steps=(
             Step(theorem="noisy-local-sensitivity", numbers=numbers, status=query_status(query)),
             purifier.step(),
         ),
         answer=answer,
-        error=UNSEEN,
+        error=forecast(
+            lattice,
+            bound=max(release.smallest_bound, release.margin),
+            epsilon=base,
+            added=purifier.expected_error() / math.sqrt(lattice.dimension),
+        ),
         public=_PUBLIC,
         assumed=assumed(query),
     )
@@ -163,9 +186,9 @@ def bounded_local_sensitivity(
     epsilon : number
         The pure ε of the release.
     mixing_weight : number
-        The probability w of a uniform point.
+        The probability ω of a uniform point.
     bound_share : number
-        The part of ε that the bound spends.
+        The part of it that the bound spends.
     bits : BitSource, optional
         Replayed bits for tests; never for data.
 
@@ -179,17 +202,18 @@ def bounded_local_sensitivity(
     **Guarantee**: pure ε-DP, ε = ε₁ + ε₂ with ε₁ = bound_share·ε for the bound, if
     (1-w)(N·db·pm + db) <= w(e^ε - 1) (theory C4); the margin is the smallest that meets it.
     **Neighbors**: replace-one, as in `pure_bounded_local_sensitivity`.
-    **Error**: depends on unseen data.
+    **Error**: of a coordinate, if the local sensitivity is 0: margin/ε₂, and w times the box.
 
     Examples
     --------
-    >>> from zerodelta.mechanisms.stable_queries import Median
-    >>> import numpy as np
-    >>> release = bounded_local_sensitivity(
-    ...     np.full(200, 42.0), query=Median(bounds=(0, 100), steps=50), epsilon=1,
-    ...     mixing_weight="0.01")
-    >>> release.certificate.claim, release.certificate.status.value
-    (PureDP(epsilon=1, bounded_range=0, neighbors=replace), 'proven')
+    >>> from zerodelta.mechanisms.custom_query import CustomQuery
+    >>> from zerodelta.spaces import Box
+    >>> query = CustomQuery(function=len, grid=Box(0, 100_000).grid(100_001), change=1,
+    ...                     local=lambda rows: 0)
+    >>> release = bounded_local_sensitivity([0] * 30_000, query=query, epsilon=1,
+    ...                                     mixing_weight="1e-8")
+    >>> release.value.round(-4), release.certificate.status.value
+    (array([30000.]), 'asserted')
 
     """
     exact, (source, facts) = as_positive(epsilon, "epsilon"), query.closed(rows)
@@ -205,7 +229,14 @@ def bounded_local_sensitivity(
         claim=PureDP(exact),
         steps=(release.step(),),
         answer=release.apply,
-        error=UNSEEN,
+        error=forecast(
+            release.lattice,
+            bound=max(release.base.smallest_bound, release.base.margin),
+            epsilon=release.base.release_epsilon,
+            added=float(release.mixing_probability)
+            * float(release.lattice.box.widths().mean())
+            / 2,
+        ),
         public=_PUBLIC,
         assumed=assumed(query),
     )

@@ -18,10 +18,10 @@ from zerodelta.exact.arb import ball, lower
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.noisy_test import ClearLead
-from zerodelta.paper.algorithm_09 import UNSEEN, paper_threshold
+from zerodelta.paper.algorithm_09 import paper_threshold
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.parameters import as_relation
+from zerodelta.privacy.parameters import as_relation, log_delta_from, split_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.testing import proposed_release_claim
@@ -35,20 +35,20 @@ __all__ = ["embedded_mode", "mode", "paper_log_delta", "stable_mode", "wrong_pro
 _PUBLIC = ("the universe of items",)
 
 
-def paper_log_delta(*, points: int, epsilon: Rational) -> float:
-    """Return ln δ = -d ln(8d³/ε), d = ⌈log2 N⌉ at least 1, rounded down.
+def paper_log_delta(*, points: int, base_epsilon: Rational) -> float:
+    """Return ln δ = -d ln(8d³/ε), d = ⌈log2|X|⌉ at least 1, rounded down.
 
-    >>> round(paper_log_delta(points=1024, epsilon=1), 3)
+    >>> round(paper_log_delta(points=1024, base_epsilon=1), 3)
     -89.872
     """
     d = max(1, (as_count(points, "points", minimum=1) - 1).bit_length())
-    exact = as_positive(epsilon, "epsilon")
+    exact = as_positive(base_epsilon, "base_epsilon")
     # theory A5: Theorem 3 needs (2d)^3 = 8d³ here; the algorithm prints 2d³
     value = lower(lambda: -ball(8 * d**3 / exact).log() * d)
     require(
         value < 0,
-        "epsilon",
-        epsilon,
+        "base_epsilon",
+        base_epsilon,
         expected=f"less than {8 * d**3} for {points} items (else ln δ is not below 0)",
         remedy="use `mode`, which needs no δ",
     )
@@ -76,9 +76,9 @@ def mode(
     Parameters
     ----------
     items : list, array or series
-        One item for each row.
+        The dataset D, one item for each row.
     universe : list, int or Finite
-        All items there can be, or N for the integers 0..N-1; public.
+        The public set 𝒳 of all items, or N for the integers 0..N-1.
     epsilon : number
         The pure ε of the release.
     unknown : item, optional
@@ -98,7 +98,7 @@ def mode(
     **Guarantee**: pure ε-DP: dp·(N + e^ε - 1) <= e^ε - 1, dp = e^(-ετ)/2 (theory C5): the failures
     of the test are the mixing.
     **Neighbors**: replace-one (default) or add-remove.
-    **Error**: `wrong_probability`; depends on the unseen lead.
+    **Error**: the lead, in rows, from which on 9 of 10 releases are the mode.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def mode(
         claim=PureDP(exact, neighbors=relation),
         steps=(test.step(),),
         answer=answer,
-        error=UNSEEN,
+        error=_needed_lead(test),
         public=_PUBLIC,
     )
     return run(plan, source, bits=bits)
@@ -132,7 +132,9 @@ def embedded_mode(
     *,
     universe: int | Iterable[Any] | Finite,
     epsilon: Rational,
+    base_epsilon: Rational | None = None,
     log_delta: float | None = None,
+    delta: Rational | None = None,
     unknown: Any = None,
     bits: BitSource | None = None,
 ) -> Release:
@@ -145,9 +147,11 @@ def embedded_mode(
     items, universe, unknown
         As in `mode`.
     epsilon : number
-        The test spends ε, and Algorithm 2 again.
-    log_delta : float, optional
-        ln δ of the test; `paper_log_delta` by default.
+        2ε of the paper (ε + ε' in general): the pure ε of the release.
+    base_epsilon : number, optional
+        ε of the test; half of `epsilon` by default. The rest is ε' of Algorithm 2.
+    log_delta, delta : number, optional
+        ln δ or δ of the test, at most one of the two; `paper_log_delta` by default.
     bits : BitSource, optional
         Replayed bits for tests; never for data.
 
@@ -158,28 +162,31 @@ def embedded_mode(
 
     Notes
     -----
-    **Guarantee**: pure 2ε-DP (theory A5, C3, and B3 on the binary code).
+    **Guarantee**: pure DP with ε + ε' (theory A5, C3, and B3 on the binary code).
     **Neighbors**: replace-one.
-    **Error**: the paper's bound, P(wrong) <= 3/N if the lead is at least 4⌈ln(1/δ)/ε⌉ (for N not
+    **Error**: the lead, in rows, from which on 9 of 10 releases are the mode; inf if ω = 2^-d alone
+    prevents it. The paper's bound: P(wrong) <= 3/|X| from a lead of 4⌈ln(1/δ)/ε⌉ on (for |X| not
     tiny, theory A4).
 
     Examples
     --------
-    >>> release = embedded_mode([7] * 4000, universe=1 << 30, epsilon=1)
+    >>> release = embedded_mode([7] * 4000, universe=1 << 30, epsilon=2)
     >>> release.value, release.certificate.claim.exact_epsilon
     (7, Fraction(2, 1))
 
     """
-    space, exact = as_universe(universe), as_positive(epsilon, "epsilon")
+    space, (base, extra) = as_universe(universe), split_epsilon(epsilon, base_epsilon)
     index, (source, _) = unknown_index(unknown, space), as_items(items)
-    target = paper_log_delta(points=space.size, epsilon=exact) if log_delta is None else log_delta
+    if delta is None and log_delta is None:
+        log_delta = paper_log_delta(points=space.size, base_epsilon=base)
+    log_of = log_delta_from(delta, log_delta)
     numbers: dict[str, Any] = {
-        "test_epsilon": exact,
+        "test_epsilon": base,
         "release_epsilon": Fraction(0),
-        "threshold": paper_threshold(epsilon=exact, log_delta=target),
+        "threshold": paper_threshold(base_epsilon=base, log_delta=log_of),
         "noise": "real",
     }
-    test = ClearLead(items=space.size, epsilon=exact, threshold=numbers["threshold"])
+    test = ClearLead(items=space.size, epsilon=base, threshold=numbers["threshold"])
     length = max(1, (space.size - 1).bit_length())
     scale = laplace_scale(
         norm=math.inf,
@@ -187,10 +194,10 @@ def embedded_mode(
         diameter=1,
         weight=Fraction(1, 1 << length),
         claim=proposed_release_claim(**numbers, neighbors=Neighbors.REPLACE),
-        epsilon=exact,
-        extra_epsilon=exact,
+        epsilon=base,
+        extra_epsilon=extra,
     )
-    purifier = AlgorithmTwo(space=space, scale=scale, base_epsilon=exact)
+    purifier = AlgorithmTwo(space=space, scale=scale, base_epsilon=base)
 
     def answer(items: Any, bits: BitSource) -> Any:
         # theory A5: ⊥ becomes a uniform item *before* Algorithm 2, and nobody is told (a ⊥ in the
@@ -199,13 +206,23 @@ def embedded_mode(
         return purifier.apply(space.element(draft), bits)
 
     plan: ReleasePlan[Any] = ReleasePlan(
-        claim=PureDP(2 * exact),
+        claim=PureDP(base + extra),
         steps=(Step(theorem="propose-test-release", numbers=numbers), purifier.step()),
         answer=answer,
-        error=UNSEEN,
+        error=_needed_lead(test, kept=1 - purifier.expected_error()),
         public=_PUBLIC,
     )
     return run(plan, source, bits=bits)
+
+
+def _needed_lead(test: ClearLead, *, kept: float = 1.0) -> float:
+    """Return the lead with which 9 of 10 releases are the mode, if purification keeps so many.
+
+    A failed test draws the mode now and then.
+    """
+    if test.items == 1:
+        return 0.0
+    return test.lead_for((1 - 9 / 10 / kept) / (1 - 1 / test.items))
 
 
 def wrong_probability(*, points: int, epsilon: Rational, gap: int) -> float:

@@ -21,11 +21,13 @@ from zerodelta.exact.arb import ball, lower, upper
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.claims import Claim, PureDP
-from zerodelta.privacy.parameters import as_log_delta
+from zerodelta.privacy.parameters import as_log_delta, log_delta_from, split_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.regression.adassp import LatticeAdassp, calibrated_statistics, trust_radius
+from zerodelta.regression.expected import TARGETS
+from zerodelta.regression.gaussian_statistics import GaussianStatistics
 from zerodelta.regression.labeled_rows import LabeledRows
 from zerodelta.spaces import Ball, BallLattice
 from zerodelta.spine.release_plan import ReleasePlan
@@ -55,7 +57,11 @@ def paper_multiplier_squared(*, epsilon: Rational, log_delta: float) -> Fraction
 def paper_log_delta(
     *, rows: int, dimension: int, radius: Rational, mixing_weight: Rational
 ) -> float:
-    """Return ln δ of δ = 2ω/(16 d^(3/2) R̃ n²)^d, rounded down; refuse where δ would exceed 1."""
+    """Return ln δ of δ = 2ω/(16 d^(3/2) R̃ n²)^d, rounded down; refuse where δ would exceed 1.
+
+    >>> round(paper_log_delta(rows=1000, dimension=5, radius=1, mixing_weight="1e-6"), 2)
+    -108.13
+    """
     n, d = as_count(rows, "rows", minimum=1), as_count(dimension, "dimension", minimum=1)
     weight, r = as_weight(mixing_weight), as_positive(radius, "radius")
     value = lower(
@@ -73,7 +79,8 @@ def adassp(
     data_norm: Rational,
     target_bound: Rational,
     epsilon: Rational,
-    log_delta: float,
+    log_delta: float | None = None,
+    delta: Rational | None = None,
     failure: float = 0.05,
     bits: BitSource | None = None,
 ) -> Release:
@@ -84,51 +91,60 @@ def adassp(
     Parameters
     ----------
     features : array or list
-        One row for each example.
+        X, one row for each example.
     target : array or list
-        One number for each row.
+        y, one number for each row.
     data_norm : number
-        A public bound on the l2 norm of a row, to which longer rows are clipped.
+        ‖𝒳‖, a public bound on the l2 norm of a row, to which longer rows are clipped.
     target_bound : number
-        A public bound on the targets, to which larger ones are clipped.
-    epsilon, log_delta : number
-        The target ε and ln δ.
+        ‖𝒴‖, a public bound on the targets, to which larger ones are clipped.
+    epsilon : number
+        ε of the claim.
+    log_delta, delta : number
+        ln δ or δ of the claim, one of the two.
     failure : float
-        The failure probability ζ of AdaSSP's penalty; it changes accuracy only.
+        ζ, the failure probability of AdaSSP's penalty; it changes accuracy only.
     bits : BitSource, optional
         Replayed bits for tests; never for data.
 
     Returns
     -------
     Release
-        Its value has one coefficient for each feature.
+        Its value θ̃ has one coefficient for each feature.
 
     Notes
     -----
     **Guarantee**: μ-Gaussian DP, μ² = (16/3 + 2/A + 1/A²)/m² (theory A9, C6), and so (ε, δ)-DP.
     **Neighbors**: replace-one; the numbers of rows and features are public.
-    **Error**: depends on the unseen smallest eigenvalue of XᵀX.
+    **Error**: the expected excess of the mean squared error, for rows that vary evenly in all
+    directions and typical targets; larger if XᵀX has a small eigenvalue.
 
     Examples
     --------
     >>> import numpy as np
-    >>> x = np.linspace(-1, 1, 2000).reshape(-1, 1)
-    >>> release = adassp(x, x[:, 0] / 2, data_norm=1, target_bound=1, epsilon=1, log_delta=-20.0)
-    >>> release.certificate.claim.log_delta(1) <= -20.0, release.value.shape
-    (True, (1,))
+    >>> x = np.linspace(-1, 1, 20_000).reshape(-1, 1)
+    >>> release = adassp(x, x[:, 0] / 2, data_norm=1, target_bound=1, epsilon=1, delta=1e-9)
+    >>> release.value.round(1), release.certificate.claim.log_delta(1) <= -20.7
+    (array([0.5]), True)
 
     """
     source = _examples(features, target)
     dimension = len(source.columns) - 1
     statistics = calibrated_statistics(
-        dimension, data_norm, target_bound, epsilon=epsilon, log_delta=log_delta, eigenvalue=True
+        dimension,
+        data_norm,
+        target_bound,
+        epsilon=epsilon,
+        log_delta=log_delta_from(delta, log_delta),
+        eigenvalue=True,
     )
     ridge, caution = _ridge_factor(dimension, failure), _caution(failure)
+    error = _forecast(statistics, rows=source.rows, ridge=ridge, caution=caution)
 
     def answer(rows: Rows, bits: BitSource) -> Any:
         return statistics.solve(rows.blocks(), bits, ridge=ridge, caution=caution)
 
-    return run(_plan(statistics.claim(), (statistics.step(),), answer), source, bits=bits)
+    return run(_plan(statistics.claim(), (statistics.step(),), answer, error), source, bits=bits)
 
 
 def pure_adassp(
@@ -138,8 +154,9 @@ def pure_adassp(
     data_norm: Rational,
     target_bound: Rational,
     epsilon: Rational,
-    extra_epsilon: Rational,
+    base_epsilon: Rational | None = None,
     log_delta: float | None = None,
+    delta: Rational | None = None,
     mixing_weight: Rational | None = None,
     failure: float = 0.05,
     bits: BitSource | None = None,
@@ -153,50 +170,55 @@ def pure_adassp(
     ----------
     features, target, data_norm, target_bound, failure
         As in `adassp`.
-    epsilon, extra_epsilon : number
-        ε of AdaSSP and ε' of Algorithm 1.
-    log_delta, mixing_weight : number, optional
-        δ = 2ω/(16 d^(3/2) R̃ n²)^d and ω = 1/n² as in the paper, unless given.
+    epsilon : number
+        ε + ε' of the paper: the pure ε of the release.
+    base_epsilon : number, optional
+        ε of AdaSSP; half of `epsilon` by default. The rest is ε' of Algorithm 1.
+    log_delta, delta : number, optional
+        ln δ or δ of AdaSSP, at most one of the two; by default δ = 2ω/(16 d^(3/2) R̃ n²)^d as in
+        the paper.
+    mixing_weight : number, optional
+        ω of Algorithm 1; the paper's 1/n² by default.
     bits : BitSource, optional
         Replayed bits for tests; never for data.
 
     Returns
     -------
     Release
-        Its value has one coefficient for each feature.
+        Its value has one coefficient for each feature, in Θ, the ball of radius R̃.
 
     Notes
     -----
-    **Guarantee**: pure (ε + ε')-DP (theory A9, labels C6 and W).
+    **Guarantee**: pure DP with ε + ε' (theory A9, labels C6 and W).
     **Neighbors**: replace-one; the numbers of rows and features are public.
-    **Error**: that of AdaSSP at the tiny δ; depends on unseen data.
+    **Error**: as for `adassp` at the tiny δ, plus Algorithm 1's noise and ω times the ball.
 
     Examples
     --------
     >>> import numpy as np
-    >>> x = np.linspace(-1, 1, 2000).reshape(-1, 1)
-    >>> release = pure_adassp(x, x[:, 0] / 2, data_norm=1, target_bound=1, epsilon=1,
-    ...                       extra_epsilon=1)
-    >>> release.certificate.claim, release.certificate.status.value
-    (PureDP(epsilon=2, bounded_range=0, neighbors=replace), 'proven')
+    >>> x = np.linspace(-1, 1, 20_000).reshape(-1, 1)
+    >>> release = pure_adassp(x, x[:, 0] / 2, data_norm=1, target_bound=1, epsilon=2)
+    >>> release.value.round(1), release.certificate.claim.exact_epsilon
+    (array([0.5]), Fraction(2, 1))
 
     """
     source = _examples(features, target)
     rows, dimension = source.rows, len(source.columns) - 1
-    exact, extra = as_positive(epsilon, "epsilon"), as_positive(extra_epsilon, "extra_epsilon")
+    base, extra = split_epsilon(epsilon, base_epsilon)
     weight = Fraction(1, max(2, rows) ** 2) if mixing_weight is None else as_weight(mixing_weight)
     factor = _ridge_factor(dimension, failure)
-    if log_delta is None:
+    if delta is None and log_delta is None:
         # the paper's Õ(1 + nε/d) names R̃ before δ and the noise are known: m ~ √d/ε
-        guess = max(1.0, math.sqrt(dimension) / float(exact))
+        guess = max(1.0, math.sqrt(dimension) / float(base))
         first = trust_radius(  # theory A3: in units of ‖Y‖/‖X‖, or δ would depend on the unit
             rows=rows, dimension=dimension, multiplier=guess, ridge_factor=factor / 2, scale=1.0
         )
         log_delta = paper_log_delta(
             rows=rows, dimension=dimension, radius=first, mixing_weight=weight
         )
+    log_of = log_delta_from(delta, log_delta)
     statistics = calibrated_statistics(
-        dimension, data_norm, target_bound, epsilon=exact, log_delta=log_delta, eigenvalue=True
+        dimension, data_norm, target_bound, epsilon=base, log_delta=log_of, eigenvalue=True
     )
     # theory A9: R̃ from public numbers; half of the penalized matrix is what survives the noise
     radius = trust_radius(
@@ -216,19 +238,27 @@ def pure_adassp(
             diameter=2 * body.radius,
             weight=weight,
             claim=statistics.claim(),
-            epsilon=exact,
+            epsilon=base,
             extra_epsilon=extra,
         ),
         mixing_weight=weight,
-        base_epsilon=exact,
+        base_epsilon=base,
     )
     caution = _caution(failure)
+    error = _forecast(
+        statistics,
+        rows=rows,
+        ridge=factor,
+        caution=caution,
+        added=2 * dimension * (purifier.scale * lattice.spacing) ** 2,
+        random=2 * weight * radius**2,
+    )
 
     def answer(rows: Rows, bits: BitSource) -> Any:
         drafted = statistics.solve(rows.blocks(), bits, ridge=factor, caution=caution)
         return purifier.apply(drafted, bits)
 
-    plan = _plan(PureDP(exact + extra), (statistics.step(), purifier.step()), answer)
+    plan = _plan(PureDP(base + extra), (statistics.step(), purifier.step()), answer, error)
     return run(plan, source, bits=bits)
 
 
@@ -256,7 +286,7 @@ def lattice_adassp(
     epsilon : number
         The pure ε of the release.
     mixing_weight : number
-        The probability w of a rounded Gaussian in place of the coefficients.
+        The probability ω of a rounded Gaussian in place of the coefficients.
     resolution : int, optional
         The trust radius in lattice spacings; by default the number of rows.
     ridge_factor : float
@@ -267,23 +297,23 @@ def lattice_adassp(
     Returns
     -------
     Release
-        Its value has one coefficient for each feature.
+        Its value has one coefficient for each feature, in the ball of radius R̃.
 
     Notes
     -----
     **Guarantee**: pure ε-DP: μ² = (9/2)/m² and ln δ(ε) + ln(1/q_min) <= ln(w/(1-w)) + ln(e^ε-1)
     (theory C6, R(v)).
     **Neighbors**: replace-one; the numbers of rows and features are public.
-    **Error**: that of ridge regression with this noise, plus the lattice and w times the ball.
+    **Error**: as for `adassp`, plus the lattice and ω times the ball.
 
     Examples
     --------
     >>> import numpy as np
-    >>> x = np.linspace(-1, 1, 2000).reshape(-1, 1)
+    >>> x = np.linspace(-1, 1, 20_000).reshape(-1, 1)
     >>> release = lattice_adassp(x, x[:, 0] / 2, data_norm=1, target_bound=1, epsilon=1,
-    ...                          mixing_weight="0.001")
-    >>> release.certificate.claim, release.certificate.status.value
-    (PureDP(epsilon=1, bounded_range=0, neighbors=replace), 'proven')
+    ...                          mixing_weight="1e-8")
+    >>> release.value.round(1), release.certificate.claim.exact_epsilon
+    (array([0.5]), Fraction(1, 1))
 
     """
     source = _examples(features, target)
@@ -302,15 +332,47 @@ def lattice_adassp(
     def answer(rows: Rows, bits: BitSource) -> Any:
         return planned.answer(rows.blocks(), bits)
 
-    return run(_plan(claim, planned.steps, answer), source, bits=bits)
+    lattice, weight = planned.channel.lattice, planned.channel.mixing_weight
+    error = _forecast(
+        planned.statistics,
+        rows=source.rows,
+        ridge=planned.ridge,
+        added=lattice.dimension * lattice.spacing**2 / 12,
+        random=2 * weight * lattice.ball.radius**2,
+    )
+    return run(_plan(claim, planned.steps, answer, error), source, bits=bits)
 
 
 def _plan(
-    claim: Claim, steps: tuple[Step, ...], answer: Callable[[Rows, BitSource], Any]
+    claim: Claim, steps: tuple[Step, ...], answer: Callable[[Rows, BitSource], Any], error: float
 ) -> ReleasePlan[Rows]:
-    return ReleasePlan(
-        claim=claim, steps=steps, answer=answer, error="depends on unseen data", public=_PUBLIC
-    )
+    return ReleasePlan(claim=claim, steps=steps, answer=answer, error=error, public=_PUBLIC)
+
+
+def _forecast(
+    statistics: GaussianStatistics,
+    *,
+    rows: int,
+    ridge: float,
+    caution: float = 0.0,
+    added: Rational = 0,
+    random: Rational = 0,
+) -> float:
+    """Return the excess of the mean squared error to expect, from public numbers.
+
+    For rows and targets as in `Expected`: XᵀX = v·I. With the penalty λ it is what the noise of
+    variance m²(1 + ‖θ‖²/2) makes of (XᵀX + λI)⁻¹, and the bias λθ/(v + λ). `added` is the squared
+    length of what purification adds to θ, `random` that of a random point, times its probability.
+    """
+    d, noise = statistics.dimension, math.sqrt(statistics.multiplier_squared)
+    variance = TARGETS.row_length**2 / d  # of a row in any direction
+    v = rows * variance
+    penalty = max(0.0, ridge * noise - max(0.0, v - caution * noise))
+    length = TARGETS.explained / variance
+    spread = d * variance * noise**2 * (1 + length / 2) / (v + penalty) ** 2
+    bias = TARGETS.explained * (penalty / (v + penalty)) ** 2
+    inner = (spread + bias) * float(statistics.target_bound) ** 2
+    return inner + variance * float(statistics.data_norm) ** 2 * float(added + random)
 
 
 def _ridge_factor(dimension: int, failure: float) -> float:

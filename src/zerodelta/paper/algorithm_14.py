@@ -15,7 +15,7 @@ from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.mechanisms.selection import ExponentialMechanism
 from zerodelta.privacy.claims import ZCDP, ApproxDP, Claim
-from zerodelta.privacy.parameters import as_log_delta
+from zerodelta.privacy.parameters import as_log_delta, log_delta_from
 from zerodelta.privacy.release import Release
 from zerodelta.spine.run import run
 from zerodelta.tables.mwem import Rounds, round_epsilon
@@ -45,10 +45,15 @@ def paper_rho(*, epsilon: Rational, log_delta: float) -> Fraction:
 def paper_rounds(
     *, rows: int, workload: Workload, epsilon: Rational, log_delta: float, failure: float
 ) -> int:
-    """Return T = √(ln|X|) n ε / (√ln(1/δ) · ln(K/β)), at least 1, for a failure probability β.
+    """Return T = √d n ε / (√ln(1/δ) · ln(K/β)), at least 1, for a failure probability β.
 
-    theory A10: T is an integer, and ln δ is chosen before it (for Algorithm 16: m, then ln δ, then
-    T). The paper's d is log2|X|.
+    d = log2|X| as in the paper, K the number of queries. theory A10: T is an integer, and ln δ is
+    chosen before it (for Algorithm 16: m, then ln δ, then T).
+
+    >>> from zerodelta.queries import Marginals
+    >>> people = Marginals(dimension=10)
+    >>> paper_rounds(rows=10_000, workload=people, epsilon=1, log_delta=-100.0, failure=0.01)
+    323
     """
     n, ell = as_count(rows, "rows", minimum=1), -as_log_delta(log_delta)
     require(
@@ -91,13 +96,13 @@ def mwem(
     Parameters
     ----------
     rows : array, data frame or Source
-        One row for each person, with the columns of the workload.
+        The dataset D, one row for each person, with the columns of the workload.
     workload : Workload
-        Public queries: `Marginals`, `LinearQueries`, or a class of your own.
+        The public queries 𝒬 on the universe 𝒳: `Marginals`, `LinearQueries`, or your own class.
     rounds : int
-        How many queries are measured.
+        T, how many queries are measured.
     rho : number
-        The zCDP parameter ρ.
+        ρ of zCDP; every choice and every measurement has ε₀ = √(ρ/T).
     bits : BitSource, optional
         Replayed bits for tests; never for data.
 
@@ -111,16 +116,17 @@ def mwem(
     **Guarantee**: ρ-zCDP: each round an exponential mechanism (ε_0²/8) and rounded Laplace noise
     (at most ε_0²/2) with ε_0 = √(ρ/T) (Lemma `lem: pri_util_mwem`, theory A10, R2).
     **Neighbors**: replace-one; n is public.
-    **Error**: `Rounds.error`, the largest error of an answer as a fraction of n.
+    **Error**: a bound on the expected largest error of an answer, as a fraction of n
+    (`Rounds.error`).
 
     Examples
     --------
     >>> import numpy as np
     >>> from zerodelta.queries import Marginals
-    >>> people = np.array([[0, 1], [1, 1], [1, 1]] * 100)
-    >>> release = mwem(people, workload=Marginals(dimension=2), rounds=4, rho="1/10")
-    >>> release.value.shape, release.certificate.claim
-    ((4,), ZCDP(rho=1/10, neighbors=replace))
+    >>> people = np.array([[0, 1], [1, 1], [1, 1]] * 10_000)
+    >>> release = mwem(people, workload=Marginals(dimension=2), rounds=100, rho="1/10")
+    >>> release.value.round(-4), release.certificate.claim
+    (array([    0.,     0., 10000., 20000.]), ZCDP(rho=1/10, neighbors=replace))
 
     """
     claim = ZCDP(as_positive(rho, "rho"))
@@ -133,7 +139,8 @@ def approximate_mwem(
     workload: Workload,
     rounds: int,
     epsilon: Rational,
-    log_delta: float,
+    log_delta: float | None = None,
+    delta: Rational | None = None,
     bits: BitSource | None = None,
 ) -> Release:
     """Release what `mwem` does with ρ = ε²/(16 ln(1/δ)): (ε, δ)-DP.
@@ -144,8 +151,10 @@ def approximate_mwem(
     ----------
     rows, workload, rounds
         As in `mwem`.
-    epsilon, log_delta : number
-        The target ε and ln δ, ε <= 8 ln(1/δ).
+    epsilon : number
+        ε of the claim, at most 8 ln(1/δ).
+    log_delta, delta : number
+        ln δ or δ of the claim, one of the two.
     bits : BitSource, optional
         Replayed bits for tests; never for data.
 
@@ -158,21 +167,23 @@ def approximate_mwem(
     -----
     **Guarantee**: (ε, δ)-DP (Lemma `lem: pri_util_mwem`, theory A10).
     **Neighbors**: replace-one; n is public.
-    **Error**: `Rounds.error`, the largest error of an answer as a fraction of n.
+    **Error**: a bound on the expected largest error of an answer, as a fraction of n
+    (`Rounds.error`).
 
     Examples
     --------
     >>> import numpy as np
     >>> from zerodelta.queries import Marginals
-    >>> release = approximate_mwem(
-    ...     np.ones((50, 3)), workload=Marginals(dimension=3), rounds=2, epsilon=1, log_delta=-20.0
-    ... )
-    >>> release.certificate.claim
-    ApproxDP(epsilon=1, log_delta=-20.0, neighbors=replace)
+    >>> people = np.array([[0, 1], [1, 1], [1, 1]] * 10_000)
+    >>> release = approximate_mwem(people, workload=Marginals(dimension=2), rounds=100, epsilon=8,
+    ...                            log_delta=-20.0)
+    >>> release.value.round(-4), release.certificate.claim.log_delta(8)
+    (array([    0.,     0., 10000., 20000.]), -20.0)
 
     """
-    rho = paper_rho(epsilon=epsilon, log_delta=log_delta)
-    return _release(rows, workload, rounds, rho, ApproxDP(epsilon, log_delta), bits)
+    claim = ApproxDP(epsilon, log_delta_from(delta, log_delta))
+    rho = paper_rho(epsilon=epsilon, log_delta=claim.log_delta(epsilon))
+    return _release(rows, workload, rounds, rho, claim, bits)
 
 
 def _release(

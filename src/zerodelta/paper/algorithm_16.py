@@ -14,6 +14,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.paper.algorithm_02 import channel_for, code_length, theorem_3_log_delta
 from zerodelta.paper.algorithm_14 import paper_rho, paper_round_mechanisms, paper_rounds
+from zerodelta.privacy.parameters import split_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spaces import Finite
 from zerodelta.spine.run import run
@@ -29,15 +30,15 @@ __all__ = [
 ]
 
 
-def paper_sample_size(*, rows: int, workload: Workload, epsilon: Rational) -> int:
-    """Return m = (n ε / d)^(2/3), rounded to an integer of at least 1; d = log2|X|.
+def paper_sample_size(*, rows: int, workload: Workload, base_epsilon: Rational) -> int:
+    """Return m = (n ε / d)^(2/3), rounded to an integer of at least 1; d = log2|X|, ε of MWEM.
 
     >>> from zerodelta.queries import Marginals
-    >>> paper_sample_size(rows=10_000, workload=Marginals(dimension=10), epsilon=1)
+    >>> paper_sample_size(rows=10_000, workload=Marginals(dimension=10), base_epsilon=1)
     100
     """
-    n, t = as_count(rows, "rows", minimum=1), float(as_positive(epsilon, "epsilon"))
-    size: float = (n * t / math.log2(workload.universe)) ** (2 / 3)
+    n, t = as_count(rows, "rows", minimum=1), as_positive(base_epsilon, "base_epsilon")
+    size: float = (n * float(t) / math.log2(workload.universe)) ** (2 / 3)
     return max(1, round(size))
 
 
@@ -46,15 +47,15 @@ def plan_embedded(
     rows: int,
     workload: Workload,
     epsilon: Rational,
-    extra_epsilon: Rational,
+    base_epsilon: Rational | None = None,
     sample_size: int | None = None,
     rounds: int | None = None,
 ) -> SamplePlan:
     """Return the paper's plan: m, then ln δ, then ρ and T (theory A10: in this order)."""
-    t, extra = as_positive(epsilon, "epsilon"), as_positive(extra_epsilon, "extra_epsilon")
+    t, extra = split_epsilon(epsilon, base_epsilon)
     n, base = as_count(rows, "rows", minimum=1), workload.universe
     if sample_size is None:
-        sample_size = paper_sample_size(rows=n, workload=workload, epsilon=t)
+        sample_size = paper_sample_size(rows=n, workload=workload, base_epsilon=t)
     size = as_count(sample_size, "sample_size", minimum=1)
     space = Finite(base**size)
     log_delta = theorem_3_log_delta(code_length=code_length(space.size), base_epsilon=t)
@@ -104,9 +105,9 @@ def multiset_mwem(
     epsilon : number
         The pure ε of the release.
     sample_size : int
-        The number m of synthetic rows.
+        m, the number of synthetic rows.
     rounds : int
-        How many queries are measured.
+        T, how many queries are measured.
     mixing_weight : number
         The probability w of a uniform multiset.
     bits : BitSource, optional
@@ -115,25 +116,25 @@ def multiset_mwem(
     Returns
     -------
     Release
-        Its value has m rows.
+        Its value has m rows of the universe.
 
     Notes
     -----
     **Guarantee**: pure ε-DP, with no extra ε: T rounds of exponential mechanism and rounded
     Gaussian measurement, with ln δ(ε) + ln C(|X|+m-1, m) <= ln(w/(1-w)) + ln(e^ε - 1) (B1, C7).
     **Neighbors**: replace-one; n is public.
-    **Error**: `SamplePlan.error`: MWEM, plus √(ln(2K)/(2m)) for sampling, plus w.
+    **Error**: a bound on the expected largest error of an answer: MWEM's, plus √(ln(2K)/(2m)) for
+    sampling, plus w (`SamplePlan.error`).
 
     Examples
     --------
     >>> import numpy as np
     >>> from zerodelta.queries import Marginals
-    >>> people = np.array([[0, 1, 1], [1, 1, 0]] * 200)
-    >>> release = multiset_mwem(
-    ...     people, workload=Marginals(dimension=3), epsilon=1, sample_size=5, rounds=10
-    ... )
-    >>> release.value.shape, release.certificate.claim.exact_epsilon
-    ((5, 3), Fraction(1, 1))
+    >>> people = np.ones((50_000, 3))
+    >>> release = multiset_mwem(people, workload=Marginals(dimension=3), epsilon=4,
+    ...                         sample_size=50, rounds=200, mixing_weight="1e-8")
+    >>> release.value.mean(axis=0).round(), release.certificate.claim.exact_epsilon
+    (array([1., 1., 1.]), Fraction(4, 1))
 
     """
     data = source_of(rows, workload)
@@ -153,7 +154,7 @@ def embedded_mwem(
     *,
     workload: Workload,
     epsilon: Rational,
-    extra_epsilon: Rational,
+    base_epsilon: Rational | None = None,
     sample_size: int | None = None,
     rounds: int | None = None,
     bits: BitSource | None = None,
@@ -166,37 +167,39 @@ def embedded_mwem(
     ----------
     rows, workload
         As in `pure_mwem`.
-    epsilon, extra_epsilon : number
-        ε of the rounds and ε' of Algorithm 2.
+    epsilon : number
+        2ε of the paper (ε + ε' in general): the pure ε of the release.
+    base_epsilon : number, optional
+        ε of Algorithm 14; half of `epsilon` by default. The rest is ε' of Algorithm 2.
     sample_size : int, optional
-        The number m of synthetic rows; `paper_sample_size` by default.
+        m, the number of synthetic rows; `paper_sample_size` by default.
     rounds : int, optional
-        How many queries are measured; `paper_rounds` by default.
+        T, how many queries are measured; `paper_rounds` by default.
     bits : BitSource, optional
         Replayed bits for tests; never for data.
 
     Returns
     -------
     Release
-        Its value has m rows.
+        Its value has m rows of the universe.
 
     Notes
     -----
-    **Guarantee**: pure (ε + ε')-DP; the paper's 2ε for ε' = ε (Theorem `thm:query_pmw`, by theory
-    W and A4).
+    **Guarantee**: pure DP with ε + ε' (Theorem `thm:query_pmw`, by theory W and A4); the rounds' δ
+    is Theorem 3's, ε^k/(2k)^(3k), for codes of k = ⌈m·log2|X|⌉ bits.
     **Neighbors**: replace-one; n is public.
-    **Error**: `SamplePlan.error`: MWEM, plus √(ln(2K)/(2m)) for sampling, plus the code's flips.
+    **Error**: a bound on the expected largest error of an answer: MWEM's, plus √(ln(2K)/(2m)) for
+    sampling, plus the code's flips (`SamplePlan.error`).
 
     Examples
     --------
     >>> import numpy as np
     >>> from zerodelta.queries import Marginals
-    >>> people = np.array([[0, 1, 1], [1, 1, 0]] * 200)
-    >>> release = embedded_mwem(
-    ...     people, workload=Marginals(dimension=3), epsilon=1, extra_epsilon=1, sample_size=4
-    ... )
-    >>> release.value.shape, release.certificate.claim.exact_epsilon
-    ((4, 3), Fraction(2, 1))
+    >>> people = np.ones((50_000, 3))
+    >>> release = embedded_mwem(people, workload=Marginals(dimension=3), epsilon=8,
+    ...                         sample_size=50, rounds=200)
+    >>> release.value.mean(axis=0).round(), release.certificate.claim.exact_epsilon
+    (array([1., 1., 1.]), Fraction(8, 1))
 
     """
     data = source_of(rows, workload)
@@ -204,7 +207,7 @@ def embedded_mwem(
         rows=data.rows,
         workload=workload,
         epsilon=epsilon,
-        extra_epsilon=extra_epsilon,
+        base_epsilon=base_epsilon,
         sample_size=sample_size,
         rounds=rounds,
     )
