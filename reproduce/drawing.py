@@ -194,18 +194,18 @@ def draw_price(data: Mapping[str, Any]) -> Figure:
                 label=text,
             )
             axes.plot(sizes, data["predicted"][name], "--", color=color, linewidth=1)
-        high = 3 * max(max(found) for found in data["errors"].values())
-        axes.set(ylim=(None, high))  # predictions know no ball
+        measured = [error for found in data["errors"].values() for error in found]
         axes.set(
             xscale="log",
             yscale="log",
             xlabel="number of rows n",
             ylabel=f"rms error of the mean at ε = {data['epsilon']:g}",
+            ylim=(min(measured) / 2, 2 * max(measured)),  # predictions know no ball
         )
-        axes.set_xticks(sizes, [_short(n) for n in sizes])
+        axes.set_xticks(sizes, [f"{n:,}".replace(",", " ") for n in sizes])
         axes.minorticks_off()
         axes.grid(color="0.92")
-        figure.legend(loc="outside lower center", frameon=False, fontsize=9, ncols=1)
+        figure.legend(loc="outside lower center", frameon=False, fontsize=9)
         return figure
 
 

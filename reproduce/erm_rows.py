@@ -183,9 +183,7 @@ def average_variance(steps: int) -> float:
 def measure_sgd(variant: str, point: Point, label: str) -> list[float]:
     """Return the excess risk of one run on a linear loss."""
     setup = DescentSetup.of(variant, point)
-    features, labels, length = two_points(
-        setup.rows, setup.dimension, norm=float(setup.lipschitz)
-    )
+    features, labels, length = two_points(setup.rows, setup.dimension, norm=float(setup.lipschitz))
     # margins are at most 1 in size, so the hinge is a linear function: the hard case of the rate
     release = setup.release(
         features,

@@ -95,8 +95,10 @@ def predicted_frank_wolfe(variant: str, point: Point) -> float:
     slope, length, rounds = point["L"], point["C"], iterations(variant, point)
     gamma = curvature(smoothness=_exact(point["beta"]), length=_exact(length))
     base = total if variant in ("before", "modern") else total / 2
-    lines = dimension if variant == "plain" else printed_measurements(
-        iterations=rounds, dimension=dimension, rows=rows
+    lines = (
+        dimension
+        if variant == "plain"
+        else printed_measurements(iterations=rounds, dimension=dimension, rows=rows)
     )
     weight = printed_mixing_weight(rows=rows)
     log_delta = (

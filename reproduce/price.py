@@ -176,9 +176,11 @@ def price(*, sizes: tuple[int, ...], repeats: int) -> dict[str, Any]:
     """
     pixels = digits()
     squares = np.zeros((len(METHODS), len(sizes), repeats))
+    predicted = np.zeros((len(METHODS), len(sizes)))
     nothing = np.zeros(len(sizes))
     for at, n in enumerate(sizes):
         methods = {name: Method.of(name, rows=n) for name in METHODS}
+        predicted[:, at] = [method.predicted() for method in methods.values()]
         for repeat in range(repeats):
             generator = np.random.default_rng([20260101, n, repeat])
             counts = generator.multinomial(n, np.full(len(pixels), 1 / len(pixels)))
@@ -190,7 +192,6 @@ def price(*, sizes: tuple[int, ...], repeats: int) -> dict[str, Any]:
                 squares[line, at, repeat] = float(((found - mean) ** 2).sum())
     errors = np.sqrt(squares.mean(axis=2))
     spread = squares.std(axis=2, ddof=1) / math.sqrt(repeats) / (2 * errors)  # delta method
-    predicted = [[Method.of(name, rows=n).predicted() for n in sizes] for name in METHODS]
     return {
         "epsilon": float(EPSILON),
         "repeats": repeats,
@@ -198,7 +199,7 @@ def price(*, sizes: tuple[int, ...], repeats: int) -> dict[str, Any]:
         "methods": dict(METHODS),
         "errors": dict(zip(METHODS, errors.tolist(), strict=True)),
         "deviations": dict(zip(METHODS, spread.tolist(), strict=True)),
-        "predicted": dict(zip(METHODS, predicted, strict=True)),
+        "predicted": dict(zip(METHODS, predicted.tolist(), strict=True)),
         "nothing": nothing.tolist(),
     }
 

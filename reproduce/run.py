@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib.metadata import version
-from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -136,15 +135,13 @@ def _figures(pictures: dict[str, str], *, quick: bool, report: Report) -> list[d
 def _measure(
     rows: Sequence[Experiment], *, quick: bool, workers: int | None, report: Report
 ) -> Runs:
-    """Run every task; times are measured last and alone, so that nothing disturbs them."""
-    tasks = [task for row in rows if not row.alone for task in row.tasks(quick=quick)]
-    alone = [task for row in rows if row.alone for task in row.tasks(quick=quick)]
+    """Run every task."""
+    tasks = [task for row in rows for task in row.tasks(quick=quick)]
     count = min(2, os.cpu_count() or 1) if workers is None else workers
     runs: Runs = {}
-    everything = chain(_shared(tasks, count), map(run_task, alone))
-    for done, (task, found) in enumerate(everything, start=1):
+    for done, (task, found) in enumerate(_shared(tasks, count), start=1):
         runs.setdefault((task.experiment, task.variant, task.variable), {})[task.value] = found
-        report(EXPERIMENTS[task.experiment].problem, done, len(tasks) + len(alone))
+        report(EXPERIMENTS[task.experiment].problem, done, len(tasks))
     return runs
 
 

@@ -84,7 +84,7 @@ def gradient_count(variant: str, point: Point) -> int:
     """Return how many gradients of single rows a run evaluates: batch times steps.
 
     >>> gradient_count("purified", {"n": 1000, "d": 5, "epsilon": 2})
-    74214
+    88412
     """
     rows, dimension, total = _point(point)
     if variant == "laplace":
