@@ -90,8 +90,8 @@ class DescentSetup:
         """Return what `release` runs: before, after or modern."""
         rows, dimension, total = int(point["n"]), int(point["d"]), Fraction(str(point["epsilon"]))
         diameter = Fraction(str(point.get("C", 1)))
-        ball, channel = Ball(dimension, diameter / 2), None
-        epsilon, log_delta = total, LOG_DELTA
+        ball, epsilon, log_delta = Ball(dimension, diameter / 2), total, LOG_DELTA
+        channel: Purifier | None = None
         if variant == "after":
             printed = corollary_1(rows=rows, dimension=dimension, diameter=diameter)
             epsilon, log_delta = total / 2, printed.log_delta

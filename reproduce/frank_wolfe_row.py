@@ -59,7 +59,7 @@ def iterations(variant: str, point: Point) -> int:
     ratio = point["beta"] * point["C"] * point["n"] / (point["L"] * logs)
     if variant == "before":
         rho = float(calibrate(epsilon=total, log_delta=LOG_DELTA).rho)
-        return max(1, round((ratio * math.sqrt(8 * rho)) ** (2 / 3)))
+        return max(1, round(math.pow(ratio * math.sqrt(8 * rho), 2 / 3)))
     share = total if variant == "modern" else total / 2
     return max(1, round(math.sqrt(ratio * float(share))))
 

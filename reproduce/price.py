@@ -122,11 +122,11 @@ class Method:
         """Return a method of `METHODS` with the parameters it has for n rows."""
         if name in ("direct", "composed"):
             times = STEPS if name == "composed" else 1
-            noise = KNorm.for_epsilon(
+            pure = KNorm.for_epsilon(
                 epsilon=EPSILON / times, norm=2, dimension=DIMENSION, sensitivity=2 * LENGTH
             )
-            return Method(rows=rows, noise=noise, times=times)
-        ball, channel = Ball(DIMENSION, 1), None
+            return Method(rows=rows, noise=pure, times=times)
+        channel: Purifier | None = None
         base, log_delta = EPSILON, LOG_DELTA
         if name == "mixing":
             lattice = best_lattice(rows=rows)
@@ -142,7 +142,7 @@ class Method:
                     "log_delta": printed.log_delta,
                 }
             base, log_delta = chosen["base_epsilon"], chosen["log_delta"]
-            channel = channel_for(ball=ball, epsilon=EPSILON, **chosen)
+            channel = channel_for(ball=Ball(DIMENSION, 1), epsilon=EPSILON, **chosen)
         noise = RoundedGaussian.for_mu_squared(
             mu_squared=calibrate(epsilon=base, log_delta=log_delta).mu_squared,
             sensitivity_squared=(2 * LENGTH) ** 2,

@@ -117,7 +117,7 @@ def predicted_count(variant: str, point: Point) -> float:
         # T = (nμ)²/(4d) and σ = 2√T/μ, so μ = 2√T/σ
         return float(rows**3 / (dimension * setup.noise(1) ** 2))
     nats = -setup.log_delta
-    return 2 * rows**2 * float(setup.epsilon) ** 1.5 / math.sqrt(dimension * nats)
+    return 2 * rows**2 * math.pow(setup.epsilon, 1.5) / math.sqrt(dimension * nats)
 
 
 UTILITY = Experiment(
