@@ -13,17 +13,19 @@ import time
 from collections.abc import Callable
 from functools import partial
 from multiprocessing.connection import Connection
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+import zerodelta as zd
+from zerodelta.paper.algorithm_01 import corollary_1
 from zerodelta.paper.algorithm_04 import pure_dp_sgd, pure_dp_sgd_on_lattice
 from zerodelta.paper.algorithm_07 import gaussian_sketch
 from zerodelta.paper.algorithm_08 import sparse_recovery
 from zerodelta.paper.algorithm_12 import embedded_mode, mode
 from zerodelta.paper.algorithm_13 import pure_adassp
-from zerodelta.queries import Marginals
+from zerodelta.queries import LinearQueries, Marginals, Median
 from zerodelta.tables.mwem import best_rounds, pure_mwem
 from zerodelta.training.loss_functions import Logistic
 
@@ -144,6 +146,153 @@ def regression() -> list[Line]:
     return [("pure AdaSSP (Algorithm 13), n=1e5 d=20: seconds", run, "")]
 
 
+def first_eight() -> list[Line]:
+    """Algorithms 1 to 8 with default parameters on an ordinary problem; Algorithm 3 takes long."""
+    generator = np.random.default_rng(0)
+    rows, d = 10_000, 10
+    features = generator.normal(size=(rows, d))
+    features /= np.linalg.norm(features, axis=1, keepdims=True)
+    labels = (features[:, 0] > 0).astype(np.float64)
+    ball, cross = zd.Ball(d, 1), zd.Ball(d, 1, norm=1)
+    descent: dict[str, Any] = {"loss": Logistic(), "data_norm": 1, "radius": 1, "epsilon": 1}
+    vertices: dict[str, Any] = {"loss": Logistic(), "domain": cross, "lipschitz": 1, "epsilon": 1}
+    chosen = corollary_1(rows=rows, dimension=d)
+    point, sketch = np.full(d, 0.1), gaussian_sketch(80, 2000)
+
+    def slope(theta: Floats) -> Floats:
+        found: Floats = features.T @ (features @ theta - labels) / rows
+        return found
+
+    runs: dict[str, Callable[[], Any]] = {
+        "1 purify_ball": lambda: zd.paper.purify_ball(
+            point,
+            ball=ball,
+            epsilon=1,
+            log_delta=chosen.log_delta,
+            mixing_weight=chosen.mixing_weight,
+        ),
+        "2 purify_choice": lambda: zd.paper.purify_choice(
+            5, space=zd.Finite(1 << 20), epsilon=1, log_delta=-250.0
+        ),
+        "3 dp_sgd": lambda: zd.paper.dp_sgd(features, labels, delta="1e-6", **descent),
+        "4 pure_dp_sgd": lambda: pure_dp_sgd(features, labels, **descent),
+        "5 frank_wolfe": lambda: zd.paper.frank_wolfe(slope, domain=cross, iterations=100),
+        "6 approximate_frank_wolfe": lambda: zd.paper.approximate_frank_wolfe(
+            features, labels, delta="1e-6", **vertices
+        ),
+        "7 pure_frank_wolfe": lambda: zd.paper.pure_frank_wolfe(features, labels, **vertices),
+        "8 sparse_recovery": lambda: sparse_recovery(sketch[:, 0], sketch, tolerance=0.01),
+    }
+    return [once(name, run) for name, run in runs.items()]
+
+
+def once(name: str, run: Callable[[], Any]) -> Line:
+    """Run an algorithm once, with no warm-up; what its plan expects stands beside it."""
+    start, busy = time.perf_counter(), time.process_time()
+    planned = getattr(run(), "seconds", None)
+    seconds, busy = time.perf_counter() - start, time.process_time() - busy
+    note = f"below 30; {busy:.2g} of the processor"
+    note += "" if planned is None else f", planned {planned:.2g}"
+    return f"Algorithm {name}, defaults, n=1e4 d=10: seconds", seconds, note
+
+
+def other_eight() -> list[Line]:
+    """Algorithms 9 to 16 with default parameters: 10^4 rows, 10 columns, 1024 items."""
+    rng = np.random.default_rng(0)
+    ages, items = rng.normal(50, 10, 10_000), rng.zipf(1.3, 10_000) % 1024
+    features = rng.normal(size=(10_000, 10)) / math.sqrt(10) / 2
+    people, workload = (rng.random((10_000, 10)) < 0.3).astype(int), Marginals(dimension=10)
+    median: dict[str, Any] = {"query": Median(bounds=(0, 100), steps=500), "epsilon": 1}
+    weak: dict[str, Any] = {"delta": 1e-12, "mixing_weight": "0.01"}
+    line: dict[str, Any] = {"data_norm": 1, "target_bound": 1, "epsilon": 1}
+    rounds: dict[str, Any] = {"rounds": 100, "workload": workload}
+    runs: dict[str, Callable[[], Any]] = {
+        "9": lambda: zd.paper.propose_test_release(ages, proposed_bound=1, delta=1e-12, **median),
+        "10": lambda: zd.paper.pure_propose_test_release(ages, proposed_bound=1, **weak, **median),
+        "10, free": lambda: zd.paper.free_propose_test_release(ages, proposed_bound=1, **median),
+        "11": lambda: zd.paper.pure_bounded_local_sensitivity(ages, **weak, **median),
+        "11, mixed": lambda: zd.paper.bounded_local_sensitivity(
+            ages, mixing_weight="0.01", **median
+        ),
+        "12": lambda: embedded_mode(items, universe=1024, epsilon=1),
+        "12, test only": lambda: mode(items, universe=1024, epsilon=1),
+        "13, AdaSSP": lambda: zd.paper.adassp(features, features[:, 0], delta=1e-12, **line),
+        "13": lambda: pure_adassp(features, features[:, 0], **line),
+        "13, lattice": lambda: zd.paper.lattice_adassp(
+            features, features[:, 0], mixing_weight="1e-9", **line
+        ),
+        "14, zCDP": lambda: zd.paper.mwem(people, rho="1/100", **rounds),
+        "14": lambda: zd.paper.approximate_mwem(people, epsilon=1, delta=1e-12, **rounds),
+        "15": lambda: zd.paper.proportional_sampling(rng.random(1024), size=100),
+        "16": lambda: zd.paper.embedded_mwem(people, workload=workload, epsilon=1),
+        "16, multisets": lambda: zd.paper.multiset_mwem(
+            people, sample_size=100, epsilon=1, **rounds
+        ),
+    }
+    return [once(name, run) for name, run in runs.items()]
+
+
+def rounds_of_mwem() -> list[Line]:
+    """What `Rounds.seconds` forecasts, for one round."""
+    lines: list[Line] = []
+    for workload in (
+        *(Marginals(dimension=d) for d in (8, 16, 20)),
+        LinearQueries(np.eye(1000, dtype=np.int64)),
+    ):
+        rows = np.zeros((1000, workload.columns))
+        run = partial(zd.paper.mwem, rows, workload=workload, rho="1/10")
+        took = best_of(3, partial(run, rounds=25)) - best_of(3, partial(run, rounds=5))
+        forecast = run(rounds=1).seconds
+        what = f"a round of MWEM, {workload.queries} queries on {workload.universe} items: seconds"
+        lines.append((what, took / 20, f"forecast {forecast:.2g}"))
+    return lines
+
+
+SIZES = (
+    (10_000, 10, 24, 4000), (10_000, 10, 2000, 600), (10_000, 10, 10_000, 150),
+    (10_000, 100, 24, 2000), (10_000, 100, 10_000, 40), (100_000, 10, 24, 3000),
+    (100_000, 10, 100_000, 20), (10_000, 1000, 24, 300), (1000, 10, 1000, 800),
+)  # fmt: skip
+"""n, d, batch and T of the descents that `descent_seconds` was fitted to."""
+
+
+def planned_seconds() -> list[Line]:
+    """Processor time of a step of Algorithms 3 and 6, over what their plans expect of it."""
+    generator = np.random.default_rng(0)
+    lines: list[Line] = []
+
+    def busy(run: Callable[[int], Any], steps: int) -> float:
+        """The ratio for one step: what a plan takes before the first one does not count."""
+        run(1)
+        times, plans = [], []
+        for count in (1, steps):
+            start = time.process_time()
+            plans.append(run(count).seconds)
+            times.append(time.process_time() - start)
+        return float((times[1] - times[0]) / (plans[1] - plans[0]))
+
+    for n, d, batch, steps in SIZES:
+        features = generator.normal(size=(n, d))
+        features /= np.linalg.norm(features, axis=1, keepdims=True)
+        labels = (features[:, 0] > 0).astype(np.float64)
+        options: dict[str, Any] = {"loss": Logistic(), "epsilon": 1, "delta": "1e-6"}
+        descend = partial(zd.paper.dp_sgd, features, labels, data_norm=1, radius=1, **options)
+        ratio = busy(lambda t, run=descend, b=batch: run(steps=t, batch=b), steps)  # type: ignore[misc]
+        lines.append((f"Algorithm 3, n={n} d={d} batch={batch}: a step over its plan", ratio, ""))
+        if batch == n:
+            choose = partial(
+                zd.paper.approximate_frank_wolfe,
+                features,
+                labels,
+                domain=zd.Ball(d, 1, norm=1),
+                lipschitz=1,
+                **options,
+            )
+            ratio = busy(lambda t, run=choose: run(iterations=t), 11)  # type: ignore[misc]
+            lines.append((f"Algorithm 6, n={n} d={d}: a step over its plan", ratio, ""))
+    return lines
+
+
 def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
@@ -159,6 +308,10 @@ PARTS: dict[str, Callable[[], list[Line]]] = {
     "queries": queries,
     "recovery": recovery,
     "regression": regression,
+    "algorithms 1 to 8": first_eight,
+    "algorithms 9 to 16": other_eight,
+    "planned seconds": planned_seconds,
+    "rounds of MWEM": rounds_of_mwem,
 }
 
 

@@ -29,15 +29,15 @@ from zerodelta.channels.ball_mix import GaussianMix
 from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.bits import ReplayBits, SystemBits
 from zerodelta.mechanisms.gaussian import RoundedGaussian
-from zerodelta.paper import algorithm_03
+from zerodelta.paper import noisy_descent
 from zerodelta.paper.algorithm_03 import (
     Descent,
-    descend,
     dp_sgd,
     plan_descent,
     printed_parameters,
 )
 from zerodelta.paper.algorithm_04 import lattice_channel, pure_dp_sgd, pure_dp_sgd_on_lattice
+from zerodelta.paper.noisy_descent import descend
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.step import Status
@@ -321,7 +321,7 @@ def test_batches_are_uniform_subsets_independent_of_the_batch_before(batch: int)
 def test_every_step_has_fresh_noise_of_the_given_variance_also_across_blocks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(algorithm_03, "_NOISE_ENTRIES", 50)  # 16 steps, and one is left over
+    monkeypatch.setattr(noisy_descent, "_NOISE_ENTRIES", 50)  # 16 steps, and one is left over
     steps = 20_001
     noise = -np.diff(np.array(recorded(batch=4, steps=steps, variance=9).thetas), axis=0)
     assert noise.shape == (steps - 1, 3)

@@ -330,7 +330,8 @@ def test_a_sketched_release_stays_in_the_ball() -> None:
         )  # fmt: skip
         assert found.value.shape == (120,)
         assert np.abs(found.value).sum() <= 1 + 1e-9
-        assert isinstance(found.error, str)
+        assert isinstance(found.error, float)
+        assert found.seconds is not None
 
 
 # what data may do: nothing but move the value
@@ -480,3 +481,36 @@ def test_the_printed_noise_is_half_of_what_is_needed() -> None:
     )
     moved = algorithm_06.score_sensitivity(lipschitz=1, length=1, rows=100)
     assert 2 * float(moved) / scale == pytest.approx(math.sqrt(2) / math.sqrt(50 * 30))
+
+
+# forecasts and defaults
+
+
+@pytest.mark.parametrize("release", [approximate, purified])
+def test_without_smoothness_the_forecast_is_that_of_a_quadratic_loss(release: Any) -> None:
+    """β = L₁/‖C‖₁, at most the trivial 2L₁‖C‖₁ of the internal steps."""
+    ours, said = release(iterations=300), release(iterations=300, smoothness=2)
+    assert ours.error == said.error
+    assert ours.error > 16 / 302  # 2Γ/(T + 2), Γ = 4β‖C‖₁² = 8
+    assert approximate(iterations=1).error == 4.0
+
+
+@pytest.mark.parametrize("release", [approximate, purified])
+def test_the_default_number_of_steps_is_the_papers(release: Any) -> None:
+    step = release(iterations=None).certificate.steps[0]
+    if release is purified:
+        wanted = math.ceil(math.sqrt(3000))  # √(β‖C‖₁nε/L₁), ε = 1 inside and β‖C‖₁ = L₁
+    else:
+        noise = 2 * math.sqrt(8 * 20) * math.log(4) / 3000  # at T = 1
+        steps = range(1, 10**4)
+        wanted = min(steps, key=lambda t: 2 / t + noise * math.sqrt(t))  # Γ = β‖C‖₁² = 2
+    assert abs(step.numbers["count"] - wanted) <= 1
+
+
+def test_the_seconds_of_a_run_grow_with_all_that_it_does() -> None:
+    base = purified(iterations=5).seconds
+    assert purified(iterations=10).seconds == 2 * base
+    assert purified(np.tile(DATA, (4, 1)), iterations=5).seconds > base
+    wide: dict[str, Any] = {"domain": Ball(120, 1, norm=1), "iterations": 2}
+    plain, sketched = (purified(np.zeros((9, 120)), measurements=k, **wide) for k in (120, 40))
+    assert sketched.seconds > plain.seconds

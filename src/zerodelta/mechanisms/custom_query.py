@@ -29,11 +29,23 @@ __all__ = ["CustomQuery", "as_query"]
 class CustomQuery(StableQuery):
     """A caller's query with values in a public box; its stability is caller-asserted.
 
-    `function(rows)` returns a vector, `stability(rows, bound)` a lower bound on the number of rows
-    to replace until its l1 local sensitivity exceeds `bound`, of sensitivity 1 (for
-    propose-test-release); `local(rows)` the l1 local sensitivity, of sensitivity `change`
-    (theory A8). All in the unit of the box. What raises or is not a number counts as the center of
+    All numbers are in the unit of the box. What raises or is not a number counts as the center of
     the box, as distance 0 and as the whole box; what is asserted covers this completion too.
+
+    Parameters
+    ----------
+    function : callable
+        `function(rows)` returns a vector.
+    grid : GridLattice
+        The answers that can be published, such as `zd.Box(0, 100).grid(101)`.
+    stability : callable, optional
+        `stability(rows, bound)` returns a lower bound on the number of rows to replace until the l1
+        local sensitivity exceeds `bound`, of sensitivity 1; for propose-test-release.
+    local : callable, optional
+        `local(rows)` returns the l1 local sensitivity; for bounded local sensitivity.
+    change : number, optional
+        The sensitivity of that (theory A8).
+
     """
 
     function: Callable[[Any], Any]

@@ -210,9 +210,19 @@ class Median(_OrderStatistics):
 
     Rows are rounded to 2·steps + 1 equally spaced values; NaN counts as the middle.
 
+    Parameters
+    ----------
+    bounds : tuple of two numbers
+        The public ends of the column; rows beyond them are clipped.
+    steps : int
+        How many steps of the grid make half of that range.
+
+    Examples
+    --------
     >>> query = Median(bounds=(0, 10), steps=5)
     >>> query.distance(np.array([-1, 0, 0, 1, 2]), 1), query.lattice(5).cells
     (1, 11)
+
     """
 
     lower: Fraction
@@ -234,9 +244,19 @@ class TrimmedMean(_OrderStatistics):
 
     The integer answer is the *sum* of the rows that are kept, so nothing is rounded again.
 
+    Parameters
+    ----------
+    bounds, steps
+        As in `Median`.
+    trim : int
+        How many rows are left out at each end.
+
+    Examples
+    --------
     >>> query = TrimmedMean(bounds=(0, 10), steps=5, trim=1)
     >>> query.answer(np.array([-5, -1, 1, 5])), query.lattice(4).cells
     (array([10]), 21)
+
     """
 
     lower: Fraction

@@ -18,6 +18,8 @@ from typing import Any
 
 _HOME = {
     "purify_ball": "paper.algorithm_01",
+    "LqBall": "paper.lq_ball",
+    "ConvexSet": "paper.convex_sets",
     "purify_choice": "paper.algorithm_02",
     "dp_sgd": "paper.algorithm_03",
     "pure_dp_sgd": "paper.algorithm_04",

@@ -1,4 +1,4 @@
-"""Algorithm 1 (`alg:main`): purification of a vector in an l1, l2 or linf ball.
+"""Algorithm 1 (`alg:main`): purification of a vector in an l_q ball.
 
 With it Theorem 1 (`thm:pure_main`) and Corollary 1 (`lem: appropriate_delta`), corrected by theory
 A1 and A3. For comparison: the library's own channels need neither ε' nor Laplace noise (B2).
@@ -22,6 +22,7 @@ from zerodelta.exact.arb import ball as arb_ball
 from zerodelta.exact.arb import lower
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.paper.lq_ball import LqBall
 from zerodelta.privacy.claims import ApproxDP, Claim, PureDP
 from zerodelta.privacy.parameters import log_delta_from, split_epsilon
 from zerodelta.privacy.proof import base_claim
@@ -54,7 +55,7 @@ _LEAST_SCALE = Fraction(1, 1 << 10)
 def purify_ball(
     value: Any,
     *,
-    ball: Ball,
+    ball: Ball | LqBall,
     epsilon: Rational,
     base_epsilon: Rational | None = None,
     log_delta: float | None = None,
@@ -72,9 +73,11 @@ def purify_ball(
     Parameters
     ----------
     value : object
-        What the mechanism returned. Any object whatever is projected onto the ball first.
-    ball : Ball
-        The l1, l2 or linf ball in which the output lies.
+        x_apx of the paper, what the mechanism returned. Any object whatever is projected onto the
+        ball first.
+    ball : Ball or LqBall
+        Θ of the paper, in which the output lies: q = 1, 2 or inf, or any q (`zd.paper.LqBall`), for
+        which a uniform point of the smallest l1 or l2 ball around is mixed in, at the same noise.
     epsilon : number
         ε + ε' of the paper: the pure ε of the release.
     base_epsilon : number, optional
@@ -83,7 +86,7 @@ def purify_ball(
     log_delta, delta : number
         ln δ or δ of the mechanism, one of the two.
     mixing_weight : number
-        The probability ω of a uniform point.
+        ω, the probability of a uniform point.
     base_steps : tuple of Step
         The proof steps of (ε, δ); without them it is caller-asserted, and so is the certificate.
     bits : BitSource, optional
@@ -92,11 +95,12 @@ def purify_ball(
     Returns
     -------
     Release
-        Its value is a vector of the ball.
+        Its value is x_pure, a vector of the ball.
 
     Notes
     -----
-    **Guarantee**: pure DP with ε + ε' (Theorem 1 by Theorem W).
+    **Guarantee**: pure DP with ε + ε' (Theorem 1 by Theorem W: Δ = d^(1-1/q) D_q x with
+    x^d = (1-ω)δ/((1+e^ε)ω), where Line 2 has 2 d^(1-1/q) R (δ/2ω)^(1/d)).
     **Neighbors**: replace-one.
     **Error**: `theorem_1`; the release carries the rms forecast in l2.
 
@@ -130,6 +134,7 @@ def purify_ball(
         public=(f"the ball {ball!r}", "every number in the steps"),
         bare_rows=bool(base_steps),
         bits=bits,
+        within=ball if isinstance(ball, LqBall) else None,
     )
 
 
@@ -142,12 +147,19 @@ def publish(
     public: tuple[str, ...],
     bare_rows: bool,
     bits: BitSource | None,
+    within: LqBall | None = None,
 ) -> Release:
-    """Release a value that somebody computed, through a channel."""
+    """Release a value that somebody computed, through a channel, and by it in a smaller set."""
+
+    def answer(value: Any, drawn: BitSource) -> Any:
+        if within is None:
+            return channel.apply(value, drawn)
+        return within.project(channel.apply(within.project(value), drawn))
+
     plan: ReleasePlan[Any] = ReleasePlan(
         claim=claim,
         steps=(*steps, channel.step()),
-        answer=channel.apply,
+        answer=answer,
         error=channel.expected_error(),
         public=public,
         bare_rows=bare_rows,
@@ -157,13 +169,14 @@ def publish(
 
 def channel_for(
     *,
-    ball: Ball,
+    ball: Ball | LqBall,
     epsilon: Rational,
     base_epsilon: Rational | None = None,
     log_delta: float,
     mixing_weight: Rational,
 ) -> AlgorithmOne:
     """Return Algorithm 1 with the smallest proven noise, on a lattice finer than that noise."""
+    ball = ball.enclosing() if isinstance(ball, LqBall) else ball
     base, extra = split_epsilon(epsilon, base_epsilon)
     weight = as_weight(mixing_weight, "mixing_weight")
     claim = ApproxDP(base, log_delta)
@@ -217,18 +230,41 @@ def proving_steps(
 
 
 def printed_log_radius(
-    *, dimension: int, norm: float, radius: float, log_delta: float, mixing_weight: float
+    *,
+    dimension: int,
+    norm: float,
+    radius: float,
+    mixing_weight: float,
+    log_delta: float | None = None,
+    delta: Rational | None = None,
 ) -> float:
     """Return ln Δ of Line 2 as printed, Δ = 2 d^(1-1/q) R (δ/2ω)^(1/d), for comparison only.
 
+    Parameters
+    ----------
+    dimension, norm, radius : number
+        d, q (math.inf too) and R.
+    mixing_weight : number
+        ω.
+    log_delta, delta : number
+        ln δ or δ, one of the two.
+
+    Returns
+    -------
+    float
+        ln Δ; it may be read as a radius or as a diameter, see docs/errata.md.
+
+    Examples
+    --------
     >>> printed_log_radius(
     ...     dimension=1, norm=2, radius=1.0, log_delta=-10.0, mixing_weight=0.5
     ... ) == math.log(2) - 10.0
     True
+
     """
     d = as_count(dimension, "dimension", minimum=1)
     spread = math.log(2) + (1 - 1 / norm) * math.log(d) + math.log(radius)
-    return spread + (log_delta - math.log(2 * mixing_weight)) / d
+    return spread + (log_delta_from(delta, log_delta) - math.log(2 * mixing_weight)) / d
 
 
 def printed_theorem_1(*, dimension: int, radius: float, scale_power: float) -> float:
@@ -248,13 +284,32 @@ def theorem_1(
 ) -> float:
     """Return a bound on E‖x_pure - x_apx‖, x_apx in the l_q ball that is mixed in (q = `norm`).
 
-    In l_q (the default `error_norm`) it is E‖z‖_q + ω D_q with E‖z‖_q <= (d Γ(q+1))^(1/q) b, and
-    b·(1 + 1/2 + … + 1/d) for q = inf; in l_1 it is d b + ω d^(1-1/q) D_q. `scale` is b = 2Δ/ε';
-    `spacing` adds the roundings of our lattice. Projection onto the ball afterwards does not
-    increase an l_q error for q = 2 or inf, and at most doubles the noise term in l_1.
+    Parameters
+    ----------
+    dimension, norm, diameter : number
+        d, q and D_q, the l_q diameter of Θ.
+    scale : number
+        b = 2Δ/ε', of the Laplace noise z.
+    mixing_weight : number
+        ω.
+    spacing : number
+        Of our lattice, for its roundings.
+    error_norm : number, optional
+        1, or q by default: the norm of the error.
 
-    >>> theorem_1(dimension=2, norm=2, diameter=2.0, scale=0.5, mixing_weight=0.01)
+    Returns
+    -------
+    float
+        In l_q E‖z‖_q + ω D_q with E‖z‖_q <= (d Γ(q+1))^(1/q) b, and b·(1 + 1/2 + … + 1/d) for
+        q = inf; in l_1 d b + ω d^(1-1/q) D_q. Projection onto the ball afterwards does not increase
+        an l_q error for q = 2 or inf, and at most doubles the noise term in l_1; for any other q
+        this bounds the error before the projection.
+
+    Examples
+    --------
+    >>> round(theorem_1(dimension=2, norm=2, diameter=2.0, scale=0.5, mixing_weight=0.01), 6)
     1.02
+
     """
     d = as_count(dimension, "dimension", minimum=1)
     measured = norm if error_norm is None else error_norm
@@ -269,7 +324,7 @@ def theorem_1(
     if measured == math.inf:
         noise, widening, cells = sum(1 / k for k in range(1, d + 1)) * scale, 1.0, 1.0
     else:
-        noise = (d * math.gamma(measured + 1)) ** (1 / measured) * scale
+        noise = math.exp((math.log(d) + math.lgamma(measured + 1)) / measured) * scale
         widening = d ** (1 - 1 / norm) if measured == 1 else 1.0
         cells = d ** (1 / measured)
     return noise + mixing_weight * widening * diameter + 1.5 * spacing * cells
@@ -299,8 +354,24 @@ class Corollary1:
 def corollary_1(*, rows: int, dimension: int, diameter: Rational = 1) -> Corollary1:
     """Return Corollary 1's parameters: ω = 1/n², δ = 2ω/(16 d n²)^d, in units where C = 1.
 
-    >>> round(corollary_1(rows=100, dimension=2).log_delta, 3)
-    -33.869
+    Parameters
+    ----------
+    rows, dimension : int
+        n and d.
+    diameter : number
+        C, the l2 diameter of Θ, for `error_bound`.
+
+    Returns
+    -------
+    Corollary1
+        With `mixing_weight` ω and `log_delta` ln δ, rounded down.
+
+    Examples
+    --------
+    >>> chosen = corollary_1(rows=100, dimension=2)
+    >>> chosen.mixing_weight, round(chosen.log_delta, 3), round(chosen.error_bound(epsilon=1), 6)
+    (Fraction(1, 10000), -33.869, 0.0003)
+
     """
     n, d = as_count(rows, "rows", minimum=1), as_count(dimension, "dimension", minimum=1)
     require(

@@ -54,9 +54,10 @@ def purify_choice(
     Parameters
     ----------
     value : object
-        What the mechanism chose. Any object whatever is mapped into the space first.
+        u_apx of the paper, what the mechanism chose. Any object whatever is mapped into the space
+        first.
     space : Finite, Subsets or Multiset
-        What may be published, of any size.
+        Y of the paper, what may be published, of any size; d = ⌈log2 |Y|⌉ bits, ω = 2^-d.
     epsilon : number
         2ε of the paper (ε + ε' in general): the pure ε of the release.
     base_epsilon : number, optional
@@ -72,7 +73,7 @@ def purify_choice(
     Returns
     -------
     Release
-        Its value is an element of the space.
+        Its value is u_pure, an element of the space.
 
     Notes
     -----
@@ -141,8 +142,23 @@ def code_length(size: int) -> int:
 def theorem_3_log_delta(*, code_length: int, base_epsilon: Rational) -> float:
     """Return the largest float below ln(ε^d/(2d)^(3d)), the δ of Theorem 3.
 
+    Parameters
+    ----------
+    code_length : int
+        d, the number of bits.
+    base_epsilon : number
+        ε, half of the total.
+
+    Returns
+    -------
+    float
+        ln δ.
+
+    Examples
+    --------
     >>> round(theorem_3_log_delta(code_length=4, base_epsilon=1), 4)
     -24.9533
+
     """
     d = as_count(code_length, "code_length", minimum=1)
     exact = as_positive(base_epsilon, "base_epsilon")
@@ -154,7 +170,11 @@ def theorem_3_log_delta(*, code_length: int, base_epsilon: Rational) -> float:
 
 
 def theorem_3(code_length: int) -> float:
-    """Return (1 - 2^-d)(1 - (d/2)e^-d), a bound on P[u_pure = u_apx] that holds for every d."""
+    """Return (1 - 2^-d)(1 - (d/2)e^-d), a bound on P[u_pure = u_apx] that holds for every d.
+
+    >>> round(theorem_3(10), 4)
+    0.9988
+    """
     d = as_count(code_length, "code_length", minimum=1)
     # theory A4: the uniform branch must *not* be taken, and the noise stays below 1/2 everywhere.
     return (1 - 2.0**-d) * (1 - d / 2 * math.exp(-d))

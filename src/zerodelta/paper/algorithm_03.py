@@ -9,23 +9,17 @@ Gaussian DP; `lem: RDP_sampled_gau` and `cor: RDP_DP_SGD` are not used.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Any, Protocol, TypeAlias, cast, final
-
-import numpy as np
-import numpy.typing as npt
+from typing import Any, cast, final
 
 from zerodelta.data.source import Rows, Source
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.exact_sums import IntegerArray
-from zerodelta.exact.integers import uniform_subset
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.gaussian import RoundedGaussian
-from zerodelta.mechanisms.integer_sums import add_exactly
+from zerodelta.paper.noisy_descent import Floats, Rates, descend, descent_seconds
 from zerodelta.privacy.calibration import calibrate
 from zerodelta.privacy.claims import RDP, ApproxDP, GaussianDP
 from zerodelta.privacy.parameters import as_at_least_zero, as_log_delta, log_delta_from
@@ -43,18 +37,11 @@ from zerodelta.training.loss_functions import Loss
 __all__ = [
     "Descent",
     "PrintedParameters",
-    "descend",
     "dp_sgd",
     "plan_descent",
     "printed_parameters",
     "run_on",
 ]
-
-Floats: TypeAlias = npt.NDArray[np.float64]
-
-Rates: TypeAlias = Callable[[int], float]
-
-_NOISE_ENTRIES = 1 << 16
 
 
 def dp_sgd(
@@ -85,32 +72,33 @@ def dp_sgd(
     labels : array or list, optional
         One label for each row; a function sees them as the last column.
     loss : Loss or callable
-        A built-in loss (`zerodelta.losses`), or a function gradient(theta, rows) that returns one
-        gradient for each row.
+        f of the paper: a built-in loss (`zerodelta.losses`), or a function gradient(theta, rows)
+        that returns one gradient for each row.
     epsilon : number
         ε of the release.
     log_delta, delta : number
         ln δ or δ of the release, one of the two.
     radius : number
-        Of the ball around 0.
+        Of the l2 ball C around 0 that θ lies in: half of the paper's diameter C.
     data_norm : number
-        The l2 norm to which rows are clipped; a built-in loss needs it.
+        The l2 norm to which rows are clipped; a built-in loss needs it, and L follows from it.
     clip : number
-        The l2 norm to which gradients are clipped; a function needs it.
+        L, the l2 norm to which gradients are clipped; a function needs it.
     dimension : int, optional
-        The length of θ for a function; by default the number of columns it sees.
+        d, the length of θ for a function; by default the number of columns it sees.
     regularization : number
         λ; above 0 (strong convexity) the iterates are averaged with weights growing like t.
     steps, batch : int, optional
-        T and the size of a batch. The paper's by default; its T grows like n², so pass smaller ones
-        for large n.
+        T and γn, the size of a batch. By default `printed_parameters`, which also says how many
+        seconds they take: T grows like n², so pass smaller ones for large n.
     bits : BitSource, optional
         Replayed bits for tests; never for data.
 
     Returns
     -------
     Release
-        Its value is the averaged iterate, and nothing else of the run.
+        Its value is the averaged iterate, and nothing else of the run; `seconds` is what the plan
+        expected.
 
     Notes
     -----
@@ -124,13 +112,14 @@ def dp_sgd(
     Examples
     --------
     >>> from zerodelta.training.loss_functions import Squared
-    >>> x = np.linspace(-1, 1, 200).reshape(-1, 1)
+    >>> import numpy as np
+    >>> x = np.linspace(-1, 1, 10_000).reshape(-1, 1)
     >>> release = dp_sgd(
-    ...     x, x[:, 0] / 2, loss=Squared(label_bound=1), data_norm=1, radius=1,
-    ...     epsilon=1, log_delta=-20.0, steps=20, batch=200,
+    ...     x, x[:, 0], loss=Squared(label_bound=1), data_norm=1, radius="1/2",
+    ...     epsilon=1, delta="1e-9", steps=400, batch=10_000,
     ... )
-    >>> release.certificate.claim.exact_log_delta, release.certificate.status.value
-    (-20.0, 'proven')
+    >>> release.value.round(1), release.certificate.status.value
+    (array([0.5]), 'proven')
 
     """
     target = ApproxDP(epsilon, log_delta_from(delta, log_delta))
@@ -158,6 +147,7 @@ def dp_sgd(
         steps=(plan.proof_step(),),
         answer=plan.run,
         error=plan.error(),
+        seconds=plan.seconds(),
         public=(f"the ball {plan.ball!r}", "the number of rows", "every number in the steps"),
         assumed=plan.gradients.assumed(),
     )
@@ -172,11 +162,15 @@ def run_on(gradients: Gradients, plan: ReleasePlan[Rows], bits: BitSource | None
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PrintedParameters:
-    """γn and T of the convergence lemmas as integers, and the σ² they print."""
+    """γn and T of the convergence lemmas as integers, and the σ² they print.
+
+    `seconds` is roughly what a run with them takes.
+    """
 
     batch: int
     steps: int
     variance: float
+    seconds: float
 
 
 def printed_parameters(
@@ -190,9 +184,28 @@ def printed_parameters(
 ) -> PrintedParameters:
     """Return γ = 2√(dℓ)/(n√ε), T = n²ε²/(dℓ), σ² = 416 L²ℓ/ε (ℓ = ln 1/δ), γn and T as integers.
 
+    Parameters
+    ----------
+    rows, dimension : int
+        n and d.
+    epsilon : number
+        ε of the run.
+    lipschitz : number
+        L.
+    log_delta, delta : number
+        ln δ or δ of the run, one of the two.
+
+    Returns
+    -------
+    PrintedParameters
+        `batch` is γn, `steps` T, `variance` σ², and `seconds` what a run takes, roughly.
+
+    Examples
+    --------
     >>> p = printed_parameters(rows=1000, dimension=5, epsilon=1, log_delta=-50.0, lipschitz=1)
-    >>> p.batch, p.steps, p.variance
-    (32, 4000, 20800.0)
+    >>> p.batch, p.steps, p.variance, round(p.seconds, 1)
+    (32, 4000, 20800.0, 0.4)
+
     """
     n, d = as_count(rows, "rows", minimum=1), as_count(dimension, "dimension", minimum=1)
     budget = float(as_positive(epsilon, "epsilon"))
@@ -200,7 +213,12 @@ def printed_parameters(
     # theory A6.4: γ <= 1, γn and T integers of at least 1; privacy is recomputed from these.
     batch = min(n, max(1, math.ceil(2 * math.sqrt(d * nats / budget))))
     steps = max(1, math.ceil((n * budget) ** 2 / (d * nats)))
-    return PrintedParameters(batch=batch, steps=steps, variance=416 * lipschitz**2 * nats / budget)
+    return PrintedParameters(
+        batch=batch,
+        steps=steps,
+        variance=416 * lipschitz**2 * nats / budget,
+        seconds=descent_seconds(rows=n, dimension=d, steps=steps, batch=batch),
+    )
 
 
 @final
@@ -261,6 +279,15 @@ class Descent:
             return 2 * self._second_moment() / (strong * (self.steps + 1)) / n
         width = 2 * float(self.ball.radius)
         return 2 * width * math.sqrt(self._second_moment() / self.steps) / n
+
+    def seconds(self) -> float:
+        """Return roughly how long the run takes."""
+        return descent_seconds(
+            rows=self.gradients.rows,
+            dimension=self.gradients.dimension,
+            steps=self.steps,
+            batch=self.batch,
+        )
 
     def _second_moment(self) -> float:
         """Return n²L² + dσ²/γ² + nL²/γ, a bound on E‖ĝ‖²."""
@@ -355,55 +382,3 @@ def _noise_ratio(
     while excess(unsafe) <= 0:
         safe, unsafe, factor = unsafe, unsafe / factor, factor * 1.25
     return Fraction(safe_end(excess, safe=safe, unsafe=unsafe, relative=1e-4))
-
-
-class Noise(Protocol):
-    """Adds exact noise to an integer vector."""
-
-    def apply(self, sums: npt.NDArray[np.generic], bits: BitSource) -> IntegerArray:
-        """Return the noisy vector."""
-
-
-def descend(
-    gradients: Gradients,
-    *,
-    ball: Ball,
-    steps: int,
-    batch: int,
-    noise: Noise,
-    rates: Rates,
-    regularization: float,
-    bits: BitSource,
-) -> Floats:
-    """Return the average of T projected noisy gradient steps: a function of the noisy sums alone.
-
-    The gradient estimate ĝ = (n/b)(Σ_batch g + noise) + nλθ is for F = Σ f + (nλ/2)‖θ‖².
-    """
-    rows, unit = gradients.rows, float(gradients.quantum)
-    # theory A6.6: θ_1 is a public constant, and the T iterates θ_2 … θ_{T+1} are averaged; if λ > 0
-    # θ_t has weight t, which keeps the lemma's bound 2E‖ĝ‖²/(nλ(T+1)) (printed: weight t of θ_1 …).
-    theta, average, mass = ball.middle(), np.zeros(ball.dimension), 0.0
-    noises = _noise_vectors(noise, steps=steps, dimension=ball.dimension, bits=bits)
-    for t, drawn in enumerate(noises, start=1):
-        chosen = None if batch == rows else uniform_subset(rows, size=batch, bits=bits)
-        noisy = add_exactly(gradients.total(theta, chosen), drawn)
-        estimate = noisy.astype(np.float64) * (unit * rows / batch)
-        theta = ball.project(theta - rates(t) * (estimate + rows * regularization * theta))
-        weight = t + 1.0 if regularization > 0 else 1.0
-        mass += weight
-        average += (theta - average) * (weight / mass)
-    return ball.project(average)
-
-
-def _noise_vectors(
-    noise: Noise, *, steps: int, dimension: int, bits: BitSource
-) -> Iterator[IntegerArray]:
-    """Yield the noise of each step, what `noise` adds to zeros: drawn for many steps at a time.
-
-    It is independent of the sums, so it does not matter that it is drawn before them.
-    """
-    block = max(1, _NOISE_ENTRIES // dimension)
-    for start in range(0, steps, block):
-        count = min(block, steps - start)
-        zeros = np.zeros(count * dimension, dtype=np.int64)
-        yield from noise.apply(zeros, bits).reshape(count, dimension)

@@ -84,13 +84,13 @@ def pure_dp_sgd(
     --------
     >>> import numpy as np
     >>> from zerodelta.training.loss_functions import Squared
-    >>> x = np.linspace(-1, 1, 200).reshape(-1, 1)
+    >>> x = np.linspace(-1, 1, 10_000).reshape(-1, 1)
     >>> release = pure_dp_sgd(
-    ...     x, x[:, 0] / 2, loss=Squared(label_bound=1), data_norm=1, radius=1,
-    ...     epsilon=2, steps=20, batch=200,
+    ...     x, x[:, 0], loss=Squared(label_bound=1), data_norm=1, radius="1/2",
+    ...     epsilon=2, steps=400, batch=10_000,
     ... )
-    >>> release.certificate.claim.exact_epsilon, release.certificate.status.value
-    (Fraction(2, 1), 'proven')
+    >>> release.value.round(1), release.certificate.claim.exact_epsilon
+    (array([0.5]), Fraction(2, 1))
 
     """
     base, _ = split_epsilon(epsilon, base_epsilon)
@@ -186,13 +186,13 @@ def pure_dp_sgd_on_lattice(
     --------
     >>> import numpy as np
     >>> from zerodelta.training.loss_functions import Squared
-    >>> x = np.linspace(-1, 1, 200).reshape(-1, 1)
+    >>> x = np.linspace(-1, 1, 10_000).reshape(-1, 1)
     >>> release = pure_dp_sgd_on_lattice(
-    ...     x, x[:, 0] / 2, loss=Squared(label_bound=1), data_norm=1, radius=1,
-    ...     epsilon=1, steps=20,
+    ...     x, x[:, 0], loss=Squared(label_bound=1), data_norm=1, radius="1/2",
+    ...     epsilon=1, steps=400, mixing_weight="1e-9",
     ... )
-    >>> release.certificate.claim.exact_epsilon, release.certificate.status.value
-    (Fraction(1, 1), 'proven')
+    >>> release.value.round(1), release.certificate.claim.exact_epsilon
+    (array([0.5]), Fraction(1, 1))
 
     """
     target = as_positive(epsilon, "epsilon")
@@ -245,6 +245,7 @@ def _published(
         steps=(plan.proof_step(), channel.step()),
         answer=lambda rows, drawn: channel.apply(plan.run(rows, drawn), drawn),
         error=plan.error() + float(gradients.lipschitz) * channel.expected_error(),
+        seconds=plan.seconds(),
         public=(f"the ball {ball!r}", "the number of rows", "every number in the steps"),
         assumed=plan.gradients.assumed(),
     )

@@ -28,13 +28,13 @@ def frank_wolfe(
     Parameters
     ----------
     gradient : callable
-        gradient(theta), the gradient of the whole loss.
+        gradient(theta), the gradient ∇L(θ) of the whole loss.
     domain : Ball or array
-        An l1 ball around 0, or the vertices, one line each.
+        C = conv(S): an l1 ball around 0, or the vertices S, one line each.
     iterations : int
-        The number of steps. (The paper's loop has T̃ - 1 steps and outputs θ_T, a typo.)
+        The number T of steps. (The paper's loop has T̃ - 1 steps and outputs θ_T, a typo.)
     start : array, optional
-        Where to start: at 0 by default, as Algorithm 6 does.
+        θ_0, where to start: at 0 by default, as Algorithm 6 does.
 
     Returns
     -------

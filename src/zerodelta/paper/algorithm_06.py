@@ -7,6 +7,7 @@ noise (Gumbel instead of Laplace: then a step costs ε₀²/8 of zCDP, and nothi
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -27,7 +28,12 @@ from zerodelta.training.frank_wolfe_steps import (
 from zerodelta.training.loss_functions import Loss
 from zerodelta.training.polytopes import Domain
 
-__all__ = ["approximate_frank_wolfe", "printed_noise_scale", "score_sensitivity"]
+__all__ = [
+    "approximate_frank_wolfe",
+    "balanced_iterations",
+    "printed_noise_scale",
+    "score_sensitivity",
+]
 
 
 def printed_noise_scale(
@@ -44,14 +50,64 @@ def printed_noise_scale(
 
     With it a step is (√2 ε/√(T ln(1/δ)))-DP, so the total is 2ε and not ε (theory A11).
 
+    Parameters
+    ----------
+    lipschitz, length, iterations, rows : number
+        L₁, ‖C‖₁, T and n.
+    epsilon : number
+        ε of the run.
+    log_delta, delta : number
+        ln δ or δ of the run, one of the two.
+
+    Returns
+    -------
+    float
+        The scale of the Laplace noise on a score.
+
+    Examples
+    --------
     >>> round(printed_noise_scale(
     ...     lipschitz=1, length=1, iterations=10, epsilon=1, log_delta=-20.0, rows=1000), 4)
     0.04
+
     """
     size = as_positive(lipschitz, "lipschitz") * as_positive(length, "length")
     steps, count = as_count(iterations, "iterations", minimum=1), as_count(rows, "rows", minimum=1)
     spread = math.sqrt(8 * steps * -log_delta_from(delta, log_delta))
     return float(size / (count * as_positive(epsilon, "epsilon"))) * spread
+
+
+def balanced_iterations(
+    *,
+    rows: int,
+    epsilon: Rational,
+    vertices: int,
+    smoothness: Rational,
+    length: Rational,
+    lipschitz: Rational,
+    log_delta: float | None = None,
+    delta: Rational | None = None,
+) -> int:
+    """Return the T that minimizes Γ/T + L₁‖C‖₁ √(8T ln(1/δ)) ln|S|/(nε), `lem: util_ktz_fw`.
+
+    This is (2Γnε/(L₁‖C‖₁ √(8 ln(1/δ)) ln|S|))^(2/3) with Γ = β‖C‖₁², its O(·) taken as 1.
+
+    >>> balanced_iterations(
+    ...     rows=10_000, epsilon=1, delta="1e-6", vertices=20, smoothness=1, length=1, lipschitz=1)
+    74
+    """
+    gamma = as_positive(smoothness, "smoothness") * as_positive(length, "length") ** 2
+    noise = printed_noise_scale(
+        lipschitz=lipschitz,
+        length=length,
+        iterations=1,
+        epsilon=epsilon,
+        rows=rows,
+        log_delta=log_delta,
+        delta=delta,
+    )
+    spread = noise * math.log(max(2, as_count(vertices, "vertices", minimum=1)))
+    return max(1, math.ceil((2 * float(gamma) / max(spread, 1e-12)) ** (2 / 3)))
 
 
 def score_sensitivity(*, lipschitz: Rational, length: Rational, rows: int) -> Fraction:
@@ -75,7 +131,7 @@ def approximate_frank_wolfe(
     epsilon: Rational,
     log_delta: float | None = None,
     delta: Rational | None = None,
-    iterations: int,
+    iterations: int | None = None,
     smoothness: Rational | None = None,
     composition: Composition = "best",
     steps: int = 1 << 20,
@@ -94,20 +150,21 @@ def approximate_frank_wolfe(
     labels : array or list, optional
         One label for each row; a function sees them as the last column.
     loss : Loss or callable
-        A built-in loss (`zerodelta.losses`), or a function gradient(theta, rows) that returns one
-        gradient for each row. A row on which it fails counts as a zero gradient.
+        f of the paper: a built-in loss (`zerodelta.losses`), or a function gradient(theta, rows)
+        that returns one gradient for each row. A row on which it fails counts as a zero gradient.
     domain : Ball or array
-        An l1 ball around 0, or the vertices S, one line each.
+        C = conv(S): an l1 ball around 0, or the vertices S, one line each.
     lipschitz : number
         L₁, a bound on the entries of a gradient, to which larger ones are clipped.
     epsilon : number
         ε of the release.
     log_delta, delta : number
         ln δ or δ of the release, one of the two.
-    iterations : int
-        The number T of steps.
+    iterations : int, optional
+        The number T of steps; `balanced_iterations` by default.
     smoothness : number, optional
-        Of the loss, for the forecast of the error only.
+        β of the loss in l1, for T and for the forecast only; by default L₁/‖C‖₁, which is enough
+        for a quadratic loss.
     composition : "best" or "advanced"
         How T steps add up: as in the paper ("advanced"), or with at least ε/T each.
     steps : int
@@ -128,18 +185,19 @@ def approximate_frank_wolfe(
     (theory A11, C10.1, R2). `proven` for a built-in loss; a function of
     batches is `asserted` to treat rows one by one.
     **Neighbors**: replace-one; n is public.
-    **Error**: 2Γ/(T+2) + 2Δ ln|S|/ε₀ above the minimum, for convex losses, up to clipping.
+    **Error**: 2Γ/(T+2) + 2Δ ln|S|/ε₀ above the minimum, Γ = 4β‖C‖₁² and Δ = 2L₁‖C‖₁/n, for
+    convex losses, up to clipping.
 
     Examples
     --------
     >>> from zerodelta.spaces import Ball
     >>> import numpy as np
-    >>> x = np.tile([0.5, -1.0], (20_000, 1))
+    >>> x = np.tile([0.5, -2.0], (20_000, 1))  # its nearest point of the l1 ball is (0, -1)
     >>> release = approximate_frank_wolfe(
-    ...     x, loss=lambda theta, rows: theta - rows, domain=Ball(2, 1, norm=1), lipschitz=2,
-    ...     epsilon=1, log_delta=-20.0, iterations=30)
-    >>> bool(abs(release.value - [0.25, -0.75]).max() < 0.15), release.certificate.claim
-    (True, ApproxDP(epsilon=1, log_delta=-20.0, neighbors=replace))
+    ...     x, loss=lambda theta, rows: theta - rows, domain=Ball(2, 1, norm=1), lipschitz=3,
+    ...     epsilon=1, delta="1e-9", iterations=20)
+    >>> release.value, release.certificate.claim.exact_epsilon
+    (array([ 0., -1.]), Fraction(1, 1))
 
     """
     target = ApproxDP(epsilon, log_delta_from(delta, log_delta))
@@ -149,10 +207,21 @@ def approximate_frank_wolfe(
         loss=loss,
         domain=domain,
         lipschitz=lipschitz,
-        iterations=iterations,
+        iterations=1 if iterations is None else iterations,
         steps=steps,
         rowwise=rowwise,
     )
+    if iterations is None:
+        iterations = balanced_iterations(
+            rows=steps_plan.source.rows,
+            epsilon=target.exact_epsilon,
+            log_delta=target.exact_log_delta,
+            vertices=steps_plan.polytope.size,
+            smoothness=steps_plan.smoothness(smoothness),
+            length=steps_plan.polytope.length,
+            lipschitz=steps_plan.lipschitz,
+        )
+        steps_plan = replace(steps_plan, iterations=iterations)
     share = step_epsilon(
         epsilon=target.exact_epsilon,
         log_delta=target.exact_log_delta,
@@ -166,7 +235,8 @@ def approximate_frank_wolfe(
         answer=lambda rows, bits: steps_plan.polytope.iterate(
             steps_plan.run(mechanism, rows, bits)
         ),
-        error=steps_plan.error(mechanism, smoothness),
+        error=steps_plan.expected_error(mechanism, smoothness),
+        seconds=steps_plan.seconds(),
         public=steps_plan.public(),
         assumed=steps_plan.assumed,
     )

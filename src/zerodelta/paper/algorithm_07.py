@@ -8,7 +8,7 @@ is better in every respect.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, final
 
@@ -199,23 +199,23 @@ class _Purification:
         measured = self.channel.apply(self.sketch @ theta, bits)
         return space.project(sparse_recovery(measured, self.sketch, tolerance=self.xi(rows)))
 
-    def error(self, vertices: VertexSteps, base: float | str) -> float | str:
-        """Return what purification adds to the loss, and the internal steps' own error."""
+    def error(self, vertices: VertexSteps, base: float) -> float:
+        """Return the internal steps' own error plus what purification adds to the loss.
+
+        With a sketch that is its error if Φ is (1/4, 4T)-RWC.
+        """
         rows, slope = vertices.source.rows, float(vertices.lipschitz)
         dimension = self.channel.body.lattice.dimension
         width = 2 * slope * float(vertices.polytope.length)
         if self.sketch is None:
             moved = dimension * (self.noise_scale + self.spacing)
-            extra = slope * moved + float(self.channel.mixing_weight) * width
-            return (
-                base + extra if isinstance(base, float) else f"{extra:.4g} for purification, {base}"
-            )
+            return base + slope * moved + float(self.channel.mixing_weight) * width
         recovery = recovery_error(sparsity=vertices.iterations, tolerance=self.xi(rows))
-        extra = slope * recovery + (2 / rows + float(self.channel.mixing_weight)) * width
-        shown = f"{base:.4g}" if isinstance(base, float) else base
-        return (
-            f"at most {extra:.4g} if the sketch is (1/4, 4T)-RWC, and {shown} of the internal steps"
-        )
+        return base + slope * recovery + (2 / rows + float(self.channel.mixing_weight)) * width
+
+    def seconds(self) -> float:
+        """Return roughly how long drawing the sketch and the linear program take."""
+        return 0.0 if self.sketch is None else 2.5e-6 * self.sketch.size
 
 
 def pure_frank_wolfe(
@@ -227,7 +227,7 @@ def pure_frank_wolfe(
     lipschitz: Rational,
     epsilon: Rational,
     base_epsilon: Rational | None = None,
-    iterations: int,
+    iterations: int | None = None,
     measurements: int | None = None,
     sketch: Floats | None = None,
     mixing_weight: Rational | None = None,
@@ -247,15 +247,17 @@ def pure_frank_wolfe(
 
     Parameters
     ----------
-    features, labels, loss, lipschitz, iterations, smoothness, composition, steps, rowwise
+    features, labels, loss, lipschitz, smoothness, composition, steps, rowwise
         As in `approximate_frank_wolfe`.
     domain : Ball
-        An l1 ball around 0.
+        C, an l1 ball around 0 of radius ‖C‖₁.
     epsilon : number
         2ε of the paper (ε + ε' in general): the pure ε of the release.
     base_epsilon : number, optional
         ε of the internal steps, Algorithm 6; half of `epsilon` by default. The rest is ε' of
         Algorithm 1.
+    iterations : int, optional
+        The number T of steps; `printed_iterations` by default.
     measurements : int, optional
         The number k of lines of the sketch, the printed one by default. With k >= d the sketch is
         skipped and θ_FW itself is purified in the l1 ball (theory A11).
@@ -278,17 +280,17 @@ def pure_frank_wolfe(
     **Guarantee**: pure (ε + ε')-DP: Theorem W on T steps of the exponential mechanism that are
     (ε, δ)-DP together. `proven` for a built-in loss, else `asserted`.
     **Neighbors**: replace-one; n is public.
-    **Error**: that of Algorithm 6, plus L₁ 4√T ξ/√(1-e) if Φ is well conditioned, plus 2L₁‖C‖₁ with
-    probability 3/n.
+    **Error**: that of Algorithm 6, plus L₁ 4√T ξ/√(1-e), e = 1/4, if Φ is (e, 4T)-RWC, plus
+    2L₁‖C‖₁ with probability 3/n.
 
     Examples
     --------
-    >>> x = np.tile([0.5, -1.0], (20_000, 1))
+    >>> x = np.tile([0.5, -2.0], (20_000, 1))
     >>> release = pure_frank_wolfe(
-    ...     x, loss=lambda theta, rows: theta - rows, domain=Ball(2, 1, norm=1), lipschitz=2,
-    ...     epsilon=1, iterations=20, mixing_weight="1e-6")
-    >>> release.certificate.claim.exact_epsilon, release.value.shape
-    (Fraction(1, 1), (2,))
+    ...     x, loss=lambda theta, rows: theta - rows, domain=Ball(2, 1, norm=1), lipschitz=3,
+    ...     epsilon=1, iterations=20, mixing_weight="1e-9")
+    >>> release.value.round(1) + 0.0, release.certificate.claim.exact_epsilon
+    (array([ 0., -1.]), Fraction(1, 1))
 
     """
     inner, extra = split_epsilon(epsilon, base_epsilon)
@@ -300,7 +302,7 @@ def pure_frank_wolfe(
         loss=loss,
         domain=domain,
         lipschitz=lipschitz,
-        iterations=iterations,
+        iterations=1 if iterations is None else iterations,
         steps=steps,
         rowwise=rowwise,
     )
@@ -312,6 +314,15 @@ def pure_frank_wolfe(
             expected="an l1 ball around 0",
             remedy="use zerodelta.training.frank_wolfe for any other polytope",
         )
+    if iterations is None:
+        iterations = printed_iterations(
+            rows=count,
+            base_epsilon=inner,
+            smoothness=vertices.smoothness(smoothness),
+            length=polytope.length,
+            lipschitz=vertices.lipschitz,
+        )
+        vertices = replace(vertices, iterations=iterations)
     matrix = _sketch(sketch, measurements, vertices, bits)
     weight = printed_mixing_weight(rows=count) if mixing_weight is None else mixing_weight
     if log_of is None:
@@ -334,7 +345,8 @@ def pure_frank_wolfe(
         claim=PureDP(epsilon),
         steps=(vertices.step(mechanism), purification.channel.step()),
         answer=answer,
-        error=purification.error(vertices, vertices.error(mechanism, smoothness)),
+        error=purification.error(vertices, vertices.expected_error(mechanism, smoothness)),
+        seconds=vertices.seconds() + purification.seconds(),
         public=(*vertices.public(), _described(matrix)),
         assumed=vertices.assumed,
     )

@@ -40,11 +40,11 @@ def sparse_recovery(
     Parameters
     ----------
     measurements : array
-        The k public measurements b.
+        b, the k public measurements (θ_pure-k in Algorithm 7).
     sketch : array
-        The public k x d matrix Φ.
+        Φ, the public k x d matrix.
     tolerance : float
-        The l1 error ξ of the measurements that is allowed.
+        ξ, the l1 error of the measurements that is allowed.
     solver : "auto", "highspy" or "scipy"
         Which HiGHS is called; "auto" takes highspy where it is installed.
     time_limit : float
@@ -53,7 +53,7 @@ def sparse_recovery(
     Returns
     -------
     array
-        The d entries of θ.
+        θ̂ of the paper, d entries.
 
     Examples
     --------
@@ -84,8 +84,25 @@ def sparse_recovery(
 def recovery_error(*, sparsity: int, tolerance: float, distortion: float = 0.25) -> float:
     """Return 4√s ξ/√(1-e): the l1 error for s-sparse vectors, *if* Φ is (e, 4s)-RWC.
 
+    Parameters
+    ----------
+    sparsity : int
+        s, the number of entries that are not 0 (T after T steps of Frank-Wolfe).
+    tolerance : float
+        ξ.
+    distortion : float
+        e, 1/4 in the paper.
+
+    Returns
+    -------
+    float
+        A bound on ‖θ̂ - θ‖₁.
+
+    Examples
+    --------
     >>> recovery_error(sparsity=4, tolerance=0.01, distortion=0.75)
     0.16
+
     """
     if not 0 < distortion < 1:
         raise ParameterError(

@@ -46,13 +46,24 @@ def paper_threshold(*, base_epsilon: Rational, log_delta: float) -> Fraction:
     return Fraction(upper(lambda: -ball(target) / ball(exact)))
 
 
-def forecast(lattice: GridLattice, *, bound: int, epsilon: Fraction, added: float = 0.0) -> float:
-    """Return about the expected absolute error of a coordinate, noise for a bound in cells.
+def forecast(
+    lattice: GridLattice,
+    *,
+    bound: int,
+    epsilon: Fraction,
+    scale: Fraction | None = None,
+    mixing_weight: Fraction | None = None,
+) -> float:
+    """Return about the expected absolute error of a coordinate, at most the side of the box.
 
-    `added` is the error of what follows; together they are at most the side of the box.
+    Of Laplace noise for a bound in cells, and, if purified, of noise of this scale on top and of a
+    random point with this probability. Two Laplace variables of scales a and b have a sum of mean
+    absolute value (a² + ab + b²)/(a + b).
     """
-    most = float(lattice.box.widths().mean())
-    return min(most, bound * cell_side(lattice) / float(epsilon) + added)
+    side = float(lattice.box.widths().mean())
+    a, b = bound / float(epsilon), float(scale or 0)
+    noise = (a * a + a * b + b * b) / (a + b) * cell_side(lattice)
+    return min(side, noise + float(mixing_weight or 0) * side / 2)
 
 
 def paper_release(
@@ -135,7 +146,7 @@ def propose_test_release(
     Examples
     --------
     >>> import numpy as np
-    >>> from zerodelta.mechanisms.stable_queries import Median
+    >>> from zerodelta.queries import Median
     >>> release = propose_test_release(
     ...     np.full(200, 42.0), query=Median(bounds=(0, 100), steps=500), proposed_bound="1/5",
     ...     epsilon=2, log_delta=-20.0)

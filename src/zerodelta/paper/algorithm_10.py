@@ -6,7 +6,6 @@ The paper mixes and adds Laplace noise afterwards, for an extra Îµ'. Replacing â
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from typing import Any
 
@@ -125,7 +124,7 @@ def pure_propose_test_release(
     Examples
     --------
     >>> import numpy as np
-    >>> from zerodelta.mechanisms.stable_queries import Median
+    >>> from zerodelta.queries import Median
     >>> release = pure_propose_test_release(
     ...     np.full(200, 42.0), query=Median(bounds=(0, 100), steps=500), proposed_bound="1/5",
     ...     epsilon=3, delta=1e-15, mixing_weight="1e-8")
@@ -165,7 +164,8 @@ def pure_propose_test_release(
             lattice,
             bound=release.bound,
             epsilon=base,
-            added=purifier.expected_error() / math.sqrt(lattice.dimension),
+            scale=purifier.scale,
+            mixing_weight=purifier.mixing_weight,
         ),
         public=PUBLIC,
         assumed=assumed(query),
@@ -212,7 +212,7 @@ def free_propose_test_release(
     Examples
     --------
     >>> import numpy as np
-    >>> from zerodelta.mechanisms.stable_queries import Median
+    >>> from zerodelta.queries import Median
     >>> release = free_propose_test_release(
     ...     np.full(200, 42.0), query=Median(bounds=(0, 100), steps=500), proposed_bound="1/10",
     ...     epsilon=1)

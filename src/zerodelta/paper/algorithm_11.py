@@ -102,7 +102,7 @@ def pure_bounded_local_sensitivity(
 
     Examples
     --------
-    >>> from zerodelta.mechanisms.custom_query import CustomQuery
+    >>> from zerodelta.queries import CustomQuery
     >>> from zerodelta.spaces import Box
     >>> query = CustomQuery(function=len, grid=Box(0, 100_000).grid(100_001), change=1,
     ...                     local=lambda rows: 0)
@@ -157,7 +157,8 @@ def pure_bounded_local_sensitivity(
             lattice,
             bound=max(release.smallest_bound, release.margin),
             epsilon=base,
-            added=purifier.expected_error() / math.sqrt(lattice.dimension),
+            scale=purifier.scale,
+            mixing_weight=purifier.mixing_weight,
         ),
         public=_PUBLIC,
         assumed=assumed(query),
@@ -206,7 +207,7 @@ def bounded_local_sensitivity(
 
     Examples
     --------
-    >>> from zerodelta.mechanisms.custom_query import CustomQuery
+    >>> from zerodelta.queries import CustomQuery
     >>> from zerodelta.spaces import Box
     >>> query = CustomQuery(function=len, grid=Box(0, 100_000).grid(100_001), change=1,
     ...                     local=lambda rows: 0)
@@ -233,9 +234,7 @@ def bounded_local_sensitivity(
             release.lattice,
             bound=max(release.base.smallest_bound, release.base.margin),
             epsilon=release.base.release_epsilon,
-            added=float(release.mixing_probability)
-            * float(release.lattice.box.widths().mean())
-            / 2,
+            mixing_weight=release.mixing_probability,
         ),
         public=_PUBLIC,
         assumed=assumed(query),

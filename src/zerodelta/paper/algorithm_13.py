@@ -25,9 +25,12 @@ from zerodelta.privacy.parameters import as_log_delta, log_delta_from, split_eps
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mixing import as_weight
-from zerodelta.regression.adassp import LatticeAdassp, calibrated_statistics, trust_radius
-from zerodelta.regression.expected import TARGETS
-from zerodelta.regression.gaussian_statistics import GaussianStatistics
+from zerodelta.regression.adassp import (
+    LatticeAdassp,
+    adassp_error,
+    calibrated_statistics,
+    trust_radius,
+)
 from zerodelta.regression.labeled_rows import LabeledRows
 from zerodelta.spaces import Ball, BallLattice
 from zerodelta.spine.release_plan import ReleasePlan
@@ -139,7 +142,7 @@ def adassp(
         eigenvalue=True,
     )
     ridge, caution = _ridge_factor(dimension, failure), _caution(failure)
-    error = _forecast(statistics, rows=source.rows, ridge=ridge, caution=caution)
+    error = adassp_error(statistics, rows=source.rows, ridge=ridge, caution=caution)
 
     def answer(rows: Rows, bits: BitSource) -> Any:
         return statistics.solve(rows.blocks(), bits, ridge=ridge, caution=caution)
@@ -245,7 +248,7 @@ def pure_adassp(
         base_epsilon=base,
     )
     caution = _caution(failure)
-    error = _forecast(
+    error = adassp_error(
         statistics,
         rows=rows,
         ridge=factor,
@@ -333,7 +336,7 @@ def lattice_adassp(
         return planned.answer(rows.blocks(), bits)
 
     lattice, weight = planned.channel.lattice, planned.channel.mixing_weight
-    error = _forecast(
+    error = adassp_error(
         planned.statistics,
         rows=source.rows,
         ridge=planned.ridge,
@@ -347,32 +350,6 @@ def _plan(
     claim: Claim, steps: tuple[Step, ...], answer: Callable[[Rows, BitSource], Any], error: float
 ) -> ReleasePlan[Rows]:
     return ReleasePlan(claim=claim, steps=steps, answer=answer, error=error, public=_PUBLIC)
-
-
-def _forecast(
-    statistics: GaussianStatistics,
-    *,
-    rows: int,
-    ridge: float,
-    caution: float = 0.0,
-    added: Rational = 0,
-    random: Rational = 0,
-) -> float:
-    """Return the excess of the mean squared error to expect, from public numbers.
-
-    For rows and targets as in `Expected`: XᵀX = v·I. With the penalty λ it is what the noise of
-    variance m²(1 + ‖θ‖²/2) makes of (XᵀX + λI)⁻¹, and the bias λθ/(v + λ). `added` is the squared
-    length of what purification adds to θ, `random` that of a random point, times its probability.
-    """
-    d, noise = statistics.dimension, math.sqrt(statistics.multiplier_squared)
-    variance = TARGETS.row_length**2 / d  # of a row in any direction
-    v = rows * variance
-    penalty = max(0.0, ridge * noise - max(0.0, v - caution * noise))
-    length = TARGETS.explained / variance
-    spread = d * variance * noise**2 * (1 + length / 2) / (v + penalty) ** 2
-    bias = TARGETS.explained * (penalty / (v + penalty)) ** 2
-    inner = (spread + bias) * float(statistics.target_bound) ** 2
-    return inner + variance * float(statistics.data_norm) ** 2 * float(added + random)
 
 
 def _ridge_factor(dimension: int, failure: float) -> float:

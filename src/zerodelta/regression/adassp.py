@@ -17,10 +17,11 @@ from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.privacy.theorems.sufficient_statistics import joint_sensitivity_squared
+from zerodelta.regression.expected import TARGETS
 from zerodelta.regression.gaussian_statistics import STEPS, Floats, GaussianStatistics
 from zerodelta.spaces import Ball, BallLattice
 
-__all__ = ["LatticeAdassp", "calibrated_statistics", "trust_radius"]
+__all__ = ["LatticeAdassp", "adassp_error", "calibrated_statistics", "trust_radius"]
 
 
 @final
@@ -126,3 +127,29 @@ def calibrated_statistics(
         multiplier_squared=shift / allowed,
         eigenvalue=eigenvalue,
     )
+
+
+def adassp_error(
+    statistics: GaussianStatistics,
+    *,
+    rows: int,
+    ridge: float,
+    caution: float = 0.0,
+    added: Fraction | int = 0,
+    random: Fraction | int = 0,
+) -> float:
+    """Return the excess of the mean squared error to expect, from public numbers.
+
+    For rows and targets as in `Expected`: XᵀX = v·I. With the penalty λ it is what the noise of
+    variance m²(1 + ‖θ‖²/2) makes of (XᵀX + λI)⁻¹, and the bias λθ/(v + λ). `added` is the squared
+    length of what purification adds to θ, `random` that of a random point, times its probability.
+    """
+    d, noise = statistics.dimension, math.sqrt(statistics.multiplier_squared)
+    variance = TARGETS.row_length**2 / d  # of a row in any direction
+    v = rows * variance
+    penalty = max(0.0, ridge * noise - max(0.0, v - caution * noise))
+    length = TARGETS.explained / variance
+    spread = d * variance * noise**2 * (1 + length / 2) / (v + penalty) ** 2
+    bias = TARGETS.explained * (penalty / (v + penalty)) ** 2
+    inner = (spread + bias) * float(statistics.target_bound) ** 2
+    return inner + variance * float(statistics.data_norm) ** 2 * float(added + random)

@@ -28,7 +28,7 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status, Step
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import run
-from zerodelta.tables.workloads import Workload, histogram, source_of, workload_assumed
+from zerodelta.tables.workloads import Marginals, Workload, histogram, source_of, workload_assumed
 
 __all__ = [
     "Distribution",
@@ -87,6 +87,16 @@ class Rounds:
         gap = mass * (self.select.error(self.workload.queries) + 1) / unit
         return math.sqrt(drift(self.workload.universe, self.rounds) + noise) + gap
 
+    @property
+    def seconds(self) -> float:
+        """Roughly how long the rounds take on an ordinary core (`bench/paper.py` measures it).
+
+        Marginals are found by one Walsh transform, other workloads by a table of all queries.
+        """
+        items, queries = self.workload.universe, self.workload.queries
+        table = 4e-8 * items if type(self.workload) is Marginals else 2e-9 * items * queries
+        return self.rounds * (4e-4 + 2e-7 * queries + table)
+
     def average(self, counts: Counts, bits: BitSource) -> Distribution:
         """Run the rounds; what is returned is as private as the rounds are."""
         return multiplicative_weights(
@@ -106,6 +116,7 @@ class Rounds:
             error=self.error(rows),
             public=("the workload", "the number of rounds", "the number of rows"),
             assumed=workload_assumed(self.workload),
+            seconds=self.seconds,
         )
 
 

@@ -109,6 +109,7 @@ class SamplePlan:
             error=self.error,
             public=("the workload", "rounds, sample size and mixing", "the number of rows"),
             assumed=workload_assumed(workload),
+            seconds=self.rounds.seconds,
         )
 
 

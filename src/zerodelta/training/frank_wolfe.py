@@ -195,6 +195,7 @@ def frank_wolfe_pure(
         steps=(vertices.step(mechanism), *([channel.step()] if by_transcript else [])),
         answer=answer,
         error=error,
+        seconds=vertices.seconds(),
         public=vertices.public(),
         assumed=vertices.assumed,
     )

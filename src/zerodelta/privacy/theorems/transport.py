@@ -59,10 +59,10 @@ def log_transport_radius(
     return min(radius(True), radius(False))
 
 
-def product_laplace_radius(*, dimension: int, norm: float, log_radius: float) -> float:
+def product_laplace_radius(*, dimension: int, norm: float | Fraction, log_radius: float) -> float:
     """Return ln Δ_1 = ln Δ_q + (1 - 1/q) ln d rounded up: l_q to l_1, for product Laplace noise."""
     d = as_count(dimension, "dimension", minimum=1)
-    if not isinstance(norm, (int, float)) or not norm >= 1:  # also NaN
+    if not isinstance(norm, (int, float, Fraction)) or not norm >= 1:  # also NaN
         raise ParameterError(
             "norm", norm, expected="a number of at least 1, or math.inf", remedy="pass norm=2"
         )
