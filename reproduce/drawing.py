@@ -228,9 +228,14 @@ def draw_rates(experiment: Experiment, series: Sequence[Series], *, quick: bool)
     styles = dict(zip(experiment.variants, _STYLES, strict=False))
     with matplotlib.rc_context(_TEXT):
         lines = max(sum(curve.variable == name for curve in series) for name in variables)
-        figure = _figure(3.5 * len(variables) + 0.4, 4.1 + 0.22 * lines + 0.2 * len(styles))
-        panels = np.atleast_1d(figure.subplots(1, len(variables)))
-        for axes, variable in zip(panels, variables, strict=True):
+        columns = {4: 2}.get(len(variables), min(3, len(variables)))
+        rows = -(-len(variables) // columns)
+        height = rows * (3.2 + 0.22 * lines) + 0.2 * len(styles) + 0.9
+        figure = _figure(3.5 * columns + 0.4, height)
+        panels = np.atleast_1d(figure.subplots(rows, columns)).reshape(-1)
+        for spare in panels[len(variables) :]:
+            spare.set_axis_off()
+        for axes, variable in zip(panels, variables, strict=False):
             chosen = [curve for curve in series if curve.variable == variable]
             for curve in chosen:
                 _draw_curve(
@@ -257,7 +262,8 @@ def draw_rates(experiment: Experiment, series: Sequence[Series], *, quick: bool)
                     loc="lower left",
                     bbox_to_anchor=(0.0, 1.0),  # above the panel, where no curve is
                 )
-        panels[0].set_ylabel(experiment.quantity)
+        for first in panels[::columns]:
+            first.set_ylabel(experiment.quantity)
         handles: list[Any] = [
             Line2D([], [], color=color, marker=marker, markersize=5)
             for name, (color, marker) in styles.items()

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +16,7 @@ from reproduce.rates import Experiment, Series, fit, summarize, verdict
 from reproduce.report import report
 from reproduce.run import finite, row_as_json, summary_of
 
+ROOT = Path(__file__).parents[2]
 VALUES = (1.0, 2.0, 4.0, 8.0)
 
 
@@ -141,6 +145,28 @@ def test_both_pages_show_the_numbers_of_the_json_file() -> None:
         assert "explained: at these parameters the exact formula gives −1.43" in text
         assert "mended" not in text
     assert fit(np.array(VALUES), np.array(found["series"][0]["errors"])) == pytest.approx(-1.0123)
+
+
+def test_the_kept_report_counts_its_own_verdicts_and_has_its_pictures() -> None:
+    """docs/reproduction.md is of a full run: its first sentence is the sum of its tables."""
+    text = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    found = re.search(
+        r"\*\*(\d+) of (\d+) slopes agree; these do not "
+        r"\((\d+) explained by the exact formula, (\d+) unexplained\):\*\*",
+        text,
+    )
+    assert found is not None
+    _, *tables = text.split("\n## ")
+    verdicts = Counter(
+        word
+        for table in tables
+        for word in re.findall(r"\| (agrees|explained|unexplained)[^|]*\|$", table, re.MULTILINE)
+    )
+    agree, slopes, explained, unexplained = map(int, found.groups())
+    assert (verdicts["agrees"], verdicts.total()) == (agree, slopes)
+    assert (verdicts["explained"], verdicts["unexplained"]) == (explained, unexplained)
+    for name in re.findall(r"\]\((images/[^)]+)\)", text):
+        assert (ROOT / "docs" / name).exists()
 
 
 def _experiment(**changes: Any) -> Experiment:
