@@ -6,8 +6,9 @@ Okabe and Ito's colors; markers and dashes differ too. Equal numbers give equal 
 from __future__ import annotations
 
 import io
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import matplotlib
@@ -238,14 +239,10 @@ def draw_rates(experiment: Experiment, series: Sequence[Series], *, quick: bool)
         for axes, variable in zip(panels, variables, strict=False):
             chosen = [curve for curve in series if curve.variable == variable]
             for curve in chosen:
-                _draw_curve(
-                    axes, curve, styles[curve.variant], _elsewhere(experiment, curve, quick)
-                )
+                _draw_curve(axes, curve, styles[curve.variant])
             name = "ε (total)" if variable == "epsilon" else experiment.axis(variable)
             axes.set(xscale="log", yscale="log", xlabel=name)
-            ticks = sorted({value for curve in chosen for value in curve.values})
-            while len(ticks) > 5:
-                ticks = ticks[::2]
+            ticks = _apart({value for curve in chosen for value in curve.values})
             axes.set_xticks(ticks, [_short(value) for value in ticks])
             axes.minorticks_off()
             low, high = axes.get_ylim()
@@ -270,7 +267,7 @@ def draw_rates(experiment: Experiment, series: Sequence[Series], *, quick: bool)
             if any(curve.variant == name for curve in series)
         ]
         names = [
-            text
+            text + _elsewhere(experiment, name, quick)
             for name, text in experiment.variants.items()
             if any(curve.variant == name for curve in series)
         ]
@@ -281,20 +278,36 @@ def draw_rates(experiment: Experiment, series: Sequence[Series], *, quick: bool)
         return figure
 
 
-def _elsewhere(experiment: Experiment, curve: Series, quick: bool) -> str:
-    """Return the fixed numbers that are not the same for all curves, if any."""
-    points = [experiment.fixed(name, quick=quick) for name in experiment.variants]
-    own = experiment.fixed(curve.variant, quick=quick)
-    names = [name for name in own if len({point.get(name) for point in points}) > 1]
-    return ", ".join(f"{name} = {_short(own[name])}" for name in names if name != curve.variable)
+def _elsewhere(experiment: Experiment, variant: str, quick: bool) -> str:
+    """Return the fixed numbers of a variant that are not those of the row, if any."""
+    usual = {**experiment.base, **(experiment.quick_base if quick else {})}
+    own = experiment.fixed(variant, quick=quick)
+    words = [
+        f"{experiment.axis(name)} = {_short(value)}"
+        for name, value in own.items()
+        if value != usual.get(name)
+    ]
+    return f"; at {', '.join(words)}" if words else ""
 
 
-def _draw_curve(axes: Axes, curve: Series, style: tuple[str, str], where: str) -> None:
+def _apart(values: Collection[float]) -> list[float]:
+    """Return the values that are far enough from each other on a log axis to be written.
+
+    >>> _apart([1, 2, 4, 32, 1024, 1000])
+    [1, 4, 32, 1000]
+    """
+    kept: list[float] = []
+    for value in sorted(values):
+        if not kept or math.log(value / kept[-1]) >= math.log(max(values) / min(values)) / 6:
+            kept.append(value)
+    return kept
+
+
+def _draw_curve(axes: Axes, curve: Series, style: tuple[str, str]) -> None:
     color, marker = style
     slopes = (curve.slope, curve.exponent, curve.predicted_slope)
     own, paper, formula = ("–" if x is None else f"{x:+.2f}".replace("-", "−") for x in slopes)
-    words = [] if curve.slope is None else [f"{own} ({paper}; {formula})"]
-    label = ", ".join([*words, where] if where else words)
+    label = "" if curve.slope is None else f"{own} ({paper}; {formula})"
     axes.errorbar(
         curve.values,
         curve.errors,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import doctest
 import math
 from fractions import Fraction
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+from reproduce import curves, drawing, erm_rows, page, rates, table_2, tightness
 from reproduce.erm_rows import (
     SGD,
     STRONG_STEPS,
@@ -28,6 +31,13 @@ from zerodelta.paper.baselines import grid_points, laplace_noisy_descent
 from zerodelta.spaces import Ball
 from zerodelta.training.frank_wolfe import frank_wolfe_pure
 from zerodelta.training.loss_functions import Hinge
+
+
+@pytest.mark.parametrize("module", [curves, drawing, erm_rows, page, rates, table_2, tightness])
+def test_the_examples_of_reproduce_are_right(module: ModuleType) -> None:
+    found = doctest.testmod(module)
+    assert found.attempted > 0
+    assert found.failed == 0
 
 
 def prediction(experiment: Any, variant: str, point: Point) -> float:
