@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -20,6 +21,7 @@ def run(
     quick: bool,
     docs: Path | None = None,
     only: Sequence[str] = (),
+    most: int | None = None,
     console: Console | None = None,
 ) -> Path:
     """Write everything into `out`, drawing a bar for figures, runs and pictures."""
@@ -39,7 +41,7 @@ def run(
             name = stage if stage in bars else f"Tables: {stage}"
             progress.update(bar, description=name, completed=done, total=total)
 
-        return reproduce(out, quick=quick, docs=docs, only=only, report=report)
+        return reproduce(out, quick=quick, docs=docs, only=only, most=most, report=report)
 
 
 def main() -> None:
@@ -49,9 +51,11 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="two points to a curve, no slopes")
     parser.add_argument("--docs", type=Path, help="write reproduction.md into this folder, too")
     parser.add_argument("--only", nargs="+", choices=EXPERIMENTS, default=(), help="some rows only")
+    parser.add_argument("--repeats", type=int, help="at most so many a point, for a rough run")
     given = parser.parse_args()
     console = Console()
-    written = run(given.out, quick=given.quick, docs=given.docs, only=given.only, console=console)
+    options: dict[str, Any] = {"docs": given.docs, "only": given.only, "most": given.repeats}
+    written = run(given.out, quick=given.quick, console=console, **options)
     console.print(f"wrote {written}")
 
 

@@ -78,8 +78,11 @@ class Experiment:
     axes: Mapping[str, str] = field(default_factory=dict)
     """How a variable is called in a picture, where its name does not do."""
 
-    def tasks(self, *, quick: bool) -> list[Task]:
-        """Return every run of this row; each point of a sweep is one task."""
+    def tasks(self, *, quick: bool, most: int | None = None) -> list[Task]:
+        """Return every run of this row; each point of a sweep is one task.
+
+        `most` limits the repeats of a point.
+        """
         sweeps, own = (self.quick, self.own_quick) if quick else (self.sweeps, self.own_sweeps)
         return [
             Task(
@@ -87,9 +90,7 @@ class Experiment:
                 variant=variant,
                 variable=name,
                 value=value,
-                repeats=self.quick_repeats
-                if quick
-                else self.own_repeats.get(variant, self.repeats),
+                repeats=self._repeats(variant, quick, most),
                 quick=quick,
             )
             for name, values in sweeps.items()
@@ -97,13 +98,17 @@ class Experiment:
             for value in own.get(f"{variant}/{name}", values)
         ]
 
+    def _repeats(self, variant: str, quick: bool, most: int | None) -> int:
+        wanted = self.quick_repeats if quick else self.own_repeats.get(variant, self.repeats)
+        return wanted if most is None else min(wanted, most)
+
     def axis(self, variable: str) -> str:
         """Return how a variable is called in tables and pictures."""
         return self.axes.get(variable, {"epsilon": "ε"}.get(variable, variable))
 
-    def note(self, *, quick: bool) -> str:
+    def note(self, *, quick: bool, most: int | None = None) -> str:
         """Return what was measured on what, and how often."""
-        repeats = sorted({task.repeats for task in self.tasks(quick=quick)})
+        repeats = sorted({task.repeats for task in self.tasks(quick=quick, most=most)})
         often = " or ".join(map(str, repeats))
         return (
             f"{self.label}. Measured: {self.quantity}. {self.setting[:1].upper()}"

@@ -59,15 +59,16 @@ def reproduce(
     quick: bool = False,
     docs: Path | None = None,
     only: Sequence[str] = (),
+    most: int | None = None,
     workers: int | None = None,
     report: Report | None = None,
 ) -> Path:
     """Write the figures and tables into `out` and return the path of the page.
 
     `quick` takes two points a curve and gives no slopes: under two minutes. `docs` names a folder
-    for reproduction.md and its pictures. `only` names the experiments to run, if not all.
-    `workers` processes (default: two, or one on a single core) share the runs; with 1 everything
-    happens in this process.
+    for reproduction.md and its pictures. `only` names the experiments to run, if not all; `most`
+    limits the repeats of a point, for a rough run. `workers` processes (default: two, or one on a
+    single core) share the runs; with 1 everything happens in this process.
     """
     started = time.perf_counter()
     tell = report if report is not None else _silent
@@ -75,7 +76,8 @@ def reproduce(
     pictures: dict[str, str] = {}
     figures = [] if only else _figures(pictures, quick=quick, report=tell)
     chosen = [EXPERIMENTS[key] for key in only] or list(EXPERIMENTS.values())
-    runs = _measure(chosen, quick=quick, workers=workers, report=tell)
+    tasks = [task for row in chosen for task in row.tasks(quick=quick, most=most)]
+    runs = _measure(tasks, workers=workers, report=tell)
     tables: dict[str, list[dict[str, Any]]] = {name: [] for name in TABLES}
     for name, rows in TABLES.items():
         for title, experiment in rows.items():
@@ -84,12 +86,12 @@ def reproduce(
             series = list(_series(experiment, runs, quick=quick))
             drawn = draw_rates(experiment, series, quick=quick)
             pictures[experiment.key] = as_svg(drawn, experiment.key)
-            tables[name].append(row_as_json(experiment, series, title, quick=quick))
+            tables[name].append(row_as_json(experiment, series, title, quick=quick, most=most))
             tell("Pictures", sum(map(len, tables.values())), len(chosen))
     numbers = finite(
         {
             "version": version("zerodelta"),
-            "command": _command(quick=quick, only=only),
+            "command": _command(quick=quick, only=only, most=most),
             "commit": _commit(),
             "machine": _machine(),
             "quick": quick,
@@ -132,14 +134,11 @@ def _figures(pictures: dict[str, str], *, quick: bool, report: Report) -> list[d
     return found
 
 
-def _measure(
-    rows: Sequence[Experiment], *, quick: bool, workers: int | None, report: Report
-) -> Runs:
+def _measure(tasks: Sequence[Task], *, workers: int | None, report: Report) -> Runs:
     """Run every task."""
-    tasks = [task for row in rows for task in row.tasks(quick=quick)]
     count = min(2, os.cpu_count() or 1) if workers is None else workers
     runs: Runs = {}
-    for done, (task, found) in enumerate(_shared(tasks, count), start=1):
+    for done, (task, found) in enumerate(_shared(list(tasks), count), start=1):
         runs.setdefault((task.experiment, task.variant, task.variable), {})[task.value] = found
         report(EXPERIMENTS[task.experiment].problem, done, len(tasks))
     return runs
@@ -169,14 +168,19 @@ def _series(experiment: Experiment, runs: Runs, *, quick: bool) -> Iterable[Seri
 
 
 def row_as_json(
-    experiment: Experiment, series: list[Series], title: str, *, quick: bool
+    experiment: Experiment,
+    series: list[Series],
+    title: str,
+    *,
+    quick: bool,
+    most: int | None = None,
 ) -> dict[str, Any]:
     names = {name: experiment.axis(name) for name in (*experiment.sweeps, *experiment.quick)}
     return {
         "key": experiment.key,
         "title": f"{title}: {experiment.problem}",
         "problem": experiment.problem,
-        "note": experiment.note(quick=quick),
+        "note": experiment.note(quick=quick, most=most),
         "variants": dict(experiment.variants),
         "formulas": dict(experiment.formulas),
         "axes": names,
@@ -208,13 +212,15 @@ def summary_of(tables: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
     }
 
 
-def _command(*, quick: bool, only: Sequence[str]) -> str:
+def _command(*, quick: bool, only: Sequence[str], most: int | None) -> str:
     """Return what makes a report like this one."""
-    if only:
-        parts = ("python -m reproduce --docs docs", "--quick" if quick else "", "--only", *only)
-    else:
-        parts = ("make reproduce DOCS=1", "QUICK=1" if quick else "")
-    return " ".join(part for part in parts if part)
+    if not only and most is None:
+        return "make reproduce DOCS=1 QUICK=1" if quick else "make reproduce DOCS=1"
+    parts = ["python -m reproduce --docs docs"]
+    parts += ["--quick"] if quick else []
+    parts += [] if most is None else [f"--repeats {most}"]
+    parts += ["--only", *only] if only else []
+    return " ".join(parts)
 
 
 def _commit() -> str:
