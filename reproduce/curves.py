@@ -17,7 +17,7 @@ from zerodelta.privacy.calibration import calibrate
 from zerodelta.privacy.claims import GaussianDP
 from zerodelta.spaces import Finite
 
-__all__ = ["figure_1", "figure_f_dp", "trade_off", "trade_off_of_pair"]
+__all__ = ["figure_1", "figure_f_dp", "pair_vertices", "trade_off", "trade_off_vertices"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -68,33 +68,47 @@ def trade_off(alpha: Floats, *, epsilon: float, delta: float) -> Floats:
     return np.maximum(0.0, np.maximum(steep, flat))
 
 
-def trade_off_of_pair(first: Floats, second: Floats, alpha: Floats) -> Floats:
-    """Return the trade-off curve of two finite distributions, by Neyman and Pearson.
+def trade_off_vertices(*, epsilon: float, delta: float) -> list[tuple[float, float]]:
+    """Return the vertices of f_{ε,δ}, from left to right; between them it is linear.
 
-    `alpha` is the probability of rejecting under `first`.
-
-    >>> trade_off_of_pair(np.array([0.5, 0.5]), np.array([0.5, 0.5]), np.array([0.25]))
-    array([0.75])
+    >>> trade_off_vertices(epsilon=0.0, delta=0.5)
+    [(0.0, 0.5), (0.25, 0.25), (0.5, 0.0), (1.0, 0.0)]
     """
-    with np.errstate(divide="ignore"):
-        order = np.argsort(-np.where(first > 0, second / np.maximum(first, 1e-300), np.inf))
-    rejected = np.concatenate([[0.0], np.cumsum(first[order])])
-    missed = 1.0 - np.concatenate([[0.0], np.cumsum(second[order])])
+    kink = (1 - delta) / (1 + math.exp(epsilon))
+    end = [(1 - delta, 0.0)] if delta > 0 else []
+    return [(0.0, 1 - delta), (kink, kink), *end, (1.0, 0.0)]
+
+
+def pair_vertices(first: Floats, second: Floats) -> list[tuple[float, float]]:
+    """Return the vertices of the trade-off curve of two finite distributions (Neyman-Pearson).
+
+    Outcomes are rejected in the order of their likelihood ratios, the most telling first; outcomes
+    of one ratio make one straight piece.
+
+    >>> pair_vertices(np.array([0.5, 0.5]), np.array([0.25, 0.75]))
+    [(0.0, 1.0), (0.5, 0.25), (1.0, 0.0)]
+    """
+    slopes: dict[float, tuple[float, float]] = {}
+    for p, q in zip(first.tolist(), second.tolist(), strict=True):
+        ratio = round(q / p, 12) if p > 0 else math.inf
+        before = slopes.get(ratio, (0.0, 0.0))
+        slopes[ratio] = (before[0] + p, before[1] + q)
     # free rejections (first = 0) come first: the curve starts below them
-    keep = np.append(rejected[1:] > rejected[:-1], True)
-    curve: Floats = np.interp(alpha, rejected[keep], missed[keep])
-    return curve
+    alpha, beta = 0.0, 1.0 - slopes.pop(math.inf, (0.0, 0.0))[1]
+    vertices = [(alpha, beta)]
+    for ratio in sorted(slopes, reverse=True):
+        alpha, beta = alpha + slopes[ratio][0], beta - slopes[ratio][1]
+        vertices.append((alpha, beta))
+    vertices[-1] = (1.0, max(0.0, round(beta, 12)))
+    return vertices
 
 
-def figure_f_dp(
-    *, epsilon: float, extra_epsilon: float, delta: float, points: int
-) -> dict[str, object]:
-    """Return the three curves of the paper, and that of a purified worst case.
+def figure_f_dp(*, epsilon: float, extra_epsilon: float, delta: float) -> dict[str, object]:
+    """Return the three curves of the paper, and that of a purified worst case, as vertices.
 
     The worst (ε, δ) pair (reveal with probability δ, else randomized response) on its four
     outcomes, mixed by B1 so that it is ε-DP: no ε' was needed.
     """
-    alpha = np.linspace(0.0, 1.0, points)
     # outcomes: "it is D", "it is D'", "probably D", "probably D'"
     share = math.exp(epsilon) / (1 + math.exp(epsilon))
     pair = np.array(
@@ -106,18 +120,19 @@ def figure_f_dp(
     weight = _smallest_weight(epsilon, delta, outcomes=4)
     mixed = (1 - float(weight)) * pair + float(weight) / 4
     total = epsilon + extra_epsilon
+    cross = delta / (math.exp(total) - math.exp(epsilon))
     return {
         "epsilon": epsilon,
         "extra_epsilon": extra_epsilon,
         "delta": delta,
-        "alpha": alpha.tolist(),
-        "approximate": trade_off(alpha, epsilon=epsilon, delta=delta).tolist(),
-        "pure": trade_off(alpha, epsilon=epsilon, delta=0.0).tolist(),
-        "pure_total": trade_off(alpha, epsilon=total, delta=0.0).tolist(),
-        "purified": trade_off_of_pair(mixed[0], mixed[1], alpha).tolist(),
+        "approximate": trade_off_vertices(epsilon=epsilon, delta=delta),
+        "pure": trade_off_vertices(epsilon=epsilon, delta=0.0),
+        "pure_total": trade_off_vertices(epsilon=total, delta=0.0),
+        "purified": pair_vertices(mixed[0], mixed[1]),
         "mixing_weight": float(weight),
         # 1 - δ - e^ε α = 1 - e^(ε+ε') α: right of it f_{ε,δ} is *above* f_{ε+ε',0}
-        "crossing_alpha": delta / (math.exp(total) - math.exp(epsilon)),
+        "crossing_alpha": cross,
+        "crossing_beta": 1 - math.exp(total) * cross,
         "largest_purified_excess": _excess(mixed, epsilon),
     }
 

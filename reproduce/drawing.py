@@ -6,8 +6,9 @@ Okabe and Ito's colors; markers and dashes differ too. Equal numbers give equal 
 from __future__ import annotations
 
 import io
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import matplotlib
@@ -19,7 +20,14 @@ from matplotlib.ticker import FuncFormatter, LogLocator
 
 from reproduce.rates import Experiment, Series
 
-__all__ = ["as_svg", "draw_f_dp", "draw_figure_1", "draw_rates", "draw_tightness"]
+__all__ = [
+    "as_svg",
+    "draw_f_dp",
+    "draw_figure_1",
+    "draw_price",
+    "draw_rates",
+    "draw_tightness",
+]
 
 BLACK, ORANGE, SKY, GREEN, BLUE, RED, PINK = (
     "#000000",
@@ -93,12 +101,11 @@ def draw_figure_1(data: Mapping[str, Any]) -> Figure:
 
 
 def draw_f_dp(data: Mapping[str, Any]) -> Figure:
-    """Draw the trade-off curves; the paper's `fig:f-DP`."""
+    """Draw the trade-off curves, their kinks marked; the paper's `fig:f-DP`."""
     with matplotlib.rc_context(_TEXT):
         figure = _figure(6.2, 5.0)
         axes = figure.subplots()
-        alpha, eps = data["alpha"], data["epsilon"]
-        total = eps + data["extra_epsilon"]
+        eps, total = data["epsilon"], data["epsilon"] + data["extra_epsilon"]
         curves = (
             ("approximate", f"(ε, δ)-DP: ({eps:g}, {data['delta']:g})", BLUE, "-"),
             ("pure", f"pure ε-DP: {eps:g}", BLACK, ":"),
@@ -106,10 +113,10 @@ def draw_f_dp(data: Mapping[str, Any]) -> Figure:
             ("purified", f"purified by mixing (B1): pure {eps:g}", GREEN, "-."),
         )
         for key, label, color, dashes in curves:
-            axes.plot(alpha, data[key], dashes, color=color, label=label)
-        cross = data["crossing_alpha"]
-        height = max(0.0, 1 - np.exp(total) * cross)
-        axes.plot(cross, height, "o", color=BLACK, markersize=5)
+            vertices = np.array(data[key])  # the curves are linear between them
+            axes.plot(*vertices.T, dashes, color=color, marker="s", markersize=3, label=label)
+        cross, height = data["crossing_alpha"], data["crossing_beta"]
+        axes.plot([cross, height], [height, cross], "o", color=BLACK, markersize=5, clip_on=False)
         axes.annotate(
             f"crossing at α = {cross:.3f}: from here\nto the other one (ε, δ) is safer",
             (cross, height),
@@ -167,6 +174,42 @@ def draw_tightness(data: Mapping[str, Any]) -> Figure:
         return figure
 
 
+def draw_price(data: Mapping[str, Any]) -> Figure:
+    """Draw errors against n with error bars, what is predicted, and what knowing nothing gives."""
+    with matplotlib.rc_context(_TEXT):
+        figure = _figure(7.6, 5.2)
+        axes = figure.subplots()
+        sizes = data["sizes"]
+        axes.plot(sizes, data["nothing"], ":", color="0.4", label="the center, which costs nothing")
+        for (name, text), (color, marker) in zip(data["methods"].items(), _STYLES, strict=False):
+            errors = np.array(data["errors"][name])
+            axes.errorbar(
+                sizes,
+                errors,
+                yerr=np.minimum(data["deviations"][name], 0.95 * errors),
+                color=color,
+                marker=marker,
+                linestyle="none",
+                markersize=5,
+                capsize=2,
+                label=text,
+            )
+            axes.plot(sizes, data["predicted"][name], "--", color=color, linewidth=1)
+        measured = [error for found in data["errors"].values() for error in found]
+        axes.set(
+            xscale="log",
+            yscale="log",
+            xlabel="number of rows n",
+            ylabel=f"rms error of the mean at ε = {data['epsilon']:g}",
+            ylim=(min(measured) / 2, 2 * max(measured)),  # predictions know no ball
+        )
+        axes.set_xticks(sizes, [f"{n:,}".replace(",", " ") for n in sizes])
+        axes.minorticks_off()
+        axes.grid(color="0.92")
+        figure.legend(loc="outside lower center", frameon=False, fontsize=9)
+        return figure
+
+
 def _draw_example(axes: Axes, radius: float) -> None:
     circle = np.linspace(0, 2 * np.pi, 200)
     axes.fill(np.cos(circle), np.sin(circle), color=SKY, alpha=0.45, linewidth=0)
@@ -196,14 +239,10 @@ def draw_rates(experiment: Experiment, series: Sequence[Series], *, quick: bool)
         for axes, variable in zip(panels, variables, strict=False):
             chosen = [curve for curve in series if curve.variable == variable]
             for curve in chosen:
-                _draw_curve(
-                    axes, curve, styles[curve.variant], _elsewhere(experiment, curve, quick)
-                )
+                _draw_curve(axes, curve, styles[curve.variant])
             name = "ε (total)" if variable == "epsilon" else experiment.axis(variable)
             axes.set(xscale="log", yscale="log", xlabel=name)
-            ticks = sorted({value for curve in chosen for value in curve.values})
-            while len(ticks) > 5:
-                ticks = ticks[::2]
+            ticks = _apart({value for curve in chosen for value in curve.values})
             axes.set_xticks(ticks, [_short(value) for value in ticks])
             axes.minorticks_off()
             low, high = axes.get_ylim()
@@ -228,7 +267,7 @@ def draw_rates(experiment: Experiment, series: Sequence[Series], *, quick: bool)
             if any(curve.variant == name for curve in series)
         ]
         names = [
-            text
+            text + _elsewhere(experiment, name, quick)
             for name, text in experiment.variants.items()
             if any(curve.variant == name for curve in series)
         ]
@@ -239,20 +278,36 @@ def draw_rates(experiment: Experiment, series: Sequence[Series], *, quick: bool)
         return figure
 
 
-def _elsewhere(experiment: Experiment, curve: Series, quick: bool) -> str:
-    """Return the fixed numbers that are not the same for all curves, if any."""
-    points = [experiment.fixed(name, quick=quick) for name in experiment.variants]
-    own = experiment.fixed(curve.variant, quick=quick)
-    names = [name for name in own if len({point.get(name) for point in points}) > 1]
-    return ", ".join(f"{name} = {_short(own[name])}" for name in names if name != curve.variable)
+def _elsewhere(experiment: Experiment, variant: str, quick: bool) -> str:
+    """Return the fixed numbers of a variant that are not those of the row, if any."""
+    usual = {**experiment.base, **(experiment.quick_base if quick else {})}
+    own = experiment.fixed(variant, quick=quick)
+    words = [
+        f"{experiment.axis(name)} = {_short(value)}"
+        for name, value in own.items()
+        if value != usual.get(name)
+    ]
+    return f"; at {', '.join(words)}" if words else ""
 
 
-def _draw_curve(axes: Axes, curve: Series, style: tuple[str, str], where: str) -> None:
+def _apart(values: Collection[float]) -> list[float]:
+    """Return the values that are far enough from each other on a log axis to be written.
+
+    >>> _apart([1, 2, 4, 32, 1024, 1000])
+    [1, 4, 32, 1000]
+    """
+    kept: list[float] = []
+    for value in sorted(values):
+        if not kept or math.log(value / kept[-1]) >= math.log(max(values) / min(values)) / 6:
+            kept.append(value)
+    return kept
+
+
+def _draw_curve(axes: Axes, curve: Series, style: tuple[str, str]) -> None:
     color, marker = style
     slopes = (curve.slope, curve.exponent, curve.predicted_slope)
     own, paper, formula = ("–" if x is None else f"{x:+.2f}".replace("-", "−") for x in slopes)
-    words = [] if curve.slope is None else [f"{own} ({paper}; {formula})"]
-    label = ", ".join([*words, where] if where else words)
+    label = "" if curve.slope is None else f"{own} ({paper}; {formula})"
     axes.errorbar(
         curve.values,
         curve.errors,

@@ -30,8 +30,8 @@ HEADINGS = ("mechanism", "paper's rate", "against", "measured", "paper", "exact 
 WHAT = (
     "Figures and tables of Purifying Approximate Differential Privacy with Randomized "
     "Post-processing (Lin, Wang, Ma, Wang; NeurIPS 2025), measured with the exact implementations "
-    "of zerodelta.paper on made-up data with replayed random bits: only times change from run to "
-    "run."
+    "of zerodelta.paper on made-up data, unless said otherwise, with replayed random bits: every "
+    "run gives the same numbers."
 )
 
 HOW = (

@@ -67,8 +67,6 @@ class Experiment:
     """What is drawn of the repeats; "upper" is the 90 % quantile."""
     own_repeats: Mapping[str, int] = field(default_factory=dict)
     """Where a variant needs another number of repeats than `repeats`."""
-    alone: bool = False
-    """Whether to run after everything else, with no other process: for what is timed."""
     own_base: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Where a variant needs other fixed numbers than `base` (its noise is so much smaller)."""
     own_sweeps: Mapping[str, tuple[float, ...]] = field(default_factory=dict)

@@ -12,14 +12,14 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib.metadata import version
-from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from reproduce.data_rows import LOCAL_SENSITIVITY, MODE
 from reproduce.drawing import as_svg, draw_rates
-from reproduce.erm_rows import FRANK_WOLFE, SGD, STRONGLY_CONVEX
+from reproduce.erm_rows import SGD, STRONGLY_CONVEX
 from reproduce.figures import PICTURES
+from reproduce.frank_wolfe_row import FRANK_WOLFE
 from reproduce.page import cells, page
 from reproduce.query_row import QUERIES, QUERY_BASELINES
 from reproduce.rates import Experiment, Series, Task, summarize
@@ -135,13 +135,10 @@ def _figures(pictures: dict[str, str], *, quick: bool, report: Report) -> list[d
 
 
 def _measure(tasks: Sequence[Task], *, workers: int | None, report: Report) -> Runs:
-    """Run every task; times are measured last and alone, so that nothing disturbs them."""
-    shared = [task for task in tasks if not EXPERIMENTS[task.experiment].alone]
-    alone = [task for task in tasks if EXPERIMENTS[task.experiment].alone]
+    """Run every task."""
     count = min(2, os.cpu_count() or 1) if workers is None else workers
     runs: Runs = {}
-    everything = chain(_shared(shared, count), map(run_task, alone))
-    for done, (task, found) in enumerate(everything, start=1):
+    for done, (task, found) in enumerate(_shared(list(tasks), count), start=1):
         runs.setdefault((task.experiment, task.variant, task.variable), {})[task.value] = found
         report(EXPERIMENTS[task.experiment].problem, done, len(tasks))
     return runs

@@ -13,7 +13,13 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from reproduce.__main__ import run
-from reproduce.curves import figure_1, figure_f_dp, trade_off, trade_off_of_pair
+from reproduce.curves import (
+    figure_1,
+    figure_f_dp,
+    pair_vertices,
+    trade_off,
+    trade_off_vertices,
+)
 from reproduce.drawing import as_svg, draw_figure_1
 from reproduce.erm_rows import STRONGLY_CONVEX, linear_excess, two_points
 from reproduce.figures import PICTURES
@@ -120,37 +126,60 @@ def test_figure_1_is_the_analytic_gaussian_and_the_laplace_variance() -> None:
         assert crossing == pytest.approx(gaussian_delta(1, mu), rel=1e-9)
 
 
+def along(vertices: Any, alpha: Any) -> Any:
+    return np.interp(alpha, *np.array(vertices).T)
+
+
 def test_the_trade_off_curves_are_those_of_the_closed_form() -> None:
-    data: Any = figure_f_dp(epsilon=1.0, extra_epsilon=0.5, delta=0.1, points=101)
-    alpha = np.array(data["alpha"])
+    data: Any = figure_f_dp(epsilon=1.0, extra_epsilon=0.5, delta=0.1)
+    alpha = np.linspace(0, 1, 101)
     for key, epsilon, delta in (("approximate", 1, 0.1), ("pure", 1, 0), ("pure_total", 1.5, 0)):
         formula = [
             max(0, 1 - delta - math.exp(epsilon) * a, math.exp(-epsilon) * (1 - delta - a))
             for a in alpha
         ]
-        assert data[key] == pytest.approx(formula)
-    assert np.all(np.array(data["purified"]) >= np.array(data["pure"]) - 1e-12)
+        assert along(data[key], alpha) == pytest.approx(formula)
+    assert np.all(along(data["purified"], alpha) >= along(data["pure"], alpha) - 1e-12)
     assert data["largest_purified_excess"] <= 0
 
 
+def test_the_kinks_of_the_trade_off_curves_are_where_two_of_their_lines_meet() -> None:
+    data: Any = figure_f_dp(epsilon=1.0, extra_epsilon=0.5, delta=0.1)
+    for key, epsilon, delta in (("approximate", 1, 0.1), ("pure", 1, 0), ("pure_total", 1.5, 0)):
+        (start, top), (kink, height), *_, (end, bottom) = data[key]
+        assert (start, top, end, bottom) == (0, 1 - delta, 1, 0)
+        assert height == pytest.approx(1 - delta - math.exp(epsilon) * kink)
+        assert height == pytest.approx(math.exp(-epsilon) * (1 - delta - kink))
+    assert data["approximate"][2] == (0.9, 0)  # from here on the test that always rejects is best
+    weight, share = data["mixing_weight"], math.e / (1 + math.e)
+    told = weight / 4  # of "it is D'" under D; then "probably D'" is rejected, too
+    guessed = told + (1 - weight) * 0.9 * (1 - share) + weight / 4
+    vertices = np.array(data["purified"])
+    assert vertices[:, 0] == pytest.approx([0, told, guessed, vertices[1, 1], 1])
+    assert vertices[:, 1] == pytest.approx(vertices[::-1, 0])  # the pair is symmetric
+
+
 def test_the_papers_order_of_the_trade_off_curves_fails_beyond_the_crossing() -> None:
-    data: Any = figure_f_dp(epsilon=1.0, extra_epsilon=0.5, delta=0.1, points=101)
+    data: Any = figure_f_dp(epsilon=1.0, extra_epsilon=0.5, delta=0.1)
     cross = data["crossing_alpha"]
     at = np.array([cross / 2, cross, 2 * cross])
     approximate = trade_off(at, epsilon=1.0, delta=0.1)
     pure = trade_off(at, epsilon=1.5, delta=0.0)
     assert approximate[0] < pure[0]
     assert approximate[1] == pytest.approx(pure[1])
+    assert approximate[1] == pytest.approx(data["crossing_beta"])
     assert approximate[2] > pure[2]  # the paper says <=
 
 
 def test_neyman_pearson_finds_randomized_response_and_a_revealing_outcome() -> None:
     share = math.e / (1 + math.e)
     alpha = np.linspace(0, 1, 11)
-    found = trade_off_of_pair(np.array([share, 1 - share]), np.array([1 - share, share]), alpha)
-    assert found == pytest.approx(trade_off(alpha, epsilon=1.0, delta=0.0))
-    leak = trade_off_of_pair(np.array([0.0, 1.0]), np.array([0.3, 0.7]), alpha)
-    assert leak == pytest.approx(0.7 * (1 - alpha))
+    found = pair_vertices(np.array([share, 1 - share]), np.array([1 - share, share]))
+    assert np.array(found) == pytest.approx(np.array(trade_off_vertices(epsilon=1.0, delta=0.0)))
+    leak = pair_vertices(np.array([0.0, 1.0]), np.array([0.3, 0.7]))
+    assert along(leak, alpha) == pytest.approx(0.7 * (1 - alpha))
+    same = pair_vertices(np.array([0.5, 0.5]), np.array([0.5, 0.5]))
+    assert same == [(0, 1), (1, 0)]  # one ratio, no kink
 
 
 @pytest.mark.parametrize("dimension", [1, 2])
