@@ -17,8 +17,8 @@ from zerodelta.paper.algorithm_10 import free_propose_test_release, pure_propose
 from zerodelta.paper.algorithm_11 import bounded_local_sensitivity, pure_bounded_local_sensitivity
 from zerodelta.paper.algorithm_12 import mode
 from zerodelta.paper.algorithm_13 import lattice_adassp
+from zerodelta.privacy.assumptions import BARE_ROWS
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.issue import BARE_ROWS
 from zerodelta.privacy.step import Status
 from zerodelta.queries import LinearQueries, Marginals, Workload
 from zerodelta.spaces import Box

@@ -14,10 +14,10 @@ import zerodelta as zd
 from privacy.chains import CHAINS, given
 from zerodelta.exact.bits import SystemBits
 from zerodelta.mechanisms.k_norm_noise import KNorm
-from zerodelta.privacy.assumptions import OUR_ASSUMPTIONS
-from zerodelta.privacy.issue import BARE_ROWS, issue
+from zerodelta.privacy.assumptions import BARE_ROWS, OUR_ASSUMPTIONS
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Status, Step
+from zerodelta.spine.release_plan import issue
 from zerodelta.study.study_plan import FUNCTIONS
 
 LAPLACE = Step(theorem="rounded-laplace", numbers={"sensitivity": 1, "scale": 2})

@@ -17,7 +17,6 @@ from reference.chi_square import goodness_of_fit
 from zerodelta.audit.exact import rounded_laplace_pmf
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.k_norm import rounded_k_norm
-from zerodelta.privacy.issue import issue
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.registry import explain_step
@@ -31,6 +30,7 @@ from zerodelta.regression import Shape, fit_linear
 from zerodelta.regression import k_norm_statistics as module
 from zerodelta.regression.k_norm_statistics import LENGTH, exact_statistics, plan_statistics
 from zerodelta.regression.labeled_rows import Features, LabeledRows
+from zerodelta.spine.release_plan import issue
 
 fit_statistics = partial(fit_linear, method="statistics")
 WEIGHTS = [Fraction(1), Fraction(25, 16), Fraction(2)]

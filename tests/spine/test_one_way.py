@@ -23,8 +23,7 @@ from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.noise_law import NoiseLaw
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.step import Part, Status
-from zerodelta.spine.facts import Facts
-from zerodelta.spine.question import Question
+from zerodelta.spine.facts import Facts, Question
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import begin, post_processed, run
 from zerodelta.tasks.kmeans import KMeansQuestion

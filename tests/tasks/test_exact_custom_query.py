@@ -22,8 +22,8 @@ from zerodelta.audit.exact import datasets, neighbors
 from zerodelta.mechanisms.custom_query import CustomQuery
 from zerodelta.mechanisms.local_sensitivity import BoundedRelease
 from zerodelta.mechanisms.noisy_test import ProposedRelease
-from zerodelta.privacy.issue import issue
 from zerodelta.privacy.theorems.testing import bounded_release_threshold, free_test_threshold
+from zerodelta.spine.release_plan import issue
 
 F = Fraction
 Rows = tuple[int, ...]

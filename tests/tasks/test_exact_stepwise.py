@@ -35,7 +35,7 @@ from zerodelta.audit.exact import (
 from zerodelta.exact.arb import ball
 from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.mechanisms.selection import PermuteAndFlip
-from zerodelta.privacy.issue import issue
+from zerodelta.spine.release_plan import issue
 from zerodelta.tasks.select_features import select_features
 
 F = Fraction

@@ -38,7 +38,7 @@ from zerodelta.exact.alias_table import AliasTable
 from zerodelta.exact.arb import ball
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.mechanisms.selection import PermuteAndFlip
-from zerodelta.privacy.issue import issue
+from zerodelta.spine.release_plan import issue
 from zerodelta.tables import table_methods, table_rounds
 from zerodelta.tables.domain import as_domain, as_workload
 from zerodelta.tables.sample import table_sample

@@ -17,7 +17,7 @@ from zerodelta.channels.finite_mix import ProfileMix
 from zerodelta.channels.search import Candidate, PlannedChannel, Target, ranked, smooth_candidates
 from zerodelta.channels.smooth import SmoothMix
 from zerodelta.data.given import Given
-from zerodelta.errors import GuaranteeError
+from zerodelta.errors import CertificateError, GuaranteeError
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.privacy.calibration import Calibration, calibrate
 from zerodelta.privacy.certificate import Certificate
@@ -160,10 +160,14 @@ class Plan:
         `GuaranteeError` if the claim does not reach ε.
         """
         base = as_claim(claim if claim is not None else self.base, "claim")
-        if not self.purifier.proves(self.epsilon, base):
-            raise GuaranteeError(_shortfall(self, base))
         # the value is no source of rows, whatever it says it is
-        return run(self._release(base), Given(value, reads=()), bits=bits)
+        given, planned = Given(value, reads=()), self._release(base)
+        try:
+            return run(planned, given, bits=bits)
+        except CertificateError:
+            if self.purifier.proves(self.epsilon, base):
+                raise
+            raise GuaranteeError(_shortfall(self, base)) from None
 
     def _release(self, claim: Claim, steps: tuple[Step, ...] = ()) -> ReleasePlan[Any]:
         """Return the release of one value; without proven `steps` the claim is asserted."""

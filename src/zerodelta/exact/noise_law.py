@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, final
 
@@ -26,13 +26,3 @@ class NoiseLaw:
     unit: Fraction | tuple[Fraction, ...]
     dimension: int = 1
     norm: float = 1.0
-
-    def shared_by(self, rows: int) -> NoiseLaw:
-        """Return the law of a mean, from that of the sum over so many rows.
-
-        >>> NoiseLaw(family="laplace", scale=Fraction(3), unit=Fraction(1)).shared_by(10).unit
-        Fraction(1, 10)
-        """
-        unit = self.unit
-        shared = tuple(u / rows for u in unit) if isinstance(unit, tuple) else unit / rows
-        return replace(self, unit=shared)

@@ -135,10 +135,14 @@ class KNorm:
         )
         return add_exactly(sums, noise[0])
 
-    def law(self, *, unit: Fraction | tuple[Fraction, ...]) -> NoiseLaw:
-        """Return the law of the noise, one integer being `unit` of the value."""
+    def law(self, *, unit: Fraction | tuple[Fraction, ...], rows: int = 1) -> NoiseLaw:
+        """Return the law of the noise on a sum, or on a mean of so many `rows`.
+
+        One integer is `unit` of the sum.
+        """
+        shared = tuple(u / rows for u in unit) if isinstance(unit, tuple) else unit / rows
         return NoiseLaw(
-            family="k-norm", norm=self.norm, dimension=self.dimension, scale=self.scale, unit=unit
+            family="k-norm", norm=self.norm, dimension=self.dimension, scale=self.scale, unit=shared
         )
 
     def error(self) -> float:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import final
 
 from zerodelta.errors import require
@@ -89,13 +90,22 @@ def calibrate(
         "a logarithm below 0 (δ = 1 allows everything)",
         "pass ln δ, such as -30.0",
     )
-    mu_squared = _largest(lambda value: GaussianDP(mu_squared=value), t, target)
+    return _calibrated(
+        t, target, None if sensitivity is None else as_positive(sensitivity, "sensitivity")
+    )
+
+
+@lru_cache(maxsize=1024)
+def _calibrated(epsilon: Fraction, target: float, sensitivity: Fraction | None) -> Calibration:
+    mu_squared = _largest(lambda value: GaussianDP(mu_squared=value), epsilon, target)
     return Calibration(
-        epsilon=t,
+        epsilon=epsilon,
         log_delta=target,
-        rho=_largest(ZCDP, t, target),
+        rho=_largest(ZCDP, epsilon, target),
         mu_squared=mu_squared,
-        variance=None if sensitivity is None else _variance(sensitivity, mu_squared, t, target),
+        variance=None
+        if sensitivity is None
+        else _variance(sensitivity, mu_squared, epsilon, target),
     )
 
 
@@ -117,10 +127,10 @@ def _largest(claim: Callable[[Fraction], Claim], epsilon: Fraction, target: floa
 
 
 def _variance(
-    sensitivity: Rational, mu_squared: Fraction, epsilon: Fraction, target: float
+    sensitivity: Fraction, mu_squared: Fraction, epsilon: Fraction, target: float
 ) -> Fraction:
     """Return Δ²/μ² rounded up to a float, so that the noise has a short name."""
-    squared = as_positive(sensitivity, "sensitivity") ** 2
+    squared = sensitivity**2
     variance = upper(lambda: ball(squared / mu_squared))
     # smaller than the μ² that was checked; its own bound might still round up to the next float
     while GaussianDP(mu_squared=squared / Fraction(variance)).log_delta(epsilon) > target:

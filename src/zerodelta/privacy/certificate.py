@@ -21,11 +21,11 @@ from zerodelta.privacy.claim_numbers import (
 from zerodelta.privacy.claims import Claim
 from zerodelta.privacy.composition import CLAIM_TYPES
 from zerodelta.privacy.domains import at_least, read_numbers
-from zerodelta.privacy.json_text import canonical, digest_of, read_json, write_json
+from zerodelta.privacy.json_text import read_json, write_json
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.readable import equals
 from zerodelta.privacy.schema_1 import SCHEMA_1, upgraded
-from zerodelta.privacy.step import Part, Status, Step, plain, weakest
+from zerodelta.privacy.step import Part, Status, Step, canonical, digest_of, plain, weakest
 from zerodelta.privacy.theorems.registry import explain_step
 from zerodelta.privacy.work import check_work
 

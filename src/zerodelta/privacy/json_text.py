@@ -1,14 +1,13 @@
-"""JSON from strangers, bounded in size, no name twice, and where asked no floats; its digest."""
+"""JSON from strangers: bounded in size, no name twice, and where asked no floats."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from typing import Any, NoReturn
 
 from zerodelta.errors import CertificateError
 
-__all__ = ["LARGEST_TEXT", "canonical", "digest_of", "read_json", "write_json"]
+__all__ = ["LARGEST_TEXT", "read_json", "write_json"]
 
 LARGEST_TEXT = 10_000_000
 """Characters of a file; ours have a few thousand."""
@@ -60,13 +59,3 @@ def _integer(text: str) -> int:
 def write_json(data: Any) -> str:
     """Return the JSON as people read it."""
     return json.dumps(data, indent=2, ensure_ascii=False)
-
-
-def canonical(data: Any) -> str:
-    """Return the one JSON text of the data that a digest is computed of."""
-    return json.dumps(data, sort_keys=True, separators=(",", ":"))
-
-
-def digest_of(data: Any) -> str:
-    """Return the SHA-256 of the canonical JSON."""
-    return hashlib.sha256(canonical(data).encode()).hexdigest()

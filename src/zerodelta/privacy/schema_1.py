@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from zerodelta.errors import CertificateError
-from zerodelta.privacy.json_text import digest_of
+from zerodelta.privacy.step import digest_of
 
 __all__ = ["SCHEMA_1", "upgraded"]
 

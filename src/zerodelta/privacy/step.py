@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,6 +22,8 @@ __all__ = [
     "Part",
     "Status",
     "Step",
+    "canonical",
+    "digest_of",
     "plain",
     "power",
     "weakest",
@@ -169,3 +173,13 @@ def whole(number: Any) -> Any:
     (16, 16, '0x1_0')
     """
     return int(number, 16) if type(number) is str and _HEXADECIMAL.fullmatch(number) else number
+
+
+def canonical(data: Any) -> str:
+    """Return the one JSON text of the data that a digest is computed of."""
+    return json.dumps(data, sort_keys=True, separators=(",", ":"))
+
+
+def digest_of(data: Any) -> str:
+    """Return the SHA-256 of the canonical JSON."""
+    return hashlib.sha256(canonical(data).encode()).hexdigest()

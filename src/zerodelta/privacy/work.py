@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from zerodelta.errors import CertificateError
-from zerodelta.privacy.json_text import canonical
+from zerodelta.privacy.step import canonical
 from zerodelta.privacy.theorems.registry import THEOREMS
 from zerodelta.privacy.theorems.subsampling import SamplingWithoutReplacement
 from zerodelta.privacy.theorems.theorem import Channel

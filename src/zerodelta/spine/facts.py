@@ -1,14 +1,15 @@
-"""What is public about rows before any of them is read."""
+"""What is public about rows before any of them is read, and questions, which plan with that."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Any, Protocol, final
 
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError, require
+from zerodelta.exact.rational import Rational
 
-__all__ = ["Facts"]
+__all__ = ["Facts", "Question"]
 
 
 @final
@@ -61,3 +62,17 @@ class Facts:
                 remedy="pass expected_rows=, known without the rows",
             )
         return planned
+
+
+class Question(Protocol):
+    """A frozen dataclass of public inputs (`MeanQuestion`, `QuantileQuestion`, …).
+
+    `zd.advise` looks at the plan's `methods`; a verb runs the plan.
+    """
+
+    def plan(self, facts: Facts, epsilon: Rational) -> Any:
+        """Return the plan for rows of which these facts are public; nothing is read.
+
+        A `ReleasePlan`, or where the chosen method asks many internal queries a `StudyProgram`.
+        """
+        ...  # pragma: no cover

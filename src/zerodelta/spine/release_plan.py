@@ -1,4 +1,4 @@
-"""The plan of a release: everything that is decided before a row is read."""
+"""The plan of a release, and its certificate: all that is decided before a row is read."""
 
 from __future__ import annotations
 
@@ -8,17 +8,23 @@ from fractions import Fraction
 from typing import Any, Generic, TypeVar, final
 
 from zerodelta.data.source import FOREIGN_SOURCE
-from zerodelta.exact.bits import BitSource
+from zerodelta.exact.bits import BitSource, is_private
 from zerodelta.exact.noise_law import NoiseLaw
-from zerodelta.privacy.certificate import Certificate
+from zerodelta.privacy.assumptions import BARE_ROWS
+from zerodelta.privacy.certificate import REPLAYED, Certificate
 from zerodelta.privacy.claims import Claim, PureDP
-from zerodelta.privacy.issue import issue
 from zerodelta.privacy.step import Part, Status, Step, weakest
+from zerodelta.privacy.verify import check_parts
+from zerodelta.privacy.work import check_work
 from zerodelta.spine.methods import Method
 
-__all__ = ["ReleasePlan"]
+__all__ = ["ReleasePlan", "issue"]
 
 R = TypeVar("R")
+
+_MOST_CHECKED = 4096
+_CHECKED: dict[str, None] = {}
+"""Digests of certificates whose proof was checked in this process, oldest first."""
 
 
 @final
@@ -77,3 +83,60 @@ class ReleasePlan(Generic[R]):
 def _asserted(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     """Return the steps of a proof whose rows somebody else reads."""
     return tuple(replace(s, status=weakest([s.status, Status.ASSERTED])) for s in steps)
+
+
+def issue(
+    *,
+    claim: Claim,
+    steps: tuple[Step, ...] | None = None,
+    parts: tuple[Part, ...] = (),
+    bits: BitSource,
+    unit: str | None = None,
+    row: str = "one row of the data",
+    public: tuple[str, ...] = (),
+    assumed: tuple[str, ...] = (),
+    bare_rows: bool = True,
+) -> Certificate:
+    """Return the certificate of a release drawn from `bits`, from public numbers only.
+
+    A chain that does not prove its claim raises `CertificateError` here, before anything is drawn.
+    Pass `steps` for a proof of one part, `parts` for several pure ones that add up. `unit` names
+    who is protected if it is not a row. `bare_rows`: the release reads rows that came as an array,
+    a list or a frame; False where it is given no rows, only a value.
+    """
+    certificate = Certificate(
+        claim=claim,
+        steps=steps,
+        parts=parts,
+        unit=None if unit is None else _line(unit),
+        row=_line(row),
+        public=tuple(map(_line, public)),
+        assumed=tuple(map(_line, (*assumed, *([BARE_ROWS] if bare_rows else [])))),
+    )
+    if certificate.digest not in _CHECKED:
+        _check(certificate)
+    if is_private(bits):
+        return certificate
+    return replace(certificate, randomness=REPLAYED, digest="")
+
+
+def _check(certificate: Certificate) -> None:
+    """Refuse a certificate that `verify` would refuse, and remember the digest of one that holds.
+
+    The digest was computed just now, of all that the proof depends on: the same digest is the same
+    proof. `zd.verify` has no such memory.
+    """
+    body = certificate.body()
+    check_work(body["claim"], body["parts"])
+    check_parts(certificate)  # a test reads what is issued back from its JSON
+    while len(_CHECKED) >= _MOST_CHECKED:
+        _CHECKED.pop(next(iter(_CHECKED), ""), None)
+    _CHECKED[certificate.digest] = None
+
+
+def _line(text: str) -> str:
+    """Return the text on one line, as a certificate is read: a long repr may have several."""
+    joined = " ".join(text.split())
+    if joined.isprintable():
+        return joined
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in joined)

@@ -6,6 +6,7 @@ import itertools
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, final
 
 import numpy as np
@@ -140,7 +141,7 @@ class MeanQuestion:
             error=chosen.error,
             methods=methods,
             public=("the number of rows", "the number of columns", "bounds on the rows"),
-            noise=mechanism.law(unit=lattice.quantum).shared_by(n),
+            noise=mechanism.law(unit=lattice.quantum, rows=n),
         )
 
 
@@ -162,12 +163,19 @@ def mean_methods(
     """
     exact, count = as_usable_epsilon(epsilon), as_count(n, "n", minimum=1)
     d, size = as_count(dimension, "dimension", minimum=1), float(as_positive(bound, "bound"))
-    fits = _FITTING[as_norm(norm)]
+    return _forecast(exact, count, d, as_norm(norm), size)
+
+
+@lru_cache(maxsize=1024)
+def _forecast(
+    epsilon: Fraction, count: int, d: int, norm: float, size: float
+) -> tuple[Method, ...]:
+    fits = _FITTING[norm]
 
     def of(name: str, why: str) -> Method:
         noise = KNorm(norm=_NOISE_NORMS[name], dimension=d, sensitivity=1, scale=1).error()
         moved = 2 * size / count * float(_stretch(norm, _NOISE_NORMS[name], d))
-        error = min(noise * moved / float(exact), size)  # clipped to the bounds
+        error = min(noise * moved / float(epsilon), size)  # clipped to the bounds
         return Method(name=name, error=error, spends="ε on one sum", why=why)
 
     reasons = {
