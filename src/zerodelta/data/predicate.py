@@ -123,9 +123,7 @@ class _Parser:
         return lambda columns: _compared(columns[name], value, compare)
 
     def _membership(self, left: ast.expr, right: ast.expr, *, inside: bool) -> _Test:
-        if not isinstance(left, ast.Name) or not isinstance(
-            right, (ast.Tuple, ast.List, ast.Set)
-        ):
+        if not isinstance(left, ast.Name) or not isinstance(right, (ast.Tuple, ast.List, ast.Set)):
             raise self._error('a column, "in" and a list, such as city in ("oslo", "rome")')
         name = self._column(left)
         values = [self._value(name, item) for item in right.elts]

@@ -13,6 +13,7 @@ from typing import Any, TypeVar, final
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.protection import Protection
 from zerodelta.data.rowwise import (
     Block,
     RowFunction,
@@ -27,7 +28,7 @@ from zerodelta.exact.exact_sums import IntegerArray, arithmetic, exact_product
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import as_count
 
-__all__ = ["FOREIGN_SOURCE", "Rows", "Source", "is_ours", "ours"]
+__all__ = ["FOREIGN_SOURCE", "Rows", "Source", "is_ours", "ours", "protection_of"]
 
 FOREIGN_SOURCE = "the source's own code yields each row by itself, keeps no state and shows nothing"
 """The premise of a certificate whose rows come from a source that is not `is_ours`."""
@@ -55,7 +56,7 @@ class Source(ABC):
     @property
     @abstractmethod
     def rows(self) -> int:
-        """The number of rows; public under the replace-one relation."""
+        """The number of rows, or where that is private a public number to plan with."""
 
     @property
     @abstractmethod
@@ -70,9 +71,19 @@ class Source(ABC):
         """
 
     @property
-    def ours(self) -> bool:
-        """Whether this library reads the rows; else what it yields is caller-asserted."""
-        return is_ours(self)
+    def whole(self) -> bool:
+        """Whether the number of rows is public, and each of them is yielded."""
+        return True
+
+    @property
+    def may_miss(self) -> bool:
+        """Whether a missing cell counts nowhere, so that the number of those present is private."""
+        return False
+
+    @property
+    def protection(self) -> Protection:
+        """Who is protected, and what that assumes."""
+        return Protection()
 
     def open(self, ticket: Ticket, *, keep: bool = False) -> Rows:
         """Return the rows, for one release.
@@ -92,7 +103,12 @@ class Rows(ABC):
     @property
     @abstractmethod
     def rows(self) -> int:
-        """The number of rows; public under the replace-one relation."""
+        """The number of rows, or where that is private (not `whole`) one to plan with."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether there are just `rows` rows."""
+        return True
 
     @property
     @abstractmethod
@@ -214,7 +230,8 @@ class Rows(ABC):
         """Add up what `part` makes of the values in each block; a row adds at most `bound`."""
 
         def added() -> IntegerArray:
-            fits = arithmetic(self.rows, bound) != "python"
+            # a number of rows that is not public must not decide anything
+            fits = self.whole and arithmetic(self.rows, bound) != "python"
             total: npt.NDArray[Any] = np.zeros(shape, dtype=np.int64 if fits else np.object_)
             for block in self.blocks():
                 total += part(evaluate(function, block, width=width, rowwise=rowwise))
@@ -229,12 +246,12 @@ class Rows(ABC):
 class _OpenRows(Rows):
     """The rows of a source."""
 
-    __slots__ = ("_keep", "_kept", "_names", "_ours", "_rows", "_source", "_sums", "_ticket")
+    __slots__ = ("_keep", "_kept", "_names", "_rows", "_source", "_sums", "_ticket", "_whole")
 
     def __init__(self, source: Source, ticket: Ticket, *, keep: bool) -> None:
-        self._rows, self._names = source.rows, source.columns
+        self._rows, self._whole, self._names = source.rows, source.whole, source.columns
         self._source: Source | None = source
-        self._ticket, self._keep, self._ours = ticket, keep, is_ours(source)
+        self._ticket, self._keep = ticket, keep
         self._kept: tuple[Block, ...] = ()
         self._sums: dict[Hashable, IntegerArray] = {}
 
@@ -242,6 +259,11 @@ class _OpenRows(Rows):
     def rows(self) -> int:
         """The number of rows."""
         return self._rows
+
+    @property
+    def whole(self) -> bool:
+        """Whether there are just so many."""
+        return self._whole
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -297,6 +319,25 @@ def is_ours(source: object) -> bool:
     >>> is_ours(ArraySource(np.zeros(3)))
     True
     """
-    if type(source) is _OpenRows:
-        return source._ours
     return any(type(source) is kind for kind in _OURS)
+
+
+def protection_of(*sources: Any) -> Protection:
+    """Return who is protected where all of these are read together; they must not differ in it.
+
+    What a source that is not ours says of itself is not believed: it is caller-asserted.
+    """
+    found = [
+        each.protection if is_ours(each) else Protection(premise=FOREIGN_SOURCE)
+        for each in sources
+        if isinstance(each, Source)
+    ]
+    for other in found[1:]:
+        require(
+            other == found[0],
+            "data",
+            "from several data sets",
+            expected="rows of one data set, protected in one way",
+            remedy="take all columns from one people = zd.open(…)",
+        )
+    return found[0] if found else Protection()

@@ -11,7 +11,7 @@ from zerodelta.privacy.certificate import OS_ENTROPY, Certificate
 from zerodelta.privacy.claims import Claim, PureDP
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_epsilon, as_flag, as_unit
-from zerodelta.privacy.proof import check_proof, proven_epsilon
+from zerodelta.privacy.proof import check_proof, proven_epsilon, units_of
 from zerodelta.privacy.readable import equals, shown
 from zerodelta.privacy.step import Status
 from zerodelta.privacy.theorems.registry import theorem_of
@@ -131,6 +131,12 @@ def _check(certificate: Certificate) -> None:
     claim, parts = certificate.claim, certificate.parts
     if not parts:
         raise CertificateError("a step is missing: the certificate has no steps.")
+    for part in parts:
+        if (units_of(part.steps) is None) is not (certificate.unit is None):
+            raise CertificateError(
+                "a unit is protected by parts that end in theorem 'units', and by no others: "
+                f"the certificate protects {_protected(certificate.unit)}."
+            )
     if len(parts) == 1:
         if parts[0].epsilon is not None:
             raise CertificateError("the only part of a certificate proves the claim, no other ε.")

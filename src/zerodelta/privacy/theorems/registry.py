@@ -19,6 +19,7 @@ from zerodelta.privacy.theorems import (
     sufficient_statistics,
     testing,
     transport,
+    units,
 )
 from zerodelta.privacy.theorems.theorem import Theorem
 
@@ -26,7 +27,7 @@ __all__ = ["THEOREMS", "anchor_of", "explain_step", "heading_of", "theorem_of"]
 
 _FAMILIES = (
     *(mechanisms, subsampling, testing, smooth_sensitivity, sufficient_statistics),
-    *(objective_perturbation, mixing, kernels, smoothing, transport),
+    *(objective_perturbation, mixing, kernels, smoothing, transport, units),
 )
 
 THEOREMS: dict[str, type[Theorem]] = {
