@@ -141,9 +141,9 @@ def test_parts_are_issued_like_steps() -> None:
 
 # Units.
 
-ONE = Step(theorem="units", numbers={"max_rows": 1})
+ALONE = Step(theorem="units", numbers={"max_rows": 1})
 THREE = Step(theorem="units", numbers={"max_rows": 3})
-CUSTOMER = zd.Certificate(claim=zd.PureDP("1/2"), steps=(HALF, ONE), unit="customer_id")
+CUSTOMER = zd.Certificate(claim=zd.PureDP("1/2"), steps=(HALF, ALONE), unit="customer_id")
 
 
 def test_a_unit_is_proven_only_if_it_is_asked_for() -> None:
@@ -178,7 +178,7 @@ def test_a_malformed_unit_is_a_parameter_error(unit: Any) -> None:
 def test_a_unit_is_issued_with_its_relation() -> None:
     step = replace(HALF, neighbors=Neighbors.ADD_REMOVE)
     claim = zd.PureDP("1/2", neighbors=Neighbors.ADD_REMOVE)
-    unit = replace(ONE, neighbors=Neighbors.ADD_REMOVE)
+    unit = replace(ALONE, neighbors=Neighbors.ADD_REMOVE)
     made = issue(claim=claim, steps=(step, unit), bits=SystemBits(), unit="customer_id")
     assert zd.verify(made, epsilon=1, unit="customer_id") == claim
     assert zd.verify(made, epsilon="1/2", unit="customer_id", neighbors="add-remove") == claim
@@ -193,12 +193,12 @@ def test_a_unit_of_three_rows_costs_three_times_the_epsilon_of_one() -> None:
     three = Part(steps=(HALF, THREE))
     assert zd.verify(of_customer(three, epsilon="3/2"), unit="customer_id") == zd.PureDP("3/2")
     for understated in ("1/2", "1", "149/100"):
-        with pytest.raises(zd.CertificateError, match="1/2|prove"):
+        with pytest.raises(zd.CertificateError, match="prove"):
             zd.verify(of_customer(three, epsilon=understated), unit="customer_id")
-    both = of_customer(three, Part(steps=(HALF, ONE)), epsilon=2)
+    both = of_customer(three, Part(steps=(HALF, ALONE)), epsilon=2)
     assert zd.verify(both, unit="customer_id", epsilon=2) == zd.PureDP(2)
     with pytest.raises(zd.CertificateError, match="add up"):
-        zd.verify(of_customer(three, Part(steps=(HALF, ONE)), epsilon="3/2"), unit="customer_id")
+        zd.verify(of_customer(three, Part(steps=(HALF, ALONE)), epsilon="3/2"), unit="customer_id")
     stated = Part(steps=(HALF, THREE), epsilon=Fraction(3, 2))
     assert zd.verify(of_customer(stated, stated, epsilon=3), unit="customer_id") == zd.PureDP(3)
     less = Part(steps=(HALF, THREE), epsilon=Fraction(1, 2))
