@@ -8,14 +8,14 @@ of missing cells. So nothing knows how many rows are left.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.kinds import Kind
+from zerodelta.data.kinds import Boolean, Category, Kind, Number
 from zerodelta.data.predicate import Predicate
 from zerodelta.data.protection import Protection
 from zerodelta.data.reader import Reader
@@ -141,7 +141,7 @@ class Dataset(Source):
     @property
     def may_miss(self) -> bool:
         """Whether a cell may be missing, so that the number of those present is private."""
-        skips = any(kind.may_miss for kind in self.kinds.values())
+        skips = any(_skips(kind) for kind in self.kinds.values())
         return bool(self._where) or not self.whole or skips
 
     @property
@@ -214,7 +214,7 @@ class Dataset(Source):
         Ticket.use(ticket)
         kinds = self._base.kinds
         read = tuple(dict.fromkeys([*self._names, *(n for w in self._where for n in w.columns)]))
-        numbers = frozenset(name for name in read if kinds[name].is_number)
+        numbers = frozenset(name for name in read if isinstance(kinds[name], Number))
         parts = self._base.reader.parts(read, batch=_BATCH, numbers=numbers)
 
         def piece(part: Callable[[], Iterator[Any]]) -> Piece:
@@ -232,10 +232,10 @@ class Dataset(Source):
         rows = len(next(iter(cells.values())))
         block = np.empty((len(self._names), rows))  # each column in one piece
         for i, name in enumerate(self._names):
-            block[i] = kinds[name].read(cells[name])
+            block[i] = _read(kinds[name], cells[name])
         if self._where:
             done = dict(zip(self._names, block, strict=True))
-            others = {n: kinds[n].read(cells[n]) for n in cells if n not in done}
+            others = {n: _read(kinds[n], cells[n]) for n in cells if n not in done}
             block[:, ~self._kept({**done, **others})] = np.nan
         return block.T
 
@@ -254,6 +254,16 @@ class Dataset(Source):
         return "\n".join(lines)
 
 
-def renamed(base: Base, **changes: Any) -> Base:
-    """Return a base with some of its facts changed; rows are counted again."""
-    return replace(base, counted=[], **changes)
+def _read(kind: Kind, cells: Any) -> npt.NDArray[np.float64]:
+    """Return the numbers or codes of a column; what is missing as declared."""
+    values: npt.NDArray[np.float64] = kind.read(cells)
+    return kind.filled(values) if isinstance(kind, Number) else values
+
+
+def _skips(kind: Kind) -> bool:
+    """Tell whether a cell of the column may count nowhere."""
+    if isinstance(kind, Number):
+        return kind.missing == "skip"
+    if isinstance(kind, Category):
+        return not kind.other
+    return not (isinstance(kind, Boolean) and kind.missing)

@@ -14,7 +14,8 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.kinds import Kind
+from zerodelta.data.columns import as_objects
+from zerodelta.data.kinds import Boolean, Date, Kind, Number
 from zerodelta.errors import ParameterError
 
 __all__ = ["Predicate"]
@@ -93,7 +94,7 @@ class _Parser:
             return self._comparison(node)
         if isinstance(node, ast.Name):  # a boolean column
             name = self._column(node)
-            if not self._kinds[name].is_boolean:
+            if not isinstance(self._kinds[name], Boolean):
                 raise self._error(f"a condition: {name!r} is no boolean column")
             return lambda columns: (columns[name] == 1, columns[name] == 0)
         raise self._error()
@@ -117,7 +118,7 @@ class _Parser:
             raise self._error()
         if isinstance(right, ast.Name):
             return self._columns(name, self._column(right), compare)
-        if kind not in (ast.Eq, ast.NotEq) and not self._kinds[name].is_ordered:
+        if kind not in (ast.Eq, ast.NotEq) and not isinstance(self._kinds[name], (Number, Date)):
             raise self._error(f"== or in: {name!r} has no order")
         value = self._value(name, right)
         return lambda columns: _compared(columns[name], value, compare)
@@ -130,7 +131,7 @@ class _Parser:
         return lambda columns: _among(columns[name], values, inside=inside)
 
     def _columns(self, name: str, other: str, compare: Callable[[Any, Any], Any]) -> _Test:
-        if not (self._kinds[name].is_number and self._kinds[other].is_number):
+        if not all(isinstance(self._kinds[each], Number) for each in (name, other)):
             raise self._error("a value: only two number columns are compared with each other")
         return lambda columns: _compared(columns[name], columns[other], compare)
 
@@ -150,10 +151,10 @@ class _Parser:
         value: Any = constant.value
         if negative and type(value) not in (int, float):
             raise self._error("a number after the minus sign")
-        code = self._kinds[name].code(-value if negative else value)
-        if code is None:
+        read = self._kinds[name].read(as_objects([-value if negative else value]))[0]
+        if not isinstance(read, float) or read != read:
             raise self._error(f"a value that {name!r} can have")
-        return code
+        return float(read)
 
     def _error(self, expected: str | None = None) -> ParameterError:
         return _refused(self._text, expected)

@@ -6,8 +6,9 @@ the rows and the number of machines never change an answer (theory C0).
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, TypeVar, final
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from zerodelta.data.protection import Protection
 from zerodelta.data.rowwise import (
     Block,
+    Column,
     RowFunction,
     evaluate,
     is_columns,
@@ -35,6 +37,8 @@ FOREIGN_SOURCE = "the source's own code yields each row by itself, keeps no stat
 
 _MOST_SUMS, _LARGEST_SUM = 256, 1 << 14
 """How many sums of named columns are kept, and of how many entries each: at most 32 MiB."""
+
+_MOST_IN_BLOCK = 1 << 40
 
 _Kind = TypeVar("_Kind", bound=type)
 
@@ -216,6 +220,55 @@ class Rows(ABC):
         )
         return total.astype(np.int64, copy=False)
 
+    def group_sums(
+        self,
+        by: Sequence[Column],
+        sizes: Sequence[int],
+        of: Column | None,
+        lattice: FixedPoint | None,
+        *,
+        degree: int = 1,
+    ) -> IntegerArray:
+        """Return for each group its rows, those with a value, and the sums of k, k², … of these.
+
+        `by` names columns of codes 0..size-1, and the groups are all combinations, the last column
+        fastest; a row whose code is missing is in none. k = lattice.quantize(value of `of`), up to
+        k^degree. Of shape (groups, 2 + degree); without `of`, (groups, 1).
+        """
+        keyed, count = len(by), math.prod(sizes)
+        named = [*by, *([] if of is None else [of])]
+        steps = 1 if lattice is None else lattice.steps
+        width = 1 if of is None else 2 + degree
+
+        def tabulated(values: Block) -> IntegerArray:
+            codes = np.zeros(len(values), dtype=np.int64)
+            inside = np.ones(len(values), dtype=np.bool_)
+            for i, size in enumerate(sizes):
+                column = values[:, i]
+                known = (column >= 0) & (column < size)  # NaN: in no group
+                codes = codes * size + np.where(known, column, 0).astype(np.int64)
+                inside &= known
+            found = np.zeros((count, width), dtype=np.int64 if fits else np.object_)
+            if not inside.all():
+                codes, values = codes[inside], values[inside]
+            found[:, 0] = np.bincount(codes, minlength=count)
+            if lattice is not None:
+                _add_powers(found, codes, values[:, keyed:], lattice, degree)
+            return found
+
+        bound = max(1, steps**degree)
+        fits = bound < _MOST_IN_BLOCK  # no block has 2^22 rows
+        return self._total(
+            "group sums",
+            row_function(named, self.columns, width=len(named)),
+            tabulated,
+            shape=(count, width),
+            bound=bound,
+            rowwise=False,
+            key=(tuple(sizes), lattice, degree, of is None),
+            width=len(named),
+        )
+
     def _total(
         self,
         kind: str,
@@ -226,6 +279,7 @@ class Rows(ABC):
         bound: int,
         rowwise: bool,
         key: tuple[Hashable, ...],
+        width: int | None = None,
     ) -> IntegerArray:
         """Add up what `part` makes of the values in each block; a row adds at most `bound`."""
 
@@ -234,12 +288,38 @@ class Rows(ABC):
             fits = self.whole and arithmetic(self.rows, bound) != "python"
             total: npt.NDArray[Any] = np.zeros(shape, dtype=np.int64 if fits else np.object_)
             for block in self.blocks():
-                total += part(evaluate(function, block, width=width, rowwise=rowwise))
+                total += part(evaluate(function, block, width=read, rowwise=rowwise))
             return total
 
-        width = 1 if kind == "counts" else shape[0]
+        read = width if width is not None else 1 if kind == "counts" else shape[0]
         # what a function makes of rows is computed each time
         return self._answer((function, kind, *key) if is_columns(function) else None, added)
+
+
+def _add_powers(
+    found: IntegerArray,
+    codes: npt.NDArray[np.int64],
+    values: Block,
+    lattice: FixedPoint,
+    degree: int,
+) -> None:
+    """Add to each group the number of its values, and the sums of their powers, exactly."""
+    present = ~np.isnan(values[:, 0])
+    if not present.all():
+        codes, values = codes[present], values[present]
+    integers = lattice.quantize(values)[:, 0]
+    found[:, 1] = np.bincount(codes, minlength=len(found))
+    for power in range(1, degree + 1):
+        added, bound = integers.astype(found.dtype) ** power, lattice.steps**power
+        if len(found) == 1:
+            found[0, 1 + power] = added.sum()
+        elif (most := (1 << 53) // bound) >= 1:  # so many add up exactly in floats
+            for start in range(0, len(codes), most):
+                part = slice(start, start + most)
+                sums = np.bincount(codes[part], weights=added[part].astype(np.float64), minlength=len(found))
+                found[:, 1 + power] += sums.astype(np.int64)
+        else:
+            np.add.at(found[:, 1 + power], codes, added)
 
 
 @final

@@ -16,7 +16,7 @@ from zerodelta.privacy.readable import equals, shown
 from zerodelta.privacy.step import Status
 from zerodelta.privacy.theorems.registry import theorem_of
 
-__all__ = ["check_parts", "verify"]
+__all__ = ["as_neighbors", "check_parts", "verify"]
 
 
 def verify(
@@ -63,7 +63,7 @@ def verify(
     PureDP(epsilon=1, bounded_range=0, neighbors=replace)
 
     """
-    relation, asked = _as_neighbors(neighbors), as_unit(unit)
+    relation, asked = as_neighbors(neighbors), as_unit(unit)
     limit = None if epsilon is None else as_epsilon(epsilon)
     strict = as_flag(proven, "proven")
     read = _read(certificate)
@@ -114,7 +114,7 @@ def _read(certificate: Certificate | str) -> Certificate:
     return Certificate.from_json(certificate.to_json())
 
 
-def _as_neighbors(neighbors: Any) -> Neighbors:
+def as_neighbors(neighbors: Any) -> Neighbors:
     for relation in Neighbors:
         if neighbors is relation or (type(neighbors) is str and neighbors == relation.value):
             return relation
