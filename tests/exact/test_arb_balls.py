@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 from flint import arb, ctx, fmpq
 
-from zerodelta.exact.arb_balls import ArbBalls
+from zerodelta.exact.lazy import ArbBalls
 
 RNG = random.Random(20261116)
 

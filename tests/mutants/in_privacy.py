@@ -128,6 +128,18 @@ MUTANTS = (
         tests=("privacy/test_once_accepted.py::test_a_real_minimum_is_published_with_an_error",),
     ),
     Mutant(
+        file="spine/release_plan.py",
+        old="if certificate.digest not in _CHECKED:",
+        new="if not _CHECKED:",
+        tests=("spine/test_remembered_proofs.py::test_another_proof_is_checked",),
+    ),
+    Mutant(
+        file="spine/release_plan.py",
+        old="    check_parts(certificate)  # a test reads",
+        new="    _CHECKED[certificate.digest] = None\n    check_parts(certificate)  # a test reads",
+        tests=("spine/test_remembered_proofs.py::test_what_proves_nothing_is_refused_each_time",),
+    ),
+    Mutant(
         file="privacy/schema_1.py",
         old='if data["digest"] != digest_of(body):',
         new="if False:",

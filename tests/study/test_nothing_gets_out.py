@@ -15,11 +15,10 @@ import pytest
 
 from study.small_studies import made
 from zerodelta.data.interrupts import Watch
-from zerodelta.data.quiet import quiet
+from zerodelta.data.quiet import _running, quiet
 from zerodelta.errors import EntropyError, ParameterError
 from zerodelta.exact.bits import BitSource
 from zerodelta.spaces import Finite
-from zerodelta.study import silence
 from zerodelta.study.study import Study
 
 SECRET = "secret 12.5"
@@ -308,7 +307,7 @@ def test_an_interrupt_while_a_study_leaves_leaves_nothing_silenced(monkeypatch: 
     with pytest.raises(KeyboardInterrupt):
         made().run(lambda s: 1, rehearse=False)
     assert (sys.unraisablehook, threading.excepthook) == hooks
-    assert silence._running == []
+    assert _running == []
     assert list(warnings.filters) == filters
 
 

@@ -20,10 +20,9 @@ from flint import arb
 
 from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball, precision
-from zerodelta.exact.arb_balls import ArbBalls
 from zerodelta.exact.bits import BitSource, Words
 from zerodelta.exact.float_balls import FloatBalls
-from zerodelta.exact.lazy import Draw, Formula, Integers, Reals, Strings, constant
+from zerodelta.exact.lazy import ArbBalls, Draw, Formula, Integers, Reals, Strings, constant
 from zerodelta.exact.rational import Rational, as_count, as_positive
 
 __all__ = ["Indices", "Members", "Scores", "exponential_argmax", "gumbel_argmax"]

@@ -13,9 +13,8 @@ from typing import final
 from flint import arb, fmpq
 
 from zerodelta.exact.arb import ball, to_float_up
-from zerodelta.exact.arb_balls import ArbBalls
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.lazy import Constant, Draw, Strings, constant
+from zerodelta.exact.lazy import ArbBalls, Constant, Draw, Strings, constant
 from zerodelta.exact.noise import box_muller
 from zerodelta.exact.rational import Rational, as_count, as_positive
 

@@ -15,7 +15,7 @@ from zerodelta.channels.planner import plan
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.internal import Internal, internal_array, is_unusable, reveal
 from zerodelta.data.interrupts import Watch, raise_fresh, tidying
-from zerodelta.data.quiet import quiet
+from zerodelta.data.quiet import forget, quiet, silenced
 from zerodelta.data.row_queries import Bounds, PublicRows, RowQuery, box_lattice, norm_lattice
 from zerodelta.data.rowwise import RowFunction
 from zerodelta.data.source import Rows
@@ -32,7 +32,6 @@ from zerodelta.study.internal_queries import InternalQueries, Share
 from zerodelta.study.lifecycle import Lifecycle, closed
 from zerodelta.study.minimize import minimize, plan_minimize
 from zerodelta.study.rehearsal import Rehearsal, check_asked, check_program, rows_to_try
-from zerodelta.study.silence import forget, silenced
 from zerodelta.study.study_plan import Schedule, Shares, StudyPlan, denotes, with_otherwise
 
 __all__ = ["Study"]
