@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from zerodelta.errors import ParameterError, did_you_mean
+from zerodelta.errors import ParameterError
 
 __all__ = ["FOREIGN_CODE", "Batch", "Part", "Reader", "attempt", "guarded", "places"]
 
@@ -83,16 +83,18 @@ def places(names: Sequence[str], columns: Iterable[str]) -> list[int]:
     >>> places(("age", "income"), ("income",))
     [1]
     """
+    standing: dict[str, list[int]] = {}
+    for place, name in enumerate(names):
+        standing.setdefault(name, []).append(place)
     found = []
     for column in columns:
-        here = [place for place, name in enumerate(names) if name == column]
+        here = standing.get(column, [])
         if len(here) != 1:
+            # no name of the source: where a header is missing, its "names" are a person's cells
             raise ParameterError(
                 f"column {column!r}",
-                expected="a column of the source" if not here else "one column of that name",
-                remedy=did_you_mean(column, names, "look at the source's column names")
-                if not here
-                else "rename the columns of the source, or drop those that are there twice",
+                expected="one column of that name in the source",
+                remedy="rename or drop the others" if here else "check the name in the source",
             )
         found += here
     return found
@@ -115,5 +117,10 @@ def attempt(function: Callable[[], T]) -> T:
 def guarded(batches: Callable[[], Iterator[T]]) -> Iterator[T]:
     """Yield what an engine yields; all that it raises becomes one fixed message."""
     iterator = attempt(batches)
-    while (found := attempt(lambda: next(iterator, _ENDED))) is not _ENDED:
-        yield found
+    try:
+        while (found := attempt(lambda: next(iterator, _ENDED))) is not _ENDED:
+            yield found
+    finally:
+        close = getattr(iterator, "close", None)  # an open result may block its connection
+        if close is not None:
+            attempt(close)
