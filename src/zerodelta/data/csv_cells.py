@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Any, TypeAlias, final
+
+import numpy as np
 
 from zerodelta.data.cells import number
+from zerodelta.data.columns import as_objects
 from zerodelta.errors import require
 
-__all__ = ["BOM", "CsvFormat", "line_cells", "spelled_number"]
+__all__ = ["BOM", "CsvFormat", "Wanted", "line_cells", "read_lines", "spelled_number"]
+
+Wanted: TypeAlias = tuple[tuple[int, bool], ...]
+"""The places of the columns that are asked for, and whether each is wanted as numbers."""
 
 BOM = codecs.BOM_UTF8
 
@@ -105,6 +112,20 @@ def line_cells(line: bytes, form: CsvFormat) -> list[str | None]:
     if line.isascii() or not _UNDECODED.search(text):
         return cells
     return [None if cell is None or _UNDECODED.search(cell) else cell for cell in cells]
+
+
+def read_lines(lines: Sequence[bytes], form: CsvFormat, wanted: Wanted) -> tuple[Any, ...]:
+    """Return the wanted columns of some lines: texts, or numbers as floats; line by line."""
+    rows = [line_cells(line, form) for line in lines]
+    columns: list[Any] = []
+    for place, as_number in wanted:
+        cells = [row[place] if place < len(row) else None for row in rows]
+        if as_number:
+            read = (spelled_number(cell, form) for cell in cells)
+            columns.append(np.fromiter(read, dtype=np.float64, count=len(cells)))
+        else:
+            columns.append(as_objects(cells))
+    return tuple(columns)
 
 
 def spelled_number(cell: str | None, form: CsvFormat) -> float:
