@@ -114,7 +114,7 @@ def _check_channel(bases: list[Base], channel: Channel, claim: Claim) -> None:
         raise CertificateError("a purified release claims pure DP; this one claims something else.")
     if claim.bounded_range:
         raise CertificateError("no channel proves a bounded range: claim plain pure DP.")
-    base = _together(bases, claim.neighbors) if bases else None
+    base = _together(bases, channel.before(claim.neighbors)) if bases else None
     if bases:
         channel.check_before(bases[-1], claim.neighbors)
     if not _proves(channel, base, claim.exact_epsilon):

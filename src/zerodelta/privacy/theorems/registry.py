@@ -13,6 +13,7 @@ from zerodelta.privacy.theorems import (
     mechanisms,
     mixing,
     objective_perturbation,
+    partitions,
     smooth_sensitivity,
     smoothing,
     subsampling,
@@ -26,7 +27,7 @@ from zerodelta.privacy.theorems.theorem import Theorem
 __all__ = ["THEOREMS", "anchor_of", "explain_step", "heading_of", "theorem_of"]
 
 _FAMILIES = (
-    *(mechanisms, subsampling, testing, smooth_sensitivity, sufficient_statistics),
+    *(mechanisms, partitions, subsampling, testing, smooth_sensitivity, sufficient_statistics),
     *(objective_perturbation, mixing, kernels, smoothing, transport, units),
 )
 
