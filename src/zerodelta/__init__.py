@@ -37,16 +37,19 @@ if TYPE_CHECKING:
     from zerodelta.tasks.advise import advise
     from zerodelta.tasks.answer_queries import answer_queries
     from zerodelta.tasks.bounded_local_sensitivity import bounded_local_sensitivity
+    from zerodelta.tasks.count import count
     from zerodelta.tasks.decision_tree import decision_tree
     from zerodelta.tasks.histogram import histogram
     from zerodelta.tasks.kmeans import kmeans
     from zerodelta.tasks.mean import mean
     from zerodelta.tasks.mode import mode
+    from zerodelta.tasks.open import open  # noqa: A004
     from zerodelta.tasks.propose_test_release import propose_test_release
     from zerodelta.tasks.quantile import median, quantile
     from zerodelta.tasks.select import select
     from zerodelta.tasks.select_features import select_features
     from zerodelta.tasks.select_model import select_model
+    from zerodelta.tasks.sum import sum  # noqa: A004
     from zerodelta.tasks.synthesize import synthesize
     from zerodelta.tasks.trimmed_mean import trimmed_mean
 
@@ -75,6 +78,7 @@ _HOME = {
     "calibrate": "privacy.calibration",
     "category": "data.declare",
     "compose": "privacy.composition",
+    "count": "tasks.count",
     "date": "data.declare",
     "decision_tree": "tasks.decision_tree",
     "histogram": "tasks.histogram",
@@ -84,6 +88,7 @@ _HOME = {
     "median": "tasks.quantile",
     "mode": "tasks.mode",
     "number": "data.declare",
+    "open": "tasks.open",
     "plan": "channels.planner",
     "propose_test_release": "tasks.propose_test_release",
     "purify": "channels.planner",
@@ -91,6 +96,7 @@ _HOME = {
     "select": "tasks.select",
     "select_features": "tasks.select_features",
     "select_model": "tasks.select_model",
+    "sum": "tasks.sum",
     "synthesize": "tasks.synthesize",
     "text": "data.declare",
     "trimmed_mean": "tasks.trimmed_mean",
@@ -128,6 +134,7 @@ __all__ = [
     "calibrate",
     "category",
     "compose",
+    "count",
     "date",
     "decision_tree",
     "histogram",
@@ -137,6 +144,7 @@ __all__ = [
     "median",
     "mode",
     "number",
+    "open",
     "plan",
     "propose_test_release",
     "purify",
@@ -144,6 +152,7 @@ __all__ = [
     "select",
     "select_features",
     "select_model",
+    "sum",
     "synthesize",
     "text",
     "trimmed_mean",

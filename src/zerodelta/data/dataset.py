@@ -15,7 +15,8 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.kinds import Boolean, Category, Kind, Number
+from zerodelta.data.kind import Kind
+from zerodelta.data.kinds import Boolean, Category, Number
 from zerodelta.data.predicate import Predicate
 from zerodelta.data.protection import Protection
 from zerodelta.data.reader import Reader
@@ -31,6 +32,9 @@ Piece: TypeAlias = Callable[[], Iterator[Block]]
 """Reads one part of the rows, in a thread of its own if need be."""
 
 _BATCH = 1 << 16
+
+ITSELF = ""
+"""The name of a column that is 1 in every row that counts: no source has one without a name."""
 
 
 @final
@@ -108,7 +112,8 @@ class Dataset(Source):
     @property
     def kinds(self) -> Mapping[str, Kind]:
         """The chosen columns and what they were declared as."""
-        return MappingProxyType({name: self._base.kinds[name] for name in self._names})
+        named = (name for name in self._names if name != ITSELF)
+        return MappingProxyType({name: self._base.kinds[name] for name in named})
 
     @property
     def name(self) -> str | None:
@@ -155,6 +160,13 @@ class Dataset(Source):
             neighbors=base.neighbors,
             bare=reader.bare,
             premise=reader.premise,
+        )
+
+    @property
+    def row_itself(self) -> Dataset:
+        """One column that is 1 in every row that counts, and missing in all others."""
+        return Dataset(
+            self._base, names=(ITSELF,), where=self._where, expected_rows=self._expected
         )
 
     # -- choosing -----------------------------------------------------------------------------
@@ -213,7 +225,10 @@ class Dataset(Source):
         """Return the parts of the rows; threads may read several at a time."""
         Ticket.use(ticket)
         kinds = self._base.kinds
-        read = tuple(dict.fromkeys([*self._names, *(n for w in self._where for n in w.columns)]))
+        used = [*self._names, *(name for each in self._where for name in each.columns)]
+        read = tuple(dict.fromkeys(name for name in used if name != ITSELF))
+        if not read:  # rows alone are asked for: any column has as many
+            read = tuple(kinds)[:1]
         numbers = frozenset(name for name in read if isinstance(kinds[name], Number))
         parts = self._base.reader.parts(read, batch=_BATCH, numbers=numbers)
 
@@ -232,7 +247,7 @@ class Dataset(Source):
         rows = len(next(iter(cells.values())))
         block = np.empty((len(self._names), rows))  # each column in one piece
         for i, name in enumerate(self._names):
-            block[i] = _read(kinds[name], cells[name])
+            block[i] = 1.0 if name == ITSELF else _read(kinds[name], cells[name])
         if self._where:
             done = dict(zip(self._names, block, strict=True))
             others = {n: _read(kinds[n], cells[n]) for n in cells if n not in done}

@@ -15,7 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.columns import as_objects
-from zerodelta.data.kinds import Boolean, Date, Kind, Number
+from zerodelta.data.dates import Date
+from zerodelta.data.kind import Kind
+from zerodelta.data.kinds import Boolean, Number
 from zerodelta.errors import ParameterError
 
 __all__ = ["Predicate"]
@@ -51,7 +53,7 @@ class Predicate:
     def of(text: str, kinds: Mapping[str, Kind]) -> Predicate:
         """Parse a condition, refusing all but columns, values, comparisons, and, or, not, in.
 
-        >>> from zerodelta.data.kinds import number
+        >>> from zerodelta.data.declare import number
         >>> condition = Predicate.of("18 <= age < 65", {"age": number(0, 120)})
         >>> condition({"age": np.array([17.0, 18.0, np.nan, 65.0])}).tolist()
         [False, True, False, False]

@@ -233,12 +233,13 @@ class Rows(ABC):
 
         `by` names columns of codes 0..size-1, and the groups are all combinations, the last column
         fastest; a row whose code is missing is in none. k = lattice.quantize(value of `of`), up to
-        k^degree. Of shape (groups, 2 + degree); without `of`, (groups, 1).
+        k^degree. Of shape (groups, 2 + degree); (groups, 2) without a lattice, (groups, 1) without
+        `of`.
         """
         keyed, count = len(by), math.prod(sizes)
         named = [*by, *([] if of is None else [of])]
         steps = 1 if lattice is None else lattice.steps
-        width = 1 if of is None else 2 + degree
+        width = 1 if of is None else 2 + (0 if lattice is None else degree)
 
         def tabulated(values: Block) -> IntegerArray:
             codes = np.zeros(len(values), dtype=np.int64)
@@ -252,7 +253,7 @@ class Rows(ABC):
             if not inside.all():
                 codes, values = codes[inside], values[inside]
             found[:, 0] = np.bincount(codes, minlength=count)
-            if lattice is not None:
+            if of is not None:
                 _add_powers(found, codes, values[:, keyed:], lattice, degree)
             return found
 
@@ -300,15 +301,17 @@ def _add_powers(
     found: IntegerArray,
     codes: npt.NDArray[np.int64],
     values: Block,
-    lattice: FixedPoint,
+    lattice: FixedPoint | None,
     degree: int,
 ) -> None:
     """Add to each group the number of its values, and the sums of their powers, exactly."""
     present = ~np.isnan(values[:, 0])
     if not present.all():
         codes, values = codes[present], values[present]
-    integers = lattice.quantize(values)[:, 0]
     found[:, 1] = np.bincount(codes, minlength=len(found))
+    if lattice is None:
+        return
+    integers = lattice.quantize(values)[:, 0]
     for power in range(1, degree + 1):
         added, bound = integers.astype(found.dtype) ** power, lattice.steps**power
         if len(found) == 1:

@@ -10,6 +10,7 @@ get the same cells from these (`from_power_sums`).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias, final
@@ -182,6 +183,24 @@ class ChebyshevBlock:
             if self.degree == 2:
                 own.append(2 * column * column - bound)
             found += [np.where(value, each, 0) for each in own]
+        return np.stack(found, axis=1)
+
+    def from_power_sums(self, sums: Sequence[IntegerArray], groups: IntegerArray) -> IntegerArray:
+        """Return the (groups, dimension) sums from, for each column, (groups, D+1): n, Σk, Σk².
+
+        `groups` is the number of rows of each group.
+
+        >>> block = ChebyshevBlock(columns=1, degree=2, steps=3, missing=True)
+        >>> block.from_power_sums([np.array([[2, -2, 10]])], np.array([5])).tolist()
+        [[45, 18, -6, 2]]
+        """
+        bound = self.row_bound
+        found = [groups.astype(np.object_) * bound] if self.count_rows else []
+        for each in sums:
+            count, first, *second = (column.astype(np.object_) for column in each.T)
+            found += [count * bound] if self.missing else []
+            found.append(first * (bound // self.steps))
+            found += [2 * squares - count * bound for squares in second]
         return np.stack(found, axis=1)
 
     def form(self, power: int, column: int) -> Form:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from zerodelta.data.arrays import DEFAULT_MISSING, ArraySource
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.kinds import Boolean, Number
@@ -23,6 +25,7 @@ __all__ = [
     "as_source",
     "as_universe",
     "bounds_of",
+    "each_bounds",
     "needed",
     "one_column",
     "unknown_index",
@@ -110,6 +113,20 @@ def as_bounds(bounds: Any) -> tuple[Fraction, Fraction]:
         remedy="rescale the column, so that floats can hold its sums",
     )
     return lower, upper
+
+
+def each_bounds(bounds: Any, columns: int) -> list[tuple[Fraction, Fraction]]:
+    """Return the exact (lower, upper) of every column, from numbers or one number for each."""
+    remedy = "pass bounds=(lower, upper), known without the rows"
+    lower, upper = as_pair(needed(bounds, "bounds", remedy))
+    ends = []
+    for end in (lower, upper):
+        listed = isinstance(end, (list, tuple, np.ndarray))
+        each = list(end) if listed else [end] * columns
+        expected = f"one number, or {columns}, for each end"
+        require(len(each) == columns, "bounds", bounds, expected=expected, remedy=remedy)
+        ends.append(each)
+    return [as_bounds((low, high)) for low, high in zip(*ends, strict=True)]
 
 
 def as_share(share: Rational, name: str) -> Fraction:

@@ -7,7 +7,7 @@ from typing import Any
 
 from zerodelta.data.dataset import Base, Dataset, Unit
 from zerodelta.data.find_reader import reader_of
-from zerodelta.data.kinds import Kind
+from zerodelta.data.kind import Kind
 from zerodelta.data.reader import places
 from zerodelta.data.schema import Schema
 from zerodelta.errors import ParameterError, require

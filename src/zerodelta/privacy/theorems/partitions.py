@@ -23,6 +23,7 @@ __all__ = [
     "ParallelBlocks",
     "PartitionKNorm",
     "PartitionLaplace",
+    "PublicNumber",
     "block_epsilon",
     "parallel_epsilon",
     "partition_k_norm_epsilon",
@@ -85,6 +86,20 @@ def _total(row_total: int, unit_rows: int) -> Fraction:
     """Return the most that a unit adds to all cells together."""
     each = as_count(row_total, "row_total", minimum=1)
     return Fraction(each * as_count(unit_rows, "unit_rows", minimum=1))
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PublicNumber(Base):
+    """What is the same for all neighbors: the number of rows, where one is replaced."""
+
+    label = "public"
+    section = "P0"
+    sentence = "the number of rows is the same for all neighbors: nothing is spent."
+    replace_only = True
+
+    def _claim(self, neighbors: Neighbors) -> PureDP:
+        return PureDP(0, neighbors=neighbors)
 
 
 @final
