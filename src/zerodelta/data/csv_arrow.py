@@ -66,6 +66,7 @@ class ArrowChunks:
         width, table = self._width, self._parse(even, self._width, typed=typed)
         if table is None:
             cells = self._cells_by_line(even)
+            cells[odd] = width
             if (cells != width).any():
                 width = int(np.bincount(cells).argmax())
                 odd = np.union1d(odd, np.flatnonzero(cells != width))
@@ -78,10 +79,11 @@ class ArrowChunks:
         columns = [self._column(table, *each, lines) for each in self._wanted]
         return self._mended(columns, odd, chunk) if len(odd) else tuple(columns)
 
-    def _parse(
-        self, chunk: bytes, width: int, *, typed: bool
-    ) -> tuple[dict[int, Any] | None, bool]:
-        """Return the wanted columns of equally wide lines, or None and whether some were not."""
+    def _parse(self, chunk: bytes, width: int, *, typed: bool) -> dict[int, Any] | None:
+        """Return the wanted columns; None if a line has other cells or a cell is no number.
+
+        No `invalid_row_handler`: PyArrow prints a traceback for a line that it cannot decode.
+        """
         import pyarrow as pa
         from pyarrow import csv
 
