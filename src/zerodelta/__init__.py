@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from zerodelta.channels.channel import is_purifier
     from zerodelta.channels.planner import plan, purify
     from zerodelta.channels.purification_plan import Plan
+    from zerodelta.data.declare import boolean, category, date, number, text
     from zerodelta.privacy.calibration import calibrate
     from zerodelta.privacy.certificate import Certificate
     from zerodelta.privacy.claims import RDP, ZCDP, ApproxDP, GaussianDP, PureDP
@@ -69,9 +70,12 @@ _HOME = {
     "ZCDP": "privacy.claims",
     "advise": "tasks.advise",
     "answer_queries": "tasks.answer_queries",
+    "boolean": "data.declare",
     "bounded_local_sensitivity": "tasks.bounded_local_sensitivity",
     "calibrate": "privacy.calibration",
+    "category": "data.declare",
     "compose": "privacy.composition",
+    "date": "data.declare",
     "decision_tree": "tasks.decision_tree",
     "histogram": "tasks.histogram",
     "is_purifier": "channels.channel",
@@ -79,6 +83,7 @@ _HOME = {
     "mean": "tasks.mean",
     "median": "tasks.quantile",
     "mode": "tasks.mode",
+    "number": "data.declare",
     "plan": "channels.planner",
     "propose_test_release": "tasks.propose_test_release",
     "purify": "channels.planner",
@@ -87,6 +92,7 @@ _HOME = {
     "select_features": "tasks.select_features",
     "select_model": "tasks.select_model",
     "synthesize": "tasks.synthesize",
+    "text": "data.declare",
     "trimmed_mean": "tasks.trimmed_mean",
     "verify": "privacy.verify",
 }
@@ -117,9 +123,12 @@ __all__ = [
     "__version__",
     "advise",
     "answer_queries",
+    "boolean",
     "bounded_local_sensitivity",
     "calibrate",
+    "category",
     "compose",
+    "date",
     "decision_tree",
     "histogram",
     "is_purifier",
@@ -127,6 +136,7 @@ __all__ = [
     "mean",
     "median",
     "mode",
+    "number",
     "plan",
     "propose_test_release",
     "purify",
@@ -135,6 +145,7 @@ __all__ = [
     "select_features",
     "select_model",
     "synthesize",
+    "text",
     "trimmed_mean",
     "verify",
 ]
