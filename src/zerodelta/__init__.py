@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from zerodelta.channels.planner import plan, purify
     from zerodelta.channels.purification_plan import Plan
     from zerodelta.data.declare import boolean, category, date, number, text
+    from zerodelta.data.schema import read_schema
     from zerodelta.privacy.calibration import calibrate
     from zerodelta.privacy.certificate import Certificate
     from zerodelta.privacy.claims import RDP, ZCDP, ApproxDP, GaussianDP, PureDP
@@ -93,6 +94,7 @@ _HOME = {
     "propose_test_release": "tasks.propose_test_release",
     "purify": "channels.planner",
     "quantile": "tasks.quantile",
+    "read_schema": "data.schema",
     "select": "tasks.select",
     "select_features": "tasks.select_features",
     "select_model": "tasks.select_model",
@@ -149,6 +151,7 @@ __all__ = [
     "propose_test_release",
     "purify",
     "quantile",
+    "read_schema",
     "select",
     "select_features",
     "select_model",

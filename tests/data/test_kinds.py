@@ -325,15 +325,6 @@ def test_number_cells_are_those_of_the_rule() -> None:
     assert plain(zd.number(0, 1).read(objects(cells))) == expected
 
 
-@given(st.lists(st.none() | text_cells, max_size=6))
-def test_another_sign_for_decimals_takes_the_place_of_the_dot(cells: list[Any]) -> None:
-    swapped = [None if c is None else c.translate({44: 46, 46: 44}) for c in cells]
-    kind = zd.number(0, 120)
-    expected = one_by_one(kind, swapped)
-    assert plain(kind.read(objects(cells), decimal=",")) == expected
-    assert plain(kind.read(pa.array(cells, type=pa.string()), decimal=",")) == expected
-
-
 def test_floats_are_not_copied_where_they_can_be_used_as_they_are() -> None:
     column = pa.array(np.arange(5.0))
     assert np.shares_memory(zd.number(0, 9).read(column), column.to_numpy())

@@ -116,23 +116,18 @@ def _without_nulls(array: Any, values: Array, read: Reading) -> Array:
 # -- numbers as texts -------------------------------------------------------------------------
 
 
-def text_numbers(texts: Any, decimal: str = ".") -> Array:
+def text_numbers(texts: Any) -> Array:
     """Return what `cells.number` makes of each text of an Arrow array of binary texts: float64.
-
-    With another sign for decimals than the dot, a dot is in no number.
 
     >>> import pyarrow as pa
     >>> text_numbers(pa.array([b" 1.50 ", b"1e400", b"1_000", b"TRUE", b"inf", None]))
     array([1.50000000e+000, 1.79769313e+308,             nan, 1.00000000e+000,
                        nan,             nan])
     """
-    if decimal != ".":
-        import pyarrow.compute as pc
-
-        texts = pc.replace_substring(pc.replace_substring(texts, ".", "?"), decimal, ".")
-    read = _cast(texts, trimmed=False)
-    if read is not None and np.count_nonzero(~np.isfinite(read)) == texts.null_count:
-        return read  # no text says inf or nan, which Arrow reads and `cells` does not
+    for trimmed in (False, True):
+        read = _cast(texts, trimmed=trimmed)
+        if read is not None and np.count_nonzero(~np.isfinite(read)) == texts.null_count:
+            return read  # no text says inf or nan, which Arrow reads and `cells` does not
     return _careful_numbers(texts)
 
 

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.cells import LARGEST
+from zerodelta.data.arrow_cells import text_numbers
 from zerodelta.data.columns import as_objects
-from zerodelta.data.csv_cells import BOM, CsvFormat, Wanted, read_lines, spelled_number
+from zerodelta.data.csv_cells import BOM, CsvFormat, Wanted, read_lines
 from zerodelta.data.csv_lines import newlines
 
 __all__ = ["ArrowChunks"]
@@ -35,14 +35,10 @@ _MISSING = ["", "NA", "N/A", "NaN", "nan", "NULL", "null", "None", "NONE", "n/a"
 class ArrowChunks:
     """Reads chunks of whole lines; `width` is how many cells a line is expected to have."""
 
-    __slots__ = ("_form", "_grammar", "_kinds", "_wanted", "_width")
+    __slots__ = ("_form", "_kinds", "_wanted", "_width")
 
     def __init__(self, form: CsvFormat, width: int, wanted: Wanted) -> None:
         self._form, self._width, self._wanted = form, width, wanted
-        mark = r"\." if form.decimal == "." else ","
-        self._grammar = (
-            rf"\A *[+-]?(?:[0-9]+(?:{mark}[0-9]*)?|{mark}[0-9]+)(?:[eE][+-]?[0-9]+)? *\z"
-        )
         self._kinds: dict[int, bool] = {}  # a column may be asked for twice
         for place, as_number in wanted:
             self._kinds[place] = self._kinds.get(place, True) and as_number
@@ -66,6 +62,7 @@ class ArrowChunks:
         width, table = self._width, self._parse(even, self._width, typed=typed)
         if table is None:
             cells = self._cells_by_line(even)
+            cells[odd] = width
             if (cells != width).any():
                 width = int(np.bincount(cells).argmax())
                 odd = np.union1d(odd, np.flatnonzero(cells != width))
@@ -78,10 +75,11 @@ class ArrowChunks:
         columns = [self._column(table, *each, lines) for each in self._wanted]
         return self._mended(columns, odd, chunk) if len(odd) else tuple(columns)
 
-    def _parse(
-        self, chunk: bytes, width: int, *, typed: bool
-    ) -> tuple[dict[int, Any] | None, bool]:
-        """Return the wanted columns of equally wide lines, or None and whether some were not."""
+    def _parse(self, chunk: bytes, width: int, *, typed: bool) -> dict[int, Any] | None:
+        """Return the wanted columns; None if a line has other cells or a cell is no number.
+
+        No `invalid_row_handler`: PyArrow prints a traceback for a line that it cannot decode.
+        """
         import pyarrow as pa
         from pyarrow import csv
 
@@ -130,28 +128,7 @@ class ArrowChunks:
             return np.full(lines, np.nan) if as_number else as_objects([None] * lines)
         if not as_number or isinstance(column, np.ndarray):
             return column
-        return self._spelled(column.cast(pa.binary()))
-
-    def _spelled(self, texts: Any) -> npt.NDArray[np.float64]:
-        """Return the numbers that texts spell; those that the grammar knows are parsed together."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        spells = pc.match_substring_regex(texts, self._grammar)
-        known = pc.ascii_trim(texts.filter(spells).cast(pa.string()), " ")
-        if self._form.decimal == ",":
-            known = pc.replace_substring(known, ",", ".")
-        # the sign is part of the grammar, but not of every version's numbers
-        known = pc.replace_substring_regex(known, r"\A\+", "").cast(pa.float64())
-        where = spells.to_numpy(zero_copy_only=False)
-        values = np.full(len(where), np.nan)
-        values[where] = np.clip(known.to_numpy(zero_copy_only=False), -LARGEST, LARGEST)
-        others = texts.filter(pc.invert(spells)).dictionary_encode()
-        read = [
-            spelled_number(_decoded(text), self._form) for text in others.dictionary.to_pylist()
-        ]
-        values[~where] = np.array(read, dtype=np.float64)[others.indices.to_numpy()]
-        return values
+        return text_numbers(column.cast(pa.binary()), self._form.decimal)
 
     def _odd_lines(self, chunk: bytes) -> _Places:
         """Return the lines in which PyArrow would see something else than cells and an end."""
@@ -235,10 +212,3 @@ def _combined(column: Any) -> Any:
 
 def _is_unbounded(column: Any) -> bool:
     return isinstance(column, np.ndarray) and bool(np.isinf(column).any())
-
-
-def _decoded(text: bytes) -> str | None:
-    try:
-        return text.decode()
-    except UnicodeDecodeError:
-        return None

@@ -57,10 +57,10 @@ class CsvFormat:
             remedy="pass header=False if the first line is a row",
         )
         require(
-            _is_mark(self.delimiter),
+            _is_mark(self.delimiter) and self.delimiter != '"',
             "delimiter",
             self.delimiter,
-            expected="one ASCII character that is no letter, digit or line end",
+            expected="one ASCII character that is no letter, digit, quote or line end",
             remedy='pass ",", ";", "|" or "\\t"',
         )
         require(

@@ -23,7 +23,7 @@ _BLOCK = 1 << 20
 
 def open_bytes(path: Path) -> IO[bytes]:
     """Open a file, decompressing one that ends in .gz."""
-    if path.suffix == ".gz":
+    if path.suffix.lower() == ".gz":
         return cast(IO[bytes], gzip.open(path, "rb"))
     return open(path, "rb", buffering=0)
 

@@ -6,7 +6,8 @@ cells. Nothing is inferred: not the delimiter, not a type, and no line tells how
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +21,7 @@ from zerodelta.errors import ParameterError
 
 __all__ = ["CsvReader"]
 
+_QUOTE = '"'
 _PART = 1 << 24
 """Bytes of a file that one thread reads: a few hundred thousand lines."""
 
@@ -98,23 +100,23 @@ class CsvReader(Reader):
     def _batches(
         self, path: Path, width: int, asked: Wanted, begin: int, end: int | None, batch: int
     ) -> Iterator[Batch]:
-        read = partial(read_lines, form=self._form, wanted=asked)
+        read = self._chunk_reader(width, asked)
         with open_bytes(path) as file:
             for place, chunk in enumerate(line_chunks(file, begin, end)):
-                if begin == 0 and place == 0 and self._form.codec == "utf-8":
-                    chunk = chunk.removeprefix(BOM)
-                if _has_arrow():
-                    from zerodelta.data.csv_arrow import ArrowChunks
-
-                    columns = ArrowChunks(self._form, width, asked).read(chunk)
-                else:
-                    columns = read(chunk.split(b"\n")[:-1])
-                rows = len(columns[0])
-                for row in range(0, rows, batch):
+                at_start = begin == 0 and place == 0 and self._form.codec == "utf-8"
+                columns = read(chunk.removeprefix(BOM) if at_start else chunk)
+                for row in range(0, len(columns[0]), batch):
                     yield tuple(column[row : row + batch] for column in columns)
 
+    def _chunk_reader(self, width: int, asked: Wanted) -> Callable[[bytes], Batch]:
+        if find_spec("pyarrow") is None:
+            return lambda chunk: read_lines(chunk.split(b"\n")[:-1], self._form, asked)
+        from zerodelta.data.csv_arrow import ArrowChunks
+
+        return ArrowChunks(self._form, width, asked).read
+
     def _ranges(self, path: Path, start: int) -> list[tuple[int, int | None]]:
-        if path.suffix == ".gz":
+        if path.suffix.lower() == ".gz":
             return [(start, None)]
         size = attempt(lambda: path.stat().st_size)
         bounds: list[int] = [*range(start, max(size, start + 1), self._part)]
@@ -139,9 +141,6 @@ class CsvReader(Reader):
             )
         if self._form.codec == "utf-8":
             line = line.removeprefix(BOM)
-        cells = line_cells(line, self._form)
+        # many programs quote names even where they quote no cells
+        cells = line_cells(line, replace(self._form, quote=self._form.quote or _QUOTE))
         return tuple("" if cell is None else cell for cell in cells), start
-
-
-def _has_arrow() -> bool:
-    return find_spec("pyarrow") is not None

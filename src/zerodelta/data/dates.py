@@ -229,7 +229,7 @@ class Date(Coded):
         found: dict[str, Any] = {"date": [self.first, self.last], "by": self.by}
         return found | ({} if self.format is None else {"format": self.format})
 
-    def read(self, column: Any, *, decimal: str = ".") -> Array:
+    def read(self, column: Any) -> Array:
         """Return the code of the period of each cell; NaN if missing, or before first or after."""
         pattern = as_pattern(self.format)
 

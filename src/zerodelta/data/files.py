@@ -14,9 +14,12 @@ __all__ = ["found_files", "is_path", "same_names", "shown_files"]
 
 
 def is_path(source: object) -> bool:
-    """Tell whether this is a path or pattern, or a list of some."""
+    """Tell whether this is a path or pattern, or a list of `pathlib.Path`.
+
+    A list of texts is a column: that would have to be decided by what its rows are.
+    """
     if isinstance(source, (list, tuple)):
-        return bool(source) and all(isinstance(each, (str, PathLike)) for each in source)
+        return bool(source) and isinstance(source[0], PathLike)
     return isinstance(source, (str, PathLike))
 
 
@@ -25,6 +28,13 @@ def found_files(source: Any) -> tuple[Path, ...]:
     given = source if isinstance(source, (list, tuple)) else [source]
     files: set[Path] = set()
     for each in given:
+        require(
+            isinstance(each, (str, PathLike)),
+            "source",
+            type(each),
+            expected="paths",
+            remedy="pass a list of pathlib.Path",
+        )
         name = fspath(each)
         path = Path(name).expanduser()
         if path.is_file():

@@ -38,13 +38,13 @@ class Kind(ABC):
         """The kind as a schema file has it: its name with what it must have, then options."""
 
     @abstractmethod
-    def read(self, column: Any, *, decimal: str = ".") -> Array:
+    def read(self, column: Any) -> Array:
         """Return the numbers, codes or texts of a column, each cell read by itself.
 
         `column` is a NumPy array of one dimension, a `pyarrow.Array` or a `ChunkedArray`, of any
-        type; nothing raises because of a cell. `decimal` separates the decimals of numbers that
-        are texts (number columns only). The result is float64 with NaN where a cell is missing, and
-        may be a read-only view of the column; for texts it holds objects, None where missing.
+        type; nothing raises because of a cell. The result is float64 with NaN where a cell is
+        missing, and may be a read-only view of the column; for texts it holds objects, None where
+        missing.
         """
 
     def __str__(self) -> str:

@@ -21,7 +21,7 @@ from zerodelta.data.options import Options
 from zerodelta.errors import require
 from zerodelta.exact.rational import as_count, number_text
 
-__all__ = ["Boolean", "Category", "Number", "Text"]
+__all__ = ["Boolean", "Category", "Kind", "Number", "Text"]
 
 _FARTHEST = Fraction(1 << 500)
 _OTHER, _MISSING = "other", "missing"
@@ -77,7 +77,7 @@ class Number(Kind):
             found["missing"] = "none" if self.missing is None else _number(self.missing)
         return found | ({"integer": True} if self.integer else {})
 
-    def read(self, column: Any, *, decimal: str = ".") -> Array:
+    def read(self, column: Any) -> Array:
         """Return the number of each cell, not clipped; rounded to an integer if declared so."""
 
         def numbers(cells: Array) -> Array:
@@ -85,11 +85,9 @@ class Number(Kind):
                 return np.full(len(cells), np.nan)
             if cells.dtype == np.float64 and not self.integer and np.isfinite(cells).all():
                 return cells
-            if decimal != "." and cells.dtype.kind not in "biufc":
-                cells = as_objects([_with_dot(cell, decimal) for cell in cells.tolist()])
             return self._whole(one_cell.numbers(cells))
 
-        return read_column(column, numbers, lambda texts: self._whole(text_numbers(texts, decimal)))
+        return read_column(column, numbers, lambda texts: self._whole(text_numbers(texts)))
 
     def filled(self, values: Array) -> Array:
         """Return numbers with missing ones as declared: NaN, the number, or the center (None)."""
@@ -169,7 +167,7 @@ class Category(Coded):
         missing = float(len(self.options)) if self.missing else other
         return np.array([*range(len(self.options)), missing, other])
 
-    def read(self, column: Any, *, decimal: str = ".") -> Array:
+    def read(self, column: Any) -> Array:
         """Return the code of each cell; a cell in no group is NaN."""
 
         def codes(cells: Array) -> Array:
@@ -207,7 +205,7 @@ class Boolean(Coded):
         """{boolean = true} and what is not the default."""
         return {"boolean": True} | ({"missing": True} if self.missing else {})
 
-    def read(self, column: Any, *, decimal: str = ".") -> Array:
+    def read(self, column: Any) -> Array:
         """Return 0 or 1 for each cell, and 2 or NaN where it is missing."""
         codes = np.array([0.0, 1.0, 2.0 if self.missing else np.nan])
 
@@ -259,7 +257,7 @@ class Text(Kind):
         found |= {} if self.alphabet is None else {"alphabet": self.alphabet}
         return found | ({"exact": True} if self.exact else {})
 
-    def read(self, column: Any, *, decimal: str = ".") -> Array:
+    def read(self, column: Any) -> Array:
         """Return the text of each cell; None where it is missing, too long or not allowed."""
 
         def texts(cells: Array) -> Array:
@@ -309,15 +307,6 @@ def _objects(cells: Array) -> Array:
 def _truth(cell: Any) -> int:
     value = one_cell.boolean(cell)
     return 2 if value != value else int(value)
-
-
-def _with_dot(cell: Any, decimal: str) -> Any:
-    """Return a text with a dot where `decimal` was, and no dot elsewhere."""
-    if type(cell) is str or type(cell) is np.str_:
-        return cell.replace(".", "?").replace(decimal, ".")
-    if type(cell) is bytes or type(cell) is np.bytes_:
-        return cell.replace(b".", b"?").replace(decimal.encode(), b".")
-    return cell
 
 
 def _number(exact: Fraction) -> int | float | str:
