@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from zerodelta.tasks.kmeans import kmeans
     from zerodelta.tasks.mean import mean
     from zerodelta.tasks.mode import mode
-    from zerodelta.tasks.open import open  # noqa: A004
+    from zerodelta.tasks.open import open
     from zerodelta.tasks.propose_test_release import propose_test_release
     from zerodelta.tasks.quantile import median, quantile
     from zerodelta.tasks.select import select
     from zerodelta.tasks.select_features import select_features
     from zerodelta.tasks.select_model import select_model
-    from zerodelta.tasks.sum import sum  # noqa: A004
+    from zerodelta.tasks.sum import sum
     from zerodelta.tasks.synthesize import synthesize
     from zerodelta.tasks.trimmed_mean import trimmed_mean
 

@@ -6,12 +6,12 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from zerodelta.privacy.issue import issue
 
 from zerodelta.errors import CertificateError
 from zerodelta.exact.bits import SystemBits
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.issue import issue
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.proof import base_claim, proves_epsilon
 from zerodelta.privacy.step import Part, Step

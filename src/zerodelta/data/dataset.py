@@ -165,9 +165,7 @@ class Dataset(Source):
     @property
     def row_itself(self) -> Dataset:
         """One column that is 1 in every row that counts, and missing in all others."""
-        return Dataset(
-            self._base, names=(ITSELF,), where=self._where, expected_rows=self._expected
-        )
+        return Dataset(self._base, names=(ITSELF,), where=self._where, expected_rows=self._expected)
 
     # -- choosing -----------------------------------------------------------------------------
 

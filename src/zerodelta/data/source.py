@@ -319,7 +319,9 @@ def _add_powers(
         elif (most := (1 << 53) // bound) >= 1:  # so many add up exactly in floats
             for start in range(0, len(codes), most):
                 part = slice(start, start + most)
-                sums = np.bincount(codes[part], weights=added[part].astype(np.float64), minlength=len(found))
+                sums = np.bincount(
+                    codes[part], weights=added[part].astype(np.float64), minlength=len(found)
+                )
                 found[:, 1 + power] += sums.astype(np.int64)
         else:
             np.add.at(found[:, 1 + power], codes, added)

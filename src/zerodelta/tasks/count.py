@@ -8,7 +8,7 @@ from typing import Any, final
 
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.dataset import Dataset
-from zerodelta.data.source import Rows, Source
+from zerodelta.data.source import Rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.moments import EXPECTED
@@ -104,9 +104,7 @@ class CountQuestion:
             steps=(noise.step(),),
             answer=answer,
             error=error,
-            methods=(
-                Method(name="laplace", error=error, spends="ε on one count", why="optimal"),
-            ),
+            methods=(Method(name="laplace", error=error, spends="ε on one count", why="optimal"),),
             noise=noise.law(unit=Fraction(1)),
         )
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
+from zerodelta.data.csv_cells import CsvFormat
 from zerodelta.data.dataset import Base, Dataset, Unit
 from zerodelta.data.find_reader import reader_of
 from zerodelta.data.kind import Kind
 from zerodelta.data.reader import places
 from zerodelta.data.schema import Schema
-from zerodelta.errors import ParameterError, require
+from zerodelta.errors import ParameterError, did_you_mean, require
 from zerodelta.exact.rational import as_count
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.verify import as_neighbors
@@ -18,7 +20,7 @@ from zerodelta.privacy.verify import as_neighbors
 __all__ = ["open"]
 
 
-def open(  # noqa: A001
+def open(
     source: Any,
     *,
     columns: Mapping[str, Kind] | None = None,
@@ -87,7 +89,7 @@ def open(  # noqa: A001
         expected="the declared kind of each column that may be used",
         remedy='pass columns={"age": zd.number(0, 120), "city": zd.category([...])}',
     )
-    reader = reader_of(source, **{**stated.file, **file})
+    reader = reader_of(source, _form({**stated.file, **file}), declared=tuple(kinds))
     protected = _unit(stated, unit, max_rows, units)
     places(reader.names, [*kinds, *([] if protected is None else [protected.column])])
     given = neighbors if neighbors is not None else stated.neighbors
@@ -105,9 +107,21 @@ def open(  # noqa: A001
     )
 
 
-def _unit(
-    stated: Schema, unit: str | None, max_rows: int | None, units: int | None
-) -> Unit | None:
+def _form(file: dict[str, Any]) -> CsvFormat:
+    """Return how a CSV file is written."""
+    known = tuple(each.name for each in fields(CsvFormat))
+    for name in file:
+        require(
+            name in known,
+            name,
+            file[name],
+            expected=f"one of {', '.join(known)}, of a CSV file, or another argument of zd.open",
+            remedy=did_you_mean(name, known, "leave it out"),
+        )
+    return CsvFormat(**file)
+
+
+def _unit(stated: Schema, unit: str | None, max_rows: int | None, units: int | None) -> Unit | None:
     column = unit if unit is not None else stated.unit
     most = max_rows if max_rows is not None else stated.max_rows
     number = units if units is not None else stated.units

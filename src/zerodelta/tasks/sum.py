@@ -31,7 +31,7 @@ __all__ = ["SumQuestion", "sum"]
 _LEAST_STEPS, _MOST_STEPS = 1 << 10, 1 << 40
 
 
-def sum(  # noqa: A001
+def sum(
     rows: Any,
     columns: str | Sequence[str] | None = None,
     *,
@@ -112,7 +112,11 @@ class SumQuestion:
 
         def answer(rows: Rows, bits: BitSource) -> Any:
             exact_sums: Any = np.array(
-                [column.total(rows, place, may_miss=facts.may_miss) for place, column in enumerate(columns)], dtype=object
+                [
+                    column.total(rows, place, may_miss=facts.may_miss)
+                    for place, column in enumerate(columns)
+                ],
+                dtype=object,
             )
             noisy = noise.apply(exact_sums, bits)
             values = [float(int(k) * q) for k, q in zip(noisy, quanta, strict=True)]
