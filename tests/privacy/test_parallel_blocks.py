@@ -6,7 +6,6 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from zerodelta.privacy.issue import issue
 
 from zerodelta.errors import CertificateError
 from zerodelta.exact.bits import SystemBits
@@ -16,6 +15,7 @@ from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.proof import base_claim, proves_epsilon
 from zerodelta.privacy.step import Part, Step
 from zerodelta.privacy.verify import verify
+from zerodelta.spine.release_plan import issue
 
 F = Fraction
 REPLACE, ADD_REMOVE = Neighbors.REPLACE, Neighbors.ADD_REMOVE

@@ -3,8 +3,8 @@
 How to use it, from public numbers to the estimates (theory P1, P2, G2)::
 
     plan = plan_moments(epsilon=1, bounds=[(0, 200_000)], groups=12, expected_rows=10_000)
-    sums = plan.measure(rows, ["income"], by=["city"], sizes=[12])   # exact integers, (groups, cells)
-    moments = plan.apply(sums, bits)                                  # noise, then post-processing
+    sums = plan.measure(rows, ["income"], by=["city"], sizes=[12])  # exact, (groups, cells)
+    moments = plan.apply(sums, bits)                                # noise, then post-processing
 
 One column is a partition of unity (`BernsteinCells`), several are an l∞ block for each group
 (`ChebyshevBlock`, whose method is `coordinates`). For counts alone take `PartitionNoise` itself.
