@@ -10,6 +10,7 @@ from mutants import (
     in_study,
     in_tasks,
     in_theorems,
+    in_units,
 )
 
 MUTANTS = (
@@ -20,4 +21,5 @@ MUTANTS = (
     *in_mechanisms.MUTANTS,
     *in_study.MUTANTS,
     *in_tasks.MUTANTS,
+    *in_units.MUTANTS,
 )
