@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeAlias, final
 
@@ -19,10 +20,11 @@ from zerodelta.data.kind import Kind
 from zerodelta.data.kinds import Boolean, Category, Number
 from zerodelta.data.predicate import Predicate
 from zerodelta.data.protection import Protection
-from zerodelta.data.reader import Reader
+from zerodelta.data.reader import Batch, Part, Reader
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import Source, ours
+from zerodelta.data.source import Rows, Source, ours
 from zerodelta.data.ticket import Ticket
+from zerodelta.data.units import Bounded, Bounding
 from zerodelta.errors import ParameterError, require
 from zerodelta.privacy.neighbors import Neighbors
 
@@ -75,8 +77,45 @@ class Base:
             return self.reader.count()
         number = self.unit.number
         if number is None:
-            number = self.reader.count_units(self.unit.column)
+            ids = Bounding(max_rows=1)
+            for place, part in enumerate(self.parts((self.unit.column,))):
+                for (cells,) in part():
+                    ids.add(place, cells, [])
+            number = ids.finish().units
         return number * self.unit.max_rows
+
+    def parts(self, names: tuple[str, ...]) -> Sequence[Part]:
+        """Return the cells of some columns, part by part."""
+        numbers = frozenset(n for n in names if isinstance(self.kinds.get(n), Number))
+        return self.reader.parts(names, batch=_BATCH, numbers=numbers)
+
+    def bounded(self, names: tuple[str, ...]) -> tuple[Sequence[Part], Bounded]:
+        """Return the cells of some columns, and which rows count.
+
+        Of each unit at most so many, chosen by its own rows alone. A query may yield its rows in
+        another order when it is run again: its result is read once, and held.
+        """
+        unit = self.unit
+        if unit is None:  # pragma: no cover
+            raise AssertionError("rows of no unit are not bounded")
+        everything = tuple(dict.fromkeys([*self.kinds, unit.column]))
+        parts, cells = self.parts(everything), self.parts(names)
+        if self.reader.premise is not None:
+            held = [list(part()) for part in parts]
+            parts = [partial(iter, batches) for batches in held]
+            places = [everything.index(name) for name in names]
+            cells = [partial(_chosen, batches, places) for batches in held]
+        rows = Bounding(max_rows=unit.max_rows)
+        for place, part in enumerate(parts):
+            for batch in part():
+                named = dict(zip(everything, batch, strict=True))
+                columns = [kind.read(named[name]) for name, kind in self.kinds.items()]
+                rows.add(place, named[unit.column], columns)
+        return cells, rows.finish()
+
+
+def _chosen(batches: list[Batch], places: list[int]) -> Iterator[Batch]:
+    return (tuple(batch[place] for place in places) for batch in batches)
 
 
 @ours
@@ -214,6 +253,10 @@ class Dataset(Source):
 
     # -- reading ------------------------------------------------------------------------------
 
+    def open(self, ticket: Ticket, *, keep: bool = False) -> Rows:
+        """Return the rows, for one release; those of units are chosen once, and kept."""
+        return super().open(ticket, keep=keep or self._base.unit is not None)
+
     def blocks(self, ticket: Ticket) -> Iterator[Block]:
         """Yield all rows; those that count nowhere have missing cells only, or are left out."""
         for piece in self.pieces(ticket):
@@ -227,17 +270,25 @@ class Dataset(Source):
         read = tuple(dict.fromkeys(name for name in used if name != ITSELF))
         if not read:  # rows alone are asked for: any column has as many
             read = tuple(kinds)[:1]
-        numbers = frozenset(name for name in read if isinstance(kinds[name], Number))
-        parts = self._base.reader.parts(read, batch=_BATCH, numbers=numbers)
+        kept: Sequence[npt.NDArray[np.bool_]] | None = None
+        if self._base.unit is None:
+            parts = self._base.parts(read)
+        else:
+            parts, bounded = self._base.bounded(read)
+            kept = bounded.kept
 
-        def piece(part: Callable[[], Iterator[Any]]) -> Piece:
+        def piece(place: int, part: Part) -> Piece:
             def blocks() -> Iterator[Block]:
+                start = 0
                 for batch in part():
-                    yield self._block(dict(zip(read, batch, strict=True)))
+                    block = self._block(dict(zip(read, batch, strict=True)))
+                    stop = start + len(block)
+                    yield block if kept is None else block[kept[place][start:stop]]
+                    start = stop
 
             return blocks
 
-        return [piece(part) for part in parts]
+        return [piece(place, part) for place, part in enumerate(parts)]
 
     def _block(self, cells: Mapping[str, Any]) -> Block:
         """Read the cells of one batch."""
