@@ -144,7 +144,9 @@ def test_an_odd_line_changes_no_other(
         path.write_bytes(b"a,b,c\n" + b"\n".join(lines) + b"\n")
         reader = CsvReader(path, form)
         assert reader.count() == len(LINES)
-        return list(zip(*read(reader, columns, numbers), strict=True))
+        found = read(reader, columns, numbers)
+        assert found == expected(path.read_bytes(), form, ((0, True), (1, False), (2, True)))
+        return list(zip(*found, strict=True))
 
     usual, changed = rows_with(LINES[place]), rows_with(odd)
     assert len(changed) == len(LINES)
@@ -156,6 +158,7 @@ def test_an_odd_line_changes_no_other(
 def table(path: Path, lines: int = 400) -> Path:
     rows = [f"{i},{'x' * (i % 7)},{i / 8}" for i in range(lines)]
     rows[17], rows[203], rows[311] = "a,b", "1,2,3,4", '"1,\r2'
+    rows[99] = "\ufeff7,b,1"  # a mark of UTF-8 is one at the start of a file only
     path.write_bytes("\r\n".join(["a,b,c", *rows]).encode())
     return path
 
@@ -165,8 +168,8 @@ def table(path: Path, lines: int = 400) -> Path:
 def test_batches_and_parts_change_no_cell(part: int, batch: int, tmp_path: Path) -> None:
     path = table(tmp_path / "people.csv")
     reader = CsvReader(path, part=part)
-    found = read(reader, ("c", "b"), {"c"}, batch)
-    assert found == expected(path.read_bytes(), CsvFormat(), ((2, True), (1, False)))
+    found = read(reader, ("c", "b", "a"), {"a", "c"}, batch)
+    assert found == expected(path.read_bytes(), CsvFormat(), ((2, True), (1, False), (0, True)))
     parts = reader.parts(("b",), batch=batch)
     assert len(parts) == -(-(path.stat().st_size - 7) // part)
     assert max(len(found[0]) for each in parts for found in each()) <= batch

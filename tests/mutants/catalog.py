@@ -7,6 +7,7 @@ from mutants import (
     in_exact,
     in_mechanisms,
     in_privacy,
+    in_readers,
     in_study,
     in_tasks,
     in_theorems,
@@ -18,6 +19,7 @@ MUTANTS = (
     *in_privacy.MUTANTS,
     *in_channels.MUTANTS,
     *in_mechanisms.MUTANTS,
+    *in_readers.MUTANTS,
     *in_study.MUTANTS,
     *in_tasks.MUTANTS,
 )
