@@ -180,7 +180,8 @@ class ArrowChunks:
             if isinstance(column, np.ndarray):
                 whole = np.array(column)
             else:
-                whole = as_objects(column.to_pylist())
+                distinct = as_objects(column.dictionary.to_pylist())
+                whole = distinct[column.indices.to_numpy()]
             whole[odd] = cells
             mended.append(whole)
         return tuple(mended)
