@@ -122,13 +122,17 @@ class ArrowChunks:
 
     def _column(self, table: dict[int, Any], place: int, as_number: bool, lines: int) -> Any:
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         column = table.get(place)
         if column is None:
             return np.full(lines, np.nan) if as_number else as_objects([None] * lines)
         if not as_number or isinstance(column, np.ndarray):
             return column
-        return text_numbers(column.cast(pa.binary()), self._form.decimal)
+        texts = column.cast(pa.binary())
+        if self._form.decimal == ",":  # a dot is then in no number
+            texts = pc.replace_substring(pc.replace_substring(texts, ".", "?"), ",", ".")
+        return text_numbers(texts)
 
     def _odd_lines(self, chunk: bytes) -> _Places:
         """Return the lines in which PyArrow would see something else than cells and an end."""
@@ -176,7 +180,8 @@ class ArrowChunks:
             if isinstance(column, np.ndarray):
                 whole = np.array(column)
             else:
-                whole = as_objects(column.to_pylist())
+                distinct = as_objects(column.dictionary.to_pylist())
+                whole = distinct[column.indices.to_numpy()]
             whole[odd] = cells
             mended.append(whole)
         return tuple(mended)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ _CSV, _PARQUET = (".csv", ".txt", ".tsv"), (".parquet", ".pq")
 
 
 def reader_of(
-    source: Any, form: CsvFormat | None = None, *, declared: Sequence[str] = ()
+    source: Any, file: Mapping[str, Any] | None = None, *, declared: Sequence[str] = ()
 ) -> Reader:
     """Return the reader of a source.
 
@@ -36,8 +36,8 @@ def reader_of(
         A NumPy array, a list of rows, a pandas, Polars (eager or lazy) or PyArrow frame, an Arrow
         stream or dataset, a DuckDB relation or ``(sql, connection)``, the path of a CSV or Parquet
         file, a pattern of several, or a list of `pathlib.Path`.
-    form : CsvFormat, optional
-        How CSV files are written.
+    file : dict, optional
+        How CSV files are written, as `CsvFormat` has it; other sources do not look at it.
     declared : sequence of str
         The columns of CSV files without a header, in their order.
 
@@ -49,7 +49,7 @@ def reader_of(
     ('0', '1')
     """
     if is_path(source):
-        return _file_reader(source, form, declared)
+        return _file_reader(source, dict(file or {}), declared)
     module, kind = type(source).__module__.partition(".")[0], type(source).__name__
     if _is_query(source) or (module in ("duckdb", "_duckdb") and kind == "DuckDBPyRelation"):
         return DuckDBReader(source)
@@ -70,12 +70,12 @@ def reader_of(
     )
 
 
-def _file_reader(source: Any, form: CsvFormat | None, declared: Sequence[str]) -> Reader:
+def _file_reader(source: Any, file: dict[str, Any], declared: Sequence[str]) -> Reader:
     endings = {_ending(path) for path in found_files(source)}
-    if form is None and endings == {".tsv"}:
-        form = CsvFormat(delimiter="\t")
+    if endings == {".tsv"}:
+        file = {"delimiter": "\t", **file}
     if endings <= set(_CSV):
-        return CsvReader(source, form, declared=declared)
+        return CsvReader(source, CsvFormat(**file), declared=declared)
     if endings <= set(_PARQUET):
         return ParquetReader(source)
     raise ParameterError(
