@@ -278,8 +278,9 @@ def test_malformed_plans_are_refused(options: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", ["cells", "row_total", "unit_rows"])
 def test_noise_needs_positive_integers(name: str) -> None:
     for bad in (0, -1, 1.5, True):
+        options: dict[str, Any] = {"epsilon": 1, "cells": 2, name: bad}
         with pytest.raises(ParameterError, match=name):
-            PartitionNoise.for_epsilon(**{"epsilon": 1, "cells": 2, name: bad})
+            PartitionNoise.for_epsilon(**options)
 
 
 def test_sums_of_another_length_are_refused() -> None:

@@ -229,8 +229,8 @@ MUTANTS = (
     ),
     Mutant(
         file="exact/row_polynomials.py",
-        old="[math.comb(d, j) * down ** (d - j) * up**j for j in range(d + 1)]",
-        new="[math.comb(d, j) * down ** (d - j) * up**j // 2 * 2 for j in range(d + 1)]",
+        old="columns = [math.prod(each) for each in factors]",
+        new="columns = [math.prod(each) // 2 * 2 for each in factors]",
         tests=(
             "exact/test_row_polynomials.py::test_cells_are_not_negative_and_add_up_to_the_total_exactly",
         ),

@@ -249,7 +249,7 @@ class Dataset(Source):
             expected="columns of the same data set, with the same condition",
             remedy="take both from one people = zd.open(…)",
         )
-        return self[(*self._names, *other._names)]
+        return self[list(self._names + other._names)]
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -301,10 +301,12 @@ class Dataset(Source):
             done = dict(zip(self._names, block, strict=True))
             others = {n: _read(kinds[n], cells[n]) for n in cells if n not in done}
             block[:, ~self._kept({**done, **others})] = np.nan
-        return block.T
+        found: Block = block.T
+        return found
 
     def _kept(self, columns: Mapping[str, npt.NDArray[np.float64]]) -> npt.NDArray[np.bool_]:
-        return np.logical_and.reduce([condition(columns) for condition in self._where])
+        kept: npt.NDArray[np.bool_] = np.logical_and.reduce([each(columns) for each in self._where])
+        return kept
 
     # -- showing ------------------------------------------------------------------------------
 

@@ -249,7 +249,8 @@ class Rows(ABC):
                 known = (column >= 0) & (column < size)  # NaN: in no group
                 codes = codes * size + np.where(known, column, 0).astype(np.int64)
                 inside &= known
-            found = np.zeros((count, width), dtype=np.int64 if fits else np.object_)
+            shape = (count, width)
+            found: IntegerArray = np.zeros(shape, np.int64) if fits else np.zeros(shape, np.object_)
             if not inside.all():
                 codes, values = codes[inside], values[inside]
             found[:, 0] = np.bincount(codes, minlength=count)

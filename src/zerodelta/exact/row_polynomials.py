@@ -70,8 +70,9 @@ class BernsteinCells:
         fits = arithmetic(1, self.row_total) != "python"
         k: npt.NDArray[Any] = np.clip(integers, -self.steps, self.steps)
         k = k.astype(np.int64 if fits else np.object_)
-        up, down, d = self.steps + k, self.steps - k, self.degree
-        columns = [math.comb(d, j) * down ** (d - j) * up**j for j in range(d + 1)]
+        up, down, d, one = self.steps + k, self.steps - k, self.degree, np.ones_like(k)
+        factors = [[math.comb(d, j) * one, *[down] * (d - j), *[up] * j] for j in range(d + 1)]
+        columns = [math.prod(each) for each in factors]
         if present is not None:
             columns = [np.where(present, column, 0) for column in columns]
         if self.missing_cell:

@@ -7,7 +7,8 @@ How to use it, from public numbers to the estimates (theory P1, P2, G2)::
     moments = plan.apply(sums, bits)                                # noise, then post-processing
 
 One column is a partition of unity (`BernsteinCells`), several are an l∞ block for each group
-(`ChebyshevBlock`, whose method is `coordinates`). For counts alone take `PartitionNoise` itself.
+(`ChebyshevBlock`, whose method is `coordinates`). For counts alone take `PartitionNoise` itself,
+for sums alone `plan_sums`.
 Where the number of rows is private no public bound keeps a sum below 2^63: add up batches in
 Python integers.
 """
@@ -38,7 +39,7 @@ from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.step import Step
 
-__all__ = ["EXPECTED", "MomentPlan", "Moments", "plan_moments"]
+__all__ = ["EXPECTED", "MomentPlan", "Moments", "plan_moments", "steps_for", "value_of"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -137,7 +138,7 @@ class MomentPlan:
         count, total, mean, variance = (
             np.stack(found, axis=1) for found in zip(*each, strict=True)
         )
-        rows = _value(self.row.rows_form(), table)
+        rows = value_of(self.row.rows_form(), table)
         return Moments(
             rows=rows if any(self.row.rows_form()) else np.full(self.groups, math.nan),
             count=count,
@@ -167,7 +168,7 @@ class MomentPlan:
 
     def _column(self, table: IntegerArray, column: int) -> tuple[Floats, ...]:
         center, half = self._place(column)
-        powers = [_value(self.row.form(j, column), table) for j in range(self.row.degree + 1)]
+        powers = [value_of(self.row.form(j, column), table) for j in range(self.row.degree + 1)]
         count, first, second = (*powers, np.zeros(self.groups))[:3]
         known = count > 0
         divisor = np.where(known, count, 1.0)
@@ -246,7 +247,7 @@ def plan_moments(
         expected="at least one pair of bounds, and degree 1 or 2",
         remedy="count rows with PartitionNoise",
     )
-    steps = _steps(n, exact, degree)
+    steps = steps_for(n, exact, degree=degree)
     lower, upper = zip(*bounds, strict=True)
     lattice = FixedPoint.box(dimension=columns, lower=lower, upper=upper, steps=steps)
     if columns == 1:
@@ -278,7 +279,7 @@ def plan_moments(
     return MomentPlan(lattice=lattice, row=block, noise=together, groups=blocks, expected_rows=n)
 
 
-def _steps(n: int, epsilon: Fraction, degree: int) -> int:
+def steps_for(n: int, epsilon: Fraction, *, degree: int) -> int:
     """Return L: 2^8·n·ε makes half a quantum 2^-10 of the noise on a mean.
 
     At most so many that n rows, each adding (2L)^degree, add up in 64 bits.
@@ -295,7 +296,7 @@ def _small_or_wide(noisy: IntegerArray) -> IntegerArray:
     return noisy if small else noisy.astype(np.object_)
 
 
-def _value(form: Form, table: IntegerArray) -> Floats:
+def value_of(form: Form, table: IntegerArray) -> Floats:
     """Return a linear form of every line, added up in integers, as floats."""
     denominator = math.lcm(*(each.denominator for each in form))
     total = sum(
