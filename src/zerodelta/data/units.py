@@ -292,7 +292,8 @@ def _words(column: Array) -> Words:
         ]
         return np.array(hashes, dtype=np.uint64)[np.array(places, dtype=np.int64)]
     values = column + 0.0  # no minus zero
-    return np.where(np.isnan(values), _MISSING, values.view(np.uint64))
+    words: Words = np.where(np.isnan(values), _MISSING, values.view(np.uint64))
+    return words
 
 
 def _hash(text: str, size: int) -> bytes:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
-from zerodelta.data.csv_cells import CsvFormat
 from zerodelta.data.dataset import Base, Dataset, Unit
 from zerodelta.data.find_reader import reader_of
 from zerodelta.data.kind import Kind
 from zerodelta.data.reader import places
 from zerodelta.data.schema import Schema
-from zerodelta.errors import ParameterError, did_you_mean, require
+from zerodelta.errors import ParameterError, require
 from zerodelta.exact.rational import as_count
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.verify import as_neighbors
@@ -89,7 +87,7 @@ def open(
         expected="the declared kind of each column that may be used",
         remedy='pass columns={"age": zd.number(0, 120), "city": zd.category([...])}',
     )
-    reader = reader_of(source, _form({**stated.file, **file}), declared=tuple(kinds))
+    reader = reader_of(source, {**stated.file, **file}, declared=tuple(kinds))
     protected = _unit(stated, unit, max_rows, units)
     places(reader.names, [*kinds, *([] if protected is None else [protected.column])])
     given = neighbors if neighbors is not None else stated.neighbors
@@ -105,20 +103,6 @@ def open(
             else as_count(expected_rows, "expected_rows", minimum=1),
         )
     )
-
-
-def _form(file: dict[str, Any]) -> CsvFormat:
-    """Return how a CSV file is written."""
-    known = tuple(each.name for each in fields(CsvFormat))
-    for name in file:
-        require(
-            name in known,
-            name,
-            file[name],
-            expected=f"one of {', '.join(known)}, of a CSV file, or another argument of zd.open",
-            remedy=did_you_mean(name, known, "leave it out"),
-        )
-    return CsvFormat(**file)
 
 
 def _unit(stated: Schema, unit: str | None, max_rows: int | None, units: int | None) -> Unit | None:
