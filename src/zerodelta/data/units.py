@@ -315,4 +315,5 @@ def _mixed(words: Words) -> Words:
     words *= np.uint64(0x94D049BB133111EB)
     np.right_shift(words, np.uint64(31), out=other)
     other ^= words
-    return other
+    mixed: Words = other
+    return mixed
