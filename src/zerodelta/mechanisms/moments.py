@@ -147,10 +147,11 @@ class MomentPlan:
             middle = np.where(known, np.clip(first / divisor, -1, 1), 0.0)
             spread = np.where(known, np.clip(second / divisor - middle**2, 0, 1), 0.5)
             total = float(center) * count + float(half) * first
+            variance = spread * float(half) * float(half)  # a power of a large float would raise
         mean = np.clip(
             float(center) + float(half) * middle, *inner_ends(center - half, center + half)
         )
-        return count, total, mean, spread * float(half) ** 2
+        return count, total, mean, variance
 
     def _errors(self, column: int) -> tuple[float, ...]:
         center, half = map(float, self._place(column))
@@ -169,7 +170,7 @@ class MomentPlan:
             math.sqrt(cov[0][0]),
             math.sqrt(self.noise.covariance(total, total)),
             half * min(mean, 1.0),
-            half**2 * min(variance, 0.5),
+            half * half * min(variance, 0.5),
         )
 
     def _place(self, column: int) -> tuple[Fraction, Fraction]:
