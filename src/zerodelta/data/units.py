@@ -1,4 +1,4 @@
-"""Units: whose rows are protected together, and which of them count (theory V).
+"""Units: whose rows are protected together, and which of them count.
 
 Of each unit the `max_rows` rows that come first in a fixed order are kept: the order of a hash of
 the unit's id, the cells of all declared columns, and the number of the copy among equal rows. (A
@@ -250,7 +250,7 @@ def _ids(cells: Array) -> Array:
 
     objects = as_objects(list(cells)) if kind in "fc" else cells
     places = one_cell.read_all(objects, place)
-    return np.array([_id(key) for key in distinct] or [_NO_ID[0]], dtype=_ID)[places]
+    return _key_ids(list(distinct))[places]
 
 
 def _whole_ids(whole: npt.NDArray[np.int64]) -> Array:
@@ -260,13 +260,16 @@ def _whole_ids(whole: npt.NDArray[np.int64]) -> Array:
     return found
 
 
-def _id(key: one_cell.Key) -> Any:
-    if key is None or type(key) is tuple:
-        return tuple(_NO_ID[0])
-    if type(key) is int and -(1 << 63) <= key < 1 << 63:
-        return tuple(_whole_ids(np.array([key], dtype=np.int64))[0])
-    digest = _hash(str(key), 16)
-    return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")
+def _key_ids(keys: list[one_cell.Key]) -> Array:
+    whole = [type(key) is int and -(1 << 63) <= key < 1 << 63 for key in keys]
+    none = [key is None or type(key) is tuple for key in keys]
+    texts = (str(key) if not (w or n) else "" for key, w, n in zip(keys, whole, none, strict=True))
+    hashes = b"".join(_hash(text, 16) for text in texts)
+    found = np.frombuffer(hashes, dtype="<u8").astype(np.uint64).view(_ID)
+    found[none] = _NO_ID[0]
+    numbers = [key for key, is_whole in zip(keys, whole, strict=True) if is_whole]
+    found[whole] = _whole_ids(np.array(numbers, dtype=np.int64))
+    return found
 
 
 def _digests(units: Array, columns: Sequence[Array]) -> tuple[Words, Words]:
@@ -307,7 +310,7 @@ def _mixed(words: Words) -> Words:
     Small whole numbers differ in a few high bits as floats: without it rows would collide.
     """
     words = words + np.uint64(0x9E3779B97F4A7C15)
-    other = words >> np.uint64(30)
+    other: Words = words >> np.uint64(30)
     other ^= words
     other *= np.uint64(0xBF58476D1CE4E5B9)
     np.right_shift(other, np.uint64(27), out=words)
