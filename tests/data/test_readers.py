@@ -494,7 +494,7 @@ def test_partitions_are_columns(tmp_path: Path) -> None:
     reader = reader_of(parted)
     assert (reader.count(), reader.premise) == (3, FOREIGN_CODE)
     parts = reader.parts(("year", "x"), batch=9)
-    rows = []
+    rows: list[Any] = []
     for year, x in (batch for part in parts for batch in part()):
         rows += zip(year.to_pylist(), x.to_pylist(), strict=True)
     assert sorted(rows) == [(2020, 1), (2021, 2), (2021, 3)]

@@ -143,7 +143,8 @@ def spelled_number(cell: str | None, form: CsvFormat) -> float:
 def _split(text: str, delimiter: str, quote: str | None) -> list[str]:
     if quote is None or quote not in text:
         return text.split(delimiter)
-    cells, place = [], 0
+    cells: list[str] = []
+    place = 0
     while True:
         cell = ""
         if text[place : place + 1] == quote:
