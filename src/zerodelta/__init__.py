@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from zerodelta.channels.planner import plan, purify
     from zerodelta.channels.purification_plan import Plan
     from zerodelta.data.declare import boolean, category, date, number, text
+    from zerodelta.data.fake import fake
     from zerodelta.data.schema import read_schema
     from zerodelta.privacy.calibration import calibrate
     from zerodelta.privacy.certificate import Certificate
@@ -78,6 +79,7 @@ _HOME = {
     "compose": "privacy.composition",
     "date": "data.declare",
     "decision_tree": "tasks.decision_tree",
+    "fake": "data.fake",
     "histogram": "tasks.histogram",
     "is_purifier": "channels.channel",
     "kmeans": "tasks.kmeans",
@@ -132,6 +134,7 @@ __all__ = [
     "compose",
     "date",
     "decision_tree",
+    "fake",
     "histogram",
     "is_purifier",
     "kmeans",

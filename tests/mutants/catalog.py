@@ -11,6 +11,7 @@ from mutants import (
     in_study,
     in_tasks,
     in_theorems,
+    in_units,
 )
 
 MUTANTS = (
@@ -22,4 +23,5 @@ MUTANTS = (
     *in_readers.MUTANTS,
     *in_study.MUTANTS,
     *in_tasks.MUTANTS,
+    *in_units.MUTANTS,
 )
