@@ -7,6 +7,7 @@ import gzip
 import io
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
@@ -423,6 +424,19 @@ def test_a_lazy_frame_that_fails_says_nothing() -> None:
     with pytest.raises(ParameterError, match="rows that can be read") as raised:
         list(part())
     assert raised.value.__context__ is None
+
+
+def test_a_query_that_warns_while_it_runs_says_nothing() -> None:
+    def warn(x: Any) -> Any:
+        warnings.warn("secret", stacklevel=1)
+        return x
+
+    frame = pl.LazyFrame({"x": [1, 2]}).select(pl.col("x").map_batches(warn, return_dtype=pl.Int64))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        (part,) = reader_of(frame).parts(("x",), batch=9)
+        assert [found[0].tolist() for found in part()] == [[1, 2]]
+    assert caught == []
 
 
 def test_a_result_left_early_frees_its_connection() -> None:
