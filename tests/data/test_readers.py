@@ -489,6 +489,12 @@ def test_other_types_are_refused_by_name(source: Any) -> None:
         reader_of(source)
 
 
+def test_unknown_options_are_refused_for_every_source(tmp_path: Path) -> None:
+    for source in (csv(tmp_path), np.zeros(3)):
+        with pytest.raises(ParameterError, match='did you mean "delimiter"'):
+            reader_of(source, {"delimeter": ";"})
+
+
 def test_an_array_of_three_dimensions_is_refused() -> None:
     for array in (np.zeros((2, 2, 2)), np.array(1.0)):
         with pytest.raises(ParameterError, match="one or two dimensions"):
