@@ -1,4 +1,4 @@
-"""Units: whose rows are protected together, and which of them count.
+"""Units: whose rows are protected together, and which of them count (theory V).
 
 Of each unit the `max_rows` rows that come first in a fixed order are kept: the order of a hash of
 the unit's id, the cells of all declared columns, and the number of the copy among equal rows. (A
