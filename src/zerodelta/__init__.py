@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from zerodelta.channels.channel import is_purifier
     from zerodelta.channels.planner import plan, purify
     from zerodelta.channels.purification_plan import Plan
+    from zerodelta.data.declare import boolean, category, date, number, text
+    from zerodelta.data.fake import fake
+    from zerodelta.data.schema import read_schema
     from zerodelta.privacy.calibration import calibrate
     from zerodelta.privacy.certificate import Certificate
     from zerodelta.privacy.claims import RDP, ZCDP, ApproxDP, GaussianDP, PureDP
@@ -36,16 +39,19 @@ if TYPE_CHECKING:
     from zerodelta.tasks.advise import advise
     from zerodelta.tasks.answer_queries import answer_queries
     from zerodelta.tasks.bounded_local_sensitivity import bounded_local_sensitivity
+    from zerodelta.tasks.count import count
     from zerodelta.tasks.decision_tree import decision_tree
     from zerodelta.tasks.histogram import histogram
     from zerodelta.tasks.kmeans import kmeans
     from zerodelta.tasks.mean import mean
     from zerodelta.tasks.mode import mode
+    from zerodelta.tasks.open import open
     from zerodelta.tasks.propose_test_release import propose_test_release
     from zerodelta.tasks.quantile import median, quantile
     from zerodelta.tasks.select import select
     from zerodelta.tasks.select_features import select_features
     from zerodelta.tasks.select_model import select_model
+    from zerodelta.tasks.sum import sum
     from zerodelta.tasks.synthesize import synthesize
     from zerodelta.tasks.trimmed_mean import trimmed_mean
 
@@ -69,24 +75,34 @@ _HOME = {
     "ZCDP": "privacy.claims",
     "advise": "tasks.advise",
     "answer_queries": "tasks.answer_queries",
+    "boolean": "data.declare",
     "bounded_local_sensitivity": "tasks.bounded_local_sensitivity",
     "calibrate": "privacy.calibration",
+    "category": "data.declare",
     "compose": "privacy.composition",
+    "count": "tasks.count",
+    "date": "data.declare",
     "decision_tree": "tasks.decision_tree",
+    "fake": "data.fake",
     "histogram": "tasks.histogram",
     "is_purifier": "channels.channel",
     "kmeans": "tasks.kmeans",
     "mean": "tasks.mean",
     "median": "tasks.quantile",
     "mode": "tasks.mode",
+    "number": "data.declare",
+    "open": "tasks.open",
     "plan": "channels.planner",
     "propose_test_release": "tasks.propose_test_release",
     "purify": "channels.planner",
     "quantile": "tasks.quantile",
+    "read_schema": "data.schema",
     "select": "tasks.select",
     "select_features": "tasks.select_features",
     "select_model": "tasks.select_model",
+    "sum": "tasks.sum",
     "synthesize": "tasks.synthesize",
+    "text": "data.declare",
     "trimmed_mean": "tasks.trimmed_mean",
     "verify": "privacy.verify",
 }
@@ -117,24 +133,34 @@ __all__ = [
     "__version__",
     "advise",
     "answer_queries",
+    "boolean",
     "bounded_local_sensitivity",
     "calibrate",
+    "category",
     "compose",
+    "count",
+    "date",
     "decision_tree",
+    "fake",
     "histogram",
     "is_purifier",
     "kmeans",
     "mean",
     "median",
     "mode",
+    "number",
+    "open",
     "plan",
     "propose_test_release",
     "purify",
     "quantile",
+    "read_schema",
     "select",
     "select_features",
     "select_model",
+    "sum",
     "synthesize",
+    "text",
     "trimmed_mean",
     "verify",
 ]

@@ -18,6 +18,7 @@ from zerodelta.mechanisms.counts import CountNoise
 from zerodelta.mechanisms.gaussian import RoundedGaussian
 from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.mechanisms.laplace import RoundedLaplace
+from zerodelta.mechanisms.partition_noise import BlockNoise, PartitionNoise
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, Selection
 from zerodelta.privacy.composition import simplest
 from zerodelta.privacy.proof import base_claim
@@ -32,6 +33,18 @@ ADDED: dict[str, tuple[Any, str]] = {
     "laplace": (RoundedLaplace(sensitivity=2, scale="7/3"), "laplace.rounded_laplace"),
     "gaussian": (RoundedGaussian(sensitivity_squared=2, variance=5), "gaussian.rounded_gaussian"),
     "counts": (CountNoise(dimension=3, scale="7/3"), "counts.rounded_count_noise"),
+    "partition-laplace": (
+        PartitionNoise.for_epsilon(epsilon="6/7", cells=3, method="laplace"),
+        "partition_noise.rounded_laplace",
+    ),
+    "partition-counts": (
+        PartitionNoise.for_epsilon(epsilon="3/7", cells=3, method="k-norm"),
+        "partition_noise.rounded_count_noise",
+    ),
+    "block": (
+        BlockNoise.for_epsilon(epsilon="6/7", blocks=1, dimension=3, row_bound=1),
+        "partition_noise.rounded_k_norm",
+    ),
     **{
         f"k-norm-{norm}": (
             KNorm(norm=norm, dimension=3, sensitivity=2, scale="7/3"),
@@ -68,8 +81,10 @@ def test_the_noise_is_added_as_it_was_drawn_with_the_numbers_of_the_step(name: s
         if isinstance(mechanism, KNorm):
             assert (numbers["norm"], numbers["dimension"]) == (mechanism.norm, 3)
             assert str(step["norm"]) == f"{mechanism.norm:g}"
-        if isinstance(mechanism, CountNoise):
+        if "counts" in name:  # one draw over all of them
             assert numbers["dimension"] == 3
+        if name == "block":
+            assert (numbers["norm"], numbers["dimension"]) == (math.inf, 3)
 
 
 @pytest.mark.parametrize("name", ADDED)
@@ -80,7 +95,7 @@ def test_the_claim_of_a_mechanism_is_what_its_step_proves(name: str) -> None:
     if name == "gaussian":
         assert mechanism.claim.mu_squared == F(2, 5)
     else:  # Δ over the scale: 2 rows' worth for sums, 1 for counts in their own norm
-        assert mechanism.claim.exact_epsilon == F(3, 7) * (1 if name == "counts" else 2)
+        assert mechanism.claim.exact_epsilon == F(3, 7) * (1 if "counts" in name else 2)
 
 
 @pytest.mark.parametrize("monotone", [False, True])

@@ -8,9 +8,11 @@ from mutants import (
     in_mechanisms,
     in_paper,
     in_privacy,
+    in_readers,
     in_study,
     in_tasks,
     in_theorems,
+    in_units,
 )
 
 MUTANTS = (
@@ -19,7 +21,9 @@ MUTANTS = (
     *in_privacy.MUTANTS,
     *in_channels.MUTANTS,
     *in_mechanisms.MUTANTS,
+    *in_readers.MUTANTS,
     *in_study.MUTANTS,
     *in_tasks.MUTANTS,
     *in_paper.MUTANTS,
+    *in_units.MUTANTS,
 )

@@ -227,4 +227,24 @@ MUTANTS = (
         new="return isinstance(source, BitSource)",
         tests=("exact/test_bits.py::test_only_the_system_source_counts_as_private",),
     ),
+    Mutant(
+        file="exact/row_polynomials.py",
+        old="columns = [math.prod(each) for each in factors]",
+        new="columns = [math.prod(each) // 2 * 2 for each in factors]",
+        tests=(
+            "exact/test_row_polynomials.py::test_cells_are_not_negative_and_add_up_to_the_total_exactly",
+        ),
+    ),
+    Mutant(
+        file="exact/row_polynomials.py",
+        old="own.append(2 * column * column - bound)",
+        new="own.append(2 * column * column)",
+        tests=("exact/test_row_polynomials.py::test_no_coordinate_is_beyond_the_bound",),
+    ),
+    Mutant(
+        file="exact/row_polynomials.py",
+        old="skew = 2 * length * moments[1]",
+        new="skew = length * moments[1]",
+        tests=("exact/test_row_polynomials.py::test_power_sums_give_the_same_cells",),
+    ),
 )

@@ -103,4 +103,77 @@ MUTANTS = (
             "mechanisms/test_apply_adds_its_noise.py::test_the_noise_is_added_as_it_was_drawn_with_the_numbers_of_the_step",
         ),
     ),
+    Mutant(
+        file="mechanisms/partition_noise.py",
+        old="noise = rounded_count_noise(dimension=self.cells, scale=self.scale, bits=bits)",
+        new="noise = np.concatenate([rounded_count_noise(dimension=1, scale=self.scale, "
+        "bits=bits) for _ in range(self.cells)])",  # one draw for each group
+        tests=(
+            "mechanisms/test_apply_adds_its_noise.py::test_the_noise_is_added_as_it_was_drawn_with_the_numbers_of_the_step",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/partition_noise.py",
+        old="rounded_laplace(scale=self.scale, size",
+        new="rounded_laplace(scale=self.scale / 2, size",
+        tests=(
+            "mechanisms/test_apply_adds_its_noise.py::test_the_noise_is_added_as_it_was_drawn_with_the_numbers_of_the_step",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/partition_noise.py",
+        old="noise = rounded_k_norm(\n            norm=math.inf,",
+        new="noise = rounded_k_norm(\n            norm=1,",
+        tests=(
+            "mechanisms/test_apply_adds_its_noise.py::test_the_noise_is_added_as_it_was_drawn_with_the_numbers_of_the_step",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/partition_noise.py",
+        old="(1 + 1 / p) * product - sums / p",
+        new="product",
+        tests=(
+            "mechanisms/test_moments.py::test_the_joint_draw_has_the_variance_and_the_correlation_of_p2",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/moments.py",
+        old="known = count > 0",
+        new="known = count != 0",
+        tests=("mechanisms/test_moments.py::test_a_count_that_is_not_positive_gives_the_middle",),
+    ),
+    Mutant(
+        file="mechanisms/moments.py",
+        old="second / divisor - middle**2",
+        new="second / divisor",
+        tests=(
+            "mechanisms/test_moments.py::test_without_noise_the_estimates_are_those_of_the_rows",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/moments.py",
+        old="math.isqrt(total) // 2",
+        new="total // 2",
+        tests=("mechanisms/test_moments.py::test_sums_of_the_expected_rows_fit_64_bits",),
+    ),
+    Mutant(
+        file="mechanisms/group_sums.py",
+        old="moved = rows * (max(highest, 0) - min(lowest, 0))",
+        new="moved = rows * (highest - lowest)",
+        tests=("mechanisms/test_group_sums.py::test_sums_are_exactly_epsilon",),
+    ),
+    Mutant(
+        file="mechanisms/group_sums.py",
+        old="if count == 1 and neighbors is Neighbors.REPLACE:",
+        new="if neighbors is Neighbors.REPLACE:",
+        tests=("mechanisms/test_group_sums.py::test_sums_are_exactly_epsilon",),
+    ),
+    Mutant(
+        file="mechanisms/group_sums.py",
+        old="np.where(np.isnan(column[:, 0]), 0, clipped)",
+        new="clipped",
+        tests=(
+            "mechanisms/test_group_sums.py::test_every_value_adds_what_lies_between_the_bounds_or_nothing",
+        ),
+    ),
 )

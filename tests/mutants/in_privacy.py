@@ -279,4 +279,18 @@ MUTANTS = (
         new="plain = order * self.mu_squared / 4\n",
         tests=("privacy/test_subsampling.py::test_the_lemma_covers_exact_mixtures_over_batches",),
     ),
+    Mutant(
+        file="privacy/verify.py",
+        old="if step.neighbors is not (Neighbors.ADD_REMOVE if groups else claimed):",
+        new="if not groups and step.neighbors is not claimed:",
+        tests=("privacy/test_certificate.py::test_mixed_neighboring_relations_are_refused",),
+    ),
+    Mutant(
+        file="privacy/theorems/theorem.py",
+        old="return Neighbors.ADD_REMOVE if cls.from_add_remove else claimed",
+        new="return claimed",
+        tests=(
+            "privacy/test_certificate.py::test_a_certificate_verifies_at_the_smallest_epsilon_of_its_steps",
+        ),
+    ),
 )

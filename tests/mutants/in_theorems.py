@@ -237,4 +237,65 @@ MUTANTS = (
         new='HALF_ROOT / (2 * as_positive(scale, "scale"))',
         tests=("regression/test_statistics.py::test_scale_and_epsilon_are_inverse",),
     ),
+    Mutant(
+        file="privacy/theorems/partitions.py",
+        old="moves = 2 if several and neighbors is Neighbors.REPLACE else 1",
+        new="moves = 1",
+        tests=("mechanisms/test_partitions_are_private.py::test_p1_is_exactly_epsilon",),
+    ),
+    Mutant(
+        file="privacy/theorems/partitions.py",
+        old="moves = 2 if several and neighbors is Neighbors.REPLACE else 1",
+        new="moves = 2 if several else 1",
+        tests=("mechanisms/test_partitions_are_private.py::test_p1_is_exactly_epsilon",),
+    ),
+    Mutant(
+        file="privacy/theorems/partitions.py",
+        old='several = as_count(cells, "cells", minimum=1) > 1',
+        new='several = as_count(cells, "cells", minimum=1) > 2',
+        tests=(
+            "mechanisms/test_partitions_are_private.py::test_p1_is_exactly_epsilon",
+            "mechanisms/test_partitions_are_private.py::test_one_cell_proves_half_of_what_two_do",
+        ),
+    ),
+    Mutant(
+        file="privacy/theorems/partitions.py",
+        old="    moves = 2 if neighbors is Neighbors.REPLACE else 1",
+        new="    moves = 1",
+        tests=(
+            "mechanisms/test_partitions_are_private.py::test_g2_is_exactly_epsilon_for_any_number_of_groups",
+        ),
+    ),
+    Mutant(
+        file="privacy/theorems/partitions.py",
+        old='return _total(row_total, unit_rows) / as_positive(scale, "scale")',
+        new='return _total(row_total, unit_rows) / 2 / as_positive(scale, "scale")',
+        tests=("mechanisms/test_partitions_are_private.py::test_p2_is_exactly_epsilon",),
+    ),
+    Mutant(
+        file="privacy/theorems/partitions.py",
+        old='return Fraction(each * as_count(unit_rows, "unit_rows", minimum=1))',
+        new="return Fraction(each)",
+        tests=(
+            "mechanisms/test_partitions_are_private.py::test_p1_for_units_is_exactly_epsilon",
+            "mechanisms/test_partitions_are_private.py::test_p2_for_units_is_exactly_epsilon",
+            "mechanisms/test_partitions_are_private.py::test_g2_for_units_is_exactly_epsilon",
+        ),
+    ),
+    Mutant(
+        file="privacy/theorems/partitions.py",
+        old='return 2 * as_count(unit_rows, "unit_rows", minimum=1) * added',
+        new='return as_count(unit_rows, "unit_rows", minimum=1) * added',
+        tests=(
+            "privacy/test_certificate.py::test_an_epsilon_one_billionth_too_small_fails_on_the_mathematics",
+        ),
+    ),
+    Mutant(
+        file="privacy/theorems/partitions.py",
+        old="or group.neighbors is not Neighbors.ADD_REMOVE",
+        new="",
+        tests=(
+            "privacy/test_parallel_blocks.py::test_a_claim_for_replaced_rows_of_a_group_is_not_enough",
+        ),
+    ),
 )

@@ -19,6 +19,7 @@ from zerodelta.channels.kernel import Body, KernelMix
 from zerodelta.channels.numerical import NumericalError
 from zerodelta.channels.smooth import SmoothMix
 from zerodelta.channels.wasserstein import AlgorithmOne, AlgorithmTwo
+from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.proof import base_claim, proves_epsilon
 from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems.smoothing import GaussianStep
@@ -152,6 +153,17 @@ CHANNELS: dict[str, Chain] = {
     "Algorithm 2": purified(
         AlgorithmTwo(space=zd.Finite(16), scale=Fraction(1, 5), base_epsilon=Fraction(1, 2)),
         APPROXIMATE,
+    ),
+    "parallel-blocks": Chain(
+        (
+            Step(
+                theorem="permute-and-flip",
+                numbers={"sensitivity": 1, "scale": 64, "monotone": False},
+                neighbors=Neighbors.ADD_REMOVE,
+            ),
+        ),
+        Step(theorem="parallel-blocks", numbers={"blocks": 12, "unit_rows": 3}),
+        2 * 3 * 2 / 64,
     ),
     "profile": Chain(
         (),

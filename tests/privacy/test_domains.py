@@ -44,6 +44,17 @@ WORSE: dict[str, dict[str, int | None]] = {
     "adaptive-zcdp": {"rho": MORE, "rounds": FREE},
     "exponential-mechanism": {"sensitivity": MORE, "scale": LESS, "monotone": FREE, "count": MORE},
     "permute-and-flip": {"sensitivity": MORE, "scale": LESS, "monotone": FREE},
+    # from two cells on their number is free (tests/mechanisms/test_partitions_are_private.py)
+    "partition-laplace": {"cells": FREE, "row_total": MORE, "unit_rows": MORE, "scale": LESS},
+    "partition-k-norm": {"cells": FREE, "row_total": MORE, "unit_rows": MORE, "scale": LESS},
+    "block-k-norm": {
+        "blocks": FREE,
+        "dimension": FREE,
+        "row_bound": MORE,
+        "unit_rows": MORE,
+        "scale": LESS,
+    },
+    "parallel-blocks": {"blocks": FREE, "unit_rows": MORE},
     "sampling-without-replacement": {
         "rows": LESS,
         "batch": MORE,
@@ -134,6 +145,7 @@ WORSE: dict[str, dict[str, int | None]] = {
 WHOLE = {
     *("rows", "batch", "steps", "rounds", "count", "points", "size", "dimension", "cells"),
     *("kernel_cells", "bound", "classes", "row_bound_squared", "eigenvalue"),
+    *("row_total", "unit_rows", "blocks", "row_bound"),
 }
 """Fields that are integers; all other numbers are rationals."""
 

@@ -141,7 +141,9 @@ def test_parts_are_issued_like_steps() -> None:
 
 # Units.
 
-CUSTOMER = zd.Certificate(claim=zd.PureDP("1/2"), steps=(HALF,), unit="customer_id")
+ALONE = Step(theorem="units", numbers={"max_rows": 1})
+THREE = Step(theorem="units", numbers={"max_rows": 3})
+CUSTOMER = zd.Certificate(claim=zd.PureDP("1/2"), steps=(HALF, ALONE), unit="customer_id")
 
 
 def test_a_unit_is_proven_only_if_it_is_asked_for() -> None:
@@ -149,7 +151,7 @@ def test_a_unit_is_proven_only_if_it_is_asked_for() -> None:
     for asked in ({}, {"unit": None}, {"unit": "household"}, {"unit": "Customer_id"}):
         with pytest.raises(zd.CertificateError, match="all rows of one 'customer_id'"):
             zd.verify(CUSTOMER, **asked)
-    row = replace(CUSTOMER, unit=None, digest="")
+    row = replace(CUSTOMER, parts=(Part(steps=(HALF,)),), unit=None, digest="")
     assert zd.verify(row) == zd.PureDP("1/2")
     with pytest.raises(zd.CertificateError, match="protects a row"):
         zd.verify(row, unit="customer_id")
@@ -176,6 +178,43 @@ def test_a_malformed_unit_is_a_parameter_error(unit: Any) -> None:
 def test_a_unit_is_issued_with_its_relation() -> None:
     step = replace(HALF, neighbors=Neighbors.ADD_REMOVE)
     claim = zd.PureDP("1/2", neighbors=Neighbors.ADD_REMOVE)
-    made = issue(claim=claim, steps=(step,), bits=SystemBits(), unit="customer_id")
+    unit = replace(ALONE, neighbors=Neighbors.ADD_REMOVE)
+    made = issue(claim=claim, steps=(step, unit), bits=SystemBits(), unit="customer_id")
     assert zd.verify(made, epsilon=1, unit="customer_id") == claim
     assert zd.verify(made, epsilon="1/2", unit="customer_id", neighbors="add-remove") == claim
+
+
+def of_customer(*parts: Part, epsilon: Any) -> zd.Certificate:
+    return zd.Certificate(claim=zd.PureDP(epsilon), parts=parts, unit="customer_id")
+
+
+def test_a_unit_of_three_rows_costs_three_times_the_epsilon_of_one() -> None:
+    """Group privacy: HALF proves 1/2 for a row, so a unit of three rows has 3/2 and no less."""
+    three = Part(steps=(HALF, THREE))
+    assert zd.verify(of_customer(three, epsilon="3/2"), unit="customer_id") == zd.PureDP("3/2")
+    for understated in ("1/2", "1", "149/100"):
+        with pytest.raises(zd.CertificateError, match="prove"):
+            zd.verify(of_customer(three, epsilon=understated), unit="customer_id")
+    both = of_customer(three, Part(steps=(HALF, ALONE)), epsilon=2)
+    assert zd.verify(both, unit="customer_id", epsilon=2) == zd.PureDP(2)
+    with pytest.raises(zd.CertificateError, match="add up"):
+        zd.verify(of_customer(three, Part(steps=(HALF, ALONE)), epsilon="3/2"), unit="customer_id")
+    stated = Part(steps=(HALF, THREE), epsilon=Fraction(3, 2))
+    assert zd.verify(of_customer(stated, stated, epsilon=3), unit="customer_id") == zd.PureDP(3)
+    less = Part(steps=(HALF, THREE), epsilon=Fraction(1, 2))
+    refused_for_unit(of_customer(less, less, epsilon=1))
+
+
+def refused_for_unit(made: zd.Certificate) -> None:
+    with pytest.raises(zd.CertificateError):
+        zd.verify(made, unit="customer_id")
+
+
+def test_a_unit_needs_its_theorem_in_every_part_and_nobody_else_has_it() -> None:
+    refused_for_unit(of_customer(Part(steps=(HALF,)), epsilon=9))
+    refused_for_unit(of_customer(Part(steps=(HALF, THREE)), Part(steps=(HALF,)), epsilon=9))
+    refused_for_unit(of_customer(Part(steps=(THREE, HALF)), epsilon=9))
+    refused_for_unit(of_customer(Part(steps=(HALF, THREE, THREE)), epsilon="3/2"))
+    refused_for_unit(of_customer(Part(steps=(THREE,)), epsilon=9))
+    with pytest.raises(zd.CertificateError, match="units"):
+        zd.verify(zd.Certificate(claim=zd.PureDP(9), steps=(HALF, THREE)))

@@ -69,11 +69,17 @@ CASES: dict[str, zd.Certificate] = {
             "local-uniform-kernel": "window",
             "gaussian-smoothing": "gaussian-smoothing",
             "numerical-error": "numerical-error",
+            "parallel-blocks": "parallel-blocks",
             "wasserstein-transport": "Algorithm 1",
         }.items()
     },
     "adaptive-gaussian": alone("adaptive-gaussian", mu_squared="1/100", rounds=7),
     "adaptive-zcdp": alone("adaptive-zcdp", rho="1/100", rounds=7),
+    "partition-laplace": alone("partition-laplace", cells=24, row_total=10, unit_rows=3, scale=500),
+    "partition-k-norm": alone("partition-k-norm", cells=24, row_total=10, unit_rows=3, scale=500),
+    "block-k-norm": alone(
+        "block-k-norm", blocks=12, dimension=4, row_bound=10, unit_rows=3, scale=500
+    ),
     "propose-test-release": alone(
         "propose-test-release",
         test_epsilon="1/2",

@@ -17,9 +17,10 @@ import zerodelta as zd
 from data.opening import TICKET
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.given import Given
+from zerodelta.data.protection import Protection
 from zerodelta.data.source import FOREIGN_SOURCE, Source
 from zerodelta.data.ticket import Ticket
-from zerodelta.exact.bits import ReplayBits
+from zerodelta.exact.bits import ReplayBits, SystemBits
 from zerodelta.exact.noise_law import NoiseLaw
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.step import Part, Status
@@ -178,13 +179,26 @@ def test_a_plan_may_have_several_parts_and_a_unit() -> None:
     made = plan_of([])
     half = MeanQuestion(bounds=(0, 2)).plan(Facts(rows=3), "1/2")
     parts = (Part(steps=half.steps), Part(steps=half.steps))
-    plan = replace(made, steps=(), parts=parts, unit="customer")
+    plan = replace(made, steps=(), parts=parts)
     for source in (ArraySource(np.ones(3)), Log([])):
         certificate = run(plan, source).certificate
-        assert zd.verify(certificate, epsilon=1, unit="customer") == PureDP(1)
-        with pytest.raises(zd.CertificateError, match="unit"):
-            zd.verify(certificate, epsilon=1)
+        assert zd.verify(certificate, epsilon=1) == PureDP(1)
         assert (certificate.status is Status.PROVEN) == isinstance(source, ArraySource)
+    customer = Protection(unit="customer", max_rows=2)
+    certificate = plan.protecting(customer).certificate(SystemBits(), customer)
+    assert zd.verify(certificate, epsilon=2, unit="customer") == PureDP(2)
+    with pytest.raises(zd.CertificateError, match="unit"):
+        zd.verify(certificate, epsilon=2)
+
+
+def test_a_plan_is_not_run_on_data_opened_for_others() -> None:
+    """A plan for rows on data opened for units would promise what nobody has proven."""
+    plan, customer = plan_of([]), Protection(unit="customer", max_rows=2)
+    for other in (customer, Protection(neighbors=zd.Neighbors.ADD_REMOVE)):
+        with pytest.raises(zd.GuaranteeError, match="cannot be run"):
+            plan.certificate(SystemBits(), other)
+    with pytest.raises(zd.GuaranteeError, match="cannot be run"):
+        plan.protecting(customer).certificate(SystemBits())
 
 
 def test_a_release_keeps_its_noise_law() -> None:

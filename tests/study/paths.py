@@ -203,10 +203,10 @@ def _once(make: Callable[..., Any], **fixed: Any) -> Callable[..., Any]:
     return made
 
 
-def _certificate(made: ReleasePlan[Any], bits: BitSource, *, ours: bool = True) -> Any:
-    key = "certificate", repr((made.claim, made.steps, made.public, made.assumed, ours))
+def _certificate(made: ReleasePlan[Any], bits: BitSource, protection: Any = None) -> Any:
+    key = "certificate", repr((made.claim, made.steps, made.public, made.assumed, protection))
     if key not in _made:
-        _made[key] = _issued(made, bits, ours=ours)
+        _made[key] = _issued(made, bits, protection)
     return _made[key]
 
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from zerodelta.data.protection import Protection
 from zerodelta.data.source import FOREIGN_SOURCE
 from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.bits import ReplayBits, SystemBits
@@ -266,7 +267,9 @@ def test_the_certificate_lists_rounds_and_budget(
     selects: bool, functions: bool, rowwise: bool, ours: bool
 ) -> None:
     made = planned(rounds=[1, 2], selects=selects, functions=functions, rowwise=rowwise)
-    certificate = made.release_plan(guarded=True).certificate(SystemBits(), ours=ours)
+    certificate = made.release_plan(guarded=True).certificate(
+        SystemBits(), Protection(premise=None if ours else FOREIGN_SOURCE)
+    )
     verify(certificate)
     base, channel = certificate.steps
     assert base.theorem == ("adaptive-zcdp" if selects else "adaptive-gaussian")

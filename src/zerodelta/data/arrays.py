@@ -21,9 +21,12 @@ from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Source, ours
 from zerodelta.data.ticket import Ticket
 from zerodelta.errors import require
-from zerodelta.exact.rational import as_count
+from zerodelta.exact.rational import as_count, as_rational
 
-__all__ = ["ArraySource", "public_table"]
+__all__ = ["DEFAULT_MISSING", "ArraySource", "public_table"]
+
+DEFAULT_MISSING: Any = object()
+"""What a missing cell counts as was not said: nowhere in a frame, as the center in an array."""
 
 _BLOCK_ENTRIES = 1 << 20
 
@@ -39,7 +42,8 @@ class ArraySource(Source):
     as a number (`cells.number`): a text is the number it spells, an infinity the largest float, and
     what is missing or no number is NaN. So one odd cell, which may turn a whole array of integers
     into texts, changes no other row. (A float32 spells another float64: convert such an array
-    before texts can get into it.)
+    before texts can get into it.) `missing`: "skip" (counts nowhere; for frames), None (counts as
+    the center; for arrays), or the number that it counts as.
 
     >>> source = ArraySource(np.array([[1.0, 0.0], [3.0, 1.0], [np.nan, 1.0]]))
     >>> source.rows, source.columns
@@ -47,12 +51,19 @@ class ArraySource(Source):
     """
 
     # nothing can be put in the place of a method
-    __slots__ = ("__weakref__", "_batch", "_names", "_parts", "_rows")
+    __slots__ = ("__weakref__", "_batch", "_fill", "_names", "_parts", "_rows", "_skip")
 
     def __init__(
-        self, data: Any, *, columns: Sequence[str] | None = None, batch: int | None = None
+        self,
+        data: Any,
+        *,
+        columns: Sequence[str] | None = None,
+        missing: Any = DEFAULT_MISSING,
+        batch: int | None = None,
     ) -> None:
-        if isinstance(data, (np.ndarray, list, tuple)):
+        array = isinstance(data, (np.ndarray, list, tuple))
+        self._skip, self._fill = _as_missing(missing, skip=not array)
+        if array:
             require(
                 columns is None,
                 "columns",
@@ -98,6 +109,11 @@ class ArraySource(Source):
         return self._rows
 
     @property
+    def may_miss(self) -> bool:
+        """Whether a missing cell counts nowhere."""
+        return self._skip
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns."""
         return self._names
@@ -113,6 +129,8 @@ class ArraySource(Source):
             block = np.empty((stop - start, len(self._parts)))
             for i, part in enumerate(self._parts):
                 numbers(part[start:stop], out=block[:, i])
+            if self._fill is not None:
+                block[np.isnan(block)] = self._fill
             yield block
 
 
@@ -135,6 +153,16 @@ def _as_table(data: Array) -> Array:
     )
     table = as_cells(data)
     return table.reshape(-1, 1) if table.ndim == 1 else table
+
+
+def _as_missing(missing: Any, *, skip: bool) -> tuple[bool, float | None]:
+    """Return whether missing cells count nowhere, and else the number that they count as."""
+    if missing is DEFAULT_MISSING or missing is None:
+        return skip and missing is DEFAULT_MISSING, None
+    if isinstance(missing, str) and missing == "skip":
+        return True, None
+    number = as_rational(missing, "missing")
+    return False, float(number)
 
 
 def _chosen(columns: Sequence[str] | None, available: Sequence[str]) -> tuple[str, ...]:

@@ -3,8 +3,9 @@
 The reading of a cell never depends on another cell, nor on the type that a library gave to its
 column: a typed array is read to exactly what its cells are read to one by one. Only plain types
 are read, recognized by identity, so that no code of a cell ever runs: `str` and `bytes` (UTF-8),
-`bool`, `int`, `float`, `complex` with no imaginary part, `Decimal`, `Fraction`, and NumPy's own
-texts, integers, floats and booleans. Dates, times, subclasses and all other objects are missing.
+`bool`, `int`, `float`, `complex` with no imaginary part, `Decimal`, `Fraction`, `UUID` (its text),
+and NumPy's own texts, integers, floats and booleans. Dates, times, subclasses and all other objects
+are missing.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
+from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
@@ -366,7 +368,7 @@ def _ids(*types: type) -> frozenset[int]:
 _INTEGERS = tuple({np.dtype(code).type for code in np.typecodes["AllInteger"]})
 _COMPLEX = (complex, np.complex64, np.complex128)
 _TEXTS, _BYTES = _ids(str, np.str_), _ids(bytes, np.bytes_)
-_WRITTEN = _ids(bool, int, float, np.bool_, np.float64, *_INTEGERS)
+_WRITTEN = _ids(UUID, bool, int, float, np.bool_, np.float64, *_INTEGERS)
 _SHORT = _ids(np.float16, np.float32)
 _ONLY_TEXT = set(_ids(str))
 _FLOAT_OR_NONE = set(_ids(float, type(None)))
@@ -381,6 +383,7 @@ _KINDS: list[tuple[tuple[type, ...], Callable[[Any], float], Callable[[Any], Key
     ((*_COMPLEX, np.clongdouble), _complex_number, _complex_key),
     ((Decimal,), _decimal_number, _decimal_key),
     ((Fraction,), _fraction_number, _fraction_key),
+    ((UUID,), lambda _: math.nan, str),
 ]
 _NUMBERS = {id(kind): read for kinds, read, _ in _KINDS for kind in kinds}
 _KEYS = {id(kind): key for kinds, _, key in _KINDS for kind in kinds} | {id(tuple): _tuple_key}

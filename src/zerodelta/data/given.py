@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar, final
 
-from zerodelta.data.source import Source, is_ours
+from zerodelta.data.protection import Protection
+from zerodelta.data.source import protection_of
 from zerodelta.data.ticket import Ticket
 
 __all__ = ["Given"]
@@ -19,17 +20,17 @@ class Given(Generic[T]):
     `reads` names the sources among them: what they yield is caller-asserted unless they are ours.
     """
 
-    __slots__ = ("_ours", "_value")
+    __slots__ = ("_protection", "_value")
 
     def __init__(self, value: T, *, reads: tuple[Any, ...] | None = None) -> None:
         sources = (value,) if reads is None else reads
         self._value = value
-        self._ours = all(is_ours(each) for each in sources if isinstance(each, Source))
+        self._protection = protection_of(*sources)
 
     @property
-    def ours(self) -> bool:
-        """Whether no foreign source is among them."""
-        return self._ours
+    def protection(self) -> Protection:
+        """Who is protected: what the sources among them say."""
+        return self._protection
 
     def open(self, ticket: Ticket) -> T:
         """Return what was given."""

@@ -6,15 +6,18 @@ the rows and the number of machines never change an answer (theory C0).
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, TypeVar, final
 
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.protection import Protection
 from zerodelta.data.rowwise import (
     Block,
+    Column,
     RowFunction,
     evaluate,
     is_columns,
@@ -27,13 +30,15 @@ from zerodelta.exact.exact_sums import IntegerArray, arithmetic, exact_product
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import as_count
 
-__all__ = ["FOREIGN_SOURCE", "Rows", "Source", "is_ours", "ours"]
+__all__ = ["FOREIGN_SOURCE", "Rows", "Source", "is_ours", "ours", "protection_of"]
 
 FOREIGN_SOURCE = "the source's own code yields each row by itself, keeps no state and shows nothing"
 """The premise of a certificate whose rows come from a source that is not `is_ours`."""
 
 _MOST_SUMS, _LARGEST_SUM = 256, 1 << 14
 """How many sums of named columns are kept, and of how many entries each: at most 32 MiB."""
+
+_MOST_IN_BLOCK = 1 << 40
 
 _Kind = TypeVar("_Kind", bound=type)
 
@@ -55,7 +60,7 @@ class Source(ABC):
     @property
     @abstractmethod
     def rows(self) -> int:
-        """The number of rows; public under the replace-one relation."""
+        """The number of rows, or where that is private a public number to plan with."""
 
     @property
     @abstractmethod
@@ -70,9 +75,19 @@ class Source(ABC):
         """
 
     @property
-    def ours(self) -> bool:
-        """Whether this library reads the rows; else what it yields is caller-asserted."""
-        return is_ours(self)
+    def whole(self) -> bool:
+        """Whether the number of rows is public, and each of them is yielded."""
+        return True
+
+    @property
+    def may_miss(self) -> bool:
+        """Whether a missing cell counts nowhere, so that the number of those present is private."""
+        return False
+
+    @property
+    def protection(self) -> Protection:
+        """Who is protected, and what that assumes."""
+        return Protection()
 
     def open(self, ticket: Ticket, *, keep: bool = False) -> Rows:
         """Return the rows, for one release.
@@ -92,7 +107,12 @@ class Rows(ABC):
     @property
     @abstractmethod
     def rows(self) -> int:
-        """The number of rows; public under the replace-one relation."""
+        """The number of rows, or where that is private (not `whole`) one to plan with."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether there are just `rows` rows."""
+        return True
 
     @property
     @abstractmethod
@@ -200,6 +220,57 @@ class Rows(ABC):
         )
         return total.astype(np.int64, copy=False)
 
+    def group_sums(
+        self,
+        by: Sequence[Column],
+        sizes: Sequence[int],
+        of: Column | None,
+        lattice: FixedPoint | None,
+        *,
+        degree: int = 1,
+    ) -> IntegerArray:
+        """Return for each group its rows, those with a value, and the sums of k, k², … of these.
+
+        `by` names columns of codes 0..size-1, and the groups are all combinations, the last column
+        fastest; a row whose code is missing is in none. k = lattice.quantize(value of `of`), up to
+        k^degree. Of shape (groups, 2 + degree); (groups, 2) without a lattice, (groups, 1) without
+        `of`.
+        """
+        keyed, count = len(by), math.prod(sizes)
+        named = [*by, *([] if of is None else [of])]
+        steps = 1 if lattice is None else lattice.steps
+        width = 1 if of is None else 2 + (0 if lattice is None else degree)
+
+        def tabulated(values: Block) -> IntegerArray:
+            codes = np.zeros(len(values), dtype=np.int64)
+            inside = np.ones(len(values), dtype=np.bool_)
+            for i, size in enumerate(sizes):
+                column = values[:, i]
+                known = (column >= 0) & (column < size)  # NaN: in no group
+                codes = codes * size + np.where(known, column, 0).astype(np.int64)
+                inside &= known
+            shape = (count, width)
+            found: IntegerArray = np.zeros(shape, np.int64) if fits else np.zeros(shape, np.object_)
+            if not inside.all():
+                codes, values = codes[inside], values[inside]
+            found[:, 0] = np.bincount(codes, minlength=count)
+            if of is not None:
+                _add_powers(found, codes, values[:, keyed:], lattice, degree)
+            return found
+
+        bound = max(1, steps**degree)
+        fits = bound < _MOST_IN_BLOCK  # no block has 2^22 rows
+        return self._total(
+            "group sums",
+            row_function(named, self.columns, width=len(named)),
+            tabulated,
+            shape=(count, width),
+            bound=bound,
+            rowwise=False,
+            key=(tuple(sizes), lattice, degree, of is None),
+            width=len(named),
+        )
+
     def _total(
         self,
         kind: str,
@@ -210,31 +281,63 @@ class Rows(ABC):
         bound: int,
         rowwise: bool,
         key: tuple[Hashable, ...],
+        width: int | None = None,
     ) -> IntegerArray:
         """Add up what `part` makes of the values in each block; a row adds at most `bound`."""
 
         def added() -> IntegerArray:
-            fits = arithmetic(self.rows, bound) != "python"
+            # a number of rows that is not public must not decide anything
+            fits = self.whole and arithmetic(self.rows, bound) != "python"
             total: npt.NDArray[Any] = np.zeros(shape, dtype=np.int64 if fits else np.object_)
             for block in self.blocks():
-                total += part(evaluate(function, block, width=width, rowwise=rowwise))
+                total += part(evaluate(function, block, width=read, rowwise=rowwise))
             return total
 
-        width = 1 if kind == "counts" else shape[0]
+        read = width if width is not None else 1 if kind == "counts" else shape[0]
         # what a function makes of rows is computed each time
         return self._answer((function, kind, *key) if is_columns(function) else None, added)
+
+
+def _add_powers(
+    found: IntegerArray,
+    codes: npt.NDArray[np.int64],
+    values: Block,
+    lattice: FixedPoint | None,
+    degree: int,
+) -> None:
+    """Add to each group the number of its values, and the sums of their powers, exactly."""
+    present = ~np.isnan(values[:, 0])
+    if not present.all():
+        codes, values = codes[present], values[present]
+    found[:, 1] = np.bincount(codes, minlength=len(found))
+    if lattice is None:
+        return
+    integers = lattice.quantize(values)[:, 0]
+    for power in range(1, degree + 1):
+        added, bound = integers.astype(found.dtype) ** power, lattice.steps**power
+        if len(found) == 1:
+            found[0, 1 + power] = added.sum()
+        elif (most := (1 << 53) // bound) >= 1:  # so many add up exactly in floats
+            for start in range(0, len(codes), most):
+                part = slice(start, start + most)
+                sums = np.bincount(
+                    codes[part], weights=added[part].astype(np.float64), minlength=len(found)
+                )
+                found[:, 1 + power] += sums.astype(np.int64)
+        else:
+            np.add.at(found[:, 1 + power], codes, added)
 
 
 @final
 class _OpenRows(Rows):
     """The rows of a source."""
 
-    __slots__ = ("_keep", "_kept", "_names", "_ours", "_rows", "_source", "_sums", "_ticket")
+    __slots__ = ("_keep", "_kept", "_names", "_rows", "_source", "_sums", "_ticket", "_whole")
 
     def __init__(self, source: Source, ticket: Ticket, *, keep: bool) -> None:
-        self._rows, self._names = source.rows, source.columns
+        self._rows, self._whole, self._names = source.rows, source.whole, source.columns
         self._source: Source | None = source
-        self._ticket, self._keep, self._ours = ticket, keep, is_ours(source)
+        self._ticket, self._keep = ticket, keep
         self._kept: tuple[Block, ...] = ()
         self._sums: dict[Hashable, IntegerArray] = {}
 
@@ -242,6 +345,11 @@ class _OpenRows(Rows):
     def rows(self) -> int:
         """The number of rows."""
         return self._rows
+
+    @property
+    def whole(self) -> bool:
+        """Whether there are just so many."""
+        return self._whole
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -297,6 +405,25 @@ def is_ours(source: object) -> bool:
     >>> is_ours(ArraySource(np.zeros(3)))
     True
     """
-    if type(source) is _OpenRows:
-        return source._ours
     return any(type(source) is kind for kind in _OURS)
+
+
+def protection_of(*sources: Any) -> Protection:
+    """Return who is protected where all of these are read together; they must not differ in it.
+
+    What a source that is not ours says of itself is not believed: it is caller-asserted.
+    """
+    found = [
+        each.protection if is_ours(each) else Protection(premise=FOREIGN_SOURCE)
+        for each in sources
+        if isinstance(each, Source)
+    ]
+    for other in found[1:]:
+        require(
+            other == found[0],
+            "data",
+            "from several data sets",
+            expected="rows of one data set, protected in one way",
+            remedy="take all columns from one people = zd.open(…)",
+        )
+    return found[0] if found else Protection()

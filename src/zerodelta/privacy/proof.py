@@ -13,11 +13,12 @@ from zerodelta.privacy.composition import Composed, simplest, transcript_claim, 
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.readable import equals
 from zerodelta.privacy.step import Part, Step
+from zerodelta.privacy.theorems.group_privacy import Units
 from zerodelta.privacy.theorems.registry import theorem_of
 from zerodelta.privacy.theorems.theorem import Base, Channel, Theorem
 from zerodelta.privacy.theorems.transport import NumericalError
 
-__all__ = ["base_claim", "check_proof", "proven_epsilon", "proves_epsilon"]
+__all__ = ["base_claim", "check_proof", "proven_epsilon", "proves_epsilon", "units_of"]
 
 
 def base_claim(steps: tuple[Step, ...]) -> Composed:
@@ -39,6 +40,13 @@ def check_proof(steps: tuple[Step, ...], claim: Claim) -> None:
     """Refuse a part whose steps do not prove the claim."""
     if not steps:
         raise CertificateError("a step is missing: a part has no steps.")
+    if (units := units_of(steps)) is not None:
+        if type(claim) is not PureDP or claim.bounded_range:
+            raise CertificateError("theorem 'units' is about plain pure DP; the claim is not.")
+        check_proof(
+            steps[:-1], PureDP(units.of_row(claim.exact_epsilon), neighbors=claim.neighbors)
+        )
+        return
     *before, last = (theorem_of(step) for step in steps)
     bases = [_base(theorem) for theorem in before]
     _check_real_minimum(bases, last)
@@ -57,6 +65,8 @@ def proven_epsilon(part: Part, claim: Claim) -> Fraction:
     if part.epsilon is not None:
         check_proof(part.steps, PureDP(part.epsilon, neighbors=claim.neighbors))
         return part.epsilon
+    if (units := units_of(part.steps)) is not None:
+        return proven_epsilon(Part(steps=part.steps[:-1]), claim) * units.max_rows
     if part.steps and isinstance(theorem_of(part.steps[-1]), Channel):
         raise CertificateError("one of several parts ends in a channel: it has to state its ε.")
     alone = simplest(base_claim(part.steps))
@@ -67,7 +77,15 @@ def proven_epsilon(part: Part, claim: Claim) -> Fraction:
     return alone.exact_epsilon
 
 
+def units_of(steps: tuple[Step, ...]) -> Units | None:
+    """Return the last step if it says that a unit has several rows; None if rows are protected."""
+    last = theorem_of(steps[-1]) if steps else None
+    return last if isinstance(last, Units) else None
+
+
 def _base(theorem: Theorem) -> Base:
+    if isinstance(theorem, Units):
+        raise CertificateError("theorem 'units' is about the whole part: only the last step is.")
     if not isinstance(theorem, Base):
         raise CertificateError(f"theorem {theorem.label!r} is a channel: only the last step is.")
     return theorem
@@ -96,7 +114,7 @@ def _check_channel(bases: list[Base], channel: Channel, claim: Claim) -> None:
         raise CertificateError("a purified release claims pure DP; this one claims something else.")
     if claim.bounded_range:
         raise CertificateError("no channel proves a bounded range: claim plain pure DP.")
-    base = _together(bases, claim.neighbors) if bases else None
+    base = _together(bases, channel.before(claim.neighbors)) if bases else None
     if bases:
         channel.check_before(bases[-1], claim.neighbors)
     if not _proves(channel, base, claim.exact_epsilon):

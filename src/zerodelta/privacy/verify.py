@@ -11,12 +11,13 @@ from zerodelta.privacy.certificate import OS_ENTROPY, Certificate
 from zerodelta.privacy.claims import Claim, PureDP
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_epsilon, as_flag, as_unit
-from zerodelta.privacy.proof import check_proof, proven_epsilon
+from zerodelta.privacy.proof import check_proof, proven_epsilon, units_of
 from zerodelta.privacy.readable import equals, shown
-from zerodelta.privacy.step import Status
+from zerodelta.privacy.step import Part, Status
 from zerodelta.privacy.theorems.registry import theorem_of
+from zerodelta.privacy.theorems.theorem import Channel
 
-__all__ = ["check_parts", "verify"]
+__all__ = ["as_neighbors", "check_parts", "verify"]
 
 
 def verify(
@@ -63,7 +64,7 @@ def verify(
     PureDP(epsilon=1, bounded_range=0, neighbors=replace)
 
     """
-    relation, asked = _as_neighbors(neighbors), as_unit(unit)
+    relation, asked = as_neighbors(neighbors), as_unit(unit)
     limit = None if epsilon is None else as_epsilon(epsilon)
     strict = as_flag(proven, "proven")
     read = _read(certificate)
@@ -83,14 +84,8 @@ def verify(
 
 def check_parts(certificate: Certificate) -> None:
     """Refuse a certificate whose parts do not prove its claim: what `verify` and `issue` share."""
-    claim = certificate.claim
-    for step in certificate.steps:
-        if step.neighbors is not claim.neighbors:
-            raise CertificateError(
-                "mixed neighboring relations: the claim is for "
-                f"{claim.neighbors.value}, step {step.theorem[:80]!r} for {step.neighbors.value}."
-            )
-        theorem_of(step)  # every number is in its domain before any is used
+    for part in certificate.parts:
+        _check_steps(part, certificate.claim.neighbors)
     try:
         _check(certificate)
     except CertificateError:
@@ -99,6 +94,21 @@ def check_parts(certificate: Certificate) -> None:
         raise CertificateError(
             f"a step's numbers cannot be used: {type(error).__name__}: {error}."
         ) from error
+
+
+def _check_steps(part: Part, claimed: Neighbors) -> None:
+    """Refuse a step for another relation than the claim's, or with a number out of its domain."""
+    theorems = [theorem_of(step) for step in part.steps]  # before any number is used
+    last = len(theorems) - 1 - (units_of(part.steps) is not None)
+    for place, step in enumerate(part.steps):
+        channel = theorems[last]
+        # only P3 makes a claim for replace of steps for add-remove
+        groups = isinstance(channel, Channel) and channel.from_add_remove and place < last
+        if step.neighbors is not (Neighbors.ADD_REMOVE if groups else claimed):
+            raise CertificateError(
+                "mixed neighboring relations: the claim is for "
+                f"{claimed.value}, step {step.theorem[:80]!r} for {step.neighbors.value}."
+            )
 
 
 def _read(certificate: Certificate | str) -> Certificate:
@@ -114,7 +124,8 @@ def _read(certificate: Certificate | str) -> Certificate:
     return Certificate.from_json(certificate.to_json())
 
 
-def _as_neighbors(neighbors: Any) -> Neighbors:
+def as_neighbors(neighbors: Any) -> Neighbors:
+    """Return the relation that is meant, by its value or its name."""
     for relation in Neighbors:
         if neighbors is relation or (type(neighbors) is str and neighbors == relation.value):
             return relation
@@ -131,6 +142,12 @@ def _check(certificate: Certificate) -> None:
     claim, parts = certificate.claim, certificate.parts
     if not parts:
         raise CertificateError("a step is missing: the certificate has no steps.")
+    for part in parts:
+        if (units_of(part.steps) is None) is not (certificate.unit is None):
+            raise CertificateError(
+                "a unit is protected by parts that end in theorem 'units', and by no others: "
+                f"the certificate protects {_protected(certificate.unit)}."
+            )
     if len(parts) == 1:
         if parts[0].epsilon is not None:
             raise CertificateError("the only part of a certificate proves the claim, no other ε.")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol, final
 
-from zerodelta.data.source import Source
+from zerodelta.data.source import Source, protection_of
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.rational import Rational
+from zerodelta.privacy.neighbors import Neighbors
 
 __all__ = ["Facts", "Question"]
 
@@ -17,8 +18,10 @@ __all__ = ["Facts", "Question"]
 class Facts:
     """The number of rows, if it is public, and the columns; a plan may use nothing else of them.
 
-    `rows` is None where the number is private (after a filter, under units): then `expected_rows`,
+    `rows` is None where the number is private (under add-remove or units): then `expected_rows`,
     a public guess, stands in for it in forecasts, defaults and lattices, and nothing else does.
+    `may_miss`: missing cells, and the rows that a filter drops, count nowhere, so that the number
+    of those that count is private too.
 
     >>> Facts(rows=None, columns=("income",), expected_rows=1000).planned_rows
     1000
@@ -27,12 +30,21 @@ class Facts:
     rows: int | None
     columns: tuple[str, ...] = ("0",)
     expected_rows: int | None = None
+    may_miss: bool = False
+    neighbors: Neighbors = Neighbors.REPLACE
 
     @staticmethod
     def of(source: Source) -> Facts:
-        """Return what is public of a source under the replace-one relation."""
-        require(source.rows, "rows", expected="at least one row", remedy="pass some")
-        return Facts(rows=source.rows, columns=source.columns)
+        """Return what is public of a source."""
+        rows = source.rows
+        require(rows or not source.whole, "rows", expected="at least one row", remedy="pass some")
+        return Facts(
+            rows=rows if source.whole else None,
+            columns=source.columns,
+            expected_rows=None if source.whole else rows,
+            may_miss=source.may_miss,
+            neighbors=protection_of(source).neighbors,
+        )
 
     @property
     def width(self) -> int:

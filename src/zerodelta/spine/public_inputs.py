@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from zerodelta.data.arrays import ArraySource
+import numpy as np
+
+from zerodelta.data.arrays import DEFAULT_MISSING, ArraySource
+from zerodelta.data.dataset import Dataset
+from zerodelta.data.kinds import Boolean, Number
 from zerodelta.data.options import Options
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError, require
@@ -19,6 +24,8 @@ __all__ = [
     "as_share",
     "as_source",
     "as_universe",
+    "bounds_of",
+    "each_bounds",
     "needed",
     "one_column",
     "unknown_index",
@@ -28,9 +35,41 @@ _FARTHEST = 1 << 500
 _MOST_ITEMS = 1 << 53
 
 
-def as_source(rows: Any) -> Source:
-    """Return the rows as a source; a series is one column, a list one or a table."""
-    return rows if isinstance(rows, Source) else ArraySource(rows)
+def as_source(
+    rows: Any, columns: str | Sequence[str] | None = None, *, missing: Any = DEFAULT_MISSING
+) -> Source:
+    """Return rows, or some columns of them, as a source; a series is one column."""
+    named = [columns] if isinstance(columns, str) else columns
+    if not isinstance(rows, Source):
+        return ArraySource(rows, columns=named, missing=missing)
+    require(
+        missing is DEFAULT_MISSING,
+        "missing",
+        missing,
+        expected="nothing: what a missing cell counts as was declared",
+        remedy="declare it: zd.open(…, columns={…: zd.number(0, 100, missing=…)})",
+    )
+    if columns is None:
+        return rows
+    if isinstance(rows, Dataset):
+        return rows[columns]
+    raise ParameterError(
+        "columns",
+        columns,
+        expected="nothing: this source has its own columns",
+        remedy="open data with zd.open to choose columns by name",
+    )
+
+
+def bounds_of(source: Source, bounds: Any) -> Any:
+    """Return the bounds that the caller gave, or those that were declared for the columns."""
+    if bounds is not None or not isinstance(source, Dataset):
+        return bounds
+    kinds = source.kinds.values()
+    if not all(isinstance(kind, (Number, Boolean)) for kind in kinds):
+        return None
+    ends = [kind.bounds for kind in kinds]
+    return ends[0] if len(ends) == 1 else tuple(zip(*ends, strict=True))
 
 
 def one_column(facts: Facts) -> None:
@@ -74,6 +113,20 @@ def as_bounds(bounds: Any) -> tuple[Fraction, Fraction]:
         remedy="rescale the column, so that floats can hold its sums",
     )
     return lower, upper
+
+
+def each_bounds(bounds: Any, columns: int) -> list[tuple[Fraction, Fraction]]:
+    """Return the exact (lower, upper) of every column, from numbers or one number for each."""
+    remedy = "pass bounds=(lower, upper), known without the rows"
+    lower, upper = as_pair(needed(bounds, "bounds", remedy))
+    ends = []
+    for end in (lower, upper):
+        listed = isinstance(end, (list, tuple, np.ndarray))
+        each = list(end) if listed else [end] * columns
+        expected = f"one number, or {columns}, for each end"
+        require(len(each) == columns, "bounds", bounds, expected=expected, remedy=remedy)
+        ends.append(each)
+    return [as_bounds((low, high)) for low, high in zip(*ends, strict=True)]
 
 
 def as_share(share: Rational, name: str) -> Fraction:

@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Generic, TypeVar, final
 
-from zerodelta.data.source import FOREIGN_SOURCE
+from zerodelta.data.protection import Protection
+from zerodelta.errors import GuaranteeError, ParameterError
 from zerodelta.exact.bits import BitSource, is_private
 from zerodelta.exact.noise_law import NoiseLaw
 from zerodelta.privacy.assumptions import BARE_ROWS
 from zerodelta.privacy.certificate import REPLAYED, Certificate
 from zerodelta.privacy.claims import Claim, PureDP
+from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Part, Status, Step, weakest
 from zerodelta.privacy.verify import check_parts
 from zerodelta.privacy.work import check_work
@@ -62,24 +64,63 @@ class ReleasePlan(Generic[R]):
         """The pure ε that a run costs; None for a claim that is not pure."""
         return self.claim.exact_epsilon if type(self.claim) is PureDP else None
 
-    def certificate(self, bits: BitSource, *, ours: bool = True) -> Certificate:
-        """Issue the certificate; `ours`: this library's own code reads the rows."""
+    def protecting(self, protection: Protection) -> ReleasePlan[R]:
+        """Return the plan for a unit of several rows, made of the plan for one of its rows."""
+        if protection.unit is None:
+            return self
+        most = protection.max_rows
+        claim = self.claim
+        if type(claim) is not PureDP:
+            raise ParameterError(
+                "unit",
+                protection.unit,
+                expected="a pure release: several rows of one unit add up to a multiple of its ε",
+                remedy="ask for a task that is pure, or open the data without a unit",
+            )
+        last = Step(theorem="units", numbers={"max_rows": most}, neighbors=protection.neighbors)
+        return replace(
+            self,
+            claim=PureDP(claim.exact_epsilon * most, neighbors=claim.neighbors),
+            steps=(*self.steps, last) if not self.parts else self.steps,
+            parts=tuple(_times(part, most, last) for part in self.parts),
+            unit=protection.unit,
+        )
+
+    def certificate(self, bits: BitSource, protection: Protection | None = None) -> Certificate:
+        """Issue the certificate of a release from rows that are protected so."""
+        given = Protection() if protection is None else protection
+        matches = (self.unit, self.claim.neighbors) == (given.unit, given.neighbors)
+        if not matches:  # a mistake of ours, found before a row is read
+            raise GuaranteeError(
+                f"a plan for {_relation(self.unit, self.claim.neighbors)} cannot be run on data "
+                f"opened for {_relation(given.unit, given.neighbors)}."
+            )
         steps, parts, assumed = self.steps, self.parts, self.assumed
-        if not ours:
+        if given.premise is not None:
             steps = _asserted(steps)
             parts = tuple(replace(part, steps=_asserted(part.steps)) for part in parts)
-            assumed = (*assumed, *([] if FOREIGN_SOURCE in assumed else [FOREIGN_SOURCE]))
+            assumed = (*assumed, *([] if given.premise in assumed else [given.premise]))
         return issue(
             claim=self.claim,
             steps=steps if not self.parts else None,
             parts=parts,
             bits=bits,
             unit=self.unit,
-            row=self.row,
+            row=given.words or self.row,
             public=self.public,
             assumed=assumed,
-            bare_rows=self.bare_rows,
+            bare_rows=self.bare_rows and given.bare,
         )
+
+
+def _relation(unit: str | None, neighbors: Neighbors) -> str:
+    return f"{'rows' if unit is None else unit!r} under {neighbors.value}"
+
+
+def _times(part: Part, most: int, last: Step) -> Part:
+    """Return the part for a unit of so many rows."""
+    epsilon = None if part.epsilon is None else part.epsilon * most
+    return Part(steps=(*part.steps, last), epsilon=epsilon)
 
 
 def _asserted(steps: tuple[Step, ...]) -> tuple[Step, ...]:

@@ -10,15 +10,19 @@ from __future__ import annotations
 from typing import Any, Generic, Protocol, TypeVar, final
 
 from zerodelta.data.given import Given
-from zerodelta.data.source import is_ours
+from zerodelta.data.protection import Protection
+from zerodelta.data.source import Source, protection_of
 from zerodelta.data.ticket import Ticket
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource, SystemBits
+from zerodelta.exact.rational import Rational
 from zerodelta.privacy.certificate import Certificate
+from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
+from zerodelta.spine.facts import Facts, Question
 from zerodelta.spine.release_plan import ReleasePlan
 
-__all__ = ["Openable", "Opened", "begin", "post_processed", "run"]
+__all__ = ["Openable", "Opened", "ask", "begin", "planned", "post_processed", "run"]
 
 R = TypeVar("R")
 Q = TypeVar("Q")
@@ -37,7 +41,7 @@ class Openable(Protocol[R_co]):
 class Opened(Generic[R]):
     """A release under way: certified, paid for, rows at hand. It ends in one `Release`."""
 
-    __slots__ = ("_certificate", "_ours", "_plan", "bits", "ticket")
+    __slots__ = ("_certificate", "_plan", "_protection", "bits", "ticket")
 
     def __init__(
         self,
@@ -46,9 +50,9 @@ class Opened(Generic[R]):
         ticket: Ticket,
         bits: BitSource,
         *,
-        ours: bool,
+        protection: Protection,
     ) -> None:
-        self._plan, self._certificate, self._ours = plan, certificate, ours
+        self._plan, self._certificate, self._protection = plan, certificate, protection
         self.ticket, self.bits = ticket, bits
 
     def replanned(self, plan: ReleasePlan[Q]) -> Opened[Q]:
@@ -63,8 +67,8 @@ class Opened(Generic[R]):
             expected=f"{self._plan.claim}, for which the ticket was taken",
             remedy="begin another release",
         )
-        certificate = plan.certificate(self.bits, ours=self._ours)
-        return Opened(plan, certificate, self.ticket, self.bits, ours=self._ours)
+        certificate = plan.certificate(self.bits, self._protection)
+        return Opened(plan, certificate, self.ticket, self.bits, protection=self._protection)
 
     def release(self, value: Any) -> Release:
         """Return the value with its certificate and forecast, and nothing else of the run."""
@@ -86,17 +90,32 @@ def begin(
     For programs that ask many times (`zd.Study`); everything else is one `run`.
     """
     drawn = SystemBits() if bits is None else bits
-    # `ours` of a foreign class could say anything
-    ours = source.ours if type(source) is Given else is_ours(source)
-    certificate = plan.certificate(drawn, ours=ours)
+    # what a foreign class says of itself is not believed
+    protection = source.protection if type(source) is Given else protection_of(source)
+    certificate = plan.certificate(drawn, protection)
     # A ledger debits here, between the certificate and the ticket.
-    return Opened(plan, certificate, Ticket(certificate), drawn, ours=ours)
+    return Opened(plan, certificate, Ticket(certificate), drawn, protection=protection)
 
 
 def run(plan: ReleasePlan[R], source: Openable[R], *, bits: BitSource | None = None) -> Release:
     """Return the release: certificate, then ticket, then rows, in this order."""
     opened = begin(plan, source, bits=bits)
     return opened.release(plan.answer(source.open(opened.ticket), opened.bits))
+
+
+def ask(
+    question: Question, source: Source, *, epsilon: Rational, bits: BitSource | None = None
+) -> Release:
+    """Plan what is asked of a source for whom it protects, and run the plan."""
+    return run(planned(question, source, epsilon), source, bits=bits)
+
+
+def planned(question: Question, source: Source, epsilon: Rational) -> Any:
+    """Return the plan of a question: for a unit, that of one of its rows at its share of ε."""
+    protection = protection_of(source)
+    exact = as_usable_epsilon(epsilon)
+    plan = question.plan(Facts.of(source), exact / protection.max_rows)
+    return plan.protecting(protection)
 
 
 def post_processed(release: Release, *, value: Any, error: float | str) -> Release:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -12,20 +13,22 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.source import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_count, as_positive, inner_ends
 from zerodelta.mechanisms.k_norm_noise import KNorm, as_norm
+from zerodelta.mechanisms.moments import EXPECTED, plan_moments
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
-from zerodelta.spine.public_inputs import as_pair, as_source
+from zerodelta.spine.public_inputs import as_pair, as_source, bounds_of, each_bounds
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import run
+from zerodelta.spine.run import ask
 
 __all__ = ["MeanQuestion", "mean", "mean_methods"]
 
@@ -39,11 +42,13 @@ _SUM_BITS = 62
 
 def mean(
     rows: Any,
+    columns: str | Sequence[str] | None = None,
     *,
     bounds: tuple[Any, Any] | None = None,
     data_norm: Rational | None = None,
     norm: float = 2,
     epsilon: Rational,
+    missing: Any = DEFAULT_MISSING,
     method: str = "auto",
     bits: BitSource | None = None,
 ) -> Release:
@@ -54,17 +59,24 @@ def mean(
 
     Parameters
     ----------
-    rows : array, list, series, frame or Source
-        One or several columns. Rows beyond the bounds are clipped, infinities too; a missing cell
-        counts as the center of its own column. The width of a list of rows is that of its first.
+    rows : data set, array, list, series, frame or Source
+        What `zd.open` returns, or one or several columns. Rows beyond the bounds are clipped,
+        infinities too. The width of a list of rows is that of its first.
+    columns : str or list of str, optional
+        Which columns of a data set or a frame; by default all.
     bounds : (lower, upper)
-        Of every column, numbers or one for each column (a box), known without the rows.
+        Of every column, numbers or one for each column (a box), known without the rows; for a data
+        set, by default as declared.
     data_norm : number
         Instead of bounds: the largest norm that a row can have.
     norm : 1, 2 or math.inf
         Of which norm `data_norm` is the bound.
     epsilon : number
         The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
+    missing : "skip", None or number
+        What a missing cell of a frame, list or array counts as: "skip" (nowhere, as in SQL; the
+        default for frames), None (none is missing; if one is it counts as the center; the default
+        for arrays, with less noise) or a number. A data set has it declared.
     method : str
         "k-norm" (l2), "k-norm-max" (l∞), "laplace" (l1): in which norm noise is drawn, or "auto",
         the one with the least predicted error.
@@ -79,8 +91,9 @@ def mean(
     Notes
     -----
     **Guarantee**: pure ε-DP (theory R, C10.4), proven: K-norm noise on the exact integer sum of
-    quantized rows.
-    **Neighbors**: replace-one; the number of rows and of columns is public.
+    quantized rows; where cells may be missing, on a count and a sum together (theory P, G2), whose
+    quotient is the mean, or the middle of the bounds if the noisy count is not positive.
+    **Neighbors**: replace-one, where the number of rows is public, or what the data set says.
     **Error**: the expected absolute error of a coordinate, averaged over the columns, in the unit
     of the data; quantizing adds less than a hundredth of it (for n·ε below 2^40).
 
@@ -93,9 +106,10 @@ def mean(
     array([1., 2.])
 
     """
-    source = as_source(rows)
-    question = MeanQuestion(bounds=bounds, data_norm=data_norm, norm=norm, method=method)
-    return run(question.plan(Facts.of(source), epsilon), source, bits=bits)
+    source = as_source(rows, columns, missing=missing)
+    stated = bounds if data_norm is not None else bounds_of(source, bounds)
+    question = MeanQuestion(bounds=stated, data_norm=data_norm, norm=norm, method=method)
+    return ask(question, source, epsilon=epsilon, bits=bits)
 
 
 @final
@@ -110,6 +124,8 @@ class MeanQuestion:
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Choose the norm of the noise, and calibrate it."""
+        if facts.may_miss:
+            return self._skipping(facts, as_usable_epsilon(epsilon))
         exact, n, dimension = as_usable_epsilon(epsilon), facts.public_rows, facts.width
         lattice = _lattice(self, dimension=dimension, n=n, epsilon=exact)
         methods = mean_methods(
@@ -142,6 +158,39 @@ class MeanQuestion:
             methods=methods,
             public=("the number of rows", "the number of columns", "bounds on the rows"),
             noise=mechanism.law(unit=lattice.quantum, rows=n),
+        )
+
+    def _skipping(self, facts: Facts, epsilon: Fraction) -> ReleasePlan[Rows]:
+        """Plan a count and a sum, where the number of cells that count is private."""
+        require(
+            self.data_norm is None and self.method in ("auto", "partition"),
+            "data_norm" if self.data_norm is not None else "method",
+            self.data_norm if self.data_norm is not None else self.method,
+            expected="bounds=(lower, upper) and method='auto' where cells may be missing",
+            remedy="pass bounds=, or missing=None if no cell is missing",
+        )
+        moments = plan_moments(
+            epsilon=epsilon,
+            bounds=each_bounds(self.bounds, facts.width),
+            expected_rows=facts.planned_rows,
+            neighbors=facts.neighbors,
+        )
+        error = float(np.mean(moments.forecast().mean)) * EXPECTED
+        spends = "ε on counts and sums together"
+        why = "a missing cell counts nowhere; missing=None, if none is missing, needs less noise"
+
+        def answer(rows: Rows, bits: BitSource) -> Any:
+            sums = moments.measure(rows, list(range(facts.width)))
+            value = moments.apply(sums, bits).mean[0]
+            return float(value[0]) if facts.width == 1 else value
+
+        return ReleasePlan(
+            claim=moments.claim,
+            steps=moments.steps,
+            answer=answer,
+            error=error,
+            methods=(Method(name="partition", error=error, spends=spends, why=why),),
+            public=("the number of columns", "bounds on the rows"),
         )
 
 

@@ -9,10 +9,12 @@ from zerodelta.errors import CertificateError
 from zerodelta.privacy.readable import filled, shown
 from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems import (
+    group_privacy,
     kernels,
     mechanisms,
     mixing,
     objective_perturbation,
+    partitions,
     smooth_sensitivity,
     smoothing,
     subsampling,
@@ -25,8 +27,8 @@ from zerodelta.privacy.theorems.theorem import Theorem
 __all__ = ["THEOREMS", "anchor_of", "explain_step", "heading_of", "theorem_of"]
 
 _FAMILIES = (
-    *(mechanisms, subsampling, testing, smooth_sensitivity, sufficient_statistics),
-    *(objective_perturbation, mixing, kernels, smoothing, transport),
+    *(mechanisms, partitions, subsampling, testing, smooth_sensitivity, sufficient_statistics),
+    *(objective_perturbation, mixing, kernels, smoothing, transport, group_privacy),
 )
 
 THEOREMS: dict[str, type[Theorem]] = {

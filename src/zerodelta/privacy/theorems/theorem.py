@@ -116,6 +116,15 @@ class Channel(Theorem):
 
     whole: ClassVar[bool] = False
     """Whether it is about the base mechanism too, so that no step goes before."""
+    from_add_remove: ClassVar[bool] = False
+    """Whether it makes a claim for one replaced row of steps for one row added or removed."""
+
+    @classmethod
+    def before(cls, claimed: Neighbors) -> Neighbors:
+        """Return the relation for which the steps before are stated."""
+        if cls.from_add_remove and claimed is not Neighbors.REPLACE:
+            raise GuaranteeError(f"theorem {cls.label!r} proves a replace claim only.")
+        return Neighbors.ADD_REMOVE if cls.from_add_remove else claimed
 
     @abstractmethod
     def proves(self, base: Composed, epsilon: Fraction) -> bool:

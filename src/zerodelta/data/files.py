@@ -1,0 +1,74 @@
+"""Paths and patterns of files that hold one table together, in the order of their names."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from zerodelta.errors import ParameterError, require
+
+__all__ = ["found_files", "is_path", "same_names", "shown_files"]
+
+
+def is_path(source: object) -> bool:
+    """Tell whether this is a path or pattern, or a list of `pathlib.Path`.
+
+    A list of texts is a column: that would have to be decided by what its rows are.
+    """
+    if isinstance(source, (list, tuple)):
+        return bool(source) and isinstance(source[0], PathLike)
+    return isinstance(source, (str, PathLike))
+
+
+def found_files(source: Any) -> tuple[Path, ...]:
+    """Return the files that a path, a pattern or a list of them names, sorted by name."""
+    given = source if isinstance(source, (list, tuple)) else [source]
+    files: set[Path] = set()
+    for each in given:
+        require(
+            isinstance(each, (str, PathLike)),
+            "source",
+            type(each),
+            expected="paths",
+            remedy="pass a list of pathlib.Path",
+        )
+        name = fspath(each)
+        path = Path(name).expanduser()
+        if path.is_file():
+            files.add(path)
+            continue
+        matched = [Path(found) for found in glob.glob(str(path), recursive=True)]
+        matched = [found for found in matched if found.is_file()]
+        if not matched:
+            raise ParameterError(
+                "source",
+                name,
+                expected="a file, or a pattern that matches some",
+                remedy='check the path; name the files of a folder as "folder/*.parquet"',
+            )
+        files.update(matched)
+    return tuple(sorted(files, key=str))
+
+
+def same_names(names: Sequence[tuple[str, ...]], kind: str) -> tuple[str, ...]:
+    """Return the names of the columns, which all files must have, in any order."""
+    first = sorted(names[0])
+    require(
+        all(sorted(each) == first for each in names),
+        "source",
+        expected=f"{kind} files with the same column names",
+        remedy="open files of other columns by themselves",
+    )
+    return names[0]
+
+
+def shown_files(source: Any, files: Sequence[Path], kind: str) -> str:
+    """Return what a source of files is, in one line: its own name, no contents."""
+    if len(files) == 1:
+        return f"{kind} file {files[0].name}"
+    if isinstance(source, (str, PathLike)):
+        return f"{len(files)} {kind} files {Path(fspath(source)).name}"
+    return f"{len(files)} {kind} files"

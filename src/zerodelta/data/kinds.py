@@ -1,0 +1,316 @@
+"""The kinds of columns: numbers, categories, booleans and texts (`dates` has dates).
+
+Each cell is read by itself, whatever the physical type of its column: an array of objects, a typed
+array and an Arrow array of the same cells are read alike. `declare` has what a caller writes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal, final
+
+import numpy as np
+
+from zerodelta.data import cells as one_cell
+from zerodelta.data.arrow_cells import read_column, text_numbers
+from zerodelta.data.columns import as_objects
+from zerodelta.data.kind import Array, Bounds, Coded, Kind
+from zerodelta.data.options import Options
+from zerodelta.errors import require
+from zerodelta.exact.rational import as_count, number_text
+
+__all__ = ["Boolean", "Category", "Kind", "Number", "Text"]
+
+_FARTHEST = Fraction(1 << 500)
+_OTHER, _MISSING = "other", "missing"
+_UNREADABLE = "mMV"
+"""Kinds of NumPy arrays whose cells are missing, but for a date: times and records."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Number(Kind):
+    """Numbers between public bounds; made by `zd.number`."""
+
+    lower: Fraction
+    upper: Fraction
+    missing: Literal["skip"] | Fraction | None = "skip"
+    integer: bool = False
+
+    def __post_init__(self) -> None:
+        ends, given = self.bounds, [number_text(end) for end in self.bounds]
+        require(ends[0] < ends[1], "bounds", given, "lower < upper", "pass the smaller end first")
+        require(
+            max(-ends[0], ends[1]) <= _FARTHEST,
+            "bounds",
+            given,
+            expected="ends of at most 2^500 in magnitude",
+            remedy="rescale the column, so that floats can hold its sums",
+        )
+        whole = not self.integer or all(end.denominator == 1 for end in ends)
+        require(whole, "bounds", given, "whole numbers", "pass whole bounds, or integer=False")
+        if isinstance(self.missing, Fraction):
+            inside = ends[0] <= self.missing <= ends[1]
+            remedy = 'pass a number between lower and upper, or "skip"'
+            require(inside, "missing", self.missing, "a number within the bounds", remedy)
+
+    @property
+    def size(self) -> None:
+        """None: numbers have no codes."""
+
+    @property
+    def labels(self) -> None:
+        """None: numbers have no codes."""
+
+    @property
+    def bounds(self) -> Bounds:
+        """The bounds, exactly."""
+        return self.lower, self.upper
+
+    @property
+    def declaration(self) -> dict[str, Any]:
+        """{number = [0, 120]} and what is not the default."""
+        found: dict[str, Any] = {"number": [_number(self.lower), _number(self.upper)]}
+        if self.missing != "skip":
+            found["missing"] = "none" if self.missing is None else _number(self.missing)
+        return found | ({"integer": True} if self.integer else {})
+
+    def read(self, column: Any) -> Array:
+        """Return the number of each cell, not clipped; rounded to an integer if declared so."""
+
+        def numbers(cells: Array) -> Array:
+            if cells.dtype.kind in _UNREADABLE:
+                return np.full(len(cells), np.nan)
+            if cells.dtype == np.float64 and not self.integer and np.isfinite(cells).all():
+                return cells
+            return self._whole(one_cell.numbers(cells))
+
+        return read_column(column, numbers, lambda texts: self._whole(text_numbers(texts)))
+
+    def filled(self, values: Array) -> Array:
+        """Return numbers with missing ones as declared: NaN, the number, or the center (None)."""
+        if self.missing == "skip":
+            return values
+        center = (self.lower + self.upper) / 2
+        instead = float(center if self.missing is None else self.missing)
+        return self._whole(np.where(np.isnan(values), instead, values))
+
+    def _whole(self, values: Array) -> Array:
+        return np.rint(values) if self.integer else values
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Category(Coded):
+    """Public options; made by `zd.category`.
+
+    Codes: the options in their order, then `missing` if it is an option, then `other`.
+    """
+
+    options: tuple[str | int | float | bool, ...]
+    other: bool = False
+    missing: bool = False
+    exact: bool = False
+
+    def __post_init__(self) -> None:
+        remedy = 'name all options, as in zd.category(["f", "m"], other=True)'
+        require(self.options, "options", self.options, "one option or more", remedy)
+        texts = not self.exact or all(type(option) is str for option in self.options)
+        require(texts, "options", self.options, "texts", 'pass exact=False, or write "7" for 7')
+        keys = [one_cell.category(option, exact=self.exact) for option in self.options]
+        none = "options that a cell can be: an empty text, nan and None are missing cells"
+        require(None not in keys, "options", self.options, none, "pass missing=True instead")
+        for extra, there in ((_OTHER, self.other), (_MISSING, self.missing)):
+            require(
+                not (there and extra in self.options),
+                "options",
+                self.options,
+                expected=f"no option {extra!r} beside {extra}=True",
+                remedy="leave it out of the list",
+            )
+        if self.exact:
+            distinct = len(set(keys)) == len(keys)
+            require(distinct, "options", self.options, "different texts", "leave one out")
+        else:
+            _ = self._places  # refuses options that are read alike
+
+    @property
+    def size(self) -> int:
+        """The number of options, with `missing` and `other` where declared."""
+        return len(self.options) + self.missing + self.other
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """The options, then "missing" and "other" where declared."""
+        return self.options + (_MISSING,) * self.missing + (_OTHER,) * self.other
+
+    @property
+    def declaration(self) -> dict[str, Any]:
+        """{category = ["a", "b"], other = true} and what is not the default."""
+        flags = {"other": self.other, "missing": self.missing, "exact": self.exact}
+        return {"category": list(self.options)} | {key: True for key, on in flags.items() if on}
+
+    @cached_property
+    def _places(self) -> Options:
+        return Options((*self.options, None))
+
+    @cached_property
+    def _texts(self) -> dict[Any, int]:
+        return {option: place for place, option in enumerate((*self.options, None))}
+
+    @cached_property
+    def _codes(self) -> Array:
+        """The code at each place: of the options, of a missing cell, of another cell (-1)."""
+        other = float(self.size - 1) if self.other else np.nan
+        missing = float(len(self.options)) if self.missing else other
+        return np.array([*range(len(self.options)), missing, other])
+
+    def read(self, column: Any) -> Array:
+        """Return the code of each cell; a cell in no group is NaN."""
+
+        def codes(cells: Array) -> Array:
+            if cells.dtype.kind in _UNREADABLE:
+                return np.full(len(cells), self._codes[-2])
+            if not self.exact:
+                return self._codes[self._places.places(cells)]
+            return self._codes[one_cell.read_all(_objects(cells), self._text_place)]
+
+        return read_column(column, codes)
+
+    def _text_place(self, cell: Any) -> int:
+        return self._texts.get(one_cell.category(cell, exact=True), -1)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Boolean(Coded):
+    """False and true; made by `zd.boolean`. Codes: 0, 1 and, if it is an option, 2 for missing."""
+
+    missing: bool = False
+
+    @property
+    def size(self) -> int:
+        """2, or 3 with `missing`."""
+        return 2 + self.missing
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """False, True and, if it is an option, "missing"."""
+        return (False, True) + (_MISSING,) * self.missing
+
+    @property
+    def declaration(self) -> dict[str, Any]:
+        """{boolean = true} and what is not the default."""
+        return {"boolean": True} | ({"missing": True} if self.missing else {})
+
+    def read(self, column: Any) -> Array:
+        """Return 0 or 1 for each cell, and 2 or NaN where it is missing."""
+        codes = np.array([0.0, 1.0, 2.0 if self.missing else np.nan])
+
+        def truths(cells: Array) -> Array:
+            if cells.dtype.kind in _UNREADABLE:
+                return np.full(len(cells), codes[2])
+            if cells.dtype.kind in "biufc":
+                values = one_cell.numbers(cells)
+                return codes[np.where(values == 0, 0, np.where(values == 1, 1, 2))]
+            return codes[one_cell.read_all(cells, _truth)]
+
+        return read_column(column, truths)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Text(Kind):
+    """Texts of limited length, such as names and ids; made by `zd.text`."""
+
+    length: int
+    alphabet: str | None = None
+    exact: bool = False
+
+    def __post_init__(self) -> None:
+        as_count(self.length, "length", minimum=1)
+        given = self.alphabet
+        distinct = given is None or (
+            type(given) is str and bool(given) and len(set(given)) == len(given)
+        )
+        remedy = 'pass alphabet="abcdefghijklmnopqrstuvwxyz"'
+        require(distinct, "alphabet", given, "a text of different characters", remedy)
+
+    @property
+    def size(self) -> None:
+        """None: texts have no codes."""
+
+    @property
+    def labels(self) -> None:
+        """None: texts have no codes."""
+
+    @property
+    def bounds(self) -> None:
+        """None: texts are not numbers."""
+
+    @property
+    def declaration(self) -> dict[str, Any]:
+        """{text = 20} (the length) and what is not the default."""
+        found: dict[str, Any] = {"text": self.length}
+        found |= {} if self.alphabet is None else {"alphabet": self.alphabet}
+        return found | ({"exact": True} if self.exact else {})
+
+    def read(self, column: Any) -> Array:
+        """Return the text of each cell; None where it is missing, too long or not allowed."""
+
+        def texts(cells: Array) -> Array:
+            if cells.dtype.kind in _UNREADABLE:
+                return as_objects([None] * len(cells))
+            if cells.dtype.kind in "biu":
+                distinct, places = np.unique(cells, return_inverse=True)
+                return as_objects([self._text(cell) for cell in distinct])[places]
+            found: list[str | None] = [None]
+            known: dict[str | None, int] = {None: 0}
+
+            def place(cell: Any) -> int:
+                text = self._text(cell)
+                if text not in known:
+                    known[text] = len(found)
+                    found.append(text)
+                return known[text]
+
+            places = one_cell.read_all(_objects(cells), place)
+            return as_objects(found)[places]
+
+        return read_column(column, texts)
+
+    def _text(self, cell: Any) -> str | None:
+        key = one_cell.category(cell, exact=self.exact)
+        if key is None or type(key) is tuple:
+            return None
+        text = str(key)
+        inside = self.alphabet is None or all(letter in self.alphabet for letter in text)
+        if len(text) > self.length or not inside:
+            return None
+        try:
+            text.encode()
+        except UnicodeEncodeError:  # half of a character
+            return None
+        return text
+
+
+# -- cells and options ------------------------------------------------------------------------
+
+
+def _objects(cells: Array) -> Array:
+    """Return the cells of numbers one by one; a float32 stays one."""
+    return as_objects(list(cells)) if cells.dtype.kind in "biufc" else cells
+
+
+def _truth(cell: Any) -> int:
+    value = one_cell.boolean(cell)
+    return 2 if value != value else int(value)
+
+
+def _number(exact: Fraction) -> int | float | str:
+    """Return a number as a schema file has it: it is read to the same fraction."""
+    if exact.denominator == 1:
+        return exact.numerator
+    return float(exact) if Fraction(float(exact)) == exact else str(exact)

@@ -1,0 +1,192 @@
+"""A public condition on one row, such as ``age >= 18 and city in ("oslo", "rome")``.
+
+It is parsed once, from its text, before any row is read; nothing of it runs as Python. As in SQL a
+comparison with a missing cell is neither true nor false, and a row is kept only where it is true.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.data.columns import as_objects
+from zerodelta.data.dates import Date
+from zerodelta.data.kind import Kind
+from zerodelta.data.kinds import Boolean, Category, Number
+from zerodelta.errors import ParameterError
+
+__all__ = ["Predicate"]
+
+_Bits: TypeAlias = npt.NDArray[np.bool_]
+_Columns: TypeAlias = Mapping[str, npt.NDArray[np.float64]]
+_Truth: TypeAlias = tuple[_Bits, _Bits]
+"""Where it is certainly true, and where it is certainly false; a missing cell is neither."""
+_Test: TypeAlias = Callable[[_Columns], _Truth]
+
+_LONGEST = 10_000
+_ORDERS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Lt: np.less,
+    ast.LtE: np.less_equal,
+    ast.Gt: np.greater,
+    ast.GtE: np.greater_equal,
+    ast.Eq: np.equal,
+    ast.NotEq: np.not_equal,
+}
+_MIRRORED = {ast.Lt: ast.Gt, ast.LtE: ast.GtE, ast.Gt: ast.Lt, ast.GtE: ast.LtE}
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A condition over declared columns; `columns` are those it names."""
+
+    text: str
+    columns: tuple[str, ...]
+    _test: _Test = field(repr=False, compare=False)
+
+    @staticmethod
+    def of(text: str, kinds: Mapping[str, Kind]) -> Predicate:
+        """Parse a condition, refusing all but columns, values, comparisons, and, or, not, in.
+
+        >>> from zerodelta.data.declare import number
+        >>> condition = Predicate.of("18 <= age < 65", {"age": number(0, 120)})
+        >>> condition({"age": np.array([17.0, 18.0, np.nan, 65.0])}).tolist()
+        [False, True, False, False]
+        """
+        if type(text) is not str or len(text) > _LONGEST:
+            raise _refused(text if type(text) is str else type(text))
+        parser = _Parser(kinds, text)
+        if text in kinds:  # a boolean column of any name
+            return Predicate(text, (text,), parser.condition(ast.Name(id=text)))
+        try:
+            tree = ast.parse(text, mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            raise _refused(text) from None
+        test = parser.condition(tree)
+        return Predicate(text, tuple(dict.fromkeys(parser.named)), test)
+
+    def __call__(self, columns: _Columns) -> _Bits:
+        """Return which rows satisfy it, from the read columns that it names."""
+        with np.errstate(all="ignore"):
+            return self._test(columns)[0]
+
+
+@final
+class _Parser:
+    """Turns a syntax tree into tests on whole columns."""
+
+    def __init__(self, kinds: Mapping[str, Kind], text: str) -> None:
+        self._kinds, self._text = kinds, text
+        self.named: list[str] = []
+
+    def condition(self, node: ast.expr) -> _Test:
+        if isinstance(node, ast.BoolOp):
+            every = isinstance(node.op, ast.And)
+            tests = [self.condition(part) for part in node.values]
+            return lambda columns: _together([test(columns) for test in tests], every=every)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            inner = self.condition(node.operand)
+            return lambda columns: inner(columns)[::-1]
+        if isinstance(node, ast.Compare):
+            return self._comparison(node)
+        if isinstance(node, ast.Name):  # a boolean column
+            name = self._column(node)
+            if not isinstance(self._kinds[name], Boolean):
+                raise self._error(f"a condition: {name!r} is no boolean column")
+            return lambda columns: (columns[name] == 1, columns[name] == 0)
+        raise self._error()
+
+    def _comparison(self, node: ast.Compare) -> _Test:
+        terms = [node.left, *node.comparators]
+        pairs = list(zip(terms, node.ops, terms[1:], strict=False))
+        tests = [self._pair(left, operator, right) for left, operator, right in pairs]
+        return lambda columns: _together([test(columns) for test in tests], every=True)
+
+    def _pair(self, left: ast.expr, operator: ast.cmpop, right: ast.expr) -> _Test:
+        kind = type(operator)
+        if isinstance(operator, (ast.In, ast.NotIn)):
+            return self._membership(left, right, inside=isinstance(operator, ast.In))
+        if not isinstance(left, ast.Name):
+            left, right, kind = right, left, _MIRRORED.get(kind, kind)
+        if not isinstance(left, ast.Name):
+            raise self._error("a column in every comparison")
+        name, compare = self._column(left), _ORDERS.get(kind)
+        if compare is None:
+            raise self._error()
+        if isinstance(right, ast.Name):
+            return self._columns(name, self._column(right), compare)
+        if kind not in (ast.Eq, ast.NotEq) and not isinstance(self._kinds[name], (Number, Date)):
+            raise self._error(f"== or in: {name!r} has no order")
+        value = self._value(name, right)
+        return lambda columns: _compared(columns[name], value, compare)
+
+    def _membership(self, left: ast.expr, right: ast.expr, *, inside: bool) -> _Test:
+        if not isinstance(left, ast.Name) or not isinstance(right, (ast.Tuple, ast.List, ast.Set)):
+            raise self._error('a column, "in" and a list, such as city in ("oslo", "rome")')
+        name = self._column(left)
+        values = [self._value(name, item) for item in right.elts]
+        return lambda columns: _among(columns[name], values, inside=inside)
+
+    def _columns(self, name: str, other: str, compare: Callable[[Any, Any], Any]) -> _Test:
+        if not all(isinstance(self._kinds[each], Number) for each in (name, other)):
+            raise self._error("a value: only two number columns are compared with each other")
+        return lambda columns: _compared(columns[name], columns[other], compare)
+
+    def _column(self, node: ast.Name) -> str:
+        if node.id not in self._kinds:
+            known = ", ".join(list(self._kinds)[:10])
+            raise self._error(f"declared columns; {node.id!r} is none of {known}")
+        self.named.append(node.id)
+        return node.id
+
+    def _value(self, name: str, node: ast.expr) -> float:
+        """Return a constant as its column reads it; one that no cell can be is a mistake."""
+        negative = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+        constant = node.operand if isinstance(node, ast.UnaryOp) and negative else node
+        if not isinstance(constant, ast.Constant):
+            raise self._error("a number or a text to compare with")
+        value: Any = constant.value
+        if negative and type(value) not in (int, float):
+            raise self._error("a number after the minus sign")
+        kind = self._kinds[name]
+        read = kind.read(as_objects([-value if negative else value]))[0]
+        unlisted = isinstance(kind, Category) and read >= len(kind.options)
+        if not isinstance(read, float) or read != read or (unlisted and value != "other"):
+            raise self._error(f"a value that {name!r} can have")
+        return float(read)
+
+    def _error(self, expected: str | None = None) -> ParameterError:
+        return _refused(self._text, expected)
+
+
+def _compared(cells: Any, value: Any, compare: Callable[[Any, Any], Any]) -> _Truth:
+    present = ~(np.isnan(cells) | np.isnan(value))
+    true = compare(cells, value) & present
+    return true, present & ~true
+
+
+def _among(cells: Any, values: list[float], *, inside: bool) -> _Truth:
+    present = ~np.isnan(cells)
+    found = np.isin(cells, values) & present
+    return (found, present & ~found) if inside else (present & ~found, found)
+
+
+def _together(truths: list[_Truth], *, every: bool) -> _Truth:
+    true, false = zip(*truths, strict=True)
+    if every:
+        return np.logical_and.reduce(true), np.logical_or.reduce(false)
+    return np.logical_or.reduce(true), np.logical_and.reduce(false)
+
+
+def _refused(text: Any, expected: str | None = None) -> ParameterError:
+    return ParameterError(
+        "where",
+        text,
+        expected=expected or "comparisons of declared columns with values, and, or, not, in",
+        remedy='write, say, \'age >= 18 and city in ("oslo", "rome")\'',
+    )

@@ -1,0 +1,322 @@
+"""Units: whose rows are protected together, and which of them count (theory V).
+
+Of each unit the `max_rows` rows that come first in a fixed order are kept: the order of a hash of
+the unit's id, the cells of all declared columns, and the number of the copy among equal rows. (A
+hash of the contents alone would keep the same values in every unit.) Which rows of a unit are kept
+is decided by its own rows alone, so replacing all of them changes at most `max_rows` of the rows
+kept; the order of the rows and the batches in which they are read do not matter. The hash is public
+and fixed: the guarantee needs no secret.
+
+Ids are read like categories; whole numbers are compared as such and other ids by their BLAKE2b hash
+of 128 bits, so a unit is what has one such hash. Rows without an id together are one unit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import IO, Any, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.data import cells as one_cell
+from zerodelta.data.arrow_cells import read_column
+from zerodelta.data.columns import as_objects
+from zerodelta.exact.rational import as_count
+
+__all__ = ["RULE", "Bounded", "Bounding", "unit_ids"]
+
+Array: TypeAlias = npt.NDArray[Any]
+Words: TypeAlias = npt.NDArray[np.uint64]
+
+RULE = "zerodelta units 1"
+"""The name of the rule by which rows are kept, and its version: another hash would keep others."""
+
+_ID = np.dtype([("high", np.uint64), ("low", np.uint64)])
+_MISSING, _FIRST, _SECOND, _STEP = np.frombuffer(
+    hashlib.blake2b(RULE.encode(), digest_size=32).digest(), dtype="<u8"
+).astype(np.uint64)
+_ODD = _STEP | np.uint64(1)
+_NO_ID = np.array([(_MISSING, _FIRST)], dtype=_ID)
+
+_PART_BITS = np.uint64(40)
+"""A row's place is its part and its number there: at most 2^40 rows in one."""
+_FILES = 64
+_LIMIT = 1 << 27
+_WHOLE = {2: 1 << 11, 4: 1 << 24, 8: 1 << 53}
+"""Below this floats of so many bytes hold whole numbers that are their own shortest decimals."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Bounded:
+    """Which rows are kept: one array of booleans for each part, in the order of its rows."""
+
+    kept: tuple[npt.NDArray[np.bool_], ...]
+    units: int
+    """How many units have a row."""
+
+
+@final
+class Bounding:
+    """Chooses at most `max_rows` rows of each unit, from rows that are added batch by batch.
+
+    Threads may add rows of different parts at the same time; those of one part come in order. Only
+    hashes are held, 40 bytes for a row; beyond `memory` bytes they are kept in files without a
+    name, in `folder` or where the system has such files.
+
+    >>> rows = Bounding(max_rows=1)
+    >>> rows.add(0, np.array(["ann", "bob", "ann"], dtype=object), [np.array([1.0, 2.0, 3.0])])
+    >>> found = rows.finish()
+    >>> found.units, int(found.kept[0].sum()), bool(found.kept[0][1])
+    (2, 2, True)
+    """
+
+    def __init__(self, *, max_rows: int, memory: int = _LIMIT, folder: str | None = None) -> None:
+        self._most = as_count(max_rows, "max_rows", minimum=1)
+        self._memory, self._folder = memory, folder
+        self._lock = threading.Lock()
+        self._held: list[Words] = []
+        self._bytes = 0
+        self._rows: dict[int, int] = {}
+        self._files: list[IO[bytes]] = []
+
+    def add(self, part: int, ids: Any, columns: Sequence[Array]) -> None:
+        """Add the next rows of a part: the cells of the id, and all declared columns as read.
+
+        The columns are what `Kind.read` returns, in the order of the schema.
+        """
+        units = unit_ids(ids)
+        first, second = _digests(units, columns)
+        records = np.empty((5, len(units)), dtype=np.uint64)
+        records[0], records[1], records[2], records[3] = units["high"], units["low"], first, second
+        with self._lock:
+            start = self._rows.get(part, 0)
+            self._rows[part] = start + len(units)
+            places = np.arange(start, start + len(units), dtype=np.uint64)
+            records[4] = (np.uint64(part) << _PART_BITS) | places
+            self._held.append(records)
+            self._bytes += records.nbytes
+            if self._bytes > self._memory:
+                self._spill()
+
+    def finish(self) -> Bounded:
+        """Return which rows are kept."""
+        count = 1 + max(self._rows, default=-1)
+        kept = [np.zeros(self._rows.get(part, 0), dtype=np.bool_) for part in range(count)]
+        units = 0
+        if self._files:
+            self._spill()
+        for records in self._groups():
+            places, found = _first_rows(records, self._most)
+            units += found
+            parts, numbers = places >> _PART_BITS, places & ((np.uint64(1) << _PART_BITS) - 1)
+            for part in np.unique(parts).tolist():
+                kept[part][numbers[parts == part]] = True
+        return Bounded(kept=tuple(kept), units=units)
+
+    def _groups(self) -> Any:
+        """Yield all records, those of one unit together."""
+        if not self._files:
+            yield np.concatenate([np.empty((5, 0), dtype=np.uint64), *self._held], axis=1)
+        for file in self._files:
+            file.seek(0)
+            yield np.frombuffer(file.read(), dtype=np.uint64).reshape(-1, 5).T
+            file.close()
+
+    def _file(self) -> IO[bytes]:
+        """Return a file for this user only, which has no name where the system allows that."""
+        return tempfile.TemporaryFile(dir=self._folder)
+
+    def _spill(self) -> None:
+        """Move the records that are held to files, by the first bits of the hash of their unit."""
+        if not self._files:
+            self._files = [self._file() for _ in range(_FILES)]
+        records = np.concatenate([np.empty((5, 0), dtype=np.uint64), *self._held], axis=1).T
+        group = (records[:, 0] // np.uint64(2**64 // _FILES)).astype(np.int64)
+        order = np.argsort(group, kind="stable")
+        ends = np.cumsum(np.bincount(group, minlength=_FILES))
+        for i, rows in enumerate(np.split(order, ends[:-1])):
+            self._files[i].write(records[rows].tobytes())
+        self._held, self._bytes = [], 0
+
+
+def _first_rows(records: Words, most: int) -> tuple[Words, int]:
+    """Return the places of the rows kept, and the number of units."""
+    high, low, first, second, places = records
+    if not len(high):
+        return places, 0
+    order = np.argsort(high)
+    if ((np.diff(high[order]) == 0) & (np.diff(low[order]) != 0)).any():
+        order = np.lexsort((low, high))  # half of the hash is not enough
+    unit = _numbered(high[order], low[order])
+    sizes = np.bincount(unit)
+    crowded = (sizes > most)[unit]
+    rows, unit = order[crowded], unit[crowded]
+    chosen = rows[_ranks_below(unit, first[rows], second[rows], most)]
+    return np.concatenate([places[order[~crowded]], places[chosen]]), len(sizes)
+
+
+def _ranks_below(unit: Array, first: Words, second: Words, most: int) -> Array:
+    """Return the rows that are among the first `most` of their unit, all of which have more."""
+    order, tied = _sorted(unit, first, second)
+    if tied.any():  # equal rows: each but the first gets a hash of its own
+        rows = order[tied]
+        copy = _ranks(_numbered(unit[rows], first[rows], second[rows])).astype(np.uint64)
+        first = first.copy()
+        first[rows] = np.where(copy, _mixed(first[rows] + copy * _ODD), first[rows])
+        order, _ = _sorted(unit, first, second)
+    return order[_ranks(unit[order]) < most]
+
+
+def _sorted(unit: Array, first: Words, second: Words) -> tuple[Array, npt.NDArray[np.bool_]]:
+    """Return the order by all three, and which rows of it agree in both hashes with one beside.
+
+    One sort of 64 bits, the unit and the start of the first hash; then the ties among these.
+    """
+    bits = np.uint64(int(unit.max(initial=0)).bit_length() + 1)
+    key = (unit.astype(np.uint64) << (np.uint64(64) - bits)) | (first >> bits)
+    order = np.argsort(key)
+    tied = _with_equals(key[order])
+    rows = order[tied]
+    order[tied] = rows[np.lexsort((second[rows], first[rows], unit[rows]))]
+    rows = order[tied]
+    tied[tied] = _with_equals(unit[rows], first[rows], second[rows])
+    return order, tied
+
+
+def _with_equals(*sorted_keys: Array) -> npt.NDArray[np.bool_]:
+    """Return which rows have the keys of the row before or after."""
+    same = np.ones(max(len(sorted_keys[0]) - 1, 0), dtype=np.bool_)
+    for key in sorted_keys:
+        same &= key[1:] == key[:-1]
+    found = np.zeros(len(sorted_keys[0]), dtype=np.bool_)
+    found[1:] |= same
+    found[:-1] |= same
+    return found
+
+
+def _numbered(*sorted_keys: Array) -> Array:
+    """Return 0, 1, ... for the runs of equal keys."""
+    changes = np.zeros(len(sorted_keys[0]), dtype=np.bool_)
+    for key in sorted_keys:
+        changes[1:] |= key[1:] != key[:-1]
+    return np.cumsum(changes)
+
+
+def _ranks(run: Array) -> Array:
+    """Return 0, 1, ... within each run of equal numbers."""
+    place = np.arange(len(run))
+    starts = np.zeros(len(run), dtype=np.int64)
+    starts[1:] = np.where(run[1:] != run[:-1], place[1:], 0)
+    return place - np.maximum.accumulate(starts)
+
+
+# -- hashes -----------------------------------------------------------------------------------
+
+
+def unit_ids(column: Any) -> Array:
+    """Return what the ids of a column are compared by, whatever its physical type.
+
+    >>> alike = unit_ids(np.array([7, 7.0, "07", b"7"], dtype=object)), unit_ids(np.array([7] * 4))
+    >>> bool((alike[0] == alike[1]).all())
+    True
+    """
+    return read_column(column, _ids)
+
+
+def _ids(cells: Array) -> Array:
+    kind, size = cells.dtype.kind, cells.dtype.itemsize
+    if kind in "mMV":
+        return np.repeat(_NO_ID, len(cells))
+    if kind in "bi":
+        return _whole_ids(cells.astype(np.int64))
+    if kind == "u" or (kind == "f" and size <= 8):
+        limit = _WHOLE[size] if kind == "f" else 1 << 63
+        with np.errstate(invalid="ignore"):
+            plain = (cells < limit) & (cells > -limit) if kind == "f" else cells < np.uint64(limit)
+            plain &= cells == np.floor(cells) if kind == "f" else True
+        found = _whole_ids(np.where(plain, cells, 0).astype(np.int64))
+        found[~plain] = _ids(as_objects(list(cells[~plain]))) if not plain.all() else _NO_ID[0]
+        return found
+    distinct: dict[one_cell.Key, int] = {}
+
+    def place(cell: Any) -> int:
+        return distinct.setdefault(one_cell.category(cell), len(distinct))
+
+    objects = as_objects(list(cells)) if kind in "fc" else cells
+    places = one_cell.read_all(objects, place)
+    return _key_ids(list(distinct))[places]
+
+
+def _whole_ids(whole: npt.NDArray[np.int64]) -> Array:
+    found = np.empty(len(whole), dtype=_ID)
+    found["low"] = whole.view(np.uint64)
+    found["high"] = _mixed(found["low"] ^ _SECOND)
+    return found
+
+
+def _key_ids(keys: list[one_cell.Key]) -> Array:
+    whole = [type(key) is int and -(1 << 63) <= key < 1 << 63 for key in keys]
+    none = [key is None or type(key) is tuple for key in keys]
+    texts = (str(key) if not (w or n) else "" for key, w, n in zip(keys, whole, none, strict=True))
+    hashes = b"".join(_hash(text, 16) for text in texts)
+    found = np.frombuffer(hashes, dtype="<u8").astype(np.uint64).view(_ID)
+    found[none] = _NO_ID[0]
+    numbers = [key for key, is_whole in zip(keys, whole, strict=True) if is_whole]
+    found[whole] = _whole_ids(np.array(numbers, dtype=np.int64))
+    return found
+
+
+def _digests(units: Array, columns: Sequence[Array]) -> tuple[Words, Words]:
+    """Return two hashes of each row, of its unit and its contents: an order, and what settles ties.
+
+    Rows that agree in both count as equal.
+    """
+    first = _mixed(_mixed(units["high"] ^ _FIRST) ^ units["low"])
+    second = _mixed(_mixed(units["low"] ^ _SECOND) ^ units["high"])
+    for column in columns:
+        words = _words(column)
+        first, second = _mixed(first ^ words), _mixed(second + words)
+    return first, second
+
+
+def _words(column: Array) -> Words:
+    """Return each value of a column that was read as 64 bits."""
+    if column.dtype == object:
+        distinct: dict[Any, int] = {}
+        places = [distinct.setdefault(text, len(distinct)) for text in column.tolist()]
+        hashes = [
+            _MISSING if t is None else int.from_bytes(_hash(t, 8), "little") for t in distinct
+        ]
+        return np.array(hashes, dtype=np.uint64)[np.array(places, dtype=np.int64)]
+    values = column + 0.0  # no minus zero
+    words: Words = np.where(np.isnan(values), _MISSING, values.view(np.uint64))
+    return words
+
+
+def _hash(text: str, size: int) -> bytes:
+    data = text.encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(data, digest_size=size, key=RULE.encode()).digest()
+
+
+def _mixed(words: Words) -> Words:
+    """Return words that any bit of the old ones changes (the finalizer of splitmix64, one-to-one).
+
+    Small whole numbers differ in a few high bits as floats: without it rows would collide.
+    """
+    words = words + np.uint64(0x9E3779B97F4A7C15)
+    other = words >> np.uint64(30)
+    other ^= words
+    other *= np.uint64(0xBF58476D1CE4E5B9)
+    np.right_shift(other, np.uint64(27), out=words)
+    words ^= other
+    words *= np.uint64(0x94D049BB133111EB)
+    np.right_shift(words, np.uint64(31), out=other)
+    other ^= words
+    mixed: Words = other
+    return mixed

@@ -1,0 +1,267 @@
+"""Noise on the cells of a table, whatever the number of its groups: pure DP (theory P1, P2, G2).
+
+`PartitionNoise` is for cells to which a row adds at most a fixed total (counts, histograms,
+`BernsteinCells`), `BlockNoise` for several sums of each group (`ChebyshevBlock`). Both are made
+from public numbers by `for_epsilon`, and add their noise to exact integer sums with `apply`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.errors import require
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.count_noise import rounded_count_noise
+from zerodelta.exact.exact_sums import IntegerArray
+from zerodelta.exact.k_norm import rounded_k_norm
+from zerodelta.exact.noise import rounded_laplace
+from zerodelta.exact.noise_law import NoiseLaw
+from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.mechanisms.integer_sums import add_exactly, check_sums
+from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.step import Step
+from zerodelta.privacy.theorems.partitions import (
+    block_epsilon,
+    partition_k_norm_epsilon,
+    partition_laplace_epsilon,
+)
+
+__all__ = ["BlockNoise", "PartitionNoise"]
+
+_Method: TypeAlias = Literal["laplace", "k-norm"]
+_Coefficients: TypeAlias = Sequence[Fraction | float]
+
+_MOST_JOINT = 6
+"""Up to so many cells one joint draw is worth it; Laplace noise is independent and streams (P2)."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PartitionNoise:
+    """Releases integer cells plus noise, where a row adds at most `row_total` to all of them.
+
+    **Neighbors**: one unit's rows, at most `unit_rows`, replaced, or added or removed.
+    **Guarantee**: pure DP. "laplace": independent noise, ε = 2mM/scale for replaced rows and
+    several cells, else mM/scale (P1). "k-norm": one draw over *all* cells, ε = mM/scale (P2).
+    **Public**: everything stored here. `cells` is that of all groups together; ε is not split.
+    **Error**: `covariance`.
+
+    >>> from zerodelta.exact.bits import SystemBits
+    >>> table = PartitionNoise.for_epsilon(epsilon=1, cells=24, row_total=10)
+    >>> table.method, table.scale
+    ('laplace', Fraction(20, 1))
+    >>> table.apply(np.zeros(24, dtype=np.int64), SystemBits()).shape
+    (24,)
+    >>> PartitionNoise.for_epsilon(epsilon=1, cells=2, row_total=10).method
+    'k-norm'
+    """
+
+    method: _Method
+    cells: int
+    row_total: int
+    unit_rows: int
+    scale: Fraction
+    neighbors: Neighbors
+
+    @classmethod
+    def for_epsilon(
+        cls,
+        *,
+        epsilon: Rational,
+        cells: int,
+        row_total: int = 1,
+        unit_rows: int = 1,
+        neighbors: Neighbors = Neighbors.REPLACE,
+        method: str = "auto",
+    ) -> PartitionNoise:
+        """Return the noise with exactly this ε; "auto": the method with the smaller variance."""
+        require(
+            method in ("auto", "laplace", "k-norm"),
+            "method",
+            method,
+            expected='"auto", "laplace" or "k-norm"',
+            remedy="pass one of these names",
+        )
+        count = as_count(cells, "cells", minimum=1)
+        joint = neighbors is Neighbors.REPLACE and 1 < count <= _MOST_JOINT
+        unit = cls(
+            method="k-norm" if method == "k-norm" or (method == "auto" and joint) else "laplace",
+            cells=count,
+            row_total=as_count(row_total, "row_total", minimum=1),
+            unit_rows=as_count(unit_rows, "unit_rows", minimum=1),
+            scale=Fraction(1),
+            neighbors=neighbors,
+        )
+        return replace(unit, scale=unit.epsilon / as_positive(epsilon, "epsilon"))
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What one release costs, as the theorem says."""
+        if self.method == "k-norm":
+            return partition_k_norm_epsilon(
+                row_total=self.row_total, unit_rows=self.unit_rows, scale=self.scale
+            )
+        return partition_laplace_epsilon(
+            cells=self.cells,
+            row_total=self.row_total,
+            unit_rows=self.unit_rows,
+            scale=self.scale,
+            neighbors=self.neighbors,
+        )
+
+    @property
+    def claim(self) -> PureDP:
+        """What one release costs."""
+        return PureDP(self.epsilon, neighbors=self.neighbors)
+
+    def step(self) -> Step:
+        """Return the proof step of one release."""
+        return Step(
+            theorem=f"partition-{self.method}",
+            numbers={
+                "cells": self.cells,
+                "row_total": self.row_total,
+                "unit_rows": self.unit_rows,
+                "scale": self.scale,
+            },
+            neighbors=self.neighbors,
+        )
+
+    def apply(self, sums: npt.NDArray[np.generic], bits: BitSource) -> IntegerArray:
+        """Return the noisy cells, one vector for all groups; never wraps around."""
+        check_sums(sums, dimension=self.cells)
+        if self.method == "k-norm":  # one draw over all groups: one for each would cost twice ε
+            noise = rounded_count_noise(dimension=self.cells, scale=self.scale, bits=bits)
+        else:
+            noise = rounded_laplace(scale=self.scale, size=self.cells, bits=bits)
+        return add_exactly(sums, noise)
+
+    def law(self, *, unit: Fraction) -> NoiseLaw:
+        """Return the law of the noise on the cells, one integer being `unit` of the value."""
+        if self.method == "k-norm":
+            return NoiseLaw(family="counts", dimension=self.cells, scale=self.scale, unit=unit)
+        return NoiseLaw(family="laplace", scale=self.scale, unit=unit)
+
+    def covariance(self, first: _Coefficients, second: _Coefficients) -> float:
+        """Return the covariance of two linear forms of the noise on some of the cells.
+
+        Laplace noise rounded to integers has variance cosh(h)/(2 sinh²(h)), h = 1/(2b). The joint
+        draw has variance 4p(2p+1)/((p+1)(p+2))·s² and correlation -1/p, before rounding.
+        """
+        product = math.fsum(float(a) * float(b) for a, b in zip(first, second, strict=True))
+        if self.method == "laplace":
+            half_rate = float(1 / (2 * self.scale))
+            if half_rate > 300:
+                return 0.0
+            return product * math.cosh(half_rate) / (2 * math.sinh(half_rate) ** 2)
+        p, sums = self.cells, math.fsum(map(float, first)) * math.fsum(map(float, second))
+        variance = 4 * p * (2 * p + 1) / ((p + 1) * (p + 2)) * float(self.scale) ** 2
+        return variance * ((1 + 1 / p) * product - sums / p)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BlockNoise:
+    """Releases `dimension` integer sums of each group plus l∞ noise, drawn anew for each group.
+
+    **Neighbors**: one unit's rows, at most `unit_rows`, replaced, or added or removed. A row adds
+    at most `row_bound` to every sum of its own group, and nothing elsewhere.
+    **Guarantee**: pure DP with ε = 2mB/scale (replaced) or mB/scale (added or removed), for any
+    number of groups (G2).
+    **Public**: everything stored here.
+    **Error**: `covariance`; a sum has variance scale²·(d+1)(d+2)/3 before rounding.
+
+    >>> from zerodelta.exact.bits import SystemBits
+    >>> table = BlockNoise.for_epsilon(epsilon=1, blocks=12, dimension=3, row_bound=10)
+    >>> table.scale, table.apply(np.zeros(36, dtype=np.int64), SystemBits()).shape
+    (Fraction(20, 1), (36,))
+    """
+
+    blocks: int
+    dimension: int
+    row_bound: int
+    unit_rows: int
+    scale: Fraction
+    neighbors: Neighbors
+
+    @classmethod
+    def for_epsilon(
+        cls,
+        *,
+        epsilon: Rational,
+        blocks: int,
+        dimension: int,
+        row_bound: int,
+        unit_rows: int = 1,
+        neighbors: Neighbors = Neighbors.REPLACE,
+    ) -> BlockNoise:
+        """Return the noise with exactly this ε."""
+        bound = as_count(row_bound, "row_bound", minimum=1)
+        rows = as_count(unit_rows, "unit_rows", minimum=1)
+        cost = block_epsilon(row_bound=bound, unit_rows=rows, scale=1, neighbors=neighbors)
+        return cls(
+            blocks=as_count(blocks, "blocks", minimum=1),
+            dimension=as_count(dimension, "dimension", minimum=1),
+            row_bound=bound,
+            unit_rows=rows,
+            scale=cost / as_positive(epsilon, "epsilon"),
+            neighbors=neighbors,
+        )
+
+    @property
+    def claim(self) -> PureDP:
+        """What one release costs."""
+        epsilon = block_epsilon(
+            row_bound=self.row_bound,
+            unit_rows=self.unit_rows,
+            scale=self.scale,
+            neighbors=self.neighbors,
+        )
+        return PureDP(epsilon, neighbors=self.neighbors)
+
+    def step(self) -> Step:
+        """Return the proof step of one release."""
+        numbers = {
+            "blocks": self.blocks,
+            "dimension": self.dimension,
+            "row_bound": self.row_bound,
+            "unit_rows": self.unit_rows,
+            "scale": self.scale,
+        }
+        return Step(theorem="block-k-norm", numbers=numbers, neighbors=self.neighbors)
+
+    def apply(self, sums: npt.NDArray[np.generic], bits: BitSource) -> IntegerArray:
+        """Return the noisy sums, group by group in one vector; never wraps around."""
+        check_sums(sums, dimension=self.blocks * self.dimension)
+        noise = rounded_k_norm(
+            norm=math.inf,
+            dimension=self.dimension,
+            scale=self.scale,
+            size=self.blocks,
+            bits=bits,
+        )
+        return add_exactly(sums, noise.reshape(-1))
+
+    def law(self, *, unit: Fraction) -> NoiseLaw:
+        """Return the law of the noise on one group, one integer being `unit` of the value."""
+        return NoiseLaw(
+            family="k-norm",
+            norm=math.inf,
+            dimension=self.dimension,
+            scale=self.scale,
+            unit=unit,
+        )
+
+    def covariance(self, first: _Coefficients, second: _Coefficients) -> float:
+        """Return the covariance of two linear forms of the noise on one group, before rounding."""
+        product = math.fsum(float(a) * float(b) for a, b in zip(first, second, strict=True))
+        d = self.dimension
+        return product * float(self.scale) ** 2 * (d + 1) * (d + 2) / 3

@@ -1,0 +1,34 @@
+"""Several rows of one unit: group privacy over its slots (theory V)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, final
+
+from zerodelta.privacy.domains import Count
+from zerodelta.privacy.theorems.theorem import Theorem
+
+__all__ = ["Units"]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Units(Theorem):
+    """At most `max_rows` rows of a unit count, and a row that is not there counts nowhere.
+
+    So a unit is that many slots, and what is proven for one of them holds that many times.
+    """
+
+    label: ClassVar[str] = "units"
+    section: ClassVar[str] = "V"
+    sentence: ClassVar[str] = (
+        "at most {max_rows} rows of one unit were kept, by a rule that looks at its own rows only; "
+        "what is proven for one row holds for all of them together at {max_rows} times the ε"
+    )
+
+    max_rows: Count
+
+    def of_row(self, epsilon: Fraction) -> Fraction:
+        """Return the ε of one row that makes this ε of a unit."""
+        return epsilon / self.max_rows

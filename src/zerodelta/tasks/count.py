@@ -1,0 +1,120 @@
+"""How many rows there are, or have a value: a count with noise, or none where it is public."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+from zerodelta.data.arrays import DEFAULT_MISSING
+from zerodelta.data.dataset import Dataset
+from zerodelta.data.source import Rows
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.rational import Rational
+from zerodelta.mechanisms.moments import EXPECTED
+from zerodelta.mechanisms.partition_noise import PartitionNoise
+from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.parameters import as_usable_epsilon
+from zerodelta.privacy.release import Release
+from zerodelta.privacy.step import Step
+from zerodelta.spine.facts import Facts
+from zerodelta.spine.methods import Method
+from zerodelta.spine.public_inputs import as_source, one_column
+from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.run import ask
+
+__all__ = ["CountQuestion", "count"]
+
+
+def count(
+    rows: Any,
+    columns: str | None = None,
+    *,
+    epsilon: Rational,
+    missing: Any = DEFAULT_MISSING,
+    bits: BitSource | None = None,
+) -> Release:
+    """Release how many rows there are, or how many have a value in one column.
+
+    Use it for a filtered data set, for units, and where rows may be added or removed. Where the
+    number is public (all rows, under replace-one) it is returned as it is, at ε = 0.
+
+    Parameters
+    ----------
+    rows : data set, array, list, series, frame or Source
+        What `zd.open` returns, or rows.
+    columns : str, optional
+        The column whose present cells are counted; by default rows are.
+    epsilon : number
+        The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
+    missing : "skip", None or number
+        As for `mean`.
+    bits : BitSource
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is an integer, unbiased; it may be negative.
+
+    Notes
+    -----
+    **Guarantee**: pure ε-DP (theory P1), proven; 0 where the number is public.
+    **Neighbors**: replace-one or what the data set says; a filtered count has noise of scale 1/ε.
+    **Error**: the expected absolute error, about 1/ε.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import zerodelta as zd
+    >>> people = zd.open(np.arange(100_000) % 100, columns={"0": zd.number(0, 120)})
+    >>> round(count(people.where("0 < 18"), epsilon=1).value, -3)
+    18000
+
+    """
+    source = as_source(rows, columns, missing=missing)
+    if columns is None and isinstance(source, Dataset):
+        source = source.row_itself
+    return ask(CountQuestion(rows_only=columns is None), source, epsilon=epsilon, bits=bits)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CountQuestion:
+    """The number of rows is asked, or of present cells of one column."""
+
+    rows_only: bool = False
+
+    def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
+        """Calibrate the noise; none where the number is public."""
+        exact = as_usable_epsilon(epsilon)
+        if not facts.may_miss and facts.rows is not None:
+            return _public(facts.rows)
+        if not self.rows_only:
+            one_column(facts)
+        noise = PartitionNoise.for_epsilon(epsilon=exact, cells=1, neighbors=facts.neighbors)
+        error = noise.covariance([1], [1]) ** 0.5 * EXPECTED
+
+        def answer(rows: Rows, bits: BitSource) -> int:
+            counts = rows.group_sums((), (), 0, None)
+            return int(noise.apply(counts[:, 1], bits)[0])
+
+        return ReleasePlan(
+            claim=noise.claim,
+            steps=(noise.step(),),
+            answer=answer,
+            error=error,
+            methods=(Method(name="laplace", error=error, spends="ε on one count", why="optimal"),),
+            noise=noise.law(unit=Fraction(1)),
+        )
+
+
+def _public(rows: int) -> ReleasePlan[Rows]:
+    """Return the plan that publishes what is public already."""
+    return ReleasePlan(
+        claim=PureDP(0),
+        steps=(Step(theorem="public"),),
+        answer=lambda _rows, _bits: rows,
+        error=0.0,
+        public=("the number of rows",),
+    )

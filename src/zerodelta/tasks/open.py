@@ -1,0 +1,132 @@
+"""`zd.open`: declare the columns of a file, a frame or a database, and who is protected in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from zerodelta.data.dataset import Base, Dataset, Unit
+from zerodelta.data.find_reader import reader_of
+from zerodelta.data.kind import Kind
+from zerodelta.data.reader import places
+from zerodelta.data.schema import Schema
+from zerodelta.errors import ParameterError, require
+from zerodelta.exact.rational import as_count
+from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.verify import as_neighbors
+
+__all__ = ["open"]
+
+
+def open(
+    source: Any,
+    *,
+    columns: Mapping[str, Kind] | None = None,
+    schema: Schema | None = None,
+    unit: str | None = None,
+    max_rows: int | None = None,
+    units: int | None = None,
+    neighbors: Neighbors | str | None = None,
+    expected_rows: int | None = None,
+    name: str | None = None,
+    **file: Any,
+) -> Dataset:
+    """Open data for private questions: what its columns are, and who is protected in it.
+
+    Nothing is read but the names of the columns. Then `zd.mean(people, "income", epsilon=…)`, and
+    every other task, estimator and study, takes the columns by name, with their declared bounds.
+
+    Parameters
+    ----------
+    source : path, glob, frame, array, relation or query
+        A CSV or Parquet file or several, a NumPy array, a pandas, Polars or Arrow table, a DuckDB
+        relation, a Polars lazy frame or a Spark DataFrame.
+    columns : dict of kinds
+        The columns that may be used, by name: `zd.number(0, 120)`, `zd.category([...])`,
+        `zd.boolean()`, `zd.date(...)`, `zd.text(...)`. Public, and never read off the rows.
+    schema : Schema, optional
+        All of this from a file instead (`zd.read_schema`); arguments given here win.
+    unit : str, optional
+        The column that names who is protected, such as a customer; by default each row is.
+    max_rows : int, optional
+        How many rows of one unit count; a fixed rule that sees only its own rows chooses them.
+    units : int, optional
+        How many units there are; if not given they are counted, which makes their number public.
+    neighbors : "replace" or "add-remove"
+        Whether data sets that differ in one replaced row (or unit) are neighbors, as by default,
+        or those with one row more or less; then the number of rows is private.
+    expected_rows : int, optional
+        About how many rows count, known without the rows, where their number is private.
+    name : str, optional
+        What the data set is called in records.
+    **file : optional
+        How a CSV file is written: `header`, `delimiter`, `decimal`, `encoding`, `quote`.
+
+    Returns
+    -------
+    Dataset
+        `people["income"]`, `people[["age", "income"]]` and `people.where("age >= 18")` are data
+        sets too; `print(people)` shows what was declared.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import zerodelta as zd
+    >>> ages = np.arange(100_000) % 100
+    >>> people = zd.open(ages, columns={"0": zd.number(0, 120, missing=None)}, name="ages")
+    >>> round(zd.mean(people, "0", epsilon=1).value, 1)
+    49.5
+
+    """
+    stated = schema if schema is not None else Schema(columns=dict(columns or {}))
+    kinds = dict(stated.columns if columns is None else columns)
+    require(
+        kinds and all(isinstance(kind, Kind) for kind in kinds.values()),
+        "columns",
+        list(kinds),
+        expected="the declared kind of each column that may be used",
+        remedy='pass columns={"age": zd.number(0, 120), "city": zd.category([...])}',
+    )
+    reader = reader_of(source, {**stated.file, **file}, declared=tuple(kinds))
+    protected = _unit(stated, unit, max_rows, units)
+    places(reader.names, [*kinds, *([] if protected is None else [protected.column])])
+    given = neighbors if neighbors is not None else stated.neighbors
+    return Dataset(
+        Base(
+            reader=reader,
+            kinds=kinds,
+            unit=protected,
+            neighbors=Neighbors.REPLACE if given is None else as_neighbors(given),
+            name=name if name is not None else stated.name,
+            expected_rows=None
+            if expected_rows is None
+            else as_count(expected_rows, "expected_rows", minimum=1),
+        )
+    )
+
+
+def _unit(stated: Schema, unit: str | None, max_rows: int | None, units: int | None) -> Unit | None:
+    column = unit if unit is not None else stated.unit
+    most = max_rows if max_rows is not None else stated.max_rows
+    number = units if units is not None else stated.units
+    if column is None:
+        require(
+            most is None and number is None,
+            "max_rows" if most is not None else "units",
+            most if most is not None else number,
+            expected="nothing: each row is protected by itself",
+            remedy="name the column of the unit: unit='customer_id'",
+        )
+        return None
+    if most is None:
+        raise ParameterError(
+            "max_rows",
+            None,
+            expected="how many rows of one unit count",
+            remedy="pass max_rows=3, say: noise grows with it, and rows beyond it are left out",
+        )
+    return Unit(
+        column=column,
+        max_rows=as_count(most, "max_rows", minimum=1),
+        number=None if number is None else as_count(number, "units", minimum=1),
+    )

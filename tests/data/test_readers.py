@@ -1,0 +1,548 @@
+"""Every source hands out the same cells, whatever its batches and parts; engines stay silent."""
+
+from __future__ import annotations
+
+import datetime
+import gzip
+import io
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+from zerodelta.data import declare
+from zerodelta.data.find_reader import reader_of
+from zerodelta.data.parquet_reader import ParquetReader
+from zerodelta.data.reader import FOREIGN_CODE, Reader, guarded
+from zerodelta.errors import ParameterError
+
+KINDS = {
+    "age": declare.number(0, 120, integer=True),
+    "income": declare.number(-1000, 1000),
+    "city": declare.category(["Oslo", "Rome", "1"], other=True, missing=True),
+    "member": declare.boolean(),
+    "name": declare.text(6),
+    "day": declare.date("2020-01-01", "2021-12-31"),
+    "paid": declare.number(0, 100),
+}
+NUMBERS = frozenset({"age", "income", "paid"})
+N = 230
+
+
+def records() -> list[dict[str, Any]]:
+    cities = ["Oslo", "Rome", "Lima", "1", 'Mål, "x"', None]
+    return [
+        {
+            "age": None if i % 17 == 3 else i,
+            "income": [1.5 * i, -0.1 * i, 1e300, None, 1 / 3][i % 5],
+            "city": cities[i % 6],
+            "member": [True, False, None][i % 3],
+            "name": f"n{i % 40}" if i % 11 else None,
+            "day": datetime.date(2020, 1 + i % 12, 1 + i % 28) if i % 7 else None,
+            "paid": Decimal(i * 37 % 12001) / 100,
+        }
+        for i in range(N)
+    ]
+
+
+SCHEMA = pa.schema(
+    {
+        "age": pa.int64(),
+        "income": pa.float64(),
+        "city": pa.string(),
+        "member": pa.bool_(),
+        "name": pa.string(),
+        "day": pa.date32(),
+        "paid": pa.decimal128(9, 2),
+    }
+)
+
+
+def arrow() -> pa.Table:
+    return pa.Table.from_pylist(records(), schema=SCHEMA)
+
+
+def csv_text() -> bytes:
+    def cell(value: Any) -> str:
+        text = "" if value is None else str(value)
+        return '"' + text.replace('"', '""') + '"' if '"' in text else text
+
+    lines = [",".join(KINDS), *(",".join(map(cell, row.values())) for row in records())]
+    return "\n".join(lines).encode()
+
+
+def parquet(folder: Path, groups: int) -> Path:
+    path = folder / "people.parquet"
+    pq.write_table(arrow(), path, row_group_size=-(-N // groups))
+    return path
+
+
+def csv(folder: Path, name: str = "people.csv") -> Path:
+    path = folder / name
+    path.write_bytes(gzip.compress(csv_text()) if name.endswith(".gz") else csv_text())
+    return path
+
+
+def split(folder: Path) -> str:
+    for i in range(3):
+        pq.write_table(arrow().slice(i * 100, 100), folder / f"part{i}.parquet")
+    return str(folder / "part*.parquet")
+
+
+def structured() -> Any:
+    kinds = [("age", "f8"), ("income", "f8"), ("city", "O"), ("member", "O"), ("name", "O")]
+    rows = [tuple(row.values()) for row in records()]
+    return np.array(rows, dtype=[*kinds, ("day", "M8[D]"), ("paid", "O")])
+
+
+def queried(_: Path) -> Any:
+    connection, people = duckdb.connect(), arrow()
+    connection.register("people", people)
+    return "select * from people", connection
+
+
+def lazy(_: Path) -> Any:
+    frame = pl.from_arrow(arrow())
+    assert isinstance(frame, pl.DataFrame)
+    return frame.lazy()
+
+
+SOURCES: dict[str, Callable[[Path], Any]] = {
+    "list": lambda _: [list(row.values()) for row in records()],
+    "array of objects": lambda _: np.array([list(r.values()) for r in records()], dtype=object),
+    "structured array": lambda _: structured(),
+    "pandas": lambda _: pd.DataFrame(records()),
+    "pandas objects": lambda _: pd.DataFrame(records(), dtype=object),
+    "pandas arrow": lambda _: arrow().to_pandas(types_mapper=pd.ArrowDtype),
+    "pandas categorical": lambda _: pd.DataFrame(records()).astype({"city": "category"}),
+    "polars": lambda _: pl.from_arrow(arrow()),
+    "polars categorical": lambda _: lazy(_).with_columns(pl.col("city").cast(pl.Categorical)),
+    "polars lazy": lazy,
+    "arrow": lambda _: arrow(),
+    "arrow pieces": lambda _: pa.concat_tables([arrow().slice(i, 7) for i in range(0, N, 7)]),
+    "arrow batch": lambda _: arrow().combine_chunks().to_batches()[0],
+    "arrow stream": lambda _: arrow().to_reader(max_chunksize=50),
+    "arrow dataset": lambda folder: ds.dataset(parquet(folder, 2)),
+    "arrow dataset in memory": lambda _: ds.dataset(arrow()),
+    "arrow dataset, filtered": lambda f: ds.dataset(parquet(f, 2)).filter(
+        ds.field("paid").is_valid()
+    ),
+    "parquet, 1 group": lambda folder: parquet(folder, 1),
+    "parquet, 7 groups": lambda folder: str(parquet(folder, 7)),
+    "parquet, 100 groups": lambda folder: parquet(folder, 100),
+    "parquet, 3 files": split,
+    "parquet, list of files": lambda folder: [*Path(split(folder)).parent.glob("*.parquet")],
+    "csv": csv,
+    "csv.gz": lambda folder: csv(folder, "people.csv.gz"),
+    "duckdb relation": lambda _: duckdb.connect().from_arrow(arrow()),
+    "duckdb query": queried,
+}
+
+
+def read(reader: Reader, batch: int, names: dict[str, str], threads: int = 1) -> dict[str, Any]:
+    columns = tuple(names.values())
+    numbers = frozenset(names[name] for name in NUMBERS)
+
+    def each(part: Any) -> list[list[Any]]:
+        batches = list(part())
+        assert all(len(column) <= batch for found in batches for column in found)
+        return [[KINDS[name].read(c) for name, c in zip(names, b, strict=True)] for b in batches]
+
+    parts = reader.parts(columns, batch=batch, numbers=numbers)
+    with ThreadPoolExecutor(threads) as pool:
+        blocks = [block for blocks in pool.map(each, parts) for block in blocks]
+    return {name: np.concatenate([block[i] for block in blocks]) for i, name in enumerate(names)}
+
+
+def named(reader: Reader) -> dict[str, str]:
+    return dict(zip(KINDS, reader.names if reader.names[0] == "0" else KINDS, strict=True))
+
+
+def by_definition() -> dict[str, Any]:
+    cells = {name: np.array([row[name] for row in records()], dtype=object) for name in KINDS}
+    return {name: kind.read(cells[name]) for name, kind in KINDS.items()}
+
+
+@pytest.mark.parametrize("batch", [1, 13, 10_000])
+@pytest.mark.parametrize("source", SOURCES)
+def test_every_source_hands_out_the_same_cells(source: str, batch: int, tmp_path: Path) -> None:
+    reader = reader_of(SOURCES[source](tmp_path), {"quote": '"'})
+    assert reader.count() == N
+    expected = by_definition()
+    found = read(reader, batch, named(reader), threads=3)
+    for name in KINDS:
+        assert found[name].tolist() == pytest.approx(expected[name].tolist(), abs=0, nan_ok=True)
+    assert reader.text
+    assert "\n" not in reader.text
+
+
+def test_what_is_proven_and_what_is_assumed(tmp_path: Path) -> None:
+    asserted = {"polars lazy", "polars categorical", "duckdb relation", "duckdb query"}
+    asserted |= {"arrow stream", "arrow dataset, filtered", "arrow dataset in memory"}
+    for name, source in SOURCES.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        reader = reader_of(source(folder))
+        assert reader.premise == (FOREIGN_CODE if name in asserted else None), name
+        file = name.startswith(("csv", "parquet")) or name == "arrow dataset"
+        query = name.startswith("duckdb") or name in {"polars lazy", "polars categorical"}
+        assert reader.bare == (not file and not query), name
+    csv_file = reader_of(csv(tmp_path))
+    assert (csv_file.row, csv_file.text) == ("one line of the file", "CSV file people.csv")
+    row = "one row of the file, its column types fixed"
+    assert reader_of(parquet(tmp_path, 1)).row == row
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_column_may_be_asked_for_twice_and_alone(source: str, tmp_path: Path) -> None:
+    reader = reader_of(SOURCES[source](tmp_path), {"quote": '"'})
+    paid = named(reader)["paid"]
+    batches = [b for part in reader.parts((paid, paid), batch=64) for b in part()]
+    values = [np.concatenate([KINDS["paid"].read(b[i]) for b in batches]) for i in (0, 1)]
+    assert values[0].tolist() == values[1].tolist() == by_definition()["paid"].tolist()
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_column_that_is_not_there_is_named_and_nothing_else(source: str, tmp_path: Path) -> None:
+    reader = reader_of(SOURCES[source](tmp_path), {"quote": '"'})
+    with pytest.raises(ParameterError, match="column 'incme'") as raised:
+        reader.parts(("incme",), batch=9)
+    assert not any(f"'{name}'" in str(raised.value) for name in KINDS)
+
+
+EMPTY = arrow().slice(0, 0)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        EMPTY,
+        EMPTY.to_pandas(),
+        pl.from_arrow(EMPTY),
+        lambda: duckdb.connect().from_arrow(EMPTY),
+        lambda: EMPTY.to_reader(),
+        np.zeros((0, 7)),
+    ],
+    ids=["arrow", "pandas", "polars", "duckdb", "stream", "array"],
+)
+def test_no_rows(source: Any, tmp_path: Path) -> None:
+    reader = reader_of(source() if callable(source) else source)
+    assert reader.count() == 0
+    parts = reader.parts((reader.names[0],), batch=9)
+    assert sum(len(b[0]) for part in parts for b in part()) == 0
+
+
+def test_parquet_without_rows_and_with_nulls_only(tmp_path: Path) -> None:
+    pq.write_table(EMPTY, tmp_path / "a.parquet")
+    pq.write_table(pa.table({name: pa.nulls(5) for name in KINDS}), tmp_path / "b.parquet")
+    reader = reader_of(str(tmp_path / "*.parquet"))
+    assert reader.count() == 5
+    found = read(reader, 2, named(reader))
+    assert found["city"].tolist() == [3.0] * 5  # the option for missing cells
+    assert found["name"].tolist() == [None] * 5
+    for name in ("age", "income", "member", "day", "paid"):
+        assert np.isnan(found[name]).all()
+
+
+def test_files_of_other_types_are_read_by_their_own(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": [1, 2]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"x": ["2.5", "y"]}), tmp_path / "b.parquet")
+    parts = reader_of(str(tmp_path / "*.parquet")).parts(("x",), batch=9, numbers=frozenset("x"))
+    read_to = np.concatenate([KINDS["paid"].read(b[0]) for part in parts for b in part()])
+    np.testing.assert_array_equal(read_to, [1, 2, 2.5, np.nan])
+
+
+def test_names_with_dots_and_of_structs(tmp_path: Path) -> None:
+    struct = pa.array([{"b": 1}, {"b": 2}])
+    pq.write_table(pa.table({"a": struct, "a.b": [3, 4]}), tmp_path / "x.parquet")
+    (part,) = reader_of(tmp_path / "x.parquet").parts(("a.b",), batch=9)
+    assert [b[0].to_pylist() for b in part()] == [[3, 4]]
+
+
+def test_two_columns_of_one_name(tmp_path: Path) -> None:
+    twice = pa.Table.from_arrays(
+        [pa.array([1]), pa.array([2]), pa.array([3])], names=["a", "a", "b"]
+    )
+    pq.write_table(twice, tmp_path / "x.parquet")
+    for source in (twice, tmp_path / "x.parquet", duckdb.sql("select 1 as a, 2 as a, 3 as b")):
+        reader = reader_of(source)
+        with pytest.raises(ParameterError, match="one column of that name"):
+            reader.parts(("a",), batch=9)
+    for source in (twice, tmp_path / "x.parquet"):
+        (part,) = reader_of(source).parts(("b",), batch=9)
+        assert [b[0].to_pylist() for b in part()] == [[3]]
+    frame = pd.DataFrame([[1, 2]], columns=["a", "a"])
+    with pytest.raises(ParameterError, match="a name of its own for each column"):
+        reader_of(frame)
+
+
+def test_ten_thousand_columns(tmp_path: Path) -> None:
+    names = [f"c{i}" for i in range(10_000)]
+    pq.write_table(pa.table({name: [i, i + 1] for i, name in enumerate(names)}), tmp_path / "w.pq")
+    (part,) = reader_of(tmp_path / "w.pq").parts(("c9999", "c0"), batch=9)
+    ((last, first),) = part()
+    assert (last.to_pylist(), first.to_pylist()) == ([9999, 10_000], [0, 1])
+
+
+# -- one odd cell -----------------------------------------------------------------------------
+
+ODD_TEXTS: list[Any] = [
+    None,
+    "",
+    "\n",
+    "\r\n,",
+    '"',
+    "1",
+    "1e999",
+    "nan",
+    "\x00",
+    "é" * 5000,
+    b"\xff",
+]
+ODD_NUMBERS = [None, float("nan"), float("inf"), -float("inf"), 1e308, -0.0, 5e-324]
+
+
+def typed(texts: list[Any], numbers: list[Any]) -> pa.Table:
+    encoded = [text.encode() if isinstance(text, str) else text for text in texts]
+    # unsafe: a file may hold texts that are no valid UTF-8
+    column = pa.array(encoded, type=pa.binary()).cast(pa.string(), safe=False)
+    return pa.table({"city": column, "paid": pa.array(numbers, type=pa.float64())})
+
+
+def stored(table: pa.Table, folder: Path) -> Path:
+    pq.write_table(table, folder / "x.parquet", row_group_size=4)
+    return folder / "x.parquet"
+
+
+HOLDERS: dict[str, Callable[[pa.Table, Path], Any]] = {
+    "arrow": lambda table, _: table,
+    "stream": lambda table, _: table.to_reader(),
+    "dataset": lambda table, _: ds.dataset(table),
+    "parquet": stored,
+    "pandas": lambda table, _: table.to_pandas(types_mapper=pd.ArrowDtype),
+    "polars": lambda table, _: pl.from_arrow(table),
+    "polars lazy": lambda table, _: pl.from_arrow(table).lazy(),  # type: ignore[union-attr]
+    "duckdb": lambda table, _: duckdb.connect().from_arrow(table),
+}
+ANY_BYTES = {"arrow", "stream", "dataset", "parquet"}
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_an_odd_cell_changes_no_other(holder: str, tmp_path: Path, capfd: Any) -> None:
+    texts: list[Any] = ["Oslo", "Rome", "Lima"] * 4
+    numbers: list[Any] = [float(i) for i in range(12)]
+
+    def both(texts: list[Any], numbers: list[Any]) -> list[Any]:
+        reader = reader_of(HOLDERS[holder](typed(texts, numbers), tmp_path))
+        parts = reader.parts(("city", "paid"), batch=5, numbers=frozenset({"paid"}))
+        batches = [found for part in parts for found in part()]
+        return [
+            np.concatenate([KINDS[name].read(found[i]) for found in batches])
+            for i, name in enumerate(("city", "paid"))
+        ]
+
+    usual = both(texts, numbers)
+    pairs = [(text, 7.0) for text in ODD_TEXTS] + [("Rome", number) for number in ODD_NUMBERS]
+    for text, number in pairs:
+        if isinstance(text, bytes) and holder not in ANY_BYTES:
+            continue  # such a container cannot hold it
+        odd = both([*texts[:7], text, *texts[8:]], [*numbers[:7], number, *numbers[8:]])
+        for before, after in zip(usual, odd, strict=True):
+            assert len(after) == 12
+            assert np.flatnonzero(before != after).tolist() in ([], [7])
+    assert capfd.readouterr() == ("", "")
+
+
+# -- what cannot be read ----------------------------------------------------------------------
+
+
+def test_a_truncated_parquet_file_is_refused_on_opening(tmp_path: Path) -> None:
+    path = parquet(tmp_path, 3)
+    whole = path.read_bytes()
+    for size in (0, 3, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:size])
+        with pytest.raises(
+            ParameterError, match=r"people\.parquet.*a whole Parquet file"
+        ) as raised:
+            reader_of(path)
+        assert raised.value.__context__ is None
+
+
+def test_a_damaged_page_is_one_fixed_message(tmp_path: Path) -> None:
+    path = parquet(tmp_path, 1)
+    whole = bytearray(path.read_bytes())
+    whole[4:2000] = b"\xff" * 1996
+    path.write_bytes(whole)
+    (part,) = ParquetReader(path).parts(("age",), batch=9)
+    with pytest.raises(ParameterError) as raised:
+        list(part())
+    assert str(raised.value) == (
+        "source: expected rows that can be read to the end; "
+        "check the file or the query with its own tools."
+    )
+    assert raised.value.__cause__ is None
+    assert raised.value.__context__ is None
+
+
+def test_a_query_that_fails_while_it_runs_says_nothing() -> None:
+    connection = duckdb.connect()
+    reader = reader_of(("select i as x from range(9) t(i) where error('secret')", connection))
+    for ask in (reader.count, lambda: [list(part()) for part in reader.parts(("x",), batch=2)]):
+        with pytest.raises(ParameterError, match="rows that can be read") as raised:
+            ask()
+        assert raised.value.__context__ is None
+    assert connection.execute("select 7").fetchall() == [(7,)]  # not blocked
+
+
+@pytest.mark.parametrize("query", ["select * from nowhere", "selec"])
+def test_a_query_that_selects_nothing_is_refused(query: str) -> None:
+    with pytest.raises(ParameterError, match="a query that selects rows") as raised:
+        reader_of((query, duckdb.connect()))
+    assert raised.value.__context__ is None
+
+
+def test_a_lazy_frame_that_fails_says_nothing() -> None:
+    def fail(_: Any) -> Any:
+        raise ValueError("secret")
+
+    frame = pl.LazyFrame({"x": [1, 2]}).select(pl.col("x").map_batches(fail, return_dtype=pl.Int64))
+    reader = reader_of(frame)
+    (part,) = reader.parts(("x",), batch=9)
+    with pytest.raises(ParameterError, match="rows that can be read") as raised:
+        list(part())
+    assert raised.value.__context__ is None
+
+
+def test_a_query_that_warns_while_it_runs_says_nothing() -> None:
+    def warn(x: Any) -> Any:
+        warnings.warn("secret", stacklevel=1)
+        return x
+
+    frame = pl.LazyFrame({"x": [1, 2]}).select(pl.col("x").map_batches(warn, return_dtype=pl.Int64))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        (part,) = reader_of(frame).parts(("x",), batch=9)
+        assert [found[0].tolist() for found in part()] == [[1, 2]]
+    assert caught == []
+
+
+def test_a_result_left_early_frees_its_connection() -> None:
+    connection = duckdb.connect()
+    (part,) = reader_of(("select range as x from range(100000)", connection)).parts(("x",), batch=9)
+    batches = part()
+    next(batches)
+    batches.close()  # type: ignore[attr-defined]
+    assert connection.execute("select 7").fetchall() == [(7,)]
+
+
+def test_an_interrupt_is_no_failure_of_the_engine() -> None:
+    def interrupted() -> Any:
+        raise KeyboardInterrupt
+        yield
+
+    with pytest.raises(KeyboardInterrupt):
+        list(guarded(interrupted))
+
+
+def test_a_pattern_that_matches_nothing_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "folder.csv").mkdir()
+    for source in ("*.parquet", "none.csv", "*.csv", ""):
+        with pytest.raises(ParameterError, match="a pattern that matches some"):
+            reader_of(str(tmp_path / source))
+    with pytest.raises(ParameterError, match="a pattern that matches some"):
+        reader_of([csv(tmp_path), tmp_path / "none.csv"])
+
+
+def test_endings_of_files_tell_their_format(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_bytes(b"x\ty\n1\t2\n")
+    assert reader_of(tmp_path / "a.tsv").names == ("x", "y")
+    assert reader_of(tmp_path / "a.tsv", {"delimiter": ","}).names == ("x\ty",)
+    parquet(tmp_path, 1)
+    (tmp_path / "b.parquet.gz").write_bytes(b"")
+    (tmp_path / "c.xlsx").write_bytes(b"")
+    for name in ("*a*", "b.parquet.gz", "c.xlsx"):
+        with pytest.raises(ParameterError, match="files that end in"):
+            reader_of(str(tmp_path / name))
+
+
+def test_a_list_of_texts_is_a_column_and_not_paths() -> None:
+    reader = reader_of(["people.csv", "*.csv", "x"])
+    assert (reader.count(), reader.names) == (3, ("0",))
+
+
+@pytest.mark.parametrize("source", [None, 7, {"a": [1]}, object(), io.BytesIO(b"a\n1\n"), {1, 2}])
+def test_other_types_are_refused_by_name(source: Any) -> None:
+    with pytest.raises(ParameterError, match=r"source = .*expected an array, a list of rows"):
+        reader_of(source)
+
+
+def test_unknown_options_are_refused_for_every_source(tmp_path: Path) -> None:
+    for source in (csv(tmp_path), np.zeros(3)):
+        with pytest.raises(ParameterError, match='did you mean "delimiter"'):
+            reader_of(source, {"delimeter": ";"})
+
+
+def test_an_array_of_three_dimensions_is_refused() -> None:
+    for array in (np.zeros((2, 2, 2)), np.array(1.0)):
+        with pytest.raises(ParameterError, match="one or two dimensions"):
+            reader_of(array)
+
+
+def test_datasets_whose_types_come_from_rows_are_refused(tmp_path: Path) -> None:
+    csv(tmp_path)
+    with pytest.raises(ParameterError, match="PyArrow infers"):
+        reader_of(ds.dataset(tmp_path / "people.csv", format="csv"))
+
+
+def test_partitions_are_columns(tmp_path: Path) -> None:
+    table = pa.table({"x": [1, 2, 3], "year": [2020, 2021, 2021]})
+    ds.write_dataset(table, tmp_path, format="parquet", partitioning=["year"])
+    parted = ds.dataset(tmp_path, partitioning=["year"])
+    reader = reader_of(parted)
+    assert (reader.count(), reader.premise) == (3, FOREIGN_CODE)
+    parts = reader.parts(("year", "x"), batch=9)
+    rows: list[Any] = []
+    for year, x in (batch for part in parts for batch in part()):
+        rows += zip(year.to_pylist(), x.to_pylist(), strict=True)
+    assert sorted(rows) == [(2020, 1), (2021, 2), (2021, 3)]
+
+
+WITHOUT = """
+import sys
+sys.modules.update(dict.fromkeys(("pyarrow", "duckdb", "polars", "pandas"), None))
+import numpy as np
+from zerodelta.data.find_reader import reader_of
+print(reader_of(np.zeros((2, 3))).count())
+for part in reader_of(sys.argv[1]).parts(("x",), batch=9, numbers=frozenset("x")):
+    print(*part())
+try:
+    reader_of(sys.argv[2])
+except ImportError as error:
+    print(error)
+"""
+
+
+def test_arrays_and_csv_need_no_extra_and_the_rest_says_which(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"x\n1\ny\n")
+    pq.write_table(arrow(), tmp_path / "a.parquet")
+    run = [sys.executable, "-c", WITHOUT, str(tmp_path / "a.csv"), str(tmp_path / "a.parquet")]
+    done = subprocess.run(run, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "2",
+        "(array([ 1., nan]),)",
+        "pyarrow is not installed: pip install 'zerodelta[data]'.",
+    ]

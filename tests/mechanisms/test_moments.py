@@ -1,0 +1,298 @@
+"""Moments by group: estimates are those of the rows without noise, forecasts what is measured."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tasks.scripted import replaced
+from zerodelta.errors import ParameterError
+from zerodelta.exact.bits import ReplayBits
+from zerodelta.exact.row_polynomials import BernsteinCells
+from zerodelta.mechanisms.moments import MomentPlan, plan_moments
+from zerodelta.mechanisms.partition_noise import BlockNoise, PartitionNoise
+from zerodelta.privacy.certificate import Certificate
+from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.verify import verify
+
+F = Fraction
+GROUPS, N = 3, 300
+BOUNDS: list[tuple[Any, Any]] = [(-2, 6), (0, 1), (10, 50)]
+RNG = np.random.default_rng(1)
+GROUP = RNG.integers(GROUPS, size=N)
+VALUES = np.stack([RNG.uniform(low, high, N) for low, high in BOUNDS], axis=1)
+PRESENT = RNG.random(VALUES.shape) < 0.8
+
+
+def plan_for(columns: int, **options: Any) -> MomentPlan:
+    usual: dict[str, Any] = {"epsilon": 1, "groups": GROUPS, "expected_rows": N}
+    return plan_moments(bounds=BOUNDS[:columns], **{**usual, **options})
+
+
+def sums_of(plan: MomentPlan, present: Any) -> Any:
+    """Add up what each row adds to its group, as the data room does."""
+    columns = plan.lattice.dimension
+    k = plan.lattice.quantize(VALUES[:, :columns])
+    if isinstance(plan.row, BernsteinCells):
+        added = plan.row.weights(k[:, 0], present[:, 0])
+    else:
+        added = plan.row.coordinates(k, present[:, :columns])
+    return np.stack([added[g == GROUP].sum(axis=0) for g in range(GROUPS)])
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize("degree", [1, 2])
+@pytest.mark.parametrize("counted", [False, True])
+def test_without_noise_the_estimates_are_those_of_the_rows(
+    columns: int, degree: int, counted: bool
+) -> None:
+    plan = plan_for(columns, degree=degree, count_rows=counted)
+    moments = plan.estimate(sums_of(plan, PRESENT).reshape(-1))
+    assert (moments.variance is None) == (degree == 1)
+    for g, column in itertools.product(range(GROUPS), range(columns)):
+        own = VALUES[(g == GROUP) & PRESENT[:, column], column]
+        width = BOUNDS[column][1] - BOUNDS[column][0]
+        rounding = width / (2 * plan.lattice.steps)  # half of half a quantum, for a value
+        assert moments.count[g, column] == len(own)
+        assert moments.mean[g, column] == pytest.approx(own.mean(), abs=rounding)
+        assert moments.sum[g, column] == pytest.approx(own.sum(), abs=rounding * len(own))
+        if moments.variance is not None:
+            assert moments.variance[g, column] == pytest.approx(own.var(), abs=2 * width * rounding)
+    rows = np.bincount(GROUP, minlength=GROUPS)
+    present = np.bincount(GROUP[PRESENT[:, 0]], minlength=GROUPS)
+    if columns == 1:  # a row without a value has a cell of its own, or none
+        assert moments.rows.tolist() == (rows if counted else present).tolist()
+    else:
+        assert moments.rows.tolist() == rows.tolist() if counted else np.isnan(moments.rows).all()
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_a_count_that_is_not_positive_gives_the_middle(columns: int) -> None:
+    plan = plan_for(columns, degree=2)
+    size = GROUPS * (plan.row.cells if columns == 1 else plan.row.dimension)  # type: ignore[union-attr]
+    for noisy in (np.zeros(size, dtype=np.int64), np.full(size, -5)):
+        moments = plan.estimate(noisy)
+        assert moments.mean[:, 0].tolist() == [2.0] * GROUPS
+        assert moments.variance is not None
+        assert moments.variance[:, 0].tolist() == [8.0] * GROUPS  # half of 4², the largest
+
+
+def test_estimates_stay_where_they_can_be_and_never_wrap_around() -> None:
+    plan = plan_for(1, degree=2)
+    for cells in itertools.product((-(2**63), -1, 0, 1, 2**63 - 1, 10**40), repeat=3):
+        noisy = np.array([*cells] * GROUPS, dtype=np.object_)
+        moments = plan.estimate(noisy)
+        assert moments.variance is not None
+        assert ((moments.mean >= -2) & (moments.mean <= 6)).all()
+        assert ((moments.variance >= 0) & (moments.variance <= 16)).all()
+        exact = F(sum(cells), plan.row.row_total)  # type: ignore[union-attr]
+        assert moments.count[0, 0] == pytest.approx(float(exact), rel=1e-12)
+    wide = plan.estimate(np.array([2**63 - 1] * 9))
+    assert wide.count[0, 0] == pytest.approx(3 * 2**63 / plan.row.row_total)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("upper", [1e300, 1e-280, 0.1])
+def test_awkward_bounds_raise_nothing(upper: float) -> None:
+    plan = plan_moments(bounds=[(0, upper)], epsilon=1, degree=2, expected_rows=10)
+    for cells in itertools.product((-5, 0, 10**30), repeat=3):
+        moments = plan.estimate(np.array(cells, dtype=np.object_))
+        assert 0 <= moments.mean[0, 0] <= upper
+    assert float(plan.forecast().mean[0]) <= upper
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+def test_apply_adds_the_noise_of_the_plan_to_the_sums(columns: int) -> None:
+    plan = plan_for(columns)
+    sums = sums_of(plan, PRESENT)
+    quiet: dict[str, Any] = {
+        "mechanisms.partition_noise.rounded_count_noise": lambda **_: np.ones(sums.size, dtype=int),
+        "mechanisms.partition_noise.rounded_k_norm": lambda **_: np.ones(sums.shape, dtype=int),
+    }
+    with replaced(quiet):
+        moments = plan.apply(sums, ReplayBits("not read"))
+    expected = plan.estimate(sums.reshape(-1) + 1)
+    assert np.array_equal(moments.mean, expected.mean)
+    assert np.array_equal(moments.count, expected.count)
+
+
+@pytest.mark.parametrize("relation", Neighbors)
+@pytest.mark.parametrize("unit_rows", [1, 4])
+@pytest.mark.parametrize(("columns", "groups"), [(1, 1), (1, 20), (2, 20)])
+def test_the_steps_prove_epsilon_and_no_less(
+    columns: int, groups: int, unit_rows: int, relation: Neighbors
+) -> None:
+    plan = plan_for(columns, groups=groups, unit_rows=unit_rows, neighbors=relation, epsilon="1/3")
+    assert plan.claim.exact_epsilon == F(1, 3)
+    proof = Certificate(claim=plan.claim, steps=plan.steps)
+    assert verify(proof, epsilon="1/3", neighbors=relation)
+    assert plan.law.scale == plan.noise.scale
+    joint = columns == 1 and groups == 1 and relation is Neighbors.REPLACE
+    assert (plan.law.family == "counts") == joint
+
+
+@pytest.mark.parametrize(("groups", "share"), [(1, 1), (20, 2)])
+def test_the_expected_number_of_rows_changes_the_resolution_and_not_the_noise(
+    groups: int, share: int
+) -> None:
+    """At ε = 1 the scale is M for one joint draw (P2) and 2M for independent ones (P1)."""
+    for n in (1, 10**3, 10**9, 10**15):
+        noise = plan_for(1, groups=groups, expected_rows=n).noise
+        assert isinstance(noise, PartitionNoise)
+        assert noise.scale == share * noise.row_total
+
+
+@pytest.mark.parametrize("n", [1, 1000, 10**6, 10**9])
+@pytest.mark.parametrize("degree", [1, 2])
+def test_sums_of_the_expected_rows_fit_64_bits(degree: int, n: int) -> None:
+    row = plan_for(1, degree=degree, expected_rows=n).row
+    assert isinstance(row, BernsteinCells)
+    assert row.row_total * n < 2**63
+
+
+# Forecasts.
+
+
+def variances(noise: Any, row: Any) -> list[float]:
+    return [noise.covariance(row.form(power), row.form(power)) for power in range(3)]
+
+
+def test_the_variances_are_those_of_theory() -> None:
+    """In units of 1/ε²: Bernstein 24, 16, 24; block 26.7, 26.7, 13.3; ungrouped pairs 10/3, 10."""
+    fine = BernsteinCells(degree=2, steps=1 << 20)
+    options: dict[str, Any] = {"epsilon": 1, "row_total": fine.row_total, "method": "laplace"}
+    laplace = PartitionNoise.for_epsilon(cells=300, **options)
+    assert variances(laplace, fine) == pytest.approx([24, 16, 24])
+    two = plan_for(1, groups=1)
+    forms = [two.row.form(power, 0) for power in (0, 1)]
+    assert [two.noise.covariance(f, f) for f in forms] == pytest.approx([10 / 3, 10])
+    several = plan_for(2, degree=2, missing=False)
+    assert isinstance(several.noise, BlockNoise)
+    each = 4 * 6 * 7 / 3  # d = 5 coordinates, b = 2/ε
+    forms = [several.row.form(power, 1) for power in range(3)]
+    found = [several.noise.covariance(f, f) for f in forms]
+    assert found == pytest.approx([each, each, each / 2])
+
+
+@pytest.mark.parametrize("p", range(1, 41))
+def test_the_joint_draw_has_the_variance_and_the_correlation_of_p2(p: int) -> None:
+    """E over the number k of positive coordinates, each part uniform in a simplex: exactly."""
+    weights = [F(math.comb(p, k) ** 2, math.comb(2 * p, p)) for k in range(p + 1)]
+
+    def squares(k: int) -> Fraction:
+        return F(2 * k, (k + 1) * (k + 2))
+
+    def products(k: int) -> Fraction:
+        return F(k * (k - 1), (k + 1) * (k + 2))
+
+    radius = (p + 1) * (p + 2)
+    square = sum(w * (squares(k) + squares(p - k)) for k, w in enumerate(weights)) * radius / p
+    noise = PartitionNoise.for_epsilon(epsilon=1, cells=p, method="k-norm")
+    assert noise.covariance([1], [1]) == pytest.approx(float(square), rel=1e-12)
+    if p > 1:
+        across = [F(k, k + 1) * F(p - k, p - k + 1) for k in range(p + 1)]
+        both = [products(k) + products(p - k) - 2 * across[k] for k in range(p + 1)]
+        mixed = sum(w * x for w, x in zip(weights, both, strict=True)) * radius / (p * (p - 1))
+        assert mixed == -square / p
+        assert noise.covariance([1, 0], [0, 1]) == pytest.approx(float(mixed), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("columns", "degree", "groups"), [(1, 1, 1), (1, 1, 40), (1, 2, 1), (1, 2, 40), (2, 2, 40)]
+)
+def test_forecasts_are_the_errors_that_are_measured(columns: int, degree: int, groups: int) -> None:
+    """Rows anywhere between the bounds, values close together; 1.2 is 5 standard errors."""
+    bounds = [(-1, 1), (-3, 5)][:columns]
+    rows, runs = 1000, 2400 // groups
+    plan = plan_moments(
+        epsilon=1, bounds=bounds, degree=degree, groups=groups, expected_rows=rows * groups
+    )
+    rng, bits, errors = np.random.default_rng(5), ReplayBits("forecasts"), []
+    for _ in range(runs):
+        k = rng.integers(-plan.lattice.steps, plan.lattice.steps + 1, size=(groups, columns))
+        one = (
+            plan.row.weights(k[:, 0])
+            if isinstance(plan.row, BernsteinCells)
+            else plan.row.coordinates(k)
+        )
+        moments = plan.apply(one * rows, bits)
+        center = np.array([(a + b) / 2 for a, b in bounds])
+        half = np.array([(b - a) / 2 for a, b in bounds])
+        true = center + half * k / plan.lattice.steps
+        found = [moments.count - rows, moments.sum - rows * true, moments.mean - true]
+        errors.append([*found, moments.variance] if moments.variance is not None else found)
+    forecast = plan.forecast()
+    predicted = [forecast.count, forecast.sum, forecast.mean, forecast.variance]
+    for place, expected in enumerate(predicted[: len(errors[0])]):
+        assert expected is not None
+        measured = np.sqrt(np.mean([np.square(run[place]) for run in errors], axis=(0, 1)))
+        # a variance is cut off at 0, where these are: half of its error shows
+        ratio = measured / expected * (math.sqrt(2) if place == 3 else 1)
+        assert (np.abs(np.log(ratio)) < math.log(1.2)).all(), (place, ratio)
+
+
+def test_the_forecast_never_exceeds_what_the_middle_does() -> None:
+    forecast = plan_for(1, degree=2, expected_rows=3, epsilon="1/1000").forecast()
+    assert float(forecast.mean[0]) == 4
+    assert forecast.variance is not None
+    assert float(forecast.variance[0]) == 8
+
+
+def test_the_variance_of_rounded_laplace_noise_is_exact() -> None:
+    """Σ k² P(k) of the law itself, far into its tail."""
+    for scale in (0.3, 1.0, 4.0):
+        noise = PartitionNoise.for_epsilon(epsilon=1 / F(scale), cells=1)
+        reach = range(1, 400)
+        exact = sum(2 * k * k * math.sinh(0.5 / scale) * math.exp(-k / scale) for k in reach)
+        assert noise.covariance([1], [1]) == pytest.approx(exact, rel=1e-9)
+    assert PartitionNoise.for_epsilon(epsilon=10**6, cells=1).covariance([1], [1]) == 0
+
+
+def test_the_joint_draw_has_the_covariance_that_is_forecast() -> None:
+    zeros, bits = np.zeros(2, dtype=np.int64), ReplayBits("joint")
+    noise = PartitionNoise.for_epsilon(epsilon="1/100", cells=2)
+    assert noise.method == "k-norm"
+    drawn = np.array([noise.apply(zeros, bits) for _ in range(2000)], dtype=float)
+    assert drawn.var(axis=0) == pytest.approx([noise.covariance([1], [1])] * 2, rel=0.2)
+    assert np.var(drawn.sum(axis=1)) == pytest.approx(noise.covariance([1, 1], [1, 1]), rel=0.2)
+
+
+# Public inputs.
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"bounds": []},
+        {"degree": 0},
+        {"degree": 3},
+        {"groups": 0},
+        {"expected_rows": 0},
+        {"epsilon": 0},
+        {"unit_rows": 0},
+        {"method": "gaussian"},
+        {"bounds": [(1, 1)]},
+    ],
+)
+def test_malformed_plans_are_refused(options: dict[str, Any]) -> None:
+    usual: dict[str, Any] = {"epsilon": 1, "bounds": [(0, 1)], "expected_rows": 10}
+    with pytest.raises(ParameterError):
+        plan_moments(**{**usual, **options})
+
+
+@pytest.mark.parametrize("name", ["cells", "row_total", "unit_rows"])
+def test_noise_needs_positive_integers(name: str) -> None:
+    for bad in (0, -1, 1.5, True):
+        options: dict[str, Any] = {"epsilon": 1, "cells": 2, name: bad}
+        with pytest.raises(ParameterError, match=name):
+            PartitionNoise.for_epsilon(**options)
+
+
+def test_sums_of_another_length_are_refused() -> None:
+    plan = plan_for(1)
+    with pytest.raises(ParameterError, match="length of sums"):
+        plan.apply(np.zeros(5, dtype=np.int64), ReplayBits("not read"))

@@ -1,0 +1,133 @@
+"""Mistakes in readers of cells: lines that swallow others, engines that show what they read."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant
+
+CHUNKS = "data/test_csv_reader.py::test_chunks_of_lines_are_read_as_line_by_line"
+ODD_LINE = "data/test_csv_reader.py::test_an_odd_line_changes_no_other"
+ALONE = "data/test_csv_reader.py::test_lines_that_pyarrow_may_see_otherwise_are_read_alone"
+PARTS = "data/test_csv_reader.py::test_batches_and_parts_change_no_cell"
+
+MUTANTS = (
+    Mutant(
+        file="data/csv_lines.py",
+        old="if dropped or len(rest) + (first if cut else len(data)) > longest:",
+        new="if dropped:",
+        tests=(CHUNKS,),
+    ),
+    Mutant(
+        file="data/csv_lines.py",
+        old="position = max(0, start - 1)",
+        new="position = start",
+        tests=("data/test_csv_reader.py::test_pieces_of_a_file_hold_each_line_once",),
+    ),
+    Mutant(
+        file="data/csv_lines.py",
+        old="max(0, stop - 1 - position)",
+        new="max(0, stop - position)",
+        tests=("data/test_csv_reader.py::test_pieces_of_a_file_hold_each_line_once",),
+    ),
+    Mutant(
+        file="data/csv_arrow.py",
+        old='typed = self._form.delimiter == "\\t" or b"\\t" not in plain',
+        new="typed = True",
+        tests=(ODD_LINE,),
+    ),
+    Mutant(
+        file="data/csv_arrow.py",
+        old="if any(map(_is_unbounded, columns)):",
+        new="if False:",
+        tests=(ODD_LINE,),
+    ),
+    Mutant(
+        file="data/csv_arrow.py",
+        old="odd = [0] if chunk.startswith(BOM) else []",
+        new="odd: list[int] = []",
+        tests=(ALONE,),
+    ),
+    Mutant(
+        file="data/csv_arrow.py",
+        old="returns[data[returns + 1] != _LF]",
+        new="returns[:0]",
+        tests=(ALONE,),
+    ),
+    Mutant(
+        file="data/csv_arrow.py",
+        old="unpaired = np.bincount(lines, minlength=len(ends)) % 2 == 1",
+        new="unpaired = np.bincount(lines, minlength=len(ends)) < 0",
+        tests=(ALONE,),
+    ),
+    Mutant(
+        file="data/csv_arrow.py",
+        old="wrong = np.where(nth % 2 == 0, ~opens, ~closes)",
+        new="wrong = np.where(nth % 2 == 0, ~opens, False)",
+        tests=(ALONE,),
+    ),
+    Mutant(
+        file="data/csv_arrow.py",
+        old="whole[odd] = cells",
+        new="whole[odd] = whole[odd]",
+        tests=(ODD_LINE,),
+    ),
+    Mutant(
+        file="data/csv_arrow.py",
+        old='.encode("utf-8", "surrogatepass")',
+        new='.encode("utf-8", "surrogateescape")',
+        tests=("data/test_csv_reader.py::test_bytes_that_mean_nothing_do_not_become_a_character",),
+    ),
+    Mutant(
+        file="data/csv_cells.py",
+        old="return [None if cell is None or _UNDECODED.search(cell) else cell for cell in cells]",
+        new="return cells",
+        tests=(CHUNKS,),
+    ),
+    Mutant(
+        file="data/csv_reader.py",
+        old="at_start = begin == 0 and place == 0",
+        new="at_start = place == 0",
+        tests=(PARTS,),
+    ),
+    Mutant(
+        file="data/reader.py",
+        old="    except Exception:\n        pass\n",
+        new="    except Exception:\n        raise\n",
+        tests=("data/test_readers.py::test_a_damaged_page_is_one_fixed_message",),
+    ),
+    Mutant(
+        file="data/reader.py",
+        old='remedy="rename or drop the others" if here else "check the name in the source",',
+        new='remedy=f"pass one of {names}",',
+        tests=("data/test_readers.py::test_a_column_that_is_not_there_is_named_and_nothing_else",),
+    ),
+    Mutant(
+        file="data/reader.py",
+        old="        with quiet():\n",
+        new="        if True:\n",
+        tests=("data/test_readers.py::test_a_query_that_warns_while_it_runs_says_nothing",),
+    ),
+    Mutant(
+        file="data/files.py",
+        old="isinstance(source[0], PathLike)",
+        new="isinstance(source[0], (str, PathLike))",
+        tests=("data/test_readers.py::test_a_list_of_texts_is_a_column_and_not_paths",),
+    ),
+    Mutant(
+        file="data/files.py",
+        old="sorted(files, key=str)",
+        new="sorted(files, key=str, reverse=True)",
+        tests=("data/test_csv_reader.py::test_files_of_a_pattern_are_sorted_and_matched_by_names",),
+    ),
+    Mutant(
+        file="data/parquet_reader.py",
+        old="found.column(found.schema.get_field_index(name))",
+        new="found.column(columns.index(name))",
+        tests=("data/test_readers.py::test_names_with_dots_and_of_structs",),
+    ),
+    Mutant(
+        file="data/arrow_reader.py",
+        old='getattr(dataset, "_scan_options", None) == {}',
+        new='getattr(dataset, "_scan_options", None) is not None',
+        tests=("data/test_readers.py::test_what_is_proven_and_what_is_assumed",),
+    ),
+)
