@@ -70,7 +70,7 @@ def reproduce(
     limits the repeats of a point, for a rough run. `workers` processes (default: two, or one on a
     single core) share the runs; with 1 everything happens in this process.
     """
-    started = time.perf_counter()
+    started, commit = time.perf_counter(), _commit()  # now: the checkout may change meanwhile
     tell = report if report is not None else _silent
     out.mkdir(parents=True, exist_ok=True)
     pictures: dict[str, str] = {}
@@ -92,7 +92,7 @@ def reproduce(
         {
             "version": version("zerodelta"),
             "command": _command(quick=quick, only=only, most=most),
-            "commit": _commit(),
+            "commit": commit,
             "machine": _machine(),
             "quick": quick,
             "seconds": round(time.perf_counter() - started, 1),
