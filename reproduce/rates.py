@@ -33,6 +33,9 @@ Verdict: TypeAlias = Literal["agrees", "explained", "unexplained"]
 TOLERANCE = 0.15
 """Slopes agree if they are this close, or within two standard errors of the measurement."""
 
+_LEAST_SHARE = 0.5
+"""How much of a difference a prediction has to have to explain it; a negative share is a sign."""
+
 _RESAMPLES = 400
 
 
@@ -201,7 +204,8 @@ def verdict(
     """Return whether a measured slope is the paper's, or that of the exact formula, or neither.
 
     A prediction explains a difference only if it lies on the same side of the paper's exponent as
-    the measurement, and as close to the measurement as an exponent that agrees.
+    the measurement, at least half as far away, and as close to the measurement as an exponent that
+    agrees.
 
     >>> verdict(slope=-1.9, error=0.01, exponent=-2)
     'agrees'
@@ -209,17 +213,16 @@ def verdict(
     'explained'
     >>> verdict(slope=-1.7, error=0.01, exponent=-2, predicted=-2.2)
     'unexplained'
+    >>> verdict(slope=-1.7, error=0.14, exponent=-2, predicted=-1.95)
+    'unexplained'
     """
     margin = max(TOLERANCE, 2 * error)
     if abs(slope - exponent) <= margin:
         return "agrees"
-    if (
-        predicted is not None
-        and (predicted - exponent) * (slope - exponent) > 0
-        and abs(slope - predicted) <= margin
-    ):
-        return "explained"
-    return "unexplained"
+    if predicted is None or abs(slope - predicted) > margin:
+        return "unexplained"
+    share = (predicted - exponent) / (slope - exponent)
+    return "explained" if share >= _LEAST_SHARE else "unexplained"
 
 
 def summarize(

@@ -187,3 +187,10 @@ def _experiment(**changes: Any) -> Experiment:
         "measure": lambda variant, point, label: [1.0],
     }
     return Experiment(**{**defaults, **changes})
+
+
+def test_a_prediction_has_to_be_half_as_far_off_to_explain_anything() -> None:
+    """A large standard error must not let a prediction pass that all but agrees with the paper."""
+    told = {"slope": -1.7, "error": 0.14, "exponent": -2.0}
+    assert verdict(**told, predicted=-1.86) == "unexplained"
+    assert verdict(**told, predicted=-1.84) == "explained"
