@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
 import subprocess
@@ -104,18 +105,26 @@ def snippets(page: Path) -> list[tuple[str, str]]:
     return [(match[1], match[2] or "") for match in found]
 
 
-SNIPPETS = {
-    f"{page.name}-{i}": snippet for page in PAGES for i, snippet in enumerate(snippets(page))
-}
+SNIPPETS = {page.name: snippets(page) for page in PAGES if snippets(page)}
+BETWEEN = "=== the next snippet ==="
 
 
-@pytest.mark.parametrize("place", SNIPPETS)
-def test_a_snippet_prints_what_the_page_shows(place: str) -> None:
-    code, shown = SNIPPETS[place]
-    assert shown, "the block below a snippet shows what it prints"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("page", SNIPPETS)
+def test_the_snippets_of_a_page_print_what_it_shows(page: str, tmp_path: Path) -> None:
+    """In order, as a reader would run them, in a folder of their own."""
+    codes, shown = zip(*SNIPPETS[page], strict=True)
+    assert all(shown), "the block below a snippet shows what it prints"
+    program = f"\nprint({BETWEEN!r})\n".join(codes)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
+    )
     assert done.returncode == 0, done.stderr
-    assert done.stdout == shown
+    assert done.stdout.split(f"{BETWEEN}\n") == list(shown)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
