@@ -220,7 +220,7 @@ LOCAL_SENSITIVITY = Experiment(
         "local": (1000, 3000, 10_000, 30_000),
     },
     quick={"d": (2, 8), "epsilon": (1, 4), "local": (1000, 10_000)},
-    repeats=250,
+    repeats=150,
     quick_repeats=15,
     measure=measure_local_sensitivity,
     predicted=predict_local_sensitivity,

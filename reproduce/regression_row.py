@@ -151,7 +151,7 @@ REGRESSION = Experiment(
     },
     quick={"n": (25_000, 50_000), "d": (2, 8), "epsilon": (1, 4)},
     quick_base={"n": 50_000},
-    repeats=80,
+    repeats=48,
     quick_repeats=1,
     measure=measure_regression,
     predicted=predict_regression,

@@ -151,7 +151,7 @@ UTILITY = Experiment(
         "purified/d": (1, 2, 4, 8, 16),
     },
     own_quick={"laplace/n": (400, 1600)},
-    repeats=16,
+    repeats=12,
     quick_repeats=1,
     measure=measure_utility,
     predicted=predicted_utility,
