@@ -67,12 +67,14 @@ def test_no_public_function_takes_a_seed() -> None:
 
 
 HEAVY = {
+    "duckdb",
     "flint",
     "matplotlib",
     "narwhals",
     "numpy",
     "pandas",
     "polars",
+    "pyarrow",
     "scipy",
     "sklearn",
     "torch",

@@ -69,6 +69,7 @@ ON_A_WORD = {"bounded_local_sensitivity", "propose_test_release", "select_model"
 """Verbs that rest on functions of the caller, with the source among what they are given."""
 
 NO_ROWS = {"advise", "calibrate", "compose", "is_purifier", "plan", "purify", "verify"}
+NO_ROWS |= {"boolean", "category", "date", "fake", "number", "read_schema", "text"}
 
 CASES = [
     (verb, method) for verb, (_, _, methods) in VERBS.items() for method in (methods or (None,))

@@ -7,6 +7,7 @@ import gzip
 import io
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
@@ -296,6 +297,75 @@ def test_ten_thousand_columns(tmp_path: Path) -> None:
     assert (last.to_pylist(), first.to_pylist()) == ([9999, 10_000], [0, 1])
 
 
+# -- one odd cell -----------------------------------------------------------------------------
+
+ODD_TEXTS: list[Any] = [
+    None,
+    "",
+    "\n",
+    "\r\n,",
+    '"',
+    "1",
+    "1e999",
+    "nan",
+    "\x00",
+    "é" * 5000,
+    b"\xff",
+]
+ODD_NUMBERS = [None, float("nan"), float("inf"), -float("inf"), 1e308, -0.0, 5e-324]
+
+
+def typed(texts: list[Any], numbers: list[Any]) -> pa.Table:
+    encoded = [text.encode() if isinstance(text, str) else text for text in texts]
+    # unsafe: a file may hold texts that are no valid UTF-8
+    column = pa.array(encoded, type=pa.binary()).cast(pa.string(), safe=False)
+    return pa.table({"city": column, "paid": pa.array(numbers, type=pa.float64())})
+
+
+def stored(table: pa.Table, folder: Path) -> Path:
+    pq.write_table(table, folder / "x.parquet", row_group_size=4)
+    return folder / "x.parquet"
+
+
+HOLDERS: dict[str, Callable[[pa.Table, Path], Any]] = {
+    "arrow": lambda table, _: table,
+    "stream": lambda table, _: table.to_reader(),
+    "dataset": lambda table, _: ds.dataset(table),
+    "parquet": stored,
+    "pandas": lambda table, _: table.to_pandas(types_mapper=pd.ArrowDtype),
+    "polars": lambda table, _: pl.from_arrow(table),
+    "polars lazy": lambda table, _: pl.from_arrow(table).lazy(),  # type: ignore[union-attr]
+    "duckdb": lambda table, _: duckdb.connect().from_arrow(table),
+}
+ANY_BYTES = {"arrow", "stream", "dataset", "parquet"}
+
+
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_an_odd_cell_changes_no_other(holder: str, tmp_path: Path, capfd: Any) -> None:
+    texts: list[Any] = ["Oslo", "Rome", "Lima"] * 4
+    numbers: list[Any] = [float(i) for i in range(12)]
+
+    def both(texts: list[Any], numbers: list[Any]) -> list[Any]:
+        reader = reader_of(HOLDERS[holder](typed(texts, numbers), tmp_path))
+        parts = reader.parts(("city", "paid"), batch=5, numbers=frozenset({"paid"}))
+        batches = [found for part in parts for found in part()]
+        return [
+            np.concatenate([KINDS[name].read(found[i]) for found in batches])
+            for i, name in enumerate(("city", "paid"))
+        ]
+
+    usual = both(texts, numbers)
+    pairs = [(text, 7.0) for text in ODD_TEXTS] + [("Rome", number) for number in ODD_NUMBERS]
+    for text, number in pairs:
+        if isinstance(text, bytes) and holder not in ANY_BYTES:
+            continue  # such a container cannot hold it
+        odd = both([*texts[:7], text, *texts[8:]], [*numbers[:7], number, *numbers[8:]])
+        for before, after in zip(usual, odd, strict=True):
+            assert len(after) == 12
+            assert np.flatnonzero(before != after).tolist() in ([], [7])
+    assert capfd.readouterr() == ("", "")
+
+
 # -- what cannot be read ----------------------------------------------------------------------
 
 
@@ -356,6 +426,19 @@ def test_a_lazy_frame_that_fails_says_nothing() -> None:
     assert raised.value.__context__ is None
 
 
+def test_a_query_that_warns_while_it_runs_says_nothing() -> None:
+    def warn(x: Any) -> Any:
+        warnings.warn("secret", stacklevel=1)
+        return x
+
+    frame = pl.LazyFrame({"x": [1, 2]}).select(pl.col("x").map_batches(warn, return_dtype=pl.Int64))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        (part,) = reader_of(frame).parts(("x",), batch=9)
+        assert [found[0].tolist() for found in part()] == [[1, 2]]
+    assert caught == []
+
+
 def test_a_result_left_early_frees_its_connection() -> None:
     connection = duckdb.connect()
     (part,) = reader_of(("select range as x from range(100000)", connection)).parts(("x",), batch=9)
@@ -406,6 +489,12 @@ def test_other_types_are_refused_by_name(source: Any) -> None:
         reader_of(source)
 
 
+def test_unknown_options_are_refused_for_every_source(tmp_path: Path) -> None:
+    for source in (csv(tmp_path), np.zeros(3)):
+        with pytest.raises(ParameterError, match='did you mean "delimiter"'):
+            reader_of(source, {"delimeter": ";"})
+
+
 def test_an_array_of_three_dimensions_is_refused() -> None:
     for array in (np.zeros((2, 2, 2)), np.array(1.0)):
         with pytest.raises(ParameterError, match="one or two dimensions"):
@@ -425,7 +514,7 @@ def test_partitions_are_columns(tmp_path: Path) -> None:
     reader = reader_of(parted)
     assert (reader.count(), reader.premise) == (3, FOREIGN_CODE)
     parts = reader.parts(("year", "x"), batch=9)
-    rows = []
+    rows: list[Any] = []
     for year, x in (batch for part in parts for batch in part()):
         rows += zip(year.to_pylist(), x.to_pylist(), strict=True)
     assert sorted(rows) == [(2020, 1), (2021, 2), (2021, 3)]

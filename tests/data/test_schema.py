@@ -71,7 +71,8 @@ options = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size
 def made(draw: st.DrawFn) -> Kind:
     kind = draw(st.sampled_from(["number", "category", "boolean", "text", "date"]))
     if kind == "number":
-        lower, middle, upper = sorted(draw(st.sets(numbers, min_size=3, max_size=3)), key=Fraction)
+        ends = draw(st.sets(numbers.map(lambda end: Fraction(end)), min_size=3, max_size=3))
+        lower, middle, upper = sorted(ends)
         return zd.number(lower, upper, missing=draw(st.sampled_from(["skip", None, middle])))
     if kind == "category":
         listed = draw(st.lists(options | st.floats(-9, 9) | st.integers() | st.booleans()))

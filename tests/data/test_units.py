@@ -136,6 +136,18 @@ def test_different_units_keep_different_values() -> None:
     assert all(50 <= values[float(value)] <= 150 for value in range(10))
 
 
+def test_equal_values_are_hashed_alike() -> None:
+    """Minus zero is zero, and any NaN a missing cell."""
+    odd = np.array([0x7FF8000000000123], dtype=np.uint64).view(np.float64)[0]
+    for one, other in ((0.0, -0.0), (math.nan, odd)):
+        tables = [
+            [(who, value, None) for who in range(50) for value in (first, 1.0, 2.0, 3.0)]
+            for first in (one, other)
+        ]
+        chosen = [bounded(table, 2).kept[0].tolist() for table in tables]
+        assert chosen[0] == chosen[1]
+
+
 def test_copies_of_a_row_count_one_by_one() -> None:
     """Half of each unit's rows are equal: without a copy number all or none of them are kept."""
     rows: list[Row] = [(who, 0.0, None) for who in range(200) for _ in range(20)]

@@ -93,6 +93,16 @@ def test_the_released_sums_are_those_of_the_rows_with_the_error_that_is_forecast
     assert plan.error() == pytest.approx(math.sqrt(2) * 2 * 6 / 2)  # b = 2·max/ε
 
 
+@pytest.mark.parametrize("upper", [0.1, Fraction(10**18 + 1, 7), 1e200, 1e-200])
+@pytest.mark.parametrize("groups", [1, 3])
+def test_awkward_bounds_release_the_right_numbers(upper: Any, groups: int) -> None:
+    plan = plan_sums(bounds=(0, upper), epsilon=1, groups=groups, expected_rows=10)
+    rows = 10**15  # so many that the noise is out of sight, and that 64 bits do not hold the sum
+    sums = np.array([plan.highest * rows] * groups, dtype=np.object_)
+    released = plan.apply(sums, ReplayBits("awkward"))
+    assert released == pytest.approx([float(upper) * rows] * groups, rel=1e-9)
+
+
 @pytest.mark.parametrize(
     ("bounds", "groups", "relation", "error"),
     [

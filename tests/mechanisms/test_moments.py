@@ -96,6 +96,15 @@ def test_estimates_stay_where_they_can_be_and_never_wrap_around() -> None:
     assert wide.count[0, 0] == pytest.approx(3 * 2**63 / plan.row.row_total)  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("upper", [1e300, 1e-280, 0.1])
+def test_awkward_bounds_raise_nothing(upper: float) -> None:
+    plan = plan_moments(bounds=[(0, upper)], epsilon=1, degree=2, expected_rows=10)
+    for cells in itertools.product((-5, 0, 10**30), repeat=3):
+        moments = plan.estimate(np.array(cells, dtype=np.object_))
+        assert 0 <= moments.mean[0, 0] <= upper
+    assert float(plan.forecast().mean[0]) <= upper
+
+
 @pytest.mark.parametrize("columns", [1, 3])
 def test_apply_adds_the_noise_of_the_plan_to_the_sums(columns: int) -> None:
     plan = plan_for(columns)

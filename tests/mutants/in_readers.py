@@ -101,6 +101,12 @@ MUTANTS = (
         tests=("data/test_readers.py::test_a_column_that_is_not_there_is_named_and_nothing_else",),
     ),
     Mutant(
+        file="data/reader.py",
+        old="        with quiet():\n",
+        new="        if True:\n",
+        tests=("data/test_readers.py::test_a_query_that_warns_while_it_runs_says_nothing",),
+    ),
+    Mutant(
         file="data/files.py",
         old="isinstance(source[0], PathLike)",
         new="isinstance(source[0], (str, PathLike))",

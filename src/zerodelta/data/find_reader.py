@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,11 @@ from zerodelta.data.files import found_files, is_path
 from zerodelta.data.parquet_reader import ParquetReader
 from zerodelta.data.polars_reader import PolarsLazyReader
 from zerodelta.data.reader import Reader
-from zerodelta.errors import ParameterError
+from zerodelta.errors import ParameterError, did_you_mean, require
 
 __all__ = ["reader_of"]
 
+_OPTIONS = tuple(each.name for each in fields(CsvFormat))
 _CSV, _PARQUET = (".csv", ".txt", ".tsv"), (".parquet", ".pq")
 
 
@@ -48,6 +50,9 @@ def reader_of(
     >>> reader_of(np.zeros((3, 2))).names
     ('0', '1')
     """
+    for name in file or {}:
+        remedy = did_you_mean(name, _OPTIONS, f"pass some of {', '.join(_OPTIONS)}")
+        require(name in _OPTIONS, "option", name, "one that says how a CSV file is written", remedy)
     if is_path(source):
         return _file_reader(source, dict(file or {}), declared)
     module, kind = type(source).__module__.partition(".")[0], type(source).__name__

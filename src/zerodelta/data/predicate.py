@@ -17,7 +17,7 @@ import numpy.typing as npt
 from zerodelta.data.columns import as_objects
 from zerodelta.data.dates import Date
 from zerodelta.data.kind import Kind
-from zerodelta.data.kinds import Boolean, Number
+from zerodelta.data.kinds import Boolean, Category, Number
 from zerodelta.errors import ParameterError
 
 __all__ = ["Predicate"]
@@ -153,8 +153,10 @@ class _Parser:
         value: Any = constant.value
         if negative and type(value) not in (int, float):
             raise self._error("a number after the minus sign")
-        read = self._kinds[name].read(as_objects([-value if negative else value]))[0]
-        if not isinstance(read, float) or read != read:
+        kind = self._kinds[name]
+        read = kind.read(as_objects([-value if negative else value]))[0]
+        unlisted = isinstance(kind, Category) and read >= len(kind.options)
+        if not isinstance(read, float) or read != read or (unlisted and value != "other"):
             raise self._error(f"a value that {name!r} can have")
         return float(read)
 

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
+from zerodelta.data.quiet import quiet
 from zerodelta.errors import ParameterError
 
 __all__ = ["FOREIGN_CODE", "Batch", "Part", "Reader", "attempt", "guarded", "places"]
@@ -101,9 +102,10 @@ def places(names: Sequence[str], columns: Iterable[str]) -> list[int]:
 
 
 def attempt(function: Callable[[], T]) -> T:
-    """Return what an engine does with rows; all that it raises becomes one fixed message."""
+    """Return what an engine does with rows: without warnings, and with one fixed message."""
     try:
-        return function()
+        with quiet():
+            return function()
     except Exception:
         pass
     # Outside of `except`, so that no message of the engine is kept as the context of this one.
@@ -115,7 +117,7 @@ def attempt(function: Callable[[], T]) -> T:
 
 
 def guarded(batches: Callable[[], Iterator[T]]) -> Iterator[T]:
-    """Yield what an engine yields; all that it raises becomes one fixed message."""
+    """Yield what an engine yields, each batch by `attempt`."""
     iterator = attempt(batches)
     try:
         while (found := attempt(lambda: next(iterator, _ENDED))) is not _ENDED:

@@ -28,17 +28,17 @@ from zerodelta.data.arrow_cells import read_column
 from zerodelta.data.columns import as_objects
 from zerodelta.exact.rational import as_count
 
-__all__ = ["Bounded", "Bounding", "unit_ids"]
+__all__ = ["RULE", "Bounded", "Bounding", "unit_ids"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Words: TypeAlias = npt.NDArray[np.uint64]
 
-_NAME = b"zerodelta units 1"
-"""The rule has a name and a version: another hash would keep other rows."""
+RULE = "zerodelta units 1"
+"""The name of the rule by which rows are kept, and its version: another hash would keep others."""
 
 _ID = np.dtype([("high", np.uint64), ("low", np.uint64)])
 _MISSING, _FIRST, _SECOND, _STEP = np.frombuffer(
-    hashlib.blake2b(_NAME, digest_size=32).digest(), dtype="<u8"
+    hashlib.blake2b(RULE.encode(), digest_size=32).digest(), dtype="<u8"
 ).astype(np.uint64)
 _ODD = _STEP | np.uint64(1)
 _NO_ID = np.array([(_MISSING, _FIRST)], dtype=_ID)
@@ -250,7 +250,7 @@ def _ids(cells: Array) -> Array:
 
     objects = as_objects(list(cells)) if kind in "fc" else cells
     places = one_cell.read_all(objects, place)
-    return np.array([_id(key) for key in distinct] or [_NO_ID[0]], dtype=_ID)[places]
+    return _key_ids(list(distinct))[places]
 
 
 def _whole_ids(whole: npt.NDArray[np.int64]) -> Array:
@@ -260,13 +260,16 @@ def _whole_ids(whole: npt.NDArray[np.int64]) -> Array:
     return found
 
 
-def _id(key: one_cell.Key) -> Any:
-    if key is None or type(key) is tuple:
-        return tuple(_NO_ID[0])
-    if type(key) is int and -(1 << 63) <= key < 1 << 63:
-        return tuple(_whole_ids(np.array([key], dtype=np.int64))[0])
-    digest = _hash(str(key), 16)
-    return int.from_bytes(digest[:8], "little"), int.from_bytes(digest[8:], "little")
+def _key_ids(keys: list[one_cell.Key]) -> Array:
+    whole = [type(key) is int and -(1 << 63) <= key < 1 << 63 for key in keys]
+    none = [key is None or type(key) is tuple for key in keys]
+    texts = (str(key) if not (w or n) else "" for key, w, n in zip(keys, whole, none, strict=True))
+    hashes = b"".join(_hash(text, 16) for text in texts)
+    found = np.frombuffer(hashes, dtype="<u8").astype(np.uint64).view(_ID)
+    found[none] = _NO_ID[0]
+    numbers = [key for key, is_whole in zip(keys, whole, strict=True) if is_whole]
+    found[whole] = _whole_ids(np.array(numbers, dtype=np.int64))
+    return found
 
 
 def _digests(units: Array, columns: Sequence[Array]) -> tuple[Words, Words]:
@@ -298,7 +301,7 @@ def _words(column: Array) -> Words:
 
 def _hash(text: str, size: int) -> bytes:
     data = text.encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(data, digest_size=size, key=_NAME).digest()
+    return hashlib.blake2b(data, digest_size=size, key=RULE.encode()).digest()
 
 
 def _mixed(words: Words) -> Words:
@@ -315,4 +318,5 @@ def _mixed(words: Words) -> Words:
     words *= np.uint64(0x94D049BB133111EB)
     np.right_shift(words, np.uint64(31), out=other)
     other ^= words
-    return other
+    mixed: Words = other
+    return mixed

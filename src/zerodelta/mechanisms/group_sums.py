@@ -78,7 +78,7 @@ class SumPlan:
     def apply(self, sums: npt.NDArray[Any], bits: BitSource) -> Floats:
         """Return the noisy sum of every group, in the column's own unit."""
         noisy = self.noise.apply(np.asarray(sums).reshape(-1), bits)
-        return value_of((self._quantum,), noisy.reshape(-1, 1))
+        return value_of((Fraction(1),), noisy.reshape(-1, 1)) * float(self._quantum)
 
     def error(self) -> float:
         """Return the standard error of a sum, the same for every group."""

@@ -133,7 +133,7 @@ class MomentPlan:
         Counts and sums are unbiased. A mean lies within the bounds and a variance between 0 and
         the square of half their width; where the noisy count is not positive both are the middle.
         """
-        table = _small_or_wide(noisy.reshape(self.groups, -1))
+        table = noisy.reshape(self.groups, -1)
         each = [self._column(table, column) for column in range(self.lattice.dimension)]
         count, total, mean, variance = (
             np.stack(found, axis=1) for found in zip(*each, strict=True)
@@ -176,10 +176,11 @@ class MomentPlan:
             middle = np.where(known, np.clip(first / divisor, -1, 1), 0.0)
             spread = np.where(known, np.clip(second / divisor - middle**2, 0, 1), 0.5)
             total = float(center) * count + float(half) * first
+            variance = spread * float(half) * float(half)  # a power of a large float would raise
         mean = np.clip(
             float(center) + float(half) * middle, *inner_ends(center - half, center + half)
         )
-        return count, total, mean, spread * float(half) ** 2
+        return count, total, mean, variance
 
     def _errors(self, column: int) -> tuple[float, ...]:
         center, half = map(float, self._place(column))
@@ -198,7 +199,7 @@ class MomentPlan:
             math.sqrt(cov[0][0]),
             math.sqrt(self.noise.covariance(total, total)),
             half * min(mean, 1.0),
-            half**2 * min(variance, 0.5),
+            half * half * min(variance, 0.5),
         )
 
     def _place(self, column: int) -> tuple[Fraction, Fraction]:
@@ -290,21 +291,25 @@ def steps_for(n: int, epsilon: Fraction, *, degree: int) -> int:
     return max(_LEAST_STEPS, min(wanted, most, _MOST_STEPS))
 
 
-def _small_or_wide(noisy: IntegerArray) -> IntegerArray:
-    """Return integers of which a few can be added without wrapping around."""
-    small = noisy.dtype != np.object_ and int(np.abs(noisy // 8).max(initial=0)) < 1 << 56
-    return noisy if small else noisy.astype(np.object_)
-
-
 def value_of(form: Form, table: IntegerArray) -> Floats:
-    """Return a linear form of every line, added up in integers, as floats."""
+    """Return a linear form of every line, added up in integers, as floats: post-processing.
+
+    >>> value_of((Fraction(1, 4), Fraction(-1, 4)), np.array([[2**62, -(2**62)], [3, 1]])).tolist()
+    [2.305843009213694e+18, 0.5]
+    """
     denominator = math.lcm(*(each.denominator for each in form))
-    total = sum(
-        int(each * denominator) * table[:, place] for place, each in enumerate(form) if each
-    )
-    if isinstance(total, int):  # no coefficient but 0
+    coefficients = [int(each * denominator) for each in form]
+    if not any(coefficients):
         return np.zeros(len(table))
-    if total.dtype != np.object_:
-        return np.asarray(total / float(denominator), dtype=np.float64)
-    # noise is never beyond the range of a quotient: ε is at least 1e-9
-    return np.array([float(Fraction(each, denominator)) for each in total], dtype=np.float64)
+    small = table.dtype != np.object_ and _largest(table) * sum(map(abs, coefficients)) < 1 << 63
+    exact = table if small else table.astype(np.object_)
+    total = sum(each * exact[:, place] for place, each in enumerate(coefficients) if each)
+    if small:
+        return np.asarray(total, dtype=np.float64) / float(denominator)
+    # noise is never beyond the range of floats: ε is at least 1e-9
+    return np.array([float(Fraction(each, denominator)) for each in np.asarray(total)])
+
+
+def _largest(table: IntegerArray) -> int:
+    """Return at least the largest magnitude; that of -2^63 is no int64."""
+    return 2 * int(np.abs(table // 2).max(initial=0)) + 2
