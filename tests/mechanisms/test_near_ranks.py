@@ -83,7 +83,7 @@ def scored(rows: list[int], aim: Aim, points: int) -> dict[int, list[int]]:
     return found
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(
     st.data(),
     st.integers(1, 90),
@@ -105,21 +105,41 @@ def test_counting_in_cells_gives_the_groups_of_the_definition(
     """Few rows held, small and large cells, heavy ones among them; beyond the reach all is left."""
     rows = data.draw(st.lists(st.integers(0, points - 1), min_size=count, max_size=count))
     missing = data.draw(st.integers(0, 3))
+    counts_like_the_definition(
+        rows, missing, points, reach, limits, PrivateAim(q=q, follows=follows, margin=2)
+    )
+
+
+def test_windows_begin_and_end_in_heavy_cells() -> None:
+    """Sixteen cells of four points; what a window needs of its first and last one is counted."""
+    draw, middle = np.random.default_rng(11), PrivateAim(q=Fraction(1, 2))
+    for _ in range(100):
+        rows = draw.choice(64, size=60, p=draw.dirichlet(np.full(64, 0.3))).tolist()
+        limits = (int(draw.integers(0, 9)), 4, 4)
+        counts_like_the_definition(rows, 2, 64, int(draw.integers(4, 25)), limits, middle)
+
+
+def counts_like_the_definition(
+    rows: list[int],
+    missing: int,
+    points: int,
+    reach: int,
+    limits: tuple[int, int, int],
+    private: PrivateAim,
+) -> None:
     cells = [*map(float, rows), *[np.nan] * missing]
     source = ArraySource(np.array(cells, dtype=float), missing="skip", batch=7)
-    grid: Any = list(range(points))
-    private = PrivateAim(q=q, follows=follows, margin=2)
     with pytest.MonkeyPatch.context() as patch:
         for name, limit in zip(("_HELD", "_CELL_BITS", "_ONE_PASS"), limits, strict=True):
             patch.setattr(near_ranks, name, limit)
-        column = GridRows(rows=opened(source), points=as_points(None, grid), skip=True)
+        grid = as_points(None, list(range(points)))
+        column = GridRows(rows=opened(source), points=grid, skip=True)
         found = column.groups(private.of, reach=reach)
-    aim = private.of(count)
+    aim = private.of(len(rows))
     wanted = scored(rows, aim, points)
     assert found.aim == aim
-    near = len(found.scores) - found.beyond
     handed: dict[int, list[int]] = {}
-    for group in range(near):
+    for group in range(len(found.scores) - found.beyond):
         places = range(int(found.members[group]))
         here = [found.point(group, place) for place in places]
         handed.setdefault(-int(found.scores[group]), []).extend(here)

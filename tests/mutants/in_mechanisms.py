@@ -41,9 +41,7 @@ MUTANTS = (
         file="mechanisms/near_ranks.py",
         old="skipped = before + (int(cells[low]) if low in heavy else 0)",
         new="skipped = before",
-        tests=(
-            "mechanisms/test_near_ranks.py::test_counting_in_cells_gives_the_groups_of_the_definition",
-        ),
+        tests=("mechanisms/test_near_ranks.py::test_windows_begin_and_end_in_heavy_cells",),
     ),
     Mutant(
         file="exact/argmax.py",

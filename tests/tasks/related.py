@@ -119,4 +119,4 @@ def _lists(values: Sequence[float]) -> Iterator[tuple[float, ...]]:
 
 
 def _differ(one: Any, two: Any) -> bool:
-    return sum(a != b for a, b in zip(one, two, strict=True)) == 1
+    return sum(bool(a != b) for a, b in zip(one, two, strict=True)) == 1
