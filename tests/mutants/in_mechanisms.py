@@ -135,8 +135,8 @@ MUTANTS = (
     ),
     Mutant(
         file="mechanisms/selection.py",
-        old="exponential_argmax(scores, scale=self.scale",
-        new="exponential_argmax(scores, scale=self.scale / 2",
+        old="exponential_argmax(\n            scores, scale=self.scale",
+        new="exponential_argmax(\n            scores, scale=self.scale / 2",
         tests=(
             "mechanisms/test_apply_adds_its_noise.py::test_a_choice_is_that_of_the_sampler_with_the_scale_of_the_step",
         ),
