@@ -163,7 +163,6 @@ def test_private_numbers_of_rows_are_planned_with_what_is_expected() -> None:
     "question",
     [
         MeanQuestion(bounds=(0, 1)),
-        QuantileQuestion(q="1/2", bounds=(0, 1)),
         TrimmedMeanQuestion(trim="1/10", bounds=(0, 1), spread=1),
         KMeansQuestion(clusters=2, bounds=(0, 1), method="lloyd"),
     ],

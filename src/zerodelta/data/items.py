@@ -1,11 +1,12 @@
 """One column of items of any type, and how often each item of a public universe occurs.
 
 An item is found in the universe by itself, whatever the other items are; one that is not there is
-counted nowhere, or for a public item. No item raises.
+counted nowhere, or for a public item. No item raises. Rows of a source are counted block by block.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, final
@@ -13,7 +14,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.columns import as_cells, as_objects
+from zerodelta.data.columns import as_cells, as_frame, as_objects
 from zerodelta.data.given import Given
 from zerodelta.data.options import Options
 from zerodelta.data.rowwise import Block
@@ -28,6 +29,7 @@ Integers = npt.NDArray[np.int64]
 _MOST_DENSE = 1 << 24
 """Up to here one counter for each item of the universe is cheaper than sorting the items."""
 _BLOCK = 1 << 17
+_WAITING = 1 << 22
 
 
 @final
@@ -45,11 +47,12 @@ class Tally:
         return every
 
 
-def as_items(items: Any) -> tuple[Source | Given[Any], int]:
+def as_items(items: Any, column: str | None = None) -> tuple[Source | Given[Any], int]:
     """Return one column of items, closed until there is a ticket, and their public number.
 
-    A text, a mapping, a set or a single number is refused by its type, several columns by their
-    shape, before anything is read. What can be read only once, such as a generator, is listed.
+    `column` names one of a data frame. A text, a mapping, a set or a single number is refused by
+    its type, several columns by their shape, before anything is read. What can be read only once,
+    such as a generator, is listed.
 
     >>> as_items("abc")
     Traceback (most recent call last):
@@ -57,6 +60,8 @@ def as_items(items: Any) -> tuple[Source | Given[Any], int]:
     zerodelta.errors.ParameterError: items = <class 'str'>: expected one column of items; pass a \
 list, an array or a series with one item for each row.
     """
+    if column is not None:
+        items = _named(items, column)
     if isinstance(items, Source):
         shape: tuple[int, ...] = (items.rows, len(items.columns))
     else:
@@ -82,6 +87,19 @@ list, an array or a series with one item for each row.
     return (items, items.rows) if isinstance(items, Source) else (Given(items), len(items))
 
 
+def _named(items: Any, column: str) -> Any:
+    """Return one column of a data frame."""
+    frame = None if isinstance(items, (Source, np.ndarray, list, tuple)) else as_frame(items)
+    require(
+        frame is not None and isinstance(column, str) and column in frame.columns,
+        "columns",
+        column,
+        expected="one column of a data set or a frame",
+        remedy="name a column of a frame, or leave columns out",
+    )
+    return None if frame is None else frame[column].to_native()
+
+
 def column(rows: Rows) -> Block:
     """Return the first column of opened rows as floats, NaN for what is no number."""
     return np.concatenate([np.zeros(0), *(block[:, 0] for block in rows.blocks())])
@@ -92,9 +110,9 @@ def tally(items: Any, space: Finite, *, unknown: int | None = None) -> Tally:
 
     Replacing one item moves at most two counts, each by one.
     """
-    cells = _cells(items)
-    found = _count(cells, Options(space), space.size)
-    missing = len(cells) - int(found.counts.sum())
+    options = Options(space)
+    places = (options.places(cells) for cells in _blocks(items))
+    found, missing = _sparse(places) if space.size > _MOST_DENSE else _dense(places, space.size)
     if unknown is None or missing == 0:
         return found
     place = int(np.searchsorted(found.indices, unknown))
@@ -108,26 +126,43 @@ def tally(items: Any, space: Finite, *, unknown: int | None = None) -> Tally:
     )
 
 
-def _cells(items: Any) -> npt.NDArray[Any]:
-    """Return the items as one column of cells; an item of a list may be a tuple."""
+def _blocks(items: Any) -> Iterator[npt.NDArray[Any]]:
+    """Yield the items as columns of cells; an item of a list may be a tuple."""
     if isinstance(items, Rows):
-        return column(items)
+        yield from (block[:, 0] for block in items.blocks())
+        return
     cells = as_objects(items) if isinstance(items, (list, tuple)) else as_cells(items)
-    return cells[:, 0] if cells.ndim == 2 else cells
+    column = cells[:, 0] if cells.ndim == 2 else cells
+    yield from (column[start : start + _BLOCK] for start in range(0, len(column), _BLOCK))
 
 
-def _count(cells: npt.NDArray[Any], options: Options, size: int) -> Tally:
-    blocks = (
-        options.places(cells[start : start + _BLOCK]) for start in range(0, len(cells), _BLOCK)
-    )
-    if size > _MOST_DENSE:
-        known = [block[block >= 0] for block in blocks]
-        indices, counts = np.unique(
-            np.concatenate([*known, np.zeros(0, dtype=np.int64)]), return_counts=True
-        )
-        return Tally(indices=indices, counts=counts.astype(np.int64, copy=False))
+def _dense(blocks: Iterator[Integers], size: int) -> tuple[Tally, int]:
+    """Return the tally of places 0..size-1, and how often the place is -1."""
     every = np.zeros(size + 1, dtype=np.int64)  # the first: of no item
-    for block in blocks:
-        every += np.bincount(block + 1, minlength=size + 1)
+    for places in blocks:
+        if size < len(places):
+            every += np.bincount(places + 1, minlength=size + 1)
+        else:
+            np.add.at(every, places + 1, 1)
     indices = np.flatnonzero(every[1:])
-    return Tally(indices=indices, counts=every[1:][indices])
+    return Tally(indices=indices, counts=every[1:][indices]), int(every[0])
+
+
+def _sparse(blocks: Iterator[Integers]) -> tuple[Tally, int]:
+    """Return the same in memory for the places that occur."""
+    indices, counts = np.zeros((2, 0), dtype=np.int64)
+    waiting: list[Integers] = []
+    missing = 0
+    for places in itertools.chain(blocks, [None]):
+        if places is not None:
+            waiting.append(places[places >= 0])
+            missing += len(places) - len(waiting[-1])
+        if places is None or sum(map(len, waiting)) > max(_WAITING, len(indices)):
+            joined = np.concatenate([indices, *waiting])
+            added = np.ones(len(joined), dtype=np.int64)
+            added[: len(indices)] = counts
+            indices, where = np.unique(joined, return_inverse=True)
+            counts = np.zeros(len(indices), dtype=np.int64)
+            np.add.at(counts, where, added)
+            waiting = []
+    return Tally(indices=indices, counts=counts), missing

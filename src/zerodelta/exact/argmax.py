@@ -3,16 +3,17 @@
 Only the *index* of the largest noisy score leaves. Each noise is a lazy real: a block of scores is
 evaluated in float balls, all that are certainly beaten are dropped, and the few that remain are
 refined together, each with its own string, until one is left. Many options with the same score
-take part as one, with the largest of their noises.
+take part as one, with the largest of their noises; and options that are far behind need not even
+be scored, only bounded, unless the bound happens to win.
 """
 
 from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import TypeAlias
+from typing import TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +23,11 @@ from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball, precision
 from zerodelta.exact.bits import BitSource, Words
 from zerodelta.exact.float_balls import FloatBalls
+from zerodelta.exact.integers import uniform_below
 from zerodelta.exact.lazy import ArbBalls, Draw, Formula, Integers, Reals, Strings, constant
 from zerodelta.exact.rational import Rational, as_count, as_positive
 
-__all__ = ["Indices", "Members", "Scores", "exponential_argmax", "gumbel_argmax"]
+__all__ = ["Indices", "Members", "Rest", "Scores", "exponential_argmax", "gumbel_argmax"]
 
 Scores: TypeAlias = npt.NDArray[np.integer] | Sequence[int] | Sequence[Fraction]
 
@@ -33,34 +35,53 @@ Indices: TypeAlias = npt.NDArray[np.int64]
 
 Members: TypeAlias = npt.NDArray[np.int64]
 
+Rest: TypeAlias = Callable[[int], int]
+"""The score of one of the options for which there is only a bound, by its place 0, 1, …"""
+
 _BLOCK = 1 << 13
 _ONES = np.uint64(2**64 - 1)
 _MOST_NOISE = 90.0
 
 
 def gumbel_argmax(
-    scores: Scores, *, scale: Rational, size: int, bits: BitSource, members: Members | None = None
+    scores: Scores,
+    *,
+    scale: Rational,
+    size: int,
+    bits: BitSource,
+    members: Members | None = None,
+    rest: Rest | None = None,
 ) -> Indices:
     """Draw `size` times argmax of score + scale · Gumbel: P(i) ∝ e^(score_i / scale), exactly.
 
     With `members`, score i belongs to that many options (int64, at least 1), each with its own
     noise, and which of them won is not said: P(i) ∝ members_i · e^(score_i / scale).
 
+    With `members` and `rest`, the last of integer scores is only a bound for its members:
+    `rest(place)` is what one of them scores, asked for those alone that might win. If one does, the
+    result is the last index plus its place.
+
     >>> from zerodelta.exact.bits import SystemBits
     >>> gumbel_argmax([0, 10_000, 0], scale=1, size=2, bits=SystemBits()).tolist()
     [1, 1]
     """
-    return _argmax(scores, scale, _gumbel, size, bits, members)
+    return _argmax(scores, scale, _gumbel, size, bits, members, rest)
 
 
 def exponential_argmax(
-    scores: Scores, *, scale: Rational, size: int, bits: BitSource, members: Members | None = None
+    scores: Scores,
+    *,
+    scale: Rational,
+    size: int,
+    bits: BitSource,
+    members: Members | None = None,
+    rest: Rest | None = None,
 ) -> Indices:
     """Draw `size` times argmax of score + scale · Exponential: permute-and-flip, exactly.
 
-    `members` as for `gumbel_argmax`.
+    `members` and `rest` as for `gumbel_argmax`.
     """
-    return _argmax(scores, scale, _exponential, size, bits, members)
+    return _argmax(scores, scale, _exponential, size, bits, members, rest)
 
 
 def _gumbel(uniforms: Reals, *members: Reals) -> Reals:
@@ -113,10 +134,16 @@ def _argmax(
     size: int,
     bits: BitSource,
     members: Members | None,
+    rest: Rest | None,
 ) -> Indices:
     integers, unit = _common_integers(scores)
     step = 1 / (as_positive(scale, "scale") * unit)
-    contest = _Contest(_gaps(integers), step, formula, _checked(members, len(integers)))
+    gaps, counts = _gaps(integers), _checked(members, len(integers))
+    if rest is not None and counts is not None:
+        contest = _Contest(gaps[:-1], step, formula, counts[:-1])
+        unscored = _Unscored(int(gaps[-1]), int(counts[-1]), int(integers.max()), rest)
+        return np.array([unscored.play(contest, bits) for _ in range(size)], dtype=np.int64)
+    contest = _Contest(gaps, step, formula, counts)
     winners = np.empty(as_count(size, "size"), dtype=np.int64)
     rounds = max(1, _BLOCK // len(integers))
     for start in range(0, len(winners), rounds):
@@ -124,14 +151,21 @@ def _argmax(
     return winners
 
 
+@final
 class _Survivor:
     """A score that may still be the largest: how far it is behind, its noise and its string."""
 
-    def __init__(self, index: int, gap: int, word: Words, draw: Draw) -> None:
+    def __init__(self, index: int, gap: int, string: Strings, draw: Draw) -> None:
         self.index = index
         self.gap = gap
-        self.string = Strings(word)
+        self.string = string
         self.draw = draw
+
+    def value(self, step: Fraction) -> arb:
+        """Return the noisy score, as far as its string is known."""
+        with precision(self.string.width + self.gap.bit_length() + 64):
+            noise: arb = self.string.evaluate(self.draw).values[0]
+            return noise - ball(step) * self.gap
 
 
 class _Contest:
@@ -141,14 +175,29 @@ class _Contest:
         self, gaps: Integers, step: Fraction, formula: Formula, members: Members | None
     ) -> None:
         self._gaps = gaps
-        self._step = step
-        self._formula = formula
+        self.step = step
+        self.formula = formula
         self._members = members
+        self.size = len(gaps)
         with precision(128):
             self._slope = FloatBalls.enclose([ball(-step)])
 
     def play(self, rounds: int, bits: BitSource) -> list[int]:
         """Return the winners of independent rounds; many rounds only if the scores are few."""
+        found = self._alive(rounds, bits)
+        return [each if isinstance(each, int) else self._settle(each, bits).index for each in found]
+
+    def champion(self, bits: BitSource) -> _Survivor:
+        """Return the winner of one round with its noise."""
+        (alive,) = self._alive(1, bits)
+        assert not isinstance(alive, int)
+        return self._settle(alive, bits)
+
+    def _alive(self, rounds: int, bits: BitSource) -> Sequence[int | list[_Survivor]]:
+        """Return for each round the scores that float balls leave; winners, if these are certain.
+
+        A single round keeps the noise of its winner.
+        """
         floor = np.full((rounds, 1), -math.inf)
         found: list[tuple[int, float, _Survivor]] = []
         for start in range(0, len(self._gaps), _BLOCK):
@@ -162,17 +211,19 @@ class _Contest:
                 floor = np.fmax(floor, best)
                 upper = values.upper()
                 kept = ~(upper < floor)  # "not below" keeps what is unknown (NaN)
-            if len(block) == len(self._gaps) and bool((kept.sum(axis=1) == 1).all()):
+            certain = rounds > 1 and len(block) == len(self._gaps)
+            if certain and bool((kept.sum(axis=1) == 1).all()):
                 return [int(winner) for winner in kept.argmax(axis=1)]
             for row, i in zip(*np.nonzero(kept), strict=True):
                 place = start + int(i)
-                item = _Survivor(place, int(block[i]), words[row, i : i + 1], self._draw(place))
+                string = Strings(words[row, i : i + 1])
+                item = _Survivor(place, int(block[i]), string, self._draw(place))
                 found.append((int(row), float(upper[row, i]), item))
         alive: list[list[_Survivor]] = [[] for _ in range(rounds)]
         for row, upper_end, item in found:
             if not upper_end < floor[row, 0]:
                 alive[row].append(item)
-        return [self._settle(survivors, bits) for survivors in alive]
+        return alive
 
     def _all_beaten(self, block: Integers, words: Words, floor: npt.NDArray[np.float64]) -> bool:
         """Return whether no score of a block can win, found without evaluating its noise.
@@ -192,7 +243,7 @@ class _Contest:
         """Return the noise of one score."""
         count = None if self._members is None else Fraction(int(self._members[place]))
         constants = () if count is None else (constant(count),)
-        return Draw(uniforms=1, outputs=1, formula=self._formula, constants=constants)
+        return Draw(uniforms=1, outputs=1, formula=self.formula, constants=constants)
 
     def _values(self, start: int, block: Integers, words: Words) -> FloatBalls:
         if block.dtype == object:  # beyond the range of floats: unknown, so left to Arb
@@ -202,21 +253,17 @@ class _Contest:
         if self._members is not None:
             count = self._members[start : start + len(block)].astype(np.float64)
             counts = (FloatBalls(count, count * 2.0**-53),)
-        noise: FloatBalls = self._formula(FloatBalls.uniform(words), *counts)
+        noise: FloatBalls = self.formula(FloatBalls.uniform(words), *counts)
         return FloatBalls(behind, behind * 2.0**-53) * self._slope + noise
 
-    def _settle(self, survivors: list[_Survivor], bits: BitSource) -> int:
+    def _settle(self, survivors: list[_Survivor], bits: BitSource) -> _Survivor:
         while len(survivors) > 1:
             survivors = self._refine(survivors, bits)
-        return survivors[0].index
+        return survivors[0]
 
     def _refine(self, survivors: list[_Survivor], bits: BitSource) -> list[_Survivor]:
         """Drop all that are certainly below the leader; lengthen the strings of the rest."""
-        values: list[arb] = []
-        for item in survivors:
-            with precision(item.string.width + item.gap.bit_length() + 64):
-                noise = item.string.evaluate(item.draw).values[0]
-                values.append(noise - ball(self._step) * item.gap)
+        values = [item.value(self.step) for item in survivors]
         leader = max(values, key=lambda value: value.mid())
         pairs = zip(survivors, values, strict=True)
         left = [item for item, value in pairs if not value < leader]
@@ -224,6 +271,67 @@ class _Contest:
             for item in left:
                 item.string.extend(bits)
         return left
+
+    def beats(self, one: _Survivor, two: _Survivor, bits: BitSource) -> bool:
+        """Return which of two noisy scores is the larger; they may share a string."""
+        while True:
+            first, second = one.value(self.step), two.value(self.step)
+            if first > second or first < second:
+                return bool(first > second)
+            one.string.extend(bits)
+            if two.string is not one.string:
+                two.string.extend(bits)
+
+
+@final
+class _Unscored:
+    """Options whose scores are only bounded: those with the largest noises are looked at first.
+
+    Of m noises the i-th largest is a function of t = T_1/m + T_2/(m-1) + … + T_i/(m-i+1) with
+    T = -ln U, and whose it is is uniform among those left (theory C10.1). Beyond the first one that
+    even with the bound for a score is beaten, all are.
+    """
+
+    def __init__(self, gap: int, count: int, best: int, rest: Rest) -> None:
+        self._gap, self._count, self._best, self._rest = gap, count, best, rest
+
+    def play(self, contest: _Contest, bits: BitSource) -> int:
+        """Return the winner of one round."""
+        winner, noises = contest.champion(bits), Strings(np.zeros(0, dtype=np.uint64))
+        last, taken = contest.size, set[int]()
+        for i in range(1, self._count + 1):
+            noises.add(bits)
+            left = [Fraction(self._count - j) for j in range(i)]
+            noise, constants = _FALLING[contest.formula], (constant(*left),)
+            draw = Draw(uniforms=i, outputs=1, formula=noise, constants=constants)
+            if not contest.beats(_Survivor(last, self._gap, noises, draw), winner, bits):
+                break
+            place = _unused(taken, self._count, bits)
+            gap = max(self._gap, self._best - int(self._rest(place)))
+            found = _Survivor(last + place, gap, noises, draw)
+            if contest.beats(found, winner, bits):
+                winner = found
+        return winner.index
+
+
+def _unused(taken: set[int], count: int, bits: BitSource) -> int:
+    """Return a uniform one of the places below `count` that are not taken, and take it."""
+    place = int(uniform_below(count - len(taken), size=1, bits=bits)[0])
+    for other in sorted(taken):
+        place += place >= other
+    taken.add(place)
+    return place
+
+
+def _falling_gumbel(uniforms: ArbBalls, left: ArbBalls) -> ArbBalls:
+    return -((-uniforms.log() / left).total().log())
+
+
+def _falling_exponential(uniforms: ArbBalls, left: ArbBalls) -> ArbBalls:
+    return _minus_log_one_minus_exp((-uniforms.log() / left).total())
+
+
+_FALLING: dict[Formula, Formula] = {_gumbel: _falling_gumbel, _exponential: _falling_exponential}
 
 
 def _checked(members: Members | None, count: int) -> Members | None:

@@ -204,11 +204,15 @@ class Strings:
         self._prefixes = [(prefix << width) | bits.integer(width) for prefix in self._prefixes]
         self.width += width
 
+    def add(self, bits: BitSource) -> None:
+        """Begin one more string, as long as the others are."""
+        self._prefixes.append(bits.integer(self.width))
+
     def evaluate(self, draw: Draw) -> ArbBalls:
-        """Evaluate the draw on what is known of its strings."""
+        """Evaluate the draw on what is known of its strings: as many of them as it has uniforms."""
         with precision(self.width + _GUARD_BITS):
             constants = [ArbBalls.of(constant()) for constant in draw.constants]
-            uniforms = ArbBalls.uniform(self._prefixes, self.width)
+            uniforms = ArbBalls.uniform(self._prefixes[: draw.uniforms], self.width)
             values: ArbBalls = draw.formula(uniforms, *constants)
             return values
 

@@ -75,7 +75,12 @@ class CustomQuery(StableQuery):
         return Fraction(float(self.grid.box.widths().min())) / self.grid.cells
 
     def closed(self, rows: Any) -> tuple[Openable[Any], Facts]:
-        """Return whatever the caller's functions take; nothing public depends on it."""
+        """Return whatever the caller's functions take; nothing public depends on it.
+
+        Stability and local sensitivity are about rows that all count, under replace-one.
+        """
+        if isinstance(rows, Source):
+            _ = Facts.of(rows).all_rows
         return (rows if isinstance(rows, Source) else Given(rows)), Facts(rows=None, columns=())
 
     def read(self, rows: Any) -> Any:

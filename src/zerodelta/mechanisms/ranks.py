@@ -1,7 +1,8 @@
 """Points of a public grid by their rank among the rows (theory C10.2).
 
-The rank distance of every point to a public aim has sensitivity 1; all points of one distance are
-two runs of the grid, so grids of any size cost nothing.
+The rank distance of every point to the aim has sensitivity 1; all points of one distance are two
+runs of the grid, so grids of any size cost nothing. Where the number of rows is private the aim
+follows it (`PrivateAim`).
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ from zerodelta.spine.public_inputs import as_bounds
 
 __all__ = [
     "MOST_POINTS",
+    "Aim",
     "EvenPoints",
     "ListedPoints",
+    "PrivateAim",
     "Within",
     "aimed_ranks",
     "as_points",
+    "end_margin",
     "rank_distances",
     "wanted_ranks",
 ]
@@ -95,33 +99,121 @@ def aimed_ranks(
     [(61, 61), (100, 100), (5000, 5000)]
     """
     first, last = wanted_ranks(q, n)
-    if margin is None:
-        e = min(math.floor(2 * (math.log(points) + _SURE) / min(float(epsilon), 1e6)), n // 10)
-    else:
-        e = min(as_count(margin, "margin", minimum=0), n // 2)
+    most, parts = end_margin(points=points, epsilon=epsilon, margin=margin)
+    e = min(most, n // parts)
     if last < e:
         return e, e
     return (n - e, n - e) if first > n - e else (first, last)
 
 
-def rank_distances(ordered: Integers, *, ranks: tuple[int, int], points: int) -> Within:
+def end_margin(*, points: int, epsilon: Fraction, margin: int | None) -> tuple[int, int]:
+    """Return how many rows the aim stays away from both ends, and from which part of the rows on.
+
+    >>> end_margin(points=2**40, epsilon=Fraction(1), margin=None)
+    (61, 10)
+    """
+    if margin is not None:
+        return as_count(margin, "margin", minimum=0), 2
+    return math.floor(2 * (math.log(points) + _SURE) / min(float(epsilon), 1e6)), 10
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Aim:
+    """What the distance of a point is measured from: max(0, u·L - (u·a + f), (u·b - g) - u·U)/u.
+
+    L rows are below a point and U are not above it; a = `first`, b = `last`, u = `unit`,
+    f = `after`, g = `before`. With u = 1, f = g = 0 the aim is a pair of ranks; with
+    u·a + f = u·b - g it is one number between them.
+    """
+
+    first: int
+    last: int
+    unit: int = 1
+    after: int = 0
+    before: int = 0
+
+    def distance(self, below: int, not_above: int) -> int:
+        """Return the distance of a point, times `unit`."""
+        right = self.unit * (below - self.first) - self.after
+        left = self.unit * (self.last - not_above) - self.before
+        return max(0, right, left)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PrivateAim:
+    """The aim among N rows that count, where N is private; only `of` is told it.
+
+    `follows`: both ranks grow with N by 0 or 1 for each row more, so that a row that comes, goes or
+    is replaced moves a distance by at most 1. Else the aim is the number q·N itself, and a row that
+    comes or goes moves a distance by at most max(q, 1 - q): for add-remove (theory C10.2).
+    """
+
+    q: Fraction
+    follows: bool = True
+    margin: int = 0
+    parts: int = 10
+
+    @property
+    def sensitivity(self) -> int:
+        """By how much one row can move a distance, times its unit."""
+        if self.follows:
+            return 1
+        return max(self.q.numerator, self.q.denominator - self.q.numerator)
+
+    def of(self, count: int) -> Aim:
+        """Return the aim for so many rows.
+
+        >>> private = PrivateAim(q=Fraction(1, 2), margin=60)
+        >>> [(aim.first, aim.last) for aim in map(private.of, (0, 1, 2, 3))]
+        [(0, 0), (0, 1), (1, 1), (1, 2)]
+        >>> PrivateAim(q=Fraction(1, 4), follows=False).of(5)
+        Aim(first=1, last=2, unit=4, after=1, before=3)
+        """
+        if not self.follows:
+            unit, aimed = self.q.denominator, self.q.numerator * count
+            first, last = aimed // unit, -(-aimed // unit)
+            after, before = aimed - unit * first, unit * last - aimed
+            return Aim(first=first, last=last, unit=unit, after=after, before=before)
+        e = min(self.margin, count // self.parts)
+        # every term grows by 0 or 1 with the number of rows, and so do their minima and maxima
+        first = min(math.floor(self.q * count), max(count - 1, 0))
+        last = max(math.ceil(self.q * count), min(count, 1))
+        inside = [min(max(rank, e), count - e) for rank in (first, last)]
+        return Aim(first=inside[0], last=inside[1])
+
+
+def rank_distances(
+    ordered: Integers,
+    *,
+    ranks: tuple[int, int],
+    points: int,
+    skipped: int = 0,
+    count: int | None = None,
+    levels: int | None = None,
+) -> Within:
     """Return which grid points 0..points-1 are within each distance max(0, L - a, b - U).
 
     L rows are below a point and U are not above it, a and b are the ranks. One replaced row
     moves L and U by at most 1 each, and therefore this by at most 1. L <= a + k means that the
     point is not above row a + k + 1, and U >= b - k that it is not below row b - k: the points
-    within k are those between two rows, or up to an end of the grid.
+    within k are those between two rows, or up to an end of the grid. `ordered` may leave out that
+    many rows before it (`skipped`) and others behind it, of `count` rows in all, if the first
+    `levels` distances need none of them.
 
     >>> within = rank_distances(np.array([2, 2, 5]), ranks=(1, 2), points=8)
     >>> within.low.tolist(), within.high.tolist(), within.members().tolist()
     ([2, 2, 0], [2, 5, 7], [1, 3, 4])
     """
     first, last = ranks
-    n = len(ordered)
-    count = max(last, n - first) + 1
-    low, high = np.zeros(count, np.int64), np.full(count, points - 1, np.int64)
-    low[:last] = ordered[:last][::-1]
-    high[: n - first] = ordered[first:]
+    n = len(ordered) if count is None else count
+    every = max(last, n - first) + 1
+    asked = every if levels is None else min(levels, every)
+    low, high = np.zeros(asked, np.int64), np.full(asked, points - 1, np.int64)
+    left, right = min(last, asked), min(n - first, asked)
+    low[:left] = ordered[last - left - skipped : last - skipped][::-1]
+    high[:right] = ordered[first - skipped : first + right - skipped]
     return Within(low=low, high=high)
 
 

@@ -15,7 +15,7 @@ from typing import ClassVar, TypeVar, final
 
 import numpy as np
 
-from zerodelta.exact.argmax import Members, Scores, exponential_argmax, gumbel_argmax
+from zerodelta.exact.argmax import Members, Rest, Scores, exponential_argmax, gumbel_argmax
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import uniform_below
 from zerodelta.exact.rational import Rational, as_count, as_positive
@@ -87,15 +87,28 @@ class Selection(ABC):
         """What one choice costs."""
 
     @abstractmethod
-    def select(self, scores: Scores, bits: BitSource, *, members: Members | None = None) -> int:
+    def select(
+        self, scores: Scores, bits: BitSource, *, members: Members | None = None, **rest: Rest
+    ) -> int:
         """Return the index of the chosen option; scores are integers or Fractions.
 
         With `members`, each score is that of so many options: the index of the winner's score.
+        With `rest`, the last one is a bound for its members, and an index from there on says which.
         """
 
-    def select_member(self, scores: Scores, members: Members, bits: BitSource) -> tuple[int, int]:
-        """Return the index of the winner's score, and which of its members the winner is."""
-        winner = self.select(scores, bits, members=members)
+    def select_member(
+        self, scores: Scores, members: Members, bits: BitSource, *, rest: Rest | None = None
+    ) -> tuple[int, int]:
+        """Return the index of the winner's score, and which of its members the winner is.
+
+        With `rest`, the last score is a bound for its members, and `rest(place)` that of one.
+        """
+        if rest is not None:
+            winner, last = self.select(scores, bits, members=members, rest=rest), len(scores) - 1
+            if winner >= last:
+                return last, winner - last
+        else:
+            winner = self.select(scores, bits, members=members)
         return winner, int(uniform_below(int(members[winner]), size=1, bits=bits)[0])
 
     def step(self) -> Step:
@@ -137,9 +150,12 @@ class ExponentialMechanism(Selection):
         """What one choice costs; its loss has bounded range."""
         return PureDP(self.epsilon, bounded_range=True, neighbors=self.neighbors)
 
-    def select(self, scores: Scores, bits: BitSource, *, members: Members | None = None) -> int:
+    def select(
+        self, scores: Scores, bits: BitSource, *, members: Members | None = None, **rest: Rest
+    ) -> int:
         """Return the index of the chosen option; scores are integers or Fractions."""
-        return int(gumbel_argmax(scores, scale=self.scale, size=1, bits=bits, members=members)[0])
+        found = gumbel_argmax(scores, scale=self.scale, size=1, bits=bits, members=members, **rest)
+        return int(found[0])
 
 
 @final
@@ -168,11 +184,14 @@ class PermuteAndFlip(Selection):
         """What one choice costs, as a plain pure step."""
         return PureDP(self.epsilon, neighbors=self.neighbors)
 
-    def select(self, scores: Scores, bits: BitSource, *, members: Members | None = None) -> int:
+    def select(
+        self, scores: Scores, bits: BitSource, *, members: Members | None = None, **rest: Rest
+    ) -> int:
         """Return the index of the chosen option; scores are integers or Fractions."""
-        return int(
-            exponential_argmax(scores, scale=self.scale, size=1, bits=bits, members=members)[0]
+        found = exponential_argmax(
+            scores, scale=self.scale, size=1, bits=bits, members=members, **rest
         )
+        return int(found[0])
 
 
 SELECTIONS: dict[str, type[Selection]] = {

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.items import column
+from zerodelta.data.source import Source
 from zerodelta.errors import require
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
@@ -148,10 +149,11 @@ class _OrderStatistics(StableQuery):
         return last - first + 1
 
     def closed(self, rows: Any) -> tuple[Openable[Any], Facts]:
-        """Return the one column and its number of rows."""
-        source = as_source(rows)
+        """Return the one column and its number of rows; an array's NaN is the middle."""
+        source = rows if isinstance(rows, Source) else as_source(rows, missing=None)
         facts = Facts.of(source)
         one_column(facts)
+        _ = facts.all_rows
         return source, facts
 
     def read(self, rows: Any) -> Integers:

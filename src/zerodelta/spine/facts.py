@@ -63,6 +63,18 @@ class Facts:
         return self.rows
 
     @property
+    def all_rows(self) -> int:
+        """The number of rows, each of which counts: for mechanisms that rank them all."""
+        require(
+            not self.may_miss,
+            "rows",
+            expected="a public number of them, all of which count: no missing cells that are "
+            "skipped, no filter, no units, no add-remove",
+            remedy="pass missing=None (none is missing) or a number, or declare it for the column",
+        )
+        return self.public_rows
+
+    @property
     def planned_rows(self) -> int:
         """The number of rows to plan with."""
         planned = self.expected_rows if self.rows is None else self.rows

@@ -10,6 +10,7 @@ import numpy as np
 
 from zerodelta.data.arrays import DEFAULT_MISSING, ArraySource
 from zerodelta.data.dataset import Dataset
+from zerodelta.data.kind import Coded
 from zerodelta.data.kinds import Boolean, Number
 from zerodelta.data.options import Options
 from zerodelta.data.source import Source
@@ -25,7 +26,9 @@ __all__ = [
     "as_source",
     "as_universe",
     "bounds_of",
+    "codes_of",
     "each_bounds",
+    "labels_of",
     "needed",
     "one_column",
     "unknown_index",
@@ -70,6 +73,38 @@ def bounds_of(source: Source, bounds: Any) -> Any:
         return None
     ends = [kind.bounds for kind in kinds]
     return ends[0] if len(ends) == 1 else tuple(zip(*ends, strict=True))
+
+
+def codes_of(data: Any, columns: str | None, *, unknown: Any, universe: Any) -> Dataset | None:
+    """Return the one column of codes that is asked of a data set; None for any other rows.
+
+    Its universe was declared, and so was where an unknown item counts.
+    """
+    if not isinstance(data, Dataset):
+        return None
+    chosen = data if columns is None else data[columns]
+    kinds = list(chosen.kinds.values())
+    require(
+        len(kinds) == 1 and isinstance(kinds[0], Coded),
+        "columns",
+        list(chosen.columns),
+        expected="one column that was declared as a category, a boolean or a date",
+        remedy="declare it as zd.category([…]), or ask for quantiles of numbers",
+    )
+    require(
+        unknown is None and universe is None,
+        "universe, unknown",
+        (universe, unknown),
+        expected="nothing: the options of the column were declared",
+        remedy="declare them: zd.category([…], other=True)",
+    )
+    return chosen
+
+
+def labels_of(codes: Dataset) -> Finite:
+    """Return what the codes of a column stand for."""
+    (kind,) = codes.kinds.values()
+    return Finite(list(kind.labels or ()))
 
 
 def one_column(facts: Facts) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
 
+from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.custom_query import as_query
@@ -20,13 +21,14 @@ from zerodelta.spine.methods import Method, choose
 from zerodelta.spine.public_inputs import as_share
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import run
-from zerodelta.tasks.propose_test_release import cell_side, plain
+from zerodelta.tasks.propose_test_release import cell_side, plain, stable_rows
 
 __all__ = ["BoundedLocalSensitivityQuestion", "bounded_local_sensitivity"]
 
 
 def bounded_local_sensitivity(
     rows: Any,
+    columns: str | list[str] | None = None,
     *,
     query: Callable[[Any], Any] | StableQuery,
     local: Callable[[Any], Any] | None = None,
@@ -36,6 +38,7 @@ def bounded_local_sensitivity(
     epsilon: Rational,
     bound_share: Rational = "1/2",
     mixing_probability: Rational = "1/1000",
+    missing: Any = DEFAULT_MISSING,
     method: str = "auto",
     bits: BitSource | None = None,
 ) -> Release:
@@ -47,7 +50,10 @@ def bounded_local_sensitivity(
     Parameters
     ----------
     rows : any
-        What `query` and `local` are called with; a `Source` is opened for them.
+        What `query` and `local` are called with; a data set or a `Source` is opened
+        for them.
+    columns : str or list of str, optional
+        Which columns of a data set or a frame; it is opened for them then.
     query : callable or StableQuery
         ``query(rows)`` returns a number or a vector; or `Median` or `TrimmedMean` of
         `zerodelta.mechanisms.stable_queries`, for which `local` and `change` are known.
@@ -65,6 +71,9 @@ def bounded_local_sensitivity(
         The part of ε for the bound.
     mixing_probability : number in (0, 1)
         With this probability the answer is a uniform point of the grid.
+    missing : None or number
+        What a missing cell of a frame counts as that is opened: None (none is missing) or a number.
+        Skipping them is refused.
     method : str
         "mixing" is the only one.
     bits : BitSource
@@ -95,7 +104,7 @@ def bounded_local_sensitivity(
 
     """
     stable = as_query(query, bounds=bounds, cells=cells, local=local, change=change)
-    source, facts = stable.closed(rows)
+    source, facts = stable.closed(stable_rows(stable, rows, columns, missing))
     question = BoundedLocalSensitivityQuestion(
         query=stable, bound_share=bound_share, mixing_probability=mixing_probability, method=method
     )

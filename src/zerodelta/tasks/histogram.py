@@ -18,12 +18,14 @@ from zerodelta.mechanisms.integer_sums import add_exactly
 from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.release import Release
+from zerodelta.spaces import Finite
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
-from zerodelta.spine.public_inputs import as_universe, unknown_index
+from zerodelta.spine.public_inputs import as_universe, codes_of, labels_of, unknown_index
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import run
+from zerodelta.spine.run import ask, run
 
 __all__ = ["HistogramQuestion", "histogram", "histogram_methods"]
 
@@ -34,6 +36,7 @@ _MOST_JOINT = 1 << 12
 
 def histogram(
     items: Any,
+    columns: str | None = None,
     *,
     universe: Any = None,
     epsilon: Rational,
@@ -48,10 +51,14 @@ def histogram(
 
     Parameters
     ----------
-    items : list, array, series or Source
-        One item for each row, of any type; a number and a text that spells it are one item.
+    items : data set, list, array, series, frame or Source
+        What `zd.open` returns, or one item for each row, of any type; a number and a text that
+        spells it are one item. A missing item counts nowhere, unless it is in the universe.
+    columns : str, optional
+        Which column of a data set (a category, a boolean or a date) or a frame.
     universe : list or int
-        All items there can be, or N for the integers 0..N-1, at most 2^26 items. Public.
+        All items there can be, or N for the integers 0..N-1, at most 2^26 items. Public; for a
+        data set as declared, with "missing" and "other" where these are options.
     epsilon : number
         The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
     unknown : item
@@ -59,30 +66,40 @@ def histogram(
         If given, the counts add up to the number of items, and one noise less is needed.
     method : str
         "k-norm" (noise fitted to the two counts that one row moves), "laplace", "k-norm-max" (l∞),
-        or "auto", the one with the least predicted error.
+        or "auto", the one with the least predicted error; under add-remove "laplace" only.
     bits : BitSource
         Replayed bits for tests; never for data.
 
     Returns
     -------
     Release
-        Its value is an array of integers in the order of the universe, unbiased; some may be
-        negative (cutting them off is allowed).
+        Its value is an array of integers in the order of the universe (``people.kinds["city"]
+        .labels`` of a data set), unbiased; some may be negative (cutting them off is allowed).
 
     Notes
     -----
-    **Guarantee**: pure ε-DP (theory R, C10.4), proven.
-    **Neighbors**: replace-one; the number of items is public.
-    **Error**: the expected absolute error of a count: (2/ε)·m/(m+1), m noisy counts; Laplace 2/ε.
+    **Guarantee**: pure ε-DP (theory R, C10.4, P1), proven.
+    **Neighbors**: replace-one, or what the data set says. The counts add up to the number of rows
+    only where that is public and every row is in one of them (``other=True``, no filter).
+    **Error**: the expected absolute error of a count: (2/ε)·m/(m+1), m noisy counts; Laplace 2/ε,
+    under add-remove 1/ε.
 
     Examples
     --------
     >>> release = histogram([0] * 3000 + [1] * 5000, universe=3, epsilon=1)
     >>> np.round(release.value, -3)
     array([3000, 5000,    0])
+    >>> import zerodelta as zd
+    >>> people = zd.open(np.arange(9000) % 3, columns={"0": zd.category([0, 1], other=True)})
+    >>> np.round(histogram(people, "0", epsilon=1).value, -3)
+    array([3000, 3000, 3000])
 
     """
-    source, count = as_items(items)
+    codes = codes_of(items, columns, unknown=unknown, universe=universe)
+    if codes is not None:
+        coded = HistogramQuestion(universe=labels_of(codes), coded=True, method=method)
+        return ask(coded, codes, epsilon=epsilon, bits=bits)
+    source, count = as_items(items, columns)
     question = HistogramQuestion(universe=universe, unknown=unknown, method=method)
     return run(question.plan(Facts(rows=count), epsilon), source, bits=bits)
 
@@ -95,10 +112,14 @@ class HistogramQuestion:
     universe: Any
     unknown: Any = None
     method: str = "auto"
+    coded: bool = False
+    """Whether rows hold the places 0, 1, … of the items in the universe."""
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
         """Choose the noise and calibrate it."""
-        space, exact = as_universe(self.universe), as_positive(epsilon, "epsilon")
+        exact, related = as_positive(epsilon, "epsilon"), facts.neighbors
+        space = self.universe if self.coded else as_universe(self.universe)
+        read = Finite(space.size) if self.coded else space
         require(
             space.size <= _MOST_ITEMS,
             "universe",
@@ -106,44 +127,56 @@ class HistogramQuestion:
             expected="at most 2^26 items, one count each",
             remedy="group the items, or ask for the mode only",
         )
-        unknown, n = unknown_index(self.unknown, space), facts.rows
-        # the counts then add up to a public number, so one of them follows from the others
-        complete = unknown is not None and n is not None and space.size > 1
-        methods = histogram_methods(epsilon=exact, universe=space.size, complete=complete)
+        unknown = None if self.coded else unknown_index(self.unknown, space)
+        n = facts.rows if not facts.may_miss else None
+        # every row is in one of the counts, which is then what the others leave of a public number
+        follows = space.size - 1 if self.coded else unknown
+        complete = follows is not None and n is not None and space.size > 1
+        methods = histogram_methods(
+            epsilon=exact, universe=space.size, complete=complete, neighbors=related
+        )
         chosen = choose(methods, self.method)
-        noise = _noise(chosen.name, exact, space.size - complete)
+        noise = _noise(chosen.name, exact, space.size - complete, related)
 
         def answer(items: Any, bits: BitSource) -> Any:
-            counts = tally(items, space, unknown=unknown).dense(space.size)
-            if not complete or unknown is None or n is None:
+            counts = tally(items, read, unknown=unknown).dense(space.size)
+            if not complete or follows is None or n is None:
                 return noise.apply(counts, bits)
-            whole = noise.apply(np.delete(counts, unknown), bits).tolist()
-            whole.insert(unknown, n - sum(whole))
+            whole = noise.apply(np.delete(counts, follows), bits).tolist()
+            whole.insert(follows, n - sum(whole))
             return add_exactly(np.array(whole, dtype=object), np.zeros(len(whole), dtype=np.int64))
 
         return ReleasePlan(
-            claim=PureDP(exact),
+            claim=PureDP(exact, neighbors=related),
             steps=(noise.step(quantum=None) if isinstance(noise, KNorm) else noise.step(),),
             answer=answer,
             error=chosen.error,
             methods=methods,
-            public=("the universe of items", "the number of items"),
+            public=("the universe of items", *(["the number of items"] if n is not None else [])),
             # the last count of complete ones has the noise of all others together
             noise=None if complete else noise.law(unit=Fraction(1)),
         )
 
 
-def _noise(name: str, exact: Fraction, free: int) -> CountNoise | KNorm | RoundedLaplace:
+def _noise(
+    name: str, exact: Fraction, free: int, neighbors: Neighbors
+) -> CountNoise | KNorm | RoundedLaplace:
     """Return the mechanism on so many counts."""
     if name == "k-norm":
         return CountNoise.for_epsilon(epsilon=exact, dimension=free)
     if name == "k-norm-max":
         return KNorm.for_epsilon(epsilon=exact, norm=math.inf, dimension=free, sensitivity=1)
+    if neighbors is Neighbors.ADD_REMOVE:  # one row more or less moves one count
+        return RoundedLaplace.for_epsilon(epsilon=exact, sensitivity=1, neighbors=neighbors)
     return RoundedLaplace.for_epsilon(epsilon=exact, sensitivity=min(2, free))
 
 
 def histogram_methods(
-    *, epsilon: Rational, universe: int, complete: bool = False
+    *,
+    epsilon: Rational,
+    universe: int,
+    complete: bool = False,
+    neighbors: Neighbors = Neighbors.REPLACE,
 ) -> tuple[Method, ...]:
     """Return the methods that release counts, best first; `complete`: every item counts somewhere.
 
@@ -156,8 +189,17 @@ def histogram_methods(
     free = max(1, size - bool(complete))
     small = free <= _MOST_JOINT
     errors = {
-        name: _noise(name, exact, free).error() for name in ("k-norm", "laplace", "k-norm-max")
+        name: _noise(name, exact, free, neighbors).error()
+        for name in ("k-norm", "laplace", "k-norm-max")
     }
+    if neighbors is Neighbors.ADD_REMOVE:
+        only = Method(
+            name="laplace",
+            error=errors["laplace"],
+            spends="ε on all counts together, noise for a move of 1 in l1",
+            why="a row that comes or goes moves one count",
+        )
+        return (only,)
     return ranked(
         Method(
             name="k-norm",

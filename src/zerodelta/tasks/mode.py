@@ -15,20 +15,22 @@ from zerodelta.exact.rational import Rational, as_count
 from zerodelta.mechanisms.noisy_test import ClearLead
 from zerodelta.mechanisms.selection import SELECTIONS, Selection, selection_methods, worst_gap
 from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spaces import Finite
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
-from zerodelta.spine.public_inputs import as_universe, unknown_index
+from zerodelta.spine.public_inputs import as_universe, codes_of, labels_of, unknown_index
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import run
+from zerodelta.spine.run import ask, run
 
 __all__ = ["ModeQuestion", "mode", "mode_methods"]
 
 
 def mode(
     items: Any,
+    columns: str | None = None,
     *,
     universe: Any = None,
     epsilon: Rational,
@@ -43,10 +45,14 @@ def mode(
 
     Parameters
     ----------
-    items : list, array, series or Source
-        One item for each row, of any type; a number and a text that spells it are one item.
+    items : data set, list, array, series, frame or Source
+        What `zd.open` returns, or one item for each row, of any type; a number and a text that
+        spells it are one item. A missing item counts nowhere, unless it is in the universe.
+    columns : str, optional
+        Which column of a data set (a category, a boolean or a date) or a frame.
     universe : list or int
-        All items there can be, or N for the integers 0..N-1, N up to 2^53. Public.
+        All items there can be, or N for the integers 0..N-1, N up to 2^53. Public; for a data set
+        as declared, with "missing" and "other" where these are options.
     epsilon : number
         The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
     unknown : item
@@ -65,16 +71,26 @@ def mode(
     Notes
     -----
     **Guarantee**: pure ε-DP (theory C10.1; "stability": C5), proven.
-    **Neighbors**: replace-one: one count falls by 1, another rises by 1.
+    **Neighbors**: replace-one: one count falls by 1, another rises by 1; or what the data set says.
+    Under add-remove all counts move one way, which needs half the noise.
     **Error**: the largest expected gap between the mode's count and the released item's.
 
     Examples
     --------
     >>> mode(["tea"] * 90 + ["coffee"] * 10, universe=["tea", "coffee", "milk"], epsilon=1).value
     'tea'
+    >>> import zerodelta as zd
+    >>> drinks = zd.category(["tea", "coffee"], other=True)
+    >>> people = zd.open(["tea", "coffee", "tea", None] * 99, columns={"0": drinks})
+    >>> mode(people, "0", epsilon=1).value
+    'tea'
 
     """
-    source, count = as_items(items)
+    codes = codes_of(items, columns, unknown=unknown, universe=universe)
+    if codes is not None:
+        coded = ModeQuestion(universe=labels_of(codes), coded=True, method=method)
+        return ask(coded, codes, epsilon=epsilon, bits=bits)
+    source, count = as_items(items, columns)
     question = ModeQuestion(universe=universe, unknown=unknown, method=method)
     return run(question.plan(Facts(rows=count), epsilon), source, bits=bits)
 
@@ -87,21 +103,30 @@ class ModeQuestion:
     universe: Any
     unknown: Any = None
     method: str = "auto"
+    coded: bool = False
+    """Whether rows hold the places 0, 1, … of the items in the universe."""
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
         """Choose the method and calibrate it."""
-        space, exact = as_universe(self.universe), as_usable_epsilon(epsilon)
-        unknown = unknown_index(self.unknown, space)
-        methods = mode_methods(epsilon=exact, n=facts.public_rows, universe=space.size)
+        exact, related = as_usable_epsilon(epsilon), facts.neighbors
+        space = self.universe if self.coded else as_universe(self.universe)
+        unknown = None if self.coded else unknown_index(self.unknown, space)
+        read = Finite(space.size) if self.coded else space
+        monotone = related is Neighbors.ADD_REMOVE  # a row adds 1 to one count, and to no other
+        methods = mode_methods(
+            epsilon=exact, n=facts.planned_rows, universe=space.size, monotone=monotone
+        )
         chosen = choose(methods, self.method)
         mechanism: ClearLead | Selection
         if chosen.name == "stability":
-            mechanism = ClearLead.for_epsilon(epsilon=exact, items=space.size)
+            mechanism = ClearLead.for_epsilon(epsilon=exact, items=space.size, neighbors=related)
         else:
-            mechanism = SELECTIONS[chosen.name].for_epsilon(epsilon=exact, sensitivity=1)
+            mechanism = SELECTIONS[chosen.name].for_epsilon(
+                epsilon=exact, sensitivity=1, monotone=monotone, neighbors=related
+            )
 
         def answer(items: Any, bits: BitSource) -> Any:
-            counted = tally(items, space, unknown=unknown)
+            counted = tally(items, read, unknown=unknown)
             if isinstance(mechanism, ClearLead):
                 return space.element(mechanism.apply(counted, bits))
             levels, members = _levels(counted, space)
@@ -109,7 +134,7 @@ class ModeQuestion:
             return space.element(_member(counted, int(levels[winner]), place))
 
         return ReleasePlan(
-            claim=PureDP(exact),
+            claim=PureDP(exact, neighbors=related),
             steps=(mechanism.step(),),
             answer=answer,
             error=chosen.error,
@@ -118,8 +143,10 @@ class ModeQuestion:
         )
 
 
-def mode_methods(*, epsilon: Rational, n: int, universe: int) -> tuple[Method, ...]:
-    """Return the methods that release a mode, best first.
+def mode_methods(
+    *, epsilon: Rational, n: int, universe: int, monotone: bool = False
+) -> tuple[Method, ...]:
+    """Return the methods that release a mode, best first; `monotone`: under add-remove.
 
     Errors are the largest expected gaps between the mode's count and the released item's. For the
     stability test that is a race of two items with half of the rows each: a draw is an item that
@@ -129,9 +156,9 @@ def mode_methods(*, epsilon: Rational, n: int, universe: int) -> tuple[Method, .
     ['permute-and-flip', 'exponential', 'stability']
     """
     exact, size = as_usable_epsilon(epsilon), as_count(universe, "universe", minimum=1)
-    rows = as_count(n, "n")
+    rows, scale = as_count(n, "n"), (1 if monotone else 2) / exact
     chosen = selection_methods(
-        lambda name: min(float(rows), worst_gap(size, 2 / exact, method=name)),
+        lambda name: min(float(rows), worst_gap(size, scale, method=name)),
         "close races cost little: a wrong item is nearly as frequent",
         "as permute-and-flip, with a slightly larger gap",
     )

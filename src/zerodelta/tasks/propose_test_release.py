@@ -7,18 +7,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
+from zerodelta.data.arrays import DEFAULT_MISSING
+from zerodelta.data.source import Source
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.custom_query import as_query
 from zerodelta.mechanisms.noisy_test import ProposedRelease
-from zerodelta.mechanisms.stable_queries import StableQuery, assumed
+from zerodelta.mechanisms.stable_queries import Median, StableQuery, TrimmedMean, assumed
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spaces import GridLattice
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose
-from zerodelta.spine.public_inputs import as_share, needed
+from zerodelta.spine.public_inputs import as_share, as_source, needed
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import run
 
@@ -27,6 +29,7 @@ __all__ = ["ProposeTestReleaseQuestion", "propose_test_release"]
 
 def propose_test_release(
     rows: Any,
+    columns: str | list[str] | None = None,
     *,
     query: Callable[[Any], Any] | StableQuery,
     stability: Callable[[Any, float], Any] | None = None,
@@ -35,6 +38,7 @@ def propose_test_release(
     cells: int = 10_001,
     epsilon: Rational,
     test_share: Rational = "1/2",
+    missing: Any = DEFAULT_MISSING,
     method: str = "auto",
     bits: BitSource | None = None,
 ) -> Release:
@@ -47,7 +51,10 @@ def propose_test_release(
     Parameters
     ----------
     rows : any
-        What `query` and `stability` are called with; a `Source` is opened for them.
+        What `query` and `stability` are called with; a data set or a `Source` is opened
+        for them.
+    columns : str or list of str, optional
+        Which columns of a data set or a frame; it is opened for them then.
     query : callable or StableQuery
         ``query(rows)`` returns a number or a vector; or `Median` or `TrimmedMean` of
         `zerodelta.mechanisms.stable_queries`, for which all below but `proposed_bound` is known.
@@ -64,6 +71,9 @@ def propose_test_release(
         The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
     test_share : number in (0, 1)
         The part of ε for the test.
+    missing : None or number
+        What a missing cell of a frame counts as that is opened: None (none is missing) or a number.
+        Skipping them is refused.
     method : str
         "free-mixing" is the only one.
     bits : BitSource
@@ -96,7 +106,7 @@ def propose_test_release(
 
     """
     stable = as_query(query, bounds=bounds, cells=cells, stability=stability)
-    source, facts = stable.closed(rows)
+    source, facts = stable.closed(stable_rows(stable, rows, columns, missing))
     question = ProposeTestReleaseQuestion(
         query=stable, proposed_bound=proposed_bound, test_share=test_share, method=method
     )
@@ -138,6 +148,16 @@ class ProposeTestReleaseQuestion:
             public=("the number of rows", "the query's bounds and grid", "the proposed bound"),
             assumed=assumed(self.query),
         )
+
+
+def stable_rows(
+    query: StableQuery, rows: Any, columns: str | list[str] | None, missing: Any
+) -> Any:
+    """Return what a query is asked of: named columns and columns of numbers as a source."""
+    ours = type(query) in (Median, TrimmedMean)
+    if ours or columns is not None or isinstance(rows, Source) or missing is not DEFAULT_MISSING:
+        return as_source(rows, columns, missing=missing)
+    return rows
 
 
 def cell_side(lattice: GridLattice) -> float:

@@ -10,27 +10,33 @@ from typing import Any, final
 
 import numpy as np
 
-from zerodelta.data.items import column
-from zerodelta.data.source import Rows
+from zerodelta.data.arrays import DEFAULT_MISSING
+from zerodelta.data.dataset import Dataset
+from zerodelta.data.kinds import Number
+from zerodelta.data.source import Rows, Source
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_rational
+from zerodelta.mechanisms.near_ranks import GridRows
 from zerodelta.mechanisms.ranks import (
     MOST_POINTS,
+    Aim,
+    PrivateAim,
     aimed_ranks,
     as_points,
-    rank_distances,
+    end_margin,
     wanted_ranks,
 )
 from zerodelta.mechanisms.selection import SELECTIONS, selection_methods, worst_gap
 from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
-from zerodelta.spine.public_inputs import as_source, one_column
+from zerodelta.spine.public_inputs import as_source, bounds_of, one_column
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import run
+from zerodelta.spine.run import ask
 
 __all__ = [
     "QuantileQuestion",
@@ -39,18 +45,22 @@ __all__ = [
     "quantile_methods",
 ]
 
+_UNLIKELY = 45.0
+_FINEST = 1 << 20
 _FILLED = 100
 """Forecasts are for rows that lie evenly in one part of the bounds out of so many."""
 
 
 def quantile(
     rows: Any,
+    columns: str | None = None,
     *,
     q: Rational,
     bounds: tuple[Rational, Rational] | None = None,
     epsilon: Rational,
     grid: int | Sequence[Rational] | None = None,
     margin: int | None = None,
+    missing: Any = DEFAULT_MISSING,
     method: str = "auto",
     bits: BitSource | None = None,
 ) -> Release:
@@ -61,23 +71,31 @@ def quantile(
 
     Parameters
     ----------
-    rows : array, list, series, frame of one column, or Source
-        Values are clipped to the bounds and moved to the nearest point; a NaN counts as the middle
-        point.
+    rows : data set, array, list, series, frame or Source
+        What `zd.open` returns, or one column. Values are clipped to the bounds and moved to the
+        nearest point.
+    columns : str, optional
+        Which column of a data set or a frame.
     q : number from 0 to 1
         Which quantile, as it is written: 0.9 of 10 rows is row 9.
     bounds : (lower, upper)
-        Where the points lie, known without the rows; not needed if `grid` lists them.
+        Where the points lie, known without the rows; for a data set, by default as declared. Not
+        needed if `grid` lists the points.
     epsilon : number
         The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
     grid : int or sequence
         How many points lie evenly between the bounds (2^40 + 1 if not given, which is the most;
-        whole numbers deserve their own), or the points themselves, in rising order. If it is known
+        whole numbers deserve their own, and have it by default where a column was declared
+        ``integer=True``), or the points themselves, in rising order. If it is known
         where rows crowd, points that are about 3/ε rows apart there are a little better.
     margin : int
         The aim is at least so many rows inside the first and the last one, because near the ends
         the empty part of wide bounds would be chosen instead. If not given it is about 60/ε (less
         on coarse grids), at most n/10; pass 0 if rows fill the bounds to their ends.
+    missing : "skip", None or number
+        What a missing cell of a frame, list or array counts as: "skip" (nowhere; the default for
+        frames), None (none is missing; if one is it counts as the middle point; the default for
+        arrays) or a number. A data set has it declared.
     method : str
         "permute-and-flip", "exponential", or "auto", the one with the least predicted error.
     bits : BitSource
@@ -91,7 +109,8 @@ def quantile(
     Notes
     -----
     **Guarantee**: pure ε-DP (theory C10.2), proven: the rank score of a point has sensitivity 1.
-    **Neighbors**: replace-one; the number of rows is public.
+    **Neighbors**: replace-one, or what the data set says. Where cells may be missing and rows be
+    dropped, added or removed, the number n of those that count is private: the aim follows it.
     **Error**: the expected rank error in rows, about 2/ε where rows lie evenly around the quantile
     on a finer grid, margin included; how much that is in the unit of the data depends on unseen
     rows. It is for rows that fill a hundredth of the bounds: with few rows at a small ε it says
@@ -104,17 +123,22 @@ def quantile(
     85.0
 
     """
-    source = as_source(rows)
-    question = QuantileQuestion(q=q, bounds=bounds, grid=grid, margin=margin, method=method)
-    return run(question.plan(Facts.of(source), epsilon), source, bits=bits)
+    source = as_source(rows, columns, missing=missing)
+    points = _declared_grid(source) if bounds is None and grid is None else grid
+    question = QuantileQuestion(
+        q=q, bounds=bounds_of(source, bounds), grid=points, margin=margin, method=method
+    )
+    return ask(question, source, epsilon=epsilon, bits=bits)
 
 
 def median(
     rows: Any,
+    columns: str | None = None,
     *,
     bounds: tuple[Rational, Rational] | None = None,
     epsilon: Rational,
     grid: int | Sequence[Rational] | None = None,
+    missing: Any = DEFAULT_MISSING,
     method: str = "auto",
     bits: BitSource | None = None,
 ) -> Release:
@@ -124,15 +148,20 @@ def median(
 
     Parameters
     ----------
-    rows : array, list, series, frame of one column, or Source
-        Values are clipped to the bounds and moved to the nearest point; a NaN counts as the middle
-        point.
+    rows : data set, array, list, series, frame or Source
+        What `zd.open` returns, or one column. Values are clipped to the bounds and moved to the
+        nearest point.
+    columns : str, optional
+        Which column of a data set or a frame.
     bounds : (lower, upper)
-        Where the points lie, known without the rows; not needed if `grid` lists them.
+        Where the points lie, known without the rows; for a data set, by default as declared. Not
+        needed if `grid` lists the points.
     epsilon : number
         The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
     grid : int or sequence
         The points, or how many lie evenly between the bounds, as for `quantile`.
+    missing : "skip", None or number
+        As for `quantile`.
     method : str
         "permute-and-flip", "exponential", or "auto", the one with the least predicted error.
     bits : BitSource
@@ -154,7 +183,15 @@ def median(
 
     """
     return quantile(
-        rows, q="1/2", bounds=bounds, epsilon=epsilon, grid=grid, method=method, bits=bits
+        rows,
+        columns,
+        q="1/2",
+        bounds=bounds,
+        epsilon=epsilon,
+        grid=grid,
+        missing=missing,
+        method=method,
+        bits=bits,
     )
 
 
@@ -172,33 +209,69 @@ class QuantileQuestion:
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Choose the ranks to aim at, and calibrate the selection."""
         one_column(facts)
-        exact, level, n = as_usable_epsilon(epsilon), _as_level(self.q), facts.public_rows
+        exact, level = as_usable_epsilon(epsilon), _as_level(self.q)
         points = as_points(self.bounds, self.grid)
+        private = self._private_aim(facts, exact, level, points.size)
+        sensitivity = 1 if private is None else private.sensitivity
+        unit = 1 if private is None else private.of(0).unit
         methods = quantile_methods(
-            epsilon=exact, n=n, points=points.size, q=level, margin=self.margin
+            epsilon=exact * unit / sensitivity,  # as far as one row moves a score, in rows
+            n=max(1, facts.planned_rows),
+            points=points.size,
+            q=level if private is None else private.q,
+            margin=self.margin,
         )
         chosen = choose(methods, self.method)
-        mechanism = SELECTIONS[chosen.name].for_epsilon(epsilon=exact, sensitivity=1)
-        aim = aimed_ranks(level, n, points=points.size, epsilon=exact, margin=self.margin)
+        mechanism = SELECTIONS[chosen.name].for_epsilon(
+            epsilon=exact, sensitivity=sensitivity, neighbors=facts.neighbors
+        )
+        if private is None:
+            n = facts.public_rows
+            first, last = aimed_ranks(
+                level, n, points=points.size, epsilon=exact, margin=self.margin
+            )
+        reach = _reach(mechanism.scale / unit, points.size)
+
+        def aim_of(count: int) -> Aim:
+            return Aim(first=first, last=last) if private is None else private.of(count)
 
         def answer(rows: Rows, bits: BitSource) -> float:
-            ordered = points.snap(column(rows))
-            ordered.sort()
-            within = rank_distances(ordered, ranks=aim, points=points.size)
-            members = within.members()
-            levels = np.flatnonzero(members)
-            members = members[levels]
-            winner, place = mechanism.select_member(-levels, members, bits)
-            return points.value(within.member(int(levels[winner]), place))
+            column = GridRows(rows=rows, points=points, skip=facts.may_miss)
+            found = column.groups(aim_of, reach=reach)
 
+            def beyond(place: int) -> int:
+                return -found.aim.distance(*column.ranks(found.far_point(place)))
+
+            winner, place = mechanism.select_member(
+                found.scores, found.members, bits, rest=beyond if found.beyond else None
+            )
+            return points.value(found.point(winner, place))
+
+        counted = () if private is not None else ("the number of rows",)
         return ReleasePlan(
-            claim=PureDP(exact),
+            claim=PureDP(exact, neighbors=facts.neighbors),
             steps=(mechanism.step(),),
             answer=answer,
             error=chosen.error,
             methods=methods,
-            public=("the number of rows", "the grid of possible answers", "which quantile"),
+            public=(*counted, "the grid of possible answers", "which quantile"),
         )
+
+    def _private_aim(
+        self, facts: Facts, epsilon: Fraction, level: Fraction, points: int
+    ) -> PrivateAim | None:
+        """Return the aim where the number of rows that count is private, else None."""
+        if not facts.may_miss and facts.rows is not None:
+            return None
+        if facts.neighbors is Neighbors.REPLACE:
+            most, parts = end_margin(points=points, epsilon=epsilon, margin=self.margin)
+            return PrivateAim(q=level, margin=most, parts=parts)
+        # the margin must be a fixed part of the rows, for the aim to be one of their number
+        moved = epsilon / max(level, 1 - level)
+        most, parts = end_margin(points=points, epsilon=moved, margin=self.margin)
+        part = min(Fraction(most, max(1, facts.planned_rows)), Fraction(1, parts))
+        inside = min(max(level, part), 1 - part)
+        return PrivateAim(q=inside.limit_denominator(_FINEST), follows=False)
 
 
 def quantile_methods(
@@ -256,6 +329,20 @@ def _rank_error(n: int, wanted: tuple[int, int], aim: tuple[int, int], rate: flo
     left, right = (empty * math.exp(-rate * rank) for rank in (aim[1], n - aim[0]))
     lost = left * wanted[1] + right * (n - wanted[0])
     return (gaps * near + lost) / (gaps + left + right)
+
+
+def _reach(scale: Fraction, points: int) -> int:
+    """Return up to which distance points are scored: one beyond wins with chance e^-45 at most."""
+    return math.ceil(min(float(scale), 1e12) * (math.log(points) + _UNLIKELY)) + 1
+
+
+def _declared_grid(source: Source) -> int | None:
+    """Return how many whole numbers are within the bounds, if the column was declared whole."""
+    kinds = list(source.kinds.values()) if isinstance(source, Dataset) else []
+    if len(kinds) != 1 or not isinstance(kinds[0], Number) or not kinds[0].integer:
+        return None
+    size = int(kinds[0].upper - kinds[0].lower) + 1
+    return size if size <= MOST_POINTS else None
 
 
 def _as_level(q: Rational) -> Fraction:

@@ -10,22 +10,27 @@ from typing import Any, final
 
 import numpy as np
 
+from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.cells import LARGEST, number
+from zerodelta.data.dataset import Dataset
 from zerodelta.data.given import Given
+from zerodelta.data.source import Rows, Source
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
+from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.mechanisms.selection import SELECTIONS, selection_methods, worst_gap
 from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
-from zerodelta.spine.public_inputs import as_bounds, as_source
+from zerodelta.spine.public_inputs import as_bounds, as_source, bounds_of
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import run
+from zerodelta.spine.run import ask, run
 
 __all__ = ["SelectQuestion", "select", "select_methods"]
 
@@ -38,11 +43,13 @@ _SENSITIVITY = "every score has at most the stated sensitivity between neighbori
 
 def select(
     scores: Any,
+    columns: Sequence[str] | None = None,
     *,
     sensitivity: Rational | None = None,
     bounds: tuple[Rational, Rational] | None = None,
     epsilon: Rational,
     monotone: bool = False,
+    missing: Any = DEFAULT_MISSING,
     method: str = "auto",
     bits: BitSource | None = None,
 ) -> Release:
@@ -53,18 +60,26 @@ def select(
 
     Parameters
     ----------
-    scores : mapping, sequence, table or Source
-        {option: score}, or a sequence of scores, with `sensitivity`; or, with `bounds`, a table of
-        rows whose columns are the options: an option's score is then the sum of its column.
+    scores : mapping, sequence, data set, table, frame or Source
+        {option: score}, or a sequence of scores, with `sensitivity`; or a data set, or with
+        `bounds` a table of rows, whose columns are the options: an option's score is then the sum
+        of its column.
+    columns : list of str, optional
+        Which columns of a data set or a frame.
     sensitivity : number
         How far one row can move a score.
     bounds : (lower, upper)
-        Of the cells of a table; they are clipped to them.
+        Of the cells of a table; they are clipped to them. For a data set, by default as declared,
+        if that is the same for all columns.
     epsilon : number
         The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
     monotone : bool
         Whether between any two neighbors all stated scores move in the same direction: half the
         noise.
+    missing : "skip", None or number
+        What a missing cell of a table counts as: "skip" (0, it adds nothing; the default for
+        frames), None (none is missing; if one is it counts as the middle of the bounds; the default
+        for arrays) or a number. A data set has it declared.
     method : str
         "permute-and-flip", "exponential", or "auto", the one with the least predicted error.
     bits : BitSource
@@ -79,10 +94,11 @@ def select(
     -----
     **Guarantee**: pure ε-DP (theory C10.1). Proven for a table of rows: each value is clipped and
     rounded by itself. For stated scores `sensitivity` and `monotone` are caller-asserted.
-    **Neighbors**: replace-one (or whatever `sensitivity` was stated for).
+    **Neighbors**: replace-one (or whatever `sensitivity` was stated for), or what the data set
+    says. Under add-remove, bounds on one side of 0 need half the noise of others as far from it.
     **Public**: the options, `sensitivity` or `bounds`, the number of rows. A score beyond the
-    largest float, an infinity too, counts as that float, and what is no number as 0; in a table a
-    NaN counts as the middle of the bounds. Nothing raises.
+    largest float, an infinity too, counts as that float, and what is no number as 0. Nothing
+    raises.
     **Error**: the expected gap between the best score and the released option's, for the scores for
     which it is largest (all others tied); usually much less.
 
@@ -94,6 +110,9 @@ def select(
     1
 
     """
+    table = as_source(scores, columns, missing=missing) if isinstance(scores, Dataset) else None
+    if table is not None and sensitivity is None:
+        bounds = _common_bounds(table, bounds)
     public: dict[str, Any] = {"sensitivity": sensitivity, "bounds": bounds, "monotone": monotone}
     require(
         (sensitivity is None) != (bounds is None),
@@ -105,11 +124,26 @@ def select(
     if bounds is None:
         stated = SelectQuestion(options=_listed_options(scores), method=method, **public)
         return run(stated.plan(Facts(rows=None), epsilon), Given(scores), bits=bits)
-    source = as_source(scores)
+    source = as_source(scores, columns, missing=missing) if table is None else table
     numbered = isinstance(scores, (np.ndarray, list, tuple))
     options: Sequence[Any] = range(len(source.columns)) if numbered else source.columns
     question = SelectQuestion(options=options, method=method, **public)
-    return run(question.plan(Facts.of(source), epsilon), source, bits=bits)
+    return ask(question, source, epsilon=epsilon, bits=bits)
+
+
+def _common_bounds(table: Source, bounds: Any) -> Any:
+    """Return the bounds that all columns share: the scores of options are compared."""
+    declared = bounds_of(table, bounds)
+    if bounds is not None or declared is None or len(table.columns) == 1:
+        return declared
+    lower, upper = (set(end) for end in declared)
+    require(
+        len(lower) == len(upper) == 1,
+        "bounds",
+        expected="columns that were declared with the same bounds",
+        remedy="pass bounds=(lower, upper) for all of them",
+    )
+    return lower.pop(), upper.pop()
 
 
 @final
@@ -129,29 +163,29 @@ class SelectQuestion:
         if table:
             lower, upper = as_bounds(self.bounds)
             self._check_table()
-            lattice = FixedPoint.box(dimension=count, lower=lower, upper=upper, steps=_STEPS)
-            moved, width = Fraction(2 * _STEPS), upper - lower
+            columns = _Columns.of(lower, upper, count=count)
+            moved, monotone = columns.moves(facts)
+            width = moved * columns.quantum
         else:
             moved = width = as_positive(self.sensitivity or 0, "sensitivity")
-        methods = select_methods(
-            epsilon=exact, options=count, sensitivity=width, monotone=self.monotone
-        )
+            monotone = self.monotone
+        methods = select_methods(epsilon=exact, options=count, sensitivity=width, monotone=monotone)
         chosen = choose(methods, self.method)
         mechanism = SELECTIONS[chosen.name].for_epsilon(
-            epsilon=exact, sensitivity=moved, monotone=self.monotone
+            epsilon=exact, sensitivity=moved, monotone=monotone, neighbors=facts.neighbors
         )
         step, stated = mechanism.step(), (_SENSITIVITY, *([_MONOTONE] if self.monotone else []))
 
         def answer(scores: Any, bits: BitSource) -> Any:
             if table:
-                found: Any = scores.sum(list(range(count)), lattice)
+                found: Any = columns.totals(scores, may_miss=facts.may_miss)
             else:
                 listed = scores.values() if isinstance(scores, Mapping) else scores
                 found = [_exact(score) for score in listed]
             return self.options[mechanism.select(found, bits)]
 
         return ReleasePlan(
-            claim=PureDP(exact),
+            claim=PureDP(exact, neighbors=facts.neighbors),
             steps=(step if table else replace(step, status=Status.ASSERTED),),
             answer=answer,
             error=chosen.error,
@@ -172,6 +206,46 @@ class SelectQuestion:
             expected="a table with a column for each of at least two options",
             remedy="pass rows of all options, or sensitivity= for a list of scores",
         )
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Columns:
+    """Sums of columns in whole quanta: those of a lattice around the middle, moved to start at 0.
+
+    They are moved only where a cell may be missing, which adds nothing.
+    """
+
+    lattice: FixedPoint
+    offset: int
+    quantum: Fraction
+
+    @staticmethod
+    def of(lower: Fraction, upper: Fraction, *, count: int) -> _Columns:
+        quantum = (upper - lower) / (2 * _STEPS)
+        lattice = FixedPoint.box(dimension=count, lower=lower, upper=upper, steps=_STEPS)
+        offset = round((lower + upper) / (2 * quantum))
+        return _Columns(lattice=lattice, offset=offset, quantum=quantum)
+
+    def moves(self, facts: Facts) -> tuple[Fraction, bool]:
+        """Return by how much one row moves a score, and whether it moves all of them one way."""
+        low, high = self.offset - _STEPS, self.offset + _STEPS
+        if facts.neighbors is Neighbors.ADD_REMOVE:
+            return Fraction(max(abs(low), abs(high))), low >= 0 or high <= 0
+        if facts.may_miss:
+            return Fraction(max(high, 0) - min(low, 0)), False
+        return Fraction(2 * _STEPS), False
+
+    def totals(self, rows: Rows, *, may_miss: bool) -> IntegerArray:
+        """Return the sum of each column."""
+        count = self.lattice.dimension
+        total = rows.sum(list(range(count)), self.lattice)
+        if not may_miss:
+            return total
+        ones = FixedPoint.box(dimension=count, lower=-1, upper=1, steps=1)
+        present = rows.sum(lambda block: (~np.isnan(block)).astype(np.float64), ones)
+        moved: IntegerArray = total.astype(object) + self.offset * present.astype(object)
+        return moved
 
 
 def select_methods(

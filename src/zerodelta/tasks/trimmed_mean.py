@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
+from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.source import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
@@ -28,9 +29,9 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
-from zerodelta.spine.public_inputs import as_bounds, as_source, one_column
+from zerodelta.spine.public_inputs import as_bounds, as_source, bounds_of, one_column
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import run
+from zerodelta.spine.run import ask
 
 __all__ = ["TrimmedMeanQuestion", "trimmed_mean", "trimmed_mean_methods"]
 
@@ -48,11 +49,13 @@ Answer = Callable[[Rows, BitSource], float]
 
 def trimmed_mean(
     rows: Any,
+    columns: str | None = None,
     *,
     trim: Rational,
     bounds: tuple[Rational, Rational] | None = None,
     epsilon: Rational,
     spread: Rational | None = None,
+    missing: Any = DEFAULT_MISSING,
     method: str = "auto",
     bits: BitSource | None = None,
 ) -> Release:
@@ -62,18 +65,24 @@ def trimmed_mean(
 
     Parameters
     ----------
-    rows : array, list, series, frame of one column, or Source
-        Values beyond the bounds are clipped, a NaN counts as the middle.
+    rows : data set, array, list, series, frame or Source
+        What `zd.open` returns, or one column. Values beyond the bounds are clipped.
+    columns : str, optional
+        Which column of a data set or a frame.
     trim : number in [0, 1/2)
         The ⌊trim·n⌋ smallest and as many largest rows are left out.
     bounds : (lower, upper)
-        Of the rows, known without them.
+        Of the rows, known without them; for a data set, by default as declared.
     epsilon : number
         The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
     spread : number
         A public guess of the standard deviation of the rows, better a little too large. It tunes
         the noise; a wrong guess costs accuracy, never privacy. Without one the noise is tuned for
         all spreads from a tenth to a millionth of the width at once.
+    missing : None or number
+        What a missing cell counts as: None (none is missing; if one is it counts as the middle; the
+        default for arrays) or a number. Skipping them, the default for frames and data sets, is
+        refused: how many rows are trimmed would be private.
     method : str
         "smooth-sensitivity" (Student-t noise), "propose-test-release" (needs `spread`), "laplace"
         (noise for the width of the bounds), or "auto", the one with the least predicted error.
@@ -101,9 +110,11 @@ def trimmed_mean(
     40.0
 
     """
-    source = as_source(rows)
-    question = TrimmedMeanQuestion(trim=trim, bounds=bounds, spread=spread, method=method)
-    return run(question.plan(Facts.of(source), epsilon), source, bits=bits)
+    source = as_source(rows, columns, missing=missing)
+    question = TrimmedMeanQuestion(
+        trim=trim, bounds=bounds_of(source, bounds), spread=spread, method=method
+    )
+    return ask(question, source, epsilon=epsilon, bits=bits)
 
 
 @final
@@ -119,7 +130,7 @@ class TrimmedMeanQuestion:
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Choose the method."""
         one_column(facts)
-        exact, tuned = as_usable_epsilon(epsilon), self.tuned(facts.public_rows, epsilon)
+        exact, tuned = as_usable_epsilon(epsilon), self.tuned(facts.all_rows, epsilon)
         methods = tuned.methods()
         chosen = choose(methods, self.method)
         answer, step, law = tuned.mechanism(chosen.name)

@@ -1,0 +1,206 @@
+"""The rows around a rank, found by counting on the public grid in bounded memory (theory C10.2).
+
+Up to some millions of rows are sorted. Of more, coarse cells of the grid are counted in one pass,
+and a second one collects the rows of the few cells around the aim. Points beyond are not scored,
+only bounded, unless the selection asks for one: the law is the same in all cases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.data.source import Rows
+from zerodelta.mechanisms.ranks import Aim, EvenPoints, ListedPoints, Within, rank_distances
+
+__all__ = ["GridRows", "RankGroups"]
+
+Integers = npt.NDArray[np.int64]
+Points = EvenPoints | ListedPoints
+
+_HELD = 1 << 21
+"""Up to so many rows are held in memory: 16 MiB."""
+_ONE_PASS = 1 << 24
+"""A grid of so many points is counted point by point."""
+_CELL_BITS = 20
+"""A larger one in at most 2^20 cells first."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RankGroups:
+    """Points of the grid in groups of one score: minus their distance from the aim, times its unit.
+
+    If `beyond`, the last group holds all points that are farther away, and its score is a bound.
+    """
+
+    scores: Integers
+    members: Integers
+    beyond: bool
+    within: Within
+    levels: Integers
+    """The level of each group; for a unit above 1, minus that for the points on the left."""
+    aim: Aim
+
+    @staticmethod
+    def of(within: Within, aim: Aim, *, points: int) -> RankGroups:
+        """Return the groups that the levels make up."""
+        low, high = within.low, within.high
+        if aim.unit == 1:
+            members = within.members()
+            levels = np.arange(len(members))
+            scores = -levels
+        else:  # the two sides of a level have different scores
+            steps = np.arange(1, len(low))
+            levels = np.concatenate([[0], -steps, steps])
+            left, right = aim.before - aim.unit * steps, aim.after - aim.unit * steps
+            scores = np.concatenate([[0], left, right])
+            members = np.concatenate([[high[0] - low[0] + 1], -np.diff(low), np.diff(high)])
+        some = members > 0
+        scores, members, levels = scores[some], members[some], levels[some]
+        beyond = points - (int(high[-1]) - int(low[-1]) + 1)
+        if beyond:
+            bound = max(aim.after, aim.before) - aim.unit * len(low)
+            scores, members = np.append(scores, bound), np.append(members, beyond)
+        return RankGroups(
+            scores=scores,
+            members=members,
+            beyond=beyond > 0,
+            within=within,
+            levels=levels,
+            aim=aim,
+        )
+
+    def point(self, group: int, place: int) -> int:
+        """Return the point of that place in a group, from left to right."""
+        if self.beyond and group == len(self.scores) - 1:
+            return self.far_point(place)
+        level = int(self.levels[group])
+        if self.aim.unit == 1 or level == 0:
+            return self.within.member(level, place)
+        if level < 0:
+            return int(self.within.low[-level]) + place
+        return int(self.within.high[level - 1]) + 1 + place
+
+    def far_point(self, place: int) -> int:
+        """Return the point of that place among those beyond all levels."""
+        first, last = int(self.within.low[-1]), int(self.within.high[-1])
+        return place if place < first else place + last - first + 1
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GridRows:
+    """One column of opened rows, each moved to its point of the grid.
+
+    A cell without a value counts at the middle point, or nowhere (`skip`).
+    """
+
+    rows: Rows
+    points: Points
+    skip: bool
+
+    def groups(self, aim_of: Callable[[int], Aim], *, reach: int) -> RankGroups:
+        """Return the points by their distance from the aim, scored up to `reach` rows from it.
+
+        `aim_of` is told how many rows count, which may be private.
+        """
+        held, cells = self._first_pass()
+        count = int(cells.sum()) if held is None else len(held)
+        aim = aim_of(count)
+        first, last = min(aim.first, count), min(aim.last, count)
+        start, stop = max(0, last - reach), min(count, first + reach)
+        within = rank_distances(
+            self._window(cells, start, stop) if held is None else np.sort(held)[start:stop],
+            ranks=(first, last),
+            points=self.points.size,
+            skipped=start,
+            count=count,
+            levels=reach,
+        )
+        return RankGroups.of(within, aim, points=self.points.size)
+
+    def ranks(self, point: int) -> tuple[int, int]:
+        """Return how many rows are below a point, and how many are not above it."""
+        below = not_above = 0
+        for part in self._parts():
+            below += int(np.count_nonzero(part < point))
+            not_above += int(np.count_nonzero(part <= point))
+        return below, not_above
+
+    def _parts(self) -> Iterator[Integers]:
+        for block in self.rows.blocks():
+            values = block[:, 0]
+            if self.skip:
+                absent = np.isnan(values)
+                values = values[~absent] if absent.any() else values
+            yield self.points.snap(values)
+
+    @property
+    def _shift(self) -> int:
+        """By how many bits a point's number is longer than that of its cell."""
+        size = self.points.size
+        return 0 if size <= _ONE_PASS else max(0, (size - 1).bit_length() - _CELL_BITS)
+
+    def _first_pass(self) -> tuple[Integers | None, Integers]:
+        """Return the points of all rows if they are few, else how many rows each cell has."""
+        shift, most = self._shift, max(_HELD, self.points.size >> 2 if self._shift == 0 else 0)
+        cells = np.zeros(0, dtype=np.int64)
+        held: list[Integers] = []
+        waiting = 0
+        for part in self._parts():
+            held.append(part)
+            waiting += len(part)
+            if waiting > most:
+                cells, held, waiting = self._counted(cells, held, shift), [], 0
+        if not len(cells):
+            return _joined(held), cells
+        return None, self._counted(cells, held, shift)
+
+    def _counted(self, cells: Integers, held: list[Integers], shift: int) -> Integers:
+        size = ((self.points.size - 1) >> shift) + 1
+        counted = np.bincount(_joined(held) >> shift, minlength=size)
+        return counted if not len(cells) else np.add(cells, counted, out=cells)
+
+    def _window(self, cells: Integers, start: int, stop: int) -> Integers:
+        """Return the rows from rank `start` on and before `stop`, in rising order."""
+        behind, shift = np.cumsum(cells), self._shift
+        wanted = np.arange(start, stop)
+        if shift == 0:
+            return np.searchsorted(behind, wanted, side="right")
+        low, high = (int(np.searchsorted(behind, rank, side="right")) for rank in (start, stop - 1))
+        # only a cell at an end of the window can have many more rows than the window
+        heavy = {
+            cell: np.zeros(1 << shift, np.int64) for cell in (low, high) if cells[cell] > _HELD
+        }
+        light: list[Integers] = []
+        for part in self._parts():
+            cell = part >> shift
+            for at, counts in heavy.items():
+                inside = part[cell == at] - (at << shift)
+                if len(inside):
+                    counts += np.bincount(inside, minlength=1 << shift)
+            kept = (cell >= low) & (cell <= high)
+            for at in heavy:
+                kept &= cell != at
+            light.append(part[kept])
+        found = np.sort(_joined(light))
+        before = int(behind[low - 1]) if low else 0
+        skipped = before + (int(cells[low]) if low in heavy else 0)
+        pieces = [found[max(0, start - skipped) : max(0, stop - skipped)]]
+        for at, counts in heavy.items():
+            begins = int(behind[at]) - int(cells[at])
+            ranks = wanted[(wanted >= begins) & (wanted < int(behind[at]))] - begins
+            points = np.searchsorted(np.cumsum(counts), ranks, side="right") + (at << shift)
+            pieces.insert(0 if at == low else len(pieces), points)
+        window = np.concatenate(pieces)
+        # as many as planned whatever happened to the source in between
+        return window if len(window) == len(wanted) else np.sort(np.resize(window, len(wanted)))
+
+
+def _joined(parts: list[Integers]) -> Integers:
+    return np.concatenate([np.zeros(0, dtype=np.int64), *parts])
