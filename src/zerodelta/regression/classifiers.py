@@ -149,7 +149,7 @@ class ClassifierQuestion:
         if isinstance(rows, Dataset):
             centered = as_flag(intercept, "intercept")
             encoding = Encoding.of(rows.kinds).to_unit(centered=centered)
-            data_norm = encoding.data_norm if data_norm is None else data_norm
+            data_norm = encoding.half_way if data_norm is None else data_norm
         return ClassifierQuestion(
             classes=classes,
             data_norm=data_norm,
@@ -255,9 +255,7 @@ class ClassifierQuestion:
             epsilon=epsilon, n=source.rows, columns=width, classes=len(self.classes)
         )
         theta = release.value.reshape(width, outputs)
-        model = features.model(
-            theta, encoding=encode, classes=self.classes, temperature=divisor
-        )
+        model = features.model(theta, encoding=encode, classes=self.classes, temperature=divisor)
         error = choose(plan.methods, self.method).error
         return post_processed(release, value=model, error=error)
 

@@ -23,7 +23,7 @@ from zerodelta.regression.integer_rows import Floats
 __all__ = ["Encoding"]
 
 _RADIUS = 0.5
-"""Where `data_norm` is reached, as a part of the distance to a corner: that of `BoundedScaler`."""
+"""Of numbers, as a part of the distance to a corner: the default of `BoundedScaler`."""
 
 _BATCH = 1 << 16
 
@@ -70,7 +70,7 @@ class Encoding:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the encoded columns: "age", "city=oslo", …"""
+        """The names of the encoded columns, such as "age" and "city=oslo"."""
         return tuple(
             name if label is None else f"{name}={label}"
             for name, kind in zip(self.columns, self.kinds, strict=True)
@@ -94,13 +94,22 @@ class Encoding:
         return lower, upper
 
     @property
-    def data_norm(self) -> float:
-        """The default bound on the length of a scaled row: half of the way to a corner.
+    def corner(self) -> float:
+        """The length of a scaled row whose numbers are all at a bound: no row is longer.
 
-        The corner is the length of a row whose numbers are all at a bound, √(declared columns): a
-        category adds 1 whatever its options. As in `BoundedScaler`, at least 1.
+        A category adds 1 to the square whatever its options.
         """
-        return max(1.0, _RADIUS * math.sqrt(len(self.columns)))
+        return math.sqrt(len(self.columns))
+
+    @property
+    def half_way(self) -> float:
+        """The length of a scaled row whose numbers are half of the way from the middle to a corner.
+
+        As in `BoundedScaler` of one to three numbers on a face. Categories count in full.
+        """
+        categories = sum(map(_one_hot, self.kinds))
+        numbers = len(self.kinds) - categories
+        return math.sqrt(categories + (max(1.0, _RADIUS**2 * numbers) if numbers else 0.0))
 
     @property
     def _scale(self) -> tuple[Floats, Floats]:

@@ -120,7 +120,7 @@ class LinearQuestion:
             bounds_y = declared if bounds_y is None else bounds_y
             centered = as_flag(intercept, "intercept")
             encoding = Encoding.of(rows.kinds).to_unit(centered=centered)
-            data_norm = encoding.data_norm if data_norm is None else data_norm
+            data_norm = encoding.corner if data_norm is None else data_norm
         return LinearQuestion(
             data_norm=data_norm,
             bounds_y=bounds_y,

@@ -23,7 +23,7 @@ class LinearRegression(PrivateRegressor):
     data_norm : number
         A public bound on the l2 norm of a row; longer rows are clipped to it. For a data set, of
         the row with its numbers scaled to [-1, 1] by their bounds and each category as one 1 among
-        zeros; by default max(1, √columns/2), half of the way to a corner.
+        zeros; by default √columns, which clips no row (clipped ones bias a line).
     bounds_y : (lower, upper)
         Public bounds of the targets, which are clipped to them; for a data set as declared.
     fit_intercept : bool

@@ -30,7 +30,7 @@ class LogisticRegression(PrivateClassifier):
     data_norm : number
         A public bound on the l2 norm of a row; longer rows are clipped to it. For a data set, of
         the row with its numbers scaled to [-1, 1] by their bounds and each category as one 1 among
-        zeros; by default max(1, √columns/2), half of the way to a corner.
+        zeros; by default numbers reach it half of the way to a corner, as in `BoundedScaler`.
     classes : sequence of labels
         All labels that can occur, whatever is in y; public. For a data set as declared.
     fit_intercept : bool

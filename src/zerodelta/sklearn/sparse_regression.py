@@ -125,9 +125,7 @@ class SparseRegression(PrivateRegressor):
         domain = Ball(columns + intercept, as_positive(self.radius, "radius"), norm=1)
         scaled = _Scaled(bounds=bounds, intercept=intercept)
         width = domain.dimension
-        source = LabeledRows(
-            rows, targets, read=read, encode=encoding, prepare=scaled, width=width
-        )
+        source = LabeledRows(rows, targets, read=read, encode=encoding, prepare=scaled, width=width)
         source.facts.only_replaced()
         steps = SparseSteps.best(
             rows=source.rows,

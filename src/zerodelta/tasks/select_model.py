@@ -234,7 +234,9 @@ class ModelQuestion:
                 else (model, model.train(study, rounds, facts.columns, mu))
                 for model in models
             ]
-            scores = self._own(trained, facts) if self.score is not None else _built_in(trained, facts)
+            scores = (
+                self._own(trained, facts) if self.score is not None else _built_in(trained, facts)
+            )
             bounds = (0, 1) if built_in else self.bounds
             return names[int(np.argmax(study.mean(scores, bounds=bounds, share=share)))]
 
