@@ -190,6 +190,22 @@ def test_columns_that_are_no_numbers_are_refused_by_name() -> None:
         zd.kmeans(data, ["height"], clusters=2, epsilon=1)
 
 
+def test_a_row_without_cells_scores_nothing() -> None:
+    """A comparison holds for no NaN, so rows that were dropped would all vote for the second."""
+    few = people().where("age > 100000")  # clipped to 100: no row is left
+    releases = [
+        zd.select_model(
+            few,
+            {"above": 1, "not above": 0},
+            columns=["income"],
+            epsilon=1,
+            score=lambda above, rows: (rows[:, 0] > 0) == above,
+        )
+        for _ in range(24)
+    ]
+    assert {release.value for release in releases} == {"above", "not above"}
+
+
 def test_only_the_columns_that_are_asked_are_read() -> None:
     """A tree takes those of its thresholds and its label; features are chosen by name."""
     assert tree(people()).value.column in ("age", "income")
