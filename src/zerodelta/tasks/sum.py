@@ -16,6 +16,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational
+from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_usable_epsilon
@@ -38,6 +39,7 @@ def sum(
     bounds: tuple[Any, Any] | None = None,
     epsilon: Rational,
     missing: Any = DEFAULT_MISSING,
+    diagnostics: Rational | None = None,
     bits: BitSource | None = None,
 ) -> Release:
     """Release the sum of bounded columns, like `np.nansum(rows, axis=0)`, but private.
@@ -56,6 +58,9 @@ def sum(
         The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
     missing : "skip", None or number
         As for `mean`; what is skipped adds nothing.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
+        used, clipped to the bounds, and unreadable.
     bits : BitSource
         Replayed bits for tests; never for data.
 
@@ -79,7 +84,8 @@ def sum(
     """
     source = as_source(rows, columns, missing=missing)
     question = SumQuestion(bounds=bounds_of(source, bounds))
-    return ask(question, source, epsilon=epsilon, bits=bits)
+    beside = diagnosis(diagnostics, source, bounds=question.bounds)
+    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
 
 @final
