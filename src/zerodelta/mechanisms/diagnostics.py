@@ -15,7 +15,7 @@ from zerodelta.data.dataset import Dataset
 from zerodelta.data.kinds import Number
 from zerodelta.data.readings import Limits, Readings
 from zerodelta.data.source import Rows, Source
-from zerodelta.errors import require
+from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.moments import EXPECTED
@@ -30,10 +30,13 @@ from zerodelta.spine.run import Beside
 __all__ = ["ReadingsQuestion", "diagnosis"]
 
 
-def diagnosis(share: Rational | None, source: Source, *, bounds: Any = None) -> Beside | None:
+def diagnosis(
+    share: Rational | None, source: Source | None, *, bounds: Any = None
+) -> Beside | None:
     """Return what is asked beside a release with ``diagnostics=share``; None if that is None.
 
-    `bounds` are those of the columns of `source`, as the question has them.
+    `bounds` are those of the columns of `source`, as the question has them; items without declared
+    columns (None) are refused.
 
     >>> from zerodelta.data.arrays import ArraySource
     >>> beside = diagnosis("1/100", ArraySource([1.0, 2.0, None]), bounds=(0, 1))
@@ -42,25 +45,27 @@ def diagnosis(share: Rational | None, source: Source, *, bounds: Any = None) -> 
     """
     if share is None:
         return None
-    limits = _limits(source, bounds)
-    read = source.readings(limits) if isinstance(source, Dataset) else Readings(source, limits)
-    return Beside(question=ReadingsQuestion(), source=read, share=as_share(share, "diagnostics"))
+    exact = as_share(share, "diagnostics")
+    if isinstance(source, Dataset) and source.kinds:
+        read: Source = source.readings(_limits(source, bounds))
+    elif source is not None and bounds is not None:
+        read = Readings(source, tuple(each_bounds(bounds, len(source.columns))))
+    else:
+        raise ParameterError(
+            "diagnostics",
+            share,
+            expected="columns with bounds: a row is used, clipped to them, or unreadable",
+            remedy="name columns of a data set or pass bounds=, or leave diagnostics out",
+        )
+    return Beside(question=ReadingsQuestion(), source=read, share=exact)
 
 
-def _limits(source: Source, bounds: Any) -> Limits:
+def _limits(source: Dataset, bounds: Any) -> Limits:
     """Return the bounds of each column: the question's, or those that were declared."""
-    declared = isinstance(source, Dataset)
-    kinds = source.kinds if isinstance(source, Dataset) else {}
-    require(
-        len(kinds) == len(source.columns) if declared else bounds is not None,
-        "diagnostics",
-        expected="columns with bounds: a row is used, clipped to them, or unreadable",
-        remedy="name a column and pass bounds=, or leave diagnostics out",
-    )
-    if bounds is None:
-        numbers = (kind if isinstance(kind, Number) else None for kind in kinds.values())
-        return tuple(None if kind is None else kind.bounds for kind in numbers)
-    return tuple(each_bounds(bounds, len(source.columns)))
+    if bounds is not None:
+        return tuple(each_bounds(bounds, len(source.columns)))
+    kinds = source.kinds.values()
+    return tuple(kind.bounds if isinstance(kind, Number) else None for kind in kinds)
 
 
 @final
