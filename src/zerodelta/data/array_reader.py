@@ -48,7 +48,7 @@ class ArrayReader(Reader):
                 self._names = tuple(table.dtype.names)
                 self._columns = [table[name] for name in self._names]
             else:
-                table = table.reshape(len(table), -1) if table.ndim == 1 else table
+                table = table.reshape(-1, 1) if table.ndim == 1 else table
                 self._names = tuple(map(str, range(table.shape[1])))
                 self._columns = [table[:, place] for place in range(table.shape[1])]
             self._rows = len(table)

@@ -1,0 +1,92 @@
+"""What a task hands to its mechanisms, and the privacy loss between two such hands.
+
+The loss is computed from the integers themselves, in the norm in which the mechanism draws, so it
+is the true one: a cell that moved a sum by more than was stated shows as a loss above ε.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from zerodelta.mechanisms.counts import CountNoise
+from zerodelta.mechanisms.k_norm_noise import KNorm
+from zerodelta.mechanisms.laplace import RoundedLaplace
+from zerodelta.mechanisms.partition_noise import BlockNoise, PartitionNoise
+from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, Selection
+from zerodelta.privacy.release import Release
+
+Handed = list[tuple[Any, list[Any]]]
+"""Each mechanism, and the exact integers that it was handed."""
+
+NOISES = (KNorm, RoundedLaplace, CountNoise, PartitionNoise, BlockNoise)
+
+
+def without_noise(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Release]], Any]:
+    """Return a function that runs a task without noise, and returns its release and the hands."""
+    handed: Handed = []
+
+    def apply(self: Any, sums: Any, _bits: Any) -> Any:
+        handed.append((self, [int(k) for k in np.asarray(sums).ravel()]))
+        return sums
+
+    def select(self: Any, scores: Any, _bits: Any, *, members: Any = None, rest: Any = None) -> int:
+        every = [Fraction(score) for score in scores]
+        if members is not None:
+            sizes = [int(size) for size in members]
+            last = every[-1:] * sizes[-1] if rest is None else [*map(rest, range(sizes[-1]))]
+            grouped = zip(every[:-1], sizes, strict=False)
+            # which point is in which place is not told: sorted scores are no farther apart
+            every = sorted([s for score, size in grouped for s in [score] * size] + last)
+        handed.append((self, every))
+        return 0 if members is None else next(i for i, size in enumerate(members) if size > 0)
+
+    for noise in NOISES:
+        monkeypatch.setattr(noise, "apply", apply)
+    for selection in (PermuteAndFlip, ExponentialMechanism):
+        monkeypatch.setattr(selection, "select", select)
+
+    def run(task: Callable[[], Release]) -> tuple[Release, Handed]:
+        handed.clear()
+        release = task()
+        return release, list(handed)
+
+    return run
+
+
+def loss(first: Handed, second: Handed) -> Fraction:
+    """Return the largest privacy loss between two runs, over all of their draws together."""
+    assert [each for each, _ in first] == [each for each, _ in second]  # mechanisms are public
+    return sum((_loss(each, *hands) for (each, *hands) in _pairs(first, second)), start=Fraction(0))
+
+
+def _pairs(first: Handed, second: Handed) -> list[tuple[Any, list[Any], list[Any]]]:
+    return [(each, mine, yours) for (each, mine), (_, yours) in zip(first, second, strict=True)]
+
+
+def _loss(mechanism: Any, mine: list[Any], yours: list[Any]) -> Fraction:
+    moved = [a - b for a, b in zip(mine, yours, strict=True)]
+    if isinstance(mechanism, Selection):
+        most = Fraction(max(map(abs, moved)))
+        one_way = mechanism.monotone and (min(moved) >= 0 or max(moved) <= 0)
+        return (1 if one_way else 2) * most / mechanism.scale
+    return Fraction(_norm(mechanism, moved)) / mechanism.scale
+
+
+def _norm(mechanism: Any, moved: list[int]) -> int:
+    up, down = sum(k for k in moved if k > 0), -sum(k for k in moved if k < 0)
+    if isinstance(mechanism, CountNoise) or getattr(mechanism, "method", None) == "k-norm":
+        return max(up, down)
+    if isinstance(mechanism, BlockNoise):
+        size = mechanism.dimension
+        return sum(max(map(abs, moved[i : i + size])) for i in range(0, len(moved), size))
+    if isinstance(mechanism, KNorm) and mechanism.norm == math.inf:
+        return max(up and max(map(abs, moved)), max(map(abs, moved)))
+    if isinstance(mechanism, KNorm) and mechanism.norm == 2:
+        return math.isqrt(sum(k * k for k in moved))
+    return up + down
