@@ -6,6 +6,60 @@ from mutants.mutant import Mutant
 
 MUTANTS = (
     Mutant(
+        file="mechanisms/ranks.py",
+        old="last = max(math.ceil(self.q * count), min(count, 1))",
+        new="last = max(math.floor(self.q * count), min(count, 1))",
+        tests=(
+            "tasks/test_laws_of_data_sets.py::test_quantiles_are_pure_on_every_pair_of_neighbors",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/ranks.py",
+        old="return max(self.q.numerator, self.q.denominator - self.q.numerator)",
+        new="return min(self.q.numerator, self.q.denominator - self.q.numerator) or 1",
+        tests=(
+            "tasks/test_laws_of_data_sets.py::test_quantiles_are_pure_on_every_pair_of_neighbors",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/ranks.py",
+        old="e = min(self.margin, count // self.parts)",
+        new="e = self.margin if count >= 2 * self.margin else 0",
+        tests=(
+            "mechanisms/test_near_ranks.py::test_a_row_more_moves_every_distance_by_the_stated_sensitivity",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/near_ranks.py",
+        old="values = values[~absent] if absent.any() else values",
+        new="values = values if absent.any() else values",
+        tests=(
+            "tasks/test_laws_of_data_sets.py::test_quantiles_are_pure_on_every_pair_of_neighbors",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/near_ranks.py",
+        old="skipped = before + (int(cells[low]) if low in heavy else 0)",
+        new="skipped = before",
+        tests=("mechanisms/test_near_ranks.py::test_windows_begin_and_end_in_heavy_cells",),
+    ),
+    Mutant(
+        file="exact/argmax.py",
+        old="gap = max(self._gap, self._best - int(self._rest(place)))",
+        new="gap = self._gap",
+        tests=(
+            "mechanisms/test_near_ranks.py::test_options_that_are_only_bounded_win_as_often_as_if_they_were_scored",
+        ),
+    ),
+    Mutant(
+        file="exact/argmax.py",
+        old="            if contest.beats(found, winner, bits):\n",
+        new="            if found:\n",
+        tests=(
+            "mechanisms/test_near_ranks.py::test_options_that_are_only_bounded_win_as_often_as_if_they_were_scored",
+        ),
+    ),
+    Mutant(
         file="mechanisms/laplace.py",
         old='scale = moved / as_positive(epsilon, "epsilon")',
         new='scale = moved / (2 * as_positive(epsilon, "epsilon"))',
@@ -81,8 +135,8 @@ MUTANTS = (
     ),
     Mutant(
         file="mechanisms/selection.py",
-        old="exponential_argmax(scores, scale=self.scale",
-        new="exponential_argmax(scores, scale=self.scale / 2",
+        old="exponential_argmax(\n            scores, scale=self.scale",
+        new="exponential_argmax(\n            scores, scale=self.scale / 2",
         tests=(
             "mechanisms/test_apply_adds_its_noise.py::test_a_choice_is_that_of_the_sampler_with_the_scale_of_the_step",
         ),

@@ -25,14 +25,14 @@ MUTANTS = (
     ),
     Mutant(
         file="tasks/quantile.py",
-        old="for_epsilon(epsilon=exact, sensitivity=1)",
-        new='for_epsilon(epsilon=exact, sensitivity="1/2")',
+        old="epsilon=exact, sensitivity=sensitivity, neighbors",
+        new="epsilon=exact, sensitivity=Fraction(sensitivity, 2), neighbors",
         tests=("tasks/test_quantile.py::test_quantiles_are_pure_on_every_pair_of_neighbors",),
     ),
     Mutant(
         file="tasks/mode.py",
-        old="for_epsilon(epsilon=exact, sensitivity=1)",
-        new='for_epsilon(epsilon=exact, sensitivity="1/2")',
+        old="epsilon=exact, sensitivity=1, monotone",
+        new='epsilon=exact, sensitivity="1/2", monotone',
         tests=("tasks/test_mode.py::test_modes_are_pure_on_every_pair_of_neighbors",),
     ),
     Mutant(
@@ -47,6 +47,36 @@ MUTANTS = (
         new="Fraction(_STEPS)",
         tests=(
             "tasks/test_select.py::test_scores_summed_from_rows_are_pure_on_every_pair_of_neighbors",
+        ),
+    ),
+    Mutant(
+        file="tasks/mode.py",
+        old="monotone = related is Neighbors.ADD_REMOVE",
+        new="monotone = True",
+        tests=("tasks/test_laws_of_data_sets.py::test_modes_are_pure_on_every_pair_of_neighbors",),
+    ),
+    Mutant(
+        file="tasks/histogram.py",
+        old="n = facts.rows if not facts.may_miss else None",
+        new="n = facts.rows",
+        tests=(
+            "tasks/test_laws_of_data_sets.py::test_histograms_are_pure_on_every_pair_of_neighbors",
+        ),
+    ),
+    Mutant(
+        file="tasks/histogram.py",
+        old="sensitivity=1, neighbors=neighbors)",
+        new='sensitivity="1/2", neighbors=neighbors)',
+        tests=(
+            "tasks/test_laws_of_data_sets.py::test_histograms_are_pure_on_every_pair_of_neighbors",
+        ),
+    ),
+    Mutant(
+        file="tasks/select.py",
+        old="max(high, 0) - min(low, 0)",
+        new="high - low",
+        tests=(
+            "tasks/test_laws_of_data_sets.py::test_scores_of_columns_are_pure_on_every_pair_of_neighbors",
         ),
     ),
     Mutant(

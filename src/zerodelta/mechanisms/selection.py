@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, ClassVar, TypeVar, final
+from typing import ClassVar, TypeVar, final
 
 import numpy as np
 
@@ -87,7 +87,9 @@ class Selection(ABC):
         """What one choice costs."""
 
     @abstractmethod
-    def select(self, scores: Scores, bits: BitSource, **grouped: Any) -> int:
+    def select(
+        self, scores: Scores, bits: BitSource, *, members: Members | None = None, **rest: Rest
+    ) -> int:
         """Return the index of the chosen option; scores are integers or Fractions.
 
         With `members`, each score is that of so many options: the index of the winner's score.
@@ -148,9 +150,12 @@ class ExponentialMechanism(Selection):
         """What one choice costs; its loss has bounded range."""
         return PureDP(self.epsilon, bounded_range=True, neighbors=self.neighbors)
 
-    def select(self, scores: Scores, bits: BitSource, **grouped: Any) -> int:
+    def select(
+        self, scores: Scores, bits: BitSource, *, members: Members | None = None, **rest: Rest
+    ) -> int:
         """Return the index of the chosen option; scores are integers or Fractions."""
-        return int(gumbel_argmax(scores, scale=self.scale, size=1, bits=bits, **grouped)[0])
+        found = gumbel_argmax(scores, scale=self.scale, size=1, bits=bits, members=members, **rest)
+        return int(found[0])
 
 
 @final
@@ -179,9 +184,14 @@ class PermuteAndFlip(Selection):
         """What one choice costs, as a plain pure step."""
         return PureDP(self.epsilon, neighbors=self.neighbors)
 
-    def select(self, scores: Scores, bits: BitSource, **grouped: Any) -> int:
+    def select(
+        self, scores: Scores, bits: BitSource, *, members: Members | None = None, **rest: Rest
+    ) -> int:
         """Return the index of the chosen option; scores are integers or Fractions."""
-        return int(exponential_argmax(scores, scale=self.scale, size=1, bits=bits, **grouped)[0])
+        found = exponential_argmax(
+            scores, scale=self.scale, size=1, bits=bits, members=members, **rest
+        )
+        return int(found[0])
 
 
 SELECTIONS: dict[str, type[Selection]] = {

@@ -251,7 +251,8 @@ class _Columns:
             return total
         ones = FixedPoint.box(dimension=count, lower=-1, upper=1, steps=1)
         present = rows.sum(lambda block: (~np.isnan(block)).astype(np.float64), ones)
-        return total.astype(object) + self.offset * present.astype(object)
+        moved: IntegerArray = total.astype(object) + self.offset * present.astype(object)
+        return moved
 
 
 def select_methods(

@@ -1,0 +1,212 @@
+"""Ranks that follow a private number of rows, and rows around a rank found by counting."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import zerodelta as zd
+from data.opening import opened
+from reference.chi_square import goodness_of_fit
+from zerodelta.audit.exact import exponential_mechanism_law, permute_and_flip_law
+from zerodelta.data.arrays import ArraySource
+from zerodelta.exact.argmax import exponential_argmax, gumbel_argmax
+from zerodelta.exact.bits import ReplayBits
+from zerodelta.mechanisms import near_ranks
+from zerodelta.mechanisms.near_ranks import GridRows
+from zerodelta.mechanisms.ranks import Aim, PrivateAim, aimed_ranks, as_points
+from zerodelta.tasks import quantile as module
+
+levels = st.fractions(0, 1, max_denominator=50)
+
+
+def distance(aim: Aim, below: int, not_above: int) -> int:
+    """max(0, u·L - (u·a + f), (u·b - g) - u·U), as written."""
+    u = aim.unit
+    right, left = u * below - (u * aim.first + aim.after), u * aim.last - aim.before - u * not_above
+    return max(0, right, left)
+
+
+@given(levels, st.integers(0, 40), st.sampled_from([2, 10]), st.booleans())
+def test_a_row_more_moves_every_distance_by_the_stated_sensitivity(
+    q: Fraction, margin: int, parts: int, follows: bool
+) -> None:
+    """Of up to 60 rows any number are below a point, and any of the others at it."""
+    private = PrivateAim(q=q, margin=margin, parts=parts, follows=follows)
+    for count in range(60):
+        here, there = private.of(count), private.of(count + 1)
+        assert 0 <= here.first <= here.last <= here.first + 1
+        assert here.last <= count
+        if follows:
+            assert (there.first - here.first, there.last - here.last) in {
+                (0, 0),
+                (0, 1),
+                (1, 0),
+                (1, 1),
+            }
+        for below in range(count + 1):  # the new row is below the point, at it, or above it
+            for not_above in {below, count, (below + count) // 2}:
+                before = distance(here, below, not_above)
+                assert before == here.distance(below, not_above)
+                for row in ((1, 1), (0, 1), (0, 0)):
+                    after = distance(there, below + row[0], not_above + row[1])
+                    assert abs(after - before) <= private.sensitivity
+
+
+def test_ranks_for_a_public_number_would_not_do() -> None:
+    """They jump where the margin begins to hold: a row more above a point moves it by 2."""
+    q, most = Fraction(1, 20), {"points": 8, "epsilon": Fraction(1), "margin": None}
+    moved = 0
+    for n in range(1, 200):
+        here, there = (aimed_ranks(q, count, **most) for count in (n, n + 1))  # type: ignore[arg-type]
+        for below in range(n + 1):
+            old, new = (
+                max(0, low - ranks[0], ranks[1] - low)
+                for low, ranks in ((below, here), (below, there))
+            )
+            moved = max(moved, abs(old - new))
+    assert moved == 2
+
+
+def scored(rows: list[int], aim: Aim, points: int) -> dict[int, list[int]]:
+    """All points by their distance, from left to right."""
+    found: dict[int, list[int]] = {}
+    for point in range(points):
+        below, not_above = sum(r < point for r in rows), sum(r <= point for r in rows)
+        found.setdefault(distance(aim, below, not_above), []).append(point)
+    return found
+
+
+@settings(max_examples=100)
+@given(
+    st.data(),
+    st.integers(1, 90),
+    st.integers(0, 40),
+    st.integers(1, 12),
+    st.tuples(st.integers(0, 12), st.integers(0, 3), st.sampled_from([4, 1 << 24])),
+    levels,
+    st.booleans(),
+)
+def test_counting_in_cells_gives_the_groups_of_the_definition(
+    data: Any,
+    points: int,
+    count: int,
+    reach: int,
+    limits: tuple[int, int, int],
+    q: Fraction,
+    follows: bool,
+) -> None:
+    """Few rows held, small and large cells, heavy ones among them; beyond the reach all is left."""
+    rows = data.draw(st.lists(st.integers(0, points - 1), min_size=count, max_size=count))
+    missing = data.draw(st.integers(0, 3))
+    counts_like_the_definition(
+        rows, missing, points, reach, limits, PrivateAim(q=q, follows=follows, margin=2)
+    )
+
+
+def test_windows_begin_and_end_in_heavy_cells() -> None:
+    """Sixteen cells of four points; what a window needs of its first and last one is counted."""
+    draw, middle = np.random.default_rng(11), PrivateAim(q=Fraction(1, 2))
+    for _ in range(100):
+        rows = draw.choice(64, size=60, p=draw.dirichlet(np.full(64, 0.3))).tolist()
+        limits = (int(draw.integers(0, 9)), 4, 4)
+        counts_like_the_definition(rows, 2, 64, int(draw.integers(4, 25)), limits, middle)
+
+
+def counts_like_the_definition(
+    rows: list[int],
+    missing: int,
+    points: int,
+    reach: int,
+    limits: tuple[int, int, int],
+    private: PrivateAim,
+) -> None:
+    cells = [*map(float, rows), *[np.nan] * missing]
+    source = ArraySource(np.array(cells, dtype=float), missing="skip", batch=7)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, limit in zip(("_HELD", "_CELL_BITS", "_ONE_PASS"), limits, strict=True):
+            patch.setattr(near_ranks, name, limit)
+        grid = as_points(None, list(range(points)))
+        column = GridRows(rows=opened(source), points=grid, skip=True)
+        found = column.groups(private.of, reach=reach)
+    aim = private.of(len(rows))
+    wanted = scored(rows, aim, points)
+    assert found.aim == aim
+    handed: dict[int, list[int]] = {}
+    for group in range(len(found.scores) - found.beyond):
+        places = range(int(found.members[group]))
+        here = [found.point(group, place) for place in places]
+        handed.setdefault(-int(found.scores[group]), []).extend(here)
+    assert {d: sorted(each) for d, each in handed.items()} == {d: wanted[d] for d in handed}
+    left = sorted(p for d, each in wanted.items() if d not in handed for p in each)
+    assert found.beyond == bool(left)
+    if left:
+        assert [found.far_point(place) for place in range(len(left))] == left
+        assert int(found.members[-1]) == len(left)
+        for point in left:
+            below, not_above = column.ranks(point)
+            assert aim.distance(below, not_above) >= -int(found.scores[-1])
+
+
+@pytest.mark.parametrize(
+    ("argmax", "law"),
+    [(exponential_argmax, permute_and_flip_law), (gumbel_argmax, exponential_mechanism_law)],
+)
+def test_options_that_are_only_bounded_win_as_often_as_if_they_were_scored(
+    argmax: Any, law: Any
+) -> None:
+    """Two and three options scored 0 and -1, four more bounded by -2, not all of them far below."""
+    far, draws = [-2, -2, -3, -5], 2000
+    exact = law([0, 0, -1, -1, -1, *far], scale=2)
+    drawn = Counter(
+        argmax(
+            np.array([0, -1, -2]),
+            scale=2,
+            size=draws,
+            bits=ReplayBits("far"),
+            members=np.array([2, 3, 4]),
+            rest=lambda place: far[place],
+        ).tolist()
+    )
+    expected = [sum(float(exact[i]) for i in range(2)), sum(float(exact[i]) for i in range(2, 5))]
+    expected += [float(exact[i]) for i in range(5, 9)]
+    assert goodness_of_fit([drawn[i] for i in range(6)], expected) > 1e-4
+
+
+@pytest.mark.parametrize("method", ["permute-and-flip", "exponential"])
+def test_a_median_has_the_law_whatever_is_scored(
+    monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """Points two rows from the median are left to a pass of their own, and are often drawn."""
+    rows, points = (1, 4, 4, 6, 9), 12
+    monkeypatch.setattr(module, "_reach", lambda *_: 2)
+    monkeypatch.setattr(near_ranks, "_HELD", 2)
+    monkeypatch.setattr(near_ranks, "_ONE_PASS", 4)
+    monkeypatch.setattr(near_ranks, "_CELL_BITS", 2)
+    law = permute_and_flip_law if method == "permute-and-flip" else exponential_mechanism_law
+    aim = Aim(first=2, last=3)
+    distances = {p: d for d, each in scored(list(rows), aim, points).items() for p in each}
+    exact, bits = law([-distances[p] for p in range(points)], scale=2), ReplayBits(method)
+    asked = {"bounds": (0, 11), "grid": points, "epsilon": 1, "method": method, "bits": bits}
+    drawn = Counter(round(zd.median(np.array(rows), **asked).value) for _ in range(600))  # type: ignore[arg-type]
+    expected = [float(exact[p]) for p in range(points)]
+    assert goodness_of_fit([drawn[p] for p in range(points)], expected) > 1e-4
+    assert sum(drawn[p] for p in range(points) if distances[p] >= 2) > 100
+
+
+def test_far_more_rows_than_are_held_have_their_median() -> None:
+    """Rows in one cell of the grid, in few, and in many, among millions of points."""
+    rows = np.random.default_rng(5).normal(50, 10, 3_000_000)
+    assert len(rows) > near_ranks._HELD
+    for shown in (rows, 50 + rows * 1e-7, np.round(rows / 25) * 25.0):
+        found = zd.median(shown, bounds=(0, 1000), epsilon=1).value
+        spacing = 1000 / 2**40
+        below, not_above = np.mean(shown < found - spacing), np.mean(shown <= found + spacing)
+        assert below - 1e-4 < 0.5 < not_above + 1e-4
+    assert zd.median(rows, bounds=(0, 1000), grid=1001, epsilon=1).value == 50
