@@ -135,6 +135,18 @@ def test_nothing_tells_how_many_rows_a_filter_leaves() -> None:
         assert 0 <= zd.mean(people, "age", epsilon=1).value <= 120
 
 
+def test_a_guess_stands_in_only_where_the_number_is_private() -> None:
+    people = zd.open(frame(), columns=COLUMNS, expected_rows=99)
+    assert (people.rows, people.whole) == (6, True)
+    assert zd.count(people, epsilon=1).value == 6
+    adults = people.where("age >= 18")
+    assert (adults.rows, adults.whole) == (99, False)
+    fewer = people.where("age >= 18", expected_rows=3)
+    assert (fewer.rows, fewer.whole) == (3, False)
+    customers = zd.open(frame(), columns=COLUMNS, unit="who", max_rows=2, expected_rows=7)
+    assert (customers.rows, customers.whole) == (7, False)
+
+
 def test_a_public_number_of_rows_costs_nothing() -> None:
     release = zd.count(zd.open(frame(), columns=COLUMNS), epsilon=1)
     assert (release.value, release.error) == (6, 0.0)

@@ -22,7 +22,7 @@ from zerodelta.data.options import Options
 from zerodelta.errors import ParameterError
 from zerodelta.paper.algorithm_12 import mode as paper_mode
 from zerodelta.paper.algorithm_12 import stable_mode
-from zerodelta.regression.labeled_rows import as_classes
+from zerodelta.regression.label_values import as_classes
 from zerodelta.spaces import Finite
 from zerodelta.spine.public_inputs import as_universe
 from zerodelta.tables.domain import as_domain

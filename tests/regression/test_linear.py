@@ -18,7 +18,7 @@ from zerodelta.regression import (
     fit_multinomial,
     linear_methods,
 )
-from zerodelta.regression.labeled_rows import Targets
+from zerodelta.regression.label_values import Targets
 
 fit_huber, fit_statistics = (partial(fit_linear, method=name) for name in ("huber", "statistics"))
 

@@ -17,7 +17,8 @@ from data.opening import opened
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.regression import LinearModel, fit_linear, fit_logistic, fit_multinomial
 from zerodelta.regression.integer_rows import STEPS
-from zerodelta.regression.labeled_rows import ClassLabels, Features, LabeledRows, Targets
+from zerodelta.regression.label_values import ClassLabels, Targets
+from zerodelta.regression.labeled_rows import Features, LabeledRows
 
 fit_huber = partial(fit_linear, method="huber")
 INF, NAN = float("inf"), float("nan")

@@ -57,6 +57,8 @@ class Problem:
     methods: tuple[Method, ...]
     error: float
     """The forecast of the method that was chosen."""
+    counted: bool = True
+    """Whether `rows` is the number of rows, which is public, or a public guess."""
 
     def grid(self, epsilon: float) -> Grid:
         """Return the grid for counts with Laplace noise of this ε."""
@@ -79,8 +81,9 @@ class Problem:
         *public: str,
     ) -> ReleasePlan[Rows]:
         """Return the plan of a mechanism that yields centers in the frame."""
+        rows = "of rows, " if self.counted else "a number of rows to plan with, "
         known = (
-            f"the bounds {self.box!r}, the number of clusters, {self.clusters}, and of rows, "
+            f"the bounds {self.box!r}, the number of clusters, {self.clusters}, and {rows}"
             f"{self.rows}"
         )
         return ReleasePlan(

@@ -167,8 +167,8 @@ class Dataset(Source):
 
         Not what `where` leaves of them, which nobody knows.
         """
-        expected = self._expected if self._expected is not None else self._base.expected_rows
-        if expected is not None:
+        expected = self._planned
+        if expected is not None and not self.whole:
             return expected
         if self._base.neighbors is Neighbors.ADD_REMOVE:
             raise ParameterError(
@@ -181,8 +181,19 @@ class Dataset(Source):
 
     @property
     def whole(self) -> bool:
-        """Whether the number of rows is public, and each of them is yielded."""
-        return self._base.unit is None and self._base.neighbors is Neighbors.REPLACE
+        """Whether the number of rows is public, known, and each of them is yielded."""
+        guessed = self.filtered and self._planned is not None
+        alone = self._base.unit is None and self._base.neighbors is Neighbors.REPLACE
+        return alone and not guessed
+
+    @property
+    def filtered(self) -> bool:
+        """Whether a condition drops rows."""
+        return bool(self._where)
+
+    @property
+    def _planned(self) -> int | None:
+        return self._expected if self._expected is not None else self._base.expected_rows
 
     @property
     def may_miss(self) -> bool:

@@ -10,14 +10,18 @@ from typing import Any, final
 
 import numpy as np
 
+from zerodelta.data.dataset import Dataset
 from zerodelta.data.source import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_positive
+from zerodelta.privacy.parameters import as_flag
 from zerodelta.privacy.release import Release
 from zerodelta.regression.certified_losses import BalancedLogistic, CertifiedLoss, Softmax
+from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.expected import LOG_ODDS, Expected, limited, temperature
-from zerodelta.regression.labeled_rows import ClassLabels, Features, LabeledRows, as_classes
+from zerodelta.regression.label_values import ClassLabels, as_classes, declared_classes
+from zerodelta.regression.labeled_rows import Features, LabeledRows, in_memory
 from zerodelta.regression.objective_plan import (
     RegressionPlan,
     Shape,
@@ -29,7 +33,7 @@ from zerodelta.spaces import Ball
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import post_processed, run
+from zerodelta.spine.run import planned, post_processed, run
 from zerodelta.study.study import Study
 from zerodelta.training.loss_functions import Logistic, Loss, Multinomial
 
@@ -59,7 +63,10 @@ def fit_logistic(
 ) -> Release:
     """Release a `LinearModel` for two classes, one line, positive for the second: logistic.
 
-    **Neighbors**: replace-one; the number of rows is public.
+    Rows and labels are arrays or frames, or two selections of one data set, whose columns are
+    encoded (`Encoding`): then `data_norm` and `classes` follow from the schema unless given.
+
+    **Neighbors**: replace-one, where the number of rows is public, or one unit of the data set.
     **Guarantee**: pure ε-DP (theorems C9 and N): the minimizer of the balanced logistic loss with
     K-norm noise in the objective, computed with a certified error bound. Time is not covered.
     **Public**: ε, `data_norm`, `classes`, the shape of the data. Longer rows are clipped; a row
@@ -73,11 +80,11 @@ def fit_logistic(
     >>> release.value.decision([[0.7, 0], [-0.7, 0]])[:, 0] > 0
     array([ True, False])
     """
-    known = as_classes(classes)
+    known = as_classes(declared_classes(labels) if classes is None else classes)
     few = len(known) == 2
-    require(few, "classes", classes, expected="two labels", remedy="use fit_multinomial for more")
-    question = ClassifierQuestion(
-        classes=known, data_norm=data_norm, intercept=intercept, method="objective"
+    require(few, "classes", known, expected="two labels", remedy="use fit_multinomial for more")
+    question = ClassifierQuestion.of(
+        rows, classes=known, data_norm=data_norm, intercept=intercept, method="objective"
     )
     return question.release(rows, labels, epsilon=epsilon, bits=bits)
 
@@ -101,8 +108,9 @@ def fit_multinomial(
     >>> release.value.decision([[-0.7, 0], [0.7, 0]]).argmax(axis=1)
     array([0, 2])
     """
-    return ClassifierQuestion(
-        classes=as_classes(classes),
+    return ClassifierQuestion.of(
+        rows,
+        classes=as_classes(declared_classes(labels) if classes is None else classes),
         data_norm=data_norm,
         intercept=intercept,
         method="objective",
@@ -123,6 +131,33 @@ class ClassifierQuestion:
     intercept: bool = True
     method: str = "auto"
     softmax: bool = False
+    encoding: Encoding | None = None
+    """How the columns of a data set become features."""
+
+    @staticmethod
+    def of(
+        rows: Any,
+        *,
+        classes: tuple[Any, ...],
+        data_norm: Rational | None,
+        intercept: bool,
+        method: str,
+        softmax: bool = False,
+    ) -> ClassifierQuestion:
+        """Return the question; of a data set the columns are encoded, and bound the rows."""
+        encoding = None
+        if isinstance(rows, Dataset):
+            centered = as_flag(intercept, "intercept")
+            encoding = Encoding.of(rows.kinds).to_unit(centered=centered)
+            data_norm = encoding.half_way if data_norm is None else data_norm
+        return ClassifierQuestion(
+            classes=classes,
+            data_norm=data_norm,
+            intercept=intercept,
+            method=method,
+            softmax=softmax,
+            encoding=encoding,
+        )
 
     @property
     def outputs(self) -> int:
@@ -132,18 +167,20 @@ class ClassifierQuestion:
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Choose the method, and calibrate it; the place of the label's class is the last column.
 
-        The plan of a descent has no steps: its study plans them.
+        The plan of a descent has no steps: its study plans them. A row that counts nowhere is the
+        zero row, so to the objective the number of rows is nothing but a public parameter.
         """
+        facts.only_replaced()
         features = Features.of(facts.width - 1, self.data_norm, self.intercept)
         shape = Shape.of(
-            rows=facts.public_rows,
+            rows=facts.planned_rows,
             dimension=features.dimension,
             epsilon=epsilon,
             intercept=features.intercept,
         )
         classes, outputs = self.classes, self.outputs
         plan = plan_logistic(shape) if outputs == 1 else plan_multinomial(shape, classes=outputs)
-        methods = _methods(plan, LOG_ODDS, classes=len(classes))
+        methods = self._applicable(_methods(plan, LOG_ODDS, classes=len(classes)), facts, features)
         chosen = choose(methods, self.method)
 
         def answer(rows: Rows, bits: BitSource) -> Any:
@@ -154,32 +191,59 @@ class ClassifierQuestion:
             else:
                 loss = Softmax(outputs=outputs, labels=places.astype(np.int64), shift=plan.shift)
             theta = plan.publish(integers, loss, bits)
-            return features.model(theta, classes=classes, temperature=plan.temperature)
+            return features.model(
+                theta, encoding=self.encoding, classes=classes, temperature=plan.temperature
+            )
 
+        counted = () if facts.rows is None else ("the number of rows",)
         return ReleasePlan(
             claim=plan.claim,
             steps=plan.steps if chosen.name == "objective" else (),
             answer=answer,
             error=chosen.error,
             methods=methods,
-            public=("the number of rows", "the number of features", "data_norm", "the classes"),
+            public=(*counted, "the number of features", "data_norm", "the classes"),
             row="one row: all of its features and its label",
         )
+
+    def _applicable(
+        self, methods: tuple[Method, ...], facts: Facts, features: Features
+    ) -> tuple[Method, ...]:
+        """Return the methods for such rows; one that is named and is none of them is refused."""
+        width, private = features.width, facts.rows is None
+        large = self.encoding is not None and not in_memory(facts, width)
+        require(
+            not (private and (large or self.method == "descent")),
+            "method",
+            self.method,
+            expected="one that needs no public number of rows: a descent runs a study",
+            remedy='pass method="auto", and fewer rows or columns if they do not fit into memory',
+        )
+        require(
+            not (large and self.method == "objective"),
+            "method",
+            self.method,
+            expected="one that reads rows one after another: all of them together need "
+            f"{facts.planned_rows} · {width} numbers in memory",
+            remedy='pass method="auto" or "descent"',
+        )
+        without = {"descent"} if private else {"objective"} if large else set()
+        return tuple(method for method in methods if method.name not in without)
 
     def release(
         self, rows: Any, labels: Any, *, epsilon: Rational, bits: BitSource | None = None
     ) -> Release:
         """Plan, and run the plan on these rows."""
-        read = ClassLabels(self.classes)
-        source = LabeledRows(rows, labels, read=read)
-        plan = self.plan(source.facts, epsilon)
+        read, encode = ClassLabels(self.classes), self.encoding
+        source = LabeledRows(rows, labels, read=read, encode=encode)
+        plan = planned(self, source, epsilon, facts=source.facts)
         if plan.steps:
             return run(plan, source, bits=bits)
         features = Features.of(len(source.columns) - 1, self.data_norm, self.intercept)
         width, outputs = features.width, self.outputs
         loss: Loss = Logistic() if outputs == 1 else Multinomial(classes=tuple(range(outputs)))
         study = Study(
-            LabeledRows(rows, labels, read=read, prepare=features, width=width),
+            LabeledRows(rows, labels, read=read, encode=encode, prepare=features, width=width),
             epsilon=epsilon,
             publish=Ball(width * outputs, _LENGTH * (math.isqrt(width * outputs) + 1)),
             rounds=_STEPS,
@@ -191,7 +255,7 @@ class ClassifierQuestion:
             epsilon=epsilon, n=source.rows, columns=width, classes=len(self.classes)
         )
         theta = release.value.reshape(width, outputs)
-        model = features.model(theta, classes=self.classes, temperature=divisor)
+        model = features.model(theta, encoding=encode, classes=self.classes, temperature=divisor)
         error = choose(plan.methods, self.method).error
         return post_processed(release, value=model, error=error)
 

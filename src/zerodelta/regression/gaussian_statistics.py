@@ -149,11 +149,15 @@ class GaussianStatistics:
         y_lattice = FixedPoint.ball(
             dimension=1, bound=self.target_bound, norm=math.inf, steps=STEPS
         )
-        # with a missing cell: the zero row
-        whole = whole_rows(np.concatenate([np.empty((0, self.dimension + 1)), *blocks]))
-        x, y = x_lattice.quantize(whole[:, :-1]), y_lattice.quantize(whole[:, -1:])
-        gram = exact_product(x, x, bounds=(STEPS, STEPS))
-        return gram, exact_product(x, y, bounds=(STEPS, STEPS))[:, 0]
+        d, both = self.dimension, (STEPS, STEPS)
+        # Python's integers: how many rows there are decides nothing
+        gram, moments = np.zeros((d, d), dtype=np.object_), np.zeros(d, dtype=np.object_)
+        for block in blocks:
+            whole = whole_rows(block)  # with a missing cell: the zero row
+            x, y = x_lattice.quantize(whole[:, :-1]), y_lattice.quantize(whole[:, -1:])
+            gram += exact_product(x, x, bounds=both)
+            moments += exact_product(x, y, bounds=both)[:, 0]
+        return gram, moments
 
 
 def _noised(sums: Integers, variance: Fraction, bits: BitSource) -> Integers:

@@ -163,7 +163,8 @@ def exact_statistics(features: Features, rows: Rows) -> IntegerArray:
     2^53: exact in BLAS.
     """
     d, width = features.dimension, features.width
-    fits = arithmetic(rows.rows, LENGTH**2) != "python"
+    # a number of rows that is not public must not decide anything
+    fits = rows.whole and arithmetic(rows.rows, LENGTH**2) != "python"
     total: Any = np.zeros((width + 1, width + 1), dtype=np.int64 if fits else np.object_)
     for block in rows.blocks():
         for start in range(0, len(block), _MOST_ROWS):

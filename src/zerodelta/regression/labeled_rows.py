@@ -7,7 +7,7 @@ the zero row: its gradient is 0 whatever the parameters. Longer rows are clipped
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias, final
@@ -17,35 +17,30 @@ import numpy.typing as npt
 
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.cells import numbers
-from zerodelta.data.columns import as_cells, as_rows
-from zerodelta.data.options import Options
+from zerodelta.data.dataset import Dataset
+from zerodelta.data.protection import Protection
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Rows, Source, ours
 from zerodelta.data.ticket import Ticket
 from zerodelta.data.written_here import is_written_here
 from zerodelta.errors import require
 from zerodelta.exact.fixed_point import FixedPoint
-from zerodelta.exact.rational import Rational, as_positive, as_rational
+from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.privacy.parameters import as_flag
+from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.integer_rows import STEPS, Floats, IntegerRows
+from zerodelta.regression.label_values import ClassLabels, Targets, as_column, label_kind
 from zerodelta.spine.facts import Facts
 
-__all__ = [
-    "ClassLabels",
-    "Features",
-    "LabeledRows",
-    "LinearModel",
-    "Targets",
-    "as_classes",
-]
+__all__ = ["Features", "LabeledRows", "LinearModel", "in_memory"]
 
-_Cells: TypeAlias = npt.NDArray[Any]
 _Prepare: TypeAlias = Callable[[Block], Block]
 
 _BLOCK_ENTRIES = 1 << 17
 _MOST_ROWS = 1 << 13
 _MOST_COLUMNS = 1 << 20
-_LARGEST = 10**100
+MOST_BYTES = 2 << 30
+"""Rows of a data set that a method needs together may take so much memory."""
 
 
 @ours
@@ -55,12 +50,13 @@ class LabeledRows(Source):
 
     `read` turns the labels into numbers, NaN for none (by default the number that a cell is);
     `prepare` turns a block of features into `width` columns, row by row. Prepared rows are read
-    once and kept.
+    once and kept. Two selections of one data set are read together; `encode` makes features of its
+    declared columns.
     """
 
     __slots__ = (
-        *("__weakref__", "_batch", "_count", "_features", "_labels", "_prepare", "_read"),
-        "_width",
+        *("__weakref__", "_batch", "_codes", "_encode", "_features", "_labels", "_prepare"),
+        *("_read", "_width"),
     )
 
     def __init__(
@@ -69,36 +65,77 @@ class LabeledRows(Source):
         labels: Any,
         *,
         read: ClassLabels | Targets | None = None,
+        encode: Encoding | None = None,
         prepare: _Prepare | None = None,
         width: int | None = None,
     ) -> None:
+        known = type(read) in (ClassLabels, Targets, type(None))
         require(
-            type(read) in (ClassLabels, Targets, type(None)) and is_written_here(prepare),
+            known and type(encode) in (Encoding, type(None)) and is_written_here(prepare),
             "prepare",
             type(prepare),
             expected="a preparation of rows by this library",
             remedy="prepare the rows, each by itself, before they are passed",
         )
-        plain = type(rows) is np.ndarray and rows.ndim == 2 and rows.dtype.kind in "biuf"
-        held: Any = rows if plain or isinstance(rows, ArraySource) else ArraySource(rows)
-        count, columns = held.shape if plain else (held.rows, len(held.columns))
-        self._features, self._count = held, int(count)
-        self._labels = _as_column(labels)
-        require(
-            len(self._labels) == self._count,
-            "labels",
-            f"{len(self._labels)} values",
-            expected=f"as many as there are rows, {self._count}",
-            remedy="pass one value for each row",
-        )
-        self._read, self._prepare = read, prepare
+        self._read, self._prepare, self._encode = read, prepare, encode
+        self._features: Any
+        self._labels: Any = None
+        self._codes: Floats | None = None
+        if isinstance(rows, Dataset):
+            columns = self._declare(rows, labels)
+        else:
+            columns = self._hold(rows, labels)
         self._width = columns if width is None else width
         self._batch = min(_MOST_ROWS, max(64, _BLOCK_ENTRIES // max(1, columns)))
 
+    def _hold(self, rows: Any, labels: Any) -> int:
+        """Take an array or a frame, and labels of their own; return the number of features."""
+        require(
+            not isinstance(labels, Dataset),
+            "y",
+            "a data set",
+            expected="values as the features are: an array, a list or a series",
+            remedy='pass features and labels of one data set: fit(people[["age"]], people["y"])',
+        )
+        plain = type(rows) is np.ndarray and rows.ndim == 2 and rows.dtype.kind in "biuf"
+        held: Any = rows if plain or isinstance(rows, ArraySource) else ArraySource(rows)
+        self._features, self._labels = held, as_column(labels)
+        require(
+            len(self._labels) == self.rows,
+            "labels",
+            f"{len(self._labels)} values",
+            expected=f"as many as there are rows, {self.rows}",
+            remedy="pass one value for each row",
+        )
+        return held.shape[1] if plain else len(held.columns)
+
+    def _declare(self, rows: Dataset, labels: Any) -> int:
+        """Take two selections of a data set; return the number of encoded features."""
+        kind = label_kind(labels)
+        if isinstance(self._read, ClassLabels) and kind.labels is not None:
+            self._codes = self._read(list(kind.labels))
+        self._features = rows.beside(labels)
+        if self._encode is None:
+            self._encode = Encoding.of(rows.kinds)
+        return self._encode.width
+
     @property
     def rows(self) -> int:
-        """The number of rows."""
-        return self._count
+        """The number of rows, or where that is private one to plan with."""
+        held = self._features
+        return len(held) if isinstance(held, np.ndarray) else int(held.rows)
+
+    @property
+    def whole(self) -> bool:
+        """Whether there are just so many."""
+        held = self._features
+        return held.whole if isinstance(held, Dataset) else True
+
+    @property
+    def protection(self) -> Protection:
+        """Who is protected: what the data set says."""
+        held = self._features
+        return held.protection if isinstance(held, Dataset) else Protection()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -108,30 +145,61 @@ class LabeledRows(Source):
     @property
     def facts(self) -> Facts:
         """What is public of the rows; there may be none of them."""
-        return Facts(rows=self.rows, columns=self.columns)
+        whole = self.whole
+        return Facts(
+            rows=self.rows if whole else None,
+            expected_rows=None if whole else self.rows,
+            columns=self.columns,
+            neighbors=self.protection.neighbors,
+        )
 
     def open(self, ticket: Ticket, *, keep: bool = False) -> Rows:
-        """Return the rows, for one release."""
-        return super().open(ticket, keep=keep or self._prepare is not None)
+        """Return the rows, for one release; those of units are chosen once, and kept."""
+        unit = self.protection.unit is not None
+        return super().open(ticket, keep=keep or self._prepare is not None or unit)
 
     def blocks(self, ticket: Ticket) -> Iterator[Block]:
         """Yield all rows in order, at most 8192 at a time."""
         Ticket.check(ticket)
-        labels = numbers(self._labels) if self._read is None else self._read(self._labels)
-        start = 0
-        for part in self._parts(ticket):
+        for part, labels in self._pairs(ticket):
             block = np.empty((len(part), self._width + 1))
             block[:, :-1] = part if self._prepare is None else self._prepare(part)
-            block[:, -1] = labels[start : start + len(part)]
-            start += len(part)
+            block[:, -1] = labels
             yield block
 
-    def _parts(self, ticket: Ticket) -> Iterator[Block]:
-        whole = self._features
-        for block in whole.blocks(ticket) if isinstance(whole, ArraySource) else [whole]:
-            for start in range(0, len(block), self._batch):
-                with np.errstate(all="ignore"):  # an extended float may overflow
-                    yield block[start : start + self._batch].astype(np.float64, copy=False)
+    def _pairs(self, ticket: Ticket) -> Iterator[tuple[Block, Block]]:
+        """Yield features, and labels as numbers."""
+        held, read = self._features, numbers if self._read is None else self._read
+        if isinstance(held, Dataset) and self._encode is not None:
+            for block in _cut(held.blocks(ticket), self._batch):
+                yield self._encode(block[:, :-1]), self._label(block[:, -1])
+            return
+        labels, start = read(self._labels), 0
+        whole = held.blocks(ticket) if isinstance(held, ArraySource) else [held]
+        for part in _cut(whole, self._batch):
+            with np.errstate(all="ignore"):  # an extended float may overflow
+                floats = part.astype(np.float64, copy=False)
+            yield floats, labels[start : start + len(part)]
+            start += len(part)
+
+    def _label(self, column: Block) -> Block:
+        """Return the labels of a data set as numbers; NaN for none."""
+        if self._codes is None:
+            return column if self._read is None else self._read(np.ascontiguousarray(column))
+        missing = np.isnan(column)
+        return np.where(missing, np.nan, self._codes[np.where(missing, 0, column).astype(np.int64)])
+
+
+def _cut(blocks: Iterable[Any], most: int) -> Iterator[Any]:
+    """Yield pieces of at most so many rows."""
+    for block in blocks:
+        for start in range(0, len(block), most):
+            yield block[start : start + most]
+
+
+def in_memory(facts: Facts, width: int) -> bool:
+    """Tell by public numbers whether all rows may be held in memory at once."""
+    return facts.planned_rows * width * 8 <= MOST_BYTES
 
 
 @final
@@ -140,6 +208,7 @@ class LinearModel:
     """Coefficients and intercepts for rows as they were given: rows @ coefficients.T + intercept.
 
     One line for two classes (positive: the second) or a regression, else one line for each class.
+    For a data set the coefficients belong to `encoding.names`: a category has one for each option.
     """
 
     coefficients: npt.NDArray[np.float64]
@@ -147,10 +216,13 @@ class LinearModel:
     classes: tuple[Any, ...] = ()
     temperature: float = 1.0
     """What scores are divided by before they become probabilities; public numbers alone say it."""
+    encoding: Encoding | None = None
+    """How the declared columns of a data set became features."""
 
-    def decision(self, rows: npt.NDArray[np.generic]) -> npt.NDArray[np.float64]:
+    def decision(self, rows: Any) -> npt.NDArray[np.float64]:
         """Return the linear predictors of rows, one line for each row."""
-        values: npt.NDArray[np.float64] = np.asarray(rows) @ self.coefficients.T + self.intercept
+        table = np.asarray(rows) if self.encoding is None else self.encoding.read(rows)
+        values: npt.NDArray[np.float64] = table @ self.coefficients.T + self.intercept
         return values
 
 
@@ -224,6 +296,8 @@ class Features:
         start = 0
         for block in rows.blocks():
             where, label = slice(start, start + len(block)), block[:, -1]
+            if where.stop > len(labels):  # more rows than were planned with: as many as come
+                values, labels = _longer(values, where.stop), _longer(labels, where.stop)
             part = np.empty((len(block), self.dimension))
             unusable = self.quantize(block[:, :-1], part) | np.isnan(label)
             factor = np.where(unusable, 0.0, 2 * label - 1 if signed else 1.0)
@@ -232,7 +306,7 @@ class Features:
                 np.multiply(factor, float(self.constant), out=values[where, -1])
             labels[where] = np.where(unusable, 0.0, label)
             start = where.stop
-        return IntegerRows(values=values), labels
+        return IntegerRows(values=values[:start]), labels[:start]
 
     def __call__(self, block: Block) -> Block:
         """Return rows of length at most 1, the constant as their last column."""
@@ -260,7 +334,14 @@ class Features:
         out[~inside] = self.lattice().quantize(block[~inside])
         return np.asarray(np.isnan(block).any(axis=1), dtype=np.bool_)
 
-    def model(self, theta: Floats, *, targets: Targets | None = None, **others: Any) -> LinearModel:
+    def model(
+        self,
+        theta: Floats,
+        *,
+        targets: Targets | None = None,
+        encoding: Encoding | None = None,
+        **others: Any,
+    ) -> LinearModel:
         """Return the model of θ of shape (columns, outputs), for rows and targets as given."""
         middle, half = (0.0, 1.0) if targets is None else (targets.middle, targets.half)
         theta = theta * half
@@ -268,97 +349,14 @@ class Features:
         constant = np.zeros(theta.shape[1])
         if self.intercept:
             constant = theta[-1] * (self.constant / self.length)
-        return LinearModel(coefficients=slope, intercept=constant + middle, **others)
+        constant = constant + middle
+        if encoding is not None:
+            slope, constant = encoding.in_units(slope, constant)
+        return LinearModel(coefficients=slope, intercept=constant, encoding=encoding, **others)
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class ClassLabels:
-    """Reads a label as its place among public classes, NaN for any other.
-
-    A number and a text that spells it are one label, and nothing raises.
-
-    >>> ClassLabels(("no", "yes"))(["yes", "no", None])
-    array([ 1.,  0., nan])
-    """
-
-    classes: tuple[Any, ...]
-
-    def __call__(self, labels: Any) -> Floats:
-        """Return the places."""
-        places = Options(self.classes, "classes").places(_as_column(labels))
-        return np.where(places < 0, np.nan, places)
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Targets:
-    """Reads targets clipped to public bounds, less `middle` over `half`; NaN for no number.
-
-    Without an intercept to undo it nothing is subtracted.
-
-    >>> Targets.of((0, 4), True)([1, 9, "x"]), Targets.of((0, 4), False)([1, 9, "x"])
-    (array([-0.5,  1. ,  nan]), array([0.25, 1.  ,  nan]))
-    """
-
-    bounds: tuple[Fraction, Fraction]
-    intercept: bool
-
-    @staticmethod
-    def of(bounds: tuple[Rational, Rational] | None, intercept: bool) -> Targets:
-        """Check the public bounds."""
-        pair = bounds if isinstance(bounds, (tuple, list)) and len(bounds) == 2 else None
-        low, high = (as_rational(end, "bounds_y") for end in pair or (0, 0))
-        require(
-            low < high and max(-low, high, 1 / (high - low)) <= _LARGEST,
-            "bounds_y",
-            bounds,
-            expected="two public numbers, the lower first, within 1e100 and 1e-100 apart",
-            remedy="pass bounds_y=(lower, upper), what targets can be, not what they are",
-        )
-        return Targets((low, high), as_flag(intercept, "intercept"))
-
-    @property
-    def middle(self) -> float:
-        """What is subtracted."""
-        return float(sum(self.bounds) / 2) if self.intercept else 0.0
-
-    @property
-    def half(self) -> float:
-        """The unit: half the range, or the largest target."""
-        low, high = self.bounds
-        return float((high - low) / 2 if self.intercept else max(abs(low), abs(high)))
-
-    def __call__(self, targets: Any) -> Floats:
-        """Return the scaled targets, in [-1, 1]."""
-        low, high = (float(end) for end in self.bounds)
-        read: Floats = numbers(_as_column(targets))
-        with np.errstate(all="ignore"):
-            return np.clip((np.clip(read, low, high) - self.middle) / self.half, -1.0, 1.0)
-
-
-def as_classes(classes: Sequence[Any] | None) -> tuple[Any, ...]:
-    """Return the public classes, at least two and all different."""
-    given = () if classes is None or isinstance(classes, str) else tuple(classes)
-    Options(given, "classes")  # refuses labels that are read alike
-    require(
-        len(given) >= 2,
-        "classes",
-        classes,
-        expected="two or more different labels",
-        remedy="pass classes=[...], all that can occur, not those that are in the data",
-    )
-    return given
-
-
-def _as_column(values: Any) -> _Cells:
-    """Return the values as a one-dimensional array; entries of a list stay what they are."""
-    array = as_rows(values) if isinstance(values, (list, tuple)) else as_cells(values)
-    require(
-        array.ndim in (1, 2) and array.size == len(array),
-        "labels",
-        type(values).__name__,
-        expected="one value for each row",
-        remedy="pass a one-dimensional array or a list",
-    )
-    return array.reshape(-1)
+def _longer(table: Floats, rows: int) -> Floats:
+    """Return a table with room for so many rows, and as many again."""
+    longer = np.empty((2 * rows, *table.shape[1:]))
+    longer[: len(table)] = table
+    return longer

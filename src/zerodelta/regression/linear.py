@@ -15,14 +15,18 @@ from typing import Any, final
 
 import numpy as np
 
+from zerodelta.data.dataset import Dataset
 from zerodelta.data.source import Rows
+from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.parameters import as_flag
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.regression.adassp import LatticeAdassp
 from zerodelta.regression.certified_losses import PseudoHuber
+from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.expected import TARGETS, limited
 from zerodelta.regression.integer_rows import STEPS, Floats
 from zerodelta.regression.k_norm_statistics import (
@@ -31,13 +35,14 @@ from zerodelta.regression.k_norm_statistics import (
     plan_statistics,
     statistics_error,
 )
-from zerodelta.regression.labeled_rows import Features, LabeledRows, Targets
+from zerodelta.regression.label_values import Targets, declared_bounds
+from zerodelta.regression.labeled_rows import Features, LabeledRows, in_memory
 from zerodelta.regression.objective_plan import Shape, plan_huber
 from zerodelta.spaces import Ball
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import post_processed, run
+from zerodelta.spine.run import planned, post_processed, run
 from zerodelta.study.study import Study
 from zerodelta.training.loss_functions import Squared
 
@@ -64,7 +69,10 @@ def fit_linear(
     on XᵀX and Xᵀy), "adassp" (the same with Gaussian noise, purified on a lattice), "descent"
     (gradient descent on internal answers), or "auto", the one with the least predicted error.
 
-    **Neighbors**: replace-one; the number of rows is public.
+    Rows and targets are arrays or frames, or two selections of one data set, whose columns are
+    encoded (`Encoding`): then `data_norm` and `bounds_y` follow from the schema unless given.
+
+    **Neighbors**: replace-one, where the number of rows is public, or one unit of the data set.
     **Guarantee**: pure ε-DP, proven (theorems C9 and N; C10.5; C6 and R(v); R2 and the ball's).
     **Public**: ε, `data_norm`, `bounds_y`, the shape of the data. Longer rows and larger targets
     are clipped; a row with a missing cell, or whose target is no number, is the zero row.
@@ -77,8 +85,8 @@ def fit_linear(
     >>> release.value.decision([[0.7, 0], [-0.7, 0]])[:, 0].round(1)
     array([ 3.1, -1.1])
     """
-    question = LinearQuestion(
-        data_norm=data_norm, bounds_y=bounds_y, intercept=intercept, method=method
+    question = LinearQuestion.of(
+        rows, targets, data_norm=data_norm, bounds_y=bounds_y, intercept=intercept, method=method
     )
     return question.release(rows, targets, epsilon=epsilon, bits=bits)
 
@@ -92,6 +100,34 @@ class LinearQuestion:
     bounds_y: tuple[Rational, Rational] | None
     intercept: bool = True
     method: str = "auto"
+    encoding: Encoding | None = None
+    """How the columns of a data set become features."""
+
+    @staticmethod
+    def of(
+        rows: Any,
+        targets: Any,
+        *,
+        data_norm: Rational | None,
+        bounds_y: tuple[Rational, Rational] | None,
+        intercept: bool,
+        method: str,
+    ) -> LinearQuestion:
+        """Return the question; what a data set declares is taken from there unless it is given."""
+        encoding = None
+        if isinstance(rows, Dataset):
+            declared = declared_bounds(targets)
+            bounds_y = declared if bounds_y is None else bounds_y
+            centered = as_flag(intercept, "intercept")
+            encoding = Encoding.of(rows.kinds).to_unit(centered=centered)
+            data_norm = encoding.corner if data_norm is None else data_norm
+        return LinearQuestion(
+            data_norm=data_norm,
+            bounds_y=bounds_y,
+            intercept=intercept,
+            method=method,
+            encoding=encoding,
+        )
 
     @property
     def _targets(self) -> Targets:
@@ -100,48 +136,75 @@ class LinearQuestion:
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Choose the method, and calibrate it; the target is the last column.
 
-        The plan of a descent has no steps: its study plans them.
+        The plan of a descent has no steps: its study plans them. A row that counts nowhere is the
+        zero row, so the number of rows is nothing but a public parameter of all other methods.
         """
+        facts.only_replaced()
         features = Features.of(facts.width - 1, self.data_norm, self.intercept)
         targets = self._targets
         shape = Shape.of(
-            rows=facts.public_rows,
+            rows=facts.planned_rows,
             dimension=features.dimension,
             epsilon=epsilon,
             intercept=features.intercept,
         )
-        named = [name for name in _PLANNERS if name == self.method]  # it alone is planned
-        candidates = {name: _PLANNERS[name](shape) for name in named or _PLANNERS}
+        known = self._applicable(facts, features.width)
+        named = [name for name in known if name == self.method]  # it alone is planned
+        candidates = {name: _PLANNERS[name](shape) for name in named or known}
         methods = ranked(*(candidate.method for candidate in candidates.values()))
         chosen = candidates[choose(methods, self.method).name]
         features = replace(features, length=chosen.length)
 
         def answer(rows: Rows, bits: BitSource) -> Any:
             theta = chosen.fit(features, rows, bits)
-            return features.model(theta.reshape(-1, 1), targets=targets)
+            return features.model(theta.reshape(-1, 1), targets=targets, encoding=self.encoding)
 
+        counted = () if facts.rows is None else ("the number of rows",)
         return ReleasePlan(
             claim=PureDP(shape.epsilon),
             steps=chosen.steps,
             answer=answer,
             error=chosen.method.error * targets.half**2,
             methods=methods,
-            public=("the number of rows", "the number of features", "data_norm", "bounds_y"),
+            public=(*counted, "the number of features", "data_norm", "bounds_y"),
             row="one row: all of its features and its target",
         )
+
+    def _applicable(self, facts: Facts, width: int) -> list[str]:
+        """Return the methods for such rows; one that is named and is none of them is refused."""
+        private = facts.rows is None
+        large = self.encoding is not None and not in_memory(facts, width)
+        require(
+            not (private and self.method == "descent"),
+            "method",
+            self.method,
+            expected="one that needs no public number of rows: this one runs a study",
+            remedy='pass method="auto"',
+        )
+        require(
+            not (large and self.method == "huber"),
+            "method",
+            self.method,
+            expected="one that reads rows one after another: all of them together need "
+            f"{facts.planned_rows} · {width} numbers in memory",
+            remedy='pass method="auto" or "statistics"',
+        )
+        without = {"descent"} if private else set()
+        return [name for name in _PLANNERS if name not in without | ({"huber"} if large else set())]
 
     def release(
         self, rows: Any, targets: Any, *, epsilon: Rational, bits: BitSource | None = None
     ) -> Release:
         """Plan, and run the plan on these rows."""
-        source = LabeledRows(rows, targets, read=self._targets)
-        plan = self.plan(source.facts, epsilon)
+        source = LabeledRows(rows, targets, read=self._targets, encode=self.encoding)
+        plan = planned(self, source, epsilon, facts=source.facts)
         if plan.steps:
             return run(plan, source, bits=bits)
         features = Features.of(len(source.columns) - 1, self.data_norm, self.intercept)
-        width = features.width
+        width, encode = features.width, self.encoding
+        read = self._targets
         study = Study(
-            LabeledRows(rows, targets, read=self._targets, prepare=features, width=width),
+            LabeledRows(rows, targets, read=read, encode=encode, prepare=features, width=width),
             epsilon=epsilon,
             publish=Ball(width, _radius(width)),
             rounds=_rounds(width),
@@ -149,7 +212,8 @@ class LinearQuestion:
             bits=bits,
         )
         release = study.minimize(Squared(label_bound=1), data_norm=1)
-        model = features.model(_inside(release.value).reshape(-1, 1), targets=self._targets)
+        theta = _inside(release.value).reshape(-1, 1)
+        model = features.model(theta, targets=read, encoding=encode)
         error = choose(plan.methods, self.method).error * self._targets.half**2
         return post_processed(release, value=model, error=error)
 

@@ -17,7 +17,7 @@ from zerodelta.exact.rational import Rational
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
-from zerodelta.regression.labeled_rows import as_classes
+from zerodelta.regression.label_values import as_classes
 from zerodelta.sklearn.given_data import Floats, rows_to_predict
 
 __all__ = [

@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from zerodelta.errors import require
+from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.sklearn.given_data import Floats
 from zerodelta.spaces import Box
 
@@ -55,6 +56,19 @@ class ColumnBounds:
         box = Box(bounds[0], bounds[1], dimension=columns)
         lower, upper = (np.broadcast_to(end.floats(), columns) for end in (box.lower, box.upper))
         return ColumnBounds(lower=lower.copy(), upper=upper.copy())
+
+    @staticmethod
+    def declared(bounds: Any, encoding: Encoding) -> ColumnBounds:
+        """Return the bounds of the encoded columns of a data set, which has them declared."""
+        require(
+            bounds is None,
+            "bounds",
+            bounds,
+            expected="None for a data set, which has them declared",
+            remedy='declare them: zd.open(…, columns={"age": zd.number(0, 120)})',
+        )
+        lower, upper = encoding.bounds
+        return ColumnBounds(lower=lower, upper=upper)
 
     @property
     def middle(self) -> Floats:

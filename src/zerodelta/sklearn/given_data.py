@@ -23,9 +23,18 @@ from sklearn.utils.validation import (
 from zerodelta.data.arrays import ArraySource, public_table
 from zerodelta.data.cells import numbers
 from zerodelta.data.columns import as_cells, as_rows
+from zerodelta.data.dataset import Dataset
 from zerodelta.errors import require
+from zerodelta.regression.encoded_columns import Encoding
 
-__all__ = ["Floats", "check_examples", "check_rows", "rows_to_predict", "rows_to_transform"]
+__all__ = [
+    "Floats",
+    "check_examples",
+    "check_rows",
+    "remember",
+    "rows_to_predict",
+    "rows_to_transform",
+]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -35,11 +44,15 @@ def check_rows(
     X: Any,  # noqa: N803
     *,
     reset: bool = True,
-) -> npt.NDArray[Any] | ArraySource:
+) -> npt.NDArray[Any] | ArraySource | Dataset:
     """Check the shape of the rows, and return them unread: as an array, or a frame as a source.
 
     Sets or compares `n_features_in_` and `feature_names_in_`.
     """
+    if isinstance(X, Dataset):
+        estimator.n_features_in_ = len(X.columns)
+        estimator.feature_names_in_ = np.array(X.columns, dtype=object)
+        return X
     dense = "dense rows, not sparse ones"
     require(not issparse(X), "X", type(X).__name__, expected=dense, remedy="pass X.toarray()")
     masked = isinstance(X, np.ma.MaskedArray) and X.ndim == 2  # what is masked is NaN
@@ -61,10 +74,15 @@ def check_examples(
     estimator: Any,
     X: Any,  # noqa: N803
     y: Any,
-) -> tuple[npt.NDArray[Any] | ArraySource, npt.NDArray[Any]]:
-    """Return the rows, and one label or target for each as it was given; nothing is read."""
+) -> tuple[npt.NDArray[Any] | ArraySource | Dataset, npt.NDArray[Any] | Dataset]:
+    """Return the rows, and one label or target for each as it was given; nothing is read.
+
+    Two selections of one data set are returned as they are: `LabeledRows` reads them together.
+    """
     validate_data(estimator, y=y, skip_check_array=True)  # says that y is missing
     rows = check_rows(estimator, X)
+    if isinstance(rows, Dataset) or isinstance(y, Dataset):
+        return rows, y
     targets = as_rows(y) if isinstance(y, (list, tuple)) else as_cells(y)
     column_or_1d(_stand_in(targets.shape), warn=True)
     count = rows.rows if isinstance(rows, ArraySource) else len(rows)
@@ -72,16 +90,38 @@ def check_examples(
     return rows, targets.reshape(-1)
 
 
+def remember(estimator: Any, encoding: Encoding | None) -> None:
+    """Keep how the columns of a data set became features; None for arrays and frames."""
+    estimator._encoding = encoding
+    if encoding is not None:
+        estimator.encoded_names_ = np.array(encoding.names, dtype=object)
+    elif hasattr(estimator, "encoded_names_"):
+        del estimator.encoded_names_
+
+
 def rows_to_predict(estimator: Any, X: Any) -> Floats:  # noqa: N803
-    """Return rows for a fitted estimator, NaN for what is no number; none of this is private."""
+    """Return rows for a fitted estimator, NaN for what is no number; none of this is private.
+
+    After a fit on a data set rows are read by its schema, and encoded.
+    """
     check_is_fitted(estimator)
+    encoding: Encoding | None = getattr(estimator, "_encoding", None)
+    if encoding is not None:
+        return encoding.read(X)
     return rows_to_transform(estimator, X)
 
 
 def rows_to_transform(estimator: Any, X: Any, *, reset: bool = False) -> Floats:  # noqa: N803
     """Return rows that are mapped one by one, into rows that nobody has published."""
+    require(
+        not isinstance(X, Dataset),
+        "X",
+        "a data set",
+        expected="rows that may be seen: what is made of them shows them",
+        remedy="pass an array or a data frame",
+    )
     given = check_rows(estimator, X, reset=reset)
-    read: Floats = public_table(X) if isinstance(given, ArraySource) else numbers(given)
+    read: Floats = public_table(X) if not isinstance(given, np.ndarray) else numbers(given)
     return read
 
 

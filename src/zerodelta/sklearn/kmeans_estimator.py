@@ -8,10 +8,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
+from zerodelta.data.dataset import Dataset
 from zerodelta.exact.rational import Rational
+from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.sklearn.base_estimators import accepting_any_value, required_epsilon
 from zerodelta.sklearn.column_bounds import ColumnBounds
-from zerodelta.sklearn.given_data import Floats, check_rows, rows_to_predict
+from zerodelta.sklearn.given_data import Floats, check_rows, remember, rows_to_predict
 from zerodelta.tasks.kmeans import kmeans
 
 __all__ = ["KMeans"]
@@ -31,7 +33,7 @@ class KMeans(BaseEstimator):  # type: ignore[misc]
         The privacy parameter of one ``fit``.
     bounds : pair, or mapping of column names to pairs
         Public bounds, two numbers or two lists. Rows are clipped to them; bounds that clip every
-        row cannot raise and give centers that are noise.
+        row cannot raise and give centers that are noise. For a data set as declared.
     method : str
         What `zerodelta.kmeans` accepts.
 
@@ -39,7 +41,7 @@ class KMeans(BaseEstimator):  # type: ignore[misc]
     **Guarantee**: one ``fit`` is pure ε-DP, `proven`. Scores and predictions of rows, a
     `GridSearchCV` over them and a transformer fitted on the rows are not covered: see
     `zerodelta.select_model` and `BoundedScaler`.
-    **Neighbors**: replace-one; the number of rows is public.
+    **Neighbors**: replace-one, where the number of rows is public, or one unit of a data set.
     **Public**: all parameters and the shape of X. Rows with a NaN count as nothing, and
     predictions take a NaN for the middle of its bounds.
     **Error**: `release_.error` forecasts (inertia / best inertia) - 1 for compact clusters.
@@ -69,14 +71,19 @@ class KMeans(BaseEstimator):  # type: ignore[misc]
         """Publish centers; this is the one release that the certificate is about."""
         epsilon = required_epsilon(self.epsilon)
         rows = check_rows(self, X)
-        bounds = ColumnBounds.of_columns(self.bounds, self)
+        encoding = Encoding.of(rows.kinds) if isinstance(rows, Dataset) else None
+        if encoding is None:
+            bounds = ColumnBounds.of_columns(self.bounds, self)
+        else:
+            bounds = ColumnBounds.declared(self.bounds, encoding)
         release = kmeans(
             rows,
             clusters=self.n_clusters,
             epsilon=epsilon,
-            bounds=(bounds.lower, bounds.upper),
+            bounds=(bounds.lower, bounds.upper) if encoding is None else None,
             method=self.method,
         )
+        remember(self, encoding)
         self._bounds = bounds
         self.cluster_centers_ = release.value
         self.release_, self.certificate_ = release, release.certificate

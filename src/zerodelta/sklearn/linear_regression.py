@@ -7,7 +7,7 @@ from typing import Any, final
 from zerodelta.exact.rational import Rational
 from zerodelta.regression.linear import LinearQuestion
 from zerodelta.sklearn.base_estimators import PrivateRegressor, required_epsilon
-from zerodelta.sklearn.given_data import check_examples
+from zerodelta.sklearn.given_data import check_examples, remember
 
 __all__ = ["LinearRegression"]
 
@@ -21,9 +21,11 @@ class LinearRegression(PrivateRegressor):
     epsilon : number
         What one ``fit`` costs; there is no default.
     data_norm : number
-        A public bound on the l2 norm of a row; longer rows are clipped to it.
+        A public bound on the l2 norm of a row; longer rows are clipped to it. For a data set, of
+        the row with its numbers scaled to [-1, 1] by their bounds and each category as one 1 among
+        zeros; by default √columns, which clips no row (clipped ones bias a line).
     bounds_y : (lower, upper)
-        Public bounds of the targets, which are clipped to them.
+        Public bounds of the targets, which are clipped to them; for a data set as declared.
     fit_intercept : bool
         Whether the line may miss the origin.
     method : str
@@ -33,21 +35,26 @@ class LinearRegression(PrivateRegressor):
     Attributes
     ----------
     coef_, intercept_ : array of shape (n_features,), number
-        The published line.
+        The published line, in the units of the data.
+    encoded_names_ : array
+        Only after a fit on a data set: what the coefficients belong to, in their order; a category
+        has one for each option ("city=oslo").
     release_, certificate_ : Release, Certificate
         What was published, and what is proven of it.
 
     Notes
     -----
     **Releases**: `coef_` and `intercept_`, which are `release_.value`, and `certificate_`.
-    **Neighbors**: replace-one; the number of rows is public.
+    **Neighbors**: replace-one, where the number of rows is public, or one unit of a data set.
     **Guarantee**: one ``fit`` is pure ε-DP, running time aside. Scores and predictions of rows, a
     `GridSearchCV` over them and a transformer fitted on the rows are not covered: see
     `zerodelta.select_model` and `BoundedScaler`.
     **Public**: all parameters and the shape of X. Rows with a missing cell, or with a target that
     is no number, count as nothing; a prediction for such a row is the intercept. A `data_norm` or
     `bounds_y` that clips every row, or that all rows are far inside, cannot raise and gives noise
-    that looks like a model.
+    that looks like a model. ``fit(people[["age", "city"]], people["income"])`` takes two selections
+    of one `zd.open` data set; rows that ``where`` drops count as nothing. "statistics" and "adassp"
+    read rows one after another, whatever their number; "huber" holds all of them in memory.
     **Error**: `release_.error` forecasts the excess of the mean squared error; the true one depends
     on unseen data.
 
@@ -59,6 +66,16 @@ class LinearRegression(PrivateRegressor):
     >>> model = LinearRegression(epsilon=4, data_norm=1, bounds_y=(-2, 4)).fit(X, y)
     >>> model.predict([[0.7, 0.0], [-0.7, 0.0]]).round(1)
     array([ 3.1, -1.1])
+
+    Columns of a data set, by name, with the bounds that were declared:
+
+    >>> import zerodelta as zd
+    >>> income = 1000 * (np.arange(50_000) % 80)
+    >>> table = np.column_stack([income, 20 + income / 2000])
+    >>> people = zd.open(table, columns={"0": zd.number(0, 80_000), "1": zd.number(0, 100)})
+    >>> model = LinearRegression(epsilon=4).fit(people[["0"]], people["1"])
+    >>> model.predict([[0], [60_000]]).round(-1)
+    array([20., 50.])
 
     """
 
@@ -81,11 +98,14 @@ class LinearRegression(PrivateRegressor):
         """Publish coefficients; this is the one release that the certificate is about."""
         epsilon = required_epsilon(self.epsilon)
         rows, targets = check_examples(self, X, y)
-        question = LinearQuestion(
+        question = LinearQuestion.of(
+            rows,
+            targets,
             data_norm=self.data_norm,
             bounds_y=self.bounds_y,
             intercept=self.fit_intercept,
             method=self.method,
         )
         self._publish(question.release(rows, targets, epsilon=epsilon))
+        remember(self, question.encoding)
         return self

@@ -7,13 +7,14 @@ from typing import Any, final
 
 from zerodelta.exact.rational import Rational
 from zerodelta.regression.classifiers import ClassifierQuestion
+from zerodelta.regression.label_values import declared_classes
 from zerodelta.sklearn.base_estimators import (
     PrivateClassifier,
     linear_scores,
     required_epsilon,
     sorted_classes,
 )
-from zerodelta.sklearn.given_data import Floats, check_examples, rows_to_predict
+from zerodelta.sklearn.given_data import Floats, check_examples, remember, rows_to_predict
 
 __all__ = ["LogisticRegression"]
 
@@ -27,9 +28,11 @@ class LogisticRegression(PrivateClassifier):
     epsilon : number
         What one ``fit`` costs; there is no default.
     data_norm : number
-        A public bound on the l2 norm of a row; longer rows are clipped to it.
+        A public bound on the l2 norm of a row; longer rows are clipped to it. For a data set, of
+        the row with its numbers scaled to [-1, 1] by their bounds and each category as one 1 among
+        zeros; by default numbers reach it half of the way to a corner, as in `BoundedScaler`.
     classes : sequence of labels
-        All labels that can occur, whatever is in y; public.
+        All labels that can occur, whatever is in y; public. For a data set as declared.
     fit_intercept : bool
         Whether scores at the origin may differ from 0.
     method : str
@@ -41,7 +44,10 @@ class LogisticRegression(PrivateClassifier):
     classes_ : array
         The classes in order.
     coef_, intercept_ : arrays of shape (1 or n_classes, n_features), (1 or n_classes,)
-        The published lines; one for two classes, positive for the second.
+        The published lines, in the units of the data; one for two classes, positive for the second.
+    encoded_names_ : array
+        Only after a fit on a data set: what the coefficients belong to, in their order; a category
+        has one for each option ("city=oslo").
     temperature_ : float
         Probabilities are those of scores over this public number, above 1 where noise dominates.
     release_, certificate_ : Release, Certificate
@@ -50,14 +56,16 @@ class LogisticRegression(PrivateClassifier):
     Notes
     -----
     **Releases**: `coef_` and `intercept_`, which are `release_.value`, and `certificate_`.
-    **Neighbors**: replace-one; the number of rows is public.
+    **Neighbors**: replace-one, where the number of rows is public, or one unit of a data set.
     **Guarantee**: one ``fit`` is pure ε-DP (theorems C9 and N, or R2), running time aside. Scores
     and predictions of rows, a `GridSearchCV` over them and a transformer fitted on the rows are not
     covered: see `zerodelta.select_model` and `BoundedScaler`.
     **Public**: all parameters and the shape of X. Rows with a missing cell, or with a label that is
     no class, count as nothing; labels that all match no class, or a `data_norm` far below or above
     all rows, cannot raise and give noise that looks like a model. A prediction for a row with a
-    missing cell is that of the intercept.
+    missing cell is that of the intercept. ``fit(people[["age", "city"]], people["member"])`` takes
+    two selections of one `zd.open` data set; rows that ``where`` drops count as nothing, and rows
+    to predict may be frames with the same columns, read by the schema.
     **Error**: `release_.error` forecasts the excess of the mean loss; the true one depends on data.
 
     Examples
@@ -89,9 +97,10 @@ class LogisticRegression(PrivateClassifier):
     def fit(self, X: Any, y: Any) -> LogisticRegression:  # noqa: N803
         """Publish coefficients; this is the one release that the certificate is about."""
         epsilon = required_epsilon(self.epsilon)
-        known = sorted_classes(self.classes)
+        known = sorted_classes(declared_classes(y) if self.classes is None else self.classes)
         rows, labels = check_examples(self, X, y)
-        question = ClassifierQuestion(
+        question = ClassifierQuestion.of(
+            rows,
             classes=known,
             data_norm=self.data_norm,
             intercept=self.fit_intercept,
@@ -100,6 +109,7 @@ class LogisticRegression(PrivateClassifier):
         release = question.release(rows, labels, epsilon=epsilon)
         self.coef_, self.intercept_ = release.value.coefficients, release.value.intercept
         self._publish(release, known, temperature=release.value.temperature)
+        remember(self, question.encoding)
         return self
 
     def decision_function(self, X: Any) -> Floats:  # noqa: N803

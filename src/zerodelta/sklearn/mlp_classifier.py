@@ -10,12 +10,15 @@ from typing import Any, final
 
 import numpy as np
 
+from zerodelta.data.dataset import Dataset
 from zerodelta.data.row_queries import public_rows
 from zerodelta.exact.rational import Rational, as_count
-from zerodelta.regression.labeled_rows import ClassLabels, LabeledRows
+from zerodelta.regression.encoded_columns import Encoding
+from zerodelta.regression.label_values import ClassLabels, declared_classes
+from zerodelta.regression.labeled_rows import LabeledRows
 from zerodelta.sklearn.base_estimators import PrivateClassifier, required_epsilon, sorted_classes
 from zerodelta.sklearn.column_bounds import ColumnBounds
-from zerodelta.sklearn.given_data import Floats, check_examples, rows_to_predict
+from zerodelta.sklearn.given_data import Floats, check_examples, remember, rows_to_predict
 from zerodelta.spaces import Ball
 from zerodelta.spine.run import post_processed
 from zerodelta.study.study import Study
@@ -54,8 +57,9 @@ class MLPClassifier(PrivateClassifier):
         What one ``fit`` costs; there is no default.
     bounds : (lower, upper), or a mapping from column names to such pairs
         Public bounds of the features, numbers or one for each column; values beyond are clipped.
+        For a data set as declared, a category as one column of zeros and ones for each option.
     classes : sequence of labels
-        All labels that can occur, whatever is in y; public.
+        All labels that can occur, whatever is in y; public. For a data set as declared.
     hidden_units, rounds : int
         The size of the layer, and the number of gradient steps; rarely need a change.
     radius : number
@@ -120,17 +124,27 @@ class MLPClassifier(PrivateClassifier):
     def fit(self, X: Any, y: Any) -> MLPClassifier:  # noqa: N803
         """Publish a network; this is the one release that the certificate is about."""
         epsilon = required_epsilon(self.epsilon)
-        known = sorted_classes(self.classes)
+        known = sorted_classes(declared_classes(y) if self.classes is None else self.classes)
         rows, labels = check_examples(self, X, y)
-        bounds = ColumnBounds.of_columns(self.bounds, self)
-        network = self._network(len(labels), len(bounds.half), len(known), epsilon)
+        encoding = Encoding.of(rows.kinds) if isinstance(rows, Dataset) else None
+        if encoding is None:
+            bounds = ColumnBounds.of_columns(self.bounds, self)
+        else:
+            bounds = ColumnBounds.declared(self.bounds, encoding)
+        read = ClassLabels(known)
+        facts = LabeledRows(rows, labels, read=read, encode=encoding).facts
+        facts.only_replaced()
+        n = facts.public_rows  # a study
+        network = self._network(n, len(bounds.half), len(known), epsilon)
         shown = _Shown(bounds=bounds, twice=network.inputs > len(bounds.half))
         study = Study(
-            LabeledRows(rows, labels, read=ClassLabels(known), prepare=shown, width=network.inputs),
+            LabeledRows(
+                rows, labels, read=read, encode=encoding, prepare=shown, width=network.inputs
+            ),
             epsilon=epsilon,
             publish=Ball(network.parameters, self.radius, center=network.start()),
             rounds=as_count(self.rounds, "rounds", minimum=1),
-            mixing_probability=min(Fraction(1, 100), Fraction(10, len(labels))),
+            mixing_probability=min(Fraction(1, 100), Fraction(10, n)),
             functions=False,
         )
         learned = _learned(network, study.plan_minimize(network))
@@ -139,6 +153,7 @@ class MLPClassifier(PrivateClassifier):
         release = post_processed(release, value=release.value, error=excess)
         self.network_, self._shown = network, shown
         self._publish(release, known, temperature=_SURE / learned)
+        remember(self, encoding)
         return self
 
     def _network(self, n: int, columns: int, classes: int, epsilon: Fraction) -> TanhNetwork:

@@ -9,12 +9,15 @@ from typing import Any, final
 
 import numpy as np
 
+from zerodelta.data.dataset import Dataset
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.privacy.parameters import as_flag
-from zerodelta.regression.labeled_rows import LabeledRows, LinearModel, Targets
+from zerodelta.regression.encoded_columns import Encoding
+from zerodelta.regression.label_values import Targets, declared_bounds
+from zerodelta.regression.labeled_rows import LabeledRows, LinearModel
 from zerodelta.sklearn.base_estimators import PrivateRegressor, required_epsilon
 from zerodelta.sklearn.column_bounds import ColumnBounds
-from zerodelta.sklearn.given_data import Floats, check_examples
+from zerodelta.sklearn.given_data import Floats, check_examples, remember
 from zerodelta.spaces import Ball
 from zerodelta.spine.run import post_processed
 from zerodelta.training.frank_wolfe import Method, frank_wolfe_pure
@@ -46,8 +49,9 @@ class SparseRegression(PrivateRegressor):
         What one ``fit`` costs; there is no default.
     bounds : (lower, upper), or a mapping from column names to such pairs
         Public bounds of the features, numbers or one for each column; values beyond are clipped.
+        For a data set as declared, a category as one column of zeros and ones for each option.
     bounds_y : (lower, upper)
-        Public bounds of the targets, which are clipped to them.
+        Public bounds of the targets, which are clipped to them; for a data set as declared.
     radius : number
         The largest l1 norm of the coefficients.
     fit_intercept : bool
@@ -58,14 +62,17 @@ class SparseRegression(PrivateRegressor):
     Attributes
     ----------
     coef_, intercept_ : array of shape (n_features,), number
-        The published line.
+        The published line, in the units of the data.
+    encoded_names_ : array
+        Only after a fit on a data set: what the coefficients belong to, in their order; a category
+        has one for each option ("city=oslo").
     release_, certificate_ : Release, Certificate
         What was published, and what is proven of it.
 
     Notes
     -----
     **Releases**: `coef_` and `intercept_`, which are `release_.value`, and `certificate_`.
-    **Neighbors**: replace-one; the number of rows is public.
+    **Neighbors**: replace-one, where the number of rows is public, or one unit of a data set.
     **Guarantee**: one ``fit`` is pure ε-DP (theory C2): T choices of one feature, ε/T each. Scores
     and predictions of rows, a `GridSearchCV` over them and a transformer fitted on the rows are not
     covered: see `zerodelta.select_model` and `BoundedScaler`.
@@ -106,20 +113,28 @@ class SparseRegression(PrivateRegressor):
         """Publish coefficients; this is the one release that the certificate is about."""
         epsilon = required_epsilon(self.epsilon)
         intercept = as_flag(self.fit_intercept, "fit_intercept")
-        read = Targets.of(self.bounds_y, intercept)
         rows, targets = check_examples(self, X, y)
-        bounds = ColumnBounds.of_columns(self.bounds, self)
-        columns = len(bounds.half)
+        bounds_y, encoding = self.bounds_y, None
+        if isinstance(rows, Dataset):
+            declared, encoding = declared_bounds(targets), Encoding.of(rows.kinds)
+            bounds = ColumnBounds.declared(self.bounds, encoding)
+            bounds_y = declared if bounds_y is None else bounds_y
+        else:
+            bounds = ColumnBounds.of_columns(self.bounds, self)
+        read, columns = Targets.of(bounds_y, intercept), len(bounds.half)
         domain = Ball(columns + intercept, as_positive(self.radius, "radius"), norm=1)
+        scaled = _Scaled(bounds=bounds, intercept=intercept)
+        width = domain.dimension
+        source = LabeledRows(rows, targets, read=read, encode=encoding, prepare=scaled, width=width)
+        source.facts.only_replaced()
         steps = SparseSteps.best(
-            rows=len(targets),
-            columns=domain.dimension,
-            epsilon=float(epsilon),
+            rows=source.rows,
+            columns=width,
+            epsilon=float(epsilon / source.protection.max_rows),
             radius=float(domain.radius),
         )
-        scaled = _Scaled(bounds=bounds, intercept=intercept)
         release = frank_wolfe_pure(
-            LabeledRows(rows, targets, read=read, prepare=scaled, width=domain.dimension),
+            source,
             loss=Huber(label_bound=1, threshold=_THRESHOLD),
             domain=domain,
             lipschitz=_THRESHOLD,
@@ -131,6 +146,7 @@ class SparseRegression(PrivateRegressor):
         model = scaled.model(release.value, read)
         error = read.half**2 * steps.error
         self._publish(post_processed(release, value=model, error=error))
+        remember(self, encoding)
         return self
 
 

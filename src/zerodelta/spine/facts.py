@@ -51,6 +51,16 @@ class Facts:
         """The number of columns."""
         return len(self.columns)
 
+    def only_replaced(self) -> None:
+        """Refuse add-remove, for mechanisms whose theorem is about replaced rows."""
+        require(
+            self.neighbors is Neighbors.REPLACE,
+            "neighbors",
+            self.neighbors.value,
+            expected="replace: this mechanism has no proof for rows that are added or removed",
+            remedy='open the data with neighbors="replace"',
+        )
+
     @property
     def public_rows(self) -> int:
         """The number of rows, for mechanisms that have no theorem where it is private."""
@@ -58,7 +68,7 @@ class Facts:
             raise ParameterError(
                 "rows",
                 expected="a public number of them: this mechanism divides or ranks by it",
-                remedy="ask all rows, without a filter, under replace-one",
+                remedy="ask all rows, without expected_rows or a unit, under replace-one",
             )
         return self.rows
 

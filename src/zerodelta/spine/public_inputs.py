@@ -11,7 +11,7 @@ import numpy as np
 from zerodelta.data.arrays import DEFAULT_MISSING, ArraySource
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.kind import Coded
-from zerodelta.data.kinds import Boolean, Number
+from zerodelta.data.kinds import Boolean, Category, Number, Text
 from zerodelta.data.options import Options
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError, require
@@ -21,6 +21,7 @@ from zerodelta.spine.facts import Facts
 
 __all__ = [
     "as_bounds",
+    "as_numbers",
     "as_pair",
     "as_share",
     "as_source",
@@ -62,6 +63,30 @@ def as_source(
         expected="nothing: this source has its own columns",
         remedy="open data with zd.open to choose columns by name",
     )
+
+
+def as_numbers(rows: Any, columns: str | Sequence[str] | None = None) -> tuple[Source, Any]:
+    """Return rows of numbers as a source and, if they are of a data set, their declared bounds.
+
+    Booleans and dates are their codes; a category and a text are refused.
+    """
+    source = as_source(rows, columns)
+    if not isinstance(source, Dataset):
+        return source, None
+    odd = [
+        name
+        for name, kind in source.kinds.items()
+        if isinstance(kind, (Category, Text)) or (isinstance(kind, Boolean) and kind.missing)
+    ]
+    require(
+        not odd,
+        "columns",
+        odd,
+        expected="numbers, booleans or dates",
+        remedy='name such columns only, as in columns=["age", "income"]',
+    )
+    lower, upper = zip(*(kind.bounds or (0, 1) for kind in source.kinds.values()), strict=True)
+    return source, (lower, upper)
 
 
 def bounds_of(source: Source, bounds: Any) -> Any:

@@ -102,8 +102,7 @@ def begin(
     For programs that ask many times (`zd.Study`); everything else is one `run`.
     """
     drawn = SystemBits() if bits is None else bits
-    # what a foreign class says of itself is not believed
-    protection = source.protection if type(source) is Given else protection_of(source)
+    protection = _protection(source)
     certificate = plan.certificate(drawn, protection)
     # A ledger debits here, between the certificate and the ticket.
     return Opened(plan, certificate, Ticket(certificate), drawn, protection=protection)
@@ -138,12 +137,24 @@ def ask(
     return opened.release(value, diagnostics=read)
 
 
-def planned(question: Question, source: Source, epsilon: Rational) -> Any:
-    """Return the plan of a question: for a unit, that of one of its rows at its share of ε."""
-    protection = protection_of(source)
-    exact = as_usable_epsilon(epsilon)
-    plan = question.plan(Facts.of(source), exact / protection.max_rows)
-    return plan.protecting(protection)
+def planned(
+    question: Question, source: Openable[Any], epsilon: Rational, *, facts: Facts | None = None
+) -> Any:
+    """Return the plan of a question: for a unit, that of one of its rows at its share of ε.
+
+    `facts`: what is public of the rows, where that is not `Facts.of` the source.
+    """
+    protection, exact = _protection(source), as_usable_epsilon(epsilon)
+    known = Facts.of(source) if facts is None and isinstance(source, Source) else facts
+    if known is None:  # pragma: no cover
+        raise AssertionError("what is no source comes with its facts")
+    plan = question.plan(known, exact / protection.max_rows)
+    return plan if protection.unit is None else plan.protecting(protection)
+
+
+def _protection(source: Openable[Any]) -> Protection:
+    # what a foreign class says of itself is not believed
+    return source.protection if type(source) is Given else protection_of(source)
 
 
 def post_processed(release: Release, *, value: Any, error: float | str) -> Release:

@@ -1,4 +1,4 @@
-"""Rows of any kind as category codes, counted into tables; and cells written back as such rows.
+"""Rows in memory as category codes, counted into tables; and cells written back as such rows.
 
 Each entry is looked up by itself, so no row depends on another one, and no entry raises.
 """
@@ -15,10 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.columns import as_cells, as_frame, as_one_column, as_rows, series_cells
+from zerodelta.data.dataset import Dataset
 from zerodelta.data.given import Given
 from zerodelta.data.options import Options
-from zerodelta.data.source import Rows, Source
+from zerodelta.data.source import Source, protection_of
 from zerodelta.errors import ParameterError, require
+from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.spine.facts import Facts
 from zerodelta.tables.domain import Columns, Domain
 
@@ -26,9 +28,11 @@ __all__ = [
     "Cells",
     "CodedRows",
     "Integers",
+    "cell_codes",
     "code_rows",
     "given_rows",
     "out_of_domain_codes",
+    "positions",
     "row_columns",
     "row_writer",
 ]
@@ -47,8 +51,10 @@ class CodedRows:
 
     domain: Domain
     rows: int
-    codes: tuple[Integers, ...]
-    weights: Integers | None
+    codes: tuple[npt.NDArray[Any], ...]
+    weights: Integers | None = None
+    private: bool = False
+    """Whether `rows` is not their number, which is private, but a public guess."""
 
     def table(self, columns: Columns) -> Integers:
         """Return how many rows have each combination of categories.
@@ -76,21 +82,30 @@ def given_rows(rows: Any, domain: Domain) -> tuple[Source | Given[list[Cells]], 
     Refuses by the shape and the columns of the rows only.
     """
     given: Source | Given[list[Cells]]
+    private, neighbors = False, Neighbors.REPLACE
     if isinstance(rows, Source):
-        _positions(domain, rows.columns)
-        given, count = rows, rows.rows
+        positions(domain, rows.columns)
+        given, count, neighbors = rows, rows.rows, protection_of(rows).neighbors
+        private = not rows.whole or (isinstance(rows, Dataset) and rows.filtered)
     else:
         parts = row_columns(rows, domain)
         given, count = Given(parts), len(parts[0])
-    require(count, "rows", expected="at least one row", remedy="pass the rows to be tabulated")
-    return given, Facts(rows=count, columns=tuple(map(str, domain.columns)))
+    some = "at least one row"
+    require(count or private, "rows", expected=some, remedy="pass the rows to be tabulated")
+    facts = Facts(
+        rows=None if private else count,
+        expected_rows=max(1, count) if private else None,
+        columns=tuple(map(str, domain.columns)),
+        neighbors=neighbors,
+    )
+    return given, facts
 
 
 def row_columns(rows: Any, domain: Domain) -> list[Cells]:
     """Return the cells of the domain's columns of an array, a list of rows or a data frame."""
     if not isinstance(rows, (np.ndarray, list, tuple)):
         frame = as_frame(as_one_column(rows), "rows")
-        chosen = _positions(domain, frame.columns, numbered=False)
+        chosen = positions(domain, frame.columns, numbered=False)
         return [series_cells(frame.get_column(frame.columns[i])) for i in chosen]
     table = as_cells(rows) if isinstance(rows, np.ndarray) else as_rows(rows)
     table = table.reshape(-1, 1) if table.ndim == 1 else table
@@ -101,20 +116,26 @@ def row_columns(rows: Any, domain: Domain) -> list[Cells]:
         expected="2",
         remedy="reshape to (rows, columns)",
     )
-    return [table[:, i] for i in _positions(domain, [str(i) for i in range(table.shape[1])])]
+    return [table[:, i] for i in positions(domain, [str(i) for i in range(table.shape[1])])]
 
 
 def code_rows(
-    rows: Rows | Sequence[Cells], domain: Domain, out_of_domain: Sequence[int] | None = None
+    parts: Sequence[Cells], domain: Domain, out_of_domain: Sequence[int] | None = None
 ) -> CodedRows:
     """Return the rows in numbers; an out-of-domain value has its column's `out_of_domain` code."""
+    codes = cell_codes(parts, domain, out_of_domain)
+    return _grouped(CodedRows(domain=domain, rows=len(parts[0]), codes=codes))
+
+
+def cell_codes(
+    parts: Sequence[Cells], domain: Domain, out_of_domain: Sequence[int] | None = None
+) -> tuple[Integers, ...]:
+    """Return for each column the numbers of the categories."""
     codes = domain.sizes if out_of_domain is None else out_of_domain
-    parts = _source_columns(rows, domain) if isinstance(rows, Rows) else rows
     places = [
         Options(space).places(part) for part, space in zip(parts, domain.categories, strict=True)
     ]
-    known = (np.where(each < 0, code, each) for each, code in zip(places, codes, strict=True))
-    return _grouped(CodedRows(domain=domain, rows=len(parts[0]), codes=tuple(known), weights=None))
+    return tuple(np.where(each < 0, code, each) for each, code in zip(places, codes, strict=True))
 
 
 def out_of_domain_codes(unknown: Any, domain: Domain) -> list[int]:
@@ -141,11 +162,16 @@ def row_writer(rows: Any, domain: Domain) -> Callable[[Integers], Any]:
         space.options if space.options is not None else tuple(range(space.size))
         for space in domain.categories
     ]
+    if isinstance(rows, Dataset):
+        names = domain.columns
+        return lambda codes: {
+            name: _as_array(codes[:, [i]], [options[i]])[:, 0] for i, name in enumerate(names)
+        }
     if isinstance(rows, (np.ndarray, list, tuple, Source)):
         return lambda codes: _as_array(codes, options)
     frame = as_frame(as_one_column(rows), "rows")
     namespace = nw.get_native_namespace(frame)
-    names = [frame.columns[i] for i in _positions(domain, frame.columns, numbered=False)]
+    chosen = [frame.columns[i] for i in positions(domain, frame.columns, numbered=False)]
 
     def write(codes: Integers) -> Any:
         parts = [column[codes[:, i]].to_frame() for i, column in enumerate(columns)]
@@ -154,7 +180,7 @@ def row_writer(rows: Any, domain: Domain) -> Callable[[Integers], Any]:
     try:
         columns = [
             nw.new_series(name, _alike(column), backend=namespace)
-            for name, column in zip(names, options, strict=True)
+            for name, column in zip(chosen, options, strict=True)
         ]
         write(np.zeros((1, len(options)), dtype=np.int64))
     except Exception:
@@ -182,13 +208,14 @@ def _as_array(codes: Integers, options: Sequence[Sequence[Any]]) -> npt.NDArray[
     small = all(abs(option) < 1 << 62 for option in every if type(option) is int)
     plain = kinds <= {int, bool, float} and small
     dtype: type = object if not plain else float if float in kinds else int
+    dtype = bool if kinds == {bool} and len(options) == 1 else dtype
     table: npt.NDArray[Any] = np.empty(codes.shape, dtype=dtype)
     for i, column in enumerate(options):
         table[:, i] = np.fromiter(column, dtype=dtype, count=len(column))[codes[:, i]]
     return table
 
 
-def _positions(domain: Domain, columns: Sequence[Any], *, numbered: bool = True) -> list[int]:
+def positions(domain: Domain, columns: Sequence[Any], *, numbered: bool = True) -> list[int]:
     """Return where the domain's columns are: by name or, if `numbered`, as 0, 1, ... or "0", ..."""
     names = list(columns)
     if all(column in names for column in domain.columns):  # numbers may be names in pandas
@@ -202,13 +229,6 @@ def _positions(domain: Domain, columns: Sequence[Any], *, numbered: bool = True)
         remedy="name the columns of a frame, or use the positions 0, 1, ... of an array",
     )
     return [places[str(column)] for column in domain.columns]
-
-
-def _source_columns(rows: Rows, domain: Domain) -> list[Cells]:
-    chosen = _positions(domain, rows.columns)
-    blocks = [block[:, chosen] for block in rows.blocks()]
-    table = np.concatenate([np.zeros((0, len(chosen))), *blocks])
-    return [table[:, i] for i in range(len(chosen))]
 
 
 def _grouped(coded: CodedRows) -> CodedRows:

@@ -14,6 +14,8 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
+from zerodelta.data.dataset import Dataset
+from zerodelta.data.kind import Coded
 from zerodelta.data.options import Options
 from zerodelta.errors import require
 from zerodelta.exact.rational import as_count
@@ -29,6 +31,7 @@ __all__ = [
     "as_domain",
     "as_workload",
     "parts_of",
+    "table_domain",
 ]
 
 Column: TypeAlias = str | int
@@ -137,6 +140,37 @@ def as_domain(domain: Any) -> Domain:
         remedy="leave out a column that has one category only",
     )
     return Domain(columns=tuple(given), categories=spaces)
+
+
+def table_domain(rows: Any, columns: Any, domain: Any) -> tuple[Any, Domain]:
+    """Return the rows to be tabulated and their domain: of a data set, what was declared."""
+    if not isinstance(rows, Dataset):
+        require(
+            columns is None,
+            "columns",
+            columns,
+            expected="None: the domain names the columns of an array or a frame",
+            remedy='pass domain={"sex": ["f", "m"]}, or open the data with zd.open',
+        )
+        return rows, as_domain(domain)
+    require(
+        domain is None,
+        "domain",
+        type(domain),
+        expected="None for a data set, which has the categories declared",
+        remedy='name its columns: columns=["city", "member"]',
+    )
+    chosen = rows if columns is None else rows[columns]
+    odd = [name for name, kind in chosen.kinds.items() if not isinstance(kind, Coded)]
+    require(
+        not odd,
+        "columns",
+        odd,
+        expected="categories, booleans or dates",
+        remedy="name such columns only; a number can be declared as zd.category([...]) of its "
+        "values",
+    )
+    return chosen, as_domain({name: list(kind.labels or ()) for name, kind in chosen.kinds.items()})
 
 
 def as_workload(workload: Any, domain: Domain) -> TableWorkload:

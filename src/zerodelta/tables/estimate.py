@@ -130,7 +130,7 @@ class Estimate:
 
 
 def table_estimate(
-    domain: Domain, noisy: Mapping[Columns, Floats], variances: Mapping[Columns, float], rows: int
+    domain: Domain, noisy: Mapping[Columns, Floats], variances: Mapping[Columns, float], rows: float
 ) -> Estimate:
     """Return the best linear estimate of every coefficient within noisy tables.
 

@@ -30,10 +30,10 @@ from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Multiset
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.tables.codes import CodedRows
 from zerodelta.tables.distribution import Answers, Fit
 from zerodelta.tables.domain import Domain, TableWorkload
 from zerodelta.tables.mwem import Counts, Rounds, drift, round_epsilon
+from zerodelta.tables.streamed_counts import Tabulated
 from zerodelta.tables.workloads import LinearQueries, Workload, histogram, workload_assumed
 
 __all__ = [
@@ -198,7 +198,7 @@ def table_sample(
     return best
 
 
-def sampled_answers(plan: SamplePlan, data: CodedRows, bits: BitSource) -> Answers:
+def sampled_answers(plan: SamplePlan, data: Tabulated, bits: BitSource) -> Answers:
     """Return the tables of the published rows; a row with an out-of-domain value is the first cell.
 
     So every row is some item, as the sensitivity of `histogram` demands.

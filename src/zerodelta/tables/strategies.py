@@ -24,10 +24,11 @@ from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.privacy.step import Step
 from zerodelta.tables.bases import MOST_CATEGORIES, Floats, coefficients, spans
-from zerodelta.tables.codes import CodedRows, Integers
+from zerodelta.tables.codes import Integers
 from zerodelta.tables.domain import Columns, Domain, TableWorkload
 from zerodelta.tables.estimate import Estimate, column_axes, table_estimate
 from zerodelta.tables.orbits import Orbit, orbits
+from zerodelta.tables.streamed_counts import Tabulated
 
 __all__ = [
     "BoxGroup",
@@ -99,7 +100,7 @@ class BoxStrategy:
                     found[orbit.example] = by_shape[shape]
         return found
 
-    def measure(self, data: CodedRows, bits: BitSource) -> Estimate:
+    def measure(self, data: Tabulated, bits: BitSource) -> Estimate:
         """Return noisy coefficients: exact integer sums, noise, then post-processing in floats."""
         values, variances, closure = {}, {}, self.workload.closure
         for group in self.groups:
@@ -161,7 +162,7 @@ class TableStrategy:
             found[orbit.example] = np.broadcast_to(1 / weight / rows**2, sizes)
         return found
 
-    def measure(self, data: CodedRows, bits: BitSource) -> Estimate:
+    def measure(self, data: Tabulated, bits: BitSource) -> Estimate:
         """Return the least-squares coefficients of noisy tables."""
         noisy: dict[Columns, Floats] = {}
         for noise, tables in zip(self.noises, self.groups, strict=True):
@@ -170,7 +171,17 @@ class TableStrategy:
             cuts = np.cumsum([len(cells) for cells in exact])[:-1]
             for table, cells in zip(tables, np.split(found, cuts), strict=True):
                 noisy[table] = cells.reshape(self.domain.shape(table))
-        return table_estimate(self.domain, noisy, self.cell_variances(), data.rows)
+        rows = self._total(noisy) if data.private else data.rows
+        return table_estimate(self.domain, noisy, self.cell_variances(), rows)
+
+    def _total(self, noisy: dict[Columns, Floats]) -> float:
+        """Return the number of rows that the noisy tables show: each total by its precision."""
+        weights = {
+            table: 1 / (variance * self.domain.cells_of(table))
+            for table, variance in self.cell_variances().items()
+        }
+        found = math.fsum(float(noisy[table].sum()) * weight for table, weight in weights.items())
+        return max(1.0, found / math.fsum(weights.values()))
 
 
 Strategy: TypeAlias = BoxStrategy | TableStrategy

@@ -20,7 +20,7 @@ from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import LazyMethods, Method, choose, ranked
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.tables.codes import Cells, CodedRows, code_rows, out_of_domain_codes
+from zerodelta.tables.codes import Cells, code_rows, out_of_domain_codes
 from zerodelta.tables.distribution import Answers, fit
 from zerodelta.tables.domain import MOST_CELLS, Domain, TableWorkload
 from zerodelta.tables.forecast import MOST_FITTED, best_rounds, rounds_error, tables_error
@@ -31,6 +31,7 @@ from zerodelta.tables.sample import (
     table_sample,
 )
 from zerodelta.tables.strategies import Strategy, box_strategy, table_strategy
+from zerodelta.tables.streamed_counts import Tabulated, check_memory, count_rows
 from zerodelta.tables.table_rounds import TableRounds
 
 __all__ = ["Candidate", "TableMethods", "tables_plan"]
@@ -41,6 +42,9 @@ _CLEARLY = 0.75
 _CHEAP = ("k-norm", "counts", "laplace", "mwem")
 _NAMES = (*_CHEAP, "purified")
 """A forecast of the last one takes longer than a small release."""
+
+_COUNTING = ("counts", "laplace")
+"""Noise on the cells themselves, which show how many rows there are where that is private."""
 
 
 @final
@@ -66,24 +70,35 @@ class TableMethods:
     workload: TableWorkload
     epsilon: Fraction
     rows: int
+    counted: bool = True
+    """Whether that is the number of rows, which is public, or a public guess."""
     _known: dict[str, Method] = field(default_factory=dict, compare=False, repr=False)
 
     def ranked(self) -> tuple[Method, ...]:
         """Return all methods, best first; what `chosen` forecast is not forecast again."""
-        return ranked(*(self._known.get(name) or self.candidate(name).method for name in _NAMES))
+        names = _NAMES if self.counted else _COUNTING
+        return ranked(*(self._known.get(name) or self.candidate(name).method for name in names))
 
     def chosen(self, method: str) -> Candidate:
         """Return the named method, or for "auto" the first of `ranked`.
 
         A purified sample is forecast only where a lower bound on its error leaves it a chance.
         """
+        require(
+            self.counted or method in ("auto", *_COUNTING),
+            "method",
+            method,
+            expected=f"one of {sorted(_COUNTING)}: the others divide by the number of rows, which "
+            "is private",
+            remedy='pass method="auto", or release the tables of all rows, without a filter',
+        )
         if method != "auto":
             named = (Method(name=name, error=math.inf, spends="", why="") for name in _NAMES)
             return self.candidate(choose(tuple(named), method).name)
-        cheap = [self.candidate(name) for name in _CHEAP]
+        cheap = [self.candidate(name) for name in (_CHEAP if self.counted else _COUNTING)]
         self._known.update((found.method.name, found.method) for found in cheap)
         best = min(cheap, key=lambda found: found.error)
-        if least_sample_error(self.domain, self.workload) < best.error:
+        if self.counted and least_sample_error(self.domain, self.workload) < best.error:
             best = min(best, self._sample(below=best.error), key=lambda found: found.error)
         return best
 
@@ -170,20 +185,23 @@ def tables_plan(
     whole: bool,
     value: Callable[[Answers], Any],
     extra_error: float = 0.0,
+    declared: bool = False,
 ) -> ReleasePlan[Any]:
     """Return the plan that releases `value` of the tables; with `whole` they are always fitted.
 
-    Where the number of rows is private it is refused: frequencies are fractions of it.
+    Where the number of rows is private, frequencies are fractions of what the noisy cells add up
+    to. `declared`: the rows are those of a data set, whose columns hold codes.
     """
-    rows = facts.rows
-    require(
-        rows is not None,
-        "rows",
-        expected="rows whose number is public: tables are fractions of it",
-        remedy="release the tables of all rows, without a filter",
-    )
+    facts.only_replaced()
+    planned, private = facts.planned_rows, facts.rows is None
+    if declared:
+        check_memory(facts, domain, workload)
     methods = TableMethods(
-        domain=domain, workload=workload, epsilon=as_usable_epsilon(epsilon), rows=rows or 0
+        domain=domain,
+        workload=workload,
+        epsilon=as_usable_epsilon(epsilon),
+        rows=planned,
+        counted=not private,
     )
     codes, chosen = out_of_domain_codes(unknown, domain), methods.chosen(method)
     mechanism = chosen.mechanism
@@ -197,7 +215,21 @@ def tables_plan(
     assert mechanism is not None
 
     def answer(rows: Rows | Sequence[Cells], bits: BitSource) -> Any:
-        return value(_answers(mechanism, code_rows(rows, domain, codes), bits, whole=whole))
+        data: Tabulated
+        if isinstance(rows, Rows):
+            data = count_rows(
+                rows,
+                domain,
+                workload,
+                unknown=codes,
+                declared=declared,
+                planned=planned,
+                private=private,
+                whole=isinstance(mechanism, SamplePlan),
+            )
+        else:
+            data = code_rows(rows, domain, codes)
+        return value(_answers(mechanism, data, bits, whole=whole))
 
     return ReleasePlan(
         claim=PureDP(methods.epsilon),
@@ -207,7 +239,7 @@ def tables_plan(
         methods=LazyMethods(
             lambda: tuple(replace(m, error=m.error + extra_error) for m in methods.ranked())
         ),
-        public=("the domain", "the workload", "the number of rows"),
+        public=("the domain", "the workload", *(() if private else ("the number of rows",))),
     )
 
 
@@ -218,7 +250,7 @@ def _candidate(
     return Candidate(method=method, mechanism=mechanism)
 
 
-def _answers(mechanism: Mechanism, data: CodedRows, bits: BitSource, *, whole: bool) -> Answers:
+def _answers(mechanism: Mechanism, data: Tabulated, bits: BitSource, *, whole: bool) -> Answers:
     if isinstance(mechanism, SamplePlan):
         return sampled_answers(mechanism, data, bits)
     if isinstance(mechanism, TableRounds):

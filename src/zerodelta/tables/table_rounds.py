@@ -19,10 +19,11 @@ from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.privacy.step import Step
 from zerodelta.tables.bases import Floats, margin
-from zerodelta.tables.codes import CodedRows, Integers
+from zerodelta.tables.codes import Integers
 from zerodelta.tables.distribution import Answers, fit
 from zerodelta.tables.domain import Columns, Domain, TableWorkload
 from zerodelta.tables.estimate import table_estimate
+from zerodelta.tables.streamed_counts import Tabulated
 
 __all__ = ["TableRounds"]
 
@@ -50,7 +51,7 @@ class TableRounds:
             for step in (self.select.step(), self.noise.step())
         )
 
-    def run(self, data: CodedRows, bits: BitSource) -> Answers:
+    def run(self, data: Tabulated, bits: BitSource) -> Answers:
         """Return what was measured and the last fit."""
         tables = {table: data.table(table) for table in self._tables}
         return self.play(

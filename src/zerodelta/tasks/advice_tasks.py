@@ -16,7 +16,7 @@ import numpy as np
 from zerodelta.channels.planner import plan
 from zerodelta.exact.rational import as_count, as_positive
 from zerodelta.regression.classifiers import classifier_methods
-from zerodelta.regression.labeled_rows import Targets, as_classes
+from zerodelta.regression.label_values import Targets, as_classes
 from zerodelta.regression.linear import linear_methods
 from zerodelta.spaces import Finite
 from zerodelta.spine.facts import Facts

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
+from zerodelta.data.dataset import Dataset
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import run
+from zerodelta.spine.run import planned, run
 from zerodelta.tables.codes import given_rows
 from zerodelta.tables.distribution import Answers
-from zerodelta.tables.domain import Domain, TableWorkload, as_domain, as_workload
+from zerodelta.tables.domain import Domain, TableWorkload, as_domain, as_workload, table_domain
 from zerodelta.tables.table_methods import tables_plan
 
 __all__ = ["QueriesQuestion", "answer_queries", "queries_methods"]
@@ -24,6 +26,7 @@ __all__ = ["QueriesQuestion", "answer_queries", "queries_methods"]
 
 def answer_queries(
     rows: Any,
+    columns: Sequence[str] | None = None,
     *,
     domain: Any = None,
     workload: Any = None,
@@ -39,11 +42,14 @@ def answer_queries(
 
     Parameters
     ----------
-    rows : array, list of rows, data frame or Source
-        One row for each person. A number and a text that spells it are one category.
+    rows : data set, array, list of rows, data frame or Source
+        What `zd.open` returns, or one row for each person. A number and a text that spells it are
+        one category.
+    columns : sequence of str, optional
+        The columns of a data set: categories, booleans and dates; by default all.
     domain : mapping
         The public categories of each column: a list, or N for 0..N-1, by the column's name, or by
-        its position in an array.
+        its position in an array. A data set has them declared.
     workload : int or list of tuples of columns, optional
         k for all tables of k columns (default: 2, or 1 of a single column), or the tables.
     epsilon : int, float, Fraction or str
@@ -54,7 +60,9 @@ def answer_queries(
     method : {"auto", "k-norm", "counts", "laplace", "mwem", "purified"}, default="auto"
         Noise on orthogonal coefficients of the tables; on all cells of all tables, fitted to
         counts or independent; a few tables, chosen and measured in rounds; or internal rounds,
-        then mixing. "auto" takes the least predicted error.
+        then mixing. "auto" takes the least predicted error. After `where`, and for units, the
+        number of rows is private: then "counts" or "laplace", and frequencies are fractions of what
+        their noisy cells add up to.
     bits : BitSource, optional
         Random bits for tests, which brand the certificate as not private.
 
@@ -68,7 +76,7 @@ def answer_queries(
     Notes
     -----
     **Guarantee**: pure ε-DP (K-norm, rounded-laplace, PF; B1 for "purified"), proven.
-    **Neighbors**: replace-one (n is public).
+    **Neighbors**: replace-one (n is public), or one unit of the data set.
     **Error**: the expected absolute error of a frequency, averaged over all cells: what is known
     without the rows; on data close to a few cells it is smaller, with many out-of-domain values
     larger. For "purified" it is a bound.
@@ -81,13 +89,25 @@ def answer_queries(
     array([[0.25, 0.25],
            [0.25, 0.25]])
 
+    Of a data set, with the declared categories, and a condition:
+
+    >>> import zerodelta as zd
+    >>> rows = np.column_stack([np.arange(60_000) % 3, np.arange(60_000) % 2])
+    >>> data = zd.open(rows, columns={"0": zd.category([0, 1, 2]), "1": zd.boolean()})
+    >>> answer_queries(data.where("1"), ["0"], epsilon=4).value["0",].round(2)
+    array([0.33, 0.33, 0.33])
+
     """
-    space = as_domain(domain)
+    chosen, space = table_domain(rows, columns, domain)
     question = QueriesQuestion(
-        domain=space, workload=as_workload(workload, space), unknown=unknown, method=method
+        domain=space,
+        workload=as_workload(workload, space),
+        unknown=unknown,
+        method=method,
+        declared=isinstance(rows, Dataset),
     )
-    given, facts = given_rows(rows, space)
-    return run(question.plan(facts, epsilon), given, bits=bits)
+    given, facts = given_rows(chosen, space)
+    return run(planned(question, given, epsilon, facts=facts), given, bits=bits)
 
 
 @final
@@ -99,6 +119,8 @@ class QueriesQuestion:
     workload: TableWorkload
     unknown: Any = None
     method: str = "auto"
+    declared: bool = False
+    """Whether the rows are those of a data set."""
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
         """Choose the method, and calibrate its noise."""
@@ -117,6 +139,7 @@ class QueriesQuestion:
             epsilon=epsilon,
             unknown=self.unknown,
             method=self.method,
+            declared=self.declared,
             whole=False,
             value=value,
         )

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
+from zerodelta.data.dataset import Dataset
 from zerodelta.data.rowwise import Column
 from zerodelta.data.source import Rows
 from zerodelta.errors import require
@@ -19,9 +20,9 @@ from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Facts
-from zerodelta.spine.public_inputs import as_source
+from zerodelta.spine.public_inputs import as_numbers
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import run
+from zerodelta.spine.run import ask
 from zerodelta.training.feature_table import column_position
 from zerodelta.training.trees import DecisionTree, Splits, tree_of, tree_scores
 
@@ -32,6 +33,7 @@ _MOST_TREES = 1 << 23
 
 def decision_tree(
     rows: Any,
+    columns: Sequence[str] | None = None,
     *,
     label: Column = -1,
     classes: tuple[float, float] = (0, 1),
@@ -47,8 +49,11 @@ def decision_tree(
 
     Parameters
     ----------
-    rows : array, data frame or Source
-        Features and label, one row for each person.
+    rows : data set, array, data frame or Source
+        What `zd.open` returns, or features and label, one row for each person.
+    columns : sequence of str, optional
+        The columns of a data set or a data frame to use; by default all, of a data set those of
+        `thresholds` and `label`.
     label : str or int
         The column of the label, by name or position (-1: the last).
     classes : pair of numbers
@@ -67,7 +72,7 @@ def decision_tree(
         `value`: a `DecisionTree`, with ``predict``.
 
     **Guarantee**: pure ε-DP by permute-and-flip (C10.1), `proven`.
-    **Neighbors**: replace-one (the number of rows is public).
+    **Neighbors**: replace-one (the number of rows is public), or one unit of the data set.
     **Error**: rows classified right are at most (2/ε) ln(16 s³) fewer than the best tree's, on
     average; the release says which part of all rows that is.
 
@@ -80,9 +85,12 @@ def decision_tree(
     array([1., 0.])
 
     """
-    source = as_source(rows)
+    named = [*(thresholds or {}), label]
+    if columns is None and isinstance(rows, Dataset) and all(type(c) is str for c in named):
+        columns = [str(column) for column in dict.fromkeys(named)]
+    source, _ = as_numbers(rows, columns)
     question = TreeQuestion(label=label, classes=classes, thresholds=thresholds)
-    return run(question.plan(Facts.of(source), epsilon), source, bits=bits)
+    return ask(question, source, epsilon=epsilon, bits=bits)
 
 
 @final
@@ -95,7 +103,8 @@ class TreeQuestion:
     thresholds: Mapping[Column, Sequence[Rational]] | None = None
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Plan one choice among all trees."""
+        """Plan one choice among all trees; the number of rows is only part of the forecast."""
+        facts.only_replaced()
         label = column_position(self.label, facts.columns, "label")
         splits = _splits(self.thresholds, facts.columns, label)
         listed = self.classes if isinstance(self.classes, tuple) else ()
@@ -112,8 +121,11 @@ class TreeQuestion:
             claim=PureDP(flip.epsilon),
             steps=(flip.step(),),
             answer=answer,
-            error=flip.error(16 * len(splits) ** 3) / facts.public_rows,
-            public=("columns, thresholds and classes", "the number of rows"),
+            error=flip.error(16 * len(splits) ** 3) / facts.planned_rows,
+            public=(
+                "columns, thresholds and classes",
+                *(() if facts.rows is None else ("the number of rows",)),
+            ),
         )
 
 

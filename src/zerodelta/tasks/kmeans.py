@@ -16,6 +16,7 @@ from zerodelta.clustering.center_mechanisms import (
 )
 from zerodelta.clustering.cluster_forecast import kmeans_methods
 from zerodelta.data.arrays import ArraySource
+from zerodelta.data.dataset import Dataset
 from zerodelta.data.row_queries import Bounds, box_lattice
 from zerodelta.data.source import Rows, Source
 from zerodelta.errors import require, require_extra
@@ -26,7 +27,9 @@ from zerodelta.privacy.release import Release
 from zerodelta.spaces import Box
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import choose
+from zerodelta.spine.public_inputs import as_numbers
 from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.run import planned
 from zerodelta.study.program import StudyProgram, carry_out
 
 __all__ = ["KMeansQuestion", "kmeans"]
@@ -37,12 +40,12 @@ _FEW = 100
 
 def kmeans(
     rows: Any,
+    columns: Sequence[str] | None = None,
     *,
     clusters: int,
     epsilon: Rational,
     bounds: Bounds | None = None,
     method: str = "auto",
-    columns: Sequence[str] | None = None,
     bits: BitSource | None = None,
 ) -> Release:
     """Release the centers of k-means clusters; like `sklearn.cluster.k_means`, but private.
@@ -52,23 +55,26 @@ def kmeans(
 
     Parameters
     ----------
-    rows : array, data frame or Source
-        One row for each person; a row with a NaN counts nowhere (in a mean: as the middle).
+    rows : data set, array, data frame or Source
+        What `zd.open` returns, or one row for each person; a row with a missing cell counts nowhere
+        (in a mean: as the middle).
+    columns : sequence of str, optional
+        The columns of a data set or a data frame to use; default all.
     clusters : int
         The number of centers.
     epsilon : int, float, Fraction or str
         The privacy parameter of this one release.
     bounds : pair
-        Public bounds, two numbers or two lists with one for each column. Rows are clipped to them;
-        bounds several times wider than the data cost accuracy.
+        Public bounds, two numbers or two lists with one for each column; for a data set by default
+        as declared. Rows are clipped to them; bounds several times wider than the data cost
+        accuracy.
     method : {"auto", "histogram", "lloyd", "one-center", "purified"}
         "histogram": noisy counts on a public grid, and the k-means of its full cells. "lloyd": half
         of ε for that, half for one round of Lloyd's algorithm (two, seeded along four public
         directions, for more than 5 columns). "one-center": a noisy mean, moved to the middle of the
         bounds as far as its noise is large, as every center. "purified": three rounds inside a
-        `Study`; never the best in our measurements. "auto": the least forecast.
-    columns : sequence of str, optional
-        The columns of a data frame to use; default all.
+        `Study`, where the number of rows is public; never the best in our measurements. "auto": the
+        least forecast.
     bits : BitSource, optional
         The random bits; default the operating system's.
 
@@ -80,7 +86,7 @@ def kmeans(
     **Guarantee**: pure ε-DP, `proven`: counts have sensitivity 2 (rounded-laplace), the blocks of a
     round 2√2 in the sum of their l2 norms, a mean the bounds' width / n in every column
     (k-norm-noise); the rest is post-processing.
-    **Neighbors**: replace-one (the number of rows is public).
+    **Neighbors**: replace-one (the number of rows is public), or one unit of the data set.
     **Error**: forecasts the mean of (inertia / best inertia) - 1 for compact clusters of equal
     size, rare runs that miss one included; real data may be several times off.
 
@@ -95,18 +101,16 @@ def kmeans(
     require_extra("sklearn", "sklearn")
     count = as_count(clusters, "clusters", minimum=1)
     source = rows
-    if columns is not None or not isinstance(rows, Source):
+    if isinstance(rows, Dataset):
+        source, declared = as_numbers(rows, columns)
+        bounds = declared if bounds is None else bounds
+    elif columns is not None or not isinstance(rows, Source):
         shape: tuple[int, ...] = getattr(rows, "shape", ())
         entries = count * (1 + (shape[1] if len(shape) == 2 else 1))  # of a row, in a round
         batch = max(1, _BLOCK_ENTRIES // entries)
         source = ArraySource(rows, columns=columns, batch=batch)
-    facts = Facts.of(source)
-    few = f"at most one for each of {facts.rows} rows"
-    require(
-        count <= max(facts.public_rows, _FEW), "clusters", count, expected=few, remedy="pass fewer"
-    )
     question = KMeansQuestion(clusters=count, bounds=bounds, method=method)
-    return carry_out(question.plan(facts, epsilon), source, bits=bits)
+    return carry_out(planned(question, source, epsilon), source, bits=bits)
 
 
 @final
@@ -120,13 +124,28 @@ class KMeansQuestion:
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows] | StudyProgram:
         """Choose the method, and calibrate its noise."""
-        exact, n, method = as_usable_epsilon(epsilon), facts.public_rows, self.method
+        facts.only_replaced()
+        # n is a parameter of the grid, of one mean and of forecasts: any public number will do
+        exact, n, method = as_usable_epsilon(epsilon), facts.planned_rows, self.method
         require(facts.width, "rows", expected="at least one column", remedy="pass some")
         box_lattice(self.bounds)  # refuses what is no pair
         box = Box(*self.bounds or (), dimension=facts.width)
         frame = Frame.of(box)
         clusters = as_count(self.clusters, "clusters", minimum=1)
-        methods = kmeans_methods(rows=n, clusters=clusters, epsilon=float(exact), sides=frame.sides)
+        few = f"at most one for each of {n} rows"
+        require(clusters <= max(n, _FEW), "clusters", clusters, expected=few, remedy="pass fewer")
+        counted = facts.rows is not None
+        require(
+            counted or method != "purified",
+            "method",
+            method,
+            expected="one that needs no public number of rows: this one runs a study",
+            remedy='pass method="auto"',
+        )
+        forecast = kmeans_methods(
+            rows=n, clusters=clusters, epsilon=float(exact), sides=frame.sides
+        )
+        methods = tuple(each for each in forecast if counted or each.name != "purified")
         chosen = choose(methods, method)
         fits = chosen.error < math.inf
         require(fits, "method", method, expected="fewer columns", remedy='pass "lloyd"')
@@ -136,6 +155,7 @@ class KMeansQuestion:
             clusters=clusters,
             rows=n,
             epsilon=exact,
+            counted=counted,
             methods=methods,
             error=chosen.error,
         )

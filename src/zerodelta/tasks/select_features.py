@@ -15,10 +15,11 @@ from typing import Any, Literal, final
 import numpy as np
 
 from zerodelta.channels.planner import plan as plan_publishing
+from zerodelta.data.dataset import Dataset
 from zerodelta.data.internal import reveal
 from zerodelta.data.row_queries import Bounds, Rowwise
 from zerodelta.data.rowwise import Column
-from zerodelta.data.source import Rows
+from zerodelta.data.source import Rows, Source
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
@@ -28,11 +29,12 @@ from zerodelta.privacy.release import Release
 from zerodelta.spaces import Subsets
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
-from zerodelta.spine.public_inputs import as_source
+from zerodelta.spine.public_inputs import as_numbers, as_source
 from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.run import planned
 from zerodelta.study.program import StudyProgram, carry_out
 from zerodelta.study.study import Study
-from zerodelta.training.feature_table import FeatureTable
+from zerodelta.training.feature_table import FeatureTable, column_position
 from zerodelta.training.gram_search import GramQuery
 from zerodelta.training.stepwise import Stepwise
 
@@ -43,6 +45,7 @@ MethodName = Literal["auto", "gram", "stepwise"]
 
 def select_features(
     rows: Any,
+    columns: Sequence[str] | None = None,
     *,
     target: Column,
     size: int,
@@ -62,8 +65,11 @@ def select_features(
 
     Parameters
     ----------
-    rows : array, data frame or Source
-        Features and target, one row for each person.
+    rows : data set, array, data frame or Source
+        What `zd.open` returns, or features and target, one row for each person.
+    columns : sequence of str, optional
+        The columns of a data set or a data frame to use; default all, or `features` and `target`
+        of a data set.
     target : str or int
         The target column, by name or position (-1: the last).
     size : int
@@ -71,9 +77,10 @@ def select_features(
     epsilon : int, float, Fraction or str
         The privacy parameter of this one release.
     bounds : pair, optional
-        Public bounds of the features: two numbers, or two lists. Values are clipped to them.
+        Public bounds of the features: two numbers, or two lists. Values are clipped to them. For a
+        data set by default as declared.
     target_bounds : pair
-        Public bounds of the target, which is clipped to them.
+        Public bounds of the target, which is clipped to them; of a data set as declared.
     data_norm : number, optional
         For "gram": rows whose features (on [-1, 1] if they have bounds) are longer are scaled down
         to it, target included. A weight, so it may be less than the usual length; default 0.4 √d.
@@ -95,7 +102,8 @@ def select_features(
         `value`: the names of the features (positions, if rows are an array), in order.
 
     **Guarantee**: pure ε-DP, `proven`: a Study (B1, R2), or basic composition (C10.1, C10.4).
-    **Neighbors**: replace-one (the number of rows is public). A row with a NaN is the zero row.
+    **Neighbors**: replace-one (the number of rows is public) or, "stepwise", one unit of the data
+    set. A row with a missing cell is the zero row.
     **Error**: the probability of a random set, or how far a choice may fall behind the best.
 
     >>> rng = np.random.default_rng(1)
@@ -108,7 +116,12 @@ def select_features(
     ((1, 4), 'proven')
 
     """
-    source = as_source(rows)
+    if isinstance(rows, Dataset):
+        source, bounds, target_bounds = _declared(
+            rows, columns, target, features, bounds, target_bounds
+        )
+    else:
+        source = as_source(rows, columns)
     question = FeaturesQuestion(
         target=target,
         size=size,
@@ -120,7 +133,29 @@ def select_features(
         mixing_probability=mixing_probability,
         by_position=isinstance(rows, (np.ndarray, list, tuple)),
     )
-    return carry_out(question.plan(Facts.of(source), epsilon), source, bits=bits)
+    return carry_out(planned(question, source, epsilon), source, bits=bits)
+
+
+def _declared(
+    rows: Dataset,
+    columns: Sequence[str] | None,
+    target: Column,
+    features: Sequence[Column] | None,
+    bounds: Bounds | None,
+    target_bounds: Bounds | None,
+) -> tuple[Source, Bounds | None, Bounds | None]:
+    """Return the columns of a data set that are used, and the bounds that it declares for them."""
+    if columns is None and features is not None and all(type(c) is str for c in features):
+        columns = [*map(str, features), *([target] if type(target) is str else [])]
+    source, ends = as_numbers(rows, columns)
+    lower, upper = ends
+    label = column_position(target, source.columns, "target")
+    others = [place for place in range(len(lower)) if place != label]
+    if features is not None:
+        others = [column_position(column, source.columns, "features") for column in features]
+    if bounds is None:
+        bounds = [lower[i] for i in others], [upper[i] for i in others]
+    return source, bounds, (lower[label], upper[label]) if target_bounds is None else target_bounds
 
 
 @final
@@ -141,7 +176,16 @@ class FeaturesQuestion:
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows] | StudyProgram:
         """Choose the method; what the other one would cost is forecast for "auto" only."""
-        exact, n = as_usable_epsilon(epsilon), facts.public_rows
+        facts.only_replaced()
+        # stepwise choices divide by any public number; a study needs the number of rows
+        exact, n, counted = as_usable_epsilon(epsilon), facts.planned_rows, facts.rows is not None
+        require(
+            counted or self.method != "gram",
+            "method",
+            self.method,
+            expected="one that needs no public number of rows: this one runs a study",
+            remedy='pass method="stepwise"',
+        )
         table = FeatureTable.of(
             facts.columns,
             target=self.target,
@@ -155,6 +199,7 @@ class FeaturesQuestion:
         named = self.method in ("gram", "stepwise")
         methods = () if named else self._methods(space, stepwise)
         method = self.method if named else choose(methods, self.method).name
+        method = method if counted else "stepwise"
 
         def published(chosen: Any) -> tuple[Column, ...]:
             places = [table.features[i] for i in chosen]
@@ -188,7 +233,8 @@ class FeaturesQuestion:
             f"{stepwise.noise:.3g} of the bounds below the best, on average",
             methods=methods,
             public=(
-                "the bounds of features and target, the number of features and of rows",
+                "the bounds of features and target, the number of features"
+                + (" and of rows" if counted else ""),
                 "every number in the steps",
             ),
         )

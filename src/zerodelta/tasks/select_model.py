@@ -7,13 +7,15 @@ sensitivity decides, and permute-and-flip is better than any study (C10.1, evide
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias, final
 
 import numpy as np
 
+from zerodelta.data.dataset import Dataset
+from zerodelta.data.kinds import Text
 from zerodelta.data.row_queries import Bounds, Rowwise, box_lattice, public_rows, row_query
 from zerodelta.data.rowwise import RowFunction
 from zerodelta.data.source import Rows
@@ -28,6 +30,7 @@ from zerodelta.spaces import Finite
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.public_inputs import as_source, needed
 from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.run import planned
 from zerodelta.study.program import StudyProgram, carry_out
 from zerodelta.study.study import Study
 from zerodelta.training.candidate_models import Floats, LinearModel, NetworkModel
@@ -47,6 +50,7 @@ def select_model(
     rows: Any,
     candidates: Mapping[str, Any],
     *,
+    columns: Sequence[str] | None = None,
     epsilon: Rational,
     train: Train | None = None,
     score: Score | None = None,
@@ -64,11 +68,13 @@ def select_model(
 
     Parameters
     ----------
-    rows : array, data frame or Source
-        The rows that candidates are trained on and scored by.
+    rows : data set, array, data frame or Source
+        The rows that candidates are trained on and scored by. Categories of a data set are codes.
     candidates : mapping of names to models
         `zerodelta.models.NetworkModel` and `LinearModel` train and score themselves; anything else
         is handed to `train` and `score`.
+    columns : sequence of str, optional
+        The columns of a data set or a data frame to use; default all.
     epsilon : int, float, Fraction or str
         The privacy parameter of this one release.
     train : callable, optional
@@ -101,8 +107,9 @@ def select_model(
     **Guarantee**: pure ε-DP: a Study (B1, R2), or permute-and-flip (C10.1). `proven` for built-in
     models, else caller-asserted: that functions treat rows one by one, keep no state and show
     nothing.
-    **Neighbors**: replace-one (the number of rows is public). A row with a NaN scores the middle
-    of the bounds.
+    **Neighbors**: replace-one (the number of rows is public) or, if nothing is trained, one unit of
+    the data set. A row with a NaN for a score, or that a data set's condition drops, scores the
+    middle of the bounds.
     **Error**: the probability of a random candidate, or how far the winner's score may fall behind.
 
     >>> rng = np.random.default_rng(1)
@@ -115,7 +122,7 @@ def select_model(
     ('second', 'permute-and-flip')
 
     """
-    source = as_source(rows)
+    source = as_source(rows, columns)
     question = ModelQuestion(
         candidates=candidates,
         train=train,
@@ -127,7 +134,11 @@ def select_model(
         rowwise=rowwise,
         example=example,
     )
-    return carry_out(question.plan(Facts.of(source), epsilon), source, bits=bits)
+    if isinstance(source, Dataset):
+        texts = [name for name, kind in source.kinds.items() if isinstance(kind, Text)]
+        numbers = "columns of numbers or codes"
+        require(not texts, "columns", texts, expected=numbers, remedy="leave these columns out")
+    return carry_out(planned(question, source, epsilon), source, bits=bits)
 
 
 @final
@@ -163,12 +174,13 @@ class ModelQuestion:
 
     def _fixed(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Plan a choice by total scores of known sensitivity."""
+        facts.only_replaced()
         rounds, untrained = self.rounds, "None where nothing is trained"
         require(rounds is None, "rounds", rounds, expected=untrained, remedy="leave it out")
         names = self._names
         probe = public_rows(facts.width, None, None) if self.example is None else self.example
         query = row_query(
-            self._own([(model,) for model in self.candidates.values()]),
+            self._own([(model,) for model in self.candidates.values()], facts),
             columns=facts.columns,
             probe=np.asarray(probe, dtype=np.float64),
             rowwise=self.rowwise,
@@ -177,7 +189,8 @@ class ModelQuestion:
         )
         lattice = query.lattice
         flip = PermuteAndFlip.for_epsilon(epsilon=epsilon, sensitivity=2 * lattice.steps)
-        behind = flip.error(len(names)) / (2 * lattice.steps * facts.public_rows)
+        behind = flip.error(len(names)) / (2 * lattice.steps * facts.planned_rows)
+        counted = () if facts.rows is None else ("the number of rows",)
         return ReleasePlan(
             claim=PureDP(flip.epsilon),
             steps=(replace(flip.step(), status=Status.ASSERTED),),
@@ -185,12 +198,14 @@ class ModelQuestion:
             error=f"the mean score is at most {behind:.3g} of its range below the best, on average "
             "(permute-and-flip: nothing is trained, one score of known sensitivity decides, and "
             "a study would only add noise)",
-            public=("the candidates", "the bounds of a score", "the number of rows"),
+            public=("the candidates", "the bounds of a score", *counted),
             assumed=(SCORE,),
         )
 
     def _trained(self, facts: Facts, epsilon: Rational) -> StudyProgram:
         """Plan a study in which every candidate is trained, and then all are scored."""
+        facts.only_replaced()
+        _ = facts.public_rows  # which a study needs
         names, models = self._names, list(self.candidates.values())
         ours = all(type(model) in (NetworkModel, LinearModel) for model in models)  # so: proven
         built_in = ours and self.train is None and self.score is None
@@ -219,7 +234,9 @@ class ModelQuestion:
                 else (model, model.train(study, rounds, facts.columns, mu))
                 for model in models
             ]
-            scores = self._own(trained) if self.score is not None else _built_in(trained, facts)
+            scores = (
+                self._own(trained, facts) if self.score is not None else _built_in(trained, facts)
+            )
             bounds = (0, 1) if built_in else self.bounds
             return names[int(np.argmax(study.mean(scores, bounds=bounds, share=share)))]
 
@@ -237,14 +254,20 @@ class ModelQuestion:
             program=program,
         )
 
-    def _own(self, given: list[Any]) -> RowFunction:
-        """Return the caller's scores of all candidates, side by side."""
+    def _own(self, given: list[Any], facts: Facts) -> RowFunction:
+        """Return the caller's scores of all candidates, side by side.
+
+        A row without any cell counts for none of them where such rows count nowhere.
+        """
         score = self.score
         assert score is not None
 
         def scores(rows: Floats) -> Floats:
             columns = [np.asarray(score(*parts, rows.copy()), dtype=np.float64) for parts in given]
-            return np.stack([column.reshape(len(rows)) for column in columns], axis=1)
+            found = np.stack([column.reshape(len(rows)) for column in columns], axis=1)
+            if facts.may_miss:
+                found[np.isnan(rows).all(axis=1)] = np.nan
+            return found
 
         return scores
 

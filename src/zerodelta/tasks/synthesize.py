@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
+from zerodelta.data.dataset import Dataset
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
@@ -15,10 +16,17 @@ from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import run
+from zerodelta.spine.run import planned, run
 from zerodelta.tables.codes import Integers, given_rows, row_writer
 from zerodelta.tables.distribution import Answers
-from zerodelta.tables.domain import MOST_CELLS, Domain, TableWorkload, as_domain, as_workload
+from zerodelta.tables.domain import (
+    MOST_CELLS,
+    Domain,
+    TableWorkload,
+    as_domain,
+    as_workload,
+    table_domain,
+)
 from zerodelta.tables.forecast import whole_rows_error
 from zerodelta.tables.rounding import whole_rows
 from zerodelta.tables.table_methods import tables_plan
@@ -28,6 +36,7 @@ __all__ = ["SynthesisQuestion", "synthesis_methods", "synthesize"]
 
 def synthesize(
     rows: Any,
+    columns: Sequence[str] | None = None,
     *,
     domain: Any = None,
     epsilon: Rational,
@@ -44,14 +53,16 @@ def synthesize(
 
     Parameters
     ----------
-    rows : array, list of rows, data frame or Source
-        One row for each person.
+    rows : data set, array, list of rows, data frame or Source
+        What `zd.open` returns, or one row for each person.
+    columns : sequence of str, optional
+        The columns of a data set: categories, booleans and dates; by default all.
     domain : mapping
         The public categories of each column, as in `answer_queries`; at most 2^24 combinations.
     epsilon : int, float, Fraction or str
         The privacy parameter.
     size : int, optional
-        How many rows to make; n by default.
+        How many rows to make; by default n, or the public number to plan with where n is private.
     workload, unknown, method : optional
         Which tables are measured, and how: as in `answer_queries`.
     bits : BitSource, optional
@@ -60,14 +71,15 @@ def synthesize(
     Returns
     -------
     Release
-        Its value has the columns of the domain, as the caller's kind of data frame, or as an array
-        for an array. A distribution of largest entropy is fitted to the measured tables, and
-        rounded to whole rows without sampling noise.
+        Its value has the columns of the domain, as the caller's kind of data frame, as an array for
+        an array, or for a data set as a dictionary of columns (`pandas.DataFrame(value)`). A
+        distribution of largest entropy is fitted to the measured tables, and rounded to whole rows
+        without sampling noise.
 
     Notes
     -----
     **Guarantee**: pure ε-DP (that of the noisy tables; the rest is post-processing), proven.
-    **Neighbors**: replace-one (n is public).
+    **Neighbors**: replace-one (n is public), or one unit of the data set.
     **Error**: the expected absolute error of a frequency in the tables of the workload, averaged
     over all cells, and half a row for rounding to `size` rows. What no table of the workload shows,
     such as three columns together for pairs (the default), is as independent as the tables allow.
@@ -80,17 +92,18 @@ def synthesize(
     [['f', 'yes'], ['f', 'yes'], ['m', 'no'], ['m', 'no']]
 
     """
-    space = as_domain(domain)
+    chosen, space = table_domain(rows, columns, domain)
     question = SynthesisQuestion(
         domain=space,
         workload=as_workload(workload, space),
         size=size,
         unknown=unknown,
         method=method,
-        write=row_writer(rows, space),
+        write=row_writer(chosen, space),
+        declared=isinstance(rows, Dataset),
     )
-    given, facts = given_rows(rows, space)
-    return run(question.plan(facts, epsilon), given, bits=bits)
+    given, facts = given_rows(chosen, space)
+    return run(planned(question, given, epsilon, facts=facts), given, bits=bits)
 
 
 @final
@@ -104,6 +117,8 @@ class SynthesisQuestion:
     unknown: Any = None
     method: str = "auto"
     write: Callable[[Integers], Any] = np.asarray
+    declared: bool = False
+    """Whether the rows are those of a data set."""
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
         """Choose the method, and calibrate its noise."""
@@ -115,7 +130,7 @@ class SynthesisQuestion:
             expected="at most 2^24: the fitted distribution over all of them is held in memory",
             remedy="leave out columns, group categories, or release tables with answer_queries",
         )
-        size = as_count(facts.public_rows if self.size is None else self.size, "size", minimum=1)
+        size = as_count(facts.planned_rows if self.size is None else self.size, "size", minimum=1)
 
         def value(answers: Answers) -> Any:
             assert answers.fitted is not None
@@ -128,6 +143,7 @@ class SynthesisQuestion:
             epsilon=epsilon,
             unknown=self.unknown,
             method=self.method,
+            declared=self.declared,
             whole=True,
             value=value,
             extra_error=whole_rows_error(domain, workload, size),

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from zerodelta.channels.finite_mix import FiniteMix
 from zerodelta.data.arrays import ArraySource
-from zerodelta.data.source import Rows, Source
+from zerodelta.data.source import Rows, Source, protection_of
 from zerodelta.errors import ParameterError, did_you_mean, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
@@ -165,7 +165,8 @@ def frank_wolfe_pure(
         path=path,
         rowwise=rowwise,
     )
-    target, size = as_positive(epsilon, "epsilon"), vertices.polytope.size
+    protection, size = protection_of(vertices.source), vertices.polytope.size
+    target = as_positive(epsilon, "epsilon") / protection.max_rows
     plain = target / vertices.iterations
     mixed = transcript_step_epsilon(
         epsilon=target, vertices=size, iterations=iterations, mixing_weight=mixing_weight
@@ -198,7 +199,7 @@ def frank_wolfe_pure(
         public=vertices.public(),
         assumed=vertices.assumed,
     )
-    return run(plan, vertices.source, bits=bits)
+    return run(plan.protecting(protection), vertices.source, bits=bits)
 
 
 def _best(

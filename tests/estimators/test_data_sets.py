@@ -1,0 +1,446 @@
+"""Estimators on columns of a data set: the integers of arrays, and nothing of a private n."""
+
+from __future__ import annotations
+
+import itertools
+import tracemalloc
+import warnings
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import zerodelta as zd
+from data.odd_cells import ODD
+from data.opening import opened
+from estimators.instances import same_noise_in_every_fit
+from zerodelta.regression import labeled_rows
+from zerodelta.regression.encoded_columns import Encoding
+from zerodelta.regression.k_norm_statistics import LENGTH, exact_statistics
+from zerodelta.regression.label_values import ClassLabels, Targets
+from zerodelta.regression.labeled_rows import Features, LabeledRows
+from zerodelta.sklearn import (
+    KMeans,
+    LinearRegression,
+    LogisticRegression,
+    MLPClassifier,
+    SparseRegression,
+)
+
+pandas = pytest.importorskip("pandas")
+
+COLUMNS: dict[str, Any] = {
+    "age": zd.number(0, 100),
+    "income": zd.number(-1000, 3000),
+    "city": zd.category(["oslo", "rome"], other=True),
+    "member": zd.boolean(),
+    "spent": zd.number(0, 500),
+    "note": zd.text(length=20),
+}
+FEATURES = ["age", "income", "city"]
+
+
+def frame(rows: int = 400) -> Any:
+    rng = np.random.default_rng(7)
+    age, income = rng.uniform(-10, 120, rows), rng.uniform(-1000, 3000, rows)
+    city = rng.choice(["oslo", "rome", "bonn"], rows)
+    table = pandas.DataFrame(
+        {
+            "who": np.arange(rows) // 2,
+            "age": age,
+            "income": income,
+            "city": city,
+            "member": age / 100 + (city == "oslo") > 0.8,
+            "spent": 2 * age + 100 * (city == "rome") + income / 50,
+            "note": "words",
+        }
+    )
+    table.loc[::7, "age"] = np.nan
+    return table
+
+
+def scaled(table: Any, *, centered: bool = True) -> Any:
+    """The features as anybody would scale them by hand; a row with a missing cell has NaN."""
+    low, high = np.array([0, -1000]), np.array([100, 3000])
+    numbers = np.clip(table[["age", "income"]].to_numpy(), low, high)
+    if centered:
+        numbers = (numbers - (low + high) / 2) / ((high - low) / 2)
+    else:
+        numbers = numbers / np.maximum(abs(low), abs(high))
+    cities = [table["city"] == "oslo", table["city"] == "rome", table["city"] == "bonn"]
+    return np.column_stack([numbers, *cities]).astype(np.float64)
+
+
+def people(**options: Any) -> Any:
+    return zd.open(frame(), columns=COLUMNS, **options)
+
+
+# -- the same integers ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("centered", [True, False])
+def test_integer_rows_are_those_of_an_array_that_was_scaled_by_hand(centered: bool) -> None:
+    table, data = frame(), people()
+    encoding = Encoding.of(data[FEATURES].kinds).to_unit(centered=centered)
+    features = Features.of(5, encoding.corner, centered)
+    read = ClassLabels((False, True))
+    declared = LabeledRows(data[FEATURES], data["member"], read=read, encode=encoding)
+    plain = LabeledRows(scaled(table, centered=centered), table["member"].to_numpy(), read=read)
+    for signed in (True, False):
+        found, expected = (features.integers(opened(s), signed=signed) for s in (declared, plain))
+        np.testing.assert_array_equal(found[0].values, expected[0].values)
+        np.testing.assert_array_equal(found[1], expected[1])
+    np.testing.assert_array_equal(
+        *(exact_statistics(features, opened(s)) for s in (declared, plain))
+    )
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("method", ["huber", "statistics", "adassp", "descent"])
+def test_a_line_is_that_of_the_array_up_to_units(method: str, intercept: bool) -> None:
+    table, data = frame(), people()
+    encoding = Encoding.of(data[FEATURES].kinds).to_unit(centered=intercept)
+    given: dict[str, Any] = {"epsilon": 3, "method": method, "fit_intercept": intercept}
+    with same_noise_in_every_fit():
+        fitted = LinearRegression(**given).fit(data[FEATURES], data["spent"])
+        by_hand = LinearRegression(**given, data_norm=encoding.corner, bounds_y=(0, 500))
+        by_hand.fit(scaled(table, centered=intercept), table["spent"].to_numpy())
+    line = encoding.in_units(by_hand.coef_[None, :], np.array([by_hand.intercept_]))
+    np.testing.assert_array_equal(fitted.coef_, line[0][0])
+    assert fitted.intercept_ == line[1][0]
+    assert fitted.encoded_names_.tolist() == ["age", "income", *CITIES]
+    assert fitted.release_.error == by_hand.release_.error
+
+
+CITIES = ["city=oslo", "city=rome", "city=other"]
+
+
+@pytest.mark.parametrize("method", ["objective", "descent"])
+@pytest.mark.parametrize("label", ["member", "city"])
+def test_a_classifier_is_that_of_the_array_up_to_units(method: str, label: str) -> None:
+    table, data = frame(), people()
+    numbers = ["age", "income"]
+    encoding = Encoding.of(data[numbers].kinds).to_unit(centered=True)
+    labels = table[label].replace("bonn", "other").to_numpy()
+    classes = [False, True] if label == "member" else ["other", "oslo", "rome"]
+    with same_noise_in_every_fit():
+        fitted = LogisticRegression(epsilon=3, method=method).fit(data[numbers], data[label])
+        by_hand = LogisticRegression(epsilon=3, method=method, data_norm=1, classes=classes)
+        by_hand.fit(scaled(table)[:, :2], labels)
+    slopes, intercept = encoding.in_units(by_hand.coef_, by_hand.intercept_)
+    np.testing.assert_array_equal(fitted.coef_, slopes)
+    np.testing.assert_array_equal(fitted.intercept_, intercept)
+    np.testing.assert_array_equal(fitted.classes_, sorted(classes))
+    np.testing.assert_array_equal(fitted.temperature_, by_hand.temperature_)
+
+
+def test_the_other_estimators_take_the_declared_bounds() -> None:
+    table, data = frame(), people()
+    numbers = ["age", "income"]
+    X, bounds = table[numbers].to_numpy(), ([0, -1000], [100, 3000])  # noqa: N806
+    with same_noise_in_every_fit():
+        for estimator, given, label in (
+            (SparseRegression(epsilon=2), {"bounds_y": (0, 500)}, "spent"),
+            (MLPClassifier(epsilon=2, rounds=3), {"classes": [False, True]}, "member"),
+            (KMeans(epsilon=2, n_clusters=2), {}, None),
+        ):
+            y = None if label is None else table[label].to_numpy()
+            declared = None if label is None else data[label]
+            found = clone(estimator).fit(data[numbers], declared).release_.value
+            by_hand = clone(estimator).set_params(bounds=bounds, **given).fit(X, y).release_.value
+            for ours, theirs in zip(*(map(published, (found, by_hand))), strict=True):
+                np.testing.assert_array_equal(ours, theirs)
+
+
+def published(value: Any) -> Any:
+    return [value.coefficients, value.intercept] if hasattr(value, "coefficients") else [value]
+
+
+def test_classes_may_be_given_and_other_labels_are_none() -> None:
+    data = people()
+    some = LogisticRegression(epsilon=3, classes=["oslo", "rome"]).fit(data[["age"]], data["city"])
+    assert some.classes_.tolist() == ["oslo", "rome"]
+    read = ClassLabels(("rome", "oslo"))
+    source = LabeledRows(data[["age"]], data["city"], read=read)
+    places = np.concatenate([block[:, -1] for block in opened(source).blocks()])
+    expected = frame()["city"].map({"rome": 0.0, "oslo": 1.0}).to_numpy()
+    np.testing.assert_array_equal(places, expected)
+    numbers = zd.open(np.array([[1, 3], [2, 5]]), columns={c: zd.number(0, 9) for c in "01"})
+    source = LabeledRows(numbers[["0"]], numbers["1"], read=ClassLabels((5, 7)))
+    np.testing.assert_array_equal(next(opened(source).blocks()), [[1, np.nan], [2, 0]])
+
+
+def test_frames_are_predicted_by_the_schema_and_arrays_work_as_before() -> None:
+    data, table = people(), frame()
+    model = LogisticRegression(epsilon=100).fit(data[FEATURES], data["member"])
+    assert model.n_features_in_ == 3
+    assert model.feature_names_in_.tolist() == FEATURES
+    labels = model.predict(table[["note", "city", "income", "age"]])
+    np.testing.assert_array_equal(labels, model.predict(table[FEATURES].to_numpy()))
+    assert model.predict_proba(table[FEATURES]).shape == (400, 2)
+    with pytest.raises(zd.ParameterError, match="may be seen"):
+        model.predict(data[FEATURES])
+    model.set_params(data_norm=1, classes=[0, 1]).fit(np.zeros((5, 2)), [0, 1, 0, 1, 0])
+    assert not hasattr(model, "encoded_names_")
+    assert model.predict([[0.0, 1.0]]).shape == (1,)
+    with pytest.raises(zd.ParameterError, match="may be seen"):
+        model.predict(data[FEATURES])
+
+
+# -- rows that count nowhere ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("estimator", "label"),
+    [
+        (LinearRegression(epsilon=2, method="huber"), "spent"),
+        (LinearRegression(epsilon=2, method="statistics"), "spent"),
+        (LinearRegression(epsilon=2, method="adassp"), "spent"),
+        (LinearRegression(epsilon=2, method="descent"), "spent"),
+        (LogisticRegression(epsilon=2), "member"),
+        (LogisticRegression(epsilon=2), "city"),
+        (SparseRegression(epsilon=2), "spent"),
+        (MLPClassifier(epsilon=2, rounds=3), "member"),
+        (KMeans(epsilon=2, n_clusters=2), None),
+    ],
+    ids=str,
+)
+def test_a_dropped_row_is_a_row_of_missing_cells(estimator: Any, label: str | None) -> None:
+    """And all that is shown but the model is the same whether none or all rows are dropped."""
+    table = frame()
+    kept = table.astype(object)
+    kept.loc[~(table["age"] > 50), ["age", "income", "city", "member", "spent"]] = None
+    selections = [
+        people().where("age > 50"),
+        zd.open(kept, columns=COLUMNS),
+        people().where("age < 0"),
+        people().where("age >= 0 or not age >= 0"),
+    ]
+    names = ["age", "income"]
+    with same_noise_in_every_fit():
+        fitted = [
+            clone(estimator).fit(data[names], None if label is None else data[label])
+            for data in selections
+        ]
+    for ours, theirs in zip(*(published(m.release_.value) for m in fitted[:2]), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    shown = {(str(m.release_.error), m.certificate_.to_json()) for m in fitted}
+    assert len(shown) == 1
+
+
+def test_more_rows_than_were_expected_are_all_read() -> None:
+    data = people()
+    few = data.where("age >= 0 or not age >= 0", expected_rows=3)
+    assert (few.rows, few.whole, data.rows, data.whole) == (3, False, 400, True)
+    assert zd.open(frame(), columns=COLUMNS, expected_rows=3).rows == 400
+    features = Features.of(2, 1, True)
+    read = Targets.of((0, 500), True)
+    found, expected = (
+        features.integers(opened(LabeledRows(d[["age", "income"]], d["spent"], read=read)))
+        for d in (few, data)
+    )
+    np.testing.assert_array_equal(found[0].values, expected[0].values)
+    np.testing.assert_array_equal(found[1], expected[1])
+    with pytest.raises(zd.ParameterError, match="study"):
+        LinearRegression(epsilon=1, method="descent").fit(few[["age"]], few["spent"])
+    assert "number of rows" not in str(
+        LogisticRegression(epsilon=1).fit(few[["age"]], few["member"]).certificate_.public
+    )
+
+
+# -- units ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("estimator", "label"),
+    [
+        (LinearRegression(method="huber"), "spent"),
+        (LinearRegression(method="statistics"), "spent"),
+        (LinearRegression(method="adassp"), "spent"),
+        (LinearRegression(), "spent"),
+        (LogisticRegression(), "member"),
+        (LogisticRegression(), "city"),
+        (SparseRegression(), "spent"),
+        (KMeans(n_clusters=2), None),
+    ],
+    ids=str,
+)
+def test_a_unit_has_the_noise_of_a_share_for_each_of_its_rows(
+    estimator: Any, label: str | None
+) -> None:
+    data, alone = people(unit="who", max_rows=2), people()
+    with same_noise_in_every_fit():
+        by_unit, by_row = (
+            clone(estimator)
+            .set_params(epsilon=epsilon)
+            .fit(d[["age", "income"]], None if label is None else d[label])
+            for d, epsilon in ((data, 1), (alone, Fraction(1, 2)))
+        )
+    certificate = by_unit.certificate_
+    assert zd.verify(certificate, unit="who", epsilon=1) == zd.PureDP(1)
+    assert certificate.row == "one who, at most 2 of its rows"
+    *steps, last = certificate.steps
+    assert tuple(steps) == by_row.certificate_.steps
+    assert last.theorem == "units"
+    with pytest.raises(zd.CertificateError, match="who"):
+        zd.verify(certificate, epsilon=1)
+
+
+def test_replacing_all_rows_of_a_unit_moves_the_statistics_by_two_rows_at_most() -> None:
+    """Every set of up to three rows of one unit against every other; two of them count."""
+    values = [(0.0, 0.0), (100.0, 500.0), (100.0, 0.0), (np.nan, 500.0)]
+    columns = {"age": COLUMNS["age"], "spent": COLUMNS["spent"]}
+    read, features = Targets.of((0, 500), True), Features.of(1, 1, True, length=LENGTH)
+    encoding = Encoding.of({"age": COLUMNS["age"]}).to_unit(centered=True)
+
+    def statistics(rows: tuple[int, ...]) -> Any:
+        table = pandas.DataFrame(
+            [("other", 50.0, 100.0)] * 2 + [("ann", *values[i]) for i in rows],
+            columns=["who", "age", "spent"],
+        )
+        data = zd.open(table, columns=columns, unit="who", max_rows=2)
+        source = LabeledRows(data[["age"]], data["spent"], read=read, encode=encoding)
+        return exact_statistics(features, opened(source)).astype(np.float64) / LENGTH**2
+
+    sets = [s for n in range(1, 4) for s in itertools.combinations_with_replacement(range(4), n)]
+    found = [statistics(rows) for rows in sets]
+    # (xx, x·1, 11, xy, 1·y): twice the sensitivity 9/2 of the squared norm, theory C10.5 with κ = 1
+    weights = np.array([1, 2, 1, 1, 1])
+    most = max(float(((a - b) ** 2 * weights).sum()) for a, b in itertools.combinations(found, 2))
+    assert 4 < most <= 4 * 4.5
+
+
+# -- odd cells ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cell", ODD.values(), ids=ODD)
+def test_an_odd_cell_changes_no_other_row(cell: Any) -> None:
+    features = Features.of(5, Fraction(7, 4), True, length=LENGTH)
+
+    def statistics(place: str | None) -> Any:
+        table = frame(6).astype(object)
+        if place is not None:
+            column = table[place].to_numpy(copy=True)
+            column[3] = None
+            column[3:4].fill(cell)
+            table[place] = column
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            data = zd.open(table, columns=COLUMNS)
+            encoding = Encoding.of(data[FEATURES].kinds).to_unit(centered=True)
+            read = Targets.of((0, 500), True)
+            source = LabeledRows(data[FEATURES], data["spent"], read=read, encode=encoding)
+            return np.concatenate(list(opened(source).blocks())), exact_statistics(
+                features, opened(source)
+            )
+
+    rows, sums = statistics(None)
+    for place in (*FEATURES, "spent"):
+        changed, moved = statistics(place)
+        others = np.arange(6) != 3
+        np.testing.assert_array_equal(changed[others], rows[others])
+        assert np.abs((moved - sums).astype(np.float64)).max() <= 2 * LENGTH**2
+
+
+# -- memory ---------------------------------------------------------------------------------------
+
+
+def test_statistics_are_added_up_while_rows_stream_by(tmp_path: Path) -> None:
+    """A file of 16 MB needs no more than a batch or two of it at any time."""
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    rows, columns = 500_000, 4
+    values = np.random.default_rng(1).uniform(size=(columns, rows))
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({str(i): part for i, part in enumerate(values)}), path)
+    data = zd.open(path, columns={str(i): zd.number(0, 1) for i in range(columns)})
+    for method in ("statistics", "adassp"):
+        model = LinearRegression(epsilon=1, method=method)
+        tracemalloc.start()
+        model.fit(data[["0", "1", "2"]], data["3"])
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < rows * columns * 8 / 2
+
+
+def test_what_needs_all_rows_together_is_refused_by_public_numbers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = people()
+    monkeypatch.setattr(labeled_rows, "MOST_BYTES", 400 * 5 * 8)
+    with pytest.raises(zd.ParameterError, match=r"400 · 6 numbers in memory"):
+        LinearRegression(epsilon=1, method="huber").fit(data[FEATURES], data["spent"])
+    with pytest.raises(zd.ParameterError, match=r"400 · 6 numbers in memory"):
+        LogisticRegression(epsilon=1, method="objective").fit(data[FEATURES], data["member"])
+    for names, theorem in (
+        (FEATURES, {"k-norm-sufficient-statistics", "gaussian-sufficient-statistics"}),
+        (["age", "income"], {"huber-objective-perturbation"}),
+    ):
+        model = LinearRegression(epsilon=1).fit(data[names], data["spent"])
+        assert model.certificate_.steps[0].theorem in theorem
+    table = frame()  # an array is in memory already
+    LinearRegression(epsilon=1, method="huber", data_norm=2, bounds_y=(0, 500)).fit(
+        scaled(table), table["spent"]
+    )
+
+
+# -- refusals -------------------------------------------------------------------------------------
+
+
+def test_features_and_labels_come_from_one_data_set() -> None:
+    data, table = people(), frame()
+    model = LinearRegression(epsilon=1, data_norm=1, bounds_y=(0, 1))
+    for rows, targets in (
+        (data[["age"]], table["spent"]),
+        (table[["age"]], data["spent"]),
+        (data[["age"]], people()["spent"]),
+        (data[["age"]], data["spent"].where("member")),
+        (data[["age"]], data[["spent", "income"]]),
+        (data[["age", "spent"]], data["spent"]),
+        (data[["age"]], data["city"]),
+        (data[["age"]], data["note"]),
+        (data[["note"]], data["spent"]),
+    ):
+        with pytest.raises(zd.ParameterError) as caught:
+            clone(model).fit(rows, targets)
+        assert "words" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "label"),
+    [
+        (LinearRegression(epsilon=1), "spent"),
+        (LogisticRegression(epsilon=1), "member"),
+        (SparseRegression(epsilon=1), "spent"),
+        (MLPClassifier(epsilon=1), "member"),
+        (KMeans(epsilon=1), None),
+    ],
+    ids=str,
+)
+def test_rows_that_come_and_go_are_refused(estimator: Any, label: str | None) -> None:
+    data = people(neighbors="add-remove", expected_rows=400)
+    with pytest.raises(zd.ParameterError, match="replace"):
+        estimator.fit(data[["age"]], None if label is None else data[label])
+
+
+def test_methods_that_run_a_study_are_refused_for_units() -> None:
+    data = people(unit="who", max_rows=2)
+    with pytest.raises(zd.ParameterError, match="study"):
+        LinearRegression(epsilon=1, method="descent").fit(data[["age"]], data["spent"])
+    with pytest.raises(zd.ParameterError, match="study"):
+        LogisticRegression(epsilon=1, method="descent").fit(data[["age"]], data["member"])
+    with pytest.raises(zd.ParameterError, match="public number"):
+        MLPClassifier(epsilon=1).fit(data[["age"]], data["member"])
+
+
+def test_bounds_that_are_declared_are_not_given_again() -> None:
+    data = people()
+    for estimator, label in (
+        (SparseRegression(epsilon=1, bounds=(0, 1)), "spent"),
+        (MLPClassifier(epsilon=1, bounds=(0, 1)), "member"),
+        (KMeans(epsilon=1, bounds=(0, 1)), None),
+    ):
+        with pytest.raises(zd.ParameterError, match="declared"):
+            estimator.fit(data[["age"]], None if label is None else data[label])
