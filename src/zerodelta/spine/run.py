@@ -116,20 +116,29 @@ def run(plan: ReleasePlan[R], source: Openable[R], *, bits: BitSource | None = N
 
 def ask(
     question: Question,
-    source: Source,
+    source: Openable[Any],
     *,
     epsilon: Rational,
     bits: BitSource | None = None,
     beside: Beside | None = None,
+    facts: Facts | None = None,
 ) -> Release:
     """Plan what is asked of a source for whom it protects, and run the plan.
 
-    What is asked `beside` costs its share of ε, and is a part of the same certificate.
+    What is asked `beside` costs its share of ε, and is a part of the same certificate. `facts` as
+    for `planned`.
     """
     if beside is None:
-        return run(planned(question, source, epsilon), source, bits=bits)
+        return run(planned(question, source, epsilon, facts=facts), source, bits=bits)
     exact = as_usable_epsilon(epsilon)
-    plan = planned(question, source, exact * (1 - beside.share))
+    plan = planned(question, source, exact * (1 - beside.share), facts=facts)
+    require(
+        isinstance(plan, ReleasePlan) and (plan.steps or plan.parts),
+        "diagnostics",
+        str(beside.share),
+        expected="a method that is one release: the chosen one runs a study",
+        remedy="pass another method=, or leave diagnostics out",
+    )
     readings = planned(beside.question, beside.source, exact * beside.share)
     opened = begin(plan.beside(readings), source, bits=bits)
     value = plan.answer(source.open(opened.ticket), opened.bits)
