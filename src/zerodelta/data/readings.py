@@ -36,7 +36,7 @@ def readings_of(columns: Sequence[npt.NDArray[Any]], limits: Limits) -> npt.NDAr
     unreadable = np.zeros(len(columns[0]), dtype=np.bool_)
     for values, bounds in zip(columns, limits, strict=True):
         if values.dtype == np.object_:  # texts
-            unreadable |= np.equal(values, None).astype(np.bool_)
+            unreadable |= np.fromiter((text is None for text in values), np.bool_, len(values))
             continue
         unreadable |= np.isnan(values)
         if bounds is not None:
