@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import Any, final
 
 import numpy as np
@@ -117,6 +118,13 @@ class ArraySource(Source):
     def columns(self) -> tuple[str, ...]:
         """The names of the columns."""
         return self._names
+
+    @property
+    def unfilled(self) -> ArraySource:
+        """The same rows, in which a missing cell is NaN whatever it counts as."""
+        bare = copy(self)
+        bare._fill = None
+        return bare
 
     def blocks(self, ticket: Ticket) -> Iterator[Block]:
         """Yield all rows in order, `batch` at a time; a block may be read-only."""

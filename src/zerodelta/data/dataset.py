@@ -16,11 +16,12 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.kind import Kind
+from zerodelta.data.kind import Bounds, Kind
 from zerodelta.data.kinds import Boolean, Category, Number
 from zerodelta.data.predicate import Predicate
 from zerodelta.data.protection import Protection
 from zerodelta.data.reader import Batch, Part, Reader
+from zerodelta.data.readings import Limits, readings_of
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Rows, Source, ours
 from zerodelta.data.ticket import Ticket
@@ -127,7 +128,7 @@ class Dataset(Source):
     chooses rows.
     """
 
-    __slots__ = ("__weakref__", "_base", "_expected", "_names", "_where")
+    __slots__ = ("__weakref__", "_base", "_expected", "_judged", "_names", "_where")
 
     def __init__(
         self,
@@ -136,8 +137,9 @@ class Dataset(Source):
         names: tuple[str, ...] | None = None,
         where: tuple[Predicate, ...] = (),
         expected_rows: int | None = None,
+        judged: Mapping[str, Bounds | None] | None = None,
     ) -> None:
-        self._base, self._where = base, where
+        self._base, self._where, self._judged = base, where, judged
         self._names = tuple(base.kinds) if names is None else names
         self._expected = expected_rows
 
@@ -217,6 +219,16 @@ class Dataset(Source):
         """One column that is 1 in every row that counts, and missing in all others."""
         return Dataset(self._base, names=(ITSELF,), where=self._where, expected_rows=self._expected)
 
+    def readings(self, limits: Limits) -> Dataset:
+        """One column that says how each row that counts was read (`readings_of`)."""
+        return Dataset(
+            self._base,
+            names=(ITSELF,),
+            where=self._where,
+            expected_rows=self._expected,
+            judged=dict(zip(self._names, limits, strict=True)),
+        )
+
     # -- choosing -----------------------------------------------------------------------------
 
     def __getitem__(self, columns: str | Sequence[str]) -> Dataset:
@@ -278,6 +290,7 @@ class Dataset(Source):
         Ticket.use(ticket)
         kinds = self._base.kinds
         used = [*self._names, *(name for each in self._where for name in each.columns)]
+        used += self._judged or ()
         read = tuple(dict.fromkeys(name for name in used if name != ITSELF))
         if not read:  # rows alone are asked for: any column has as many
             read = tuple(kinds)[:1]
@@ -307,13 +320,19 @@ class Dataset(Source):
         rows = len(next(iter(cells.values())))
         block = np.empty((len(self._names), rows))  # each column in one piece
         for i, name in enumerate(self._names):
-            block[i] = 1.0 if name == ITSELF else _read(kinds[name], cells[name])
+            block[i] = self._itself(cells) if name == ITSELF else _read(kinds[name], cells[name])
         if self._where:
             done = dict(zip(self._names, block, strict=True))
             others = {n: _read(kinds[n], cells[n]) for n in cells if n not in done}
             block[:, ~self._kept({**done, **others})] = np.nan
         found: Block = block.T
         return found
+
+    def _itself(self, cells: Mapping[str, Any]) -> Any:
+        if self._judged is None:
+            return 1.0
+        columns = [self._base.kinds[name].read(cells[name]) for name in self._judged]
+        return readings_of(columns, tuple(self._judged.values()))
 
     def _kept(self, columns: Mapping[str, npt.NDArray[np.float64]]) -> npt.NDArray[np.bool_]:
         kept: npt.NDArray[np.bool_] = np.logical_and.reduce([each(columns) for each in self._where])

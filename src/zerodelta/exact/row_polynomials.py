@@ -206,15 +206,19 @@ class ChebyshevBlock:
 
     def form(self, power: int, column: int) -> Form:
         """Return the form whose value is Σ y^power over the rows with a value in that column."""
+        places = self.places(power, column)
+        return tuple(places.get(place, Fraction(0)) for place in range(self.dimension))
+
+    def places(self, power: int, column: int) -> dict[int, Fraction]:
+        """Return the coefficients of that form that are not 0: a few, however many columns."""
         first = self.count_rows + column * self._each
         count = first if self.missing else 0
         half = Fraction(1, 2 * self.row_bound)
-        places = {
+        return {
             0: {count: 2 * half},
             1: {first + self.missing: 2 * half},
             2: {count: half, first + self.missing + 1: half},  # y² = (1 + (2y²-1))/2
         }[power]
-        return tuple(places.get(place, Fraction(0)) for place in range(self.dimension))
 
     def rows_form(self) -> Form:
         """Return the form whose value is the number of all rows that count, missing values too.

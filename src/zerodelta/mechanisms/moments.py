@@ -24,7 +24,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.rowwise import Column
+from zerodelta.data.rowwise import Column, as_function
 from zerodelta.data.source import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
@@ -39,7 +39,15 @@ from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.step import Step
 
-__all__ = ["EXPECTED", "MomentPlan", "Moments", "plan_moments", "steps_for", "value_of"]
+__all__ = [
+    "EXPECTED",
+    "MomentPlan",
+    "Moments",
+    "plan_moments",
+    "present_counts",
+    "steps_for",
+    "value_of",
+]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -107,15 +115,20 @@ class MomentPlan:
         sizes: Sequence[int] = (),
     ) -> IntegerArray:
         """Return the exact (groups, cells) sums of opened rows; `by` as in `Rows.group_sums`."""
+        row = self.row
+        if isinstance(row, ChebyshevBlock) and not by and row.degree == 1 and not row.count_rows:
+            # two passes over the rows, however many columns
+            found = np.stack([present_counts(rows, of), rows.sum(list(of), self.lattice)], axis=1)
+            return row.from_power_sums(list(found[:, None, :]), np.zeros(1, dtype=np.int64))
         each = [
             rows.group_sums(by, sizes, column, self._lattice_of(place), degree=self.row.degree)
             for place, column in enumerate(of)
         ]
         powers = [found[:, 1:] for found in each]
-        if isinstance(self.row, ChebyshevBlock):
-            return self.row.from_power_sums(powers, each[0][:, 0])
-        absent = [(each[0][:, 0] - each[0][:, 1])[:, None]] if self.row.missing_cell else []
-        return self.row.from_power_sums(np.concatenate([powers[0], *absent], axis=1))
+        if isinstance(row, ChebyshevBlock):
+            return row.from_power_sums(powers, each[0][:, 0])
+        absent = [(each[0][:, 0] - each[0][:, 1])[:, None]] if row.missing_cell else []
+        return row.from_power_sums(np.concatenate([powers[0], *absent], axis=1))
 
     def _lattice_of(self, column: int) -> FixedPoint:
         center, half = self._place(column)
@@ -154,7 +167,8 @@ class MomentPlan:
         over all places between the bounds, for values close together. None exceeds what the
         middle would do. Quantizing moves a mean by at most half a quantum.
         """
-        each = [self._errors(column) for column in range(self.lattice.dimension)]
+        cov = self._covariances()
+        each = [self._errors(column, cov) for column in range(self.lattice.dimension)]
         count, total, mean, variance = (np.array(found) for found in zip(*each, strict=True))
         form = self.row.rows_form()
         rows = math.sqrt(self.noise.covariance(form, form)) if any(form) else math.nan
@@ -168,7 +182,7 @@ class MomentPlan:
 
     def _column(self, table: IntegerArray, column: int) -> tuple[Floats, ...]:
         center, half = self._place(column)
-        powers = [value_of(self.row.form(j, column), table) for j in range(self.row.degree + 1)]
+        powers = [self._power(j, column, table) for j in range(self.row.degree + 1)]
         count, first, second = (*powers, np.zeros(self.groups))[:3]
         known = count > 0
         divisor = np.where(known, count, 1.0)
@@ -182,12 +196,23 @@ class MomentPlan:
         )
         return count, total, mean, variance
 
-    def _errors(self, column: int) -> tuple[float, ...]:
+    def _power(self, power: int, column: int, table: IntegerArray) -> Floats:
+        if isinstance(self.row, BernsteinCells):
+            return value_of(self.row.form(power, column), table)
+        places = self.row.places(power, column)
+        return value_of(tuple(places.values()), table[:, list(places)])
+
+    def _covariances(self) -> list[list[float]]:
+        """Return those of the noise on the powers of a column: the same for all columns."""
+        forms = [self.row.form(power, 0) for power in range(self.row.degree + 1)]
+        return [[self.noise.covariance(a, b) for b in forms] for a in forms]
+
+    def _errors(self, column: int, cov: list[list[float]]) -> tuple[float, ...]:
         center, half = map(float, self._place(column))
-        forms = [self.row.form(power, column) for power in range(self.row.degree + 1)]
-        cov = [[self.noise.covariance(a, b) for b in forms] for a in forms]
         n = self.expected_rows / self.groups
-        total = tuple(center * a + half * b for a, b in zip(forms[0], forms[1], strict=True))
+        large = max(abs(center), half)  # its square may be beyond all floats
+        c, h = center / large, half / large
+        total = c * c * cov[0][0] + 2 * c * h * cov[0][1] + h * h * cov[1][1]
         # y around μ: the mean errs by (z₁ - μz₀)/n, the variance by (z₂ - 2μz₁ + μ²z₀)/n; over μ
         # in [-1, 1] the means of μ² and μ⁴ are 1/3 and 1/5, and odd powers vanish
         mean = math.sqrt(cov[1][1] + cov[0][0] / 3) / n
@@ -197,7 +222,7 @@ class MomentPlan:
             variance = math.sqrt(square) / n
         return (
             math.sqrt(cov[0][0]),
-            math.sqrt(self.noise.covariance(total, total)),
+            large * math.sqrt(max(total, 0.0)),
             half * min(mean, 1.0),
             half * half * min(variance, 0.5),
         )
@@ -278,6 +303,13 @@ def plan_moments(
         neighbors=neighbors,
     )
     return MomentPlan(lattice=lattice, row=block, noise=together, groups=blocks, expected_rows=n)
+
+
+def present_counts(rows: Rows, of: Sequence[Column]) -> IntegerArray:
+    """Return in how many rows each of some columns has a value, in one pass."""
+    columns = as_function(list(of), rows.columns)
+    ones = FixedPoint.box(dimension=len(of), lower=-1, upper=1, steps=1)
+    return rows.sum(lambda block: (~np.isnan(columns(block))).astype(np.float64), ones)
 
 
 def steps_for(n: int, epsilon: Fraction, *, degree: int) -> int:

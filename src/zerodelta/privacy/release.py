@@ -13,10 +13,24 @@ from zerodelta.exact.noise_law import NoiseLaw
 from zerodelta.exact.rational import number_text
 from zerodelta.privacy.certificate import Certificate
 
-__all__ = ["Release"]
+__all__ = ["Diagnostics", "Release"]
 
 _SHOWN = 1000
 """Arrays of which NumPy would print more are named: it writes out short axes in full."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Diagnostics:
+    """Which fractions of the rows were used as they are, clipped to the bounds, and unreadable.
+
+    Noisy: they were paid for with a share of the release's ε. Each is clipped to [0, 1]; all are
+    NaN if the noisy number of rows is not positive.
+    """
+
+    used: float
+    clipped: float
+    unreadable: float
 
 
 @final
@@ -40,6 +54,8 @@ class Release:
     seconds : float, optional
         Roughly how long the plan expected the run to take, where that may be long: an estimate
         from public numbers, never a measurement.
+    diagnostics : Diagnostics, optional
+        How the rows were read, if a share of ε was spent on that: ``diagnostics="1/100"``.
 
     """
 
@@ -48,12 +64,14 @@ class Release:
     error: float | str
     noise: NoiseLaw | None = None
     seconds: float | None = None
+    diagnostics: Diagnostics | None = None
 
     def __repr__(self) -> str:
         error = self.error if isinstance(self.error, str) else f"{self.error:.4g}"
+        read = "" if self.diagnostics is None else f"        {self.diagnostics},\n"
         return (
             f"Release(value={_shown(self.value)},\n"
-            f"        expected error: {error},\n"
+            f"        expected error: {error},\n{read}"
             f"        {self.certificate.summary})"
         )
 

@@ -15,6 +15,7 @@ from zerodelta.data.source import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_positive
+from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.parameters import as_flag
 from zerodelta.privacy.release import Release
 from zerodelta.regression.certified_losses import BalancedLogistic, CertifiedLoss, Softmax
@@ -33,7 +34,7 @@ from zerodelta.spaces import Ball
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import planned, post_processed, run
+from zerodelta.spine.run import ask, planned, post_processed, run
 from zerodelta.study.study import Study
 from zerodelta.training.loss_functions import Logistic, Loss, Multinomial
 
@@ -231,11 +232,20 @@ class ClassifierQuestion:
         return tuple(method for method in methods if method.name not in without)
 
     def release(
-        self, rows: Any, labels: Any, *, epsilon: Rational, bits: BitSource | None = None
+        self,
+        rows: Any,
+        labels: Any,
+        *,
+        epsilon: Rational,
+        diagnostics: Rational | None = None,
+        bits: BitSource | None = None,
     ) -> Release:
         """Plan, and run the plan on these rows."""
         read, encode = ClassLabels(self.classes), self.encoding
         source = LabeledRows(rows, labels, read=read, encode=encode)
+        if diagnostics is not None:
+            beside = diagnosis(diagnostics, source.declared)
+            return ask(self, source, epsilon=epsilon, bits=bits, beside=beside, facts=source.facts)
         plan = planned(self, source, epsilon, facts=source.facts)
         if plan.steps:
             return run(plan, source, bits=bits)

@@ -6,10 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import final
 
+import numpy as np
+
 from zerodelta.errors import require
 from zerodelta.exact.rational import Rational, as_positive
+from zerodelta.regression.integer_rows import Floats
 
-__all__ = ["LOG_ODDS", "TARGETS", "Expected", "limited", "temperature"]
+__all__ = ["LOG_ODDS", "TARGETS", "Expected", "expected_length", "limited", "temperature"]
 
 _ENOUGH = 20.0
 """`informed` from which the forecast of the noise is taken as it is."""
@@ -145,6 +148,15 @@ def temperature(*, noise: float, informed: float) -> float:
     """
     weak = max(1.0, _ENOUGH / max(informed, 1e-9))
     return max(1.0, math.sqrt(1 + math.pi / 8 * noise * weak**2) / 2)
+
+
+def expected_length(theta: Floats) -> Floats:
+    """Clip a published point to twice the length that coefficients may be expected to have.
+
+    Post-processing: a random point of the lattice, published with tiny probability, is far away.
+    """
+    most = 2 * math.sqrt(len(theta))
+    return theta * min(1.0, most / max(float(np.linalg.norm(theta)), most / 2**10))
 
 
 def _positive(value: Rational, name: str) -> float:

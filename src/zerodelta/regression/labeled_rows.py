@@ -143,6 +143,11 @@ class LabeledRows(Source):
         return tuple(str(i) for i in range(self._width + 1))
 
     @property
+    def declared(self) -> Dataset | None:
+        """The columns of the data set; None for an array or a frame."""
+        return self._features if isinstance(self._features, Dataset) else None
+
+    @property
     def facts(self) -> Facts:
         """What is public of the rows; there may be none of them."""
         whole = self.whole

@@ -20,6 +20,7 @@ from zerodelta.data.source import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
+from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_flag
 from zerodelta.privacy.release import Release
@@ -27,7 +28,7 @@ from zerodelta.privacy.step import Step
 from zerodelta.regression.adassp import LatticeAdassp
 from zerodelta.regression.certified_losses import PseudoHuber
 from zerodelta.regression.encoded_columns import Encoding
-from zerodelta.regression.expected import TARGETS, limited
+from zerodelta.regression.expected import TARGETS, expected_length, limited
 from zerodelta.regression.integer_rows import STEPS, Floats
 from zerodelta.regression.k_norm_statistics import (
     LENGTH,
@@ -42,7 +43,7 @@ from zerodelta.spaces import Ball
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import planned, post_processed, run
+from zerodelta.spine.run import ask, planned, post_processed, run
 from zerodelta.study.study import Study
 from zerodelta.training.loss_functions import Squared
 
@@ -193,16 +194,24 @@ class LinearQuestion:
         return [name for name in _PLANNERS if name not in without | ({"huber"} if large else set())]
 
     def release(
-        self, rows: Any, targets: Any, *, epsilon: Rational, bits: BitSource | None = None
+        self,
+        rows: Any,
+        targets: Any,
+        *,
+        epsilon: Rational,
+        diagnostics: Rational | None = None,
+        bits: BitSource | None = None,
     ) -> Release:
         """Plan, and run the plan on these rows."""
         source = LabeledRows(rows, targets, read=self._targets, encode=self.encoding)
+        if diagnostics is not None:
+            beside = diagnosis(diagnostics, source.declared)
+            return ask(self, source, epsilon=epsilon, bits=bits, beside=beside, facts=source.facts)
         plan = planned(self, source, epsilon, facts=source.facts)
         if plan.steps:
             return run(plan, source, bits=bits)
         features = Features.of(len(source.columns) - 1, self.data_norm, self.intercept)
-        width, encode = features.width, self.encoding
-        read = self._targets
+        width, encode, read = features.width, self.encoding, self._targets
         study = Study(
             LabeledRows(rows, targets, read=read, encode=encode, prepare=features, width=width),
             epsilon=epsilon,
@@ -212,7 +221,7 @@ class LinearQuestion:
             bits=bits,
         )
         release = study.minimize(Squared(label_bound=1), data_norm=1)
-        theta = _inside(release.value).reshape(-1, 1)
+        theta = expected_length(release.value).reshape(-1, 1)
         model = features.model(theta, targets=read, encoding=encode)
         error = choose(plan.methods, self.method).error * self._targets.half**2
         return post_processed(release, value=model, error=error)
@@ -313,7 +322,7 @@ def _adassp(shape: Shape) -> _Candidate:
 
     def fit(features: Features, rows: Rows, bits: BitSource) -> Floats:
         blocks = (np.column_stack([features(b[:, :-1]), b[:, -1]]) for b in rows.blocks())
-        return _inside(plan.answer(blocks, bits))
+        return expected_length(plan.answer(blocks, bits))
 
     method = Method(
         name="adassp",
@@ -353,15 +362,6 @@ _PLANNERS: dict[str, Callable[[Shape], _Candidate]] = {
     "adassp": _adassp,
     "descent": _descent,
 }
-
-
-def _inside(theta: Floats) -> Floats:
-    """Clip a published point to twice the length that coefficients may be expected to have.
-
-    Post-processing: a random point of the lattice, published with tiny probability, is far away.
-    """
-    most = 2 * math.sqrt(len(theta))
-    return theta * min(1.0, most / max(float(np.linalg.norm(theta)), most / 2**10))
 
 
 def _weight(rows: int) -> Fraction:

@@ -36,8 +36,12 @@ class KMeans(BaseEstimator):  # type: ignore[misc]
         row cannot raise and give centers that are noise. For a data set as declared.
     method : str
         What `zerodelta.kmeans` accepts.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `diagnostics_`: which fractions of the rows
+        were used, clipped to the bounds, and unreadable.
 
-    **Releases**: `cluster_centers_`, which is `release_.value`, and `certificate_`.
+    **Releases**: `cluster_centers_`, which is `release_.value`, `diagnostics_` if asked for, and
+    `certificate_`.
     **Guarantee**: one ``fit`` is pure ε-DP, `proven`. Scores and predictions of rows, a
     `GridSearchCV` over them and a transformer fitted on the rows are not covered: see
     `zerodelta.select_model` and `BoundedScaler`.
@@ -61,11 +65,13 @@ class KMeans(BaseEstimator):  # type: ignore[misc]
         epsilon: Rational | None = None,
         bounds: Any = None,
         method: str = "auto",
+        diagnostics: Rational | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.epsilon = epsilon
         self.bounds = bounds
         self.method = method
+        self.diagnostics = diagnostics
 
     def fit(self, X: Any, y: Any = None) -> KMeans:  # noqa: N803
         """Publish centers; this is the one release that the certificate is about."""
@@ -82,10 +88,12 @@ class KMeans(BaseEstimator):  # type: ignore[misc]
             epsilon=epsilon,
             bounds=(bounds.lower, bounds.upper) if encoding is None else None,
             method=self.method,
+            diagnostics=self.diagnostics,
         )
         remember(self, encoding)
         self._bounds = bounds
         self.cluster_centers_ = release.value
+        self.diagnostics_ = release.diagnostics
         self.release_, self.certificate_ = release, release.certificate
         return self
 

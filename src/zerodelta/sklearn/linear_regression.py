@@ -31,6 +31,9 @@ class LinearRegression(PrivateRegressor):
     method : str
         "huber", "statistics", "adassp", "descent" or "auto", the one with the least predicted
         error: see `zerodelta.regression.fit_linear`.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `diagnostics_`, of a data set: which fractions of the
+        rows were used, clipped to the declared bounds, and unreadable.
 
     Attributes
     ----------
@@ -39,6 +42,8 @@ class LinearRegression(PrivateRegressor):
     encoded_names_ : array
         Only after a fit on a data set: what the coefficients belong to, in their order; a category
         has one for each option ("city=oslo").
+    diagnostics_ : Diagnostics or None
+        How the rows were read, if `diagnostics` asks for that.
     release_, certificate_ : Release, Certificate
         What was published, and what is proven of it.
 
@@ -87,12 +92,14 @@ class LinearRegression(PrivateRegressor):
         bounds_y: tuple[Rational, Rational] | None = None,
         fit_intercept: bool = True,
         method: str = "auto",
+        diagnostics: Rational | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.data_norm = data_norm
         self.bounds_y = bounds_y
         self.fit_intercept = fit_intercept
         self.method = method
+        self.diagnostics = diagnostics
 
     def fit(self, X: Any, y: Any) -> LinearRegression:  # noqa: N803
         """Publish coefficients; this is the one release that the certificate is about."""
@@ -106,6 +113,8 @@ class LinearRegression(PrivateRegressor):
             intercept=self.fit_intercept,
             method=self.method,
         )
-        self._publish(question.release(rows, targets, epsilon=epsilon))
+        release = question.release(rows, targets, epsilon=epsilon, diagnostics=self.diagnostics)
+        self.diagnostics_ = release.diagnostics
+        self._publish(release)
         remember(self, question.encoding)
         return self

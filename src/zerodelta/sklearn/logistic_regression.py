@@ -38,6 +38,9 @@ class LogisticRegression(PrivateClassifier):
     method : str
         "objective" (noise in it), "descent" (on internal answers), or "auto", the one with the
         least predicted error.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `diagnostics_`, of a data set: which fractions of the
+        rows were used, clipped to the declared bounds, and unreadable.
 
     Attributes
     ----------
@@ -50,6 +53,8 @@ class LogisticRegression(PrivateClassifier):
         has one for each option ("city=oslo").
     temperature_ : float
         Probabilities are those of scores over this public number, above 1 where noise dominates.
+    diagnostics_ : Diagnostics or None
+        How the rows were read, if `diagnostics` asks for that.
     release_, certificate_ : Release, Certificate
         What was published, and what is proven of it.
 
@@ -87,12 +92,14 @@ class LogisticRegression(PrivateClassifier):
         classes: Sequence[Any] | None = None,
         fit_intercept: bool = True,
         method: str = "auto",
+        diagnostics: Rational | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.data_norm = data_norm
         self.classes = classes
         self.fit_intercept = fit_intercept
         self.method = method
+        self.diagnostics = diagnostics
 
     def fit(self, X: Any, y: Any) -> LogisticRegression:  # noqa: N803
         """Publish coefficients; this is the one release that the certificate is about."""
@@ -106,7 +113,8 @@ class LogisticRegression(PrivateClassifier):
             intercept=self.fit_intercept,
             method=self.method,
         )
-        release = question.release(rows, labels, epsilon=epsilon)
+        release = question.release(rows, labels, epsilon=epsilon, diagnostics=self.diagnostics)
+        self.diagnostics_ = release.diagnostics
         self.coef_, self.intercept_ = release.value.coefficients, release.value.intercept
         self._publish(release, known, temperature=release.value.temperature)
         remember(self, question.encoding)

@@ -86,6 +86,26 @@ class ReleasePlan(Generic[R]):
             unit=protection.unit,
         )
 
+    def beside(self, other: ReleasePlan[Any]) -> ReleasePlan[R]:
+        """Return the plan whose certificate is for another release from the same rows, too."""
+        own, others = self.price, other.price
+        if own is None or others is None:
+            raise ParameterError(
+                "diagnostics",
+                expected="a pure release: the parts of its certificate add up",
+                remedy="choose a pure method, or leave diagnostics out",
+            )
+        return replace(
+            self,
+            claim=PureDP(own + others, neighbors=self.claim.neighbors),
+            parts=(*self._parts(own), *other._parts(others)),
+            public=tuple(dict.fromkeys((*self.public, *other.public))),
+            assumed=tuple(dict.fromkeys((*self.assumed, *other.assumed))),
+        )
+
+    def _parts(self, epsilon: Fraction) -> tuple[Part, ...]:
+        return self.parts or (Part(steps=self.steps, epsilon=epsilon),)
+
     def certificate(self, bits: BitSource, protection: Protection | None = None) -> Certificate:
         """Issue the certificate of a release from rows that are protected so."""
         given = Protection() if protection is None else protection

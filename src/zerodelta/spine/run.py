@@ -7,6 +7,8 @@ Whatever raises before the ticket exists does so on public grounds, and nothing 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeVar, final
 
 from zerodelta.data.given import Given
@@ -18,11 +20,11 @@ from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.rational import Rational
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.parameters import as_usable_epsilon
-from zerodelta.privacy.release import Release
+from zerodelta.privacy.release import Diagnostics, Release
 from zerodelta.spine.facts import Facts, Question
 from zerodelta.spine.release_plan import ReleasePlan
 
-__all__ = ["Openable", "Opened", "ask", "begin", "planned", "post_processed", "run"]
+__all__ = ["Beside", "Openable", "Opened", "ask", "begin", "planned", "post_processed", "run"]
 
 R = TypeVar("R")
 Q = TypeVar("Q")
@@ -70,7 +72,7 @@ class Opened(Generic[R]):
         certificate = plan.certificate(self.bits, self._protection)
         return Opened(plan, certificate, self.ticket, self.bits, protection=self._protection)
 
-    def release(self, value: Any) -> Release:
+    def release(self, value: Any, *, diagnostics: Diagnostics | None = None) -> Release:
         """Return the value with its certificate and forecast, and nothing else of the run."""
         error = self._plan.error
         return Release(
@@ -79,7 +81,18 @@ class Opened(Generic[R]):
             error=error(value) if callable(error) else error,
             noise=self._plan.noise,
             seconds=self._plan.seconds,
+            diagnostics=diagnostics,
         )
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Beside:
+    """How the rows of a release are read, asked beside it for a share of its ε."""
+
+    question: Question
+    source: Source
+    share: Fraction
 
 
 def begin(
@@ -103,10 +116,35 @@ def run(plan: ReleasePlan[R], source: Openable[R], *, bits: BitSource | None = N
 
 
 def ask(
-    question: Question, source: Source, *, epsilon: Rational, bits: BitSource | None = None
+    question: Question,
+    source: Openable[Any],
+    *,
+    epsilon: Rational,
+    bits: BitSource | None = None,
+    beside: Beside | None = None,
+    facts: Facts | None = None,
 ) -> Release:
-    """Plan what is asked of a source for whom it protects, and run the plan."""
-    return run(planned(question, source, epsilon), source, bits=bits)
+    """Plan what is asked of a source for whom it protects, and run the plan.
+
+    What is asked `beside` costs its share of ε, and is a part of the same certificate. `facts` as
+    for `planned`.
+    """
+    if beside is None:
+        return run(planned(question, source, epsilon, facts=facts), source, bits=bits)
+    exact = as_usable_epsilon(epsilon)
+    plan = planned(question, source, exact * (1 - beside.share), facts=facts)
+    require(
+        isinstance(plan, ReleasePlan) and (plan.steps or plan.parts),
+        "diagnostics",
+        str(beside.share),
+        expected="a method that is one release: the chosen one runs a study",
+        remedy="pass another method=, or leave diagnostics out",
+    )
+    readings = planned(beside.question, beside.source, exact * beside.share)
+    opened = begin(plan.beside(readings), source, bits=bits)
+    value = plan.answer(source.open(opened.ticket), opened.bits)
+    read = readings.answer(beside.source.open(opened.ticket), opened.bits)
+    return opened.release(value, diagnostics=read)
 
 
 def planned(
@@ -134,4 +172,9 @@ def post_processed(release: Release, *, value: Any, error: float | str) -> Relea
 
     Its noise law is not known any more.
     """
-    return Release(value=value, certificate=release.certificate, error=error)
+    return Release(
+        value=value,
+        certificate=release.certificate,
+        error=error,
+        diagnostics=release.diagnostics,
+    )

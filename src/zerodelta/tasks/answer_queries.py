@@ -11,11 +11,12 @@ import numpy as np
 from zerodelta.data.dataset import Dataset
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
+from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import planned, run
+from zerodelta.spine.run import ask
 from zerodelta.tables.codes import given_rows
 from zerodelta.tables.distribution import Answers
 from zerodelta.tables.domain import Domain, TableWorkload, as_domain, as_workload, table_domain
@@ -33,6 +34,7 @@ def answer_queries(
     epsilon: Rational,
     unknown: Any = None,
     method: str = "auto",
+    diagnostics: Rational | None = None,
     bits: BitSource | None = None,
 ) -> Release:
     """Release tables of how often categories occur together, as frequencies that add up to 1.
@@ -63,6 +65,9 @@ def answer_queries(
         then mixing. "auto" takes the least predicted error. After `where`, and for units, the
         number of rows is private: then "counts" or "laplace", and frequencies are fractions of what
         their noisy cells add up to.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `release.diagnostics`, of a data set: which fractions
+        of the rows were used, clipped to the bounds, and unreadable.
     bits : BitSource, optional
         Random bits for tests, which brand the certificate as not private.
 
@@ -107,7 +112,8 @@ def answer_queries(
         declared=isinstance(rows, Dataset),
     )
     given, facts = given_rows(chosen, space)
-    return run(planned(question, given, epsilon, facts=facts), given, bits=bits)
+    beside = diagnosis(diagnostics, chosen if isinstance(chosen, Dataset) else None)
+    return ask(question, given, epsilon=epsilon, bits=bits, beside=beside, facts=facts)
 
 
 @final

@@ -11,6 +11,7 @@ from zerodelta.data.dataset import Dataset
 from zerodelta.data.source import Rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational
+from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.moments import EXPECTED
 from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.privacy.claims import PureDP
@@ -32,6 +33,7 @@ def count(
     *,
     epsilon: Rational,
     missing: Any = DEFAULT_MISSING,
+    diagnostics: Rational | None = None,
     bits: BitSource | None = None,
 ) -> Release:
     """Release how many rows there are, or how many have a value in one column.
@@ -49,6 +51,9 @@ def count(
         The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
     missing : "skip", None or number
         As for `mean`.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
+        used, clipped to the bounds, and unreadable.
     bits : BitSource
         Replayed bits for tests; never for data.
 
@@ -75,7 +80,9 @@ def count(
     source = as_source(rows, columns, missing=missing)
     if columns is None and isinstance(source, Dataset):
         source = source.row_itself
-    return ask(CountQuestion(rows_only=columns is None), source, epsilon=epsilon, bits=bits)
+    question = CountQuestion(rows_only=columns is None)
+    beside = diagnosis(diagnostics, source)
+    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
 
 @final

@@ -16,6 +16,7 @@ from zerodelta.data.source import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_rational
+from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.release import Release
@@ -39,6 +40,7 @@ def decision_tree(
     classes: tuple[float, float] = (0, 1),
     thresholds: Mapping[Column, Sequence[Rational]] | None = None,
     epsilon: Rational,
+    diagnostics: Rational | None = None,
     bits: BitSource | None = None,
 ) -> Release:
     """Release the tree of depth two that classifies (nearly) most rows right.
@@ -63,6 +65,9 @@ def decision_tree(
         cell in one of these columns counts for no tree.
     epsilon : int, float, Fraction or str
         The privacy parameter of this one release.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `release.diagnostics`, of a data set: which fractions
+        of the rows were used, clipped to the bounds, and unreadable.
     bits : BitSource, optional
         The random bits; default the operating system's.
 
@@ -90,7 +95,8 @@ def decision_tree(
         columns = [str(column) for column in dict.fromkeys(named)]
     source, _ = as_numbers(rows, columns)
     question = TreeQuestion(label=label, classes=classes, thresholds=thresholds)
-    return ask(question, source, epsilon=epsilon, bits=bits)
+    beside = diagnosis(diagnostics, source)
+    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
 
 @final

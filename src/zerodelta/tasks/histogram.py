@@ -14,6 +14,7 @@ from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.counts import CountNoise
+from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.integer_sums import add_exactly
 from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.mechanisms.laplace import RoundedLaplace
@@ -42,6 +43,7 @@ def histogram(
     epsilon: Rational,
     unknown: Any = None,
     method: str = "auto",
+    diagnostics: Rational | None = None,
     bits: BitSource | None = None,
 ) -> Release:
     """Release how often each item of a public universe occurs, like `np.bincount`, but private.
@@ -67,6 +69,9 @@ def histogram(
     method : str
         "k-norm" (noise fitted to the two counts that one row moves), "laplace", "k-norm-max" (l∞),
         or "auto", the one with the least predicted error; under add-remove "laplace" only.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `release.diagnostics`, of a data set: which fractions
+        of the rows were used and unreadable.
     bits : BitSource
         Replayed bits for tests; never for data.
 
@@ -98,7 +103,9 @@ def histogram(
     codes = codes_of(items, columns, unknown=unknown, universe=universe)
     if codes is not None:
         coded = HistogramQuestion(universe=labels_of(codes), coded=True, method=method)
-        return ask(coded, codes, epsilon=epsilon, bits=bits)
+        beside = diagnosis(diagnostics, codes)
+        return ask(coded, codes, epsilon=epsilon, bits=bits, beside=beside)
+    diagnosis(diagnostics, None)
     source, count = as_items(items, columns)
     question = HistogramQuestion(universe=universe, unknown=unknown, method=method)
     return run(question.plan(Facts(rows=count), epsilon), source, bits=bits)

@@ -22,6 +22,7 @@ from zerodelta.data.source import Rows, Source
 from zerodelta.errors import require, require_extra
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
+from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spaces import Box
@@ -29,7 +30,7 @@ from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import choose
 from zerodelta.spine.public_inputs import as_numbers
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import planned
+from zerodelta.spine.run import ask, planned
 from zerodelta.study.program import StudyProgram, carry_out
 
 __all__ = ["KMeansQuestion", "kmeans"]
@@ -46,6 +47,7 @@ def kmeans(
     epsilon: Rational,
     bounds: Bounds | None = None,
     method: str = "auto",
+    diagnostics: Rational | None = None,
     bits: BitSource | None = None,
 ) -> Release:
     """Release the centers of k-means clusters; like `sklearn.cluster.k_means`, but private.
@@ -75,6 +77,9 @@ def kmeans(
         bounds as far as its noise is large, as every center. "purified": three rounds inside a
         `Study`, where the number of rows is public; never the best in our measurements. "auto": the
         least forecast.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the
+        rows were used, clipped to the bounds, and unreadable.
     bits : BitSource, optional
         The random bits; default the operating system's.
 
@@ -110,6 +115,9 @@ def kmeans(
         batch = max(1, _BLOCK_ENTRIES // entries)
         source = ArraySource(rows, columns=columns, batch=batch)
     question = KMeansQuestion(clusters=count, bounds=bounds, method=method)
+    if diagnostics is not None:
+        beside = diagnosis(diagnostics, source, bounds=bounds)
+        return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
     return carry_out(planned(question, source, epsilon), source, bits=bits)
 
 

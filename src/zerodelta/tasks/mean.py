@@ -19,6 +19,7 @@ from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_count, as_positive, inner_ends
+from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.k_norm_noise import KNorm, as_norm
 from zerodelta.mechanisms.moments import EXPECTED, plan_moments
 from zerodelta.privacy.claims import PureDP
@@ -50,6 +51,7 @@ def mean(
     epsilon: Rational,
     missing: Any = DEFAULT_MISSING,
     method: str = "auto",
+    diagnostics: Rational | None = None,
     bits: BitSource | None = None,
 ) -> Release:
     """Release the mean of bounded rows, like `np.mean(rows, axis=0)`, but private.
@@ -80,6 +82,9 @@ def mean(
     method : str
         "k-norm" (l2), "k-norm-max" (l∞), "laplace" (l1): in which norm noise is drawn, or "auto",
         the one with the least predicted error.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
+        used, clipped to the bounds, and unreadable.
     bits : BitSource
         Replayed bits for tests; never for data.
 
@@ -109,7 +114,8 @@ def mean(
     source = as_source(rows, columns, missing=missing)
     stated = bounds if data_norm is not None else bounds_of(source, bounds)
     question = MeanQuestion(bounds=stated, data_norm=data_norm, norm=norm, method=method)
-    return ask(question, source, epsilon=epsilon, bits=bits)
+    beside = diagnosis(diagnostics, source, bounds=stated)
+    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
 
 @final

@@ -12,6 +12,7 @@ import numpy as np
 from zerodelta.data.items import Tally, as_items, tally
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
+from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.noisy_test import ClearLead
 from zerodelta.mechanisms.selection import SELECTIONS, Selection, selection_methods, worst_gap
 from zerodelta.privacy.claims import PureDP
@@ -36,6 +37,7 @@ def mode(
     epsilon: Rational,
     unknown: Any = None,
     method: str = "auto",
+    diagnostics: Rational | None = None,
     bits: BitSource | None = None,
 ) -> Release:
     """Release the most frequent item of a public universe, like `statistics.mode`, but private.
@@ -60,6 +62,9 @@ def mode(
     method : str
         "permute-and-flip" or "exponential" on the counts, "stability" (the mode if its lead is
         clear, else a uniform item), or "auto", the one with the least predicted error.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `release.diagnostics`, of a data set: which fractions
+        of the rows were used and unreadable.
     bits : BitSource
         Replayed bits for tests; never for data.
 
@@ -89,7 +94,9 @@ def mode(
     codes = codes_of(items, columns, unknown=unknown, universe=universe)
     if codes is not None:
         coded = ModeQuestion(universe=labels_of(codes), coded=True, method=method)
-        return ask(coded, codes, epsilon=epsilon, bits=bits)
+        beside = diagnosis(diagnostics, codes)
+        return ask(coded, codes, epsilon=epsilon, bits=bits, beside=beside)
+    diagnosis(diagnostics, None)
     source, count = as_items(items, columns)
     question = ModeQuestion(universe=universe, unknown=unknown, method=method)
     return run(question.plan(Facts(rows=count), epsilon), source, bits=bits)

@@ -17,6 +17,7 @@ from zerodelta.data.source import Rows, Source
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_rational
+from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.near_ranks import GridRows
 from zerodelta.mechanisms.ranks import (
     MOST_POINTS,
@@ -62,6 +63,7 @@ def quantile(
     margin: int | None = None,
     missing: Any = DEFAULT_MISSING,
     method: str = "auto",
+    diagnostics: Rational | None = None,
     bits: BitSource | None = None,
 ) -> Release:
     """Release a q-quantile of one bounded column, like `np.quantile`, but private.
@@ -98,6 +100,9 @@ def quantile(
         arrays) or a number. A data set has it declared.
     method : str
         "permute-and-flip", "exponential", or "auto", the one with the least predicted error.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
+        used, clipped to the bounds, and unreadable.
     bits : BitSource
         Replayed bits for tests; never for data.
 
@@ -128,7 +133,8 @@ def quantile(
     question = QuantileQuestion(
         q=q, bounds=bounds_of(source, bounds), grid=points, margin=margin, method=method
     )
-    return ask(question, source, epsilon=epsilon, bits=bits)
+    beside = diagnosis(diagnostics, source, bounds=question.bounds)
+    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
 
 def median(
@@ -140,6 +146,7 @@ def median(
     grid: int | Sequence[Rational] | None = None,
     missing: Any = DEFAULT_MISSING,
     method: str = "auto",
+    diagnostics: Rational | None = None,
     bits: BitSource | None = None,
 ) -> Release:
     """Release a median of one bounded column, like `np.median`, but private.
@@ -164,6 +171,9 @@ def median(
         As for `quantile`.
     method : str
         "permute-and-flip", "exponential", or "auto", the one with the least predicted error.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
+        used, clipped to the bounds, and unreadable.
     bits : BitSource
         Replayed bits for tests; never for data.
 
@@ -191,6 +201,7 @@ def median(
         grid=grid,
         missing=missing,
         method=method,
+        diagnostics=diagnostics,
         bits=bits,
     )
 

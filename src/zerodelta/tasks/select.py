@@ -20,6 +20,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_positive
+from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.selection import SELECTIONS, selection_methods, worst_gap
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
@@ -51,6 +52,7 @@ def select(
     monotone: bool = False,
     missing: Any = DEFAULT_MISSING,
     method: str = "auto",
+    diagnostics: Rational | None = None,
     bits: BitSource | None = None,
 ) -> Release:
     """Release the option with (nearly) the largest score, like `np.argmax`, but private.
@@ -82,6 +84,9 @@ def select(
         for arrays) or a number. A data set has it declared.
     method : str
         "permute-and-flip", "exponential", or "auto", the one with the least predicted error.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
+        used, clipped to the bounds, and unreadable.
     bits : BitSource
         Replayed bits for tests; never for data.
 
@@ -122,13 +127,15 @@ def select(
         remedy="pass sensitivity= for scores, or bounds=(lower, upper) for a table of rows",
     )
     if bounds is None:
+        diagnosis(diagnostics, None)
         stated = SelectQuestion(options=_listed_options(scores), method=method, **public)
         return run(stated.plan(Facts(rows=None), epsilon), Given(scores), bits=bits)
     source = as_source(scores, columns, missing=missing) if table is None else table
     numbered = isinstance(scores, (np.ndarray, list, tuple))
     options: Sequence[Any] = range(len(source.columns)) if numbered else source.columns
     question = SelectQuestion(options=options, method=method, **public)
-    return ask(question, source, epsilon=epsilon, bits=bits)
+    beside = diagnosis(diagnostics, source, bounds=bounds)
+    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
 
 def _common_bounds(table: Source, bounds: Any) -> Any:

@@ -23,6 +23,7 @@ from zerodelta.data.source import Rows, Source
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
+from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
@@ -31,7 +32,7 @@ from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
 from zerodelta.spine.public_inputs import as_numbers, as_source
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import planned
+from zerodelta.spine.run import ask, planned
 from zerodelta.study.program import StudyProgram, carry_out
 from zerodelta.study.study import Study
 from zerodelta.training.feature_table import FeatureTable, column_position
@@ -56,6 +57,7 @@ def select_features(
     features: Sequence[Column] | None = None,
     method: MethodName = "auto",
     mixing_probability: Rational = Fraction(1, 100),
+    diagnostics: Rational | None = None,
     bits: BitSource | None = None,
 ) -> Release:
     """Release which `size` of the features predict the target best by a linear model.
@@ -93,6 +95,9 @@ def select_features(
         times `size`. "auto": the less noise.
     mixing_probability : number
         With which probability "gram" publishes a random set, at most.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `release.diagnostics`, of a data set: which fractions
+        of the rows were used, clipped to the bounds, and unreadable.
     bits : BitSource, optional
         The random bits; default the operating system's.
 
@@ -133,6 +138,9 @@ def select_features(
         mixing_probability=mixing_probability,
         by_position=isinstance(rows, (np.ndarray, list, tuple)),
     )
+    if diagnostics is not None:
+        beside = diagnosis(diagnostics, source)
+        return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
     return carry_out(planned(question, source, epsilon), source, bits=bits)
 
 

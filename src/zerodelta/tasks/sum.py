@@ -16,7 +16,9 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational
+from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.k_norm_noise import KNorm
+from zerodelta.mechanisms.moments import present_counts
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
@@ -38,6 +40,7 @@ def sum(
     bounds: tuple[Any, Any] | None = None,
     epsilon: Rational,
     missing: Any = DEFAULT_MISSING,
+    diagnostics: Rational | None = None,
     bits: BitSource | None = None,
 ) -> Release:
     """Release the sum of bounded columns, like `np.nansum(rows, axis=0)`, but private.
@@ -56,6 +59,9 @@ def sum(
         The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
     missing : "skip", None or number
         As for `mean`; what is skipped adds nothing.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
+        used, clipped to the bounds, and unreadable.
     bits : BitSource
         Replayed bits for tests; never for data.
 
@@ -79,7 +85,8 @@ def sum(
     """
     source = as_source(rows, columns, missing=missing)
     question = SumQuestion(bounds=bounds_of(source, bounds))
-    return ask(question, source, epsilon=epsilon, bits=bits)
+    beside = diagnosis(diagnostics, source, bounds=question.bounds)
+    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
 
 @final
@@ -111,14 +118,7 @@ class SumQuestion:
         error = noise.error() * float(np.mean([float(quantum) for quantum in quanta]))
 
         def answer(rows: Rows, bits: BitSource) -> Any:
-            exact_sums: Any = np.array(
-                [
-                    column.total(rows, place, may_miss=facts.may_miss)
-                    for place, column in enumerate(columns)
-                ],
-                dtype=object,
-            )
-            noisy = noise.apply(exact_sums, bits)
+            noisy = noise.apply(_totals(rows, columns, facts), bits)
             values = [float(int(k) * q) for k, q in zip(noisy, quanta, strict=True)]
             return values[0] if len(values) == 1 else np.array(values)
 
@@ -141,13 +141,17 @@ class _Column:
     lattice: FixedPoint
     offset: int
     quantum: Fraction
+    ends: tuple[Fraction, Fraction]
 
     @staticmethod
     def of(lower: Fraction, upper: Fraction, *, steps: int) -> _Column:
         quantum = (upper - lower) / (2 * steps)
         lattice = FixedPoint.box(dimension=1, lower=lower, upper=upper, steps=steps)
         return _Column(
-            lattice=lattice, offset=round((lower + upper) / (2 * quantum)), quantum=quantum
+            lattice=lattice,
+            offset=round((lower + upper) / (2 * quantum)),
+            quantum=quantum,
+            ends=(lower, upper),
         )
 
     def moves(self, *, may_miss: bool, neighbors: Neighbors) -> int:
@@ -157,13 +161,26 @@ class _Column:
             return max(abs(low), abs(high))
         return max(high, 0) - min(low, 0) if may_miss else high - low
 
-    def total(self, rows: Rows, place: int, *, may_miss: bool) -> int:
-        """Return the exact sum: Σk, and the offset once for each value.
 
-        Where none may miss, a cell without a value is the center, within the bounds as all others.
-        """
-        found: IntegerArray = rows.group_sums((), (), place, self.lattice)
-        return int(found[0, 2]) + self.offset * int(found[0, 1 if may_miss else 0])
+def _totals(rows: Rows, columns: Sequence[_Column], facts: Facts) -> IntegerArray:
+    """Return the exact sum of each column: Σk, and the offset once for each value.
+
+    Where none may miss, a cell without a value is the center, within the bounds as all others.
+    """
+    every = list(range(len(columns)))
+    if len(columns) == 1:  # one pass
+        found = rows.group_sums((), (), 0, columns[0].lattice)
+        sums, counts = found[:, 2], found[:, 1 if facts.may_miss else 0]
+    else:
+        lower, upper = zip(*(column.ends for column in columns), strict=True)
+        lattice = FixedPoint.box(
+            dimension=len(columns), lower=lower, upper=upper, steps=columns[0].lattice.steps
+        )
+        sums = rows.sum(every, lattice)
+        counts = present_counts(rows, every) if facts.may_miss else facts.public_rows
+    offsets: Any = np.array([column.offset for column in columns], dtype=object)
+    exact: IntegerArray = sums.astype(object) + offsets * counts
+    return exact
 
 
 def _steps(n: int, epsilon: Fraction) -> int:

@@ -12,11 +12,12 @@ from zerodelta.data.dataset import Dataset
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
+from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import planned, run
+from zerodelta.spine.run import ask
 from zerodelta.tables.codes import Integers, given_rows, row_writer
 from zerodelta.tables.distribution import Answers
 from zerodelta.tables.domain import (
@@ -44,6 +45,7 @@ def synthesize(
     workload: Any = None,
     unknown: Any = None,
     method: str = "auto",
+    diagnostics: Rational | None = None,
     bits: BitSource | None = None,
 ) -> Release:
     """Release synthetic rows whose tables resemble those of the rows.
@@ -65,6 +67,9 @@ def synthesize(
         How many rows to make; by default n, or the public number to plan with where n is private.
     workload, unknown, method : optional
         Which tables are measured, and how: as in `answer_queries`.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `release.diagnostics`, of a data set: which fractions
+        of the rows were used, clipped to the bounds, and unreadable.
     bits : BitSource, optional
         Random bits for tests, which brand the certificate as not private.
 
@@ -103,7 +108,8 @@ def synthesize(
         declared=isinstance(rows, Dataset),
     )
     given, facts = given_rows(chosen, space)
-    return run(planned(question, given, epsilon, facts=facts), given, bits=bits)
+    beside = diagnosis(diagnostics, chosen if isinstance(chosen, Dataset) else None)
+    return ask(question, given, epsilon=epsilon, bits=bits, beside=beside, facts=facts)
 
 
 @final

@@ -19,6 +19,7 @@ from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_law import NoiseLaw
 from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational, float_within
+from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.mechanisms.noisy_test import ProposedRelease
 from zerodelta.mechanisms.smooth_noise import SmoothNoise, best_smooth_noise
@@ -57,6 +58,7 @@ def trimmed_mean(
     spread: Rational | None = None,
     missing: Any = DEFAULT_MISSING,
     method: str = "auto",
+    diagnostics: Rational | None = None,
     bits: BitSource | None = None,
 ) -> Release:
     """Release a mean without the smallest and largest rows, like `scipy.stats.trim_mean`.
@@ -86,6 +88,9 @@ def trimmed_mean(
     method : str
         "smooth-sensitivity" (Student-t noise), "propose-test-release" (needs `spread`), "laplace"
         (noise for the width of the bounds), or "auto", the one with the least predicted error.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
+        used, clipped to the bounds, and unreadable.
     bits : BitSource
         Replayed bits for tests; never for data.
 
@@ -114,7 +119,8 @@ def trimmed_mean(
     question = TrimmedMeanQuestion(
         trim=trim, bounds=bounds_of(source, bounds), spread=spread, method=method
     )
-    return ask(question, source, epsilon=epsilon, bits=bits)
+    beside = diagnosis(diagnostics, source, bounds=question.bounds)
+    return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
 
 @final

@@ -1,0 +1,82 @@
+"""How each row was read: as it is, clipped to its bounds, or with a cell that cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.data.arrays import ArraySource
+from zerodelta.data.kind import Bounds
+from zerodelta.data.protection import Protection
+from zerodelta.data.rowwise import Block
+from zerodelta.data.source import Source, ours, protection_of
+from zerodelta.data.ticket import Ticket
+from zerodelta.exact.rational import inner_ends
+
+__all__ = ["CLIPPED", "UNREADABLE", "USED", "Limits", "Readings", "readings_of"]
+
+USED, CLIPPED, UNREADABLE = 0, 1, 2
+
+Limits: TypeAlias = tuple[Bounds | None, ...]
+"""The bounds of each column; None for one whose cells are not clipped."""
+
+
+def readings_of(columns: Sequence[npt.NDArray[Any]], limits: Limits) -> npt.NDArray[np.float64]:
+    """Return 0 (used), 1 (clipped) or 2 (unreadable) for each row, from its own cells alone.
+
+    >>> from fractions import Fraction
+    >>> ages = np.array([17.0, 130.0, np.nan])
+    >>> readings_of([ages], ((Fraction(0), Fraction(120)),)).tolist()
+    [0.0, 1.0, 2.0]
+    """
+    clipped = np.zeros(len(columns[0]), dtype=np.bool_)
+    unreadable = np.zeros(len(columns[0]), dtype=np.bool_)
+    for values, bounds in zip(columns, limits, strict=True):
+        if values.dtype == np.object_:  # texts
+            unreadable |= np.fromiter((text is None for text in values), np.bool_, len(values))
+            continue
+        unreadable |= np.isnan(values)
+        if bounds is not None:
+            lower, upper = inner_ends(*bounds)
+            clipped |= (values < lower) | (values > upper)
+    return np.where(unreadable, float(UNREADABLE), np.where(clipped, float(CLIPPED), float(USED)))
+
+
+@ours
+@final
+class Readings(Source):
+    """One column that says how each row of another source was read."""
+
+    __slots__ = ("_limits", "_source")
+
+    def __init__(self, source: Source, limits: Limits) -> None:
+        self._source = source.unfilled if isinstance(source, ArraySource) else source
+        self._limits = limits
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return self._source.rows
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The one column."""
+        return ("reading",)
+
+    @property
+    def whole(self) -> bool:
+        """Whether the number of rows is public."""
+        return self._source.whole
+
+    @property
+    def protection(self) -> Protection:
+        """Who is protected: what the other source says, if it is believed."""
+        return protection_of(self._source)
+
+    def blocks(self, ticket: Ticket) -> Iterator[Block]:
+        """Yield the readings of all rows."""
+        for block in self._source.blocks(ticket):
+            yield readings_of(list(block.T), self._limits)[:, None]

@@ -1,0 +1,106 @@
+"""How the rows of a release were read, for a share of its ε: a partition of them (theory P1, P2).
+
+Each row that counts is used, clipped or unreadable, so one row moves these three counts as it moves
+a histogram. They are a part of the same certificate: the whole costs the ε that was asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from zerodelta.data.dataset import Dataset
+from zerodelta.data.kinds import Number
+from zerodelta.data.readings import Limits, Readings
+from zerodelta.data.source import Rows, Source
+from zerodelta.errors import ParameterError
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.rational import Rational
+from zerodelta.mechanisms.moments import EXPECTED
+from zerodelta.mechanisms.partition_noise import PartitionNoise
+from zerodelta.privacy.parameters import as_usable_epsilon
+from zerodelta.privacy.release import Diagnostics
+from zerodelta.spine.facts import Facts
+from zerodelta.spine.public_inputs import as_share, each_bounds
+from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.run import Beside
+
+__all__ = ["ReadingsQuestion", "diagnosis"]
+
+
+def diagnosis(
+    share: Rational | None, source: Source | None, *, bounds: Any = None
+) -> Beside | None:
+    """Return what is asked beside a release with ``diagnostics=share``; None if that is None.
+
+    `bounds` are those of the columns of `source`, as the question has them; items without declared
+    columns (None) are refused.
+
+    >>> from zerodelta.data.arrays import ArraySource
+    >>> beside = diagnosis("1/100", ArraySource([1.0, 2.0, None]), bounds=(0, 1))
+    >>> beside.share, beside.source.columns
+    (Fraction(1, 100), ('reading',))
+    """
+    if share is None:
+        return None
+    exact = as_share(share, "diagnostics")
+    if isinstance(source, Dataset) and source.kinds:
+        read: Source = source.readings(_limits(source, bounds))
+    elif source is not None and bounds is not None:
+        read = Readings(source, tuple(each_bounds(bounds, len(source.columns))))
+    else:
+        raise ParameterError(
+            "diagnostics",
+            share,
+            expected="columns with bounds: a row is used, clipped to them, or unreadable",
+            remedy="name columns of a data set or pass bounds=, or leave diagnostics out",
+        )
+    return Beside(question=ReadingsQuestion(), source=read, share=exact)
+
+
+def _limits(source: Dataset, bounds: Any) -> Limits:
+    """Return the bounds of each column: the question's, or those that were declared."""
+    if bounds is not None:
+        return tuple(each_bounds(bounds, len(source.columns)))
+    kinds = source.kinds.values()
+    return tuple(kind.bounds if isinstance(kind, Number) else None for kind in kinds)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReadingsQuestion:
+    """Which fractions of the rows were used, clipped and unreadable."""
+
+    def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
+        """Calibrate the noise; where all rows count and n is public the used are the rest."""
+        exact = as_usable_epsilon(epsilon)
+        n = None if facts.may_miss else facts.rows
+        first = 0 if n is None else 1
+        noise = PartitionNoise.for_epsilon(
+            epsilon=exact, cells=3 - first, neighbors=facts.neighbors
+        )
+        one = [1] + [0] * (noise.cells - 1)
+        error = EXPECTED * noise.covariance(one, one) ** 0.5
+
+        def answer(rows: Rows, bits: BitSource) -> Diagnostics:
+            counts = rows.counts(0, 3)
+            noisy = [int(count) for count in noise.apply(counts[first:], bits)]
+            total = sum(noisy) if n is None else n
+            if n is not None:
+                noisy = [n - sum(noisy), *noisy]
+            # where no row seems to be there, nothing is known of how it was read
+            used, clipped, unreadable = (
+                float(np.clip(count / total, 0, 1)) if total > 0 else float("nan")
+                for count in noisy
+            )
+            return Diagnostics(used=used, clipped=clipped, unreadable=unreadable)
+
+        return ReleasePlan(
+            claim=noise.claim,
+            steps=(noise.step(),),
+            answer=answer,
+            error=error,
+            public=() if n is None else ("the number of rows",),
+        )
