@@ -12,10 +12,12 @@ import zerodelta as zd
 from privacy.chains import CHAINS, data_of, given, resealed
 from privacy.theorem_cases import CASES
 from zerodelta.exact.bits import SystemBits
+from zerodelta.privacy.composition import Composed, transcript_claim
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Part, Status, Step
 from zerodelta.spine.release_plan import issue
 
+F = Fraction
 HALF = Step(theorem="rounded-laplace", numbers={"sensitivity": 1, "scale": 2})
 THIRD = Step(theorem="permute-and-flip", numbers={"sensitivity": 1, "scale": 6, "monotone": False})
 MIXED = CHAINS["Finite"]

@@ -84,6 +84,8 @@ def _bar() -> Any:
     from rich.console import Console
     from rich.progress import Progress
 
-    bar = Progress(console=Console(stderr=True), auto_refresh=False, transient=True)
+    bar = Progress(
+        console=Console(stderr=True, force_terminal=True), auto_refresh=False, transient=True
+    )
     bar.start()
     return bar

@@ -11,7 +11,7 @@ import numpy as np
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.kind import Coded, Kind
 from zerodelta.data.kinds import Boolean, Number, Text
-from zerodelta.data.row_queries import Bounds
+from zerodelta.data.row_queries import Bounds, box_lattice, norm_lattice
 from zerodelta.data.rowwise import Block, NamedColumns, RowFunction, as_function
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError, require
@@ -19,7 +19,7 @@ from zerodelta.exact.rational import Rational
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.study.rehearsal import rows_to_try
 
-__all__ = ["Declared", "studied"]
+__all__ = ["Declared", "check_defaults", "studied"]
 
 
 @final
@@ -88,8 +88,23 @@ class Declared:
         return [float(end) for end, _ in ends], upper
 
 
+def check_defaults(bounds: Bounds | None, data_norm: Rational | None) -> None:
+    """Refuse bounds, or a norm, that no query could use."""
+    if bounds is not None:
+        box_lattice(bounds)(1 if np.ndim(bounds[0]) == 0 else len(bounds[0]))
+    if data_norm is not None:
+        norm_lattice(data_norm, "data_norm")(1)
+
+
 def studied(source: Source) -> Source:
     """Return the columns that a study can use, and refuse what it cannot protect."""
+    require(
+        source.rows >= 1 and source.columns,
+        "rows",
+        "no rows or no columns",
+        expected="at least one row and one column",
+        remedy="pass the data as an array of shape (n, columns)",
+    )
     if not isinstance(source, Dataset):
         return source
     require(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from fractions import Fraction
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -34,7 +35,7 @@ from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.gaussian import RoundedGaussian
 from zerodelta.mechanisms.selection import ExponentialMechanism
 from zerodelta.study.declared import Declared
-from zerodelta.study.present_values import Noise, present_mean, present_rows, present_sum
+from zerodelta.study.present_values import present_mean, present_rows, present_sum
 from zerodelta.study.study_plan import StudyPlan
 
 __all__ = ["InternalQueries", "Share"]
@@ -107,9 +108,6 @@ class InternalQueries(ABC):
         share: Share = None,
     ) -> Internal:
         """Sum a function over the rows, clipped to `bounds` or to an l2 norm: an internal answer.
-
-        Where the number of rows that count is private, a sum between bounds that are neither
-        opposite numbers nor begin or end at 0 needs that number too, which adds to its noise.
 
         Parameters
         ----------
@@ -242,14 +240,13 @@ class InternalQueries(ABC):
         limit = self._data_norm if data_norm is None else data_norm
         lattice = norm_lattice(limit, "data_norm", steps=GRAM_STEPS)
         query = self._query(list(self._columns) if function is None else function, lattice)
-        d, unit = query.lattice.dimension, float(as_positive(limit or 0, "data_norm"))
-        unit /= GRAM_STEPS
+        d, unit = query.lattice.dimension, float(as_positive(limit or 0, "data_norm") / GRAM_STEPS)
 
         def moments(source: Rows, taken: Fraction) -> Floats:
             part = taken / 2 if centered else taken
             if self._may_miss:
                 number, gram = query.present_gram(source)
-                rows = present_rows(query, number, self._noise(part))
+                rows = present_rows(query, number, partial(self._noised, share=part))
             else:
                 rows, gram = self._size, query.gram(source)
             noisy = self._noised_gram(gram, part)
@@ -358,7 +355,7 @@ class InternalQueries(ABC):
 
         def summed(source: Rows, taken: Fraction) -> Floats:
             if self._may_miss:
-                return present_sum(query, source, self._noise(taken))
+                return present_sum(query, source, partial(self._noised, share=taken))
             noisy = self._noised(query.total(source), query.sensitivity_squared, taken)
             return lattice.dequantize(noisy, rows=self._size)
 
@@ -376,14 +373,10 @@ class InternalQueries(ABC):
             return np.array([float(center) for center, _ in query.scales()])
 
         def divided(source: Rows, taken: Fraction) -> Floats:
-            return present_mean(query, source, self._noise(taken))
+            return present_mean(query, source, partial(self._noised, share=taken))
 
         answer = self._answer(query, constant, divided, share)
         return internal_array(answer[0] if query.lattice.dimension == 1 else answer)
-
-    def _noise(self, share: Fraction) -> Noise:
-        """Return what adds the noise of this share to integers of a squared sensitivity."""
-        return lambda sums, squared: self._noised(sums, squared, share)
 
     def _noised(
         self, sums: IntegerArray, sensitivity_squared: int, share: Fraction

@@ -16,10 +16,10 @@ from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.internal import Internal, internal_array, is_unusable, reveal
 from zerodelta.data.interrupts import Watch, raise_fresh, tidying
 from zerodelta.data.quiet import forget, quiet, silenced
-from zerodelta.data.row_queries import Bounds, PublicRows, RowQuery, box_lattice, norm_lattice
+from zerodelta.data.row_queries import Bounds, PublicRows, RowQuery
 from zerodelta.data.rowwise import RowFunction
 from zerodelta.data.source import Rows, protection_of
-from zerodelta.errors import EntropyError, ParameterError, require
+from zerodelta.errors import EntropyError, ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational
@@ -28,7 +28,7 @@ from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Space
 from zerodelta.spine.public_inputs import as_source
 from zerodelta.spine.run import begin
-from zerodelta.study.declared import Declared, studied
+from zerodelta.study.declared import Declared, check_defaults, studied
 from zerodelta.study.internal_queries import InternalQueries, Share
 from zerodelta.study.lifecycle import Lifecycle, closed
 from zerodelta.study.minimize import minimize, plan_minimize
@@ -64,13 +64,11 @@ class Study(InternalQueries):
     resolution : rational, optional
         The spacing of the lattice of a box or ball; by default the best.
     bounds, data_norm : optional
-        Public bounds, and a public l2 norm, that queries use by default. Columns of a data set
-        have the bounds that were declared for them.
+        Public bounds (default: those declared) and a public l2 norm that queries use by default.
     columns : list of str, optional
         The columns of a data set or a frame that may be used.
     missing : optional
-        For frames and arrays: "skip" (a missing cell counts nowhere; default for frames), None
-        (as the center of the bounds; default for arrays), or the number that it counts as.
+        What a missing cell of an array (default None) or a frame (default "skip") counts as.
     functions : bool, default True
         Whether functions of rows may be asked; if False, named columns only.
     rowwise : bool, default False
@@ -86,8 +84,7 @@ class Study(InternalQueries):
         Where randomness comes from; for tests only.
 
     **Releases**: one element of `publish`, once.
-    **Neighbors**: replace-one (the number of rows is public, unless data was opened with a filter
-    or a unit); of a unit all rows that count are replaced.
+    **Neighbors**: replace-one, or all rows of a unit; after a filter or with units n is private.
     **Guarantee**: pure ε-DP: the transcript is μ-Gaussian DP (R, R2), published by B1 or B2 at no
     extra ε. With ``functions=False`` that is `proven`; else `asserted`: that functions of rows
     treat rows one by one, keep no state and show nothing. What no library can enforce is listed
@@ -128,19 +125,9 @@ class Study(InternalQueries):
     ) -> None:
         schedule = Schedule.of(rounds)
         source = studied(as_source(rows, columns, missing=missing))
-        require(
-            source.rows >= 1 and source.columns,
-            "rows",
-            "no rows or no columns",
-            expected="at least one row and one column",
-            remedy="pass the data as an array of shape (n, columns)",
-        )
         self._columns, self._size = source.columns, source.rows
         self._declared, self._may_miss = Declared.of(source), source.may_miss
-        if bounds is not None:
-            box_lattice(bounds)(1 if np.ndim(bounds[0]) == 0 else len(bounds[0]))
-        if data_norm is not None:
-            norm_lattice(data_norm, "data_norm")(1)
+        check_defaults(bounds, data_norm)
         self._bounds, self._data_norm, self._example = bounds, data_norm, example
         self._boxes: dict[Hashable, FixedPoint] = {}  # lattices of the public bounds
         self._probe = self._declared.rows_to_try(bounds, data_norm, example, count=7)
@@ -164,8 +151,7 @@ class Study(InternalQueries):
         self._opened = begin(self._plan.release_plan(guarded=True), source, bits=bits)
         self._bits = self._opened.bits
         self._descents: dict[Any, Any] = {}  # planned so far: a rehearsal's serve the run
-        # one copy, read once: changing the data between queries changes nothing
-        self._begin(source.open(self._opened.ticket, keep=True), None)
+        self._begin(source.open(self._opened.ticket, keep=True), None)  # one copy, read once
 
     def _begin(self, source: Rows, rehearsal: Rehearsal | None) -> None:
         self._source, self._rehearsal = source, rehearsal
@@ -399,9 +385,8 @@ class Study(InternalQueries):
 
     def _rehearse(self, program: Callable[[Study], Any]) -> None:
         """Try the program on made-up rows, with the same plan: nothing is planned again."""
-        columns, count = self._columns, max(7, 4 * len(self._columns))
-        made_up = self._declared.rows_to_try
-        rows = made_up(self._bounds, self._data_norm, self._example, count=count)
+        columns, within = self._columns, (self._bounds, self._data_norm, self._example)
+        rows = self._declared.rows_to_try(*within, count=max(7, 4 * len(columns)))
         stage, rehearsal = object.__new__(Study), Rehearsal()
         stage.__dict__.update(self.__dict__, _bits=SystemBits())
         stage._descents = planned = dict(self._descents)  # apart: what the run plans holds rows
