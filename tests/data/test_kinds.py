@@ -432,6 +432,8 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "a text for a flag": lambda: zd.number(0, 1, integer="yes"),  # type: ignore[arg-type]
     "one text": lambda: zd.category("ab"),
     "a set has no order": lambda: zd.category({"a", "b"}),
+    "a frozen set": lambda: zd.category(frozenset("ab")),
+    "a dict": lambda: zd.category({"a": 1}),
     "no options": lambda: zd.category([]),
     "read alike": lambda: zd.category([1, "1.0"]),
     "missing option": lambda: zd.category(["a", None]),
@@ -449,6 +451,7 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "dates reversed": lambda: zd.date("2024-01-02", "2024-01-01"),
     "no date": lambda: zd.date("2024-02-30", "2024-03-01"),
     "another form": lambda: zd.date("20240101", "2024-03-01"),
+    "a week": lambda: zd.date("2024-W01-1", "2024-03-01"),
     "by": lambda: zd.date("2024-01-01", "2024-03-01", by="months"),
     "format": lambda: zd.date("2024-01-01", "2024-03-01", format="%d %B %Y"),
     "format without a day": lambda: zd.date("2024-01-01", "2024-03-01", format="%m.%Y"),

@@ -6,7 +6,8 @@ What is declared is public and never computed from the rows.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ from zerodelta.errors import ParameterError, require
 from zerodelta.exact.rational import Rational, as_count, as_rational
 
 __all__ = ["boolean", "category", "date", "number", "text"]
+
+_NO_LISTS = (str, bytes, Mapping, set, frozenset)
+"""What can be iterated, and is no list of options: their order would be anyone's guess."""
 
 
 def number(
@@ -99,7 +103,7 @@ def category(
     (('oslo', 'rome', 'other'), array([1., 2., 2.]))
     """
     remedy = 'pass a list of all options, as in zd.category(["f", "m"])'
-    listed = isinstance(options, Iterable) and not isinstance(options, (str, bytes, dict, set))
+    listed = isinstance(options, Iterable) and not isinstance(options, _NO_LISTS)
     require(listed, "options", options, "a list of texts, numbers or booleans", remedy)
     return Category(
         options=tuple(map(_option, options)),
@@ -219,7 +223,7 @@ def _day(given: Any, name: str) -> datetime.date:
     if type(given) is datetime.date:
         return given
     try:
-        if isinstance(given, str) and len(given) == 10 and given.isascii():
+        if isinstance(given, str) and re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", given):
             return datetime.date.fromisoformat(given)
     except ValueError:
         pass

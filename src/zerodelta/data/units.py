@@ -1,4 +1,4 @@
-"""Units: whose rows are protected together, and which of them count.
+"""Units: whose rows are protected together, and which of them count (theory V).
 
 Of each unit the `max_rows` rows that come first in a fixed order are kept: the order of a hash of
 the unit's id, the cells of all declared columns, and the number of the copy among equal rows. (A
@@ -28,17 +28,17 @@ from zerodelta.data.arrow_cells import read_column
 from zerodelta.data.columns import as_objects
 from zerodelta.exact.rational import as_count
 
-__all__ = ["Bounded", "Bounding", "unit_ids"]
+__all__ = ["RULE", "Bounded", "Bounding", "unit_ids"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Words: TypeAlias = npt.NDArray[np.uint64]
 
-_NAME = b"zerodelta units 1"
-"""The rule has a name and a version: another hash would keep other rows."""
+RULE = "zerodelta units 1"
+"""The name of the rule by which rows are kept, and its version: another hash would keep others."""
 
 _ID = np.dtype([("high", np.uint64), ("low", np.uint64)])
 _MISSING, _FIRST, _SECOND, _STEP = np.frombuffer(
-    hashlib.blake2b(_NAME, digest_size=32).digest(), dtype="<u8"
+    hashlib.blake2b(RULE.encode(), digest_size=32).digest(), dtype="<u8"
 ).astype(np.uint64)
 _ODD = _STEP | np.uint64(1)
 _NO_ID = np.array([(_MISSING, _FIRST)], dtype=_ID)
@@ -301,7 +301,7 @@ def _words(column: Array) -> Words:
 
 def _hash(text: str, size: int) -> bytes:
     data = text.encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(data, digest_size=size, key=_NAME).digest()
+    return hashlib.blake2b(data, digest_size=size, key=RULE.encode()).digest()
 
 
 def _mixed(words: Words) -> Words:
@@ -310,7 +310,7 @@ def _mixed(words: Words) -> Words:
     Small whole numbers differ in a few high bits as floats: without it rows would collide.
     """
     words = words + np.uint64(0x9E3779B97F4A7C15)
-    other: Words = words >> np.uint64(30)
+    other = words >> np.uint64(30)
     other ^= words
     other *= np.uint64(0xBF58476D1CE4E5B9)
     np.right_shift(other, np.uint64(27), out=words)

@@ -13,10 +13,10 @@ from zerodelta.privacy.composition import Composed, simplest, transcript_claim, 
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.readable import equals
 from zerodelta.privacy.step import Part, Step
+from zerodelta.privacy.theorems.group_privacy import Units
 from zerodelta.privacy.theorems.registry import theorem_of
 from zerodelta.privacy.theorems.theorem import Base, Channel, Theorem
 from zerodelta.privacy.theorems.transport import NumericalError
-from zerodelta.privacy.theorems.units import Units
 
 __all__ = ["base_claim", "check_proof", "proven_epsilon", "proves_epsilon", "units_of"]
 

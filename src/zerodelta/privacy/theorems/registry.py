@@ -9,6 +9,7 @@ from zerodelta.errors import CertificateError
 from zerodelta.privacy.readable import filled, shown
 from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems import (
+    group_privacy,
     kernels,
     mechanisms,
     mixing,
@@ -20,7 +21,6 @@ from zerodelta.privacy.theorems import (
     sufficient_statistics,
     testing,
     transport,
-    units,
 )
 from zerodelta.privacy.theorems.theorem import Theorem
 
@@ -28,7 +28,7 @@ __all__ = ["THEOREMS", "anchor_of", "explain_step", "heading_of", "theorem_of"]
 
 _FAMILIES = (
     *(mechanisms, partitions, subsampling, testing, smooth_sensitivity, sufficient_statistics),
-    *(objective_perturbation, mixing, kernels, smoothing, transport, units),
+    *(objective_perturbation, mixing, kernels, smoothing, transport, group_privacy),
 )
 
 THEOREMS: dict[str, type[Theorem]] = {
