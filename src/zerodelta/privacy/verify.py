@@ -16,7 +16,7 @@ from zerodelta.privacy.readable import equals, shown
 from zerodelta.privacy.step import Part, Status
 from zerodelta.privacy.theorems.registry import theorem_of
 from zerodelta.privacy.theorems.theorem import Channel
-from zerodelta.privacy.theorems.units import Units
+from zerodelta.privacy.theorems.group_privacy import Units
 
 __all__ = ["as_neighbors", "check_parts", "verify"]
 
