@@ -6,6 +6,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,10 @@ LATTICE = FixedPoint.box(dimension=1, lower=-1, upper=1, steps=1 << 20)
 def table(rows: int = 150_000) -> Any:
     x = np.sin(np.arange(rows))
     return pyarrow.table({"x": x, "y": x > 0.1})
+
+
+def power(k: int, block: Any) -> Any:
+    return block[:, 0] ** k
 
 
 def blocks() -> Iterator[Any]:
@@ -100,6 +105,7 @@ def test_memory_and_folder_are_said_when_data_is_opened(tmp_path: Path) -> None:
     assert zd.open(table(10), columns=COLUMNS).keeping == Keeping(memory=1 << 30)
     with pytest.raises(ParameterError, match="folder"):
         zd.open(table(10), columns=COLUMNS, folder=tmp_path / "none")
+    bad: Any
     for bad in (-1, 0.5, "much"):
         with pytest.raises(ParameterError, match="memory"):
             zd.open(table(10), columns=COLUMNS, memory=bad)
@@ -121,7 +127,7 @@ def test_every_round_reads_the_copy_and_answers_alike(
         with monkeypatch.context() as patched:
             patched.setattr(type(people._base.reader), "parts", counted)
             rows = opened(people, keep=True)
-            sums = [rows.sum(lambda block, k=k: block[:, 0] ** k, LATTICE) for k in (1, 2, 3)]
+            sums = [rows.sum(partial(power, k), LATTICE) for k in (1, 2, 3)]
             answers.append([int(total[0]) for total in sums])
     assert answers[0] == answers[1] == answers[2]
     assert reads == ["read"] * 3

@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sized
+from collections.abc import Callable, Generator, Iterable, Sized
 from typing import Any, TypeVar
 
 from zerodelta.data.quiet import is_silenced
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 def shown(
     items: Iterable[T], what: str, total: int | None, size: Callable[[T], int] | None = None
-) -> Iterator[T]:
+) -> Generator[T, None, None]:
     """Yield the items; if they take long, show how many of the total (None: not how many) are done.
 
     >>> list(shown(range(3), "rounds", 3))

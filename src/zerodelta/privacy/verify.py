@@ -14,9 +14,9 @@ from zerodelta.privacy.parameters import as_epsilon, as_flag, as_unit
 from zerodelta.privacy.proof import check_proof, proven_epsilon, units_of
 from zerodelta.privacy.readable import equals, shown
 from zerodelta.privacy.step import Part, Status
+from zerodelta.privacy.theorems.group_privacy import Units
 from zerodelta.privacy.theorems.registry import theorem_of
 from zerodelta.privacy.theorems.theorem import Channel
-from zerodelta.privacy.theorems.group_privacy import Units
 
 __all__ = ["as_neighbors", "check_parts", "verify"]
 

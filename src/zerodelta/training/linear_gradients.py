@@ -176,11 +176,11 @@ class LinearGradients(Gradients):
             return
         filled = np.full(_whole_lanes(len(chosen)), self.rows, dtype=np.int64)  # a zero row
         filled[: len(chosen)] = chosen
-        every = table.joined()
+        every, every_label, every_cap = table.joined()
         for start in range(0, len(filled), block):
             part_of = filled[start : start + block]
-            taken, labels, caps = (part.take(part_of, axis=0) for part in every)
-            yield taken.astype(np.float64), labels, caps.astype(np.float64)
+            taken, cut = every.take(part_of, axis=0), every_cap.take(part_of)
+            yield taken.astype(np.float64), every_label.take(part_of), cut.astype(np.float64)
 
     def _slopes(self, exact: Floats, labels: Floats, caps: Floats) -> Floats:
         """Return integer slopes m with m²‖k‖² <= bound², one line for each row."""
