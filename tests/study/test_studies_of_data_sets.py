@@ -166,7 +166,7 @@ QUESTIONS: dict[str, tuple[Callable[[Study], Any], float]] = {  # and the part t
     "sum down to 0": (lambda s: s.sum("x", bounds=(-1, 0)), 0.9),
     "mean": (lambda s: s.mean("x"), 1),
     "mean of two": (lambda s: s.mean(["x", "y"]), 1),
-    # (1, 1)/√2 is rounded towards 0 on a lattice of 2^20 steps
+    # (1, 1)/√2 is rounded toward 0 on a lattice of 2^20 steps
     "gradient": (lambda s: s.gradient(lambda rows: 2 * rows - 1, clip=1), 1 - 2**-18),
     "gradient, narrow": (lambda s: s.gradient(["x", "y"], clip="1/2"), 0.4),
     "histogram": (lambda s: s.histogram("x", size=2), 1),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, final
+from typing import final
 
 from zerodelta.privacy.composition import Composed
 from zerodelta.privacy.domains import Count
@@ -23,12 +23,12 @@ class Units(Theorem):
     pure ε and their μ are multiplied, and their ρ by the square.
     """
 
-    label: ClassVar[str] = "units"
-    section: ClassVar[str] = "V"
-    sentence: ClassVar[str] = (
+    label = "units"
+    section = "V"
+    sentence = (
         "at most {max_rows} rows of one unit were kept, by a rule that looks at its own rows only; "
         "what the steps before prove for one row holds for all of them together at {max_rows} "
-        "times the ε (or μ; the square of that for ρ)"
+        "times the ε (or μ; the square of that for ρ)."
     )
 
     max_rows: Count
