@@ -182,9 +182,9 @@ MUTANTS = (
         tests=("study/test_study_lifecycle.py::test_without_a_guard_the_certificate_says_so",),
     ),
     Mutant(
-        file="data/source.py",
-        old="(function, kind, *key) if is_columns",
-        new="(function, kind) if is_columns",
+        file="data/rows.py",
+        old="(function, kind, *key) if named",
+        new="(function, kind) if named",
         tests=("data/test_sums.py::test_kept_sums_are_those_of_their_own_lattice",),
     ),
     Mutant(

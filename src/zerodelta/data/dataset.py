@@ -7,11 +7,11 @@ of missing cells. So nothing knows how many rows are left.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,15 +23,13 @@ from zerodelta.data.protection import Protection
 from zerodelta.data.reader import Batch, Part, Reader
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Rows, Source, ours
+from zerodelta.data.threads import Piece
 from zerodelta.data.ticket import Ticket
 from zerodelta.data.units import Bounded, Bounding
 from zerodelta.errors import ParameterError, require
 from zerodelta.privacy.neighbors import Neighbors
 
-__all__ = ["Base", "Dataset", "Piece", "Unit"]
-
-Piece: TypeAlias = Callable[[], Iterator[Block]]
-"""Reads one part of the rows, in a thread of its own if need be."""
+__all__ = ["Base", "Dataset", "Unit"]
 
 _BATCH = 1 << 16
 
