@@ -183,8 +183,8 @@ MUTANTS = (
     ),
     Mutant(
         file="data/rows.py",
-        old="(function, kind, *key) if named",
-        new="(function, kind) if named",
+        old="self._answer((function, kind, *key), added)",
+        new="self._answer((function, kind), added)",
         tests=("data/test_sums.py::test_kept_sums_are_those_of_their_own_lattice",),
     ),
     Mutant(

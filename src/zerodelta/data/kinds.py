@@ -91,11 +91,12 @@ class Number(Kind):
 
     def filled(self, values: Array) -> Array:
         """Return numbers with missing ones as declared: NaN, the number, or the center (None)."""
-        if self.missing == "skip":
+        absent = np.isnan(values)
+        if self.missing == "skip" or not absent.any():
             return values
         center = (self.lower + self.upper) / 2
         instead = float(center if self.missing is None else self.missing)
-        return self._whole(np.where(np.isnan(values), instead, values))
+        return self._whole(np.where(absent, instead, values))
 
     def _whole(self, values: Array) -> Array:
         return np.rint(values) if self.integer else values

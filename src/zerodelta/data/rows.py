@@ -230,6 +230,24 @@ class Rows(ABC):
             width=len(named),
         )
 
+    def total(
+        self,
+        part: Callable[[Block], IntegerArray],
+        columns: Sequence[Column],
+        *,
+        shape: tuple[int, ...],
+        bound: int,
+    ) -> IntegerArray:
+        """Add up what `part`, a function of this library's, makes of some columns of each block.
+
+        A row adds at most `bound` to an entry, and nothing that another row decides.
+        """
+        width = len(columns)
+        function = row_function(columns, self.columns, width=width)
+        return self._total(
+            "total", function, part, shape=shape, bound=bound, rowwise=False, key=None, width=width
+        )
+
     def _total(
         self,
         kind: str,
@@ -239,7 +257,7 @@ class Rows(ABC):
         shape: tuple[int, ...],
         bound: int,
         rowwise: bool,
-        key: tuple[Hashable, ...],
+        key: tuple[Hashable, ...] | None,
         width: int | None = None,
         keyed: bool = False,
     ) -> IntegerArray:
@@ -271,7 +289,9 @@ class Rows(ABC):
         named = is_columns(function)
         read = width if width is not None else 1 if kind == "counts" else shape[0]
         # what a function makes of rows is computed each time
-        return self._answer((function, kind, *key) if named else None, added)
+        if key is None or not named:
+            return self._answer(None, added)
+        return self._answer((function, kind, *key), added)
 
 
 @final

@@ -195,7 +195,7 @@ class FixedPoint:
         self._check_rows(rows)
         rows = np.asarray(rows)  # a subclass may index and add in its own way
         integers = np.empty(rows.shape, dtype=np.int64)
-        for start, block in self._blocks(rows, joint=False):
+        for start, block in self.blocks(rows):
             # integers of at most 2^53
             np.copyto(integers[start : start + block.shape[1]], block.T, casting="unsafe")
         return integers
@@ -219,7 +219,7 @@ class FixedPoint:
             for sums in self._box_sums(rows, size):
                 total += sums.astype(np.int64)
             return total
-        for _, block in self._blocks(rows, joint=joint, most=most):
+        for _, block in self.blocks(rows, joint=joint, most=most):
             if most < _FEWEST_ROWS:
                 total += exact_sum(block.T.astype(np.int64), bound=self.steps)
             else:
@@ -241,7 +241,7 @@ class FixedPoint:
         fits = arithmetic(len(rows), square) != "python"
         total: npt.NDArray[Any] = np.zeros(shape, dtype=np.int64 if fits else np.object_)
         most = _MOST_STEPS // square  # so many products add up exactly, whatever BLAS does
-        for _, block in self._blocks(rows, joint=True):
+        for _, block in self.blocks(rows, joint=True):
             if most < _FEWEST_ROWS:
                 integers = block.T.astype(np.int64)
                 total += exact_product(integers, integers, bounds=(self.steps, self.steps))
@@ -252,10 +252,14 @@ class FixedPoint:
                     total += (part @ part.T).astype(np.int64)
         return total
 
-    def _blocks(
-        self, rows: npt.NDArray[np.generic], *, joint: bool, most: int = _MOST_STEPS
+    def blocks(
+        self, rows: npt.NDArray[np.generic], *, joint: bool = False, most: int = _MOST_STEPS
     ) -> Iterator[tuple[int, npt.NDArray[np.float64]]]:
-        """Yield the integers of a few rows at a time, at most so many, and where they begin."""
+        """Yield a few rows of ``quantize(rows)`` at a time, and where they begin.
+
+        As (dimension, n) blocks of floats that hold the integers; at most `most` rows, where that
+        is not very few. With `joint` a row with a NaN is the zero row.
+        """
         rounding = RowRounding(
             dimension=self.dimension,
             norm=self.norm,

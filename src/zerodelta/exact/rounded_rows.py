@@ -59,12 +59,12 @@ class RowRounding:
         A NaN is the center of its own coordinate; with `joint` its row is the zero row.
         """
         scaled = np.empty(rows.shape)
-        if rows.dtype == np.float64:
-            np.subtract(rows, self.center, out=scaled)
+        if rows.dtype == np.float64 and not self.center.any():
+            np.divide(rows, self.quantum, out=scaled)
         else:
             np.copyto(scaled, rows)
             scaled -= self.center
-        scaled /= self.quantum
+            scaled /= self.quantum
         if self.norm == 2:
             missing = self._pull_in(scaled, rows, joint=joint)
         else:

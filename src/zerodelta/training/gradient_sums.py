@@ -92,7 +92,7 @@ class Examples:
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of all columns, in the order in which a function sees them: the label last."""
-        return tuple(self.source.columns[i] for i in self._order())
+        return tuple(self.source.columns[i] for i in self.order)
 
     @property
     def width(self) -> int:
@@ -101,14 +101,16 @@ class Examples:
 
     def blocks(self) -> Iterator[Block]:
         """Yield all rows block by block: features, then the label if there is one."""
-        order = self._order()
+        order = self.order
         moved = order != sorted(order)
         if not isinstance(self.source, Rows):
             raise TypeError("rows are read with a ticket only: gradients.on(rows) has the rows")
         for block in self.source.blocks():
             yield block[:, order] if moved else block
 
-    def _order(self) -> list[int]:
+    @property
+    def order(self) -> list[int]:
+        """The positions of the features, then that of the label if there is one."""
         others = [i for i in range(len(self.source.columns)) if i != self.label]
         return others if self.label is None else [*others, self.label]
 
