@@ -5,7 +5,8 @@
     python bench/data.py --only "XᵀX" --rows 10000000 --folder /somewhere/large
 
 Each job runs in a process of its own, in turns, `--repeats` times; its time is the least of three
-runs, its memory the peak of the process. The bars are those of the data issue: 1.5 of floats that
+runs, on the clock and of all processors together (which says more on a busy machine), its memory
+the peak of the process. The bars are those of the data issue: 1.5 of floats that
 do the same work (blocked, transposed, clipped) below 1 GB, 1.5 of DuckDB's GROUP BY, 2 of its AVG.
 """
 
@@ -19,11 +20,14 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from statistics import median
-from typing import Any
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench.data_jobs import JOBS, written
 
 MILLION = 10**6
 BARS = {"XᵀX": 1.5, "clipped gradient": 1.5, "mean from CSV": 2.0}
@@ -31,63 +35,63 @@ OTHER_BAR = 1.5
 FULL_ROWS = {"wide": 10 * MILLION, "keys": 100 * MILLION, "csv": 5 * MILLION}
 
 
-def measured(name: str, who: str, path: Path) -> tuple[float, float]:
-    """Return seconds and peak MB of a job, run in a process of its own."""
+class Run(NamedTuple):
+    """One process: the least seconds of three runs, on the clock and of all processors, peak MB."""
+
+    clock: float
+    processors: float
+    peak: float
+
+
+def measured(name: str, who: str, path: Path) -> Run:
+    """Run a job in a process of its own; NaN if it fails."""
     command = [sys.executable, __file__, "--job", name, who, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        return float("nan"), float("nan")
-    seconds, peak = json.loads(done.stdout.splitlines()[-1])
-    return seconds, peak
+        return Run(*[float("nan")] * 3)
+    return Run(*json.loads(done.stdout.splitlines()[-1]))
 
 
 def run_job(name: str, who: str, path: Path) -> None:
-    """Run a job three times and print the least time and the peak of memory."""
-    from bench.data_jobs import JOBS
-
-    job, times = JOBS[name][1][who], []
+    """Run a job three times and print what `Run` holds."""
+    job, clock, processors = JOBS[name][1][who], [], []
     for _ in range(3):
-        start = time.perf_counter()
+        start, busy = time.perf_counter(), time.process_time()
         job(path)
-        times.append(time.perf_counter() - start)
+        clock.append(time.perf_counter() - start)
+        processors.append(time.process_time() - busy)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps([min(times), peak]))
+    print(json.dumps([min(clock), min(processors), peak]))
 
 
-def compare(name: str, rows: int, folder: Path, repeats: int) -> list[Any]:
+def compare(name: str, rows: int, folder: Path, repeats: int) -> list[str]:
     """Return a line of the table: seconds of all, ratios of ours to the others, memory."""
-    from bench.data_jobs import JOBS, written
-
     kind, jobs = JOBS[name]
     path = written(folder, kind, rows)
-    found: dict[str, list[tuple[float, float]]] = {who: [] for who in jobs}
+    found: dict[str, list[Run]] = {who: [] for who in jobs}
     for _ in range(repeats):
         for who in jobs:
             found[who].append(measured(name, who, path))
-    least = {who: min(seconds for seconds, _ in runs) for who, runs in found.items()}
-    measure = list(jobs)[1]
-    ratios = [
-        ours[0] / theirs[0] for ours, theirs in zip(found["ours"], found[measure], strict=True)
-    ]
+    least = {who: Run(*map(min, zip(*runs, strict=True))) for who, runs in found.items()}
+    ours, *others = least
+    measure = least[others[0]]
     return [
         name,
         f"{rows:.0e}",
-        f"{least['ours']:.2f}",
-        ", ".join(f"{who} {least[who]:.2f}" for who in list(jobs)[1:]),
-        f"{least['ours'] / least[measure]:.2f}",
-        f"{median(ratios):.2f}",
+        f"{least[ours].clock:.2f}",
+        *[", ".join(f"{who} {least[who].clock:.2f}" for who in others)],
+        f"{least[ours].clock / measure.clock:.2f}",
+        f"{least[ours].processors / measure.processors:.2f}",
         f"{BARS.get(name, OTHER_BAR)}",
-        f"{max(peak for _, peak in found['ours']):.0f}",
+        f"{max(run.peak for run in found[ours]):.0f}",
     ]
 
 
 def growth(folder: Path, sizes: list[int]) -> Table:
     """Return how long ours take for more and more rows."""
-    from bench.data_jobs import written
-
     table = Table("seconds of ours", *[f"{rows:.0e} rows" for rows in sizes])
     for name, kind in (("counts by text", "keys"), ("counts by integer", "keys")):
-        times = [measured(name, "ours", written(folder, kind, rows))[0] for rows in sizes]
+        times = [measured(name, "ours", written(folder, kind, rows)).clock for rows in sizes]
         table.add_row(name, *[f"{seconds:.3f}" for seconds in times])
     return table
 
@@ -105,13 +109,11 @@ def main() -> None:
     if asked.job:
         run_job(asked.job[0], asked.job[1], Path(asked.job[2]))
         return
-    from bench.data_jobs import JOBS
-
     console = Console()
     with tempfile.TemporaryDirectory() as temporary:
         folder = asked.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        columns = ("", "rows", "ours", "others", "ratio of least", "median ratio", "bar", "peak MB")
+        columns = ("", "rows", "ours", "others", "ratio", "of CPU", "bar", "peak MB")
         table = Table(*columns, title="seconds")
         for name in asked.only or JOBS:
             rows = asked.rows or (FULL_ROWS[JOBS[name][0]] if asked.full else MILLION)

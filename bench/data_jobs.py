@@ -56,18 +56,12 @@ def written(folder: Path, kind: str, rows: int) -> Path:
                 lines = zip(*(column.to_pylist() for column in columns), strict=True)
                 file.writelines((",".join(cells) + "\n").encode() for cells in lines)
     else:
-        parts = _parts(kind, rows, group)
-        first = next(parts)
-        with pq.ParquetWriter(made, first.schema) as writer:
-            for part in (first, *parts) if rows <= group else _chained(first, parts):
+        schema = next(_parts(kind, 1, group)).schema
+        with pq.ParquetWriter(made, schema) as writer:
+            for part in _parts(kind, rows, group):
                 writer.write_table(part, row_group_size=group)
     made.rename(path)
     return path
-
-
-def _chained(first: pa.Table, parts: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    yield first
-    yield from parts
 
 
 def _parts(kind: str, rows: int, group: int) -> Iterator[pa.Table]:

@@ -16,6 +16,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.arrow_cells import Distinct
 from zerodelta.data.kind import Kind
 from zerodelta.data.kinds import Boolean, Category, Number
 from zerodelta.data.predicate import Predicate
@@ -277,9 +278,9 @@ class Dataset(Source):
 
         def piece(place: int, part: Part) -> Piece:
             def blocks() -> Iterator[Block]:
-                start = 0
+                start, distinct = 0, {name: Distinct() for name in read}
                 for batch in part():
-                    block = self._block(dict(zip(read, batch, strict=True)))
+                    block = self._block(dict(zip(read, batch, strict=True)), distinct)
                     stop = start + len(block)
                     yield block if kept is None else block[kept[place][start:stop]]
                     start = stop
@@ -288,13 +289,16 @@ class Dataset(Source):
 
         return [piece(place, part) for place, part in enumerate(parts)]
 
-    def _block(self, cells: Mapping[str, Any]) -> Block:
-        """Read the cells of one batch."""
+    def _block(self, cells: Mapping[str, Any], distinct: Mapping[str, Distinct]) -> Block:
+        """Read the cells of one batch; what texts are read to is known from the ones before."""
         kinds = self._base.kinds
         rows = len(next(iter(cells.values())))
         block = np.empty((len(self._names), rows))  # each column in one piece
         for i, name in enumerate(self._names):
-            block[i] = 1.0 if name == ITSELF else _read(kinds[name], cells[name])
+            if name == ITSELF:
+                block[i] = 1.0
+            elif not distinct[name].read(cells[name], kinds[name].read, out=block[i]):
+                block[i] = _read(kinds[name], cells[name])
         if self._where:
             done = dict(zip(self._names, block, strict=True))
             others = {n: _read(kinds[n], cells[n]) for n in cells if n not in done}

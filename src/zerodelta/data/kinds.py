@@ -85,14 +85,14 @@ class Number(Kind):
                 return np.full(len(cells), np.nan)
             if cells.dtype == np.float64 and not self.integer and np.isfinite(cells).all():
                 return cells
-            return self._whole(one_cell.numbers(cells))
+            values: Array = one_cell.numbers(cells)
+            return values if cells.dtype.kind in "biu" else self._whole(values)
 
         return read_column(column, numbers, lambda texts: self._whole(text_numbers(texts)))
 
     def filled(self, values: Array) -> Array:
         """Return numbers with missing ones as declared: NaN, the number, or the center (None)."""
-        absent = np.isnan(values)
-        if self.missing == "skip" or not absent.any():
+        if self.missing == "skip" or not (absent := np.isnan(values)).any():
             return values
         center = (self.lower + self.upper) / 2
         instead = float(center if self.missing is None else self.missing)

@@ -39,7 +39,10 @@ _FEW_ENTRIES = 1 << 21
 _MOST_ENTRIES = 1 << 25
 """Entries of all threads' sums together."""
 
-_LARGE_TABLE = 1 << 16
+_CACHED = 1 << 14
+"""Keys that are looked at while they are in the cache."""
+
+_LARGE_TABLE = 1 << 12
 """Counts of more keys than this are added where they are, not as a table for each block."""
 
 
@@ -151,17 +154,13 @@ class Rows(ABC):
             )
 
         def counted(values: Block) -> IntegerArray:
-            found = values[:, 0]
-            with np.errstate(all="ignore"):
-                codes = found.astype(np.int64)
-            valid = codes == found  # NaN and fractions: not valid
-            valid &= codes.view(np.uint64) < np.uint64(size)
-            if not valid.all():
-                if invalid is None:
-                    codes = codes[valid]
-                else:
-                    codes[~valid] = invalid
-            return codes if large else np.bincount(codes, minlength=size)
+            if large:
+                return _codes(values[:, 0], size, invalid)
+            counts = np.zeros(size, dtype=np.int64)
+            for start in range(0, len(values), _CACHED):
+                part = _codes(values[start : start + _CACHED, 0], size, invalid)
+                counts += np.bincount(part, minlength=size)
+            return counts
 
         large = size > _LARGE_TABLE
         total = self._total(
@@ -335,6 +334,17 @@ class _Sum:
     def _exact(self) -> npt.NDArray[np.object_]:
         known = self._sums.astype(np.object_)
         return known if self._many is None else known + self._many
+
+
+def _codes(found: npt.NDArray[np.float64], size: int, invalid: int | None) -> npt.NDArray[np.int64]:
+    """Return the keys 0..size-1 among some numbers, and `invalid` for all others, or nothing."""
+    with np.errstate(all="ignore"):
+        codes = found.astype(np.int64)
+    valid = codes == found  # NaN and fractions: not valid
+    valid &= codes.view(np.uint64) < np.uint64(size)
+    if valid.all():
+        return codes
+    return codes[valid] if invalid is None else np.where(valid, codes, invalid)
 
 
 def _add_powers(
