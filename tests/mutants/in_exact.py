@@ -153,8 +153,8 @@ MUTANTS = (
     ),
     Mutant(
         file="exact/exact_sums.py",
-        old="_INT64_MOST = (1 << 63) - 1",
-        new="_INT64_MOST = 1 << 63",
+        old="INT64_MOST = (1 << 63) - 1",
+        new="INT64_MOST = 1 << 63",
         tests=("exact/test_exact_sums.py::test_arithmetic_changes_exactly_at_2_to_53_and_2_to_63",),
     ),
     Mutant(
@@ -166,13 +166,13 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="exact/fixed_point.py",
+        file="exact/rounded_rows.py",
         old="axis=0) > self.steps**power",
         new="axis=0) > 2 * self.steps**power",
         tests=("exact/test_fixed_point.py::test_huge_dimension_satisfies_the_bound",),
     ),
     Mutant(
-        file="exact/fixed_point.py",
+        file="exact/rounded_rows.py",
         old="np.clip(scaled, -float(self.steps), float(self.steps), out=scaled)",
         new="np.clip(scaled, -float(self.steps), 2 * float(self.steps), out=scaled)",
         tests=("exact/test_fixed_point.py::test_huge_dimension_satisfies_the_bound",),

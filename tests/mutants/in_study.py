@@ -186,8 +186,8 @@ MUTANTS = (
     ),
     Mutant(
         file="data/rows.py",
-        old="(function, kind, *key) if is_columns",
-        new="(function, kind) if is_columns",
+        old="self._answer((function, kind, *key), added)",
+        new="self._answer((function, kind), added)",
         tests=("data/test_sums.py::test_kept_sums_are_those_of_their_own_lattice",),
     ),
     Mutant(

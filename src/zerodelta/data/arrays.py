@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from copy import copy
+from functools import partial
 from typing import Any, final
 
 import numpy as np
@@ -20,6 +21,7 @@ from zerodelta.data.columns import (
 )
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Source, ours
+from zerodelta.data.threads import Piece
 from zerodelta.data.ticket import Ticket
 from zerodelta.errors import require
 from zerodelta.exact.rational import as_count, as_rational
@@ -131,15 +133,24 @@ class ArraySource(Source):
         Ticket.use(ticket)
         yield from self._read()
 
+    def pieces(self, ticket: Ticket) -> Sequence[Piece]:
+        """Return each block as a piece."""
+        Ticket.use(ticket)
+        return [partial(self._blocks, start) for start in range(0, self._rows, self._batch)]
+
     def _read(self) -> Iterator[Block]:
         for start in range(0, self._rows, self._batch):
-            stop = min(start + self._batch, self._rows)
-            block = np.empty((stop - start, len(self._parts)))
-            for i, part in enumerate(self._parts):
-                numbers(part[start:stop], out=block[:, i])
-            if self._fill is not None:
-                block[np.isnan(block)] = self._fill
-            yield block
+            yield from self._blocks(start)
+
+    def _blocks(self, start: int) -> Iterator[Block]:
+        """Yield one block."""
+        stop = min(start + self._batch, self._rows)
+        block = np.empty((len(self._parts), stop - start)).T  # each column in one piece
+        for i, part in enumerate(self._parts):
+            numbers(part[start:stop], out=block[:, i])
+        if self._fill is not None:
+            block[np.isnan(block)] = self._fill
+        yield block
 
 
 def public_table(data: Any, *, columns: Sequence[str] | None = None) -> Block:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from zerodelta.data import cells as one_cell
 from zerodelta.data.columns import as_objects
 
-__all__ = ["read_column", "text_numbers"]
+__all__ = ["Distinct", "read_column", "text_numbers"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Reading: TypeAlias = Callable[[Array], Array]
@@ -39,6 +39,33 @@ def read_column(column: Any, read: Reading, read_texts: Reading | None = None) -
     if not parts:
         return read(as_objects([]))
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+@final
+class Distinct:
+    """The distinct texts of a column that comes in several batches, and what they are read to.
+
+    Batches of one row group have the same texts, most often.
+    """
+
+    __slots__ = ("_texts", "_values")
+
+    def __init__(self) -> None:
+        self._texts: Any = None
+        self._values: Array = np.empty(0)
+
+    def read(self, column: Any, read: Reading, *, out: npt.NDArray[np.float64]) -> bool:
+        """Read a batch of texts that come as a dictionary and indices; False if they do not."""
+        texts = getattr(column, "dictionary", None)
+        if texts is None or isinstance(column, np.ndarray) or column.null_count:
+            return False
+        if self._texts is None or not self._texts.equals(texts):
+            values = read(texts)
+            if not len(values) or values.dtype != np.float64:
+                return False
+            self._texts, self._values = texts, values
+        np.take(self._values, column.indices.to_numpy(), out=out, mode="clip")
+        return True
 
 
 def _read(array: Any, read: Reading, read_texts: Reading | None) -> Array:
@@ -72,7 +99,7 @@ def _typed(array: Any, read: Reading, read_texts: Reading | None) -> Array:
         encoded = array.dictionary_encode()
         return _chosen(encoded.indices, read(as_objects(encoded.dictionary.to_pylist())), read)
     if types.is_boolean(kind) or types.is_integer(kind):
-        values = array.fill_null(0 if types.is_integer(kind) else False)
+        values = _filled(array, 0 if types.is_integer(kind) else False)
         return _without_nulls(array, read(values.to_numpy(zero_copy_only=False)), read)
     if types.is_floating(kind) or types.is_date(kind) or types.is_timestamp(kind):
         return read(array.to_numpy(zero_copy_only=False))  # a null is NaN or NaT
@@ -101,9 +128,14 @@ def _is_text(kind: Any) -> bool:
 
 def _chosen(indices: Any, values: Array, read: Reading) -> Array:
     """Return the value at each index; that of a missing cell at a null."""
-    values = np.concatenate([values, read(as_objects([None]))])  # there is one to take
-    places = indices.fill_null(0).to_numpy(zero_copy_only=False)
+    if not len(values):
+        values = read(as_objects([None]))  # there is one to take
+    places = _filled(indices, 0).to_numpy(zero_copy_only=False)
     return _without_nulls(indices, values[places], read)
+
+
+def _filled(array: Any, instead: Any) -> Any:
+    return array.fill_null(instead) if array.null_count else array
 
 
 def _without_nulls(array: Any, values: Array, read: Reading) -> Array:

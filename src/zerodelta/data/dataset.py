@@ -7,15 +7,16 @@ of missing cells. So nothing knows how many rows are left.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
-from typing import Any, TypeAlias, final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.arrow_cells import Distinct
 from zerodelta.data.kept_copy import Keeping
 from zerodelta.data.kind import Bounds, Kind
 from zerodelta.data.kinds import Boolean, Category, Number
@@ -25,15 +26,13 @@ from zerodelta.data.reader import Batch, Part, Reader
 from zerodelta.data.readings import Limits, readings_of
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Rows, Source, ours
+from zerodelta.data.threads import Piece
 from zerodelta.data.ticket import Ticket
 from zerodelta.data.units import Bounded, Bounding
 from zerodelta.errors import ParameterError, require
 from zerodelta.privacy.neighbors import Neighbors
 
-__all__ = ["DEFAULT_MEMORY", "Base", "Dataset", "Piece", "Unit"]
-
-Piece: TypeAlias = Callable[[], Iterator[Block]]
-"""Reads one part of the rows, in a thread of its own if need be."""
+__all__ = ["DEFAULT_MEMORY", "Base", "Dataset", "Unit"]
 
 _BATCH = 1 << 16
 
@@ -320,9 +319,9 @@ class Dataset(Source):
 
         def piece(place: int, part: Part) -> Piece:
             def blocks() -> Iterator[Block]:
-                start = 0
+                start, distinct = 0, {name: Distinct() for name in read}
                 for batch in part():
-                    block = self._block(dict(zip(read, batch, strict=True)))
+                    block = self._block(dict(zip(read, batch, strict=True)), distinct)
                     stop = start + len(block)
                     yield block if kept is None else block[kept[place][start:stop]]
                     start = stop
@@ -331,13 +330,16 @@ class Dataset(Source):
 
         return [piece(place, part) for place, part in enumerate(parts)]
 
-    def _block(self, cells: Mapping[str, Any]) -> Block:
-        """Read the cells of one batch."""
+    def _block(self, cells: Mapping[str, Any], distinct: Mapping[str, Distinct]) -> Block:
+        """Read the cells of one batch; what texts are read to is known from the ones before."""
         kinds = self._base.kinds
         rows = len(next(iter(cells.values())))
         block = np.empty((len(self._names), rows))  # each column in one piece
         for i, name in enumerate(self._names):
-            block[i] = self._itself(cells) if name == ITSELF else _read(kinds[name], cells[name])
+            if name == ITSELF:
+                block[i] = self._itself(cells)
+            elif not distinct[name].read(cells[name], partial(_read, kinds[name]), out=block[i]):
+                block[i] = _read(kinds[name], cells[name])
         if self._where:
             done = dict(zip(self._names, block, strict=True))
             others = {n: _read(kinds[n], cells[n]) for n in cells if n not in done}

@@ -85,17 +85,18 @@ class Number(Kind):
                 return np.full(len(cells), np.nan)
             if cells.dtype == np.float64 and not self.integer and np.isfinite(cells).all():
                 return cells
-            return self._whole(one_cell.numbers(cells))
+            values: Array = one_cell.numbers(cells)
+            return values if cells.dtype.kind in "biu" else self._whole(values)
 
         return read_column(column, numbers, lambda texts: self._whole(text_numbers(texts)))
 
     def filled(self, values: Array) -> Array:
         """Return numbers with missing ones as declared: NaN, the number, or the center (None)."""
-        if self.missing == "skip":
+        if self.missing == "skip" or not (absent := np.isnan(values)).any():
             return values
         center = (self.lower + self.upper) / 2
         instead = float(center if self.missing is None else self.missing)
-        return self._whole(np.where(np.isnan(values), instead, values))
+        return self._whole(np.where(absent, instead, values))
 
     def _whole(self, values: Array) -> Array:
         return np.rint(values) if self.integer else values

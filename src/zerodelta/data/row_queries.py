@@ -22,12 +22,12 @@ from zerodelta.data.rowwise import (
     Block,
     NamedColumns,
     RowFunction,
+    Rowwise,
     as_function,
     evaluate,
     is_columns,
 )
 from zerodelta.data.source import Rows
-from zerodelta.data.written_here import is_written_here
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.fixed_point import FixedPoint
@@ -55,31 +55,6 @@ STEPS = 1 << 20
 
 GRAM_STEPS = 1 << 15
 """The norm of a row in quanta, where products of two entries are summed."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Rowwise:
-    """A function of this library's tasks: elementwise, so that no row changes another's value.
-
-    It is evaluated on whole blocks and is `proven`. So no function or class of the caller's can
-    pass for one of ours (`is_written_here`).
-    """
-
-    function: Callable[[Block], Any]
-
-    def __post_init__(self) -> None:
-        require(
-            is_written_here(self.function),
-            "function",
-            type(self.function),
-            expected="a function of this library's tasks, which holds nothing of the caller's",
-            remedy="pass the function itself to the study",
-        )
-
-    def __call__(self, rows: Block) -> Any:
-        """Return what the function makes of a block."""
-        return self.function(rows)
 
 
 @final

@@ -1,7 +1,7 @@
 """Rows that a ticket has opened: they answer exact integer sums, and exact counts by key.
 
 Each row is turned into integers by itself, and integers are added, so the batch size, the order of
-the rows and the number of machines never change an answer (theory C0).
+the rows and the number of threads and machines never change an answer (theory C0).
 """
 
 from __future__ import annotations
@@ -19,11 +19,14 @@ from zerodelta.data.rowwise import (
     Block,
     Column,
     RowFunction,
+    Rowwise,
     evaluate,
     is_columns,
     row_function,
     whole_rows,
 )
+from zerodelta.data.tallies import RunningSum, add_powers, codes_of
+from zerodelta.data.threads import Piece, each_tally, processors
 from zerodelta.errors import require
 from zerodelta.exact.exact_sums import IntegerArray, arithmetic, exact_product
 from zerodelta.exact.fixed_point import FixedPoint
@@ -32,6 +35,18 @@ from zerodelta.exact.rational import as_count
 __all__ = ["Rows", "without_blanks"]
 
 _MOST_IN_BLOCK = 1 << 40
+
+_FEW_ENTRIES = 1 << 21
+"""Fewer entries than this are added by one thread: the others would cost more than they do."""
+
+_MOST_ENTRIES = 1 << 25
+"""Entries of all threads' sums together."""
+
+_CACHED = 1 << 14
+"""Keys that are looked at while they are in the cache."""
+
+_LARGE_TABLE = 1 << 12
+"""Counts of more keys than this are added where they are, not as a table for each block."""
 
 
 class Rows(ABC):
@@ -72,6 +87,10 @@ class Rows(ABC):
         """Where what is made of the rows may be kept."""
         return Keeping()
 
+    def pieces(self) -> Sequence[Piece]:
+        """Return the same blocks in pieces that threads may read at the same time."""
+        return [self.blocks]
+
     @abstractmethod
     def _answer(self, key: Hashable, compute: Callable[[], IntegerArray]) -> IntegerArray:
         """Return the computed sum over the rows; a `key` names an answer that may be kept."""
@@ -97,7 +116,7 @@ class Rows(ABC):
         return self._total(
             "sum",
             row_function(function, self.columns, width=lattice.dimension),
-            lambda values: lattice.sum(whole_rows(values) if joint else values),
+            lambda values: lattice.sum(values, joint=joint),
             shape=(lattice.dimension,),
             bound=lattice.steps,
             rowwise=rowwise,
@@ -175,14 +194,10 @@ class Rows(ABC):
         """
         width, steps = lattice.dimension, lattice.steps
 
-        def product(values: Block) -> IntegerArray:
-            integers = lattice.quantize(whole_rows(values))
-            return exact_product(integers, integers, bounds=(steps, steps))
-
         return self._total(
             "gram",
             row_function(function, self.columns, width=width),
-            product,
+            lattice.gram,
             shape=(width, width),
             bound=steps**2,
             rowwise=rowwise,
@@ -216,16 +231,24 @@ class Rows(ABC):
             )
 
         def counted(values: Block) -> IntegerArray:
-            found = values[:, 0]
-            valid = (found >= 0) & (found < size) & (found == np.floor(found))  # NaN: not valid
-            counts = np.bincount(found[valid].astype(np.int64), minlength=size)
-            if invalid is not None:
-                counts[invalid] += int(np.count_nonzero(~valid))
+            if large:
+                return codes_of(values[:, 0], size, invalid)
+            counts = np.zeros(size, dtype=np.int64)
+            for start in range(0, len(values), _CACHED):
+                part = codes_of(values[start : start + _CACHED, 0], size, invalid)
+                counts += np.bincount(part, minlength=size)
             return counts
 
-        mapped = row_function(keys, self.columns, width=1)
+        large = size > _LARGE_TABLE
         total = self._total(
-            "counts", mapped, counted, shape=(size,), bound=1, rowwise=rowwise, key=(size, invalid)
+            "counts",
+            row_function(keys, self.columns, width=1),
+            counted,
+            shape=(size,),
+            bound=1,
+            rowwise=rowwise,
+            key=(size, invalid),
+            keyed=large,
         )
         return total.astype(np.int64, copy=False)
 
@@ -256,15 +279,18 @@ class Rows(ABC):
             for i, size in enumerate(sizes):
                 column = values[:, i]
                 known = (column >= 0) & (column < size)  # NaN: in no group
-                codes = codes * size + np.where(known, column, 0).astype(np.int64)
-                inside &= known
+                if not known.all():
+                    column = np.where(known, column, 0)
+                    inside &= known
+                codes *= size
+                codes += column.astype(np.int64)
             shape = (count, width)
             found: IntegerArray = np.zeros(shape, np.int64) if fits else np.zeros(shape, np.object_)
             if not inside.all():
                 codes, values = codes[inside], values[inside]
             found[:, 0] = np.bincount(codes, minlength=count)
             if of is not None:
-                _add_powers(found, codes, values[:, keyed:], lattice, degree)
+                add_powers(found, codes, values[:, keyed:], lattice, degree)
             return found
 
         bound = max(1, steps**degree)
@@ -280,6 +306,24 @@ class Rows(ABC):
             width=len(named),
         )
 
+    def total(
+        self,
+        part: Callable[[Block], IntegerArray],
+        columns: Sequence[Column],
+        *,
+        shape: tuple[int, ...],
+        bound: int,
+    ) -> IntegerArray:
+        """Add up what `part`, a function of this library's, makes of some columns of each block.
+
+        A row adds at most `bound` to an entry, and nothing that another row decides.
+        """
+        width = len(columns)
+        function = row_function(columns, self.columns, width=width)
+        return self._total(
+            "total", function, part, shape=shape, bound=bound, rowwise=False, key=None, width=width
+        )
+
     def _total(
         self,
         kind: str,
@@ -289,55 +333,43 @@ class Rows(ABC):
         shape: tuple[int, ...],
         bound: int,
         rowwise: bool,
-        key: tuple[Hashable, ...],
+        key: tuple[Hashable, ...] | None,
         width: int | None = None,
+        keyed: bool = False,
     ) -> IntegerArray:
-        """Add up what `part` makes of the values in each block; a row adds at most `bound`."""
+        """Add up what `part` makes of the values in each block; a row adds at most `bound`.
+
+        If `keyed`, it makes keys of them, which are counted.
+        """
+
+        def values(block: Block) -> IntegerArray:
+            found = evaluate(function, block, width=read, rowwise=rowwise)
+            # what a function makes of a row that was dropped is nothing
+            return part(without_blanks(found, block) if self.may_miss and not named else found)
 
         def added() -> IntegerArray:
             # a number of rows that is not public must not decide anything
             fits = self.whole and arithmetic(self.rows, bound) != "python"
             total: npt.NDArray[Any] = np.zeros(shape, dtype=np.int64 if fits else np.object_)
-            for block in self.blocks():
-                values = evaluate(function, block, width=read, rowwise=rowwise)
-                # what a function makes of a row that was dropped is nothing
-                blanks = self.may_miss and not is_columns(function)
-                total += part(without_blanks(values, block) if blanks else values)
+            threads = 1
+            # code of the caller's runs where it was started, on one block after the other
+            if (named or type(function) is Rowwise) and self.rows * read >= _FEW_ENTRIES:
+                threads = min(processors(), max(1, _MOST_ENTRIES // math.prod(shape)))
+            pieces = self.pieces() if threads > 1 else [self.blocks]
+
+            def begin() -> RunningSum:
+                return RunningSum(values, shape, bound, keyed=keyed)
+
+            for tally in each_tally(pieces, begin, threads=threads):
+                total += tally.total()
             return total
 
+        named = is_columns(function)
         read = width if width is not None else 1 if kind == "counts" else shape[0]
         # what a function makes of rows is computed each time
-        return self._answer((function, kind, *key) if is_columns(function) else None, added)
-
-
-def _add_powers(
-    found: IntegerArray,
-    codes: npt.NDArray[np.int64],
-    values: Block,
-    lattice: FixedPoint | None,
-    degree: int,
-) -> None:
-    """Add to each group the number of its values, and the sums of their powers, exactly."""
-    present = ~np.isnan(values[:, 0])
-    if not present.all():
-        codes, values = codes[present], values[present]
-    found[:, 1] = np.bincount(codes, minlength=len(found))
-    if lattice is None:
-        return
-    integers = lattice.quantize(values)[:, 0]
-    for power in range(1, degree + 1):
-        added, bound = integers.astype(found.dtype) ** power, lattice.steps**power
-        if len(found) == 1:
-            found[0, 1 + power] = added.sum()
-        elif (most := (1 << 53) // bound) >= 1:  # so many add up exactly in floats
-            for start in range(0, len(codes), most):
-                part = slice(start, start + most)
-                sums = np.bincount(
-                    codes[part], weights=added[part].astype(np.float64), minlength=len(found)
-                )
-                found[:, 1 + power] += sums.astype(np.int64)
-        else:
-            np.add.at(found[:, 1 + power], codes, added)
+        if key is None or not named:
+            return self._answer(None, added)
+        return self._answer((function, kind, *key), added)
 
 
 def without_blanks(values: Block, rows: Block) -> Block:

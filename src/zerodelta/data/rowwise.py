@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from zerodelta.data.interrupts import Watch
 from zerodelta.data.quiet import quiet
-from zerodelta.errors import ParameterError
+from zerodelta.data.written_here import is_written_here
+from zerodelta.errors import ParameterError, require
 from zerodelta.privacy.step import Status
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Column",
     "NamedColumns",
     "RowFunction",
+    "Rowwise",
     "as_function",
     "evaluate",
     "is_columns",
@@ -114,14 +116,41 @@ class NamedColumns:
         return len(self.positions)
 
     def __call__(self, rows: Block) -> Block:
-        """Return the columns; a single one as a view."""
+        """Return the columns; neighboring ones as a view."""
         first = self.positions[0]
-        return rows[:, first : first + 1] if self.width == 1 else rows[:, list(self.positions)]
+        if self.positions == tuple(range(first, first + self.width)):
+            return rows[:, first : first + self.width]
+        return rows[:, list(self.positions)]
 
 
 def is_columns(function: object) -> bool:
     """Tell whether this is what `as_function` makes of named columns."""
     return type(function) is NamedColumns
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Rowwise:
+    """A function of this library's tasks: elementwise, so that no row changes another's value.
+
+    It is evaluated on whole blocks and is `proven`. So no function or class of the caller's can
+    pass for one of ours (`is_written_here`).
+    """
+
+    function: Callable[[Block], Any]
+
+    def __post_init__(self) -> None:
+        require(
+            is_written_here(self.function),
+            "function",
+            type(self.function),
+            expected="a function of this library's tasks, which holds nothing of the caller's",
+            remedy="pass the function itself to the study",
+        )
+
+    def __call__(self, rows: Block) -> Any:
+        """Return what the function makes of a block."""
+        return self.function(rows)
 
 
 def evaluate(function: Callable[[Block], Any], rows: Block, *, width: int, rowwise: bool) -> Block:

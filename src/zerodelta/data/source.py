@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import partial
 from typing import Any, TypeVar, final
 
 import numpy as np
@@ -13,6 +14,7 @@ from zerodelta.data.progress import rows_in, shown
 from zerodelta.data.protection import Protection
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
+from zerodelta.data.threads import Piece
 from zerodelta.data.ticket import Ticket
 from zerodelta.errors import require
 from zerodelta.exact.exact_sums import IntegerArray
@@ -58,6 +60,10 @@ class Source(ABC):
 
         Infinities are clipped like any large number. A block may be read-only.
         """
+
+    def pieces(self, ticket: Ticket) -> Sequence[Piece]:
+        """Return the same blocks in pieces that threads may read at the same time."""
+        return [partial(self.blocks, ticket)]
 
     @property
     def whole(self) -> bool:
@@ -155,6 +161,13 @@ class _OpenRows(Rows):
         Ticket.use(self._ticket)
         number = self._rows if self._whole else None
         yield from shown(source.blocks(self._ticket), "rows", number, rows_in)
+
+    def pieces(self) -> Sequence[Piece]:
+        """Return the blocks in pieces that threads may read; of a copy each block is one."""
+        if self._source is None or self._keep:
+            return [partial(iter, (block,)) for block in self.blocks()]
+        Ticket.use(self._ticket)
+        return self._source.pieces(self._ticket)
 
     def _answer(self, key: Hashable, compute: Callable[[], IntegerArray]) -> IntegerArray:
         # an exact sum of the copy is the same whenever it is computed; only noise is fresh

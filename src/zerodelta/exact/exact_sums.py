@@ -14,7 +14,7 @@ import numpy.typing as npt
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import as_count
 
-__all__ = ["Arithmetic", "IntegerArray", "arithmetic", "exact_product", "exact_sum"]
+__all__ = ["INT64_MOST", "Arithmetic", "IntegerArray", "arithmetic", "exact_product", "exact_sum"]
 
 Arithmetic: TypeAlias = Literal["float64", "int64", "python"]
 """In which numbers a sum is exact; each allows larger sums than the one before."""
@@ -25,7 +25,7 @@ IntegerArray: TypeAlias = npt.NDArray[np.int64] | npt.NDArray[np.object_]
 _FLOAT64_EXACT = 1 << 53
 """Every integer up to this magnitude, this one included, is a float64."""
 
-_INT64_MOST = (1 << 63) - 1
+INT64_MOST = (1 << 63) - 1
 
 _BLOCK_ENTRIES = 1 << 20
 """Entries converted at a time: 8 MiB, so memory stays small whatever the number of rows."""
@@ -51,7 +51,7 @@ def arithmetic(terms: int, bound: int) -> Arithmetic:
     largest = as_count(terms, "terms") * as_count(bound, "bound")
     if largest <= _FLOAT64_EXACT:
         return "float64"
-    return "int64" if largest <= _INT64_MOST else "python"
+    return "int64" if largest <= INT64_MOST else "python"
 
 
 def exact_sum(values: npt.NDArray[np.generic], *, bound: int) -> IntegerArray:
@@ -72,7 +72,7 @@ def exact_sum(values: npt.NDArray[np.generic], *, bound: int) -> IntegerArray:
     fits = arithmetic(rows, bound) != "python"
     total: npt.NDArray[Any] = np.zeros(columns, dtype=np.int64 if fits else np.object_)
     # Within a block even the python path adds int64: block · bound <= 2^63 - 1.
-    block = min(max(1, _BLOCK_ENTRIES // max(1, columns)), _INT64_MOST // bound)
+    block = min(max(1, _BLOCK_ENTRIES // max(1, columns)), INT64_MOST // bound)
     for start in range(0, rows, block):
         total += _clamped(values[start : start + block], bound).sum(axis=0)
     return total
@@ -158,7 +158,7 @@ def _clamped(values: npt.NDArray[np.generic], bound: int) -> npt.NDArray[np.int6
 
 def _check_bound(bound: int, name: str) -> int:
     bound = as_count(bound, name, minimum=1)
-    if bound > _INT64_MOST:
+    if bound > INT64_MOST:
         raise ParameterError(
             name, bound, expected="at most 2^63 - 1", remedy="use a coarser quantum"
         )

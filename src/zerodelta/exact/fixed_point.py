@@ -7,7 +7,7 @@ true on a real computer (theory C0, R). Each row is mapped by itself, whatever t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import cycle
@@ -17,18 +17,18 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.errors import ParameterError
-from zerodelta.exact.exact_sums import IntegerArray, arithmetic, exact_sum
+from zerodelta.exact.exact_sums import IntegerArray, arithmetic, exact_product, exact_sum
 from zerodelta.exact.rational import Rational, as_count, as_rational
+from zerodelta.exact.rounded_rows import RowRounding
 
 __all__ = ["FixedPoint"]
 
 _Floats: TypeAlias = npt.NDArray[np.float64]
-_Integers: TypeAlias = npt.NDArray[np.int64]
 _Given: TypeAlias = Rational | Sequence[Rational] | npt.NDArray[np.generic]
 _Exact: TypeAlias = Fraction | tuple[Fraction, ...]
 
-_BLOCK_ENTRIES = 1 << 14
-"""Entries worked on at a time: a few buffers of 128 KiB stay in the second-level cache."""
+_BLOCK_ENTRIES = 1 << 17
+"""Entries worked on at a time: a few buffers of 1 MiB: fewer calls count more than the cache."""
 
 _SUM_ENTRIES = 1 << 15
 """Entries of a box summed at a time, in one buffer of 256 KiB."""
@@ -36,8 +36,8 @@ _SUM_ENTRIES = 1 << 15
 _MOST_STEPS = 1 << 53
 """A float64 has no finer resolution; up to here ``float(steps)`` is exact, so a clamp is too."""
 
-_FARTHEST = float(np.finfo(np.float64).max)
-"""Infinities count as this."""
+_FEWEST_ROWS = 256
+"""Where fewer rows than this may be multiplied at a time, factors are split into limbs."""
 
 _LARGEST = Fraction(2**1000)
 """Centers and quanta stay this far from where floats overflow or lose bits to underflow."""
@@ -195,43 +195,104 @@ class FixedPoint:
         self._check_rows(rows)
         rows = np.asarray(rows)  # a subclass may index and add in its own way
         integers = np.empty(rows.shape, dtype=np.int64)
-        center, quantum = _as_column(self.center), _as_column(self.quantum)
-        block = max(1, _BLOCK_ENTRIES // self.dimension)
-        with np.errstate(all="ignore"):
-            for start in range(0, len(rows), block):
-                part = rows[start : start + block]
-                integers[start : start + block] = self._quantize(part.T, center, quantum).T
+        for start, block in self.blocks(rows):
+            # integers of at most 2^53
+            np.copyto(integers[start : start + block.shape[1]], block.T, casting="unsafe")
         return integers
 
-    def sum(self, rows: npt.NDArray[np.generic]) -> IntegerArray:
+    def sum(self, rows: npt.NDArray[np.generic], *, joint: bool = False) -> IntegerArray:
         """Return the exact column sums of ``quantize(rows)``: the same integers, not kept.
+
+        With `joint` a row with a NaN is the zero row.
 
         >>> lattice = FixedPoint.box(dimension=1, lower=0, upper=1, steps=100)
         >>> lattice.sum(np.array([[0.25], [7.0], [math.nan]]))
         array([50])
         """
         self._check_rows(rows)
-        block = min(_SUM_ENTRIES // self.dimension, _MOST_STEPS // self.steps)
-        if self.norm != math.inf or rows.dtype != np.float64 or block < 2:
-            return exact_sum(self.quantize(rows), bound=self.steps)
+        rows = np.asarray(rows)
         fits = arithmetic(len(rows), self.steps) != "python"
         total: npt.NDArray[Any] = np.zeros(self.dimension, dtype=np.int64 if fits else np.object_)
-        columns, limit = np.asarray(rows).T, float(self.steps)
+        most = _MOST_STEPS // self.steps  # so many integers add up exactly, in any order
+        size = min(_SUM_ENTRIES // self.dimension, most)
+        if self.norm == math.inf and rows.dtype == np.float64 and size > 1 and not joint:
+            for sums in self._box_sums(rows, size):
+                total += sums.astype(np.int64)
+            return total
+        for _, block in self.blocks(rows, joint=joint, most=most):
+            if most < _FEWEST_ROWS:
+                total += exact_sum(block.T.astype(np.int64), bound=self.steps)
+            else:
+                total += np.add.reduce(block, axis=1).astype(np.int64)
+        return total
+
+    def gram(self, rows: npt.NDArray[np.generic]) -> IntegerArray:
+        """Return the exact sum of k kᵀ over the rows k of ``quantize(rows)``.
+
+        A row with a NaN is the zero row.
+
+        >>> lattice = FixedPoint.ball(dimension=2, bound=1, steps=10)
+        >>> lattice.gram(np.array([[0.5, 0.1], [6.0, 8.0], [math.nan, 0.5]])).tolist()
+        [[61, 53], [53, 65]]
+        """
+        self._check_rows(rows)
+        rows = np.asarray(rows)
+        shape, square = (self.dimension, self.dimension), self.steps**2
+        fits = arithmetic(len(rows), square) != "python"
+        total: npt.NDArray[Any] = np.zeros(shape, dtype=np.int64 if fits else np.object_)
+        most = _MOST_STEPS // square  # so many products add up exactly, whatever BLAS does
+        for _, block in self.blocks(rows, joint=True):
+            if most < _FEWEST_ROWS:
+                integers = block.T.astype(np.int64)
+                total += exact_product(integers, integers, bounds=(self.steps, self.steps))
+                continue
+            for start in range(0, block.shape[1], most):
+                part = block[:, start : start + most]
+                with np.errstate(all="ignore"):  # some BLAS raise flags for no reason
+                    total += (part @ part.T).astype(np.int64)
+        return total
+
+    def blocks(
+        self, rows: npt.NDArray[np.generic], *, joint: bool = False, most: int = _MOST_STEPS
+    ) -> Iterator[tuple[int, npt.NDArray[np.float64]]]:
+        """Yield a few rows of ``quantize(rows)`` at a time, and where they begin.
+
+        As (dimension, n) blocks of floats that hold the integers; at most `most` rows, where that
+        is not very few. With `joint` a row with a NaN is the zero row.
+        """
+        rounding = RowRounding(
+            dimension=self.dimension,
+            norm=self.norm,
+            steps=self.steps,
+            center=_as_column(self.center),
+            quantum=_as_column(self.quantum),
+        )
+        size = max(1, _BLOCK_ENTRIES // self.dimension)
+        if most >= _FEWEST_ROWS:
+            size = min(size, most)
+        for start in range(0, len(rows), size):
+            with np.errstate(all="ignore"):
+                integers = rounding.integers(rows[start : start + size].T, joint=joint)
+            yield start, integers
+
+    def _box_sums(
+        self, rows: npt.NDArray[np.float64], size: int
+    ) -> Iterator[npt.NDArray[np.float64]]:
+        """Yield the sums of a few rows of a box at a time, worked out in one buffer."""
+        columns, limit = rows.T, float(self.steps)
         center, quantum = _as_column(self.center), _as_column(self.quantum)
-        buffer = np.empty((self.dimension, min(block, len(rows))))
-        with np.errstate(all="ignore"):
-            for start in range(0, len(rows), block):
-                part = columns[:, start : start + block]
+        buffer = np.empty((self.dimension, min(size, len(rows))))
+        for start in range(0, len(rows), size):
+            part = columns[:, start : start + size]
+            with np.errstate(all="ignore"):
                 scaled = np.subtract(part, center, out=buffer[:, : part.shape[1]])
                 scaled /= quantum
                 np.clip(scaled, -limit, limit, out=scaled)
                 np.rint(scaled, out=scaled)
-                # integers of which a block adds up to at most 2^53: exact in any order
                 sums = np.add.reduce(scaled, axis=1)
                 if np.isnan(sums).any():  # a NaN counts as the center
                     sums = np.add.reduce(np.nan_to_num(scaled, copy=False), axis=1)
-                total += sums.astype(np.int64)
-        return total
+            yield sums
 
     def dequantize(self, sums: IntegerArray, *, rows: int = 1) -> npt.NDArray[np.float64]:
         """Return ``rows * center + quantum * sums``: the sum of `rows` rows, off the lattice.
@@ -273,101 +334,6 @@ class FixedPoint:
                 expected=f"(n, {self.dimension})",
                 remedy="pass one line per row and one column per dimension",
             )
-
-    # Below, a block lies on its side, (dimension, rows): long inner loops whatever the dimension.
-    # Only correctly rounded elementwise operations touch floats (+ - * / sqrt rint trunc), and
-    # sums over coordinates add in an order fixed by the dimension; np.sum, einsum and BLAS choose
-    # theirs by the shape and layout of the whole batch, so that one row would move others (C0).
-
-    def _quantize(
-        self, rows: npt.NDArray[np.generic], center: _Floats, quantum: _Floats
-    ) -> _Integers:
-        scaled = np.empty(rows.shape)
-        np.copyto(scaled, rows)
-        scaled -= center
-        scaled /= quantum
-        outside = ~self._within(scaled)  # not "exceeds": NaN must land here
-        if outside.any():
-            scaled[:, outside] = self._clipped(rows[:, outside], center, quantum)
-        # Exact; no coordinate of a bounded row exceeds its norm. It is the whole clip of norm inf,
-        # it makes the cast safe, and `_exceeds` chooses its arithmetic on the strength of it.
-        np.clip(scaled, -float(self.steps), float(self.steps), out=scaled)
-        integers = np.rint(scaled).astype(np.int64)
-        if self.norm != math.inf:
-            excess = self._exceeds(integers)
-            if excess.any():
-                integers[:, excess] = self._truncated(scaled[:, excess])
-        return integers
-
-    def _within(self, scaled: _Floats) -> npt.NDArray[np.bool_]:
-        """Say roughly which rows lie inside the bound; only accuracy depends on the answer."""
-        if self.norm == 1:
-            return _halving_sum(np.abs(scaled)) <= self.steps
-        if self.norm == 2:
-            return _halving_sum(scaled * scaled) <= float(self.steps) ** 2
-        return _largest(scaled) <= self.steps
-
-    def _clipped(self, rows: npt.NDArray[np.generic], center: _Floats, quantum: _Floats) -> _Floats:
-        """Return rows of any floats in quanta, finite ones scaled down to the bound."""
-        far = np.ascontiguousarray(rows, dtype=np.float64)
-        far = np.where(np.isnan(far), center, np.clip(far, -_FARTHEST, _FARTHEST))
-        scaled: _Floats = (far - center) / quantum
-        if self.norm != math.inf:  # the caller clips every coordinate of a box anyway
-            beyond = ~self._within(scaled)
-            scaled[:, beyond] = self._pulled_in(far[:, beyond], center)
-        return scaled
-
-    def _pulled_in(self, rows: _Floats, center: _Floats) -> _Floats:
-        """Scale finite rows down to the bound, in quanta."""
-        # A quarter cannot overflow, and a largest coordinate of 1 lets the norm neither overflow
-        # nor underflow, so that 1e308 keeps its direction.
-        direction = rows * 0.25 - center * 0.25
-        direction /= _largest(direction)
-        if self.norm == 1:
-            length = _halving_sum(np.abs(direction))
-        else:
-            length = np.sqrt(_halving_sum(direction * direction))
-        return direction * (self.steps / length)
-
-    def _exceeds(self, integers: _Integers) -> npt.NDArray[np.bool_]:
-        """Say exactly which rows of integers, each at most `steps`, exceed the norm bound."""
-        power = int(self.norm)
-        fits = arithmetic(self.dimension, self.steps**power) != "python"
-        exact = integers if fits else integers.astype(np.object_)
-        terms = np.abs(exact) if power == 1 else exact * exact
-        return np.asarray(np.add.reduce(terms, axis=0) > self.steps**power, dtype=np.bool_)
-
-    def _truncated(self, scaled: _Floats) -> _Integers:
-        """Round toward 0, then step toward 0 while float error still leaves a row outside.
-
-        A step of 1 in every nonzero coordinate takes at least 1 from the norm, and the excess is
-        a few quanta. Steps double, so the loop is short (and ends at 0) whatever the floats did.
-        """
-        integers = np.trunc(scaled).astype(np.int64)
-        step = 1
-        while (excess := self._exceeds(integers)).any():
-            row = integers[:, excess]
-            integers[:, excess] = row - np.sign(row) * np.minimum(np.abs(row), step)
-            step *= 2
-        return integers
-
-
-def _halving_sum(terms: _Floats) -> _Floats:
-    """Add the lines of `terms` (overwritten), second half onto first until one is left."""
-    while len(terms) > 1:
-        half, odd = divmod(len(terms), 2)
-        if odd:
-            terms[0] += terms[-1]
-        terms[:half] += terms[half : 2 * half]
-        terms = terms[:half]
-    total: _Floats = terms[0]
-    return total
-
-
-def _largest(values: _Floats) -> _Floats:
-    """Return the largest magnitude of each column: a maximum is exact in any order."""
-    largest: _Floats = np.maximum.reduce(np.abs(values), axis=0)
-    return largest
 
 
 def _middle(lower: Fraction, upper: Fraction) -> tuple[Fraction, Fraction]:

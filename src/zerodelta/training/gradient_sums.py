@@ -92,7 +92,7 @@ class Examples:
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of all columns, in the order in which a function sees them: the label last."""
-        return tuple(self.source.columns[i] for i in self._order())
+        return tuple(self.source.columns[i] for i in self.order)
 
     @property
     def width(self) -> int:
@@ -120,12 +120,14 @@ class Examples:
         return self._ordered(self.opened.blocks_once())
 
     def _ordered(self, blocks: Iterator[Block]) -> Iterator[Block]:
-        order = self._order()
+        order = self.order
         moved = order != sorted(order)
         for block in blocks:
             yield block[:, order] if moved else block
 
-    def _order(self) -> list[int]:
+    @property
+    def order(self) -> list[int]:
+        """The positions of the features, then that of the label if there is one."""
         others = [i for i in range(len(self.source.columns)) if i != self.label]
         return others if self.label is None else [*others, self.label]
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from zerodelta.data.kept_copy import kept
 from zerodelta.data.rowwise import whole_rows
+from zerodelta.data.source import Rows
 from zerodelta.errors import require
 from zerodelta.exact.exact_sums import IntegerArray, arithmetic
 from zerodelta.exact.fixed_point import FixedPoint
@@ -164,6 +165,31 @@ class LinearGradients(Gradients):
             total += (rows.T @ slopes).reshape(-1).astype(np.int64)  # all sums exact
         return total
 
+    def total_once(self, theta: Floats) -> IntegerArray:
+        """Return the same `total` of all rows in one pass over them, of which nothing is kept."""
+        if not isinstance(self.examples.source, Rows):
+            raise TypeError("rows are read with a ticket only: gradients.on(rows) has the rows")
+        parameters = self._parameters(theta.reshape(self.width, self.loss.outputs)).T
+        lattice = FixedPoint.ball(dimension=self.width, bound=self.norm, steps=_ROW_STEPS)
+
+        def part(block: Floats) -> IntegerArray:  # of 2^22 rows at most
+            total = np.zeros((self.width, self.loss.outputs), dtype=np.int64)
+            read = self.loss.read(block[:, -1])
+            counted = np.isfinite(read)
+            labels = np.where(counted, read, 0.0)
+            for start, rows in lattice.blocks(block[:, :-1], joint=True, most=_MOST_ROWS):
+                here = slice(start, start + rows.shape[1])
+                rows[:, ~counted[here]] = 0.0
+                squares = np.einsum("ij,ij->j", rows, rows).astype(np.int64)  # exact
+                caps = _largest_slopes(squares, self.bound).astype(np.float64)
+                slopes = self._slopes((parameters @ rows).T, labels[here], caps)
+                total += (rows @ slopes).astype(np.int64)
+            return total.reshape(-1)
+
+        return self.examples.source.total(
+            part, self.examples.order, shape=(self.dimension,), bound=_ROW_STEPS * _SLOPE_STEPS
+        )
+
     def _parts(self, chosen: Indices | None) -> Iterator[tuple[Floats, Floats, Floats]]:
         """Yield float64 rows, labels and caps, block by block, in buffers that are used again."""
         table = self._table()
@@ -235,7 +261,13 @@ def _whole_lanes(rows: int) -> int:
 
 def _caps(integers: npt.NDArray[np.int64], bound: int) -> npt.NDArray[np.int64]:
     """Return for each row the largest integer m <= 2^14 with m²‖k‖² <= bound²."""
-    squares = (integers * integers).sum(axis=1)  # at most 2^32
+    return _largest_slopes((integers * integers).sum(axis=1), bound)  # at most 2^32
+
+
+def _largest_slopes(squares: npt.NDArray[np.int64], bound: int) -> npt.NDArray[np.int64]:
+    """Return the largest integers m <= 2^14 with m² times a square <= bound²."""
+    if _SLOPE_STEPS**2 * int(squares.max(initial=0)) <= bound**2:
+        return np.full(len(squares), _SLOPE_STEPS)
     with np.errstate(all="ignore"):
         guess = np.floor(bound / np.sqrt(squares.astype(np.float64))) + 1
     guess = np.clip(np.nan_to_num(guess, posinf=_SLOPE_STEPS), 0, _SLOPE_STEPS)

@@ -1,0 +1,101 @@
+"""Exact running sums in 64 bits and beyond, keys as codes, and sums of powers by group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.data.rowwise import Block
+from zerodelta.exact.exact_sums import INT64_MOST, IntegerArray
+from zerodelta.exact.fixed_point import FixedPoint
+
+__all__ = ["RunningSum", "add_powers", "codes_of"]
+
+
+@final
+class RunningSum:
+    """An exact sum in 64 bits, and in Python integers beyond what these hold."""
+
+    __slots__ = ("_bound", "_keyed", "_many", "_part", "_room", "_sums")
+
+    def __init__(
+        self,
+        part: Callable[[Block], IntegerArray],
+        shape: tuple[int, ...],
+        bound: int,
+        *,
+        keyed: bool,
+    ) -> None:
+        self._part, self._bound, self._keyed = part, bound, keyed
+        self._sums: npt.NDArray[np.int64] = np.zeros(shape, dtype=np.int64)
+        self._room = INT64_MOST // bound
+        """How many more rows fit, whatever is in them."""
+        self._many: npt.NDArray[np.object_] | None = None
+
+    def add(self, block: Block) -> None:
+        """Add what the rows of a block have."""
+        added = self._part(block)
+        if len(block) > self._room:
+            self._many, self._room = self._exact(), INT64_MOST // self._bound
+            self._sums[...] = 0
+        if added.dtype == np.object_:
+            self._many = (0 if self._many is None else self._many) + added
+        elif self._keyed:
+            np.add.at(self._sums, added, 1)
+        else:
+            self._sums += added
+        self._room -= len(block)
+
+    def total(self) -> IntegerArray:
+        """Return the sum."""
+        return self._sums if self._many is None else self._exact()
+
+    def _exact(self) -> npt.NDArray[np.object_]:
+        known = self._sums.astype(np.object_)
+        return known if self._many is None else known + self._many
+
+
+def codes_of(
+    found: npt.NDArray[np.float64], size: int, invalid: int | None
+) -> npt.NDArray[np.int64]:
+    """Return the keys 0..size-1 among some numbers, and `invalid` for all others, or nothing."""
+    with np.errstate(all="ignore"):
+        codes = found.astype(np.int64)
+    valid = codes == found  # NaN and fractions: not valid
+    valid &= codes.view(np.uint64) < np.uint64(size)
+    if valid.all():
+        return codes
+    return codes[valid] if invalid is None else np.where(valid, codes, invalid)
+
+
+def add_powers(
+    found: IntegerArray,
+    codes: npt.NDArray[np.int64],
+    values: Block,
+    lattice: FixedPoint | None,
+    degree: int,
+) -> None:
+    """Add to each group the number of its values, and the sums of their powers, exactly."""
+    present = ~np.isnan(values[:, 0])
+    if not present.all():
+        codes, values = codes[present], values[present]
+    found[:, 1] = np.bincount(codes, minlength=len(found))
+    if lattice is None:
+        return
+    integers = lattice.quantize(values)[:, 0]
+    for power in range(1, degree + 1):
+        added, bound = integers.astype(found.dtype) ** power, lattice.steps**power
+        if len(found) == 1:
+            found[0, 1 + power] = added.sum()
+        elif (most := (1 << 53) // bound) >= 1:  # so many add up exactly in floats
+            for start in range(0, len(codes), most):
+                part = slice(start, start + most)
+                sums = np.bincount(
+                    codes[part], weights=added[part].astype(np.float64), minlength=len(found)
+                )
+                found[:, 1 + power] += sums.astype(np.int64)
+        else:
+            np.add.at(found[:, 1 + power], codes, added)

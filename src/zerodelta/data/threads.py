@@ -1,0 +1,154 @@
+"""Blocks of rows taken by several threads, each of which adds up what it takes.
+
+Integers are added, so it does not matter which thread takes which rows. A thread reads a piece
+(a row group, a range of a file) to its end; when no piece is left it takes turns with the others at
+theirs, so that what can only be read in one piece is still worked on by all. Each holds one block
+at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import lru_cache
+from typing import Any, Protocol, TypeAlias, TypeVar, final
+
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+from zerodelta.data.quiet import quiet
+from zerodelta.data.rowwise import Block
+
+__all__ = ["Piece", "Tally", "each_tally", "processors"]
+
+Piece: TypeAlias = Callable[[], Iterator[Block]]
+"""Reads one part of the rows, in a thread of its own if need be."""
+
+
+class Tally(Protocol):
+    """What a thread adds up."""
+
+    def add(self, block: Block) -> None:
+        """Add what one block has."""
+
+
+T = TypeVar("T", bound=Tally)
+
+
+def each_tally(
+    pieces: Sequence[Piece], begin: Callable[[], T], *, threads: int | None = None
+) -> Iterator[T]:
+    """Yield tallies that together have added every block once, one from each thread.
+
+    By default as many threads as there are processors, each with one thread of BLAS. What a thread
+    raises is raised here, once all have stopped.
+    """
+    count = processors() if threads is None else threads
+    if count <= 1:
+        tally = begin()
+        for piece in pieces:
+            for block in piece():
+                tally.add(block)
+        yield tally
+        return
+    shared = _Blocks(pieces)
+
+    def work() -> T:
+        tally = begin()
+        with quiet():
+            try:
+                for block in shared:
+                    tally.add(block)
+            except BaseException:
+                shared.stop()
+                raise
+        return tally
+
+    with _blas().limit(limits=1, user_api="blas"), ThreadPoolExecutor(count) as pool:
+        try:
+            for done in as_completed([pool.submit(work) for _ in range(count)]):
+                yield done.result()
+        finally:
+            shared.stop()  # an interrupt, or a thread that failed: the others end with their block
+
+
+@final
+class _Blocks:
+    """The blocks of all pieces, each handed out once, to whichever thread asks."""
+
+    def __init__(self, pieces: Sequence[Piece]) -> None:
+        self._waiting = list(reversed(pieces))
+        self._open: list[_Reading] = []
+        self._lock = threading.Lock()
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Hand out no more."""
+        self._stopped = True
+
+    def __iter__(self) -> Iterator[Block]:
+        mine = self._next(None)
+        try:
+            while mine is not None and not self._stopped:
+                block = mine.take()
+                if block is None:
+                    mine = self._next(mine)
+                else:
+                    yield block
+        finally:
+            if mine is not None:
+                mine.close()
+
+    def _next(self, ended: _Reading | None) -> _Reading | None:
+        """Return a piece that nobody reads yet, else one that somebody else does, else None."""
+        with self._lock:
+            if ended in self._open:
+                self._open.remove(ended)
+            if self._waiting:
+                found = _Reading(self._waiting.pop())
+                self._open.append(found)
+                return found
+            return min(self._open, key=lambda each: each.readers, default=None)
+
+
+@final
+class _Reading:
+    """One piece, read by one thread at a time."""
+
+    def __init__(self, piece: Piece) -> None:
+        self._piece = piece
+        self._blocks: Any = None
+        self._lock = threading.Lock()
+        self.readers = 0
+
+    def take(self) -> Block | None:
+        """Return the next block; None at the end."""
+        self.readers += 1
+        try:
+            with self._lock:
+                if self._blocks is None:
+                    self._blocks = iter(self._piece())
+                found: Block | None = next(self._blocks, None)
+                return found
+        finally:
+            self.readers -= 1
+
+    def close(self) -> None:
+        """End the reading: an open result may block its connection."""
+        with self._lock:
+            close = getattr(self._blocks, "close", None)
+            if close is not None:
+                close()
+
+
+def processors() -> int:
+    """Return how many threads can run at the same time."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+
+
+@lru_cache(maxsize=1)
+def _blas() -> Any:
+    """Return what limits the threads of the BLAS libraries loaded by now, NumPy's among them."""
+    return ThreadpoolController()
