@@ -124,6 +124,12 @@ class Rows(ABC):
         """Yield all rows once, as (n, columns) arrays of floats; what is missing is NaN."""
 
     @abstractmethod
+    def _partials(
+        self, work: Callable[[Block], IntegerArray], shape: tuple[int, ...]
+    ) -> Iterator[IntegerArray]:
+        """Yield what `work` makes of all rows: block by block, or of several added up."""
+
+    @abstractmethod
     def _answer(self, key: Hashable, compute: Callable[[], IntegerArray]) -> IntegerArray:
         """Return the computed sum over the rows; a `key` names an answer that may be kept."""
 
@@ -289,9 +295,12 @@ class Rows(ABC):
             # a number of rows that is not public must not decide anything
             fits = self.whole and arithmetic(self.rows, bound) != "python"
             total: npt.NDArray[Any] = np.zeros(shape, dtype=np.int64 if fits else np.object_)
-            for block in self.blocks():
-                total += part(evaluate(function, block, width=read, rowwise=rowwise))
+            for found in self._partials(work, shape):
+                total += found
             return total
+
+        def work(block: Block) -> IntegerArray:
+            return part(evaluate(function, block, width=read, rowwise=rowwise))
 
         read = width if width is not None else 1 if kind == "counts" else shape[0]
         # what a function makes of rows is computed each time
@@ -369,6 +378,11 @@ class _OpenRows(Rows):
             kept = tuple(map(_column_by_column, self._source.blocks(self._ticket)))
             self._kept, self._source = kept, None
             yield from kept
+
+    def _partials(
+        self, work: Callable[[Block], IntegerArray], shape: tuple[int, ...]
+    ) -> Iterator[IntegerArray]:
+        return map(work, self.blocks())
 
     def _answer(self, key: Hashable, compute: Callable[[], IntegerArray]) -> IntegerArray:
         # an exact sum of the copy is the same whenever it is computed; only noise is fresh
