@@ -61,7 +61,8 @@ class _Schema:
 
 class _Session:
     def range(self, count: int) -> DataFrame:
-        return frame(pa.table({"id": list(range(count))}))
+        made: DataFrame = frame(pa.table({"id": list(range(count))}))
+        return made
 
 
 class DataFrame:

@@ -54,7 +54,8 @@ def odd_rows() -> pa.Table:
 def integers(spark: Any, folder: Path) -> None:
     cells = odd_rows()
     spread = spark.createDataFrame(cells).repartition(4)
-    for name, options in (("rows", {}), ("units", {"unit": "who", "max_rows": 3})):
+    cases: dict[str, dict[str, Any]] = {"rows": {}, "units": {"unit": "who", "max_rows": 3}}
+    for name, options in cases.items():
         there, here = (zd.open(each, columns=COLUMNS, **options) for each in (spread, cells))
         assert there.rows == here.rows
         rows, expected = (

@@ -97,10 +97,16 @@ OPTIONS: list[dict[str, Any]] = [
 ]
 
 
-@given(rows_of, st.integers(1, 4), st.integers(1, 7), st.sampled_from(OPTIONS), st.booleans())
-@settings(max_examples=60)
+@pytest.mark.parametrize("options", OPTIONS, ids=["rows", "one", "three", "add-remove"])
+@given(
+    rows=rows_of,
+    partitions=st.integers(1, 4),
+    batch=st.integers(1, 7),
+    filtered=st.booleans(),
+)
+@settings(max_examples=20)
 def test_any_partitions_and_batches_give_the_integers_of_one_table(
-    rows: list[Any], partitions: int, batch: int, options: dict[str, Any], filtered: bool
+    rows: list[Any], partitions: int, batch: int, filtered: bool, options: dict[str, Any]
 ) -> None:
     cells = table(rows)
     spread = fake.frame(cells, partitions=partitions, batch=batch)
@@ -110,6 +116,23 @@ def test_any_partitions_and_batches_give_the_integers_of_one_table(
     assert (there.rows, there.whole) == (here.rows, here.whole)
     assert answers(there) == answers(here)
     assert kept(there) == kept(here)
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_of_crowded_units_the_same_rows_are_kept(most: int, partitions: int) -> None:
+    """All units have more rows than count, some of them several times the same."""
+    who = [None, "ann", "bob", "7", *map(str, range(10, 30))]
+    rows = [(each, str(i), float(i), "oslo", True) for i in range(6) for each in who]
+    rows += [(each, "90", 90.0, "rome", False) for each in who for _ in range(4)]
+    spread = fake.frame(table(rows), partitions=partitions, batch=7)
+    there, here = (
+        zd.open(each, columns=COLUMNS, unit="who", max_rows=most) for each in (spread, table(rows))
+    )
+    assert there.rows == here.rows == most * len(who)
+    assert len(kept(there)) == most * len(who)
+    assert kept(there) == kept(here)
+    assert answers(there) == answers(here)
 
 
 def test_cells_of_every_physical_type_are_read_as_from_a_table() -> None:
@@ -140,7 +163,8 @@ def test_cells_of_every_physical_type_are_read_as_from_a_table() -> None:
 
 
 def _neighbors(column: str) -> list[Any]:
-    return {"height": ODD_NUMBERS, "member": [True, False, None]}.get(column, [None, *ODD_TEXTS])
+    cells: dict[str, list[Any]] = {"height": ODD_NUMBERS, "member": [True, False, None]}
+    return cells.get(column, [None, *ODD_TEXTS])
 
 
 @pytest.mark.parametrize("column", COLUMNS)
