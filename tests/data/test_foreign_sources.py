@@ -47,6 +47,8 @@ TREE: dict[str, Any] = {"thresholds": {0: [0.5]}, "epsilon": 1}
 
 VERBS: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
     "mean": (TABLE, UNIT, ("k-norm", "k-norm-max", "laplace")),
+    "sum": (TABLE, UNIT, ()),
+    "count": (COLUMN, {"epsilon": 1}, ()),
     "quantile": (COLUMN, {"q": 0.5, **UNIT}, ("permute-and-flip", "exponential")),
     "median": (COLUMN, UNIT, ("permute-and-flip", "exponential")),
     "trimmed_mean": (
@@ -69,7 +71,7 @@ ON_A_WORD = {"bounded_local_sensitivity", "propose_test_release", "select_model"
 """Verbs that rest on functions of the caller, with the source among what they are given."""
 
 NO_ROWS = {"advise", "calibrate", "compose", "is_purifier", "plan", "purify", "verify"}
-NO_ROWS |= {"boolean", "category", "date", "fake", "number", "read_schema", "text"}
+NO_ROWS |= {"boolean", "category", "date", "fake", "number", "open", "read_schema", "text"}
 
 CASES = [
     (verb, method) for verb, (_, _, methods) in VERBS.items() for method in (methods or (None,))

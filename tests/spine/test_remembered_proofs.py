@@ -50,7 +50,7 @@ def test_the_same_proof_is_checked_once(checked: list[Certificate]) -> None:
         {"epsilon": "3/4"},
         {"steps": (STEP, STEP), "epsilon": 1},
         {"steps": (Step(theorem="rounded-laplace", numbers={**STEP.numbers, "scale": 5}),)},
-        {"unit": "customer"},
+        {"unit": "customer", "steps": (STEP, Step(theorem="units", numbers={"max_rows": 1}))},
         {"public": ("the number of rows",)},
         {"bare_rows": False},
     ],
