@@ -21,8 +21,8 @@ MUTANTS = (
     ),
     Mutant(  # no copy number
         file="data/units.py",
-        old="_mixed(first[rows] + copy * _ODD)",
-        new="first[rows]",
+        old="np.where(copy, _mixed(first + copy * _ODD), first)",
+        new="first",
         tests=("data/test_units.py::test_copies_of_a_row_count_one_by_one",),
     ),
     Mutant(  # ids are ignored

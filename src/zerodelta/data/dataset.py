@@ -26,6 +26,8 @@ from zerodelta.data.reader import Batch, Part, Reader
 from zerodelta.data.readings import Limits, readings_of
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Rows, Source, ours
+from zerodelta.data.spark_reader import SparkReader
+from zerodelta.data.spark_rows import SparkRows
 from zerodelta.data.threads import Piece
 from zerodelta.data.ticket import Ticket
 from zerodelta.data.units import Bounded, Bounding
@@ -83,6 +85,8 @@ class Base:
         if self.unit is None:
             return self.reader.count()
         number = self.unit.number
+        if number is None and isinstance(self.reader, SparkReader):
+            number = self.reader.count_units(self.unit.column)
         if number is None:
             ids = Bounding(max_rows=1)
             for place, part in enumerate(self.parts((self.unit.column,))):
@@ -161,6 +165,16 @@ class Dataset(Source):
         """The chosen columns and what they were declared as."""
         named = (name for name in self._names if name != ITSELF)
         return MappingProxyType({name: self._base.kinds[name] for name in named})
+
+    @property
+    def declared(self) -> Mapping[str, Kind]:
+        """All columns that were declared, by which the rows of a unit are chosen."""
+        return MappingProxyType(dict(self._base.kinds))
+
+    @property
+    def unit(self) -> Unit | None:
+        """Whose rows are protected together, if not each by itself."""
+        return self._base.unit
 
     @property
     def name(self) -> str | None:
@@ -294,6 +308,9 @@ class Dataset(Source):
 
     def open(self, ticket: Ticket, *, keep: bool = False) -> Rows:
         """Return the rows, for one release; those of units are chosen once, and kept."""
+        if isinstance(self._base.reader, SparkReader):  # where the rows are, they are added up
+            Ticket.check(ticket)
+            return SparkRows(self, self._base.reader, ticket)
         return super().open(ticket, keep=keep or self._base.unit is not None)
 
     def blocks(self, ticket: Ticket) -> Iterator[Block]:
@@ -304,12 +321,7 @@ class Dataset(Source):
     def pieces(self, ticket: Ticket) -> Sequence[Piece]:
         """Return the parts of the rows; threads may read several at a time."""
         Ticket.use(ticket)
-        kinds = self._base.kinds
-        used = [*self._names, *(name for each in self._where for name in each.columns)]
-        used += self._judged or ()
-        read = tuple(dict.fromkeys(name for name in used if name != ITSELF))
-        if not read:  # rows alone are asked for: any column has as many
-            read = tuple(kinds)[:1]
+        read = self.needed
         kept: Sequence[npt.NDArray[np.bool_]] | None = None
         if self._base.unit is None:
             parts = self._base.parts(read)
@@ -321,7 +333,7 @@ class Dataset(Source):
             def blocks() -> Iterator[Block]:
                 start, distinct = 0, {name: Distinct() for name in read}
                 for batch in part():
-                    block = self._block(dict(zip(read, batch, strict=True)), distinct)
+                    block = self.read(dict(zip(read, batch, strict=True)), distinct)
                     stop = start + len(block)
                     yield block if kept is None else block[kept[place][start:stop]]
                     start = stop
@@ -330,15 +342,31 @@ class Dataset(Source):
 
         return [piece(place, part) for place, part in enumerate(parts)]
 
-    def _block(self, cells: Mapping[str, Any], distinct: Mapping[str, Distinct]) -> Block:
-        """Read the cells of one batch; what texts are read to is known from the ones before."""
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The columns whose cells `read` needs: those chosen, and those of conditions."""
+        used = [*self._names, *(name for each in self._where for name in each.columns)]
+        used += self._judged or ()
+        named = tuple(dict.fromkeys(name for name in used if name != ITSELF))
+        # where rows alone are asked for, any column has as many
+        return named or tuple(self._base.kinds)[:1]
+
+    def read(
+        self, cells: Mapping[str, Any], distinct: Mapping[str, Distinct] | None = None
+    ) -> Block:
+        """Return the chosen columns of one batch, from the cells of those that are needed.
+
+        What texts are read to is known from the batches before (`distinct`).
+        """
         kinds = self._base.kinds
         rows = len(next(iter(cells.values())))
         block = np.empty((len(self._names), rows))  # each column in one piece
         for i, name in enumerate(self._names):
             if name == ITSELF:
                 block[i] = self._itself(cells)
-            elif not distinct[name].read(cells[name], partial(_read, kinds[name]), out=block[i]):
+            elif distinct is None or not distinct[name].read(
+                cells[name], partial(_read, kinds[name]), out=block[i]
+            ):
                 block[i] = _read(kinds[name], cells[name])
         if self._where:
             done = dict(zip(self._names, block, strict=True))

@@ -19,6 +19,7 @@ from zerodelta.data.files import found_files, is_path
 from zerodelta.data.parquet_reader import ParquetReader
 from zerodelta.data.polars_reader import PolarsLazyReader
 from zerodelta.data.reader import Reader
+from zerodelta.data.spark_reader import SparkReader, is_spark
 from zerodelta.errors import ParameterError, did_you_mean, require
 
 __all__ = ["reader_of"]
@@ -36,8 +37,8 @@ def reader_of(
     ----------
     source : array, list of rows, frame, path, query
         A NumPy array, a list of rows, a pandas, Polars (eager or lazy) or PyArrow frame, an Arrow
-        stream or dataset, a DuckDB relation or ``(sql, connection)``, the path of a CSV or Parquet
-        file, a pattern of several, or a list of `pathlib.Path`.
+        stream or dataset, a DuckDB relation or ``(sql, connection)``, a Spark DataFrame, the path
+        of a CSV or Parquet file, a pattern of several, or a list of `pathlib.Path`.
     file : dict, optional
         How CSV files are written, as `CsvFormat` has it; other sources do not look at it.
     declared : sequence of str
@@ -64,13 +65,16 @@ def reader_of(
         return dataset_reader(source)
     if module == "polars" and kind == "LazyFrame":
         return PolarsLazyReader(source)
+    if is_spark(source):
+        return SparkReader(source)
     if isinstance(source, (np.ndarray, list, tuple)) or _is_frame(source):
         return ArrayReader(source)
     raise ParameterError(
         "source",
         type(source),
         expected="an array, a list of rows, a pandas, Polars or PyArrow frame, an Arrow dataset, "
-        "a DuckDB relation or (sql, connection), or the path of a CSV or Parquet file",
+        "a DuckDB relation or (sql, connection), a Spark DataFrame, or the path of a CSV or "
+        "Parquet file",
         remedy="pass one of these, or np.asarray(source)",
     )
 

@@ -87,9 +87,31 @@ class Rows(ABC):
         """Where what is made of the rows may be kept."""
         return Keeping()
 
+    @property
+    def adds_here(self) -> bool:
+        """Whether sums are added up in this process, and not where the rows are."""
+        return True
+
     def pieces(self) -> Sequence[Piece]:
         """Return the same blocks in pieces that threads may read at the same time."""
         return [self.blocks]
+
+    def _partials(
+        self,
+        work: Callable[[Block], IntegerArray],
+        shape: tuple[int, ...],
+        *,
+        bound: int,
+        keyed: bool,
+        threads: int,
+    ) -> Iterator[IntegerArray]:
+        """Yield what `work` makes of all rows, added up in several parts."""
+        pieces = self.pieces() if threads > 1 else [self.blocks]
+
+        def begin() -> RunningSum:
+            return RunningSum(work, shape, bound, keyed=keyed)
+
+        return (tally.total() for tally in each_tally(pieces, begin, threads=threads))
 
     @abstractmethod
     def _answer(self, key: Hashable, compute: Callable[[], IntegerArray]) -> IntegerArray:
@@ -239,7 +261,7 @@ class Rows(ABC):
                 counts += np.bincount(part, minlength=size)
             return counts
 
-        large = size > _LARGE_TABLE
+        large = size > _LARGE_TABLE and self.adds_here
         total = self._total(
             "counts",
             row_function(keys, self.columns, width=1),
@@ -342,10 +364,10 @@ class Rows(ABC):
         If `keyed`, it makes keys of them, which are counted.
         """
 
-        def values(block: Block) -> IntegerArray:
+        def work(block: Block) -> IntegerArray:  # holds nothing of self: it may run elsewhere
             found = evaluate(function, block, width=read, rowwise=rowwise)
             # what a function makes of a row that was dropped is nothing
-            return part(without_blanks(found, block) if self.may_miss and not named else found)
+            return part(without_blanks(found, block) if blanks else found)
 
         def added() -> IntegerArray:
             # a number of rows that is not public must not decide anything
@@ -355,16 +377,12 @@ class Rows(ABC):
             # code of the caller's runs where it was started, on one block after the other
             if (named or type(function) is Rowwise) and self.rows * read >= _FEW_ENTRIES:
                 threads = min(processors(), max(1, _MOST_ENTRIES // math.prod(shape)))
-            pieces = self.pieces() if threads > 1 else [self.blocks]
-
-            def begin() -> RunningSum:
-                return RunningSum(values, shape, bound, keyed=keyed)
-
-            for tally in each_tally(pieces, begin, threads=threads):
-                total += tally.total()
+            for found in self._partials(work, shape, bound=bound, keyed=keyed, threads=threads):
+                total += found
             return total
 
         named = is_columns(function)
+        blanks = self.may_miss and not named
         read = width if width is not None else 1 if kind == "counts" else shape[0]
         # what a function makes of rows is computed each time
         if key is None or not named:

@@ -28,7 +28,7 @@ from zerodelta.data.arrow_cells import read_column
 from zerodelta.data.columns import as_objects
 from zerodelta.exact.rational import as_count
 
-__all__ = ["RULE", "Bounded", "Bounding", "unit_ids"]
+__all__ = ["RULE", "Bounded", "Bounding", "Words", "hashed_rows", "unit_ids", "with_copies"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Words: TypeAlias = npt.NDArray[np.uint64]
@@ -90,14 +90,14 @@ class Bounding:
 
         The columns are what `Kind.read` returns, in the order of the schema.
         """
-        units = unit_ids(ids)
-        first, second = _digests(units, columns)
-        records = np.empty((5, len(units)), dtype=np.uint64)
-        records[0], records[1], records[2], records[3] = units["high"], units["low"], first, second
+        hashes = hashed_rows(ids, columns)
+        count = hashes.shape[1]
+        records = np.empty((5, count), dtype=np.uint64)
+        records[:4] = hashes
         with self._lock:
             start = self._rows.get(part, 0)
-            self._rows[part] = start + len(units)
-            places = np.arange(start, start + len(units), dtype=np.uint64)
+            self._rows[part] = start + count
+            places = np.arange(start, start + count, dtype=np.uint64)
             records[4] = (np.uint64(part) << _PART_BITS) | places
             self._held.append(records)
             self._bytes += records.nbytes
@@ -168,7 +168,7 @@ def _ranks_below(unit: Array, first: Words, second: Words, most: int) -> Array:
         rows = order[tied]
         copy = _ranks(_numbered(unit[rows], first[rows], second[rows])).astype(np.uint64)
         first = first.copy()
-        first[rows] = np.where(copy, _mixed(first[rows] + copy * _ODD), first[rows])
+        first[rows] = with_copies(first[rows], copy)
         order, _ = _sorted(unit, first, second)
     return order[_ranks(unit[order]) < most]
 
@@ -217,6 +217,25 @@ def _ranks(run: Array) -> Array:
 
 
 # -- hashes -----------------------------------------------------------------------------------
+
+
+def hashed_rows(ids: Any, columns: Sequence[Array]) -> Words:
+    """Return four words for each row: two that name its unit, and two hashes of it.
+
+    The rows of a unit are kept in the order of the hashes, the first one first; rows that agree in
+    all four are equal, and `with_copies` tells them apart.
+    """
+    units = unit_ids(ids)
+    hashes = np.empty((4, len(units)), dtype=np.uint64)
+    hashes[0], hashes[1] = units["high"], units["low"]
+    hashes[2], hashes[3] = _digests(units, columns)
+    return hashes
+
+
+def with_copies(first: Words, copy: Words) -> Words:
+    """Return the first hash of each copy of equal rows; number 0 has that of the row itself."""
+    words: Words = np.where(copy, _mixed(first + copy * _ODD), first)
+    return words
 
 
 def unit_ids(column: Any) -> Array:

@@ -6,6 +6,7 @@ rounds has another one. Which arithmetic is used follows from public bounds, bef
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -14,7 +15,15 @@ import numpy.typing as npt
 from zerodelta.errors import ParameterError
 from zerodelta.exact.rational import as_count
 
-__all__ = ["INT64_MOST", "Arithmetic", "IntegerArray", "arithmetic", "exact_product", "exact_sum"]
+__all__ = [
+    "INT64_MOST",
+    "Arithmetic",
+    "IntegerArray",
+    "arithmetic",
+    "exact_product",
+    "exact_sum",
+    "exact_total",
+]
 
 Arithmetic: TypeAlias = Literal["float64", "int64", "python"]
 """In which numbers a sum is exact; each allows larger sums than the one before."""
@@ -75,6 +84,26 @@ def exact_sum(values: npt.NDArray[np.generic], *, bound: int) -> IntegerArray:
     block = min(max(1, _BLOCK_ENTRIES // max(1, columns)), INT64_MOST // bound)
     for start in range(0, rows, block):
         total += _clamped(values[start : start + block], bound).sum(axis=0)
+    return total
+
+
+def exact_total(parts: Iterable[IntegerArray], shape: tuple[int, ...]) -> IntegerArray:
+    """Return the sum of integer arrays of one shape, exactly, however many there are.
+
+    Numbers are added as int64 while the largest magnitudes of the parts, added up, are below 2^63,
+    so that nothing wraps, and as Python ints from then on. Which it was follows from the values:
+    for sums that are not shown, and are on their way to others.
+
+    >>> exact_total([np.array([2**62]), np.array([2**62])], (1,))
+    array([9223372036854775808], dtype=object)
+    """
+    total: npt.NDArray[Any] = np.zeros(shape, dtype=np.int64)
+    most = 0
+    for part in parts:
+        most += max(int(part.max(initial=0)), -int(part.min(initial=0)))
+        if total.dtype != np.object_ and (part.dtype == np.object_ or most > INT64_MOST):
+            total = total.astype(np.object_)
+        total += part
     return total
 
 

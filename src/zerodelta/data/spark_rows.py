@@ -1,0 +1,164 @@
+"""Rows of a Spark DataFrame that a ticket has opened: the workers add them up.
+
+The cells are read once, on the workers, into a copy that Spark keeps there until the release is
+done; rows of units are chosen there, too. Each sum is one job: every partition sends its integers,
+and the driver adds these up. Noise is drawn once, on the driver.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, final
+
+from zerodelta.data.reader import attempt, guarded
+from zerodelta.data.rows import Rows
+from zerodelta.data.rowwise import Block
+from zerodelta.data.spark_reader import SparkReader, streamed
+from zerodelta.data.spark_workers import (
+    COPY,
+    HASHES,
+    SUMS,
+    decoded,
+    hash_rows,
+    mix_copies,
+    numbers_of,
+    read_rows,
+    serialize,
+    sum_rows,
+)
+from zerodelta.data.ticket import Ticket
+from zerodelta.errors import require
+from zerodelta.exact.exact_sums import IntegerArray, exact_total
+
+if TYPE_CHECKING:
+    from zerodelta.data.dataset import Dataset
+
+__all__ = ["SparkRows"]
+
+_MOST_HERE = 1 << 27
+"""Numbers that may come to the driver, for tasks that need rows together: 1 GiB."""
+
+_MOST_COLLECTED = 1 << 20
+"""Sums of more entries come partition by partition."""
+
+_MOST_SUMS, _LARGEST_SUM = 256, 1 << 14
+
+
+@final
+class SparkRows(Rows):
+    """The rows of a data set on a cluster."""
+
+    __slots__ = ("__weakref__", "_copied", "_people", "_reader", "_rows", "_sums", "_ticket")
+
+    def __init__(self, people: Dataset, reader: SparkReader, ticket: Ticket) -> None:
+        reader.check()
+        self._people, self._reader, self._ticket = people, reader, ticket
+        self._rows = people.rows
+        self._copied: Any = None
+        self._sums: dict[Hashable, IntegerArray] = {}
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return self._rows
+
+    @property
+    def whole(self) -> bool:
+        """Whether there are just so many."""
+        return self._people.whole
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self._people.columns
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield all rows, on the driver; refused by their public number."""
+        require(
+            self._rows * len(self.columns) <= _MOST_HERE,
+            "rows",
+            self._rows,
+            expected=f"at most {_MOST_HERE // len(self.columns)} rows where they are all "
+            "needed on the driver",
+            remedy="ask for sums, counts or tables, which workers add up, or for fewer columns",
+        )
+        copied = self._copy()
+
+        def sent() -> Iterator[Block]:
+            for part in streamed(copied.mapInArrow(serialize, "batch binary")):
+                yield numbers_of(part)
+
+        yield from guarded(sent)
+
+    @property
+    def adds_here(self) -> bool:
+        """False: the workers do."""
+        return False
+
+    @property
+    def may_miss(self) -> bool:
+        """Whether a row without any cell is no row at all."""
+        return self._people.may_miss
+
+    def _partials(
+        self, work: Callable[[Block], IntegerArray], shape: tuple[int, ...], **_how: Any
+    ) -> Iterator[IntegerArray]:
+        """Yield the sum over all partitions; `work` runs on the workers."""
+        copied = self._copy()
+
+        def added() -> IntegerArray:
+            asked = copied.mapInArrow(partial(sum_rows, work, shape), SUMS)
+            few = math.prod(shape) <= _MOST_COLLECTED
+            pieces = asked.collect() if few else asked.toLocalIterator()
+            return exact_total(decoded(pieces, shape), shape)
+
+        yield attempt(added)
+
+    def _answer(self, key: Hashable, compute: Callable[[], IntegerArray]) -> IntegerArray:
+        # an exact sum of the copy is the same whenever it is computed; only noise is fresh
+        known = self._sums.get(key)
+        if known is None:
+            known = compute()
+            if key is not None and known.size <= _LARGEST_SUM:
+                while len(self._sums) >= _MOST_SUMS:
+                    del self._sums[next(iter(self._sums))]
+                self._sums[key] = known
+        answer: IntegerArray = known.copy()
+        return answer
+
+    def _copy(self) -> Any:
+        """Return the read columns as a DataFrame that is computed once, at the first job."""
+        Ticket.use(self._ticket)
+        if self._copied is None:
+            copied = attempt(lambda: self._bounded().persist())
+            weakref.finalize(self, _forget, copied).atexit = False  # the session ends by itself
+            self._copied = copied
+        return self._copied
+
+    def _bounded(self) -> Any:
+        """Return the rows that count: all, or of each unit so many (theory V, as `units` does)."""
+        people, unit = self._people, self._people.unit
+        columns = [f"c{i}" for i in range(len(people.columns))]
+        numbers = [f"{each} double" for each in columns]
+        if unit is None:
+            function = partial(read_rows, people)
+            return self._reader.mapped(people.needed, function, ", ".join(numbers))
+        everything = tuple(dict.fromkeys([*people.declared, unit.column]))
+        schema = ", ".join([*(f"{each} bigint" for each in HASHES), *numbers])
+        hashed = self._reader.mapped(everything, partial(hash_rows, people, unit.column), schema)
+        # equal rows are told apart by a number, whichever of them has which
+        keys = ", ".join(HASHES)
+        copies = f"row_number() over (partition by {keys} order by {keys}) as {COPY}"
+        mixed = hashed.selectExpr("*", copies).mapInArrow(mix_copies, schema)
+        rank = "row_number() over (partition by high, low order by first, second) as rank"
+        kept = mixed.selectExpr("*", rank).where(f"rank <= {unit.max_rows}")
+        return kept.select(*columns)
+
+
+def _forget(copied: Any) -> None:
+    with suppress(Exception):  # the session may be gone, and the copy with it
+        copied.unpersist()

@@ -1,0 +1,342 @@
+"""Spark: what a partition yields, and that any partitions give the integers of NumPy."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.util
+import os
+import pickle
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import zerodelta as zd
+from data.opening import opened
+from zerodelta.data import spark_rows, spark_workers
+from zerodelta.data.dataset import Dataset
+from zerodelta.data.find_reader import reader_of
+from zerodelta.data.reader import FOREIGN_CODE
+from zerodelta.data.source import Rows
+from zerodelta.exact.exact_sums import exact_total
+from zerodelta.exact.fixed_point import FixedPoint
+
+pa = pytest.importorskip("pyarrow")
+fake = importlib.import_module("data.fake_spark")
+
+ROOT = Path(__file__).parents[2]
+
+FINE = FixedPoint.box(dimension=1, lower=0, upper=120, steps=2**40)
+PAIR = FixedPoint.ball(dimension=2, bound=200, steps=2**20)
+QUESTIONS: dict[str, Callable[[Rows], Any]] = {
+    "sum": lambda rows: rows.sum(["age"], FINE),
+    "joint sum": lambda rows: rows.sum(["age", "height"], PAIR, joint=True),
+    "function": lambda rows: rows.sum(lambda block: block[:, :1] / 2, FINE),
+    "gram": lambda rows: rows.gram(["age", "height"], PAIR),
+    "counts": lambda rows: rows.counts("city", 3, invalid=1),
+    "counts nowhere": lambda rows: rows.counts("city", 2),
+    "group sums": lambda rows: rows.group_sums(["city"], [3], "age", FINE, degree=3),
+    "rows of groups": lambda rows: rows.group_sums(["city", "member"], [3, 2], None, None),
+}
+
+COLUMNS: dict[str, Any] = {
+    "age": zd.number(0, 120),
+    "height": zd.number(0, 200, missing=None),
+    "city": zd.category(["oslo", "rome"], other=True),
+    "member": zd.boolean(),
+}
+ODD_TEXTS = ["", "x", "nan", "inf", " 1 ", "1e400", "9" * 400, '"', ",", ";\n", "é", "\x00", "TRUE"]
+ODD_TEXTS += ["-1e4000", "0x10", "1_000", "oslo", "40.0", "1,5", "\ud7ff", "NULL", "\r\n"]
+ODD_NUMBERS = [None, np.nan, np.inf, -np.inf, 1e308, -1e308, -0.0, 5e-324, 2**53 + 1.0, 40.0]
+
+rows_of = st.lists(
+    st.tuples(
+        st.sampled_from(["ann", "bob", "7", None]),
+        st.one_of(st.none(), st.sampled_from(ODD_TEXTS), st.integers(-5, 130).map(str)),
+        st.one_of(st.sampled_from(ODD_NUMBERS), st.floats(allow_nan=True)),
+        st.sampled_from(["oslo", "rome", "paris", None, ""]),
+        st.sampled_from([True, False, None]),
+    ),
+    max_size=25,
+)
+TYPES = [pa.string(), pa.string(), pa.float64(), pa.string(), pa.bool_()]
+
+
+def table(rows: list[Any]) -> Any:
+    cells = list(zip(*rows, strict=True)) or [()] * len(TYPES)
+    columns = [pa.array(each, kind) for each, kind in zip(cells, TYPES, strict=True)]
+    return pa.table(columns, names=["who", *COLUMNS])
+
+
+def answers(people: Dataset) -> dict[str, list[Any]]:
+    """The integers, and whether they are Python's: a plan tells which, so it must agree, too."""
+    rows = opened(people)
+    found = {name: ask(rows) for name, ask in QUESTIONS.items()}
+    return {name: [str(each.dtype), each.tolist()] for name, each in found.items()}
+
+
+def kept(people: Dataset) -> list[str]:
+    found = np.concatenate([np.empty((0, len(people.columns))), *opened(people).blocks()])
+    return sorted(str(row) for row in found.tolist())
+
+
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"unit": "who", "max_rows": 1},
+    {"unit": "who", "max_rows": 3},
+    {"neighbors": "add-remove", "expected_rows": 10},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=["rows", "one", "three", "add-remove"])
+@given(
+    rows=rows_of,
+    partitions=st.integers(1, 4),
+    batch=st.integers(1, 7),
+    filtered=st.booleans(),
+)
+@settings(max_examples=20)
+def test_any_partitions_and_batches_give_the_integers_of_one_table(
+    rows: list[Any], partitions: int, batch: int, filtered: bool, options: dict[str, Any]
+) -> None:
+    cells = table(rows)
+    spread = fake.frame(cells, partitions=partitions, batch=batch)
+    there, here = (zd.open(source, columns=COLUMNS, **options) for source in (spread, cells))
+    if filtered:
+        there, here = (people.where("not (height < 40)") for people in (there, here))
+    assert (there.rows, there.whole) == (here.rows, here.whole)
+    assert answers(there) == answers(here)
+    assert kept(there) == kept(here)
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+@pytest.mark.parametrize("partitions", [1, 3])
+def test_of_crowded_units_the_same_rows_are_kept(most: int, partitions: int) -> None:
+    """All units have more rows than count, some of them several times the same."""
+    who = [None, "ann", "bob", "7", *map(str, range(10, 30))]
+    rows = [(each, str(i), float(i), "oslo", True) for i in range(6) for each in who]
+    rows += [(each, "90", 90.0, "rome", False) for each in who for _ in range(4)]
+    spread = fake.frame(table(rows), partitions=partitions, batch=7)
+    columns = {**COLUMNS, "who": zd.text(length=10)}  # a text is in the hash, too
+    there, here = (
+        zd.open(each, columns=columns, unit="who", max_rows=most)[list(COLUMNS)]
+        for each in (spread, table(rows))
+    )
+    assert there.rows == here.rows == most * len(who)
+    assert len(kept(there)) == most * len(who)
+    assert kept(there) == kept(here)
+    assert answers(there) == answers(here)
+
+
+def test_cells_of_every_physical_type_are_read_as_from_a_table() -> None:
+    day = datetime.date(2020, 5, 1)
+    odd = pa.table(
+        {
+            "whole": pa.array([2**63 - 1, -(2**63), 0, None]),
+            "decimal": pa.array([Decimal("1.25"), Decimal("-3"), None, Decimal("9" * 20)]),
+            "day": pa.array([day, None, datetime.date(1, 1, 1), datetime.date(9999, 12, 31)]),
+            "time": pa.array([datetime.datetime(2020, 5, 1, 23)] * 3 + [None], pa.timestamp("us")),
+            "bytes": pa.array([b"oslo", b"\xff", None, b""]),
+            "list": pa.array([[1], [2.5], None, []]),
+            "Whole": pa.array([1, 2, 3, 4]),
+        }
+    )
+    dates = zd.date("2020-01-01", "2020-12-31")
+    columns = {
+        "whole": zd.number(0, 10),
+        "decimal": zd.number(0, 10),
+        "list": zd.number(0, 10),
+        "day": dates,
+        "time": dates,
+        "bytes": zd.category(["oslo"]),
+        "Whole": zd.number(0, 9),
+    }
+    there, here = (zd.open(each, columns=columns) for each in (fake.frame(odd, partitions=2), odd))
+    assert kept(there) == kept(here)
+
+
+def _neighbors(column: str) -> list[Any]:
+    cells: dict[str, list[Any]] = {"height": ODD_NUMBERS, "member": [True, False, None]}
+    return cells.get(column, [None, *ODD_TEXTS])
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_an_odd_cell_moves_a_partition_by_at_most_the_sensitivity(column: str) -> None:
+    rows = [("ann", "30", 170.0, "oslo", True), ("bob", "40", 180.0, "rome", False)] * 3
+    place = 1 + list(COLUMNS).index(column)
+    usual = answers(zd.open(fake.frame(table(rows)), columns=COLUMNS))
+    limits = {"sum": 2 * FINE.steps, "function": 2 * FINE.steps, "joint sum": 2 * PAIR.steps}
+    limits |= {"gram": 2 * PAIR.steps**2, "counts": 1, "counts nowhere": 1, "rows of groups": 1}
+    for cell in _neighbors(column):
+        other = [list(row) for row in rows]
+        other[2][place] = cell
+        moved = answers(zd.open(fake.frame(table(other)), columns=COLUMNS))
+        for name, most in limits.items():
+            (kind, before), (same, after) = usual[name], moved[name]
+            difference = np.array(before, dtype=object) - np.array(after, dtype=object)
+            assert (kind, np.shape(before)) == (same, np.shape(after))
+            assert max(map(abs, difference.ravel())) <= most, (name, cell)
+
+
+def batches(*columns: Any) -> Any:
+    named = [f"c{i}" for i in range(len(columns))]
+    return pa.table([pa.array(each, pa.float64()) for each in columns], names=named).to_batches(2)
+
+
+def added(total: Any) -> Any:
+    return exact_total(spark_workers.decoded((b.to_pylist()[0] for b in total), (3,)), (3,))
+
+
+@pytest.mark.parametrize("piece", [1, 2, 3, 1 << 17])
+def test_a_partition_yields_its_sums_in_pieces(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spark_workers, "_PIECE", piece)
+
+    def work(block: Any) -> Any:
+        return np.array([len(block), int(np.nansum(block)), -7])
+
+    monkeypatch.setattr(spark_workers, "_ROWS", 1)
+    found = list(spark_workers.sum_rows(work, (3,), batches([1, 2, 3, 4, np.nan])))
+    assert len(found) == -(-3 // piece)
+    assert added(found).tolist() == [5, 10, -7 * 3]  # blocks of 2, 2 and 1
+    empty = list(spark_workers.sum_rows(work, (3,), []))
+    assert added(empty).tolist() == [0, 0, 0]
+
+
+def test_sums_beyond_64_bits_are_exact() -> None:
+    def work(block: Any) -> Any:
+        return np.full(3, -(2**62), dtype=np.int64)
+
+    one = list(spark_workers.sum_rows(work, (3,), batches([1.0])))
+    assert not one[0].to_pylist()[0]["wide"]
+    assert added(one * 5).tolist() == [-5 * 2**62] * 3
+    larger = list(
+        spark_workers.sum_rows(lambda block: work(block).astype(object) * 8, (3,), batches([1.0]))
+    )
+    assert larger[0].to_pylist()[0]["wide"]
+    assert added([*larger, *one]).tolist() == [-9 * 2**62] * 3
+
+
+def test_a_worker_shows_nothing_of_what_it_was_told() -> None:
+    def work(block: Any) -> Any:
+        raise ValueError("a secret")
+
+    with pytest.raises(RuntimeError) as raised:
+        list(spark_workers.sum_rows(work, (3,), batches([1.0])))
+    assert str(raised.value) == "a partition could not be read to its end"
+    assert raised.value.__context__ is None
+    people = zd.open(fake.frame(table([("ann", "1", 1.0, "oslo", True)])), columns=COLUMNS)
+    rows = opened(people)
+    with pytest.raises(zd.ParameterError, match="read to the end") as fixed:
+        list(rows._partials(work, (3,)))
+    assert fixed.value.__context__ is None
+
+
+def test_what_a_worker_gets_has_no_rows() -> None:
+    people = zd.open(fake.frame(table([("ann", "31337", 1.0, "oslo", True)])), columns=COLUMNS)
+    sent = pickle.dumps(people)
+    assert b"31337" not in sent
+    there = pickle.loads(sent)
+    assert there.needed == people.needed
+    assert there.read({name: pa.array(["1"]) for name in there.needed}).tolist() == [[1, 1, 2, 1]]
+
+
+def test_a_data_frame_is_told_by_its_type_and_asserted() -> None:
+    cells = table([("ann", "40", 1.0, "oslo", True)] * 50)
+    reader = reader_of(fake.frame(cells))
+    assert (reader.text, reader.premise) == ("Spark DataFrame", FOREIGN_CODE)
+    assert reader.names == ("who", *COLUMNS)
+    people = zd.open(fake.frame(cells, partitions=3), columns=COLUMNS)
+    certificate = zd.mean(people, "age", epsilon=1).certificate
+    assert certificate.status.value == "asserted"
+    assert FOREIGN_CODE in certificate.assumed
+    assert certificate.row == "one row of the result"
+
+
+def test_streams_and_clusters_without_the_library_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cells = table([("ann", "40", 1.0, "oslo", True)])
+    endless = fake.frame(cells)
+    endless.isStreaming = True
+    with pytest.raises(zd.ParameterError, match="all there"):
+        zd.open(endless, columns=COLUMNS)
+    people = zd.open(fake.frame(cells), columns=COLUMNS)
+    monkeypatch.setattr(fake.DataFrame, "collect", lambda self: [{"version": "0.0"}])
+    with pytest.raises(zd.ParameterError, match="on the workers"):
+        opened(people)
+    monkeypatch.setattr(fake.DataFrame, "sparkSession", None)
+    with pytest.raises(zd.ParameterError, match="on the workers") as refused:
+        opened(people)
+    assert refused.value.__context__ is None
+
+
+def test_rows_come_to_the_driver_up_to_a_public_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = table([("ann", "40", 1.0, "oslo", True)] * 9)
+    people = zd.open(fake.frame(cells), columns=COLUMNS)
+    monkeypatch.setattr(spark_rows, "_MOST_HERE", 35)
+    with pytest.raises(zd.ParameterError, match="at most 8 rows"):
+        list(opened(people).blocks())
+    few = people[["age", "member"]]
+    assert sum(map(len, opened(few).blocks())) == 9
+
+
+# -- Spark itself -----------------------------------------------------------------------------
+
+
+def java_version() -> int:
+    """Return the version of Java that Spark will start; 0 if there is none."""
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java") if home is None else str(Path(home) / "bin" / "java")
+    if java is None or not Path(java).exists():
+        return 0
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(\d+)', said)
+    return 0 if found is None else int(found[1])
+
+
+def run(job: str, mode: str, folder: Path) -> list[str]:
+    """Run a job of `spark_jobs.py` in a process of its own; return what it says it checked."""
+    for module in ("pyspark", *(["grpc"] if mode == "connect" else [])):
+        if importlib.util.find_spec(module) is None:
+            pytest.skip(f"{module} is not installed: pip install 'zerodelta[spark]'")
+    if java_version() < 17:
+        pytest.skip("Spark needs Java 17 or later")
+    paths = [str(ROOT / "src"), str(ROOT / "tests"), str(ROOT)]
+    done = subprocess.run(
+        [sys.executable, "-m", "data.spark_jobs", job, mode, str(folder)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "PYSPARK_PYTHON": sys.executable},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-5000:]
+    assert "Traceback" not in done.stderr, done.stderr[-5000:]
+    return done.stdout.split("\n")[:-1]
+
+
+@pytest.mark.parametrize("mode", ["classic", "connect"])
+def test_a_cluster_gives_the_integers_of_one_table(mode: str, tmp_path: Path) -> None:
+    """One job for each kind of sum, over all odd rows; for rows, and for units."""
+    checked = run("integers", mode, tmp_path)
+    assert checked == [
+        *(f"rows: {name}" for name in [*QUESTIONS, "blocks"]),
+        *(f"units: {name}" for name in [*QUESTIONS, "blocks"]),
+        "retried",
+        "forgotten",
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["classic", "connect"])
+def test_whole_releases_on_a_cluster(mode: str, tmp_path: Path) -> None:
+    assert run("releases", mode, tmp_path) == ["mean", "count", "sum", "unit mean", "study"]
