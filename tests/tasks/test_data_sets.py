@@ -156,7 +156,7 @@ def test_trees_are_pure_for_every_change_of_a_unit_and_half_the_noise_is_caught(
     columns = {"x": zd.number(0, 1), "y": zd.boolean()}
     rows = list(itertools.product((0.0, 1.0), repeat=2))
 
-    def data(unit: tuple[tuple[float, float], ...]) -> Any:
+    def data(unit: tuple[tuple[float, ...], ...]) -> Any:
         table = [("other", 1.0, 1.0), *(("ann", *row) for row in unit)]
         named = pd.DataFrame(table, columns=["who", "x", "y"])
         return zd.open(named, columns=columns, unit="who", max_rows=2)
