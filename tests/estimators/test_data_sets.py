@@ -90,12 +90,11 @@ def test_integer_rows_are_those_of_an_array_that_was_scaled_by_hand(centered: bo
     declared = LabeledRows(data[FEATURES], data["member"], read=read, encode=encoding)
     plain = LabeledRows(scaled(table, centered=centered), table["member"].to_numpy(), read=read)
     for signed in (True, False):
-        found, expected = (features.integers(opened(s), signed=signed) for s in (declared, plain))
-        np.testing.assert_array_equal(found[0].values, expected[0].values)
-        np.testing.assert_array_equal(found[1], expected[1])
-    np.testing.assert_array_equal(
-        *(exact_statistics(features, opened(s)) for s in (declared, plain))
-    )
+        rows, by_hand = (features.integers(opened(s), signed=signed) for s in (declared, plain))
+        np.testing.assert_array_equal(rows[0].values, by_hand[0].values)
+        np.testing.assert_array_equal(rows[1], by_hand[1])
+    found, expected = (exact_statistics(features, opened(s)) for s in (declared, plain))
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.parametrize("intercept", [True, False])

@@ -259,4 +259,82 @@ MUTANTS = (
             "regression/test_statistics.py::test_all_neighbors_of_the_real_pipeline_are_within_epsilon",
         ),
     ),
+    Mutant(  # numbers are not scaled, so that rows are longer than the default bound
+        file="regression/encoded_columns.py",
+        old="into /= half[place]",
+        new="pass",
+        tests=(
+            "regression/test_encoded_columns.py::test_numbers_are_scaled_by_their_bounds_and_categories_are_not",
+        ),
+    ),
+    Mutant(  # a missing category is the zero row of its columns only
+        file="regression/encoded_columns.py",
+        old="part[np.isnan(column)] = np.nan",
+        new="pass",
+        tests=("regression/test_encoded_columns.py::test_a_category_is_one_column_for_each_label",),
+    ),
+    Mutant(  # the middle of the bounds is forgotten in the intercept
+        file="regression/encoded_columns.py",
+        old="intercept - np.array([math.fsum(line * middle) for line in slopes])",
+        new="intercept",
+        tests=(
+            "regression/test_encoded_columns.py::test_coefficients_in_units_give_the_same_scores",
+        ),
+    ),
+    Mutant(  # codes are taken for places among the classes
+        file="regression/labeled_rows.py",
+        old="self._codes[np.where(missing, 0, column).astype(np.int64)]",
+        new="column",
+        tests=(
+            "estimators/test_data_sets.py::test_classes_may_be_given_and_other_labels_are_none",
+        ),
+    ),
+    Mutant(  # only as many rows as were expected
+        file="regression/labeled_rows.py",
+        old="values, labels = _longer(values, where.stop), _longer(labels, where.stop)",
+        new="break",
+        tests=("estimators/test_data_sets.py::test_more_rows_than_were_expected_are_all_read",),
+    ),
+    Mutant(  # every row of a unit has all of ε
+        file="training/frank_wolfe.py",
+        old='as_positive(epsilon, "epsilon") / protection.max_rows',
+        new='as_positive(epsilon, "epsilon")',
+        tests=(
+            "estimators/test_data_sets.py::test_a_unit_has_the_noise_of_a_share_for_each_of_its_rows",
+        ),
+    ),
+    Mutant(  # a study would count the rows of units one by one
+        file="regression/linear.py",
+        old='not (private and self.method == "descent")',
+        new="True",
+        tests=(
+            "estimators/test_data_sets.py::test_methods_that_run_a_study_are_refused_for_units",
+        ),
+    ),
+    Mutant(  # what is out of the domain is counted
+        file="tables/streamed_counts.py",
+        old="slice(0, self.domain.sizes[column])",
+        new="slice(1, self.domain.sizes[column] + 1)",
+        tests=("tasks/test_data_set_tables.py::test_streamed_counts_are_those_of_rows_in_memory",),
+    ),
+    Mutant(  # frequencies of the rows that are left, as fractions of all
+        file="tables/codes.py",
+        old="private = not rows.whole or (isinstance(rows, Dataset) and rows.filtered)",
+        new="private = not rows.whole",
+        tests=(
+            "tasks/test_data_set_tables.py::test_frequencies_are_those_of_the_rows_that_are_left",
+        ),
+    ),
+    Mutant(  # the number of rows that a filter leaves is taken for the expected one
+        file="data/dataset.py",
+        old="return alone and not guessed",
+        new="return alone",
+        tests=("data/test_dataset.py::test_a_guess_stands_in_only_where_the_number_is_private",),
+    ),
+    Mutant(  # dropped rows are scored
+        file="tasks/select_model.py",
+        old="found[np.isnan(rows).all(axis=1)] = np.nan",
+        new="pass",
+        tests=("tasks/test_data_sets.py::test_a_row_without_cells_scores_nothing",),
+    ),
 )

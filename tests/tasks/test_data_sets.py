@@ -156,7 +156,7 @@ def test_trees_are_pure_for_every_change_of_a_unit_and_half_the_noise_is_caught(
     columns = {"x": zd.number(0, 1), "y": zd.boolean()}
     rows = list(itertools.product((0.0, 1.0), repeat=2))
 
-    def data(unit: tuple[tuple[float, float], ...]) -> Any:
+    def data(unit: tuple[tuple[float, ...], ...]) -> Any:
         table = [("other", 1.0, 1.0), *(("ann", *row) for row in unit)]
         named = pd.DataFrame(table, columns=["who", "x", "y"])
         return zd.open(named, columns=columns, unit="who", max_rows=2)
@@ -188,6 +188,22 @@ def test_columns_that_are_no_numbers_are_refused_by_name() -> None:
         fixed(data)
     with pytest.raises(zd.ParameterError, match="height"):
         zd.kmeans(data, ["height"], clusters=2, epsilon=1)
+
+
+def test_a_row_without_cells_scores_nothing() -> None:
+    """A comparison holds for no NaN, so rows that were dropped would all vote for the second."""
+    few = people().where("age > 100000")  # clipped to 100: no row is left
+    releases = [
+        zd.select_model(
+            few,
+            {"above": 1, "not above": 0},
+            columns=["income"],
+            epsilon=1,
+            score=lambda above, rows: (rows[:, 0] > 0) == above,
+        )
+        for _ in range(24)
+    ]
+    assert {release.value for release in releases} == {"above", "not above"}
 
 
 def test_only_the_columns_that_are_asked_are_read() -> None:
