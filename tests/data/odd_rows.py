@@ -144,7 +144,7 @@ def pandas_typed(rows: Rows, _folder: Path) -> Any:
     types = ["string", "float64", "float64", "Float64", "string", "category", "boolean"]
     columns = [[row[place] for row in rows] for place in range(8)]
     found = {
-        name: pd.Series(cells, dtype=kind)  # type: ignore[call-overload]
+        name: pd.Series(cells, dtype=kind)
         for name, cells, kind in zip(NAMES, columns, types, strict=False)
     }
     return pd.DataFrame({**found, "day": pd.Series(columns[7], dtype=object)})
@@ -192,7 +192,7 @@ def arrow_decimals(rows: Rows, _folder: Path) -> Any:
 def _seconds(day: Any) -> int:
     if isinstance(day, int):
         return day
-    return (day - datetime.date(1970, 1, 1)).days * 86400
+    return int((day - datetime.date(1970, 1, 1)).days) * 86400
 
 
 LARGE = tuple(

@@ -146,7 +146,7 @@ def test_the_part_costs_exactly_its_share(
         if rows not in found:
             data = people(list(rows), **who)
             chosen = data if where is None else data.where(where)
-            share = {"diagnostics": SHARE, "bits": ReplayBits("a")}
+            share: dict[str, Any] = {"diagnostics": SHARE, "bits": ReplayBits("a")}
             found[rows] = run(lambda: zd.mean(chosen, "age", epsilon=1, **share))[1][-1:]
         return found[rows]
 
@@ -206,13 +206,17 @@ def test_what_cannot_be_diagnosed_is_refused_before_a_row_is_read() -> None:
     for share in (0, 1, 2, "-1/2", "x", math.nan):
         with pytest.raises(ParameterError, match="diagnostics"):
             zd.mean(data, "age", epsilon=1, diagnostics=share)
-    for verb, rows, options in (
+    cases: list[tuple[Any, Any, dict[str, Any]]] = [
         (zd.count, data, {}),
         (zd.mean, np.ones((3, 2)), {"data_norm": 1}),
         (zd.mode, [1, 2], {"universe": 3}),
         (zd.histogram, [1, 2], {"universe": 3}),
         (zd.select, [1, 2], {"sensitivity": 3}),
-    ):
+        (zd.answer_queries, [[1, 2]], {"domain": {0: 2, 1: 2}}),
+        (zd.decision_tree, [[1, 2]], {"thresholds": {0: [1]}}),
+        (zd.select_features, data[["age", "height"]], {"target": 0, "size": 1, "method": "gram"}),
+    ]
+    for verb, rows, options in cases:
         with pytest.raises(ParameterError, match="diagnostics"):
             verb(rows, epsilon=1, diagnostics=SHARE, **options)
 
@@ -222,7 +226,8 @@ def test_parts_add_up_for_pure_releases_only() -> None:
     with pytest.raises(ParameterError, match="pure"):
         replace(plan, claim=ZCDP(1)).beside(plan)
     both = plan.beside(plan)
-    assert (both.price, len(both.parts)) == (2, 2)
+    assert both.price == Fraction(2)
+    assert len(both.parts) == 2
     assert both.beside(plan).price == 3
     assert len(both.beside(plan).parts) == 3
 

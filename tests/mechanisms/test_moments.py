@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from data.opening import opened
 from tasks.scripted import replaced
+from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.row_polynomials import BernsteinCells
-from zerodelta.mechanisms.moments import MomentPlan, plan_moments
+from zerodelta.mechanisms.moments import MomentPlan, plan_moments, present_counts
 from zerodelta.mechanisms.partition_noise import BlockNoise, PartitionNoise
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.neighbors import Neighbors
@@ -69,6 +71,14 @@ def test_without_noise_the_estimates_are_those_of_the_rows(
         assert moments.rows.tolist() == (rows if counted else present).tolist()
     else:
         assert moments.rows.tolist() == rows.tolist() if counted else np.isnan(moments.rows).all()
+
+
+def test_columns_read_together_add_up_to_what_they_do_one_by_one() -> None:
+    plan = plan_for(3, groups=1)
+    rows = opened(ArraySource(np.where(PRESENT, VALUES, np.nan), missing="skip", batch=70))
+    added = plan.row.coordinates(plan.lattice.quantize(VALUES), PRESENT)  # type: ignore[union-attr]
+    assert plan.measure(rows, [0, 1, 2]).tolist() == [added.sum(axis=0).tolist()]
+    assert present_counts(rows, ["2", "0"]).tolist() == PRESENT[:, [2, 0]].sum(axis=0).tolist()
 
 
 @pytest.mark.parametrize("columns", [1, 2])

@@ -230,4 +230,52 @@ MUTANTS = (
             "mechanisms/test_group_sums.py::test_every_value_adds_what_lies_between_the_bounds_or_nothing",
         ),
     ),
+    Mutant(  # the share is not taken off the release itself
+        file="spine/run.py",
+        old="planned(question, source, exact * (1 - beside.share), facts=facts)",
+        new="planned(question, source, exact, facts=facts)",
+        tests=(
+            "mechanisms/test_diagnostics.py::test_the_parts_of_the_certificate_add_up_to_the_epsilon_that_was_asked",
+        ),
+    ),
+    Mutant(  # the certificate leaves the readings out
+        file="spine/release_plan.py",
+        old="parts=(*self._parts(own), *other._parts(others)),",
+        new="parts=self._parts(own),",
+        tests=(
+            "mechanisms/test_diagnostics.py::test_the_parts_of_the_certificate_add_up_to_the_epsilon_that_was_asked",
+        ),
+    ),
+    Mutant(  # the number of rows that a filter leaves is taken as public
+        file="mechanisms/diagnostics.py",
+        old="n = None if facts.may_miss else facts.rows",
+        new="n = facts.rows",
+        tests=(
+            "mechanisms/test_diagnostics.py::test_without_noise_the_fractions_are_those_of_the_rows",
+        ),
+    ),
+    Mutant(  # an unreadable cell is judged by what it counts as
+        file="data/dataset.py",
+        old="columns = [self._base.kinds[name].read(cells[name]) for name in self._judged]",
+        new="columns = [_read(self._base.kinds[name], cells[name]) for name in self._judged]",
+        tests=(
+            "mechanisms/test_diagnostics.py::test_a_row_is_used_clipped_or_unreadable_by_its_own_cells",
+        ),
+    ),
+    Mutant(
+        file="data/arrays.py",
+        old="bare._fill = None",
+        new="pass",
+        tests=(
+            "mechanisms/test_diagnostics.py::test_arrays_are_read_as_they_are_whatever_a_missing_cell_counts_as",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/moments.py",
+        old="(~np.isnan(columns(block))).astype(np.float64)",
+        new="np.ones(columns(block).shape)",
+        tests=(
+            "mechanisms/test_moments.py::test_columns_read_together_add_up_to_what_they_do_one_by_one",
+        ),
+    ),
 )

@@ -77,11 +77,6 @@ class PublicRows(Rows):
         """The number of rows for which the made-up ones stand."""
         return self._rows
 
-    def _partials(
-        self, work: Callable[[Block], IntegerArray], shape: tuple[int, ...]
-    ) -> Iterator[IntegerArray]:
-        return map(work, self.blocks())
-
     def _answer(self, key: Hashable, compute: Callable[[], IntegerArray]) -> IntegerArray:
         total = compute()
         exact = [int(entry) * self._rows // len(self._table) for entry in total.ravel()]

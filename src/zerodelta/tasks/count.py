@@ -72,8 +72,10 @@ def count(
     --------
     >>> import numpy as np
     >>> import zerodelta as zd
-    >>> people = zd.open(np.arange(100_000) % 100, columns={"0": zd.number(0, 120)})
-    >>> round(count(people.where("0 < 18"), epsilon=1).value, -3)
+    >>> table = np.zeros(100_000, dtype=[("age", np.float64)])
+    >>> table["age"] = np.arange(100_000) % 100
+    >>> people = zd.open(table, columns={"age": zd.number(0, 120)})
+    >>> round(count(people.where("age < 18"), epsilon=1).value, -3)
     18000
 
     """

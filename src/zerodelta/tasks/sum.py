@@ -168,6 +168,7 @@ def _totals(rows: Rows, columns: Sequence[_Column], facts: Facts) -> IntegerArra
     Where none may miss, a cell without a value is the center, within the bounds as all others.
     """
     every = list(range(len(columns)))
+    counts: Any
     if len(columns) == 1:  # one pass
         found = rows.group_sums((), (), 0, columns[0].lattice)
         sums, counts = found[:, 2], found[:, 1 if facts.may_miss else 0]
