@@ -60,7 +60,7 @@ def test_what_a_thread_raises_is_raised_and_the_others_stop() -> None:
         yield np.zeros((1, 1))
         raise LookupError("no more")
 
-    pieces = [failing, *[partial(counting, i * 10**6, 10**6, closed) for i in range(3)]]
+    pieces: list[Any] = [failing, *[partial(counting, i * 10**6, 10**6, closed) for i in range(3)]]
     before = [library["num_threads"] for library in threadpool_info()]
     with pytest.raises(LookupError, match="no more"):
         list(each_tally(pieces, Listed, threads=2))
@@ -130,12 +130,13 @@ def test_sums_beyond_64_bits_are_exact_in_any_number_of_threads(
         def _answer(self, key: Any, compute: Any) -> Any:
             return compute()
 
-    table = np.ones((1000, 1))
-    lattice = FixedPoint.box(dimension=1, lower=-1, upper=1, steps=1 << 40)
+    table = np.ones((3000, 1))
     monkeypatch.setattr(rows, "_FEW_ENTRIES", 0)
-    monkeypatch.setattr(rows, "INT64_MOST", 30 << 40)  # what 30 rows may add up to
     for threads in (1, 3):
         monkeypatch.setattr(rows, "processors", lambda found=threads: found)
-        assert Private().sum([0], lattice).tolist() == [1000 << 40]
-        square = FixedPoint.ball(dimension=1, bound=1, steps=1 << 50)
-        assert Private().gram([0], square).tolist() == [[1000 << 100]]
+        for steps in (1 << 30, 1 << 53):  # of which 1023 fit
+            box = FixedPoint.box(dimension=1, lower=-1, upper=1, steps=steps)
+            assert Private().sum([0], box).tolist() == [3000 * steps]
+        for steps in (1 << 26, 1 << 50):  # of whose squares 2047 fit, and none
+            ball = FixedPoint.ball(dimension=1, bound=1, steps=steps)
+            assert Private().gram([0], ball).tolist() == [[3000 * steps**2]]

@@ -167,6 +167,12 @@ MUTANTS = (
     ),
     Mutant(
         file="exact/rounded_rows.py",
+        old="excess = np.flatnonzero(~(_squares(integers) <= limit))",
+        new="excess = np.flatnonzero(~(_squares(integers) <= 2 * limit))",
+        tests=("exact/test_fixed_point.py::test_every_row_satisfies_the_bound_in_python_integers",),
+    ),
+    Mutant(
+        file="exact/rounded_rows.py",
         old="axis=0) > self.steps**power",
         new="axis=0) > 2 * self.steps**power",
         tests=("exact/test_fixed_point.py::test_huge_dimension_satisfies_the_bound",),

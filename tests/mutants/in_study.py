@@ -186,6 +186,32 @@ MUTANTS = (
     ),
     Mutant(
         file="data/rows.py",
+        old="if len(block) > self._room:",
+        new="if False:",
+        tests=(
+            "data/test_threads.py::test_sums_beyond_64_bits_are_exact_in_any_number_of_threads",
+        ),
+    ),
+    Mutant(
+        file="data/rows.py",
+        old="if (named or type(function) is Rowwise) and",
+        new="if True and",
+        tests=("data/test_threads.py::test_code_of_the_caller_runs_where_it_was_started",),
+    ),
+    Mutant(
+        file="data/threads.py",
+        old="                    mine = self._next(mine)",
+        new="                    return",
+        tests=("data/test_threads.py::test_every_block_is_taken_once_and_every_piece_is_closed",),
+    ),
+    Mutant(
+        file="training/linear_gradients.py",
+        old="if self.bound < _ROW_STEPS * _SLOPE_STEPS:",
+        new="if False:",
+        tests=("data/test_identical_integers.py::test_every_source_gives_the_same_integers",),
+    ),
+    Mutant(
+        file="data/rows.py",
         old="self._answer((function, kind, *key), added)",
         new="self._answer((function, kind), added)",
         tests=("data/test_sums.py::test_kept_sums_are_those_of_their_own_lattice",),

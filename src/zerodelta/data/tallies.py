@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -37,12 +37,12 @@ class RunningSum:
 
     def add(self, block: Block) -> None:
         """Add what the rows of a block have."""
-        added = self._part(block)
+        added: npt.NDArray[Any] = self._part(block)
         if len(block) > self._room:
             self._many, self._room = self._exact(), INT64_MOST // self._bound
             self._sums[...] = 0
         if added.dtype == np.object_:
-            self._many = (0 if self._many is None else self._many) + added
+            self._many = added if self._many is None else self._many + added
         elif self._keyed:
             np.add.at(self._sums, added, 1)
         else:

@@ -276,10 +276,10 @@ class FixedPoint:
             yield start, integers
 
     def _box_sums(
-        self, rows: npt.NDArray[np.float64], size: int
+        self, rows: npt.NDArray[np.generic], size: int
     ) -> Iterator[npt.NDArray[np.float64]]:
         """Yield the sums of a few rows of a box at a time, worked out in one buffer."""
-        columns, limit = rows.T, float(self.steps)
+        columns, limit = rows.T.view(np.float64), float(self.steps)
         center, quantum = _as_column(self.center), _as_column(self.quantum)
         buffer = np.empty((self.dimension, min(size, len(rows))))
         for start in range(0, len(rows), size):

@@ -65,10 +65,12 @@ class RowRounding:
             np.copyto(scaled, rows)
             scaled -= self.center
             scaled /= self.quantum
+        missing: npt.NDArray[np.intp] | None = None
         if self.norm == 2:
             missing = self._pull_in(scaled, rows, joint=joint)
         else:
-            missing = np.isnan(scaled).any(axis=0) if joint else None
+            if joint:
+                missing = np.flatnonzero(np.isnan(scaled).any(axis=0))
             outside = ~self._within(scaled)  # not "exceeds": NaN must land here
             if outside.any():
                 scaled[:, outside] = self._clipped(rows[:, outside])
@@ -148,14 +150,14 @@ class RowRounding:
 
     def _shortened(self, rows: npt.NDArray[np.generic]) -> _Floats:
         """Scale finite rows down to the bound, in quanta."""
-        rows = rows.astype(np.float64, copy=False)
+        floats: _Floats = rows.astype(np.float64, copy=False)
         direction: _Floats
         if self._small:
-            direction = rows / _largest(rows)
+            direction = floats / _largest(floats)
         else:
             # A quarter cannot overflow, and a largest coordinate of 1 lets the norm neither
             # overflow nor underflow, so that 1e308 keeps its direction.
-            direction = rows * 0.25 - self.center * 0.25
+            direction = floats * 0.25 - self.center * 0.25
             direction /= _largest(direction)
         if self.norm == 1:
             length = _halving_sum(np.abs(direction))
@@ -214,4 +216,5 @@ def _halving_sum(terms: _Floats) -> _Floats:
 def _largest(values: _Floats) -> _Floats:
     """Return the largest magnitude of each column: a maximum is exact in any order."""
     largest: _Floats = np.maximum.reduce(values, axis=0)
-    return np.maximum(largest, -np.minimum.reduce(values, axis=0), out=largest)
+    np.maximum(largest, -np.minimum.reduce(values, axis=0), out=largest)
+    return largest

@@ -179,9 +179,12 @@ class LinearGradients(Gradients):
             labels = np.where(counted, read, 0.0)
             for start, rows in lattice.blocks(block[:, :-1], joint=True, most=_MOST_ROWS):
                 here = slice(start, start + rows.shape[1])
-                rows[:, ~counted[here]] = 0.0
-                squares = np.einsum("ij,ij->j", rows, rows).astype(np.int64)  # exact
-                caps = _largest_slopes(squares, self.bound).astype(np.float64)
+                if not counted[here].all():
+                    rows[:, ~counted[here]] = 0.0
+                caps = np.full(rows.shape[1], float(_SLOPE_STEPS))
+                if self.bound < _ROW_STEPS * _SLOPE_STEPS:
+                    squares = np.einsum("ij,ij->j", rows, rows).astype(np.int64)  # exact
+                    caps = _largest_slopes(squares, self.bound).astype(np.float64)
                 slopes = self._slopes((parameters @ rows).T, labels[here], caps)
                 total += (rows @ slopes).astype(np.int64)
             return total.reshape(-1)
