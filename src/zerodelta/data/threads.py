@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias, TypeVar, final
 
@@ -24,6 +24,10 @@ __all__ = ["Piece", "Tally", "each_tally", "processors"]
 
 Piece: TypeAlias = Callable[[], Iterator[Block]]
 """Reads one part of the rows, in a thread of its own if need be."""
+
+
+_PATIENCE = 0.2
+"""Seconds after which an interrupt is seen at the latest."""
 
 
 class Tally(Protocol):
@@ -67,8 +71,11 @@ def each_tally(
 
     with _blas().limit(limits=1, user_api="blas"), ThreadPoolExecutor(count) as pool:
         try:
-            for done in as_completed([pool.submit(work) for _ in range(count)]):
-                yield done.result()
+            waiting = {pool.submit(work) for _ in range(count)}
+            while waiting:
+                # not for ever: a signal that comes right before is seen when the wait ends
+                done, waiting = wait(waiting, _PATIENCE, return_when=FIRST_COMPLETED)
+                yield from (each.result() for each in done)
         finally:
             shared.stop()  # an interrupt, or a thread that failed: the others end with their block
 
