@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, final
@@ -157,9 +158,8 @@ def _named(names: tuple[str, ...], types: tuple[str, ...]) -> SparkReader:
 
 
 def _version() -> str:
-    import zerodelta
-
-    return str(zerodelta.__version__)
+    """Return the version of the package, which is loaded, here and where this is sent to."""
+    return str(sys.modules["zerodelta"].__version__)
 
 
 def _versions(batches: Any) -> Iterator[Any]:
