@@ -15,11 +15,13 @@ import pytest
 import zerodelta as zd
 from study.paths import Case, NoBits, See, judge
 from zerodelta.data.internal import reveal
+from zerodelta.data.protection import Protection
 from zerodelta.errors import ParameterError
 from zerodelta.mechanisms.gaussian import RoundedGaussian
 from zerodelta.mechanisms.selection import ExponentialMechanism
 from zerodelta.privacy.verify import verify
 from zerodelta.spaces import Ball, Finite
+from zerodelta.study.program import StudyProgram
 from zerodelta.study.study import Study
 from zerodelta.training.loss_functions import Logistic
 
@@ -382,3 +384,13 @@ def test_a_function_of_dropped_rows_adds_no_gradient() -> None:
     _, gradients = gradients_in(study, constant, clip=1)
     kept = int((plain(line())[:, 0] >= 0.5).sum())
     assert gradients.total(np.zeros(1)).tolist() == [kept << 20]
+
+
+def test_a_verb_that_runs_a_study_gives_it_the_whole_epsilon_of_a_unit() -> None:
+    """Planned for one row at ε/m; the study itself multiplies its noise by m."""
+    asked = {"epsilon": F(1, 6), "publish": Finite(2), "rounds": 3}
+    planned = StudyProgram(study=asked, program=lambda s: int(s.mean("x") > 0.5))
+    whole = planned.protecting(Protection(unit="who", max_rows=2))
+    assert (planned.price, whole.price) == (F(1, 6), F(1, 3))
+    release = whole.run(of_units([(1.0, 1.0)] * 5, []))
+    assert verify(release.certificate, epsilon=F(1, 3), unit="who") == zd.PureDP(F(1, 3))
