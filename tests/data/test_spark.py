@@ -236,7 +236,7 @@ def test_a_worker_shows_nothing_of_what_it_was_told() -> None:
     people = zd.open(fake.frame(table([("ann", "1", 1.0, "oslo", True)])), columns=COLUMNS)
     rows = opened(people)
     with pytest.raises(zd.ParameterError, match="read to the end") as fixed:
-        list(rows._partials(work, (3,)))
+        list(rows._partials(work, (3,), bound=1, keyed=False, threads=1))
     assert fixed.value.__context__ is None
 
 

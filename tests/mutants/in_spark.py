@@ -66,7 +66,7 @@ MUTANTS = (
     ),
     Mutant(
         file="exact/exact_sums.py",
-        old="or most > _INT64_MOST",
+        old="or most > INT64_MOST",
         new="or False",
         tests=(WIDE,),
     ),

@@ -185,7 +185,7 @@ MUTANTS = (
         tests=("study/test_study_lifecycle.py::test_without_a_guard_the_certificate_says_so",),
     ),
     Mutant(
-        file="data/rows.py",
+        file="data/tallies.py",
         old="if len(block) > self._room:",
         new="if False:",
         tests=(
@@ -305,7 +305,7 @@ MUTANTS = (
     ),
     Mutant(  # a function of a dropped row counts
         file="data/rows.py",
-        old="blanks = self.may_miss and not is_columns(function)",
+        old="blanks = self.may_miss and not named",
         new="blanks = False",
         tests=(f"{SETS}::test_rows_that_are_dropped_count_nowhere",),
     ),
