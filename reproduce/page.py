@@ -40,8 +40,8 @@ HOW = (
     "slope, over the same values, of the error computed from the noise, steps and δ that the run "
     "used; nothing in it is fitted, and the pictures show it dashed. A slope agrees if it is "
     "within 0.15 or two standard errors of the paper's. It is explained only if the exact formula "
-    "differs from the paper's power in the same direction and lies within 0.15 or two standard "
-    "errors of the measurement; otherwise it is unexplained."
+    "differs from the paper's power in the same direction, by at least half as much, and lies "
+    "within 0.15 or two standard errors of the measurement; otherwise it is unexplained."
 )
 
 
