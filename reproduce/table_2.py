@@ -165,7 +165,7 @@ RUN_TIME = Experiment(
     setting=(
         "batch times steps, counted and not run: the parameters of Algorithm 4 as printed (random "
         "batches, Corollary 1's δ at half of ε), the full batches of the runs above, and Laplace "
-        "descent; the exponential mechanism's d⁴n³ ∨ d³n⁴ε is for a random walk, where ours draws "
+        "descent; the exponential mechanism's d⁴n³ ∨ d³n⁴ε is for a Markov chain, where ours draws "
         "exactly from all grid points; the formula is the printed one, not rounded to integers"
     ),
     variants={

@@ -249,7 +249,9 @@ def test_nothing_else_is_published(estimator: Any) -> None:
         "certificate_",
         "release_",
         "n_features_in_",
+        "diagnostics_",
     }
+    assert getattr(found, "diagnostics_", None) is None  # nothing was paid for
     for shown in ("loss_", "n_iter_", "labels_", "inertia_", "fit_predict", "fit_transform"):
         assert not hasattr(found, shown)
     assert not isinstance(found, ClusterMixin)

@@ -135,6 +135,8 @@ def test_a_release_carries_nothing_else(name: str) -> None:
     release = RELEASES[name]()
     assert isinstance(release.error, float)
     assert release.error == RELEASES[name]().error
-    assert set(release.__slots__) == {"value", "certificate", "error", "noise", "seconds"}
+    told = {"value", "certificate", "error", "noise", "seconds", "diagnostics"}
+    assert set(release.__slots__) == told
+    assert release.diagnostics is None
     assert release.noise is None
     assert release.seconds is None

@@ -94,7 +94,9 @@ def test_a_source_of_bits_that_fails_publishes_nothing() -> None:
 
 def test_a_release_holds_nothing_of_the_study() -> None:
     release = made().run(asks_much, rehearse=False)
-    assert set(type(release).__slots__) == {"value", "certificate", "error", "noise", "seconds"}
+    told = {"value", "certificate", "error", "noise", "seconds", "diagnostics"}
+    assert set(type(release).__slots__) == told
     assert release.seconds is None
+    assert release.diagnostics is None
     assert release.value in range(4)
     assert type(release.value) is int
