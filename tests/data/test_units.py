@@ -265,3 +265,27 @@ def test_max_rows_is_a_positive_integer() -> None:
     for wrong in (0, -1, 1.5, True, "3"):
         with pytest.raises(ParameterError, match=r"^max_rows = "):
             Bounding(max_rows=wrong)  # type: ignore[arg-type]
+
+
+def test_two_rows_made_to_agree_in_both_hashes_are_chosen_by_their_own_order() -> None:
+    """The hash is public, so somebody can make two different rows that agree in all of its bits.
+
+    Which of them is kept must not change with the rows of other units (theory V).
+    """
+    first = [19141.0, 11097.0]
+    second = [float.fromhex("0x1.d10fa53d40112p+291"), float.fromhex("0x1.20f01a4097c01p-371")]
+
+    def kept_of_7(other: int) -> list[float]:
+        ids = np.concatenate([[7, 7], np.repeat(np.arange(100, 2100), 2), [other, other]])
+        filled = np.random.default_rng(5).integers(0, 1000, 4000).astype(float)
+        one = np.concatenate([first, filled, [1.0, 2.0]])
+        two = np.concatenate([second, np.zeros(4002)])
+        rows = Bounding(max_rows=1)
+        rows.add(0, ids, [one, two])
+        found: list[float] = one[:2][rows.finish().kept[0][:2]].tolist()
+        return found
+
+    assert {tuple(kept_of_7(other)) for other in range(100_000, 100_200)} in (
+        {(first[0],)},
+        {(first[1],)},
+    )

@@ -18,8 +18,8 @@ MUTANTS = (
     ),
     Mutant(
         file="data/spark_rows.py",
-        old="partition by high, low order by first, second",
-        new="partition by low order by second, first",
+        old='by = f"first, second, {contents}"',
+        new='by = f"second, first, {contents}"',
         tests=(CROWDED,),
     ),
     Mutant(

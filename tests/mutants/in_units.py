@@ -41,9 +41,18 @@ MUTANTS = (
     ),
     Mutant(  # ties by the order of the rows
         file="data/units.py",
-        old="rows[np.lexsort((second[rows], first[rows], unit[rows]))]",
+        old="rows[np.lexsort((places[rows], second[rows], first[rows], unit[rows]))]",
         new="np.sort(rows)[np.lexsort((first[np.sort(rows)], unit[np.sort(rows)]))]",
         tests=("data/test_units.py::test_ties_are_settled_by_the_contents",),
+    ),
+    Mutant(  # rows made to agree in both hashes, in whatever order a sort leaves them
+        file="data/units.py",
+        old="np.lexsort((places[rows], second[rows], first[rows], unit[rows]))",
+        new="np.lexsort((second[rows], first[rows], unit[rows]))",
+        tests=(
+            "data/test_units.py::"
+            "test_two_rows_made_to_agree_in_both_hashes_are_chosen_by_their_own_order",
+        ),
     ),
     Mutant(  # what was written to files is forgotten
         file="data/units.py",

@@ -15,6 +15,7 @@ from zerodelta.exact.bits import SystemBits
 from zerodelta.privacy.composition import Composed, transcript_claim
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Part, Status, Step
+from zerodelta.privacy.theorems.registry import THEOREMS
 from zerodelta.spine.release_plan import issue
 
 F = Fraction
@@ -294,3 +295,20 @@ def test_the_last_step_that_is_smoothed_is_not_multiplied() -> None:
     chain = next(c for c in CHAINS.values() if c.channel.theorem == "gaussian-smoothing")
     one = Step(theorem="units", numbers={"max_rows": 1})
     refused_for_unit(of_customer(Part(steps=(*chain.base, one, chain.channel)), epsilon=10**6))
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        *("public", "smooth-sensitivity", "propose-test-release", "pure-propose-test-release"),
+        *("noisy-local-sensitivity", "pure-local-sensitivity", "sampling-without-replacement"),
+    ],
+)
+def test_what_needs_the_number_of_rows_says_nothing_of_units(label: str) -> None:
+    assert THEOREMS[label].every_row
+    if label == "public":
+        public = Step(theorem="public")
+        assert zd.verify(zd.Certificate(claim=zd.PureDP(0), steps=(public,))) == zd.PureDP(0)
+        for parts in ((Part(steps=(public, ALONE)),), (Part(steps=(public, THREE)),) * 2):
+            with pytest.raises(zd.CertificateError, match="says nothing of units"):
+                zd.verify(of_customer(*parts, epsilon=9), unit="customer_id")

@@ -32,6 +32,7 @@ from zerodelta.data.threads import Piece
 from zerodelta.data.ticket import Ticket
 from zerodelta.data.units import Bounded, Bounding
 from zerodelta.errors import ParameterError, require
+from zerodelta.exact.rational import as_count
 from zerodelta.privacy.neighbors import Neighbors
 
 __all__ = ["DEFAULT_MEMORY", "Base", "Dataset", "Unit"]
@@ -245,6 +246,17 @@ class Dataset(Source):
         )
 
     @property
+    def told(self) -> str:
+        """Which number a plan uses for that of the rows, where what counts of them is private."""
+        base = self._base
+        if self.whole:
+            return "the number of rows"
+        guessed = self._expected is not None or base.expected_rows is not None
+        if guessed or base.unit is None or base.unit.number is not None:
+            return "how many rows are expected"
+        return "the number of units"
+
+    @property
     def row_itself(self) -> Dataset:
         """One column that is 1 in every row that counts, and missing in all others."""
         return Dataset(self._base, names=(ITSELF,), where=self._where, expected_rows=self._expected)
@@ -288,7 +300,9 @@ class Dataset(Source):
 
         """
         found = Predicate.of(condition, self._base.kinds)
-        expected = self._expected if expected_rows is None else expected_rows
+        expected = self._expected
+        if expected_rows is not None:
+            expected = as_count(expected_rows, "expected_rows", minimum=1)
         return Dataset(
             self._base, names=self._names, where=(*self._where, found), expected_rows=expected
         )
@@ -311,7 +325,9 @@ class Dataset(Source):
         if isinstance(self._base.reader, SparkReader):  # where the rows are, they are added up
             Ticket.check(ticket)
             return SparkRows(self, self._base.reader, ticket)
-        return super().open(ticket, keep=keep or self._base.unit is not None)
+        # a query is run once for a ticket: it may yield other rows the next time
+        once = self._base.unit is not None or self._base.reader.premise is not None
+        return super().open(ticket, keep=keep or once)
 
     def blocks(self, ticket: Ticket) -> Iterator[Block]:
         """Yield all rows; those that count nowhere have missing cells only, or are left out."""

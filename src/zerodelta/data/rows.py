@@ -191,7 +191,9 @@ class Rows(ABC):
             integers = lattice.quantize(found)
             gram = exact_product(integers, integers, bounds=(steps, steps))
             present = len(found) - np.count_nonzero(np.isnan(found[:, 0]))
-            return np.append(gram.ravel(), present)
+            joined: Any = np.append(gram.ravel(), present)
+            together: IntegerArray = joined
+            return together
 
         total = self._total(
             "present gram",

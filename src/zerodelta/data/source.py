@@ -86,6 +86,11 @@ class Source(ABC):
         return Keeping()
 
     @property
+    def told(self) -> str:
+        """Which number a plan uses for that of the rows, where what counts of them is private."""
+        return "the number of rows"
+
+    @property
     def protection(self) -> Protection:
         """Who is protected, and what that assumes."""
         return Protection()

@@ -150,11 +150,13 @@ class SparkRows(Rows):
         everything = tuple(dict.fromkeys([*people.declared, unit.column]))
         schema = ", ".join([*(f"{each} bigint" for each in HASHES), *numbers])
         hashed = self._reader.mapped(everything, partial(hash_rows, people, unit.column), schema)
-        # equal rows are told apart by a number, whichever of them has which
-        keys = ", ".join(HASHES)
-        copies = f"row_number() over (partition by {keys} order by {keys}) as {COPY}"
+        # equal rows are told apart by a number; rows that differ and agree in their hashes are
+        # ordered by what is chosen of them, which no other unit's rows change
+        keys, contents = ", ".join(HASHES), ", ".join(columns)
+        copies = f"row_number() over (partition by {keys} order by {contents}) as {COPY}"
         mixed = hashed.selectExpr("*", copies).mapInArrow(mix_copies, schema)
-        rank = "row_number() over (partition by high, low order by first, second) as rank"
+        by = f"first, second, {contents}"
+        rank = f"row_number() over (partition by high, low order by {by}) as rank"
         kept = mixed.selectExpr("*", rank).where(f"rank <= {unit.max_rows}")
         return kept.select(*columns)
 

@@ -157,33 +157,37 @@ def _first_rows(records: Words, most: int) -> tuple[Words, int]:
     sizes = np.bincount(unit)
     crowded = (sizes > most)[unit]
     rows, unit = order[crowded], unit[crowded]
-    chosen = rows[_ranks_below(unit, first[rows], second[rows], most)]
+    chosen = rows[_ranks_below(unit, first[rows], second[rows], places[rows], most)]
     return np.concatenate([places[order[~crowded]], places[chosen]]), len(sizes)
 
 
-def _ranks_below(unit: Array, first: Words, second: Words, most: int) -> Array:
+def _ranks_below(unit: Array, first: Words, second: Words, places: Words, most: int) -> Array:
     """Return the rows that are among the first `most` of their unit, all of which have more."""
-    order, tied = _sorted(unit, first, second)
+    order, tied = _sorted(unit, first, second, places)
     if tied.any():  # equal rows: each but the first gets a hash of its own
         rows = order[tied]
         copy = _ranks(_numbered(unit[rows], first[rows], second[rows])).astype(np.uint64)
         first = first.copy()
         first[rows] = with_copies(first[rows], copy)
-        order, _ = _sorted(unit, first, second)
+        order, _ = _sorted(unit, first, second, places)
     return order[_ranks(unit[order]) < most]
 
 
-def _sorted(unit: Array, first: Words, second: Words) -> tuple[Array, npt.NDArray[np.bool_]]:
-    """Return the order by all three, and which rows of it agree in both hashes with one beside.
+def _sorted(
+    unit: Array, first: Words, second: Words, places: Words
+) -> tuple[Array, npt.NDArray[np.bool_]]:
+    """Return the order by all, and which rows of it agree in both hashes with one beside.
 
-    One sort of 64 bits, the unit and the start of the first hash; then the ties among these.
+    One sort of 64 bits, the unit and the start of the first hash; then the ties among these. Rows
+    that agree in both hashes (somebody may have made two such) stay in the order in which they
+    came, which no other unit's rows change.
     """
     bits = np.uint64(int(unit.max(initial=0)).bit_length() + 1)
     key = (unit.astype(np.uint64) << (np.uint64(64) - bits)) | (first >> bits)
     order = np.argsort(key)
     tied = _with_equals(key[order])
     rows = order[tied]
-    order[tied] = rows[np.lexsort((second[rows], first[rows], unit[rows]))]
+    order[tied] = rows[np.lexsort((places[rows], second[rows], first[rows], unit[rows]))]
     rows = order[tied]
     tied[tied] = _with_equals(unit[rows], first[rows], second[rows])
     return order, tied

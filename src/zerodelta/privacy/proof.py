@@ -41,6 +41,8 @@ def check_proof(steps: tuple[Step, ...], claim: Claim) -> None:
     if not steps:
         raise CertificateError("a step is missing: a part has no steps.")
     *before, last = (theorem_of(step) for step in steps)
+    if units_of(steps) is not None:
+        _check_absent_rows((*before, last))
     if isinstance(last, Units):
         if type(claim) is not PureDP or claim.bounded_range:
             raise CertificateError("theorem 'units' is about plain pure DP; the claim is not.")
@@ -69,6 +71,7 @@ def proven_epsilon(part: Part, claim: Claim) -> Fraction:
     last = theorem_of(part.steps[-1]) if part.steps else None
     if isinstance(last, Units):
         _check_once(part.steps[:-1])
+        _check_absent_rows(tuple(map(theorem_of, part.steps)))
         return proven_epsilon(Part(steps=part.steps[:-1]), claim) * last.max_rows
     if isinstance(last, Channel):
         raise CertificateError("one of several parts ends in a channel: it has to state its ε.")
@@ -89,6 +92,15 @@ def units_of(steps: tuple[Step, ...]) -> Units | None:
     if len(found) == 2 and isinstance(found[1], Channel):
         found.pop()
     return found[-1] if found and isinstance(found[-1], Units) else None
+
+
+def _check_absent_rows(theorems: tuple[Theorem, ...]) -> None:
+    """Refuse units where a theorem needs the number of rows: that of a unit's rows is private."""
+    for theorem in theorems:
+        if theorem.every_row:
+            raise CertificateError(
+                f"theorem {theorem.label!r} needs the number of rows, so it says nothing of units."
+            )
 
 
 def _check_once(steps: tuple[Step, ...]) -> None:

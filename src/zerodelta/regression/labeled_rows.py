@@ -138,6 +138,12 @@ class LabeledRows(Source):
         return held.protection if isinstance(held, Dataset) else Protection()
 
     @property
+    def told(self) -> str:
+        """Which number plans use for that of the rows."""
+        held = self._features
+        return held.told if isinstance(held, Dataset) else super().told
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The numbers of the columns; the label is the last."""
         return tuple(str(i) for i in range(self._width + 1))

@@ -7,7 +7,7 @@ Whatever raises before the ticket exists does so on public grounds, and nothing 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeVar, final
 
@@ -159,6 +159,11 @@ def planned(
     if known is None:  # pragma: no cover
         raise AssertionError("what is no source comes with its facts")
     plan = question.plan(known, exact / protection.max_rows)
+    private = known.may_miss or known.rows is None
+    if private and isinstance(plan, ReleasePlan) and isinstance(source, Source):
+        # lattices and forecasts follow from it, so the certificate lists it
+        public = tuple(dict.fromkeys([*plan.public, source.told]))
+        plan = replace(plan, public=public)
     return plan if protection.unit is None else plan.protecting(protection)
 
 

@@ -94,6 +94,7 @@ class Public(Base):
     """What is the same for all neighbors: the number of rows, where one is replaced."""
 
     label = "public"
+    every_row = True
     section = "P0"
     sentence = "the number of rows is the same for all neighbors: nothing is spent."
     replace_only = True

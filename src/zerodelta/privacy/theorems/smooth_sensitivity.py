@@ -89,6 +89,7 @@ class SmoothSensitivity(PureBase):
     """Student-t noise scaled to a smooth bound on the local sensitivity."""
 
     label = "smooth-sensitivity"
+    every_row = True
     section = "C10.3"
     sentence = (
         "Student-t noise with {degrees} degrees of freedom, exactly rounded, of scale S/{ratio}, "

@@ -79,6 +79,7 @@ class SamplingWithoutReplacement(Base):
     """Gaussian steps on batches drawn without replacement."""
 
     label = "sampling-without-replacement"
+    every_row = True
     section = "WOR"
     sentence = (
         "{steps} Gaussian steps of variance {variance} on batches of {batch} of {rows} rows drawn "

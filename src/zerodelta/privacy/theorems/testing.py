@@ -250,6 +250,7 @@ class ProposeTestRelease(Base):
     """Propose-test-release."""
 
     label = "propose-test-release"
+    every_row = True
     section = "C3"
     sentence = (
         "the answer is released, at a cost of {release_epsilon}, only if a test with {noise} "
@@ -271,6 +272,7 @@ class PureProposeTestRelease(PureBase):
     """Propose-test-release in which a failed test is the mixing."""
 
     label = "pure-propose-test-release"
+    every_row = True
     section = "C3"
     sentence = (
         "the answer, one of {points} points in {dimension} dimensions and of sensitivity "
@@ -295,6 +297,7 @@ class NoisyLocalSensitivity(Base):
     """Noise scaled to a noisy bound on the local sensitivity."""
 
     label = "noisy-local-sensitivity"
+    every_row = True
     section = "C4"
     sentence = (
         "the answer is released, at a cost of {release_epsilon}, with noise for its local "
@@ -318,6 +321,7 @@ class PureLocalSensitivity(PureBase):
     """Noise scaled to a noisy bound on the local sensitivity, mixed with a uniform point."""
 
     label = "pure-local-sensitivity"
+    every_row = True
     section = "C4"
     sentence = (
         "the answer, one of {points} points in {dimension} dimensions, is released at a cost of "

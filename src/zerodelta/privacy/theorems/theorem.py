@@ -42,6 +42,10 @@ class Theorem(ABC):
     """What the sentence says instead of a value, by field."""
     asserted: ClassVar[bool] = False
     """Whether it rests on the caller's assertion, so that no step may call itself proven."""
+    every_row: ClassVar[bool] = False
+    """Whether it needs the number of rows, so that a row that is not there is not as if it were 0.
+
+    Such a theorem says nothing of units, whose rows come and go."""
     costly: ClassVar[bool] = False
     """Whether its inequality is a search or a long sum."""
 
