@@ -250,7 +250,7 @@ class Dataset(Source):
         """Which number a plan uses for that of the rows, where what counts of them is private."""
         base = self._base
         if self.whole:
-            return "the number of all rows" if self._where else "the number of rows"
+            return "the number of all rows"
         guessed = self._expected is not None or base.expected_rows is not None
         if guessed or base.unit is None or base.unit.number is not None:
             return "how many rows are expected"
