@@ -210,26 +210,6 @@ MUTANTS = (
         new="total // 2",
         tests=("mechanisms/test_moments.py::test_sums_of_the_expected_rows_fit_64_bits",),
     ),
-    Mutant(
-        file="mechanisms/group_sums.py",
-        old="moved = rows * (max(highest, 0) - min(lowest, 0))",
-        new="moved = rows * (highest - lowest)",
-        tests=("mechanisms/test_group_sums.py::test_sums_are_exactly_epsilon",),
-    ),
-    Mutant(
-        file="mechanisms/group_sums.py",
-        old="if count == 1 and neighbors is Neighbors.REPLACE:",
-        new="if neighbors is Neighbors.REPLACE:",
-        tests=("mechanisms/test_group_sums.py::test_sums_are_exactly_epsilon",),
-    ),
-    Mutant(
-        file="mechanisms/group_sums.py",
-        old="np.where(np.isnan(column[:, 0]), 0, clipped)",
-        new="clipped",
-        tests=(
-            "mechanisms/test_group_sums.py::test_every_value_adds_what_lies_between_the_bounds_or_nothing",
-        ),
-    ),
     Mutant(  # the share is not taken off the release itself
         file="spine/run.py",
         old="planned(question, source, exact * (1 - beside.share), facts=facts)",

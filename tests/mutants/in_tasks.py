@@ -6,6 +6,44 @@ from mutants.mutant import Mutant
 
 MUTANTS = (
     Mutant(
+        file="tasks/sum.py",
+        old="max(high, 0) - min(low, 0) if may_miss else high - low",
+        new="high - low",
+        tests=(
+            "tasks/test_sum_and_count.py::test_one_row_moves_a_sum_by_the_stated_sensitivity_and_no_more",
+        ),
+    ),
+    Mutant(
+        file="tasks/sum.py",
+        old="return max(abs(low), abs(high))",
+        new="return high - low",
+        tests=(
+            "tasks/test_sum_and_count.py::test_one_row_moves_a_sum_by_the_stated_sensitivity_and_no_more",
+        ),
+    ),
+    Mutant(
+        file="tasks/sum.py",
+        old="found[:, 1 if facts.may_miss else 0]",
+        new="found[:, 1]",
+        tests=(
+            "tasks/test_sum_and_count.py::test_one_row_moves_a_sum_by_the_stated_sensitivity_and_no_more",
+        ),
+    ),
+    Mutant(
+        file="tasks/sum.py",
+        old="noise.apply(_totals(rows, columns, facts), bits)",
+        new="noise.apply(2 * _totals(rows, columns, facts), bits)",
+        tests=(
+            "tasks/test_sum_and_count.py::test_one_row_moves_a_sum_by_the_stated_sensitivity_and_no_more",
+        ),
+    ),
+    Mutant(
+        file="tasks/count.py",
+        old="epsilon=exact, cells=1, neighbors=facts.neighbors",
+        new="epsilon=2 * exact, cells=1, neighbors=facts.neighbors",
+        tests=("tasks/test_sum_and_count.py::test_a_count_moves_by_one_and_has_noise_for_it",),
+    ),
+    Mutant(
         file="tasks/mean.py",
         old="sensitivity=2 * lattice.steps * _stretch",
         new="sensitivity=lattice.steps * _stretch",

@@ -6,20 +6,20 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, final
 
-from zerodelta.data.reader import FOREIGN_CODE, Batch, Part, Reader, attempt, guarded, places
+from zerodelta.data.reader import Batch, Part, QueryReader, attempt, guarded, places
 from zerodelta.errors import ParameterError, require_extra
 
 __all__ = ["DuckDBReader"]
 
 
 @final
-class DuckDBReader(Reader):
+class DuckDBReader(QueryReader):
     """The rows of a relation, or of a query on a connection.
 
     One part, and one pass at a time: an open result blocks its connection.
     """
 
-    __slots__ = ("_names", "_relation", "_text")
+    __slots__ = ("_relation", "_text")
 
     def __init__(self, source: Any) -> None:
         require_extra("pyarrow", "data")  # rows come as Arrow batches
@@ -30,26 +30,6 @@ class DuckDBReader(Reader):
             source = _bound(query, connection)
         self._relation = source
         self._names = tuple(map(str, source.columns))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns of the result."""
-        return self._names
-
-    @property
-    def premise(self) -> str:
-        """The query is code that is not ours."""
-        return FOREIGN_CODE
-
-    @property
-    def bare(self) -> bool:
-        """False: types and preparation are the query's, which the premise covers."""
-        return False
-
-    @property
-    def row(self) -> str:
-        """What is protected."""
-        return "one row of the result"
 
     @property
     def text(self) -> str:

@@ -7,40 +7,20 @@ from functools import partial
 from typing import Any, final
 
 from zerodelta.data.array_reader import polars_cells
-from zerodelta.data.reader import FOREIGN_CODE, Batch, Part, Reader, attempt, guarded, places
+from zerodelta.data.reader import Batch, Part, QueryReader, attempt, guarded, places
 
 __all__ = ["PolarsLazyReader"]
 
 
 @final
-class PolarsLazyReader(Reader):
+class PolarsLazyReader(QueryReader):
     """The rows of a lazy frame's result, in one part."""
 
-    __slots__ = ("_frame", "_names")
+    __slots__ = ("_frame",)
 
     def __init__(self, frame: Any) -> None:
         self._frame = frame
         self._names = tuple(attempt(lambda: frame.collect_schema().names()))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns of the result."""
-        return self._names
-
-    @property
-    def premise(self) -> str:
-        """The query is code that is not ours."""
-        return FOREIGN_CODE
-
-    @property
-    def bare(self) -> bool:
-        """False: types and preparation are the query's, which the premise covers."""
-        return False
-
-    @property
-    def row(self) -> str:
-        """What is protected."""
-        return "one row of the result"
 
     @property
     def text(self) -> str:

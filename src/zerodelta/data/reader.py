@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, TypeVar
 from zerodelta.data.quiet import quiet
 from zerodelta.errors import ParameterError
 
-__all__ = ["FOREIGN_CODE", "Batch", "Part", "Reader", "attempt", "guarded", "places"]
+__all__ = ["FOREIGN_CODE", "Batch", "Part", "QueryReader", "Reader", "attempt", "guarded", "places"]
 
 Batch: TypeAlias = tuple[Any, ...]
 """Columns in the order asked, all of one length: NumPy arrays of cells, or Arrow arrays."""
@@ -76,6 +76,34 @@ class Reader(ABC):
         A column in `numbers` is wanted as numbers only: a reader of texts may hand it out as
         floats, read by the rules of `cells.number`, NaN for what is missing.
         """
+
+
+class QueryReader(Reader):
+    """The result of a query, which is code that is not ours; what is protected is a row of it."""
+
+    __slots__ = ("_names",)
+
+    _names: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of the result."""
+        return self._names
+
+    @property
+    def premise(self) -> str:
+        """What the caller asserts of the query."""
+        return FOREIGN_CODE
+
+    @property
+    def bare(self) -> bool:
+        """False: types and preparation are the query's, which the premise covers."""
+        return False
+
+    @property
+    def row(self) -> str:
+        """What is protected."""
+        return "one row of the result"
 
 
 def places(names: Sequence[str], columns: Iterable[str]) -> list[int]:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, final
 
 from zerodelta.data.quiet import quiet
-from zerodelta.data.reader import FOREIGN_CODE, Batch, Part, Reader, attempt, guarded, places
+from zerodelta.data.reader import Batch, Part, QueryReader, attempt, guarded, places
 from zerodelta.data.spark_workers import HASHES, hash_units, serialize
 from zerodelta.errors import ParameterError, require, require_extra
 
@@ -21,14 +21,14 @@ _READ = frozenset((*_TEXTS, *_WHOLE, *_TIMES, "boolean", "float", "double", "dec
 
 
 @final
-class SparkReader(Reader):
+class SparkReader(QueryReader):
     """The rows of a DataFrame's result.
 
     Sums are made on the workers (`SparkRows`); the parts here bring the cells to the driver, one
     partition after the other. Sent to a worker, a reader has names only.
     """
 
-    __slots__ = ("_checked", "_frame", "_names", "_types")
+    __slots__ = ("_checked", "_frame", "_types")
 
     def __init__(self, frame: Any) -> None:
         require_extra("pyarrow", "data")  # rows come as Arrow batches
@@ -47,26 +47,6 @@ class SparkReader(Reader):
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return _named, (self._names, self._types)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns of the result."""
-        return self._names
-
-    @property
-    def premise(self) -> str:
-        """The plan is code that is not ours."""
-        return FOREIGN_CODE
-
-    @property
-    def bare(self) -> bool:
-        """False: types and preparation are the plan's, which the premise covers."""
-        return False
-
-    @property
-    def row(self) -> str:
-        """What is protected."""
-        return "one row of the result"
 
     @property
     def text(self) -> str:

@@ -7,8 +7,7 @@ How to use it, from public numbers to the estimates (theory P1, P2, G2)::
     moments = plan.apply(sums, bits)                                # noise, then post-processing
 
 One column is a partition of unity (`BernsteinCells`), several are an l∞ block for each group
-(`ChebyshevBlock`, whose method is `coordinates`). For counts alone take `PartitionNoise` itself,
-for sums alone `plan_sums`.
+(`ChebyshevBlock`, whose method is `coordinates`). For counts alone take `PartitionNoise` itself.
 Where the number of rows is private no public bound keeps a sum below 2^63: add up batches in
 Python integers.
 """
