@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,25 @@ from data.opening import opened
 from zerodelta.data import spark_rows, spark_workers
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.find_reader import reader_of
+from zerodelta.data.items import tally
+from zerodelta.data.prepared_rows import PreparedRows
 from zerodelta.data.reader import FOREIGN_CODE
 from zerodelta.data.source import Rows
 from zerodelta.exact.exact_sums import exact_total
 from zerodelta.exact.fixed_point import FixedPoint
+from zerodelta.mechanisms.near_ranks import GridRows
+from zerodelta.mechanisms.ranks import Aim, as_points
+from zerodelta.regression.gaussian_statistics import STEPS, GaussianStatistics
+from zerodelta.regression.k_norm_statistics import LENGTH, exact_statistics
+from zerodelta.regression.labeled_rows import Features
+from zerodelta.spaces import Finite
+from zerodelta.tables.domain import as_domain, as_workload
+from zerodelta.tables.streamed_counts import count_rows
+from zerodelta.training.gradient_sums import Examples
+from zerodelta.training.gradients import CallableGradients
+from zerodelta.training.linear_gradients import LinearGradients
+from zerodelta.training.loss_functions import Logistic, Multinomial
+from zerodelta.training.tanh_network import TanhNetwork
 
 pa = pytest.importorskip("pyarrow")
 fake = importlib.import_module("data.fake_spark")
@@ -37,6 +53,12 @@ ROOT = Path(__file__).parents[2]
 
 FINE = FixedPoint.box(dimension=1, lower=0, upper=120, steps=2**40)
 PAIR = FixedPoint.ball(dimension=2, bound=200, steps=2**20)
+
+
+def last_but_one(block: Any) -> Any:
+    return block[:, -2:-1]
+
+
 QUESTIONS: dict[str, Callable[[Rows], Any]] = {
     "sum": lambda rows: rows.sum(["age"], FINE),
     "joint sum": lambda rows: rows.sum(["age", "height"], PAIR, joint=True),
@@ -46,6 +68,63 @@ QUESTIONS: dict[str, Callable[[Rows], Any]] = {
     "counts nowhere": lambda rows: rows.counts("city", 2),
     "group sums": lambda rows: rows.group_sums(["city"], [3], "age", FINE, degree=3),
     "rows of groups": lambda rows: rows.group_sums(["city", "member"], [3, 2], None, None),
+}
+
+NETWORK = TanhNetwork(lower=(0, 0, 0), upper=(120, 200, 2), units=2)
+
+
+def gradient(rows: Rows, loss: Any) -> Any:
+    examples = Examples(source=rows, label=3)
+    made = LinearGradients(examples, loss=loss, radius=1, data_norm=200, clip="50")
+    return made.total(np.linspace(-0.01, 0.02, made.dimension))
+
+
+def network(rows: Rows) -> Any:
+    examples = Examples(source=rows, label=3)
+    made = CallableGradients(
+        examples, gradient=NETWORK.gradient, radius=9, clip=1, dimension=NETWORK.parameters
+    )
+    return made.total(NETWORK.start())
+
+
+def ranks(rows: Rows, size: int) -> Any:
+    column = GridRows(rows=rows, points=as_points((0, 120), size), skip=True)
+    found = column.groups(lambda count: Aim(first=count // 2, last=(count + 1) // 2), reach=3)
+    groups = zip(found.scores.tolist(), found.members.tolist(), strict=True)
+    below = [*column.ranks(size // 3), *column.ranks(0)]
+    return np.array([*below, *(number for group in groups for number in group)])
+
+
+def tables(rows: Rows) -> Any:
+    domain = as_domain({"city": 3, "member": 2})
+    asked = as_workload(2, domain)
+    options: Any = {"unknown": domain.sizes, "declared": True, "planned": 9, "private": True}
+    counted = count_rows(rows, domain, asked, **options)
+    return np.concatenate([counted.table((0, 1)).ravel(), counted.table((1,))])
+
+
+def adassp(rows: Rows) -> Any:
+    statistics = GaussianStatistics(
+        dimension=4,
+        data_norm=Fraction(200),
+        target_bound=Fraction(1),
+        multiplier_squared=Fraction(1),
+        eigenvalue=False,
+    )
+    return np.column_stack(statistics._exact(rows, Features.of(3, 200, True)))
+
+
+QUESTIONS |= {
+    "gradient": lambda rows: gradient(rows, Logistic()),
+    "gradients of classes": lambda rows: gradient(rows, Multinomial(classes=(0, 1))),
+    "gradient of a network": network,
+    "statistics": lambda rows: exact_statistics(Features.of(3, 200, True, length=LENGTH), rows),
+    "statistics for adassp": adassp,
+    "mode": lambda rows: tally(PreparedRows(rows, last_but_one, ("0",)), Finite(2)).dense(2),
+    "mode of many": lambda rows: tally(rows, Finite(5000), unknown=7).dense(5000),
+    "ranks": lambda rows: ranks(rows, 121),
+    "ranks on a fine grid": lambda rows: ranks(rows, 1 << 40),
+    "tables": tables,
 }
 
 COLUMNS: dict[str, Any] = {
@@ -176,6 +255,8 @@ def test_an_odd_cell_moves_a_partition_by_at_most_the_sensitivity(column: str) -
     usual = answers(zd.open(fake.frame(table(rows)), columns=COLUMNS))
     limits = {"sum": 2 * FINE.steps, "function": 2 * FINE.steps, "joint sum": 2 * PAIR.steps}
     limits |= {"gram": 2 * PAIR.steps**2, "counts": 1, "counts nowhere": 1, "rows of groups": 1}
+    limits |= {"mode": 1, "mode of many": 1, "tables": 1, "statistics": 2 * LENGTH**2}
+    limits |= {"statistics for adassp": 2 * STEPS**2}
     for cell in _neighbors(column):
         other = [list(row) for row in rows]
         other[2][place] = cell

@@ -17,7 +17,6 @@ import zerodelta as zd
 from data.odd_cells import ODD
 from data.opening import opened
 from estimators.instances import same_noise_in_every_fit
-from zerodelta.regression import labeled_rows
 from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.k_norm_statistics import LENGTH, exact_statistics
 from zerodelta.regression.label_values import ClassLabels, Targets
@@ -364,11 +363,8 @@ def test_statistics_are_added_up_while_rows_stream_by(tmp_path: Path) -> None:
         assert peak < rows * columns * 8 / 2
 
 
-def test_what_needs_all_rows_together_is_refused_by_public_numbers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    data = people()
-    monkeypatch.setattr(labeled_rows, "MOST_BYTES", 400 * 5 * 8)
+def test_what_needs_all_rows_together_is_refused_by_public_numbers() -> None:
+    data = people(memory=400 * 5 * 8)
     with pytest.raises(zd.ParameterError, match=r"400 · 6 numbers in memory"):
         LinearRegression(epsilon=1, method="huber").fit(data[FEATURES], data["spent"])
     with pytest.raises(zd.ParameterError, match=r"400 · 6 numbers in memory"):

@@ -206,7 +206,7 @@ MUTANTS = (
     ),
     Mutant(
         file="training/linear_gradients.py",
-        old="if self.bound < _ROW_STEPS * _SLOPE_STEPS:",
+        old="if there.bound < _ROW_STEPS * _SLOPE_STEPS:",
         new="if False:",
         tests=("data/test_identical_integers.py::test_every_source_gives_the_same_integers",),
     ),
@@ -311,8 +311,8 @@ MUTANTS = (
     ),
     Mutant(
         file="training/gradients.py",
-        old="if self.examples.source.may_miss:",
-        new="if not self.rows:",
+        old="blanks = self.examples.source.may_miss",
+        new="blanks = False",
         tests=(f"{SETS}::test_a_function_of_dropped_rows_adds_no_gradient",),
     ),
     Mutant(

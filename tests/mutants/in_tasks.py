@@ -321,16 +321,16 @@ MUTANTS = (
     ),
     Mutant(  # codes are taken for places among the classes
         file="regression/labeled_rows.py",
-        old="self._codes[np.where(missing, 0, column).astype(np.int64)]",
+        old="self.codes[np.where(missing, 0, column).astype(np.int64)]",
         new="column",
         tests=(
             "estimators/test_data_sets.py::test_classes_may_be_given_and_other_labels_are_none",
         ),
     ),
     Mutant(  # only as many rows as were expected
-        file="regression/labeled_rows.py",
-        old="values, labels = _longer(values, where.stop), _longer(labels, where.stop)",
-        new="break",
+        file="data/kept_copy.py",
+        old="_write(file, np.ascontiguousarray(block, np.float64).T)",
+        new="pass",
         tests=("estimators/test_data_sets.py::test_more_rows_than_were_expected_are_all_read",),
     ),
     Mutant(  # every row of a unit has all of ε

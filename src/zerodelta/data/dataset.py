@@ -7,8 +7,9 @@ of missing cells. So nothing knows how many rows are left.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, final
@@ -18,11 +19,12 @@ import numpy.typing as npt
 
 from zerodelta.data.arrow_cells import Distinct
 from zerodelta.data.kept_copy import Keeping
+from zerodelta.data.kept_copy import kept as copied
 from zerodelta.data.kind import Bounds, Kind
 from zerodelta.data.kinds import Boolean, Category, Number
 from zerodelta.data.predicate import Predicate
 from zerodelta.data.protection import Protection
-from zerodelta.data.reader import Batch, Part, Reader
+from zerodelta.data.reader import Part, Reader
 from zerodelta.data.readings import Limits, readings_of
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Rows, Source, ours
@@ -30,7 +32,7 @@ from zerodelta.data.spark_reader import SparkReader
 from zerodelta.data.spark_rows import SparkRows
 from zerodelta.data.threads import Piece
 from zerodelta.data.ticket import Ticket
-from zerodelta.data.units import Bounded, Bounding
+from zerodelta.data.units import Bounding
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.rational import as_count
 from zerodelta.privacy.neighbors import Neighbors
@@ -101,33 +103,25 @@ class Base:
         numbers = frozenset(n for n in names if isinstance(self.kinds.get(n), Number))
         return self.reader.parts(names, batch=_BATCH, numbers=numbers)
 
-    def bounded(self, names: tuple[str, ...]) -> tuple[Sequence[Part], Bounded]:
-        """Return the cells of some columns, and which rows count.
+    def bounding(self, unit: Unit) -> tuple[Bounding, Iterator[tuple[int, Mapping[str, Any]]]]:
+        """Return which rows count, once all batches that are yielded beside it were taken.
 
-        Of each unit at most so many, chosen by its own rows alone. A query may yield its rows in
-        another order when it is run again: its result is read once, and held.
+        Of each unit at most so many, chosen by its own rows alone. A batch has the cells of all
+        declared columns, and the number of its part.
         """
-        unit = self.unit
-        if unit is None:  # pragma: no cover
-            raise AssertionError("rows of no unit are not bounded")
         everything = tuple(dict.fromkeys([*self.kinds, unit.column]))
-        parts, cells = self.parts(everything), self.parts(names)
-        if self.reader.premise is not None:
-            held = [list(part()) for part in parts]
-            parts = [partial(iter, batches) for batches in held]
-            places = [everything.index(name) for name in names]
-            cells = [partial(_chosen, batches, places) for batches in held]
-        rows = Bounding(max_rows=unit.max_rows)
-        for place, part in enumerate(parts):
-            for batch in part():
-                named = dict(zip(everything, batch, strict=True))
-                columns = [kind.read(named[name]) for name, kind in self.kinds.items()]
-                rows.add(place, named[unit.column], columns)
-        return cells, rows.finish()
+        limit = {} if self.keeping.memory is None else {"memory": self.keeping.memory // 8}
+        rows = Bounding(max_rows=unit.max_rows, folder=self.keeping.folder, **limit)
 
+        def batches() -> Iterator[tuple[int, Mapping[str, Any]]]:
+            for place, part in enumerate(self.parts(everything)):
+                for batch in part():
+                    named = dict(zip(everything, batch, strict=True))
+                    columns = [kind.read(named[name]) for name, kind in self.kinds.items()]
+                    rows.add(place, named[unit.column], columns)
+                    yield place, named
 
-def _chosen(batches: list[Batch], places: list[int]) -> Iterator[Batch]:
-    return (tuple(batch[place] for place in places) for batch in batches)
+        return rows, batches()
 
 
 @ours
@@ -231,6 +225,11 @@ class Dataset(Source):
     def keeping(self) -> Keeping:
         """Where a copy of the rows may be kept."""
         return self._base.keeping
+
+    @property
+    def remote(self) -> bool:
+        """Whether the rows are on a cluster."""
+        return isinstance(self._base.reader, SparkReader)
 
     @property
     def protection(self) -> Protection:
@@ -337,13 +336,16 @@ class Dataset(Source):
     def pieces(self, ticket: Ticket) -> Sequence[Piece]:
         """Return the parts of the rows; threads may read several at a time."""
         Ticket.use(ticket)
-        read = self.needed
+        read, unit = self.needed, self._base.unit
         kept: Sequence[npt.NDArray[np.bool_]] | None = None
-        if self._base.unit is None:
-            parts = self._base.parts(read)
-        else:
-            parts, bounded = self._base.bounded(read)
-            kept = bounded.kept
+        if unit is not None:
+            bounding, batches = self._base.bounding(unit)
+            if self._base.reader.premise is not None:
+                return self._held(bounding, batches)
+            for _ in batches:
+                pass
+            kept = bounding.finish().kept
+        parts = self._base.parts(read)
 
         def piece(place: int, part: Part) -> Piece:
             def blocks() -> Iterator[Block]:
@@ -357,6 +359,31 @@ class Dataset(Source):
             return blocks
 
         return [piece(place, part) for place, part in enumerate(parts)]
+
+    def _held(
+        self, bounding: Bounding, batches: Iterator[tuple[int, Mapping[str, Any]]]
+    ) -> Sequence[Piece]:
+        """Return the rows of a query that count.
+
+        It may yield its rows in another order when it is run again: so it is run once, and what is
+        read of its result is held until it is known which rows count, beyond a limit in a file.
+        """
+        needed, places = self.needed, []
+
+        def blocks() -> Iterator[Block]:
+            for place, cells in batches:
+                places.append(place)
+                yield self.read({name: cells[name] for name in needed})
+
+        keeping = self._base.keeping
+        half = None if keeping.memory is None else keeping.memory // 2  # of what is kept, a copy
+        held = copied(blocks(), replace(keeping, memory=half))
+        flags, starts, pieces = bounding.finish().kept, Counter[int](), []
+        for place, block in zip(places, held, strict=True):
+            start = starts[place]
+            starts[place] = start + len(block)
+            pieces.append(partial(_counting, block, flags[place][start : starts[place]]))
+        return pieces
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -411,6 +438,10 @@ class Dataset(Source):
         protects = self.protection
         lines.append(f"  protects {protects.words or 'one row'} ({protects.neighbors.value})")
         return "\n".join(lines)
+
+
+def _counting(block: Block, flags: npt.NDArray[np.bool_]) -> Iterator[Block]:
+    yield block[flags]
 
 
 def _read(kind: Kind, cells: Any) -> npt.NDArray[np.float64]:

@@ -82,6 +82,10 @@ class Rows(ABC):
         """Yield all rows, for the last time: no copy of them is needed afterwards."""
         return self.blocks()
 
+    def gathered(self, part: Callable[[Block], npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+        """Return what `part`, a function of this library's, picks from all blocks, in any order."""
+        return np.concatenate([np.zeros(0, np.int64), *map(part, self.blocks())])
+
     @property
     def keeping(self) -> Keeping:
         """Where what is made of the rows may be kept."""
@@ -263,7 +267,7 @@ class Rows(ABC):
                 counts += np.bincount(part, minlength=size)
             return counts
 
-        large = size > _LARGE_TABLE and self.adds_here
+        large = size > _LARGE_TABLE
         total = self._total(
             "counts",
             row_function(keys, self.columns, width=1),
@@ -337,16 +341,17 @@ class Rows(ABC):
         *,
         shape: tuple[int, ...],
         bound: int,
+        keyed: bool = False,
     ) -> IntegerArray:
         """Add up what `part`, a function of this library's, makes of some columns of each block.
 
-        A row adds at most `bound` to an entry, and nothing that another row decides.
+        A row adds at most `bound` to an entry, and nothing that another row decides. If `keyed`,
+        `part` makes keys, places in an array of that shape, which are counted.
         """
         width = len(columns)
         function = row_function(columns, self.columns, width=width)
-        return self._total(
-            "total", function, part, shape=shape, bound=bound, rowwise=False, key=None, width=width
-        )
+        how: Any = {"shape": shape, "bound": bound, "rowwise": False, "key": None, "width": width}
+        return self._total("total", function, part, keyed=keyed, **how)
 
     def _total(
         self,

@@ -86,6 +86,11 @@ class Source(ABC):
         return Keeping()
 
     @property
+    def remote(self) -> bool:
+        """Whether the rows are on a cluster, which adds them up."""
+        return False
+
+    @property
     def told(self) -> str:
         """Which number a plan uses for that of the rows, where what counts of them is private."""
         return "the number of rows"

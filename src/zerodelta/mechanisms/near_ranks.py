@@ -14,7 +14,9 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Rows
+from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.mechanisms.ranks import Aim, EvenPoints, ListedPoints, Within, rank_distances
 
 __all__ = ["GridRows", "RankGroups"]
@@ -126,19 +128,30 @@ class GridRows:
 
     def ranks(self, point: int) -> tuple[int, int]:
         """Return how many rows are below a point, and how many are not above it."""
-        below = not_above = 0
-        for part in self._parts():
-            below += int(np.count_nonzero(part < point))
-            not_above += int(np.count_nonzero(part <= point))
-        return below, not_above
+        snap = self._snap
 
-    def _parts(self) -> Iterator[Integers]:
-        for block in self.rows.blocks():
+        def counted(block: Block) -> IntegerArray:
+            part = snap(block)
+            return np.array([np.count_nonzero(part < point), np.count_nonzero(part <= point)])
+
+        below, not_above = self.rows.total(counted, [0], shape=(2,), bound=1)
+        return int(below), int(not_above)
+
+    @property
+    def _snap(self) -> Callable[[Block], Integers]:
+        points, skip = self.points, self.skip
+
+        def snapped(block: Block) -> Integers:  # holds nothing of the rows: it may run elsewhere
             values = block[:, 0]
-            if self.skip:
+            if skip:
                 absent = np.isnan(values)
                 values = values[~absent] if absent.any() else values
-            yield self.points.snap(values)
+            return points.snap(values)
+
+        return snapped
+
+    def _parts(self) -> Iterator[Integers]:
+        return map(self._snap, self.rows.blocks())
 
     @property
     def _shift(self) -> int:
@@ -148,6 +161,9 @@ class GridRows:
 
     def _first_pass(self) -> tuple[Integers | None, Integers]:
         """Return the points of all rows if they are few, else how many rows each cell has."""
+        if not self.rows.adds_here:
+            size = ((self.points.size - 1) >> self._shift) + 1
+            return None, self._counted_there(0, size, self._shift)
         shift, most = self._shift, max(_HELD, self.points.size >> 2 if self._shift == 0 else 0)
         cells = np.zeros(0, dtype=np.int64)
         held: list[Integers] = []
@@ -170,25 +186,13 @@ class GridRows:
         """Return the rows from rank `start` on and before `stop`, in rising order."""
         behind, shift = np.cumsum(cells), self._shift
         wanted = np.arange(start, stop)
-        if shift == 0:
+        if shift == 0 or not len(wanted):
             return np.searchsorted(behind, wanted, side="right")
         low, high = (int(np.searchsorted(behind, rank, side="right")) for rank in (start, stop - 1))
         # only a cell at an end of the window can have many more rows than the window
-        heavy = {
-            cell: np.zeros(1 << shift, np.int64) for cell in (low, high) if cells[cell] > _HELD
-        }
-        light: list[Integers] = []
-        for part in self._parts():
-            cell = part >> shift
-            for at, counts in heavy.items():
-                inside = part[cell == at] - (at << shift)
-                if len(inside):
-                    counts += np.bincount(inside, minlength=1 << shift)
-            kept = (cell >= low) & (cell <= high)
-            for at in heavy:
-                kept &= cell != at
-            light.append(part[kept])
-        found = np.sort(_joined(light))
+        ends = [cell for cell in {low, high} if cells[cell] > _HELD]
+        heavy, light = self._second_pass(low, high, sorted(ends))
+        found = np.sort(light)
         before = int(behind[low - 1]) if low else 0
         skipped = before + (int(cells[low]) if low in heavy else 0)
         pieces = [found[max(0, start - skipped) : max(0, stop - skipped)]]
@@ -200,6 +204,46 @@ class GridRows:
         window = np.concatenate(pieces)
         # as many as planned whatever happened to the source in between
         return window if len(window) == len(wanted) else np.sort(np.resize(window, len(wanted)))
+
+    def _second_pass(
+        self, low: int, high: int, ends: list[int]
+    ) -> tuple[dict[int, Integers], Integers]:
+        """Return how many rows each point of the heavy cells has, and the rows of the others."""
+        shift, snap = self._shift, self._snap
+
+        def light(block: Block) -> Integers:  # holds nothing of the rows: it may run elsewhere
+            part = snap(block)
+            cell = part >> shift
+            kept = (cell >= low) & (cell <= high)
+            for at in ends:
+                kept &= cell != at
+            return part[kept]
+
+        if not self.rows.adds_here:
+            within = self._counted_there
+            there = {at: within(at << shift, 1 << shift, 0) for at in ends}
+            return there, self.rows.gathered(light)
+        counted = {at: np.zeros(1 << shift, np.int64) for at in ends}
+        found: list[Integers] = []
+        for block in self.rows.blocks():
+            found.append(light(block))
+            for at, counts in counted.items():
+                part = snap(block)
+                inside = part[part >> shift == at] - (at << shift)
+                if len(inside):
+                    counts += np.bincount(inside, minlength=1 << shift)
+        return counted, _joined(found)
+
+    def _counted_there(self, first: int, size: int, shift: int) -> Integers:
+        """Return how many rows are in each of `size` cells, counted where the rows are."""
+        snap = self._snap
+
+        def keys(block: Block) -> IntegerArray:
+            cell = (snap(block) - first) >> shift
+            return cell[(cell >= 0) & (cell < size)]
+
+        counts = self.rows.total(keys, [0], shape=(size,), bound=1, keyed=True)
+        return counts.astype(np.int64)
 
 
 def _joined(parts: list[Integers]) -> Integers:

@@ -22,7 +22,7 @@ from zerodelta.regression.certified_losses import BalancedLogistic, CertifiedLos
 from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.expected import LOG_ODDS, Expected, limited, temperature
 from zerodelta.regression.label_values import ClassLabels, as_classes, declared_classes
-from zerodelta.regression.labeled_rows import Features, LabeledRows, in_memory
+from zerodelta.regression.labeled_rows import Features, LabeledRows
 from zerodelta.regression.objective_plan import (
     RegressionPlan,
     Shape,
@@ -212,7 +212,7 @@ class ClassifierQuestion:
     ) -> tuple[Method, ...]:
         """Return the methods for such rows; one that is named and is none of them is refused."""
         width, private = features.width, facts.rows is None
-        large = self.encoding is not None and not in_memory(facts, width)
+        large = self.encoding is not None and not facts.may_hold(8 * width)
         require(
             not (private and (large or self.method == "descent")),
             "method",
@@ -228,7 +228,8 @@ class ClassifierQuestion:
             f"{facts.planned_rows} · {width} numbers in memory",
             remedy='pass method="auto" or "descent"',
         )
-        without = {"descent"} if private else {"objective"} if large else set()
+        stay = large or (facts.remote and self.method == "auto")  # sums leave a cluster, not rows
+        without = {"descent"} if private else {"objective"} if stay else set()
         return tuple(method for method in methods if method.name not in without)
 
     def release(

@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, final
 
-import numpy as np
-
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.source import Rows
 from zerodelta.errors import require
@@ -37,7 +35,7 @@ from zerodelta.regression.k_norm_statistics import (
     statistics_error,
 )
 from zerodelta.regression.label_values import Targets, declared_bounds
-from zerodelta.regression.labeled_rows import Features, LabeledRows, in_memory
+from zerodelta.regression.labeled_rows import Features, LabeledRows
 from zerodelta.regression.objective_plan import Shape, plan_huber
 from zerodelta.spaces import Ball
 from zerodelta.spine.facts import Facts
@@ -174,7 +172,7 @@ class LinearQuestion:
     def _applicable(self, facts: Facts, width: int) -> list[str]:
         """Return the methods for such rows; one that is named and is none of them is refused."""
         private = facts.rows is None
-        large = self.encoding is not None and not in_memory(facts, width)
+        large = self.encoding is not None and not facts.may_hold(8 * width)
         require(
             not (private and self.method == "descent"),
             "method",
@@ -190,8 +188,10 @@ class LinearQuestion:
             f"{facts.planned_rows} · {width} numbers in memory",
             remedy='pass method="auto" or "statistics"',
         )
-        without = {"descent"} if private else set()
-        return [name for name in _PLANNERS if name not in without | ({"huber"} if large else set())]
+        # of a cluster's rows only sums leave it, unless another method is named
+        stay = large or (facts.remote and self.method == "auto")
+        without = ({"descent"} if private else set()) | ({"huber"} if stay else set())
+        return [name for name in _PLANNERS if name not in without]
 
     def release(
         self,
@@ -321,8 +321,7 @@ def _adassp(shape: Shape) -> _Candidate:
     added = expected.spread * (spacing**2 / 12 + 4 * float(weight))
 
     def fit(features: Features, rows: Rows, bits: BitSource) -> Floats:
-        blocks = (np.column_stack([features(b[:, :-1]), b[:, -1]]) for b in rows.blocks())
-        return expected_length(plan.answer(blocks, bits))
+        return expected_length(plan.answer(rows, bits, prepare=features))
 
     method = Method(
         name="adassp",

@@ -10,7 +10,10 @@ from zerodelta.errors import ParameterError, require
 from zerodelta.exact.rational import Rational
 from zerodelta.privacy.neighbors import Neighbors
 
-__all__ = ["Facts", "Question"]
+__all__ = ["MOST_BYTES", "Facts", "Question"]
+
+MOST_BYTES = 2 << 30
+"""Rows that a method needs together may take so much memory, unless the data set says less."""
 
 
 @final
@@ -32,6 +35,10 @@ class Facts:
     expected_rows: int | None = None
     may_miss: bool = False
     neighbors: Neighbors = Neighbors.REPLACE
+    memory: int | None = None
+    """How many bytes of rows may be held together, if that is limited."""
+    remote: bool = False
+    """Whether rows are on a cluster, which adds them up, and stay there if that is possible."""
 
     @staticmethod
     def of(source: Source) -> Facts:
@@ -44,6 +51,8 @@ class Facts:
             expected_rows=None if source.whole else rows,
             may_miss=source.may_miss,
             neighbors=protection_of(source).neighbors,
+            memory=source.keeping.memory,
+            remote=source.remote,
         )
 
     @property
@@ -59,6 +68,24 @@ class Facts:
             self.neighbors.value,
             expected="replace: this mechanism has no proof for rows that are added or removed",
             remedy='open the data with neighbors="replace"',
+        )
+
+    def may_hold(self, size: int, *, most: int = MOST_BYTES) -> bool:
+        """Tell by public numbers whether `size` bytes of every row may be held at once.
+
+        >>> Facts(rows=1000, memory=8000).may_hold(8), Facts(rows=1001, memory=8000).may_hold(8)
+        (True, False)
+        """
+        return self.planned_rows * size <= (most if self.memory is None else min(most, self.memory))
+
+    def rows_in_memory(self, size: int) -> None:
+        """Refuse by public numbers what needs `size` bytes of every row at once."""
+        require(
+            self.may_hold(size),
+            "rows",
+            self.planned_rows,
+            expected=f"rows that fit into memory together, {size} bytes each",
+            remedy="pass zd.open(…, memory=…) if there is more, or ask for what is added up",
         )
 
     @property

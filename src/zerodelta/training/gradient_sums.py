@@ -175,6 +175,13 @@ class Gradients(ABC):
         bound.examples, bound._loaded = replace(self.examples, source=rows), None
         return bound
 
+    def without_rows(self: _Self) -> _Self:
+        """Return the same gradients without any rows, to be sent to where these are."""
+        sent = copy.copy(self)
+        sent.__dict__.pop("examples")
+        sent._loaded = None
+        return sent
+
     @abstractmethod
     def total(self, theta: Floats, chosen: Indices | None = None) -> IntegerArray:
         """Return the integer gradient sum at θ over the chosen rows (None: all of them)."""

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.kept_copy import together
 from zerodelta.data.row_queries import public_rows, row_query
 from zerodelta.data.rows import without_blanks
 from zerodelta.data.rowwise import evaluate
@@ -115,25 +116,37 @@ class CallableGradients(Gradients):
 
     def total(self, theta: Floats, chosen: Indices | None = None) -> IntegerArray:
         """Return the exact sum of the quantized gradients."""
+        blanks = self.examples.source.may_miss  # a row that was dropped counts nowhere
         if chosen is not None:
             if self._loaded is None:
-                self._loaded = np.concatenate(list(self.examples.blocks()))
-            return self._sum(theta, self._loaded[chosen])
+                width, rows = len(self.examples.columns), self.examples.opened
+                self._loaded = together(
+                    self.examples.blocks(), width, planned=rows.rows, keeping=rows.keeping
+                )
+            return self._sum(theta, self._loaded[chosen], blanks=blanks)
+        if not self.examples.opened.adds_here:
+            there = self.without_rows()
+            return self.examples.opened.total(
+                lambda block: there._sum(theta, block, blanks=blanks),
+                self.examples.order,
+                shape=(self.dimension,),
+                bound=self.bound,
+            )
         # a number of rows that is not public must not decide anything
         fits = self.examples.whole and arithmetic(self.rows, self.bound) != "python"
         total: npt.NDArray[Any] = np.zeros(self.dimension, dtype=np.int64 if fits else np.object_)
         for block in self.examples.blocks():
-            total += self._sum(theta, block)
+            total += self._sum(theta, block, blanks=blanks)
         return total
 
-    def _sum(self, theta: Floats, rows: Floats) -> npt.NDArray[Any]:
+    def _sum(self, theta: Floats, rows: Floats, *, blanks: bool) -> npt.NDArray[Any]:
         values = evaluate(
             lambda block: self._gradient(theta.copy(), block),
             rows,
             width=self.dimension,
             rowwise=self._rowwise,
         )
-        if self.examples.source.may_miss:  # a row that was dropped counts nowhere
+        if blanks:
             values = without_blanks(values, rows)
         sums, start = [], 0
         for lattice in self._lattices:

@@ -154,6 +154,8 @@ class LinearGradients(Gradients):
 
     def total(self, theta: Floats, chosen: Indices | None = None) -> IntegerArray:
         """Return Σ m_i ⊗ k_i, exactly: m_i the integer slopes of row i, k_i its integers."""
+        if chosen is None and not self.examples.opened.adds_here:  # no copy is made here
+            return self.total_once(theta)
         count = self.rows if chosen is None else len(chosen)
         # a number of rows that is not public must not decide anything
         fits = self.examples.whole and arithmetic(count, _ROW_STEPS * _SLOPE_STEPS) != "python"
@@ -171,10 +173,11 @@ class LinearGradients(Gradients):
             raise TypeError("rows are read with a ticket only: gradients.on(rows) has the rows")
         parameters = self._parameters(theta.reshape(self.width, self.loss.outputs)).T
         lattice = FixedPoint.ball(dimension=self.width, bound=self.norm, steps=_ROW_STEPS)
+        there = self.without_rows()
 
-        def part(block: Floats) -> IntegerArray:  # of 2^22 rows at most
-            total = np.zeros((self.width, self.loss.outputs), dtype=np.int64)
-            read = self.loss.read(block[:, -1])
+        def part(block: Floats) -> IntegerArray:  # of 2^22 rows at most; may run elsewhere
+            total = np.zeros((there.width, there.loss.outputs), dtype=np.int64)
+            read = there.loss.read(block[:, -1])
             counted = np.isfinite(read)
             labels = np.where(counted, read, 0.0)
             for start, rows in lattice.blocks(block[:, :-1], joint=True, most=_MOST_ROWS):
@@ -182,10 +185,10 @@ class LinearGradients(Gradients):
                 if not counted[here].all():
                     rows[:, ~counted[here]] = 0.0
                 caps = np.full(rows.shape[1], float(_SLOPE_STEPS))
-                if self.bound < _ROW_STEPS * _SLOPE_STEPS:
+                if there.bound < _ROW_STEPS * _SLOPE_STEPS:
                     squares = np.einsum("ij,ij->j", rows, rows).astype(np.int64)  # exact
-                    caps = _largest_slopes(squares, self.bound).astype(np.float64)
-                slopes = self._slopes((parameters @ rows).T, labels[here], caps)
+                    caps = _largest_slopes(squares, there.bound).astype(np.float64)
+                slopes = there._slopes((parameters @ rows).T, labels[here], caps)
                 total += (rows @ slopes).astype(np.int64)
             return total.reshape(-1)
 
