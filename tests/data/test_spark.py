@@ -22,6 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zerodelta as zd
+from data.full_releases import RELEASES
 from data.opening import opened
 from zerodelta.data import spark_rows, spark_workers
 from zerodelta.data.dataset import Dataset
@@ -421,3 +422,10 @@ def test_a_cluster_gives_the_integers_of_one_table(mode: str, tmp_path: Path) ->
 @pytest.mark.parametrize("mode", ["classic", "connect"])
 def test_whole_releases_on_a_cluster(mode: str, tmp_path: Path) -> None:
     assert run("releases", mode, tmp_path) == ["mean", "count", "sum", "unit mean", "study"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["classic", "connect"])
+def test_whole_releases_whose_rows_stay_on_the_cluster(mode: str, tmp_path: Path) -> None:
+    asked = [*RELEASES, "median", "synthetic rows"]
+    assert run("full releases", mode, tmp_path) == asked
