@@ -15,13 +15,13 @@ MUTANTS = (
     ),
     Mutant(  # a hash of the contents alone
         file="data/units.py",
-        old='first = _mixed(_mixed(units["high"] ^ _FIRST) ^ units["low"])',
+        old='first = mixed(mixed(units["high"] ^ _FIRST) ^ units["low"])',
         new='first = np.repeat(_FIRST, len(units["high"]))',
         tests=("data/test_units.py::test_different_units_keep_different_values",),
     ),
     Mutant(  # no copy number
         file="data/units.py",
-        old="np.where(copy, _mixed(first + copy * _ODD), first)",
+        old="np.where(copy, mixed(first + copy * _ODD), first)",
         new="first",
         tests=("data/test_units.py::test_copies_of_a_row_count_one_by_one",),
     ),
