@@ -33,6 +33,7 @@ from zerodelta.data.reader import FOREIGN_CODE
 from zerodelta.data.source import Rows
 from zerodelta.exact.exact_sums import exact_total
 from zerodelta.exact.fixed_point import FixedPoint
+from zerodelta.mechanisms import near_ranks
 from zerodelta.mechanisms.near_ranks import GridRows
 from zerodelta.mechanisms.ranks import Aim, as_points
 from zerodelta.regression.gaussian_statistics import STEPS, GaussianStatistics
@@ -359,6 +360,23 @@ def test_streams_and_clusters_without_the_library_are_refused(
     with pytest.raises(zd.ParameterError, match="on the workers") as refused:
         opened(people)
     assert refused.value.__context__ is None
+
+
+@pytest.mark.parametrize("most", [0, 3, 100])
+def test_crowded_cells_are_counted_by_the_workers(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cell with many rows is counted point by point, one with few sends its rows."""
+    monkeypatch.setattr(near_ranks, "_HELD", most)
+    monkeypatch.setattr(near_ranks, "_ONE_PASS", 8)
+    monkeypatch.setattr(near_ranks, "_CELL_BITS", 3)
+    ages = [str(age) for age in [3, 50, 50, 51, 52, 52, 60, 60, 60, 61, 90, 119] * 5]
+    cells = table([("ann", age, 1.0, "oslo", True) for age in ages])
+    there, here = (
+        ranks(opened(zd.open(each, columns=COLUMNS)), 121)
+        for each in (fake.frame(cells, partitions=3), cells)
+    )
+    assert there.tolist() == here.tolist()
 
 
 def test_rows_come_to_the_driver_up_to_a_public_number(monkeypatch: pytest.MonkeyPatch) -> None:

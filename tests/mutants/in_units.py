@@ -90,6 +90,21 @@ MUTANTS = (
         new="missing = other",
         tests=("data/test_kinds.py::test_missing_cells_and_other_cells_have_the_last_codes",),
     ),
+    Mutant(  # the text "true" is a name, and the id 1
+        file="data/unit_ids.py",
+        old='len("false")',
+        new='len("no")',
+        tests=("data/test_units.py::test_texts_are_compared_by_what_they_are_read_to",),
+    ),
+    Mutant(  # the ids of another batch
+        file="data/units.py",
+        old="not self._texts.equals(texts)",
+        new="False",
+        tests=(
+            "data/test_units.py::"
+            "test_batches_with_the_same_and_with_other_dictionaries_are_told_apart",
+        ),
+    ),
     Mutant(  # days outside the declared ones count in the first or the last period
         file="data/dates.py",
         old="(when != NO_DAY) & (when >= self._ends[0]) & (when <= self._ends[1])",

@@ -228,8 +228,7 @@ class ClassifierQuestion:
             f"{facts.planned_rows} · {width} numbers in memory",
             remedy='pass method="auto" or "descent"',
         )
-        stay = large or (facts.remote and self.method == "auto")  # sums leave a cluster, not rows
-        without = {"descent"} if private else {"objective"} if stay else set()
+        without = {"descent"} if private else {"objective"} if large else set()
         return tuple(method for method in methods if method.name not in without)
 
     def release(
