@@ -36,7 +36,7 @@ def read(path: str) -> None:
 
 if __name__ == "__main__":
     name, small, large, allowed, folder = sys.argv[1:]
-    memory = int(allowed) // 4
+    memory = int(allowed) // 8
     if name == EVERYTHING:
         read(small)
     else:

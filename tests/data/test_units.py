@@ -238,10 +238,11 @@ def test_batches_with_the_same_and_with_other_dictionaries_are_told_apart() -> N
     batches = [dictionary.slice(0, 40), dictionary.slice(40), pa.array(texts).dictionary_encode()]
     batches += [pa.array(["bob", "user-1"] * 20).dictionary_encode(), dictionary.slice(5, 9)]
     kept_rows = []
-    for form in (lambda batch: batch, lambda batch: objects(batch.to_pylist())):
+    for plain in (False, True):
         rows = Bounding(max_rows=2)
         for batch in batches:
-            rows.add(0, form(batch), [np.arange(float(len(batch)))])
+            cells = objects(batch.to_pylist()) if plain else batch
+            rows.add(0, cells, [np.arange(float(len(batch)))])
         kept_rows.append(rows.finish().kept[0].tolist())
     assert kept_rows[0] == kept_rows[1]
 

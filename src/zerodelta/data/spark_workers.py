@@ -159,8 +159,9 @@ def count_keys(
 ) -> Iterator[Any]:
     """Yield how often `work` makes each key of the blocks of a partition, in pieces."""
     total = np.zeros(shape, dtype=np.int64)
-    for block in _blocks(batches):
-        np.add.at(total, work(block), 1)
+    keys: npt.NDArray[Any]
+    for keys in map(work, _blocks(batches)):
+        np.add.at(total, keys, 1)
     yield from _pieces(total)
 
 
