@@ -159,7 +159,7 @@ def count_keys(
 ) -> Iterator[Any]:
     """Yield how often `work` makes each key of the blocks of a partition, in pieces."""
     total = np.zeros(shape, dtype=np.int64)
-    keys: npt.NDArray[Any]
+    keys: Any
     for keys in map(work, _blocks(batches)):
         np.add.at(total, keys, 1)
     yield from _pieces(total)
