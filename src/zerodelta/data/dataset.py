@@ -16,7 +16,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.arrow_cells import Distinct
+from zerodelta.data.arrow_cells import Distinct, stored_integers
 from zerodelta.data.kept_copy import Keeping
 from zerodelta.data.kind import Bounds, Kind
 from zerodelta.data.kinds import Boolean, Category, Number
@@ -28,6 +28,7 @@ from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Rows, Source, ours
 from zerodelta.data.spark_reader import SparkReader
 from zerodelta.data.spark_rows import SparkRows
+from zerodelta.data.tallies import Keys
 from zerodelta.data.threads import Piece
 from zerodelta.data.ticket import Ticket
 from zerodelta.data.units import Bounded, Bounding
@@ -336,6 +337,13 @@ class Dataset(Source):
 
     def pieces(self, ticket: Ticket) -> Sequence[Piece]:
         """Return the parts of the rows; threads may read several at a time."""
+        return self._pieces(ticket, stored=False)
+
+    def stored_pieces(self, ticket: Ticket) -> Sequence[Piece]:
+        """Return the same parts; the only column as it is stored, where that says the same."""
+        return self._pieces(ticket, stored=True)
+
+    def _pieces(self, ticket: Ticket, *, stored: bool) -> Sequence[Piece]:
         Ticket.use(ticket)
         read = self.needed
         kept: Sequence[npt.NDArray[np.bool_]] | None = None
@@ -346,9 +354,12 @@ class Dataset(Source):
             kept = bounded.kept
 
         def piece(place: int, part: Part) -> Piece:
-            def blocks() -> Iterator[Block]:
-                start, distinct = 0, {name: Distinct() for name in read}
+            def blocks() -> Iterator[Any]:
+                start = 0
                 for batch in part():
+                    if plain and (keys := self._stored(batch[0], distinct[read[0]])):
+                        yield keys
+                        continue
                     block = self.read(dict(zip(read, batch, strict=True)), distinct)
                     stop = start + len(block)
                     yield block if kept is None else block[kept[place][start:stop]]
@@ -356,7 +367,18 @@ class Dataset(Source):
 
             return blocks
 
+        distinct = {name: Distinct() for name in read}
+        plain = stored and kept is None and not self._where and self._names != (ITSELF,)
         return [piece(place, part) for place, part in enumerate(parts)]
+
+    def _stored(self, column: Any, distinct: Distinct) -> Keys | None:
+        """Return the only column as it is stored, where that says the same."""
+        kind = self._base.kinds[self._names[0]]
+        if isinstance(kind, Number):
+            integers = stored_integers(column)
+            return None if integers is None else Keys(integers)
+        found = distinct.places(column, partial(_read, kind))
+        return None if found is None else Keys(*found)
 
     @property
     def needed(self) -> tuple[str, ...]:

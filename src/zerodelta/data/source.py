@@ -65,6 +65,10 @@ class Source(ABC):
         """Return the same blocks in pieces that threads may read at the same time."""
         return [partial(self.blocks, ticket)]
 
+    def stored_pieces(self, ticket: Ticket) -> Sequence[Piece]:
+        """Return the same pieces, in which the only column may be a block or `Keys`."""
+        return self.pieces(ticket)
+
     @property
     def whole(self) -> bool:
         """Whether the number of rows is public, and each of them is yielded."""
@@ -173,6 +177,13 @@ class _OpenRows(Rows):
             return [partial(iter, (block,)) for block in self.blocks()]
         Ticket.use(self._ticket)
         return self._source.pieces(self._ticket)
+
+    def stored_pieces(self) -> Sequence[Piece]:
+        """Return the same pieces, the only column as it is stored where there is no copy."""
+        if self._source is None or self._keep:
+            return self.pieces()
+        Ticket.use(self._ticket)
+        return self._source.stored_pieces(self._ticket)
 
     def _answer(self, key: Hashable, compute: Callable[[], IntegerArray]) -> IntegerArray:
         # an exact sum of the copy is the same whenever it is computed; only noise is fresh
