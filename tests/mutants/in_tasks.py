@@ -6,6 +6,24 @@ from mutants.mutant import Mutant
 
 MUTANTS = (
     Mutant(
+        file="tasks/vote.py",
+        old="epsilon=exact, sensitivity=1, neighbors",
+        new="epsilon=exact, sensitivity=1, monotone=True, neighbors",
+        tests=("tasks/test_vote.py::test_a_vote_that_moves_costs_all_of_epsilon_and_no_more",),
+    ),
+    Mutant(
+        file="tasks/vote.py",
+        old="uniform_below(blocks, size=len(rows), bits=bits)",
+        new="np.arange(len(rows)) * blocks // max(1, len(rows))",
+        tests=("tasks/test_vote.py::test_every_row_is_dealt_to_one_block_at_random",),
+    ),
+    Mutant(
+        file="tasks/vote.py",
+        old="        if drop:\n",
+        new="        if False:\n",
+        tests=("tasks/test_vote.py::test_a_vote_is_pure_on_all_neighbors",),
+    ),
+    Mutant(
         file="tasks/sum.py",
         old="max(high, 0) - min(low, 0) if may_miss else high - low",
         new="high - low",
