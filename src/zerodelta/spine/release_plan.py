@@ -81,7 +81,8 @@ class ReleasePlan(Generic[R]):
         return replace(
             self,
             claim=PureDP(claim.exact_epsilon * most, neighbors=claim.neighbors),
-            steps=(*self.steps, last) if not self.parts else self.steps,
+            # a plan without steps is run by a study, which states its own
+            steps=(*self.steps, last) if self.steps else (),
             parts=tuple(_times(part, most, last) for part in self.parts),
             unit=protection.unit,
         )
