@@ -272,6 +272,26 @@ def test_training_where_rows_come_and_go() -> None:
     assert release.value[0] > 0.5
     replaced = made(plain(line(20_000)), **options).plan_minimize(Logistic(), data_norm=1)
     assert plan.error < replaced.error
+    assert replaced.squared == (2 * replaced.bound) ** 2
+
+
+def test_a_gradient_sum_moves_by_one_bound_at_most_where_a_row_comes_or_goes() -> None:
+    """Every pair of rows, and every row against none: in integers."""
+    rows = list(itertools.product((-1.0, 0.5, 1.0, NAN), (0.0, 1.0, NAN)))
+    options: dict[str, Any] = {"publish": Ball(1, 10), "rounds": 5}
+    named = {"x": zd.number(-1, 1), "y": zd.boolean()}
+    from study.stages import gradients_in
+
+    def total(*some: Any) -> tuple[int, int]:
+        study = made(added(*some, columns=named), **options)
+        plan, gradients = gradients_in(study, Logistic(), data_norm=1)
+        (found,) = gradients.total(np.array([-10.0]))
+        return int(found), plan.squared
+
+    (nothing, squared), *one = [total(), *(total(row) for row in rows)]
+    assert nothing == 0
+    assert 0.99 * squared < max(k**2 for k, _ in one) <= squared
+    assert max((k - j) ** 2 for k, _ in one for j, _ in one) > squared  # replaced: too little
 
 
 def test_a_raw_last_step_is_published_only_of_a_known_number_of_rows() -> None:
