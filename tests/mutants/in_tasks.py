@@ -45,6 +45,18 @@ MUTANTS = (
         new="epsilon=2 * exact, cells=1, neighbors=facts.neighbors",
         tests=("tasks/test_sum_and_count.py::test_a_count_moves_by_one_and_has_noise_for_it",),
     ),
+    Mutant(  # the number of present cells is taken for public
+        file="tasks/count.py",
+        old="facts.drops if self.rows_only else facts.may_miss",
+        new="facts.drops",
+        tests=("tasks/test_sum_and_count.py::test_no_count_that_is_private_is_free",),
+    ),
+    Mutant(
+        file="tasks/count.py",
+        old="if facts.rows is not None and not some_missing:",
+        new="if facts.rows is not None:",
+        tests=("tasks/test_sum_and_count.py::test_no_count_that_is_private_is_free",),
+    ),
     Mutant(
         file="tasks/mean.py",
         old="sensitivity=2 * lattice.steps * _stretch",
