@@ -246,7 +246,7 @@ MUTANTS = (
     ),
     Mutant(  # S2 rests on a number of rows that was guessed
         file="training/descent.py",
-        old="protects.neighbors is Neighbors.REPLACE and counted:",
+        old="protects.neighbors is Neighbors.REPLACE and rows_bound:",
         new="protects.neighbors is Neighbors.REPLACE:",
         tests=(f"{SETS}::test_a_raw_last_step_is_published_only_of_a_known_number_of_rows",),
     ),

@@ -218,8 +218,7 @@ def plan_descent(
     rivals = [(c.name, c.error) for c in made.weighed if not c.reservation]
     smooth = None
     # S2 is about the move of the last step for one replaced row, and how far all rows move it
-    counted = rows_bound and gradients.examples.whole
-    if protects.unit is None and protects.neighbors is Neighbors.REPLACE and counted:
+    if protects.unit is None and protects.neighbors is Neighbors.REPLACE and rows_bound:
         smooth = best_smooth_ending(
             ball,
             sizes,
