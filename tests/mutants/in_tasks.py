@@ -63,6 +63,18 @@ MUTANTS = (
         new="sensitivity=lattice.steps * _stretch",
         tests=("tasks/test_mean.py::test_one_column_is_pure_on_every_pair_of_neighbors",),
     ),
+    Mutant(  # add-remove's constant for replaced rows
+        file="tasks/mean.py",
+        old="_stretch(math.inf, lattice.norm, 2) * steps if added else 2 * steps",
+        new="_stretch(math.inf, lattice.norm, 2) * steps",
+        tests=(f"{ADDED}::test_a_mean_of_complete_rows_loses_epsilon_at_most",),
+    ),
+    Mutant(
+        file="tasks/mean.py",
+        old="_stretch(math.inf, lattice.norm, 2) * steps if added",
+        new="steps if added",
+        tests=(f"{ADDED}::test_a_mean_of_complete_rows_loses_epsilon_at_most",),
+    ),
     Mutant(
         file="tasks/mean.py",
         old="if noise_norm >= norm:",

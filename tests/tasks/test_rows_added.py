@@ -7,6 +7,7 @@ differs in one row loses more than ε, some lose all of it, and with half the no
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any
@@ -17,9 +18,12 @@ import pytest
 import zerodelta as zd
 from tasks.spying import recorded, zero
 from zerodelta.audit.exact import certainly_impure, certainly_pure, permute_and_flip_law
+from zerodelta.data.arrays import ArraySource
 from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.mechanisms.selection import PermuteAndFlip
+from zerodelta.spine.run import planned
+from zerodelta.tasks.mean import MeanQuestion
 
 NAN = float("nan")
 EPSILON = Fraction(3, 2)
@@ -196,3 +200,53 @@ def test_features_lose_epsilon_at_most_where_a_row_comes_or_goes(
                 spent += times * Fraction(far) / scale
         largest = max(largest, spent)
     assert EPSILON * Fraction(3, 4) <= largest <= EPSILON
+
+
+# -- a mean of complete rows within a norm --------------------------------------------------------
+
+
+@pytest.mark.parametrize("norm", [1, 2, math.inf])
+@pytest.mark.parametrize("related", ["replace", "where", "add-remove"])
+def test_a_mean_of_complete_rows_loses_epsilon_at_most(
+    monkeypatch: pytest.MonkeyPatch, norm: float, related: str
+) -> None:
+    """Rows are replaced, dropped or come and go, beside another: in integers."""
+    calls = recorded(monkeypatch, KNorm, "apply", lambda sums, _: np.asarray(sums))
+    kinds = {"0": zd.number(-9, 9), "1": zd.number(-9, 9)}
+    rows = list(itertools.product((0.0, 1.0, -1.0, NAN, 9.0), repeat=2))
+    found: list[tuple[Any, list[int]]] = []
+    for row in [(), *((row,) for row in rows)] if related == "add-remove" else ((r,) for r in rows):
+        table = np.array([(1.0, 0.0), *row], dtype=np.float64)
+        if related == "add-remove":
+            people = zd.open(table, columns=kinds, neighbors=related, expected_rows=3)
+        else:
+            people = zd.open(table, columns=kinds)
+        people = people.where("`0` != 0") if related == "where" else people
+        release = zd.mean(people, data_norm=1, norm=norm, epsilon=EPSILON)
+        found.append((calls[-1][0], [int(k) for k in calls[-1][1]]))
+    asked = "add-remove" if related == "add-remove" else "replace"
+    assert zd.verify(release.certificate, epsilon=EPSILON, neighbors=asked)
+    pairs = [(found[0], each) for each in found[1:]]
+    if related != "add-remove":
+        pairs = list(itertools.combinations(found, 2))
+    far = 0.0
+    for (noise, one), (_, two) in pairs:
+        moved = [x - y for x, y in zip(one, two, strict=True)]
+        if norm == 2:
+            assert sum(k**2 for k in moved) <= noise.sensitivity**2
+        far = max(far, float(np.linalg.norm(np.array(moved, dtype=float), norm)))
+        assert far <= noise.sensitivity
+    assert far > 0.999 * noise.sensitivity
+
+
+@pytest.mark.parametrize("norm", [1, 2, math.inf])
+def test_a_mean_of_complete_rows_is_theirs(norm: float) -> None:
+    rows = np.array([(0.5, 0.25), (-0.25, 0.5), (NAN, 1.0), (1.0, NAN), (0.25, 0.0)])
+    people = zd.open(rows, columns={"0": zd.number(-1, 1), "1": zd.number(-1, 1)})
+    release = zd.mean(people, data_norm=1, norm=norm, epsilon=10**6)
+    np.testing.assert_allclose(release.value, [1 / 6, 1 / 4], atol=1e-3)
+    none = zd.mean(people.where("`0` > 1"), data_norm=1, norm=norm, epsilon=10**6)
+    assert float(np.abs(none.value).max()) <= 1
+    plan = planned(MeanQuestion(data_norm=1, norm=norm), ArraySource(rows, missing="skip"), 1)
+    assert plan.complete_error is not None
+    assert plan.complete_error <= plan.error
