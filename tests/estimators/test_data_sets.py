@@ -243,8 +243,9 @@ def test_more_rows_than_were_expected_are_all_read() -> None:
     )
     np.testing.assert_array_equal(found[0].values, expected[0].values)
     np.testing.assert_array_equal(found[1], expected[1])
-    with pytest.raises(zd.ParameterError, match="study"):
-        LinearRegression(epsilon=1, method="descent").fit(few[["age"]], few["spent"])
+    descended = LinearRegression(epsilon=1, method="descent").fit(few[["age"]], few["spent"])
+    # the raw last step (S2) would rest on the number of rows
+    assert "gaussian-smoothing" not in [s.theorem for s in descended.certificate_.steps]
     assert "number of rows" not in str(
         LogisticRegression(epsilon=1).fit(few[["age"]], few["member"]).certificate_.public
     )
@@ -413,7 +414,6 @@ def test_features_and_labels_come_from_one_data_set() -> None:
         (LinearRegression(epsilon=1), "spent"),
         (LogisticRegression(epsilon=1), "member"),
         (SparseRegression(epsilon=1), "spent"),
-        (MLPClassifier(epsilon=1), "member"),
         (KMeans(epsilon=1), None),
     ],
     ids=str,
@@ -424,14 +424,32 @@ def test_rows_that_come_and_go_are_refused(estimator: Any, label: str | None) ->
         estimator.fit(data[["age"]], None if label is None else data[label])
 
 
-def test_methods_that_run_a_study_are_refused_for_units() -> None:
-    data = people(unit="who", max_rows=2)
-    with pytest.raises(zd.ParameterError, match="study"):
-        LinearRegression(epsilon=1, method="descent").fit(data[["age"]], data["spent"])
-    with pytest.raises(zd.ParameterError, match="study"):
-        LogisticRegression(epsilon=1, method="descent").fit(data[["age"]], data["member"])
-    with pytest.raises(zd.ParameterError, match="public number"):
-        MLPClassifier(epsilon=1).fit(data[["age"]], data["member"])
+@pytest.mark.parametrize(
+    ("estimator", "label"),
+    [
+        (LinearRegression(epsilon=1, method="descent"), "spent"),
+        (LogisticRegression(epsilon=1, method="descent"), "member"),
+        (MLPClassifier(epsilon=1, rounds=3), "member"),
+    ],
+    ids=str,
+)
+def test_methods_that_run_a_study_protect_units_and_what_a_filter_leaves(
+    estimator: Any, label: str
+) -> None:
+    customers = people(unit="who", max_rows=2)
+    release = clone(estimator).fit(customers[["age"]], customers[label]).release_
+    assert zd.verify(release.certificate, epsilon=1, unit="who") == zd.PureDP(1)
+    assert [step.theorem for step in release.certificate.parts[0].steps][-2] == "units"
+    some = people().where("age > 20", expected_rows=300)
+    release = clone(estimator).fit(some[["age"]], some[label]).release_
+    assert zd.verify(release.certificate, epsilon=1) == zd.PureDP(1)
+
+
+def test_a_network_protects_rows_that_come_and_go() -> None:
+    data = people(neighbors="add-remove", expected_rows=400)
+    fitted = MLPClassifier(epsilon=1, rounds=3).fit(data[["age"]], data["member"])
+    claim = zd.verify(fitted.release_.certificate, epsilon=1, neighbors="add-remove")
+    assert claim == zd.PureDP(1, neighbors=zd.Neighbors.ADD_REMOVE)
 
 
 def test_bounds_that_are_declared_are_not_given_again() -> None:

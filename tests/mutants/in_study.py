@@ -58,7 +58,7 @@ MUTANTS = (
     ),
     Mutant(
         file="study/internal_queries.py",
-        old="self._noised(counts, 2, taken)",
+        old="self._noised(counts, 1 if self._plan.added else 2, taken)",
         new="self._noised(counts, 1, taken)",
         tests=(
             "study/test_internal_queries.py::test_no_row_moves_an_answer_by_more_than_its_share",
@@ -90,8 +90,8 @@ MUTANTS = (
     ),
     Mutant(
         file="study/internal_queries.py",
-        old="sensitivity=2 * query.lattice.steps",
-        new="sensitivity=query.lattice.steps",
+        old="sensitivity=steps if self._plan.added else 2 * steps",
+        new="sensitivity=steps",
         tests=(
             "study/test_internal_queries.py::test_a_score_moves_by_at_most_the_sensitivity_of_its_choice",
         ),
@@ -140,11 +140,9 @@ MUTANTS = (
     ),
     Mutant(
         file="training/descent.py",
-        old="return (2 * self.bound) ** 2",
-        new="return self.bound**2",
-        tests=(
-            "study/test_descent.py::test_the_certificate_lists_rounds_sensitivity_noise_and_channel",
-        ),
+        old="return 1 if neighbors is Neighbors.ADD_REMOVE else 2",
+        new="return 1",
+        tests=(f"{SETS}::test_training_where_rows_come_and_go",),
     ),
     Mutant(
         file="training/descent.py",
@@ -242,9 +240,57 @@ MUTANTS = (
     ),
     Mutant(
         file="training/descent.py",
-        old="squared = (2 * gradients.bound * protects.max_rows) ** 2",
-        new="squared = (2 * gradients.bound) ** 2",
+        old="squared = (moves * gradients.bound * protects.max_rows) ** 2",
+        new="squared = (moves * gradients.bound) ** 2",
         tests=(f"{SETS}::test_training_protects_units",),
+    ),
+    Mutant(  # S2 rests on a number of rows that was guessed
+        file="training/descent.py",
+        old="protects.neighbors is Neighbors.REPLACE and rows_bound:",
+        new="protects.neighbors is Neighbors.REPLACE:",
+        tests=(f"{SETS}::test_a_raw_last_step_is_published_only_of_a_known_number_of_rows",),
+    ),
+    *(  # the constants of add-remove for replaced rows
+        Mutant(
+            file=f"study/{file}.py",
+            old=old,
+            new=new,
+            tests=(f"{SETS}::test_no_row_moves_an_answer_by_more_than_its_share",),
+        )
+        for file, old, new in (
+            ("present_values", "squared // 4 if added and not any(starts)", "squared // 4 if True"),
+            ("present_values", "squared // 2 if added else squared", "squared // 2"),
+            (
+                "internal_queries",
+                "squared // 4 if self._plan.added else squared",
+                "squared // 4",
+            ),
+        )
+    ),
+    *(
+        Mutant(
+            file=f"study/{file}.py",
+            old=old,
+            new=new,
+            tests=(
+                f"{SETS}::test_no_row_that_comes_or_goes_moves_an_answer_by_more_than_its_share",
+            ),
+        )
+        for file, old, new in (
+            ("present_values", "if added and not any(starts)", "if added"),
+            ("present_values", "squared // 2 if added", "squared // 4 if added"),
+            (
+                "internal_queries",
+                "squared // 4 if self._plan.added",
+                "squared // 16 if self._plan.added",
+            ),
+        )
+    ),
+    Mutant(
+        file="study/internal_queries.py",
+        old="sensitivity=steps if self._plan.added",
+        new="sensitivity=Fraction(steps, 2) if self._plan.added",
+        tests=(f"{SETS}::test_a_choice_costs_its_share_where_rows_come_and_go",),
     ),
     Mutant(
         file="privacy/composition.py",
@@ -301,7 +347,10 @@ MUTANTS = (
         file="study/present_values.py",
         old="dtype=np.object_), 2 * squared**2)",
         new="dtype=np.object_), squared**2)",
-        tests=(f"{SETS}::test_no_row_moves_an_answer_by_more_than_its_share",),
+        tests=(
+            f"{SETS}::test_no_row_moves_an_answer_by_more_than_its_share",
+            f"{SETS}::test_no_row_that_comes_or_goes_moves_an_answer_by_more_than_its_share",
+        ),
     ),
     Mutant(  # a function of a dropped row counts
         file="data/rows.py",

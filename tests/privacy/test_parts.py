@@ -198,10 +198,12 @@ def test_a_unit_of_three_rows_costs_three_times_the_epsilon_of_one() -> None:
     for understated in ("1/2", "1", "149/100"):
         with pytest.raises(zd.CertificateError, match="prove"):
             zd.verify(of_customer(three, epsilon=understated), unit="customer_id")
-    both = of_customer(three, Part(steps=(HALF, ALONE)), epsilon=2)
-    assert zd.verify(both, unit="customer_id", epsilon=2) == zd.PureDP(2)
+    both = of_customer(three, three, epsilon=3)
+    assert zd.verify(both, unit="customer_id", epsilon=3) == zd.PureDP(3)
     with pytest.raises(zd.CertificateError, match="add up"):
-        zd.verify(of_customer(three, Part(steps=(HALF, ALONE)), epsilon="3/2"), unit="customer_id")
+        zd.verify(of_customer(three, three, epsilon="5/2"), unit="customer_id")
+    with pytest.raises(zd.CertificateError, match="at most 1 and 3 rows"):
+        zd.verify(of_customer(three, Part(steps=(HALF, ALONE)), epsilon=2), unit="customer_id")
     stated = Part(steps=(HALF, THREE), epsilon=Fraction(3, 2))
     assert zd.verify(of_customer(stated, stated, epsilon=3), unit="customer_id") == zd.PureDP(3)
     less = Part(steps=(HALF, THREE), epsilon=Fraction(1, 2))

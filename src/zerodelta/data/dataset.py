@@ -294,7 +294,8 @@ class Dataset(Source):
         ----------
         condition : str
             Comparisons of declared columns with values, joined by and, or, not; or the name of a
-            boolean column. A comparison with a missing cell does not hold.
+            boolean column. A comparison with a missing cell does not hold. A name that is no
+            identifier, such as "0" of an array, stands between backticks: ```0` >= 18``.
         expected_rows : int, optional
             About how many rows that will be, known without the rows; plans and forecasts use it.
             By default the public number of all rows.
@@ -310,11 +311,16 @@ class Dataset(Source):
 
     def beside(self, other: Dataset) -> Dataset:
         """Return both selections of columns as one, of the same rows."""
+        one, two = self.protection, other.protection
+        same = "the same data set, with the same condition"
+        if (one.unit, one.max_rows, one.neighbors) != (two.unit, two.max_rows, two.neighbors):
+            stated = [f"{each.words or 'one row'} ({each.neighbors.value})" for each in (one, two)]
+            same += f": these protect {stated[0]}, and {stated[1]}"
         require(
             other._base is self._base and other._where == self._where,
             "columns",
             list(other._names),
-            expected="columns of the same data set, with the same condition",
+            expected=f"columns of {same}",
             remedy="take both from one people = zd.open(…)",
         )
         return self[list(self._names + other._names)]

@@ -211,15 +211,8 @@ class ClassifierQuestion:
         self, methods: tuple[Method, ...], facts: Facts, features: Features
     ) -> tuple[Method, ...]:
         """Return the methods for such rows; one that is named and is none of them is refused."""
-        width, private = features.width, facts.rows is None
+        width = features.width
         large = self.encoding is not None and not in_memory(facts, width)
-        require(
-            not (private and (large or self.method == "descent")),
-            "method",
-            self.method,
-            expected="one that needs no public number of rows: a descent runs a study",
-            remedy='pass method="auto", and fewer rows or columns if they do not fit into memory',
-        )
         require(
             not (large and self.method == "objective"),
             "method",
@@ -228,8 +221,7 @@ class ClassifierQuestion:
             f"{facts.planned_rows} · {width} numbers in memory",
             remedy='pass method="auto" or "descent"',
         )
-        without = {"descent"} if private else {"objective"} if large else set()
-        return tuple(method for method in methods if method.name not in without)
+        return tuple(method for method in methods if not (large and method.name == "objective"))
 
     def release(
         self,

@@ -173,15 +173,7 @@ class LinearQuestion:
 
     def _applicable(self, facts: Facts, width: int) -> list[str]:
         """Return the methods for such rows; one that is named and is none of them is refused."""
-        private = facts.rows is None
         large = self.encoding is not None and not in_memory(facts, width)
-        require(
-            not (private and self.method == "descent"),
-            "method",
-            self.method,
-            expected="one that needs no public number of rows: this one runs a study",
-            remedy='pass method="auto"',
-        )
         require(
             not (large and self.method == "huber"),
             "method",
@@ -190,8 +182,7 @@ class LinearQuestion:
             f"{facts.planned_rows} · {width} numbers in memory",
             remedy='pass method="auto" or "statistics"',
         )
-        without = {"descent"} if private else set()
-        return [name for name in _PLANNERS if name not in without | ({"huber"} if large else set())]
+        return [name for name in _PLANNERS if not (large and name == "huber")]
 
     def release(
         self,

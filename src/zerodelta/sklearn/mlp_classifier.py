@@ -80,7 +80,7 @@ class MLPClassifier(PrivateClassifier):
     -----
     **Releases**: the parameters, `release_.value`, of `network_`, and `certificate_`; no loss, no
     number of rounds that depends on rows.
-    **Neighbors**: replace-one; the number of rows is public.
+    **Neighbors**: replace-one, where the number of rows is public, or what a data set says.
     **Guarantee**: one ``fit`` is pure ε-DP, `proven`: internal Gaussian rounds of descent, and one
     point of a ball published (theory R2, B2 or S2). Scores and predictions of rows, a
     `GridSearchCV` over them and a transformer fitted on the rows are not covered: see
@@ -133,8 +133,7 @@ class MLPClassifier(PrivateClassifier):
             bounds = ColumnBounds.declared(self.bounds, encoding)
         read = ClassLabels(known)
         facts = LabeledRows(rows, labels, read=read, encode=encoding).facts
-        facts.only_replaced()
-        n = facts.public_rows  # a study
+        n = facts.planned_rows
         network = self._network(n, len(bounds.half), len(known), epsilon)
         shown = _Shown(bounds=bounds, twice=network.inputs > len(bounds.half))
         study = Study(

@@ -164,6 +164,10 @@ def planned(
         # lattices and forecasts follow from it, so the certificate lists it
         public = tuple(dict.fromkeys([*plan.public, source.told]))
         plan = replace(plan, public=public)
+    complete = known.complete
+    if complete is not None and isinstance(plan, ReleasePlan):
+        share = exact / protection.max_rows
+        plan = replace(plan, if_complete=lambda: question.plan(complete, share))
     return plan if protection.unit is None else plan.protecting(protection)
 
 

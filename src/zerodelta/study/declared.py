@@ -16,7 +16,6 @@ from zerodelta.data.rowwise import Block, NamedColumns, RowFunction, as_function
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.rational import Rational
-from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.study.rehearsal import rows_to_try
 
 __all__ = ["Declared", "check_defaults", "studied"]
@@ -97,7 +96,7 @@ def check_defaults(bounds: Bounds | None, data_norm: Rational | None) -> None:
 
 
 def studied(source: Source) -> Source:
-    """Return the columns that a study can use, and refuse what it cannot protect."""
+    """Return the columns that a study can use."""
     require(
         source.rows >= 1 and source.columns,
         "rows",
@@ -107,12 +106,5 @@ def studied(source: Source) -> Source:
     )
     if not isinstance(source, Dataset):
         return source
-    require(
-        source.protection.neighbors is Neighbors.REPLACE,
-        "neighbors",
-        source.protection.neighbors.value,
-        expected='"replace": noise is planned for what a replaced row changes',
-        remedy='open the data with neighbors="replace"',
-    )
     read = [name for name, kind in source.kinds.items() if not isinstance(kind, Text)]
     return source[read] if 0 < len(read) < len(source.columns) else source

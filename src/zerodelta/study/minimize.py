@@ -106,7 +106,7 @@ def minimize(
     Release
         One point of the ball, and nothing else of the run; then the study is closed.
 
-    **Neighbors**: replace-one (the number of rows is public).
+    **Neighbors**: replace-one (the number of rows is public), or what the data set says.
     **Guarantee**: pure ε-DP: T Gaussian steps on integer sums (R, R2), published by R(v), B2 or S2
     at no extra ε. `proven` for built-in losses and `TanhNetwork`, else `asserted`: that the
     gradient treats rows one by one, keeps no state and shows nothing. It is tried on public rows.
@@ -211,7 +211,8 @@ def _new_plan(study: Study, objective: Objective, options: Options) -> tuple[Des
 
     if options.step is None:
         longest = _longest_step(objective, gradients, space, count)
-        moved = 2 * float(gradients.lipschitz) / gradients.rows * made.max_rows
+        moves = 1 if made.added else 2
+        moved = moves * float(gradients.lipschitz) / gradients.rows * made.max_rows
         unit = moved * sizes(1).spread()
         first = min(longest, _quiet_step(unit, space, made.epsilon, mixing_probability))
     else:
@@ -222,7 +223,8 @@ def _new_plan(study: Study, objective: Objective, options: Options) -> tuple[Des
         epsilon=made.epsilon,
         mixing_probability=mixing_probability,
         sizes=sizes(first),
-        protection=Protection(unit=made.unit, max_rows=made.max_rows),
+        protection=Protection(unit=made.unit, max_rows=made.max_rows, neighbors=made.neighbors),
+        rows_bound=study._rows_bound,
     )
     return replace(descent, rows_public=made.rows_public), gradients
 

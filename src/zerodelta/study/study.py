@@ -127,6 +127,7 @@ class Study(InternalQueries):
         source = studied(as_source(rows, columns, missing=missing))
         self._columns, self._size = source.columns, source.rows
         self._declared, self._may_miss = Declared.of(source), source.may_miss
+        self._rows_bound = source.whole  # whether there are at most as many rows as is planned with
         check_defaults(bounds, data_norm)
         self._bounds, self._data_norm, self._example = bounds, data_norm, example
         self._boxes: dict[Hashable, FixedPoint] = {}  # lattices of the public bounds
@@ -142,6 +143,7 @@ class Study(InternalQueries):
             rows_public=not source.drops,
             unit=protects.unit,
             max_rows=protects.max_rows,
+            neighbors=protects.neighbors,
             schedule=schedule,
             selects=selects,
             rowwise=rowwise,

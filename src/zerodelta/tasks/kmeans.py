@@ -143,17 +143,7 @@ class KMeansQuestion:
         few = f"at most one for each of {n} rows"
         require(clusters <= max(n, _FEW), "clusters", clusters, expected=few, remedy="pass fewer")
         counted = facts.rows is not None
-        require(
-            counted or method != "purified",
-            "method",
-            method,
-            expected="one that needs no public number of rows: this one runs a study",
-            remedy='pass method="auto"',
-        )
-        forecast = kmeans_methods(
-            rows=n, clusters=clusters, epsilon=float(exact), sides=frame.sides
-        )
-        methods = tuple(each for each in forecast if counted or each.name != "purified")
+        methods = kmeans_methods(rows=n, clusters=clusters, epsilon=float(exact), sides=frame.sides)
         chosen = choose(methods, method)
         fits = chosen.error < math.inf
         require(fits, "method", method, expected="fewer columns", remedy='pass "lloyd"')
