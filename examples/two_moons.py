@@ -32,7 +32,7 @@ def main() -> None:
         rounds=100,
         mixing_probability=min(Fraction(1, 100), Fraction(10, ROWS)),
     )
-    release = study.minimize(network, progress=True)
+    release = study.minimize(network)
 
     guessed = network.predict(release.value, fresh)
     print(release.certificate.summary)

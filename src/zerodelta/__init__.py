@@ -165,6 +165,8 @@ __all__ = [
     "verify",
 ]
 
+progress: bool = True
+"""Whether what takes longer than two seconds shows a progress bar on a terminal."""
 
 _PACKAGES = (
     *("audit", "data", "losses", "lower_bounds", "mechanisms", "models", "paper", "queries"),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant
 
+SETS = "study/test_studies_of_data_sets.py"
+PARTS = "privacy/test_parts.py"
+
 MUTANTS = (
     Mutant(
         file="study/study_plan.py",
@@ -37,8 +40,8 @@ MUTANTS = (
     ),
     Mutant(
         file="study/study_plan.py",
-        old="return 2 * calibration.rho if",
-        new="return 4 * calibration.rho if",
+        old="whole = 2 * calibration.rho if",
+        new="whole = 4 * calibration.rho if",
         tests=("study/test_study_plan.py::test_rho_is_enough_for_zcdp",),
     ),
     Mutant(
@@ -182,7 +185,7 @@ MUTANTS = (
         tests=("study/test_study_lifecycle.py::test_without_a_guard_the_certificate_says_so",),
     ),
     Mutant(
-        file="data/source.py",
+        file="data/rows.py",
         old="(function, kind, *key) if is_columns",
         new="(function, kind) if is_columns",
         tests=("data/test_sums.py::test_kept_sums_are_those_of_their_own_lattice",),
@@ -192,5 +195,116 @@ MUTANTS = (
         old="np.clip(scaled, -limit, limit, out=scaled)",
         new="np.clip(scaled, -limit, 2 * limit, out=scaled)",
         tests=("exact/test_fixed_point.py::test_the_sum_is_that_of_the_quantized_rows",),
+    ),
+    Mutant(  # units: one row's μ² for the whole unit
+        file="study/study_plan.py",
+        old="return whole / self.max_rows**2",
+        new="return whole",
+        tests=(
+            f"{SETS}::test_no_unit_moves_an_answer_by_more_than_its_share",
+            f"{SETS}::test_what_is_published_of_units_is_pure",
+        ),
+    ),
+    Mutant(
+        file="study/study_plan.py",
+        old="return whole / self.max_rows**2",
+        new="return whole / self.max_rows",
+        tests=(
+            f"{SETS}::test_no_unit_moves_an_answer_by_more_than_its_share",
+            f"{SETS}::test_the_noise_of_a_unit_is_that_of_its_rows_together",
+        ),
+    ),
+    Mutant(
+        file="training/descent.py",
+        old="squared = (2 * gradients.bound * protects.max_rows) ** 2",
+        new="squared = (2 * gradients.bound) ** 2",
+        tests=(f"{SETS}::test_training_protects_units",),
+    ),
+    Mutant(
+        file="privacy/composition.py",
+        old="mu_squared=size**2 * self.mu_squared",
+        new="mu_squared=size * self.mu_squared",
+        tests=(f"{PARTS}::test_before_a_channel_a_unit_has_the_square_of_its_rows",),
+    ),
+    Mutant(
+        file="privacy/composition.py",
+        old="rho=size**2 * self.rho",
+        new="rho=size * self.rho",
+        tests=(f"{PARTS}::test_before_a_channel_a_unit_has_the_square_of_its_rows",),
+    ),
+    Mutant(
+        file="privacy/composition.py",
+        old="[(size * epsilon, False, count)",
+        new="[(epsilon, False, count)",
+        tests=(f"{PARTS}::test_what_a_group_costs",),
+    ),
+    Mutant(
+        file="privacy/proof.py",
+        old="        base = units.of_unit(base)\n",
+        new="",
+        tests=(f"{PARTS}::test_before_a_channel_a_unit_has_the_square_of_its_rows",),
+    ),
+    Mutant(  # the last step that Theorem S smooths, for one row only
+        file="privacy/proof.py",
+        old="if base is None or not channel.any_neighbors:",
+        new="if base is None:",
+        tests=(f"{PARTS}::test_the_last_step_that_is_smoothed_is_not_multiplied",),
+    ),
+    Mutant(  # twice
+        file="privacy/proof.py",
+        old="if units_of(steps) is not None:\n        raise",
+        new="if steps == ():\n        raise",
+        tests=(f"{PARTS}::test_units_stand_once_and_before_channels_that_only_look_at_the_claim",),
+    ),
+    Mutant(  # the number of values is worth more than a value
+        file="study/present_values.py",
+        old="weighed = numbers.astype(np.object_) * steps",
+        new="weighed = numbers.astype(np.object_) * (2 * steps)",
+        tests=(f"{SETS}::test_no_row_moves_an_answer_by_more_than_its_share",),
+    ),
+    Mutant(  # measured from an end, and counted as well
+        file="study/present_values.py",
+        old="(0, steps, -steps) if center == quantum * k",
+        new="(0, 2 * steps, -steps) if center * 2 == quantum * k",
+        tests=(
+            f"{SETS}::test_no_row_moves_an_answer_by_more_than_its_share",
+            f"{SETS}::test_declared_bounds_and_codes_are_the_defaults",
+        ),
+    ),
+    Mutant(
+        file="study/present_values.py",
+        old="dtype=np.object_), 2 * squared**2)",
+        new="dtype=np.object_), squared**2)",
+        tests=(f"{SETS}::test_no_row_moves_an_answer_by_more_than_its_share",),
+    ),
+    Mutant(  # a function of a dropped row counts
+        file="data/rows.py",
+        old="blanks = self.may_miss and not is_columns(function)",
+        new="blanks = False",
+        tests=(f"{SETS}::test_rows_that_are_dropped_count_nowhere",),
+    ),
+    Mutant(
+        file="training/gradients.py",
+        old="if self.examples.source.may_miss:",
+        new="if not self.rows:",
+        tests=(f"{SETS}::test_a_function_of_dropped_rows_adds_no_gradient",),
+    ),
+    Mutant(
+        file="study/study.py",
+        old="if not self._plan.rows_public:",
+        new="if not self._size:",
+        tests=(f"{SETS}::test_the_number_of_rows_that_count_is_not_there",),
+    ),
+    Mutant(  # a private number of rows on a progress bar
+        file="data/source.py",
+        old="number = self._rows if self._whole else None",
+        new="number = self._rows",
+        tests=("data/test_progress.py::test_rows_are_shown_where_their_number_is_public",),
+    ),
+    Mutant(  # progress of a program that runs
+        file="data/progress.py",
+        old="main and not is_silenced() and",
+        new="main and",
+        tests=("data/test_progress.py::test_nobody_is_shown_what_is_not_wanted",),
     ),
 )

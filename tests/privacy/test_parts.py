@@ -12,10 +12,12 @@ import zerodelta as zd
 from privacy.chains import CHAINS, data_of, given, resealed
 from privacy.theorem_cases import CASES
 from zerodelta.exact.bits import SystemBits
+from zerodelta.privacy.composition import Composed, transcript_claim
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Part, Status, Step
 from zerodelta.spine.release_plan import issue
 
+F = Fraction
 HALF = Step(theorem="rounded-laplace", numbers={"sensitivity": 1, "scale": 2})
 THIRD = Step(theorem="permute-and-flip", numbers={"sensitivity": 1, "scale": 6, "monotone": False})
 MIXED = CHAINS["Finite"]
@@ -218,3 +220,77 @@ def test_a_unit_needs_its_theorem_in_every_part_and_nobody_else_has_it() -> None
     refused_for_unit(of_customer(Part(steps=(THREE,)), epsilon=9))
     with pytest.raises(zd.CertificateError, match="units"):
         zd.verify(zd.Certificate(claim=zd.PureDP(9), steps=(HALF, THREE)))
+
+
+# Units before a channel: what is never seen need not be pure (theory V).
+
+HALVES = Step(theorem="uniform-mixing", numbers={"size": 2, "weight": F(1, 4)})
+
+
+def gaussian(mu_squared: Fraction) -> Step:
+    return Step(theorem="adaptive-gaussian", numbers={"mu_squared": mu_squared, "rounds": 9})
+
+
+def zcdp(rho: Fraction) -> Step:
+    return Step(theorem="adaptive-zcdp", numbers={"rho": rho, "rounds": 9})
+
+
+@pytest.mark.parametrize("base", [gaussian, zcdp])
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_before_a_channel_a_unit_has_the_square_of_its_rows(base: Any, rows: int) -> None:
+    """m²·μ² and m²·ρ: what a row may have at most, a unit may have the m²-th part of, no more."""
+    units = Step(theorem="units", numbers={"max_rows": rows})
+
+    def holds(cost: Fraction, *middle: Step) -> bool:
+        part = Part(steps=(base(cost), *middle, HALVES))
+        unit = "customer_id" if middle else None
+        try:
+            zd.verify(zd.Certificate(claim=zd.PureDP(1), parts=(part,), unit=unit), unit=unit)
+        except zd.CertificateError:
+            return False
+        return True
+
+    most, least = F(10), F(0)  # the largest cost that one row may have, to 2^-40
+    for _ in range(44):
+        middle = (most + least) / 2
+        most, least = (most, middle) if holds(middle) else (middle, least)
+    assert holds(least / rows**2, units)
+    assert not holds(most / rows**2, units)
+
+
+def test_what_a_group_costs() -> None:
+    pure = ((F(1, 4), False, 3), (F(1, 4), True, 2), (F(1, 2), True, 1))
+    row = Composed(mu_squared=F(2), rho=F(3, 5), pure=pure)
+    group = row.of_group(3)
+    assert (group.mu_squared, group.rho) == (F(18), F(27, 5))
+    assert group.pure == ((F(3, 4), False, 5), (F(3, 2), False, 1))
+    assert row.of_group(1).zcdp_rho >= row.zcdp_rho
+    for unknown in (Composed(log_failure=-9.0), transcript_claim([(zd.RDP(lambda a: a), 1)])):
+        with pytest.raises(zd.GuaranteeError):
+            unknown.of_group(2)
+
+
+def test_units_stand_once_and_before_channels_that_only_look_at_the_claim() -> None:
+    small = gaussian(F(1, 100))
+    for steps in (
+        (small, THREE, THREE, HALVES),
+        (small, THREE, HALVES, THREE),
+        (THREE, small, HALVES),
+        (THREE, HALVES),
+        (small, THREE),
+        (replace(HALF, neighbors=Neighbors.ADD_REMOVE), THREE, Step(theorem="parallel-blocks")),
+    ):
+        refused_for_unit(of_customer(Part(steps=steps), epsilon=9))
+    fine = of_customer(Part(steps=(small, THREE, HALVES)), epsilon=9)
+    assert zd.verify(fine, unit="customer_id") == zd.PureDP(9)
+    also = of_customer(Part(steps=(small, HALVES, THREE)), epsilon=9)
+    assert zd.verify(also, unit="customer_id") == zd.PureDP(9)
+    with pytest.raises(zd.CertificateError, match="units"):
+        zd.verify(zd.Certificate(claim=zd.PureDP(9), steps=(small, THREE, HALVES)))
+
+
+def test_the_last_step_that_is_smoothed_is_not_multiplied() -> None:
+    """Theorem S is about the move of the last step: a unit's is another."""
+    chain = next(c for c in CHAINS.values() if c.channel.theorem == "gaussian-smoothing")
+    one = Step(theorem="units", numbers={"max_rows": 1})
+    refused_for_unit(of_customer(Part(steps=(*chain.base, one, chain.channel)), epsilon=10**6))

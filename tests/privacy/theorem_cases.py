@@ -75,6 +75,7 @@ CASES: dict[str, zd.Certificate] = {
     },
     "adaptive-gaussian": alone("adaptive-gaussian", mu_squared="1/100", rounds=7),
     "adaptive-zcdp": alone("adaptive-zcdp", rho="1/100", rounds=7),
+    "public": alone("public"),
     "partition-laplace": alone("partition-laplace", cells=24, row_total=10, unit_rows=3, scale=500),
     "partition-k-norm": alone("partition-k-norm", cells=24, row_total=10, unit_rows=3, scale=500),
     "block-k-norm": alone(

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.kept_copy import Keeping
 from zerodelta.data.kind import Kind
 from zerodelta.data.kinds import Boolean, Category, Number
 from zerodelta.data.predicate import Predicate
@@ -28,12 +29,17 @@ from zerodelta.data.units import Bounded, Bounding
 from zerodelta.errors import ParameterError, require
 from zerodelta.privacy.neighbors import Neighbors
 
-__all__ = ["Base", "Dataset", "Piece", "Unit"]
+__all__ = ["DEFAULT_MEMORY", "Base", "Dataset", "Piece", "Unit"]
 
 Piece: TypeAlias = Callable[[], Iterator[Block]]
 """Reads one part of the rows, in a thread of its own if need be."""
 
 _BATCH = 1 << 16
+
+DEFAULT_MEMORY = 1 << 30
+"""How many bytes of a copy of the rows are kept in memory, by default."""
+
+_KEEPING = Keeping(memory=DEFAULT_MEMORY)
 
 ITSELF = ""
 """The name of a column that is 1 in every row that counts: no source has one without a name."""
@@ -61,6 +67,7 @@ class Base:
     neighbors: Neighbors = Neighbors.REPLACE
     name: str | None = None
     expected_rows: int | None = None
+    keeping: Keeping = _KEEPING
     counted: list[int] = field(default_factory=list, repr=False, compare=False)
 
     def count(self) -> int:
@@ -198,6 +205,16 @@ class Dataset(Source):
         """Whether a cell may be missing, so that the number of those present is private."""
         skips = any(_skips(kind) for kind in self.kinds.values())
         return bool(self._where) or not self.whole or skips
+
+    @property
+    def drops(self) -> bool:
+        """Whether some rows may count nowhere."""
+        return bool(self._where) or not self.whole
+
+    @property
+    def keeping(self) -> Keeping:
+        """Where a copy of the rows may be kept."""
+        return self._base.keeping
 
     @property
     def protection(self) -> Protection:

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["forget", "quiet", "silenced"]
+__all__ = ["forget", "is_silenced", "quiet", "silenced"]
 
 _lock = threading.RLock()  # a warning may be silenced while a finalizer runs in the same thread
 _inside: list[object] = []
@@ -147,6 +147,11 @@ def silenced() -> Iterator[None]:
                 _left_behind.update(t for t in threading.enumerate() if t not in before)
                 _running.remove(before)
                 _restore_hooks()
+
+
+def is_silenced() -> bool:
+    """Tell whether a program runs now."""
+    return bool(_running)
 
 
 def forget(error: BaseException | None) -> None:

@@ -143,6 +143,27 @@ class RowQuery:
         """Return the exact sum over the rows of k kᵀ."""
         return source.gram(self.function, self.lattice, rowwise=self.rowwise)
 
+    @property
+    def joint(self) -> bool:
+        """Whether a row is there or missing as a whole: its values share one norm."""
+        return self.lattice.norm != math.inf
+
+    def present_sums(self, source: Rows) -> IntegerArray:
+        """Return how many values there are, and their exact sums."""
+        return source.present_sums(
+            self.function, self.lattice, rowwise=self.rowwise, joint=self.joint
+        )
+
+    def present_gram(self, source: Rows) -> tuple[int, IntegerArray]:
+        """Return how many rows are complete, and the exact sum of their k kᵀ."""
+        return source.present_gram(self.function, self.lattice, rowwise=self.rowwise)
+
+    def scales(self) -> list[tuple[Fraction, Fraction]]:
+        """Return the center and the quantum of each coordinate."""
+        d, ends = self.lattice.dimension, (self.lattice.center, self.lattice.quantum)
+        each = [list(end) if isinstance(end, tuple) else [end] * d for end in ends]
+        return list(zip(*each, strict=True))
+
 
 def is_callers(function: Callable[[Block], Any]) -> bool:
     """Tell whether a query's function (`as_function`) is code of the caller's."""

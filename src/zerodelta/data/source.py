@@ -1,34 +1,21 @@
-"""A source of rows answers two queries: an exact integer sum, and exact counts by key.
-
-Each row is turned into integers by itself, and integers are added, so the batch size, the order of
-the rows and the number of machines never change an answer (theory C0).
-"""
+"""A source of rows, which a ticket opens: then they answer exact integer sums and counts by key."""
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any, TypeVar, final
 
 import numpy as np
-import numpy.typing as npt
 
+from zerodelta.data.kept_copy import Keeping, kept
+from zerodelta.data.progress import rows_in, shown
 from zerodelta.data.protection import Protection
-from zerodelta.data.rowwise import (
-    Block,
-    Column,
-    RowFunction,
-    evaluate,
-    is_columns,
-    row_function,
-    whole_rows,
-)
+from zerodelta.data.rows import Rows
+from zerodelta.data.rowwise import Block
 from zerodelta.data.ticket import Ticket
 from zerodelta.errors import require
-from zerodelta.exact.exact_sums import IntegerArray, arithmetic, exact_product
-from zerodelta.exact.fixed_point import FixedPoint
-from zerodelta.exact.rational import as_count
+from zerodelta.exact.exact_sums import IntegerArray
 
 __all__ = ["FOREIGN_SOURCE", "Rows", "Source", "is_ours", "ours", "protection_of"]
 
@@ -37,8 +24,6 @@ FOREIGN_SOURCE = "the source's own code yields each row by itself, keeps no stat
 
 _MOST_SUMS, _LARGEST_SUM = 256, 1 << 14
 """How many sums of named columns are kept, and of how many entries each: at most 32 MiB."""
-
-_MOST_IN_BLOCK = 1 << 40
 
 _Kind = TypeVar("_Kind", bound=type)
 
@@ -85,6 +70,16 @@ class Source(ABC):
         return False
 
     @property
+    def drops(self) -> bool:
+        """Whether some rows may count nowhere, so that the number of those that do is private."""
+        return not self.whole
+
+    @property
+    def keeping(self) -> Keeping:
+        """Where a copy of the rows may be kept: in memory, unless said otherwise."""
+        return Keeping()
+
+    @property
     def protection(self) -> Protection:
         """Who is protected, and what that assumes."""
         return Protection()
@@ -99,243 +94,18 @@ class Source(ABC):
         return _OpenRows(self, ticket, keep=keep)
 
 
-class Rows(ABC):
-    """Rows that a ticket has opened: they answer exact integer sums and exact counts by key."""
-
-    __slots__ = ()
-
-    @property
-    @abstractmethod
-    def rows(self) -> int:
-        """The number of rows, or where that is private (not `whole`) one to plan with."""
-
-    @property
-    def whole(self) -> bool:
-        """Whether there are just `rows` rows."""
-        return True
-
-    @property
-    @abstractmethod
-    def columns(self) -> tuple[str, ...]:
-        """The public names of the columns, in the order in which a function sees them."""
-
-    @abstractmethod
-    def blocks(self) -> Iterator[Block]:
-        """Yield all rows once, as (n, columns) arrays of floats; what is missing is NaN."""
-
-    @abstractmethod
-    def _answer(self, key: Hashable, compute: Callable[[], IntegerArray]) -> IntegerArray:
-        """Return the computed sum over the rows; a `key` names an answer that may be kept."""
-
-    def sum(
-        self,
-        function: RowFunction,
-        lattice: FixedPoint,
-        *,
-        rowwise: bool = False,
-        joint: bool = False,
-    ) -> IntegerArray:
-        """Return the exact integer sum over rows of lattice.quantize(function(row)).
-
-        `function` maps an (n, columns) array to (n, lattice.dimension) numbers, or names columns.
-        A row for which it raises, or returns another shape, counts as the zero row; a NaN is the
-        center of its own coordinate or, with ``joint=True``, makes its row the zero row. With
-        ``rowwise=True`` it only ever sees one row at a time, which is slower. Whether it is proven
-        to treat rows one by one: see `row_status`.
-
-        The sum has sensitivity 2 · lattice.steps in the lattice's norm (replace-one).
-        """
-        return self._total(
-            "sum",
-            row_function(function, self.columns, width=lattice.dimension),
-            lambda values: lattice.sum(whole_rows(values) if joint else values),
-            shape=(lattice.dimension,),
-            bound=lattice.steps,
-            rowwise=rowwise,
-            key=(lattice, joint),
-        )
-
-    def gram(
-        self, function: RowFunction, lattice: FixedPoint, *, rowwise: bool = False
-    ) -> IntegerArray:
-        """Return the exact sum over rows of k kᵀ, k = lattice.quantize(function(row)).
-
-        This is a `sum` too, of d² products for each row, computed by exact matrix products. A row
-        with a NaN counts as the zero row.
-        Within an l2 ball of s steps it has sensitivity √2·s² in the Frobenius norm (replace-one).
-        """
-        width, steps = lattice.dimension, lattice.steps
-
-        def product(values: Block) -> IntegerArray:
-            integers = lattice.quantize(whole_rows(values))
-            return exact_product(integers, integers, bounds=(steps, steps))
-
-        return self._total(
-            "gram",
-            row_function(function, self.columns, width=width),
-            product,
-            shape=(width, width),
-            bound=steps**2,
-            rowwise=rowwise,
-            key=(lattice,),
-        )
-
-    def counts(
-        self,
-        keys: RowFunction,
-        size: int,
-        *,
-        invalid: int | None = None,
-        rowwise: bool = False,
-    ) -> npt.NDArray[np.int64]:
-        """Return how many rows have each key 0..size-1.
-
-        `keys` maps an (n, columns) array to n numbers, or names a column. A key that is not one of
-        the integers 0..size-1 (NaN, a fraction, out of range, a row that raised) is counted at the
-        public key `invalid`, or nowhere if that is None.
-
-        Replacing one row changes at most two counts, each by one: l1 sensitivity 2, l2 √2.
-        """
-        size = as_count(size, "size", minimum=1)
-        if invalid is not None:
-            require(
-                as_count(invalid, "invalid") < size,
-                "invalid",
-                invalid,
-                expected=f"a key below {size}",
-                remedy="pass such a key or None",
-            )
-
-        def counted(values: Block) -> IntegerArray:
-            found = values[:, 0]
-            valid = (found >= 0) & (found < size) & (found == np.floor(found))  # NaN: not valid
-            counts = np.bincount(found[valid].astype(np.int64), minlength=size)
-            if invalid is not None:
-                counts[invalid] += int(np.count_nonzero(~valid))
-            return counts
-
-        mapped = row_function(keys, self.columns, width=1)
-        total = self._total(
-            "counts", mapped, counted, shape=(size,), bound=1, rowwise=rowwise, key=(size, invalid)
-        )
-        return total.astype(np.int64, copy=False)
-
-    def group_sums(
-        self,
-        by: Sequence[Column],
-        sizes: Sequence[int],
-        of: Column | None,
-        lattice: FixedPoint | None,
-        *,
-        degree: int = 1,
-    ) -> IntegerArray:
-        """Return for each group its rows, those with a value, and the sums of k, k², … of these.
-
-        `by` names columns of codes 0..size-1, and the groups are all combinations, the last column
-        fastest; a row whose code is missing is in none. k = lattice.quantize(value of `of`), up to
-        k^degree. Of shape (groups, 2 + degree); (groups, 2) without a lattice, (groups, 1) without
-        `of`.
-        """
-        keyed, count = len(by), math.prod(sizes)
-        named = [*by, *([] if of is None else [of])]
-        steps = 1 if lattice is None else lattice.steps
-        width = 1 if of is None else 2 + (0 if lattice is None else degree)
-
-        def tabulated(values: Block) -> IntegerArray:
-            codes = np.zeros(len(values), dtype=np.int64)
-            inside = np.ones(len(values), dtype=np.bool_)
-            for i, size in enumerate(sizes):
-                column = values[:, i]
-                known = (column >= 0) & (column < size)  # NaN: in no group
-                codes = codes * size + np.where(known, column, 0).astype(np.int64)
-                inside &= known
-            shape = (count, width)
-            found: IntegerArray = np.zeros(shape, np.int64) if fits else np.zeros(shape, np.object_)
-            if not inside.all():
-                codes, values = codes[inside], values[inside]
-            found[:, 0] = np.bincount(codes, minlength=count)
-            if of is not None:
-                _add_powers(found, codes, values[:, keyed:], lattice, degree)
-            return found
-
-        bound = max(1, steps**degree)
-        fits = bound < _MOST_IN_BLOCK  # no block has 2^22 rows
-        return self._total(
-            "group sums",
-            row_function(named, self.columns, width=len(named)),
-            tabulated,
-            shape=(count, width),
-            bound=bound,
-            rowwise=False,
-            key=(tuple(sizes), lattice, degree, of is None),
-            width=len(named),
-        )
-
-    def _total(
-        self,
-        kind: str,
-        function: Callable[[Block], Any],
-        part: Callable[[Block], IntegerArray],
-        *,
-        shape: tuple[int, ...],
-        bound: int,
-        rowwise: bool,
-        key: tuple[Hashable, ...],
-        width: int | None = None,
-    ) -> IntegerArray:
-        """Add up what `part` makes of the values in each block; a row adds at most `bound`."""
-
-        def added() -> IntegerArray:
-            # a number of rows that is not public must not decide anything
-            fits = self.whole and arithmetic(self.rows, bound) != "python"
-            total: npt.NDArray[Any] = np.zeros(shape, dtype=np.int64 if fits else np.object_)
-            for block in self.blocks():
-                total += part(evaluate(function, block, width=read, rowwise=rowwise))
-            return total
-
-        read = width if width is not None else 1 if kind == "counts" else shape[0]
-        # what a function makes of rows is computed each time
-        return self._answer((function, kind, *key) if is_columns(function) else None, added)
-
-
-def _add_powers(
-    found: IntegerArray,
-    codes: npt.NDArray[np.int64],
-    values: Block,
-    lattice: FixedPoint | None,
-    degree: int,
-) -> None:
-    """Add to each group the number of its values, and the sums of their powers, exactly."""
-    present = ~np.isnan(values[:, 0])
-    if not present.all():
-        codes, values = codes[present], values[present]
-    found[:, 1] = np.bincount(codes, minlength=len(found))
-    if lattice is None:
-        return
-    integers = lattice.quantize(values)[:, 0]
-    for power in range(1, degree + 1):
-        added, bound = integers.astype(found.dtype) ** power, lattice.steps**power
-        if len(found) == 1:
-            found[0, 1 + power] = added.sum()
-        elif (most := (1 << 53) // bound) >= 1:  # so many add up exactly in floats
-            for start in range(0, len(codes), most):
-                part = slice(start, start + most)
-                sums = np.bincount(
-                    codes[part], weights=added[part].astype(np.float64), minlength=len(found)
-                )
-                found[:, 1 + power] += sums.astype(np.int64)
-        else:
-            np.add.at(found[:, 1 + power], codes, added)
-
-
 @final
 class _OpenRows(Rows):
     """The rows of a source."""
 
-    __slots__ = ("_keep", "_kept", "_names", "_rows", "_source", "_sums", "_ticket", "_whole")
+    __slots__ = (
+        *("_keep", "_keeping", "_kept", "_may_miss", "_names"),
+        *("_rows", "_source", "_sums", "_ticket", "_whole"),
+    )
 
     def __init__(self, source: Source, ticket: Ticket, *, keep: bool) -> None:
         self._rows, self._whole, self._names = source.rows, source.whole, source.columns
+        self._may_miss, self._keeping = source.may_miss, source.keeping
         self._source: Source | None = source
         self._ticket, self._keep = ticket, keep
         self._kept: tuple[Block, ...] = ()
@@ -352,23 +122,39 @@ class _OpenRows(Rows):
         return self._whole
 
     @property
+    def may_miss(self) -> bool:
+        """Whether missing cells count nowhere."""
+        return self._may_miss
+
+    @property
+    def keeping(self) -> Keeping:
+        """Where what is made of the rows may be kept."""
+        return self._keeping
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns."""
         return self._names
 
     def blocks(self) -> Iterator[Block]:
         """Yield all rows; a block may be read-only."""
+        if self._source is not None and self._keep:
+            # whole before it is kept: an interrupt leaves no table half filled
+            floats = (np.asarray(block, np.float64) for block in self._read(self._source))
+            self._kept, self._source = kept(floats, self._keeping), None
+        yield from self.blocks_once()
+
+    def blocks_once(self) -> Iterator[Block]:
+        """Yield all rows, of which no copy is made."""
         if self._source is None:
             yield from self._kept
-        elif not self._keep:
-            Ticket.use(self._ticket)
-            yield from self._source.blocks(self._ticket)
         else:
-            Ticket.use(self._ticket)
-            # whole before it is kept: an interrupt leaves no table half filled
-            kept = tuple(map(_column_by_column, self._source.blocks(self._ticket)))
-            self._kept, self._source = kept, None
-            yield from kept
+            yield from self._read(self._source)
+
+    def _read(self, source: Source) -> Iterator[Block]:
+        Ticket.use(self._ticket)
+        number = self._rows if self._whole else None
+        yield from shown(source.blocks(self._ticket), "rows", number, rows_in)
 
     def _answer(self, key: Hashable, compute: Callable[[], IntegerArray]) -> IntegerArray:
         # an exact sum of the copy is the same whenever it is computed; only noise is fresh
@@ -383,13 +169,6 @@ class _OpenRows(Rows):
                 self._sums[key] = known
         answer: IntegerArray = known.copy()
         return answer
-
-
-def _column_by_column(block: Block) -> Block:
-    """Return a read-only copy in which each column is contiguous."""
-    kept = np.array(block, dtype=np.float64, order="F").tobytes(order="F")
-    # bytes cannot be made writable again, whatever a function of rows tries
-    return np.frombuffer(kept).reshape(block.shape, order="F")
 
 
 def ours(kind: _Kind) -> _Kind:

@@ -100,6 +100,25 @@ class Composed(Claim):
             parts.append(self.rdp.curve)
         return SumCurve(tuple(parts or [LinearCurve(Fraction(0))]))
 
+    def of_group(self, size: int) -> Composed:
+        """Return what holds where so many rows change, of what holds for one (theory V).
+
+        >>> Composed(mu_squared=Fraction(2), rho=Fraction(1)).of_group(3).mu_squared
+        Fraction(18, 1)
+        """
+        if self.rdp is not None or self.log_failure > -math.inf:
+            raise GuaranteeError(
+                "a group's guarantee follows from pure, Gaussian and zCDP steps only; one of "
+                "these has a δ or a Rényi curve."
+            )
+        return Composed(
+            mu_squared=size**2 * self.mu_squared,
+            rho=size**2 * self.rho,
+            # only the ε of a step of bounded range is used
+            pure=_merged([(size * epsilon, False, count) for epsilon, _, count in self.pure]),
+            neighbors=self.neighbors,
+        )
+
     def _renyi_log_delta(self, epsilon: Fraction) -> float:
         curve = self.curve()
         order = best_order(curve, epsilon)

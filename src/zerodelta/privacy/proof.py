@@ -40,18 +40,19 @@ def check_proof(steps: tuple[Step, ...], claim: Claim) -> None:
     """Refuse a part whose steps do not prove the claim."""
     if not steps:
         raise CertificateError("a step is missing: a part has no steps.")
-    if (units := units_of(steps)) is not None:
+    *before, last = (theorem_of(step) for step in steps)
+    if isinstance(last, Units):
         if type(claim) is not PureDP or claim.bounded_range:
             raise CertificateError("theorem 'units' is about plain pure DP; the claim is not.")
-        check_proof(
-            steps[:-1], PureDP(units.of_row(claim.exact_epsilon), neighbors=claim.neighbors)
-        )
+        _check_once(steps[:-1])
+        row = PureDP(last.of_row(claim.exact_epsilon), neighbors=claim.neighbors)
+        check_proof(steps[:-1], row)
         return
-    *before, last = (theorem_of(step) for step in steps)
-    bases = [_base(theorem) for theorem in before]
+    units = units_of(steps)
+    bases = [_base(theorem) for theorem in (before if units is None else before[:-1])]
     _check_real_minimum(bases, last)
     if isinstance(last, Channel):
-        _check_channel(bases, last, claim)
+        _check_channel(bases, last, claim, units)
         return
     # one PureDP of many pure steps forgets their √k, so a claimed δ or ρ is compared with all
     together = _together([*bases, _base(last)], claim.neighbors)
@@ -65,9 +66,11 @@ def proven_epsilon(part: Part, claim: Claim) -> Fraction:
     if part.epsilon is not None:
         check_proof(part.steps, PureDP(part.epsilon, neighbors=claim.neighbors))
         return part.epsilon
-    if (units := units_of(part.steps)) is not None:
-        return proven_epsilon(Part(steps=part.steps[:-1]), claim) * units.max_rows
-    if part.steps and isinstance(theorem_of(part.steps[-1]), Channel):
+    last = theorem_of(part.steps[-1]) if part.steps else None
+    if isinstance(last, Units):
+        _check_once(part.steps[:-1])
+        return proven_epsilon(Part(steps=part.steps[:-1]), claim) * last.max_rows
+    if isinstance(last, Channel):
         raise CertificateError("one of several parts ends in a channel: it has to state its ε.")
     alone = simplest(base_claim(part.steps))
     if type(alone) is not PureDP:
@@ -78,14 +81,27 @@ def proven_epsilon(part: Part, claim: Claim) -> Fraction:
 
 
 def units_of(steps: tuple[Step, ...]) -> Units | None:
-    """Return the last step if it says that a unit has several rows; None if rows are protected."""
-    last = theorem_of(steps[-1]) if steps else None
-    return last if isinstance(last, Units) else None
+    """Return the step that says that a unit has several rows; None if rows are protected.
+
+    It is the last one, or the one before a channel that is.
+    """
+    found = [theorem_of(step) for step in steps[-2:]]
+    if len(found) == 2 and isinstance(found[1], Channel):
+        found.pop()
+    return found[-1] if found and isinstance(found[-1], Units) else None
+
+
+def _check_once(steps: tuple[Step, ...]) -> None:
+    if units_of(steps) is not None:
+        raise CertificateError("theorem 'units' is about the whole part, and stated twice.")
 
 
 def _base(theorem: Theorem) -> Base:
     if isinstance(theorem, Units):
-        raise CertificateError("theorem 'units' is about the whole part: only the last step is.")
+        raise CertificateError(
+            "theorem 'units' is about all steps before it: only the last step, or the one before "
+            "a channel, is."
+        )
     if not isinstance(theorem, Base):
         raise CertificateError(f"theorem {theorem.label!r} is a channel: only the last step is.")
     return theorem
@@ -109,7 +125,7 @@ def _check_real_minimum(before: list[Base], last: Theorem) -> None:
         )
 
 
-def _check_channel(bases: list[Base], channel: Channel, claim: Claim) -> None:
+def _check_channel(bases: list[Base], channel: Channel, claim: Claim, units: Units | None) -> None:
     if type(claim) is not PureDP:
         raise CertificateError("a purified release claims pure DP; this one claims something else.")
     if claim.bounded_range:
@@ -117,6 +133,12 @@ def _check_channel(bases: list[Base], channel: Channel, claim: Claim) -> None:
     base = _together(bases, channel.before(claim.neighbors)) if bases else None
     if bases:
         channel.check_before(bases[-1], claim.neighbors)
+    if units is not None:
+        if base is None or not channel.any_neighbors:
+            raise CertificateError(
+                f"theorem {channel.label!r} is not about units: 'units' is the last step here."
+            )
+        base = units.of_unit(base)
     if not _proves(channel, base, claim.exact_epsilon):
         raise CertificateError(
             f"the steps do not prove ε {equals(claim.exact_epsilon)}: the condition of theorem "

@@ -14,6 +14,7 @@ from zerodelta.privacy.parameters import as_epsilon, as_flag, as_unit
 from zerodelta.privacy.proof import check_proof, proven_epsilon, units_of
 from zerodelta.privacy.readable import equals, shown
 from zerodelta.privacy.step import Part, Status
+from zerodelta.privacy.theorems.group_privacy import Units
 from zerodelta.privacy.theorems.registry import theorem_of
 from zerodelta.privacy.theorems.theorem import Channel
 
@@ -99,7 +100,8 @@ def check_parts(certificate: Certificate) -> None:
 def _check_steps(part: Part, claimed: Neighbors) -> None:
     """Refuse a step for another relation than the claim's, or with a number out of its domain."""
     theorems = [theorem_of(step) for step in part.steps]  # before any number is used
-    last = len(theorems) - 1 - (units_of(part.steps) is not None)
+    last = len(theorems) - 1
+    last -= last > 0 and isinstance(theorems[last], Units)
     for place, step in enumerate(part.steps):
         channel = theorems[last]
         # only P3 makes a claim for replace of steps for add-remove
@@ -145,7 +147,7 @@ def _check(certificate: Certificate) -> None:
     for part in parts:
         if (units_of(part.steps) is None) is not (certificate.unit is None):
             raise CertificateError(
-                "a unit is protected by parts that end in theorem 'units', and by no others: "
+                "a unit is protected by parts with theorem 'units', and by no others: "
                 f"the certificate protects {_protected(certificate.unit)}."
             )
     if len(parts) == 1:

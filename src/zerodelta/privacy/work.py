@@ -59,7 +59,7 @@ def check_work(claim: Mapping[str, Any], parts: list[Mapping[str, Any]]) -> None
     written = [claim, *(step["numbers"] for step in steps)]
     labels = [str(step["theorem"]) for step in steps]
     pure = [entry for numbers in written for entry in _list(numbers, "pure")]
-    purified = [part["steps"] for part in parts if part["steps"] and _is_channel(part["steps"][-1])]
+    purified = [part["steps"] for part in parts if any(map(_is_channel, part["steps"][-2:]))]
     curved = purified if claim.get("kind") == "pure" else [steps]
     # each channel evaluates the curves of its own part
     curves = sum(

@@ -20,7 +20,7 @@ from zerodelta.privacy.verify import check_parts
 from zerodelta.privacy.work import check_work
 from zerodelta.spine.methods import Method
 
-__all__ = ["ReleasePlan", "issue"]
+__all__ = ["ReleasePlan", "issue", "rows_told", "units_step"]
 
 R = TypeVar("R")
 
@@ -124,6 +124,18 @@ def _times(part: Part, most: int, last: Step) -> Part:
 def _asserted(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     """Return the steps of a proof whose rows somebody else reads."""
     return tuple(replace(s, status=weakest([s.status, Status.ASSERTED])) for s in steps)
+
+
+def units_step(unit: str | None, max_rows: int) -> tuple[Step, ...]:
+    """Return the step before a channel that says how many rows a unit has; none without a unit."""
+    if unit is None:
+        return ()
+    return (Step(theorem="units", numbers={"max_rows": max_rows}),)
+
+
+def rows_told(rows: int, *, public: bool) -> str:
+    """Return what a certificate lists of the number of rows."""
+    return f"the number of rows{'' if public else ' to plan with'}, {rows}"
 
 
 def issue(

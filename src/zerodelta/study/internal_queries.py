@@ -7,8 +7,9 @@ takes a share of what was planned (R2).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from fractions import Fraction
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,6 +34,8 @@ from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.gaussian import RoundedGaussian
 from zerodelta.mechanisms.selection import ExponentialMechanism
+from zerodelta.study.declared import Declared
+from zerodelta.study.present_values import present_mean, present_rows, present_sum
 from zerodelta.study.study_plan import StudyPlan
 
 __all__ = ["InternalQueries", "Share"]
@@ -55,7 +58,11 @@ class InternalQueries(ABC):
     _size: int
     _bounds: Bounds | None
     _data_norm: Rational | None
-    _boxes: dict[int, FixedPoint]
+    _boxes: dict[Hashable, FixedPoint]
+    _declared: Declared
+    """What the columns were declared as, if they were."""
+    _may_miss: bool
+    """Whether what is missing counts nowhere, so that the number of values is private."""
     _probe: Floats
     _bits: BitSource
 
@@ -106,9 +113,11 @@ class InternalQueries(ABC):
         ----------
         function : column, list of columns or callable
             One number, or d numbers, for each row. A row for which it raises counts as the center
-            of the bounds, a NaN as the center of its own coordinate, an infinity as an end.
+            of the bounds, a NaN as the center of its own coordinate (of a frame or a data set,
+            where cells may be missing: nowhere), an infinity as an end.
         bounds : (lower, upper), optional
-            Public bounds, numbers or one for each coordinate; by default the study's.
+            Public bounds, numbers or one for each coordinate; by default the study's, or those
+            that were declared for the named columns.
         norm_bound : rational, optional
             A public l2 norm to which longer vectors are scaled down, instead of `bounds`.
         share : rational, optional
@@ -120,11 +129,7 @@ class InternalQueries(ABC):
             A number, or a vector of d.
 
         """
-        if norm_bound is None:
-            lattice = self._box(bounds)
-        else:
-            lattice = norm_lattice(norm_bound, "norm_bound")
-        return self._sum(self._query(function, lattice), share)
+        return self._sum(self._bounded(function, bounds, norm_bound), share)
 
     def mean(
         self,
@@ -136,10 +141,14 @@ class InternalQueries(ABC):
     ) -> Internal:
         """Average a function over the rows, like `np.mean`: an internal answer.
 
-        Parameters and result are those of `sum`, which is divided by the number of rows.
+        Parameters and result are those of `sum`, which is divided by the number of rows. Where
+        cells may be missing it is divided by the noisy number of those present, which costs
+        nothing more; if that is not positive, the mean is the middle of the bounds.
         """
-        total = self.sum(function, bounds=bounds, norm_bound=norm_bound, share=share)
-        return internal_array(total / self._size)
+        query = self._bounded(function, bounds, norm_bound)
+        if self._may_miss:
+            return self._ratio(query, share)
+        return internal_array(self._sum(query, share) / self._size)
 
     def gradient(self, function: RowFunction, *, clip: Rational, share: Share = None) -> Internal:
         """Average vectors, each scaled down to an l2 norm of `clip`: a step of descent.
@@ -162,15 +171,18 @@ class InternalQueries(ABC):
         norm_lattice(clip, "clip")  # refuses None, which `mean` takes for the study's bounds
         return self.mean(function, norm_bound=clip, share=share)
 
-    def histogram(self, keys: RowFunction, *, size: int, share: Share = None) -> Internal:
+    def histogram(
+        self, keys: RowFunction, *, size: int | None = None, share: Share = None
+    ) -> Internal:
         """Count the rows with each key 0..size-1, like `np.bincount`: an internal answer.
 
         Parameters
         ----------
         keys : column or callable
             One key for each row; any other key counts nowhere.
-        size : int
-            The public number of keys.
+        size : int, optional
+            The public number of keys; by default that of a declared category, boolean or date,
+            whose codes are the keys.
         share : rational, optional
             As for `count`.
 
@@ -180,7 +192,8 @@ class InternalQueries(ABC):
             A vector of `size` noisy counts.
 
         """
-        cells = as_count(size, "size", minimum=1)
+        known = self._declared.size(keys) if size is None else size
+        cells = as_count(known, "size", minimum=1)
         query = self._query(keys, box_lattice((0, cells), steps=1))
         require(
             query.lattice.dimension == 1,
@@ -227,17 +240,21 @@ class InternalQueries(ABC):
         limit = self._data_norm if data_norm is None else data_norm
         lattice = norm_lattice(limit, "data_norm", steps=GRAM_STEPS)
         query = self._query(list(self._columns) if function is None else function, lattice)
-        d, unit = query.lattice.dimension, float(as_positive(limit or 0, "data_norm"))
-        unit /= GRAM_STEPS
+        d, unit = query.lattice.dimension, float(as_positive(limit or 0, "data_norm") / GRAM_STEPS)
 
         def moments(source: Rows, taken: Fraction) -> Floats:
             part = taken / 2 if centered else taken
-            noisy = self._noised_gram(query.gram(source), part)
-            second: Floats = noisy * (unit**2 / self._size)
+            if self._may_miss:
+                number, gram = query.present_gram(source)
+                rows = present_rows(query, number, partial(self._noised, share=part))
+            else:
+                rows, gram = self._size, query.gram(source)
+            noisy = self._noised_gram(gram, part)
+            second: Floats = noisy * (unit**2 / rows)
             if not centered:
                 return second
             first = self._noised(query.total(source, joint=True), query.sensitivity_squared, part)
-            mean = first.astype(np.float64) * (unit / self._size)
+            mean = first.astype(np.float64) * (unit / rows)
             covariance: Floats = second - np.outer(mean, mean)
             return covariance
 
@@ -277,7 +294,7 @@ class InternalQueries(ABC):
             expected="a study whose plan counts them",
             remedy="make it with zd.Study(..., selects=True)",
         )
-        query = self._query(function, self._box(bounds))
+        query = self._bounded(function, bounds, None)
 
         def chosen(source: Rows, taken: Fraction) -> int:
             epsilon = self._plan.selection_epsilon(taken)
@@ -290,16 +307,25 @@ class InternalQueries(ABC):
 
         return self._answer(query, lambda: 0, chosen, share)
 
-    def _box(self, bounds: Bounds | None) -> Callable[[int], FixedPoint]:
+    def _bounded(
+        self, function: RowFunction, bounds: Bounds | None, norm_bound: Rational | None
+    ) -> RowQuery:
+        """Return the query on the lattice between the bounds, or of the norm if there is one."""
+        if norm_bound is not None:
+            return self._query(function, norm_lattice(norm_bound, "norm_bound"))
+        return self._query(function, self._box(function, bounds))
+
+    def _box(self, function: RowFunction, bounds: Bounds | None) -> Callable[[int], FixedPoint]:
         """Return the lattice between the bounds; that of the study's own is made once."""
         if bounds is not None:
             return box_lattice(bounds)
-        make = box_lattice(self._bounds)
+        of = None if self._bounds is not None else self._declared.columns(function)
+        make = box_lattice(self._bounds if of is None else self._declared.bounds(of))
 
         def known(width: int) -> FixedPoint:
-            if width not in self._boxes:
-                self._boxes[width] = make(width)
-            return self._boxes[width]
+            if (width, of) not in self._boxes:
+                self._boxes[width, of] = make(width)
+            return self._boxes[width, of]
 
         return known
 
@@ -328,6 +354,8 @@ class InternalQueries(ABC):
         lattice = query.lattice
 
         def summed(source: Rows, taken: Fraction) -> Floats:
+            if self._may_miss:
+                return present_sum(query, source, partial(self._noised, share=taken))
             noisy = self._noised(query.total(source), query.sensitivity_squared, taken)
             return lattice.dequantize(noisy, rows=self._size)
 
@@ -337,6 +365,18 @@ class InternalQueries(ABC):
 
         answer = self._answer(query, constant, summed, share)
         return internal_array(answer[0] if lattice.dimension == 1 else answer)
+
+    def _ratio(self, query: RowQuery, share: Share) -> Internal:
+        """Return the mean of the values that are there, one by one, or of rows in a ball."""
+
+        def constant() -> Floats:
+            return np.array([float(center) for center, _ in query.scales()])
+
+        def divided(source: Rows, taken: Fraction) -> Floats:
+            return present_mean(query, source, partial(self._noised, share=taken))
+
+        answer = self._answer(query, constant, divided, share)
+        return internal_array(answer[0] if query.lattice.dimension == 1 else answer)
 
     def _noised(
         self, sums: IntegerArray, sensitivity_squared: int, share: Fraction

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias, final
 
@@ -16,6 +16,8 @@ import numpy as np
 
 from zerodelta.channels.search import Target, best_candidate, channels_for
 from zerodelta.data.interrupts import Watch
+from zerodelta.data.progress import shown
+from zerodelta.data.protection import Protection
 from zerodelta.data.row_queries import PublicRows
 from zerodelta.data.rowwise import Block, Column
 from zerodelta.errors import ParameterError, require
@@ -72,7 +74,6 @@ def minimize(
     steps: int | None = None,
     momentum: Rational = 0,
     average: Rational = Fraction(1, 5),
-    progress: bool = False,
 ) -> Release:
     """Minimize the mean loss of the rows over the study's ball, and publish the parameters.
 
@@ -99,8 +100,6 @@ def minimize(
         The number of steps; by default the study's `rounds`.
     momentum, average : rational
         The momentum, and the part of the last iterates that is averaged.
-    progress : bool, default False
-        Whether to show rounds, never values.
 
     Returns
     -------
@@ -137,7 +136,7 @@ def minimize(
     )
     descent, gradients = _planned(study, objective, options)
     assumed = PROGRAM if study._blocks else ()  # of a program, if there is one
-    plan = descent.release_plan(assumed=assumed, rounds=_bar if progress else iter)
+    plan = descent.release_plan(assumed=assumed, rounds=_bar)
     opened = study._opened.replanned(plan)  # raises now, if ever: no row was read
     with study._lifecycle.busy():
         require(
@@ -169,7 +168,7 @@ def plan_minimize(study: Study, objective: Objective, **options: Any) -> Descent
     objective : Loss, TanhNetwork, TorchModel or callable
         As in `minimize`.
     **options
-        The other arguments of `minimize`, without `progress`. The default `step`: for a smooth
+        The other arguments of `minimize`. The default `step`: for a smooth
         built-in loss 1/(curvature · data_norm²), the classical radius/√T otherwise (a `TanhNetwork`
         names its own path); in any case so short that the internal noise is predicted to stay below
         45 % of the radius.
@@ -212,7 +211,8 @@ def _new_plan(study: Study, objective: Objective, options: Options) -> tuple[Des
 
     if options.step is None:
         longest = _longest_step(objective, gradients, space, count)
-        unit = 2 * float(gradients.lipschitz) / gradients.rows * sizes(1).spread()
+        moved = 2 * float(gradients.lipschitz) / gradients.rows * made.max_rows
+        unit = moved * sizes(1).spread()
         first = min(longest, _quiet_step(unit, space, made.epsilon, mixing_probability))
     else:
         first = float(as_positive(options.step, "step"))
@@ -222,8 +222,9 @@ def _new_plan(study: Study, objective: Objective, options: Options) -> tuple[Des
         epsilon=made.epsilon,
         mixing_probability=mixing_probability,
         sizes=sizes(first),
+        protection=Protection(unit=made.unit, max_rows=made.max_rows),
     )
-    return descent, gradients
+    return replace(descent, rows_public=made.rows_public), gradients
 
 
 def _gradients(study: Study, objective: Objective, space: Ball, options: Options) -> Gradients:
@@ -353,6 +354,5 @@ def _quiet_step(unit: float, space: Ball, epsilon: Fraction, mixing_probability:
 
 def _bar(numbers: Iterable[int]) -> Iterable[int]:
     """Show a progress bar of rounds, which are public."""
-    from rich.progress import track
-
-    return track(list(numbers), description="rounds")
+    planned = list(numbers)
+    return shown(planned, "rounds", len(planned))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, final
 
+from zerodelta.data.protection import Protection
 from zerodelta.data.source import Rows, Source
 from zerodelta.exact.bits import BitSource
 from zerodelta.privacy.parameters import as_usable_epsilon
@@ -39,6 +40,14 @@ class StudyProgram:
     def price(self) -> Fraction:
         """The pure ε that a run costs."""
         return as_usable_epsilon(self.study["epsilon"])
+
+    def protecting(self, protection: Protection) -> StudyProgram:
+        """Return the program for a unit, made of that for one of its rows at a part of ε.
+
+        A study of units asks less of ε than a multiple of it (theory V), so it is given all.
+        """
+        whole = self.price * protection.max_rows
+        return replace(self, study={**self.study, "epsilon": whole})
 
     def run(self, source: Source, *, bits: BitSource | None = None) -> Release:
         """Make the study, run the program in it, and return what it publishes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import ExitStack
 from fractions import Fraction
 from types import TracebackType
@@ -12,14 +12,14 @@ from typing import Any, final
 import numpy as np
 
 from zerodelta.channels.planner import plan
-from zerodelta.data.arrays import ArraySource
+from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.internal import Internal, internal_array, is_unusable, reveal
 from zerodelta.data.interrupts import Watch, raise_fresh, tidying
 from zerodelta.data.quiet import forget, quiet, silenced
-from zerodelta.data.row_queries import Bounds, PublicRows, RowQuery, box_lattice, norm_lattice
+from zerodelta.data.row_queries import Bounds, PublicRows, RowQuery
 from zerodelta.data.rowwise import RowFunction
-from zerodelta.data.source import Rows
-from zerodelta.errors import EntropyError, ParameterError, require
+from zerodelta.data.source import Rows, protection_of
+from zerodelta.errors import EntropyError, ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational
@@ -28,10 +28,11 @@ from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Space
 from zerodelta.spine.public_inputs import as_source
 from zerodelta.spine.run import begin
+from zerodelta.study.declared import Declared, check_defaults, studied
 from zerodelta.study.internal_queries import InternalQueries, Share
 from zerodelta.study.lifecycle import Lifecycle, closed
 from zerodelta.study.minimize import minimize, plan_minimize
-from zerodelta.study.rehearsal import Rehearsal, check_asked, check_program, rows_to_try
+from zerodelta.study.rehearsal import Rehearsal, check_asked, check_program
 from zerodelta.study.study_plan import Schedule, Shares, StudyPlan, denotes, with_otherwise
 
 __all__ = ["Study"]
@@ -50,8 +51,8 @@ class Study(InternalQueries):
 
     Parameters
     ----------
-    rows : array, list of rows, data frame or Source
-        The data; each row is one person.
+    rows : data set, array, list of rows, data frame or Source
+        The data; each row is one person, unless `zd.open` was told who is.
     epsilon : rational
         The pure ε of what is published.
     publish : Space
@@ -63,9 +64,11 @@ class Study(InternalQueries):
     resolution : rational, optional
         The spacing of the lattice of a box or ball; by default the best.
     bounds, data_norm : optional
-        Public bounds, and a public l2 norm, that queries use by default.
+        Public bounds (default: those declared) and a public l2 norm that queries use by default.
     columns : list of str, optional
-        The columns of a data frame that may be used.
+        The columns of a data set or a frame that may be used.
+    missing : optional
+        What a missing cell of an array (default None) or a frame (default "skip") counts as.
     functions : bool, default True
         Whether functions of rows may be asked; if False, named columns only.
     rowwise : bool, default False
@@ -81,7 +84,7 @@ class Study(InternalQueries):
         Where randomness comes from; for tests only.
 
     **Releases**: one element of `publish`, once.
-    **Neighbors**: replace-one (the number of rows is public).
+    **Neighbors**: replace-one, or all rows of a unit; after a filter or with units n is private.
     **Guarantee**: pure ε-DP: the transcript is μ-Gaussian DP (R, R2), published by B1 or B2 at no
     extra ε. With ``functions=False`` that is `proven`; else `asserted`: that functions of rows
     treat rows one by one, keep no state and show nothing. What no library can enforce is listed
@@ -112,6 +115,7 @@ class Study(InternalQueries):
         bounds: Bounds | None = None,
         data_norm: Rational | None = None,
         columns: Sequence[str] | None = None,
+        missing: Any = DEFAULT_MISSING,
         functions: bool = True,
         rowwise: bool = False,
         selects: bool = False,
@@ -120,29 +124,24 @@ class Study(InternalQueries):
         bits: BitSource | None = None,
     ) -> None:
         schedule = Schedule.of(rounds)
-        source = as_source(rows) if columns is None else ArraySource(rows, columns=columns)
-        require(
-            source.rows >= 1 and source.columns,
-            "rows",
-            "no rows or no columns",
-            expected="at least one row and one column",
-            remedy="pass the data as an array of shape (n, columns)",
-        )
+        source = studied(as_source(rows, columns, missing=missing))
         self._columns, self._size = source.columns, source.rows
-        if bounds is not None:
-            box_lattice(bounds)(1 if np.ndim(bounds[0]) == 0 else len(bounds[0]))
-        if data_norm is not None:
-            norm_lattice(data_norm, "data_norm")(1)
+        self._declared, self._may_miss = Declared.of(source), source.may_miss
+        check_defaults(bounds, data_norm)
         self._bounds, self._data_norm, self._example = bounds, data_norm, example
-        self._boxes: dict[int, FixedPoint] = {}  # lattices of the public bounds, by width
-        self._probe = rows_to_try(self._columns, bounds, data_norm, example)
+        self._boxes: dict[Hashable, FixedPoint] = {}  # lattices of the public bounds
+        self._probe = self._declared.rows_to_try(bounds, data_norm, example, count=7)
         self._mixing_probability = as_weight(mixing_probability, "mixing_probability")
         space, self._otherwise = with_otherwise(publish, otherwise)
+        protects = protection_of(source)
         self._plan = StudyPlan(
             publishing=plan(
                 space, epsilon=epsilon, mixing_probability=mixing_probability, resolution=resolution
             ),
             rows=self._size,
+            rows_public=not source.drops,
+            unit=protects.unit,
+            max_rows=protects.max_rows,
             schedule=schedule,
             selects=selects,
             rowwise=rowwise,
@@ -152,8 +151,7 @@ class Study(InternalQueries):
         self._opened = begin(self._plan.release_plan(guarded=True), source, bits=bits)
         self._bits = self._opened.bits
         self._descents: dict[Any, Any] = {}  # planned so far: a rehearsal's serve the run
-        # one copy, read once: changing the data between queries changes nothing
-        self._begin(source.open(self._opened.ticket, keep=True), None)
+        self._begin(source.open(self._opened.ticket, keep=True), None)  # one copy, read once
 
     def _begin(self, source: Rows, rehearsal: Rehearsal | None) -> None:
         self._source, self._rehearsal = source, rehearsal
@@ -171,7 +169,9 @@ class Study(InternalQueries):
 
     @property
     def size(self) -> int:
-        """The number of rows, which is public."""
+        """The number of rows, where it is public."""
+        if not self._plan.rows_public:
+            raise AttributeError("size: the number of rows that count is private")
         return self._size
 
     @property
@@ -385,8 +385,8 @@ class Study(InternalQueries):
 
     def _rehearse(self, program: Callable[[Study], Any]) -> None:
         """Try the program on made-up rows, with the same plan: nothing is planned again."""
-        columns, count = self._columns, max(7, 4 * len(self._columns))
-        rows = rows_to_try(columns, self._bounds, self._data_norm, self._example, count=count)
+        columns, within = self._columns, (self._bounds, self._data_norm, self._example)
+        rows = self._declared.rows_to_try(*within, count=max(7, 4 * len(columns)))
         stage, rehearsal = object.__new__(Study), Rehearsal()
         stage.__dict__.update(self.__dict__, _bits=SystemBits())
         stage._descents = planned = dict(self._descents)  # apart: what the run plans holds rows

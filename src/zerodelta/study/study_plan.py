@@ -24,7 +24,7 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.readable import equals
 from zerodelta.privacy.step import Status, Step
 from zerodelta.spaces import FiniteSpace, Space, WithExtra, is_known
-from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.release_plan import ReleasePlan, rows_told, units_step
 
 __all__ = ["FUNCTIONS", "Schedule", "Shares", "StudyPlan", "denotes", "with_otherwise"]
 
@@ -124,6 +124,12 @@ class StudyPlan:
     rowwise: bool = False
     functions: bool = True
     """Whether functions of the caller's may be asked, which then see rows."""
+    unit: str | None = None
+    """Who is protected, if it is not a row."""
+    max_rows: int = 1
+    """How many rows of one unit count."""
+    rows_public: bool = True
+    """Whether `rows` is the number of rows, or one to plan with."""
 
     def __post_init__(self) -> None:
         for name in ("selects", "rowwise", "functions"):
@@ -141,9 +147,14 @@ class StudyPlan:
 
     @property
     def mu_squared(self) -> Fraction:
-        """The μ² of all Gaussian queries together (2ρ if selections are counted too)."""
+        """The μ² of all Gaussian queries together (2ρ if selections are counted too), for one row.
+
+        All rows of a unit together move an answer by so many times what one of them does, so
+        this is their square smaller than what may be published (theory V).
+        """
         calibration = self.publishing.calibration
-        return 2 * calibration.rho if self.selects else calibration.mu_squared
+        whole = 2 * calibration.rho if self.selects else calibration.mu_squared
+        return whole / self.max_rows**2
 
     @property
     def mu(self) -> float:
@@ -158,12 +169,12 @@ class StudyPlan:
     @property
     def noise_by_basic_composition(self) -> float:
         """The same with as many pure queries of Laplace noise, ε divided among them."""
-        return math.sqrt(2) * self.rounds / float(self.epsilon)
+        return math.sqrt(2) * self.rounds * self.max_rows / float(self.epsilon)
 
     @property
     def break_even(self) -> int:
         """The number of queries from which on this noise is below basic composition's."""
-        return math.ceil(self.epsilon**2 / (2 * self.mu_squared))
+        return math.ceil(self.epsilon**2 / (2 * self.mu_squared * self.max_rows**2))
 
     @property
     def predicted_error(self) -> float:
@@ -196,17 +207,20 @@ class StudyPlan:
             claim=PureDP(self.epsilon),
             steps=(
                 Step(theorem=theorem, numbers=numbers, status=status),
+                *units_step(self.unit, self.max_rows),
                 self.publishing.purifier.step(),
             ),
+            unit=self.unit,
             answer=self._published,
             error=self.predicted_error,
             public=(
                 f"the space {self.publishing.space!r}",
-                f"the number of rows, {self.rows}",
+                rows_told(self.rows, public=self.rows_public),
                 "the bounds to which each query clips a row, and its lattice of 2^20 steps "
                 "(second moments: 2^15)",
                 "each query's l2 sensitivity: twice its bound (√d times that for d bounded "
-                "coordinates), √2 for a histogram, √2 times the squared bound for second moments",
+                "coordinates), √2 for a histogram, √2 times the squared bound for second moments; "
+                "a number of values that are not missing costs nothing beside their sum",
                 "every number in the steps",
             ),
             assumed=(*PROGRAM, *(() if guarded else (UNGUARDED,)), *asserted),
@@ -227,8 +241,9 @@ class StudyPlan:
         finite = isinstance(self.publishing.space, FiniteSpace)
         error = "chance of a random element" if finite else "l2 error added by publishing"
         counted = " (as zCDP, because of selections)" if self.selects else ""
+        about = "" if self.rows_public else "about "
         lines = [
-            f"Study of {self.rows} rows: pure ε {equals(self.epsilon)}, δ = 0",
+            f"Study of {about}{self.rows} rows: pure ε {equals(self.epsilon)}, δ = 0",
             f"  publishes          one element of {self.publishing.space!r}",
             f"  internal queries   {self.rounds}, together μ = {self.mu:.4g}{counted}",
             f"  noise per query    {self.noise_per_query:.4g} × its sensitivity",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from zerodelta.data.dataset import Base, Dataset, Unit
+from zerodelta.data.dataset import DEFAULT_MEMORY, Base, Dataset, Unit
 from zerodelta.data.find_reader import reader_of
+from zerodelta.data.kept_copy import Keeping
 from zerodelta.data.kind import Kind
 from zerodelta.data.reader import places
 from zerodelta.data.schema import Schema
@@ -29,6 +31,8 @@ def open(
     neighbors: Neighbors | str | None = None,
     expected_rows: int | None = None,
     name: str | None = None,
+    memory: int | None = None,
+    folder: str | Path | None = None,
     **file: Any,
 ) -> Dataset:
     """Open data for private questions: what its columns are, and who is protected in it.
@@ -59,6 +63,12 @@ def open(
         About how many rows count, known without the rows, where their number is private.
     name : str, optional
         What the data set is called in records.
+    memory : int, optional
+        How many bytes of a copy of the rows, which studies and training read again and again, are
+        kept in memory; the rest goes to a file without a name. By default 1 GiB.
+    folder : path, optional
+        Where that file is made, readable by its owner only; by default the system's temporary
+        folder.
     **file : optional
         How a CSV file is written: `header`, `delimiter`, `decimal`, `encoding`, `quote`.
 
@@ -101,7 +111,22 @@ def open(
             expected_rows=None
             if expected_rows is None
             else as_count(expected_rows, "expected_rows", minimum=1),
+            keeping=_keeping(memory, folder),
         )
+    )
+
+
+def _keeping(memory: int | None, folder: str | Path | None) -> Keeping:
+    require(
+        folder is None or Path(folder).is_dir(),
+        "folder",
+        folder,
+        expected="a folder that exists",
+        remedy="make it first, where nobody else can read",
+    )
+    return Keeping(
+        memory=DEFAULT_MEMORY if memory is None else as_count(memory, "memory"),
+        folder=None if folder is None else str(folder),
     )
 
 

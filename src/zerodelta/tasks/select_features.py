@@ -263,6 +263,6 @@ class FeaturesQuestion:
 
 
 def _search(study: Study, table: FeatureTable, size: int) -> list[int]:
-    query = GramQuery(table=table, precision=study.plan.mu * study.size)
+    query = GramQuery(table=table, precision=study.plan.mu * study.plan.rows)
     gram = study.covariance(Rowwise(query.columns), data_norm=query.norm, centered=False)
     return query.search(reveal(gram), size)

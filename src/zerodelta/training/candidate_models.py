@@ -66,7 +66,7 @@ class Model(ABC):
         """
         theta, kept = self.start(columns), []
         clip, longest = self.travel
-        length = min(longest, _STAY * mu * study.size / 2)
+        length = min(longest, _STAY * mu * study.plan.rows / 2)
         for t in range(rounds):
             step = length / clip * 2 * (rounds - t) / (rounds * (rounds + 1))
             query = self._gradient_at(theta, columns)

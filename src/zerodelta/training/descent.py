@@ -19,6 +19,7 @@ import numpy.typing as npt
 from zerodelta.channels.channel import Mixing
 from zerodelta.channels.planner import plan
 from zerodelta.channels.smooth import SmoothMix
+from zerodelta.data.protection import Protection
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.rational import Rational, as_rational
@@ -26,7 +27,7 @@ from zerodelta.mechanisms.gaussian import RoundedGaussian
 from zerodelta.privacy.claims import GaussianDP, PureDP
 from zerodelta.privacy.step import Status, Step
 from zerodelta.spaces import Ball
-from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.release_plan import ReleasePlan, rows_told, units_step
 from zerodelta.training.gradient_sums import Gradients
 from zerodelta.training.iterates import Iterates, StepSizes, Variances
 from zerodelta.training.smooth_descent import best_smooth_ending
@@ -59,10 +60,16 @@ class Descent:
     channel: Mixing | SmoothMix
     error: float
     rivals: tuple[tuple[str, float], ...]
+    unit: str | None = None
+    """Who is protected, if it is not a row."""
+    max_rows: int = 1
+    """How many rows of one unit count."""
+    rows_public: bool = True
+    """Whether `rows` is the number of rows, or one to plan with."""
 
     @property
     def squared(self) -> int:
-        """The squared sensitivity of an integer gradient sum."""
+        """The squared sensitivity of an integer gradient sum, to one row."""
         # theory A6.1: the sum has sensitivity 2L, not L.
         return (2 * self.bound) ** 2
 
@@ -80,13 +87,15 @@ class Descent:
             steps=(
                 *(self._gaussian(count, variance) for count, variance in self.variances),
                 *self._last_gaussian(),
+                *units_step(self.unit, self.max_rows),
                 self.channel.step(),
             ),
+            unit=self.unit,
             answer=lambda gradients, bits: self.run(gradients, bits, rounds),
             error=self.error,
             public=(
                 f"the ball {self.ball!r}, whose center is the start",
-                f"the number of rows, {self.rows}",
+                rows_told(self.rows, public=self.rows_public),
                 f"the schedule {self.sizes!r}, and clipping to {self.clip:g}",
                 "every number in the steps",
             ),
@@ -132,7 +141,7 @@ class Descent:
         return self.channel.apply(raw, bits)
 
     def __repr__(self) -> str:
-        mu = math.sqrt(_claim(self.variances, self.squared).mu_squared)
+        mu = math.sqrt(_claim(self.variances, self.squared).mu_squared)  # of one row
         raw = isinstance(self.channel, SmoothMix)
         noise = self.sizes.spread(unfinished=raw) * 2 * self.clip / self.rows / mu
         path = self.clip * float(self.sizes.sizes().sum())
@@ -158,10 +167,12 @@ def plan_descent(
     epsilon: Rational,
     mixing_probability: Rational,
     sizes: StepSizes,
+    protection: Protection | None = None,
 ) -> Descent:
     """Return the descent whose published point is predicted to have the least noise.
 
-    Nothing of the gradients but their public numbers is used.
+    Nothing of the gradients but their public numbers is used. Where a unit of several rows is
+    protected, all of them may move a gradient sum (theory V); the raw last step is not weighed.
 
     >>> from dataclasses import replace
     >>> from zerodelta.training.gradients import gradients_of
@@ -180,15 +191,16 @@ def plan_descent(
     >>> release.certificate.claim.exact_epsilon, release.certificate.status.value
     (Fraction(1, 1), 'proven')
     """
-    unit = 2 * gradients.lipschitz / gradients.rows
+    protects = Protection() if protection is None else protection
+    moved = 2 * gradients.lipschitz / gradients.rows * protects.max_rows
     made = plan(
         ball,
         epsilon=epsilon,
         mixing_probability=mixing_probability,
-        sensitivity=unit * Fraction(sizes.spread()),
+        sensitivity=moved * Fraction(sizes.spread()),
     )
     assert isinstance(made.purifier, Mixing)
-    squared = (2 * gradients.bound) ** 2
+    squared = (2 * gradients.bound * protects.max_rows) ** 2
     scale = squared / made.calibration.mu_squared
     variances = sizes.variances(scale)
     while _claim(variances, squared).log_delta(made.epsilon) > made.log_delta:
@@ -196,16 +208,18 @@ def plan_descent(
         variances = sizes.variances(scale)
     channel: Mixing | SmoothMix = made.purifier
     rivals = [(c.name, c.error) for c in made.weighed if not c.reservation]
-    smooth = best_smooth_ending(
-        ball,
-        sizes,
-        epsilon=made.epsilon,
-        mixing_probability=as_rational(mixing_probability, "mixing_probability"),
-        rows=gradients.rows,
-        bound=gradients.bound,
-        quantum=gradients.quantum,
-        status=gradients.status,
-    )
+    smooth = None
+    if protects.unit is None:  # S2 is about the move of the last step for one row
+        smooth = best_smooth_ending(
+            ball,
+            sizes,
+            epsilon=made.epsilon,
+            mixing_probability=as_rational(mixing_probability, "mixing_probability"),
+            rows=gradients.rows,
+            bound=gradients.bound,
+            quantum=gradients.quantum,
+            status=gradients.status,
+        )
     if smooth is not None:
         rivals.append(("raw last step, wider Gaussian (S2)", smooth.error))
         if smooth.error < made.predicted_error:
@@ -218,6 +232,8 @@ def plan_descent(
         bound=gradients.bound,
         quantum=gradients.quantum,
         status=gradients.status,
+        unit=protects.unit,
+        max_rows=protects.max_rows,
         assumed=gradients.assumed(),
         variances=variances,
         channel=channel,

@@ -86,7 +86,7 @@ class Examples:
 
     @property
     def rows(self) -> int:
-        """The number of rows; public."""
+        """The number of rows, or where that is private one to plan with; public."""
         return self.source.rows
 
     @property
@@ -99,13 +99,30 @@ class Examples:
         """The number of features: columns that are not the label."""
         return len(self.source.columns) - (self.label is not None)
 
-    def blocks(self) -> Iterator[Block]:
-        """Yield all rows block by block: features, then the label if there is one."""
-        order = self._order()
-        moved = order != sorted(order)
+    @property
+    def whole(self) -> bool:
+        """Whether there are just `rows` rows."""
+        return self.source.whole
+
+    @property
+    def opened(self) -> Rows:
+        """The rows that a ticket has opened."""
         if not isinstance(self.source, Rows):
             raise TypeError("rows are read with a ticket only: gradients.on(rows) has the rows")
-        for block in self.source.blocks():
+        return self.source
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield all rows block by block: features, then the label if there is one."""
+        return self._ordered(self.opened.blocks())
+
+    def blocks_once(self) -> Iterator[Block]:
+        """Yield all rows, for the last time."""
+        return self._ordered(self.opened.blocks_once())
+
+    def _ordered(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        order = self._order()
+        moved = order != sorted(order)
+        for block in blocks:
             yield block[:, order] if moved else block
 
     def _order(self) -> list[int]:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.row_queries import public_rows, row_query
+from zerodelta.data.rows import without_blanks
 from zerodelta.data.rowwise import evaluate
 from zerodelta.errors import require
 from zerodelta.exact.exact_sums import IntegerArray, arithmetic
@@ -118,7 +119,8 @@ class CallableGradients(Gradients):
             if self._loaded is None:
                 self._loaded = np.concatenate(list(self.examples.blocks()))
             return self._sum(theta, self._loaded[chosen])
-        fits = arithmetic(self.rows, self.bound) != "python"
+        # a number of rows that is not public must not decide anything
+        fits = self.examples.whole and arithmetic(self.rows, self.bound) != "python"
         total: npt.NDArray[Any] = np.zeros(self.dimension, dtype=np.int64 if fits else np.object_)
         for block in self.examples.blocks():
             total += self._sum(theta, block)
@@ -131,6 +133,8 @@ class CallableGradients(Gradients):
             width=self.dimension,
             rowwise=self._rowwise,
         )
+        if self.examples.source.may_miss:  # a row that was dropped counts nowhere
+            values = without_blanks(values, rows)
         sums, start = [], 0
         for lattice in self._lattices:
             part = values[:, start : start + lattice.dimension]

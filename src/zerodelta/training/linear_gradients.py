@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.kept_copy import kept
 from zerodelta.data.rowwise import whole_rows
 from zerodelta.errors import require
 from zerodelta.exact.exact_sums import IntegerArray, arithmetic
@@ -36,6 +37,22 @@ _BLOCK_ENTRIES = 1 << 17
 _MOST_ROWS = 1 << 13
 _LANES = 32
 """Blocks have a multiple of this many rows, so that no row is left over from a vector loop."""
+
+
+@final
+class _Table:
+    """Rows, labels and caps, block by block."""
+
+    def __init__(self, blocks: list[tuple[_Single, Floats, _Single]]) -> None:
+        self.blocks = blocks
+        self._joined: tuple[_Single, Floats, _Single] | None = None
+
+    def joined(self) -> tuple[_Single, Floats, _Single]:
+        """Return all of them in one piece, for batches of chosen rows."""
+        if self._joined is None:
+            rows, labels, caps = zip(*self.blocks, strict=True)
+            self._joined = np.concatenate(rows), np.concatenate(labels), np.concatenate(caps)
+        return self._joined
 
 
 @final
@@ -95,31 +112,50 @@ class LinearGradients(Gradients):
         most = min(_MOST_ROWS, max(_LANES, _BLOCK_ENTRIES // self.dimension))
         self._block = _whole_lanes(min(most, self.rows + 1))
 
-    def _table(self) -> tuple[_Single, Floats, _Single]:
-        """Return rows, labels and caps, read at the first call; zero rows fill the last block."""
+    def _table(self) -> _Table:
+        """Return what is made of the rows, which are read at the first call, once."""
         if self._loaded is None:
-            length = (self.rows // self._block + 1) * self._block
-            rows = np.zeros((length, self.width), dtype=np.float32)
-            labels, caps = np.zeros(length), np.zeros(length, dtype=np.float32)
-            lattice = FixedPoint.ball(dimension=self.width, bound=self.norm, steps=_ROW_STEPS)
-            start = 0
-            for block in self.examples.blocks():  # the label is the last column
-                features = whole_rows(block[:, :-1])  # a row with a missing cell is the zero row
-                integers, read = lattice.quantize(features), self.loss.read(block[:, -1])
-                counted, part = np.isfinite(read), slice(start, start + len(block))
-                integers[~counted] = 0
-                rows[part] = integers
-                labels[part] = np.where(counted, read, 0.0)
-                caps[part] = _caps(integers, self.bound)
-                start += len(block)
-            self._loaded = rows, labels, caps
-        loaded: tuple[_Single, Floats, _Single] = self._loaded
+            arrays = kept(self._blocks(), self.examples.opened.keeping)
+            columns = (lines.T for lines in arrays[::3])
+            self._loaded = _Table(list(zip(columns, arrays[1::3], arrays[2::3], strict=True)))
+        loaded: _Table = self._loaded
         return loaded
+
+    def _blocks(self) -> Iterator[npt.NDArray[Any]]:
+        """Yield rows (as columns), labels and caps of `_block` rows at a time, one by one.
+
+        Zero rows fill the last block, which has at least one.
+        """
+        lattice = FixedPoint.ball(dimension=self.width, bound=self.norm, steps=_ROW_STEPS)
+        size, start = self._block, 0
+        rows, labels, caps = self._zeros()
+        for block in self.examples.blocks_once():  # the label is the last column
+            features = whole_rows(block[:, :-1])  # a row with a missing cell is the zero row
+            integers, read = lattice.quantize(features), self.loss.read(block[:, -1])
+            counted = np.isfinite(read)
+            integers[~counted] = 0
+            found, most = np.where(counted, read, 0.0), _caps(integers, self.bound)
+            done = 0
+            while done < len(block):
+                taken = min(size - start, len(block) - done)
+                here, there = slice(start, start + taken), slice(done, done + taken)
+                rows[here], labels[here], caps[here] = integers[there], found[there], most[there]
+                start, done = start + taken, done + taken
+                if start == size:
+                    yield from (rows.T, labels, caps)
+                    start, (rows, labels, caps) = 0, self._zeros()
+        yield from (rows.T, labels, caps)
+
+    def _zeros(self) -> tuple[_Single, Floats, _Single]:
+        size = self._block
+        rows = np.zeros((size, self.width), dtype=np.float32)
+        return rows, np.zeros(size), np.zeros(size, dtype=np.float32)
 
     def total(self, theta: Floats, chosen: Indices | None = None) -> IntegerArray:
         """Return Σ m_i ⊗ k_i, exactly: m_i the integer slopes of row i, k_i its integers."""
         count = self.rows if chosen is None else len(chosen)
-        fits = arithmetic(count, _ROW_STEPS * _SLOPE_STEPS) != "python"
+        # a number of rows that is not public must not decide anything
+        fits = self.examples.whole and arithmetic(count, _ROW_STEPS * _SLOPE_STEPS) != "python"
         total: npt.NDArray[Any] = np.zeros(self.dimension, dtype=np.int64 if fits else np.object_)
         lattice = self._parameters(theta.reshape(self.width, self.loss.outputs))
         for rows, labels, caps in self._parts(chosen):
@@ -130,20 +166,21 @@ class LinearGradients(Gradients):
 
     def _parts(self, chosen: Indices | None) -> Iterator[tuple[Floats, Floats, Floats]]:
         """Yield float64 rows, labels and caps, block by block, in buffers that are used again."""
-        rows, labels, caps = self._table()
-        wide, block = np.empty((self._block, self.width)), self._block
+        table = self._table()
+        block = self._block
         if chosen is None:
-            for start in range(0, len(rows), block):
-                part = slice(start, start + block)
-                np.copyto(wide, rows[part])
-                yield wide, labels[part], caps[part].astype(np.float64)
+            wide = np.empty((block, self.width))
+            for rows, labels, caps in table.blocks:
+                np.copyto(wide, rows)
+                yield wide, labels, caps.astype(np.float64)
             return
         filled = np.full(_whole_lanes(len(chosen)), self.rows, dtype=np.int64)  # a zero row
         filled[: len(chosen)] = chosen
+        every, every_label, every_cap = table.joined()
         for start in range(0, len(filled), block):
             part_of = filled[start : start + block]
-            taken = rows.take(part_of, axis=0).astype(np.float64)
-            yield taken, labels.take(part_of), caps.take(part_of).astype(np.float64)
+            taken, cut = every.take(part_of, axis=0), every_cap.take(part_of)
+            yield taken.astype(np.float64), every_label.take(part_of), cut.astype(np.float64)
 
     def _slopes(self, exact: Floats, labels: Floats, caps: Floats) -> Floats:
         """Return integer slopes m with m²‖k‖² <= bound², one line for each row."""
@@ -188,7 +225,7 @@ class LinearGradients(Gradients):
 
     def values(self, thetas: Floats) -> Floats:
         """Return the (n, m) losses of all rows at the m columns of `thetas`."""
-        _, labels, _ = self._table()
+        labels = np.concatenate([labels for _, labels, _ in self._table().blocks])
         return self.loss.value(self.margins(thetas), labels[: self.rows, None])
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, final
+from typing import final
 
+from zerodelta.privacy.composition import Composed
 from zerodelta.privacy.domains import Count
 from zerodelta.privacy.theorems.theorem import Theorem
 
@@ -17,14 +18,17 @@ __all__ = ["Units"]
 class Units(Theorem):
     """At most `max_rows` rows of a unit count, and a row that is not there counts nowhere.
 
-    So a unit is that many slots, and what is proven for one of them holds that many times.
+    So a unit is that many slots, and what is proven for one of them holds that many times. As the
+    last step it is about the ε of the part. Before a channel it is about the steps before it: their
+    pure ε and their μ are multiplied, and their ρ by the square.
     """
 
-    label: ClassVar[str] = "units"
-    section: ClassVar[str] = "V"
-    sentence: ClassVar[str] = (
+    label = "units"
+    section = "V"
+    sentence = (
         "at most {max_rows} rows of one unit were kept, by a rule that looks at its own rows only; "
-        "what is proven for one row holds for all of them together at {max_rows} times the ε"
+        "what the steps before prove for one row holds for all of them together at {max_rows} "
+        "times the ε (or μ; the square of that for ρ)."
     )
 
     max_rows: Count
@@ -32,3 +36,7 @@ class Units(Theorem):
     def of_row(self, epsilon: Fraction) -> Fraction:
         """Return the ε of one row that makes this ε of a unit."""
         return epsilon / self.max_rows
+
+    def of_unit(self, row: Composed) -> Composed:
+        """Return what holds for a unit of what is proven for one of its rows."""
+        return row.of_group(self.max_rows)

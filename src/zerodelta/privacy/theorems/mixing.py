@@ -212,6 +212,7 @@ def local_uniform_mass(*, cells: int, kernel_cells: int, dimension: int) -> floa
 class Mixing(Channel):
     """A channel that publishes a draw from a public distribution with probability `weight`."""
 
+    any_neighbors = True
     inequality: ClassVar[Callable[..., float]]
     """The mass ratio ln M of the other fields, rounded up."""
 

@@ -23,7 +23,7 @@ __all__ = [
     "ParallelBlocks",
     "PartitionKNorm",
     "PartitionLaplace",
-    "PublicNumber",
+    "Public",
     "block_epsilon",
     "parallel_epsilon",
     "partition_k_norm_epsilon",
@@ -90,7 +90,7 @@ def _total(row_total: int, unit_rows: int) -> Fraction:
 
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PublicNumber(Base):
+class Public(Base):
     """What is the same for all neighbors: the number of rows, where one is replaced."""
 
     label = "public"

@@ -118,6 +118,8 @@ class Channel(Theorem):
     """Whether it is about the base mechanism too, so that no step goes before."""
     from_add_remove: ClassVar[bool] = False
     """Whether it makes a claim for one replaced row of steps for one row added or removed."""
+    any_neighbors: ClassVar[bool] = False
+    """Whether it uses nothing of the steps before but what they prove, so that units may too."""
 
     @classmethod
     def before(cls, claimed: Neighbors) -> Neighbors:

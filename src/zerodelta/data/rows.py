@@ -1,0 +1,351 @@
+"""Rows that a ticket has opened: they answer exact integer sums, and exact counts by key.
+
+Each row is turned into integers by itself, and integers are added, so the batch size, the order of
+the rows and the number of machines never change an answer (theory C0).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.data.kept_copy import Keeping
+from zerodelta.data.rowwise import (
+    Block,
+    Column,
+    RowFunction,
+    evaluate,
+    is_columns,
+    row_function,
+    whole_rows,
+)
+from zerodelta.errors import require
+from zerodelta.exact.exact_sums import IntegerArray, arithmetic, exact_product
+from zerodelta.exact.fixed_point import FixedPoint
+from zerodelta.exact.rational import as_count
+
+__all__ = ["Rows", "without_blanks"]
+
+_MOST_IN_BLOCK = 1 << 40
+
+
+class Rows(ABC):
+    """Rows that a ticket has opened: they answer exact integer sums and exact counts by key."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def rows(self) -> int:
+        """The number of rows, or where that is private (not `whole`) one to plan with."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether there are just `rows` rows."""
+        return True
+
+    @property
+    def may_miss(self) -> bool:
+        """Whether missing cells count nowhere; then a row without any cell is no row at all."""
+        return False
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """The public names of the columns, in the order in which a function sees them."""
+
+    @abstractmethod
+    def blocks(self) -> Iterator[Block]:
+        """Yield all rows once, as (n, columns) arrays of floats; what is missing is NaN."""
+
+    def blocks_once(self) -> Iterator[Block]:
+        """Yield all rows, for the last time: no copy of them is needed afterwards."""
+        return self.blocks()
+
+    @property
+    def keeping(self) -> Keeping:
+        """Where what is made of the rows may be kept."""
+        return Keeping()
+
+    @abstractmethod
+    def _answer(self, key: Hashable, compute: Callable[[], IntegerArray]) -> IntegerArray:
+        """Return the computed sum over the rows; a `key` names an answer that may be kept."""
+
+    def sum(
+        self,
+        function: RowFunction,
+        lattice: FixedPoint,
+        *,
+        rowwise: bool = False,
+        joint: bool = False,
+    ) -> IntegerArray:
+        """Return the exact integer sum over rows of lattice.quantize(function(row)).
+
+        `function` maps an (n, columns) array to (n, lattice.dimension) numbers, or names columns.
+        A row for which it raises, or returns another shape, counts as the zero row; a NaN is the
+        center of its own coordinate or, with ``joint=True``, makes its row the zero row. With
+        ``rowwise=True`` it only ever sees one row at a time, which is slower. Whether it is proven
+        to treat rows one by one: see `row_status`.
+
+        The sum has sensitivity 2 · lattice.steps in the lattice's norm (replace-one).
+        """
+        return self._total(
+            "sum",
+            row_function(function, self.columns, width=lattice.dimension),
+            lambda values: lattice.sum(whole_rows(values) if joint else values),
+            shape=(lattice.dimension,),
+            bound=lattice.steps,
+            rowwise=rowwise,
+            key=(lattice, joint),
+        )
+
+    def present_sums(
+        self,
+        function: RowFunction,
+        lattice: FixedPoint,
+        *,
+        rowwise: bool = False,
+        joint: bool = False,
+    ) -> IntegerArray:
+        """Return, of shape (2, dimension), how many values there are and the `sum` of them.
+
+        What is NaN is missing, with ``joint=True`` in all of its row. With (s, k) for a value
+        that is there, s the lattice's steps, and (0, 0) for one that is not, this has the
+        sensitivity of the sum alone: 2s for each coordinate of a box, for a row in an l2 ball.
+        """
+        width = lattice.dimension
+
+        def counted(values: Block) -> IntegerArray:
+            found = whole_rows(values) if joint else values
+            present = len(found) - np.count_nonzero(np.isnan(found), axis=0)
+            return np.stack([present, lattice.sum(found)])
+
+        return self._total(
+            "present sums",
+            row_function(function, self.columns, width=width),
+            counted,
+            shape=(2, width),
+            bound=lattice.steps,
+            rowwise=rowwise,
+            key=(lattice, joint),
+            width=width,
+        )
+
+    def present_gram(
+        self, function: RowFunction, lattice: FixedPoint, *, rowwise: bool = False
+    ) -> tuple[int, IntegerArray]:
+        """Return how many rows are complete, and their `gram`.
+
+        With s² for a complete row beside its k kᵀ the sensitivity is that of the matrix, √2·s².
+        """
+        width, steps = lattice.dimension, lattice.steps
+
+        def product(values: Block) -> IntegerArray:
+            found = whole_rows(values)
+            integers = lattice.quantize(found)
+            gram = exact_product(integers, integers, bounds=(steps, steps))
+            present = len(found) - np.count_nonzero(np.isnan(found[:, 0]))
+            return np.append(gram.ravel(), present)
+
+        total = self._total(
+            "present gram",
+            row_function(function, self.columns, width=width),
+            product,
+            shape=(width * width + 1,),
+            bound=steps**2,
+            rowwise=rowwise,
+            key=(lattice,),
+            width=width,
+        )
+        return int(total[-1]), total[:-1].reshape(width, width)
+
+    def gram(
+        self, function: RowFunction, lattice: FixedPoint, *, rowwise: bool = False
+    ) -> IntegerArray:
+        """Return the exact sum over rows of k kᵀ, k = lattice.quantize(function(row)).
+
+        This is a `sum` too, of d² products for each row, computed by exact matrix products. A row
+        with a NaN counts as the zero row.
+        Within an l2 ball of s steps it has sensitivity √2·s² in the Frobenius norm (replace-one).
+        """
+        width, steps = lattice.dimension, lattice.steps
+
+        def product(values: Block) -> IntegerArray:
+            integers = lattice.quantize(whole_rows(values))
+            return exact_product(integers, integers, bounds=(steps, steps))
+
+        return self._total(
+            "gram",
+            row_function(function, self.columns, width=width),
+            product,
+            shape=(width, width),
+            bound=steps**2,
+            rowwise=rowwise,
+            key=(lattice,),
+        )
+
+    def counts(
+        self,
+        keys: RowFunction,
+        size: int,
+        *,
+        invalid: int | None = None,
+        rowwise: bool = False,
+    ) -> npt.NDArray[np.int64]:
+        """Return how many rows have each key 0..size-1.
+
+        `keys` maps an (n, columns) array to n numbers, or names a column. A key that is not one of
+        the integers 0..size-1 (NaN, a fraction, out of range, a row that raised) is counted at the
+        public key `invalid`, or nowhere if that is None.
+
+        Replacing one row changes at most two counts, each by one: l1 sensitivity 2, l2 √2.
+        """
+        size = as_count(size, "size", minimum=1)
+        if invalid is not None:
+            require(
+                as_count(invalid, "invalid") < size,
+                "invalid",
+                invalid,
+                expected=f"a key below {size}",
+                remedy="pass such a key or None",
+            )
+
+        def counted(values: Block) -> IntegerArray:
+            found = values[:, 0]
+            valid = (found >= 0) & (found < size) & (found == np.floor(found))  # NaN: not valid
+            counts = np.bincount(found[valid].astype(np.int64), minlength=size)
+            if invalid is not None:
+                counts[invalid] += int(np.count_nonzero(~valid))
+            return counts
+
+        mapped = row_function(keys, self.columns, width=1)
+        total = self._total(
+            "counts", mapped, counted, shape=(size,), bound=1, rowwise=rowwise, key=(size, invalid)
+        )
+        return total.astype(np.int64, copy=False)
+
+    def group_sums(
+        self,
+        by: Sequence[Column],
+        sizes: Sequence[int],
+        of: Column | None,
+        lattice: FixedPoint | None,
+        *,
+        degree: int = 1,
+    ) -> IntegerArray:
+        """Return for each group its rows, those with a value, and the sums of k, k², … of these.
+
+        `by` names columns of codes 0..size-1, and the groups are all combinations, the last column
+        fastest; a row whose code is missing is in none. k = lattice.quantize(value of `of`), up to
+        k^degree. Of shape (groups, 2 + degree); (groups, 2) without a lattice, (groups, 1) without
+        `of`.
+        """
+        keyed, count = len(by), math.prod(sizes)
+        named = [*by, *([] if of is None else [of])]
+        steps = 1 if lattice is None else lattice.steps
+        width = 1 if of is None else 2 + (0 if lattice is None else degree)
+
+        def tabulated(values: Block) -> IntegerArray:
+            codes = np.zeros(len(values), dtype=np.int64)
+            inside = np.ones(len(values), dtype=np.bool_)
+            for i, size in enumerate(sizes):
+                column = values[:, i]
+                known = (column >= 0) & (column < size)  # NaN: in no group
+                codes = codes * size + np.where(known, column, 0).astype(np.int64)
+                inside &= known
+            shape = (count, width)
+            found: IntegerArray = np.zeros(shape, np.int64) if fits else np.zeros(shape, np.object_)
+            if not inside.all():
+                codes, values = codes[inside], values[inside]
+            found[:, 0] = np.bincount(codes, minlength=count)
+            if of is not None:
+                _add_powers(found, codes, values[:, keyed:], lattice, degree)
+            return found
+
+        bound = max(1, steps**degree)
+        fits = bound < _MOST_IN_BLOCK  # no block has 2^22 rows
+        return self._total(
+            "group sums",
+            row_function(named, self.columns, width=len(named)),
+            tabulated,
+            shape=(count, width),
+            bound=bound,
+            rowwise=False,
+            key=(tuple(sizes), lattice, degree, of is None),
+            width=len(named),
+        )
+
+    def _total(
+        self,
+        kind: str,
+        function: Callable[[Block], Any],
+        part: Callable[[Block], IntegerArray],
+        *,
+        shape: tuple[int, ...],
+        bound: int,
+        rowwise: bool,
+        key: tuple[Hashable, ...],
+        width: int | None = None,
+    ) -> IntegerArray:
+        """Add up what `part` makes of the values in each block; a row adds at most `bound`."""
+
+        def added() -> IntegerArray:
+            # a number of rows that is not public must not decide anything
+            fits = self.whole and arithmetic(self.rows, bound) != "python"
+            total: npt.NDArray[Any] = np.zeros(shape, dtype=np.int64 if fits else np.object_)
+            for block in self.blocks():
+                values = evaluate(function, block, width=read, rowwise=rowwise)
+                # what a function makes of a row that was dropped is nothing
+                blanks = self.may_miss and not is_columns(function)
+                total += part(without_blanks(values, block) if blanks else values)
+            return total
+
+        read = width if width is not None else 1 if kind == "counts" else shape[0]
+        # what a function makes of rows is computed each time
+        return self._answer((function, kind, *key) if is_columns(function) else None, added)
+
+
+def _add_powers(
+    found: IntegerArray,
+    codes: npt.NDArray[np.int64],
+    values: Block,
+    lattice: FixedPoint | None,
+    degree: int,
+) -> None:
+    """Add to each group the number of its values, and the sums of their powers, exactly."""
+    present = ~np.isnan(values[:, 0])
+    if not present.all():
+        codes, values = codes[present], values[present]
+    found[:, 1] = np.bincount(codes, minlength=len(found))
+    if lattice is None:
+        return
+    integers = lattice.quantize(values)[:, 0]
+    for power in range(1, degree + 1):
+        added, bound = integers.astype(found.dtype) ** power, lattice.steps**power
+        if len(found) == 1:
+            found[0, 1 + power] = added.sum()
+        elif (most := (1 << 53) // bound) >= 1:  # so many add up exactly in floats
+            for start in range(0, len(codes), most):
+                part = slice(start, start + most)
+                sums = np.bincount(
+                    codes[part], weights=added[part].astype(np.float64), minlength=len(found)
+                )
+                found[:, 1 + power] += sums.astype(np.int64)
+        else:
+            np.add.at(found[:, 1 + power], codes, added)
+
+
+def without_blanks(values: Block, rows: Block) -> Block:
+    """Return what a function made of the rows; nothing, which is NaN, of a row without any cell.
+
+    >>> without_blanks(np.array([[1.0], [0.0]]), np.array([[3.0, np.nan], [np.nan, np.nan]]))
+    array([[ 1.],
+           [nan]])
+    """
+    blank = np.isnan(rows).all(axis=1, keepdims=True)
+    return np.where(blank, np.nan, values) if blank.any() else values

@@ -1,0 +1,146 @@
+"""The copy of rows that a release reads again: in memory, or in a file without a name."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zerodelta as zd
+from data.opening import opened
+from zerodelta.data.kept_copy import Keeping, kept
+from zerodelta.data.reader import Reader
+from zerodelta.errors import ParameterError
+from zerodelta.exact.fixed_point import FixedPoint
+from zerodelta.study.study import Study
+from zerodelta.training.loss_functions import Logistic
+
+pyarrow = pytest.importorskip("pyarrow")
+
+COLUMNS: dict[str, Any] = {"x": zd.number(-1, 1, missing=None), "y": zd.boolean(missing=True)}
+LATTICE = FixedPoint.box(dimension=1, lower=-1, upper=1, steps=1 << 20)
+
+
+def table(rows: int = 150_000) -> Any:
+    x = np.sin(np.arange(rows))
+    return pyarrow.table({"x": x, "y": x > 0.1})
+
+
+def power(k: int, block: Any) -> Any:
+    return block[:, 0] ** k
+
+
+def blocks() -> Iterator[Any]:
+    yield np.arange(6.0).reshape(3, 2)
+    yield np.empty((0, 2))
+    yield np.full((1, 2), np.nan)
+    yield np.arange(4, dtype=np.float32)
+
+
+@pytest.mark.parametrize("memory", [None, 10**6, 60, 48, 47, 0])
+def test_the_copy_is_the_same_wherever_it_is(memory: int | None) -> None:
+    found = kept(blocks(), Keeping(memory=memory))
+    for copy, block in zip(found, blocks(), strict=True):
+        np.testing.assert_array_equal(copy, block)
+        assert copy.dtype == block.dtype
+        assert copy.size == 0 or not copy.flags.writeable
+        if copy.size:
+            with pytest.raises(ValueError, match="WRIT"):
+                copy.setflags(write=True)
+
+
+def test_a_copy_of_nothing() -> None:
+    assert kept(iter(()), Keeping(memory=0)) == ()
+    (empty,) = kept([np.empty((0, 2))], Keeping(memory=0))
+    assert empty.shape == (0, 2)
+
+
+def test_the_file_is_its_owners_alone_and_has_no_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[tuple[Any, int]] = []
+    original = tempfile.TemporaryFile
+
+    def watched(**options: Any) -> Any:
+        file = original(**options)
+        made.append((options["dir"], stat.S_IMODE(os.fstat(file.fileno()).st_mode)))
+        return file
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", watched)
+
+    def stopped() -> Iterator[Any]:
+        yield np.ones((1000, 1))
+        assert list(tmp_path.iterdir()) == []
+        raise KeyboardInterrupt
+
+    keeping = Keeping(memory=0, folder=str(tmp_path))
+    with pytest.raises(KeyboardInterrupt):
+        kept(stopped(), keeping)
+    found = kept(blocks(), keeping)
+    assert made == [(str(tmp_path), 0o600)] * 2
+    assert list(tmp_path.iterdir()) == []
+    assert len(found) == 4
+
+
+def test_a_disk_that_fails_says_nothing(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    with pytest.raises(ParameterError, match="read to the end") as caught:
+        kept(blocks(), Keeping(memory=0, folder=str(gone)))
+    assert "gone" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+def test_memory_and_folder_are_said_when_data_is_opened(tmp_path: Path) -> None:
+    people = zd.open(table(10), columns=COLUMNS, memory=5, folder=tmp_path)
+    assert (
+        people.keeping == people["x"].where("y").keeping == Keeping(memory=5, folder=str(tmp_path))
+    )
+    assert zd.open(table(10), columns=COLUMNS).keeping == Keeping(memory=1 << 30)
+    with pytest.raises(ParameterError, match="folder"):
+        zd.open(table(10), columns=COLUMNS, folder=tmp_path / "none")
+    bad: Any
+    for bad in (-1, 0.5, "much"):
+        with pytest.raises(ParameterError, match="memory"):
+            zd.open(table(10), columns=COLUMNS, memory=bad)
+
+
+def test_every_round_reads_the_copy_and_answers_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[str] = []
+    answers = []
+    for memory in (None, 0, 1 << 20):
+        people = zd.open(table(), columns=COLUMNS, memory=memory, folder=tmp_path)
+        parts = type(people._base.reader).parts
+
+        def counted(self: Reader, *args: Any, parts: Any = parts, **options: Any) -> Any:
+            reads.append("read")
+            return parts(self, *args, **options)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(type(people._base.reader), "parts", counted)
+            rows = opened(people, keep=True)
+            sums = [rows.sum(partial(power, k), LATTICE) for k in (1, 2, 3)]
+            answers.append([int(total[0]) for total in sums])
+    assert answers[0] == answers[1] == answers[2]
+    assert reads == ["read"] * 3
+
+
+def test_gradients_are_alike_from_a_file(tmp_path: Path) -> None:
+    from study.stages import gradients_in
+
+    sums = []
+    for memory in (None, 0):
+        people = zd.open(table(), columns=COLUMNS, memory=memory, folder=tmp_path)
+        study = Study(people, epsilon=1, publish=zd.Ball(1, 5), rounds=3)
+        _, gradients = gradients_in(study, Logistic(), data_norm=1)
+        sums.append([gradients.total(np.array([t])).tolist() for t in (0.0, 0.5, -2.0)])
+    assert sums[0] == sums[1]
+    assert list(tmp_path.iterdir()) == []
