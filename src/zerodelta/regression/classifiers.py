@@ -11,11 +11,11 @@ from typing import Any, final
 import numpy as np
 
 from zerodelta.data.dataset import Dataset
-from zerodelta.data.source import Rows
+from zerodelta.data.source import Rows, protection_of
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_positive
-from zerodelta.privacy.parameters import as_flag
+from zerodelta.privacy.parameters import as_flag, as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.regression.certified_losses import BalancedLogistic, CertifiedLoss, Softmax
 from zerodelta.regression.encoded_columns import Encoding
@@ -33,7 +33,7 @@ from zerodelta.spaces import Ball
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import planned, post_processed, run
+from zerodelta.spine.run import post_processed, run
 from zerodelta.study.study import Study
 from zerodelta.training.loss_functions import Logistic, Loss, Multinomial
 
@@ -168,7 +168,7 @@ class ClassifierQuestion:
         """Choose the method, and calibrate it; the place of the label's class is the last column.
 
         The plan of a descent has no steps: its study plans them. A row that counts nowhere is the
-        zero row, so to the objective the number of rows is nothing but a public parameter.
+        zero row, so the number of rows is nothing but a public parameter.
         """
         facts.only_replaced()
         features = Features.of(facts.width - 1, self.data_norm, self.intercept)
@@ -210,15 +210,8 @@ class ClassifierQuestion:
         self, methods: tuple[Method, ...], facts: Facts, features: Features
     ) -> tuple[Method, ...]:
         """Return the methods for such rows; one that is named and is none of them is refused."""
-        width, private = features.width, facts.rows is None
+        width = features.width
         large = self.encoding is not None and not in_memory(facts, width)
-        require(
-            not (private and (large or self.method == "descent")),
-            "method",
-            self.method,
-            expected="one that needs no public number of rows: a descent runs a study",
-            remedy='pass method="auto", and fewer rows or columns if they do not fit into memory',
-        )
         require(
             not (large and self.method == "objective"),
             "method",
@@ -227,8 +220,7 @@ class ClassifierQuestion:
             f"{facts.planned_rows} · {width} numbers in memory",
             remedy='pass method="auto" or "descent"',
         )
-        without = {"descent"} if private else {"objective"} if large else set()
-        return tuple(method for method in methods if method.name not in without)
+        return tuple(m for m in methods if not (large and m.name == "objective"))
 
     def release(
         self, rows: Any, labels: Any, *, epsilon: Rational, bits: BitSource | None = None
@@ -236,9 +228,11 @@ class ClassifierQuestion:
         """Plan, and run the plan on these rows."""
         read, encode = ClassLabels(self.classes), self.encoding
         source = LabeledRows(rows, labels, read=read, encode=encode)
-        plan = planned(self, source, epsilon, facts=source.facts)
+        protection = protection_of(source)
+        share = as_usable_epsilon(epsilon) / protection.max_rows
+        plan = self.plan(source.facts, share)
         if plan.steps:
-            return run(plan, source, bits=bits)
+            return run(plan.protecting(protection), source, bits=bits)
         features = Features.of(len(source.columns) - 1, self.data_norm, self.intercept)
         width, outputs = features.width, self.outputs
         loss: Loss = Logistic() if outputs == 1 else Multinomial(classes=tuple(range(outputs)))
@@ -252,7 +246,7 @@ class ClassifierQuestion:
         )
         release = study.minimize(loss, data_norm=1)
         divisor = descent_temperature(
-            epsilon=epsilon, n=source.rows, columns=width, classes=len(self.classes)
+            epsilon=share, n=source.rows, columns=width, classes=len(self.classes)
         )
         theta = release.value.reshape(width, outputs)
         model = features.model(theta, encoding=encode, classes=self.classes, temperature=divisor)

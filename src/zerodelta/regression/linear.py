@@ -16,12 +16,12 @@ from typing import Any, final
 import numpy as np
 
 from zerodelta.data.dataset import Dataset
-from zerodelta.data.source import Rows
+from zerodelta.data.source import Rows, protection_of
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.parameters import as_flag
+from zerodelta.privacy.parameters import as_flag, as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.regression.adassp import LatticeAdassp
@@ -42,7 +42,7 @@ from zerodelta.spaces import Ball
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import planned, post_processed, run
+from zerodelta.spine.run import post_processed, run
 from zerodelta.study.study import Study
 from zerodelta.training.loss_functions import Squared
 
@@ -137,7 +137,7 @@ class LinearQuestion:
         """Choose the method, and calibrate it; the target is the last column.
 
         The plan of a descent has no steps: its study plans them. A row that counts nowhere is the
-        zero row, so the number of rows is nothing but a public parameter of all other methods.
+        zero row, so the number of rows is nothing but a public parameter.
         """
         facts.only_replaced()
         features = Features.of(facts.width - 1, self.data_norm, self.intercept)
@@ -172,15 +172,7 @@ class LinearQuestion:
 
     def _applicable(self, facts: Facts, width: int) -> list[str]:
         """Return the methods for such rows; one that is named and is none of them is refused."""
-        private = facts.rows is None
         large = self.encoding is not None and not in_memory(facts, width)
-        require(
-            not (private and self.method == "descent"),
-            "method",
-            self.method,
-            expected="one that needs no public number of rows: this one runs a study",
-            remedy='pass method="auto"',
-        )
         require(
             not (large and self.method == "huber"),
             "method",
@@ -189,17 +181,17 @@ class LinearQuestion:
             f"{facts.planned_rows} · {width} numbers in memory",
             remedy='pass method="auto" or "statistics"',
         )
-        without = {"descent"} if private else set()
-        return [name for name in _PLANNERS if name not in without | ({"huber"} if large else set())]
+        return [name for name in _PLANNERS if not (large and name == "huber")]
 
     def release(
         self, rows: Any, targets: Any, *, epsilon: Rational, bits: BitSource | None = None
     ) -> Release:
         """Plan, and run the plan on these rows."""
         source = LabeledRows(rows, targets, read=self._targets, encode=self.encoding)
-        plan = planned(self, source, epsilon, facts=source.facts)
+        protection = protection_of(source)
+        plan = self.plan(source.facts, as_usable_epsilon(epsilon) / protection.max_rows)
         if plan.steps:
-            return run(plan, source, bits=bits)
+            return run(plan.protecting(protection), source, bits=bits)
         features = Features.of(len(source.columns) - 1, self.data_norm, self.intercept)
         width, encode = features.width, self.encoding
         read = self._targets

@@ -134,7 +134,7 @@ class MLPClassifier(PrivateClassifier):
         read = ClassLabels(known)
         facts = LabeledRows(rows, labels, read=read, encode=encoding).facts
         facts.only_replaced()
-        n = facts.public_rows  # a study
+        n = facts.planned_rows
         network = self._network(n, len(bounds.half), len(known), epsilon)
         shown = _Shown(bounds=bounds, twice=network.inputs > len(bounds.half))
         study = Study(

@@ -205,7 +205,6 @@ class ModelQuestion:
     def _trained(self, facts: Facts, epsilon: Rational) -> StudyProgram:
         """Plan a study in which every candidate is trained, and then all are scored."""
         facts.only_replaced()
-        _ = facts.public_rows  # which a study needs
         names, models = self._names, list(self.candidates.values())
         ours = all(type(model) in (NetworkModel, LinearModel) for model in models)  # so: proven
         built_in = ours and self.train is None and self.score is None
