@@ -243,8 +243,6 @@ def test_more_rows_than_were_expected_are_all_read() -> None:
     )
     np.testing.assert_array_equal(found[0].values, expected[0].values)
     np.testing.assert_array_equal(found[1], expected[1])
-    with pytest.raises(zd.ParameterError, match="study"):
-        LinearRegression(epsilon=1, method="descent").fit(few[["age"]], few["spent"])
     assert "number of rows" not in str(
         LogisticRegression(epsilon=1).fit(few[["age"]], few["member"]).certificate_.public
     )
@@ -310,6 +308,24 @@ def test_replacing_all_rows_of_a_unit_moves_the_statistics_by_two_rows_at_most()
     weights = np.array([1, 2, 1, 1, 1])
     most = max(float(((a - b) ** 2 * weights).sum()) for a, b in itertools.combinations(found, 2))
     assert 4 < most <= 4 * 4.5
+
+
+@pytest.mark.parametrize(
+    ("estimator", "label"),
+    [
+        (LinearRegression(epsilon=1, method="descent"), "spent"),
+        (LogisticRegression(epsilon=1, method="descent"), "member"),
+        (MLPClassifier(epsilon=1, rounds=3), "member"),
+    ],
+    ids=str,
+)
+def test_a_study_of_units_has_all_of_epsilon(estimator: Any, label: str) -> None:
+    data = people(unit="who", max_rows=2)
+    certificate = clone(estimator).fit(data[["age"]], data[label]).certificate_
+    assert zd.verify(certificate, unit="who", epsilon=1) == zd.PureDP(1)
+    *_, units, _channel = certificate.steps
+    assert (units.theorem, units.numbers) == ("units", {"max_rows": 2})
+    assert certificate.row == "one who, at most 2 of its rows"
 
 
 # -- odd cells ------------------------------------------------------------------------------------
@@ -422,16 +438,6 @@ def test_rows_that_come_and_go_are_refused(estimator: Any, label: str | None) ->
     data = people(neighbors="add-remove", expected_rows=400)
     with pytest.raises(zd.ParameterError, match="replace"):
         estimator.fit(data[["age"]], None if label is None else data[label])
-
-
-def test_methods_that_run_a_study_are_refused_for_units() -> None:
-    data = people(unit="who", max_rows=2)
-    with pytest.raises(zd.ParameterError, match="study"):
-        LinearRegression(epsilon=1, method="descent").fit(data[["age"]], data["spent"])
-    with pytest.raises(zd.ParameterError, match="study"):
-        LogisticRegression(epsilon=1, method="descent").fit(data[["age"]], data["member"])
-    with pytest.raises(zd.ParameterError, match="public number"):
-        MLPClassifier(epsilon=1).fit(data[["age"]], data["member"])
 
 
 def test_bounds_that_are_declared_are_not_given_again() -> None:

@@ -341,14 +341,6 @@ MUTANTS = (
             "estimators/test_data_sets.py::test_a_unit_has_the_noise_of_a_share_for_each_of_its_rows",
         ),
     ),
-    Mutant(  # a study would count the rows of units one by one
-        file="regression/linear.py",
-        old='not (private and self.method == "descent")',
-        new="True",
-        tests=(
-            "estimators/test_data_sets.py::test_methods_that_run_a_study_are_refused_for_units",
-        ),
-    ),
     Mutant(  # what is out of the domain is counted
         file="tables/streamed_counts.py",
         old="slice(0, self.domain.sizes[column])",

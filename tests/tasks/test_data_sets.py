@@ -92,7 +92,7 @@ TASKS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "fixed models": (fixed, {}),
     "trained models": (trained, {}),
 }
-STUDIES = {"k-means, purified", "features, gram", "trained models"}
+STUDIES = {"k-means, purified", "features, gram"}
 every = pytest.mark.parametrize("task", TASKS)
 
 
@@ -134,10 +134,10 @@ def test_a_unit_has_the_noise_of_a_share_for_each_of_its_rows(task: str) -> None
         return
     certificate = ask(data, columns=NUMBERS).certificate
     assert zd.verify(certificate, unit="who", epsilon=2).exact_epsilon <= 2  # type: ignore[attr-defined]
-    *steps, last = certificate.steps
-    assert (last.theorem, last.numbers) == ("units", {"max_rows": 3})
+    before = -2 if task == "trained models" else -1  # a study: before its channel
+    assert (certificate.steps[before].theorem, len(certificate.steps) > 1) == ("units", True)
+    assert certificate.steps[before].numbers == {"max_rows": 3}
     assert certificate.row == "one who, at most 3 of its rows"
-    assert steps
     with pytest.raises(zd.CertificateError, match="who"):
         zd.verify(certificate, epsilon=2)
 

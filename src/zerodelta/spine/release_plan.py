@@ -65,8 +65,11 @@ class ReleasePlan(Generic[R]):
         return self.claim.exact_epsilon if type(self.claim) is PureDP else None
 
     def protecting(self, protection: Protection) -> ReleasePlan[R]:
-        """Return the plan for a unit of several rows, made of the plan for one of its rows."""
-        if protection.unit is None:
+        """Return the plan for a unit of several rows, made of the plan for one of its rows.
+
+        One without a proof stands for a study, which protects units by itself.
+        """
+        if protection.unit is None or not (self.steps or self.parts):
             return self
         most = protection.max_rows
         claim = self.claim

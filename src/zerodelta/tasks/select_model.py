@@ -22,6 +22,7 @@ from zerodelta.data.source import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_rational
+from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.release import Release
@@ -30,7 +31,6 @@ from zerodelta.spaces import Finite
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.public_inputs import as_source, needed
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import planned
 from zerodelta.study.program import StudyProgram, carry_out
 from zerodelta.study.study import Study
 from zerodelta.training.candidate_models import Floats, LinearModel, NetworkModel
@@ -60,6 +60,7 @@ def select_model(
     mixing_probability: Rational = Fraction(1, 100),
     rowwise: bool = False,
     example: Any = None,
+    diagnostics: Rational | None = None,
     bits: BitSource | None = None,
 ) -> Release:
     """Release the name of the best candidate, trained and scored on the rows.
@@ -96,6 +97,9 @@ def select_model(
         Whether functions see one row at a time.
     example : array, optional
         Public made-up rows on which functions are tried first.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `release.diagnostics`, of a data set: which fractions
+        of the rows were used, clipped to the declared bounds, and unreadable.
     bits : BitSource, optional
         The random bits; default the operating system's.
 
@@ -138,7 +142,8 @@ def select_model(
         texts = [name for name, kind in source.kinds.items() if isinstance(kind, Text)]
         numbers = "columns of numbers or codes"
         require(not texts, "columns", texts, expected=numbers, remedy="leave these columns out")
-    return carry_out(planned(question, source, epsilon), source, bits=bits)
+    beside = diagnosis(diagnostics, source)
+    return carry_out(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
 
 @final
@@ -205,7 +210,6 @@ class ModelQuestion:
     def _trained(self, facts: Facts, epsilon: Rational) -> StudyProgram:
         """Plan a study in which every candidate is trained, and then all are scored."""
         facts.only_replaced()
-        _ = facts.public_rows  # which a study needs
         names, models = self._names, list(self.candidates.values())
         ours = all(type(model) in (NetworkModel, LinearModel) for model in models)  # so: proven
         built_in = ours and self.train is None and self.score is None
