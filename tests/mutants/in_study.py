@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant
 
+READ = "tasks/test_diagnostics_of_every_task.py"
 SETS = "study/test_studies_of_data_sets.py"
 PARTS = "privacy/test_parts.py"
 
@@ -221,6 +222,62 @@ MUTANTS = (
         old="np.clip(scaled, -limit, limit, out=scaled)",
         new="np.clip(scaled, -limit, 2 * limit, out=scaled)",
         tests=("exact/test_fixed_point.py::test_the_sum_is_that_of_the_quantized_rows",),
+    ),
+    Mutant(  # a study's fractions are read when its program has changed the rows
+        file="study/study.py",
+        old="            self._opened.read()\n",
+        new="",
+        tests=(f"{READ}::test_a_program_cannot_change_how_rows_are_said_to_be_read",),
+    ),
+    Mutant(
+        file="study/study.py",
+        old="_opened=self._opened.rehearsed()",
+        new="_opened=self._opened",
+        tests=(f"{READ}::test_a_rehearsal_reads_no_row",),
+    ),
+    Mutant(  # a study spends all of ε beside the share that it has given away
+        file="study/program.py",
+        old="self.price / (1 - beside.share)",
+        new="self.price",
+        tests=(f"{READ}::test_the_parts_add_up_to_the_epsilon_that_was_asked",),
+    ),
+    Mutant(  # a descent's claim without the part beside it
+        file="spine/run.py",
+        old="plan if self._aside is None else plan.beside(self._aside.plan)",
+        new="plan",
+        tests=(f"{READ}::test_the_parts_add_up_to_the_epsilon_that_was_asked",),
+    ),
+    Mutant(  # a query is run again for what is asked beside
+        file="data/dataset.py",
+        old="if self._base.reader.premise is None or not isinstance(other, Dataset):",
+        new="if True:",
+        tests=(f"{READ}::test_a_query_is_run_once_for_a_ticket",),
+    ),
+    Mutant(  # counts of one column stand in for those of another
+        file="data/shared_copy.py",
+        old="None if key is None else (self._names, key)",
+        new="key",
+        tests=(f"{READ}::test_the_copy_has_the_rows_of_a_plain_scan",),
+    ),
+    Mutant(  # other rows than those that a condition leaves
+        file="data/dataset.py",
+        old="""            names=(ITSELF, *names),
+            where=self._where,""",
+        new="""            names=(ITSELF, *names),
+            where=(),""",
+        tests=(f"{READ}::test_the_copy_has_the_rows_of_a_plain_scan",),
+    ),
+    Mutant(  # a study of units that believes to be one of rows
+        file="spine/release_plan.py",
+        old="if protection.unit is None or not (self.steps or self.parts):",
+        new="if protection.unit is None:",
+        tests=("estimators/test_data_sets.py::test_a_study_of_units_has_all_of_epsilon",),
+    ),
+    Mutant(  # one row moves a gradient sum, where a unit of several does
+        file="training/descent.py",
+        old="squared = (2 * gradients.bound * protects.max_rows) ** 2",
+        new="squared = (2 * gradients.bound) ** 2",
+        tests=("estimators/test_data_sets.py::test_no_unit_moves_a_descent_by_more_than_proven",),
     ),
     Mutant(  # units: one row's μ² for the whole unit
         file="study/study_plan.py",

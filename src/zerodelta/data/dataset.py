@@ -19,12 +19,13 @@ import numpy.typing as npt
 from zerodelta.data.arrow_cells import Distinct
 from zerodelta.data.kept_copy import Keeping
 from zerodelta.data.kind import Bounds, Kind
-from zerodelta.data.kinds import Boolean, Category, Number
+from zerodelta.data.kinds import Boolean, Category, Number, Text
 from zerodelta.data.predicate import Predicate
 from zerodelta.data.protection import Protection
 from zerodelta.data.reader import Batch, Part, Reader
 from zerodelta.data.readings import Limits, readings_of
 from zerodelta.data.rowwise import Block
+from zerodelta.data.shared_copy import ColumnsOf
 from zerodelta.data.source import Rows, Source, ours
 from zerodelta.data.spark_reader import SparkReader
 from zerodelta.data.spark_rows import SparkRows
@@ -322,8 +323,11 @@ class Dataset(Source):
 
     def open(self, ticket: Ticket, *, keep: bool = False) -> Rows:
         """Return the rows, for one release; those of units are chosen once, and kept."""
+        Ticket.check(ticket)
+        shared = self._shared(ticket)
+        if shared is not None:
+            return shared
         if isinstance(self._base.reader, SparkReader):  # where the rows are, they are added up
-            Ticket.check(ticket)
             return SparkRows(self, self._base.reader, ticket)
         # a query is run once for a ticket: it may yield other rows the next time
         once = self._base.unit is not None or self._base.reader.premise is not None
@@ -337,6 +341,9 @@ class Dataset(Source):
     def pieces(self, ticket: Ticket) -> Sequence[Piece]:
         """Return the parts of the rows; threads may read several at a time."""
         Ticket.use(ticket)
+        shared = self._shared(ticket)
+        if shared is not None:
+            return shared.pieces()
         read = self.needed
         kept: Sequence[npt.NDArray[np.bool_]] | None = None
         if self._base.unit is None:
@@ -357,6 +364,31 @@ class Dataset(Source):
             return blocks
 
         return [piece(place, part) for place, part in enumerate(parts)]
+
+    def _shared(self, ticket: Ticket) -> Rows | None:
+        """Return these columns of the one copy of a query's result, if others are asked beside."""
+        other = ticket.beside
+        if self._base.reader.premise is None or not isinstance(other, Dataset):
+            return None
+        copied = ticket.once(other, other._with_judged)
+        alike = other._base is self._base and other._where == self._where
+        itself = ITSELF in self._names and self._judged != other._judged
+        if self is copied or not alike or itself or not {*self._names} <= {*copied._names}:
+            return None
+        rows = ticket.once(copied, lambda: copied.open(ticket, keep=True))
+        return ColumnsOf(rows, self._names, may_miss=self.may_miss)
+
+    def _with_judged(self) -> Dataset:
+        """Return the columns that are judged, and before them the one that says how."""
+        kinds = self._base.kinds
+        names = (n for n in self._judged or () if not isinstance(kinds[n], Text))
+        return Dataset(
+            self._base,
+            names=(ITSELF, *names),
+            where=self._where,
+            expected_rows=self._expected,
+            judged=self._judged,
+        )
 
     @property
     def needed(self) -> tuple[str, ...]:
