@@ -15,7 +15,10 @@ from zerodelta.data.rowwise import Block
 from zerodelta.data.threads import Piece
 from zerodelta.exact.exact_sums import IntegerArray
 
-__all__ = ["ColumnsOf"]
+__all__ = ["UNIT", "ColumnsOf"]
+
+UNIT = "\0"
+"""The name of a column with the number of each row's unit: no source has such a name."""
 
 
 @final
@@ -61,6 +64,13 @@ class ColumnsOf(Rows):
     def adds_here(self) -> bool:
         """Whether sums are added up in this process."""
         return self._shared.adds_here
+
+    def by_unit(self) -> Rows | None:
+        """Return the rows with the number of their unit, the last column of the copy if known."""
+        last = self._shared.columns[-1]
+        if last != UNIT:
+            return None
+        return ColumnsOf(self._shared, (*self._names, UNIT), may_miss=self._may_miss)
 
     def blocks(self) -> Iterator[Block]:
         """Yield all rows."""

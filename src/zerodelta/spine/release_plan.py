@@ -151,10 +151,16 @@ def _asserted(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     return tuple(replace(s, status=weakest([s.status, Status.ASSERTED])) for s in steps)
 
 
-def units_step(unit: str | None, max_rows: int) -> tuple[Step, ...]:
-    """Return the step before a channel that says how many rows a unit has; none without a unit."""
+def units_step(unit: str | None, max_rows: int, *, weight: int | None = None) -> tuple[Step, ...]:
+    """Return the step before a channel that says how many rows a unit has; none without a unit.
+
+    `weight`: what these rows add up to is clipped to so many times the bound of one.
+    """
     if unit is None:
         return ()
+    if weight is not None:
+        numbers = {"max_rows": max_rows, "weight": weight}
+        return (Step(theorem="clipped-units", numbers=numbers),)
     return (Step(theorem="units", numbers={"max_rows": max_rows}),)
 
 

@@ -29,7 +29,7 @@ from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Space
 from zerodelta.spine.public_inputs import as_source
 from zerodelta.spine.run import Beside, aside, begin, left
-from zerodelta.study.declared import Declared, check_defaults, studied
+from zerodelta.study.declared import Declared, check_defaults, rows_of_a_unit, studied
 from zerodelta.study.internal_queries import InternalQueries, Share
 from zerodelta.study.lifecycle import Lifecycle, closed
 from zerodelta.study.minimize import minimize, plan_minimize
@@ -128,10 +128,10 @@ class Study(InternalQueries):
         diagnostics: Rational | Beside | None = None,
         bits: BitSource | None = None,
     ) -> None:
-        schedule = Schedule.of(rounds)
-        source = studied(as_source(rows, columns, missing=missing))
+        schedule, source = Schedule.of(rounds), studied(as_source(rows, columns, missing=missing))
         self._columns, self._size = source.columns, source.rows
         self._declared, self._may_miss = Declared.of(source), source.may_miss
+        self._by_unit, self._rows_of_a_unit = source.by_unit is not None, rows_of_a_unit(source)
         check_defaults(bounds, data_norm)
         self._bounds, self._data_norm, self._example = bounds, data_norm, example
         self._boxes: dict[Hashable, FixedPoint] = {}  # lattices of the public bounds

@@ -64,6 +64,8 @@ class Descent:
     """Who is protected, if it is not a row."""
     max_rows: int = 1
     """How many rows of one unit count."""
+    weight: int | None = None
+    """Like how many rows they count at most, if what they add up to is clipped."""
     rows_public: bool = True
     """Whether `rows` is the number of rows, or one to plan with."""
 
@@ -87,7 +89,7 @@ class Descent:
             steps=(
                 *(self._gaussian(count, variance) for count, variance in self.variances),
                 *self._last_gaussian(),
-                *units_step(self.unit, self.max_rows),
+                *units_step(self.unit, self.max_rows, weight=self.weight),
                 self.channel.step(),
             ),
             unit=self.unit,
@@ -110,6 +112,16 @@ class Descent:
         if isinstance(self.channel, SmoothMix):
             return (self._gaussian(1, self.channel.step_taken.variance),)
         return ()
+
+    def _told_of_units(self) -> list[str]:
+        if self.unit is None:
+            return []
+        if self.weight is None:
+            return [f"  units            all {self.max_rows} rows of one count"]
+        return [
+            f"  units            the {self.max_rows} rows of one count like {self.weight} at most: "
+            "their sum is clipped"
+        ]
 
     def iterates(self) -> Iterates:
         """Return the iterates at their public start."""
@@ -150,6 +162,7 @@ class Descent:
             f"pure ε = {float(self.epsilon):g}, δ = 0",
             f"  publishes        one element of {self.ball!r}",
             f"  gradients        clipped to {self.clip:g}; longest path {path:.4g}",
+            *self._told_of_units(),
             f"  internal noise   {noise:.3g} a coordinate (μ = {mu:.4g})",
             "  ending                                       predicted l2 error",
         ]
@@ -192,7 +205,9 @@ def plan_descent(
     (Fraction(1, 1), 'proven')
     """
     protects = Protection() if protection is None else protection
-    moved = 2 * gradients.lipschitz / gradients.rows * protects.max_rows
+    # theory V2: clipped together the rows of a unit move a sum like fewer rows
+    times = protects.max_rows if gradients.weight is None else gradients.weight
+    moved = 2 * gradients.lipschitz / gradients.rows * times
     made = plan(
         ball,
         epsilon=epsilon,
@@ -200,7 +215,7 @@ def plan_descent(
         sensitivity=moved * Fraction(sizes.spread()),
     )
     assert isinstance(made.purifier, Mixing)
-    squared = (2 * gradients.bound * protects.max_rows) ** 2
+    squared = (2 * gradients.bound * times) ** 2
     scale = squared / made.calibration.mu_squared
     variances = sizes.variances(scale)
     while _claim(variances, squared).log_delta(made.epsilon) > made.log_delta:
@@ -234,6 +249,7 @@ def plan_descent(
         status=gradients.status,
         unit=protects.unit,
         max_rows=protects.max_rows,
+        weight=gradients.weight,
         assumed=gradients.assumed(),
         variances=variances,
         channel=channel,
