@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant
 
+CLIPPED = "study/test_clipped_units.py"
 READ = "tasks/test_diagnostics_of_every_task.py"
 SETS = "study/test_studies_of_data_sets.py"
 PARTS = "privacy/test_parts.py"
@@ -273,11 +274,49 @@ MUTANTS = (
         new="if protection.unit is None:",
         tests=("estimators/test_data_sets.py::test_a_study_of_units_has_all_of_epsilon",),
     ),
-    Mutant(  # one row moves a gradient sum, where a unit of several does
+    Mutant(  # a unit's sum is twice as long as its noise is for
+        file="training/linear_gradients.py",
+        old="clipped_units(each, starts, weight * self.bound)",
+        new="clipped_units(each, starts, 2 * weight * self.bound)",
+        tests=(f"{CLIPPED}::test_no_unit_moves_a_sum_by_more_than_its_weight",),
+    ),
+    Mutant(
+        file="training/gradients.py",
+        old="clipped_units(np.hstack(each), starts, weight * self.bound)",
+        new="clipped_units(np.hstack(each), starts, 2 * weight * self.bound)",
+        tests=(f"{CLIPPED}::test_no_unit_moves_a_sum_by_more_than_its_weight",),
+    ),
+    Mutant(  # sums that only seem to be inside
+        file="training/unit_sums.py",
+        old="rounded = -(-np.abs(sums) >> shift)",
+        new="rounded = np.abs(sums) >> shift + 1",
+        tests=(f"{CLIPPED}::test_a_cut_sum_is_inside_the_ball_and_hardly_shorter",),
+    ),
+    Mutant(  # noise for one row, where a unit counts like two
         file="training/descent.py",
-        old="squared = (2 * gradients.bound * protects.max_rows) ** 2",
-        new="squared = (2 * gradients.bound) ** 2",
-        tests=("estimators/test_data_sets.py::test_no_unit_moves_a_descent_by_more_than_proven",),
+        old="times = protects.max_rows if gradients.weight is None else gradients.weight",
+        new="times = protects.max_rows if gradients.weight is None else 1",
+        tests=(f"{CLIPPED}::test_less_weight_is_less_noise_and_the_certificate_says_so",),
+    ),
+    Mutant(  # units of different files of hashes are taken for one
+        file="data/units.py",
+        old="numbers[part][rows[here]] = units + unit[here]",
+        new="numbers[part][rows[here]] = unit[here]",
+        tests=(f"{CLIPPED}::test_sources_batches_and_memory_do_not_matter",),
+    ),
+    Mutant(
+        file="privacy/theorems/group_privacy.py",
+        old="return row.of_group(min(self.weight, self.max_rows))",
+        new="return row",
+        tests=(f"{PARTS}::test_clipped_together_a_unit_counts_like_its_weight",),
+    ),
+    Mutant(  # what is no sum is taken for one that was clipped
+        file="privacy/proof.py",
+        old="not all(type(b) is RoundedGaussian for b in bases)",
+        new="not bases",
+        tests=(
+            f"{PARTS}::test_clipping_together_is_about_sums_with_gaussian_noise_before_a_channel",
+        ),
     ),
     Mutant(  # units: one row's μ² for the whole unit
         file="study/study_plan.py",
@@ -299,9 +338,12 @@ MUTANTS = (
     ),
     Mutant(
         file="training/descent.py",
-        old="squared = (2 * gradients.bound * protects.max_rows) ** 2",
+        old="squared = (2 * gradients.bound * times) ** 2",
         new="squared = (2 * gradients.bound) ** 2",
-        tests=(f"{SETS}::test_training_protects_units",),
+        tests=(
+            f"{SETS}::test_training_protects_units",
+            "estimators/test_data_sets.py::test_no_unit_moves_a_descent_by_more_than_proven",
+        ),
     ),
     Mutant(
         file="privacy/composition.py",

@@ -60,7 +60,7 @@ def descended(data: Any, **options: Any) -> Any:
     return study.minimize(zd.losses.Logistic(), data_norm=1)
 
 
-def modelled(data: Any, *, train: bool = False, **options: Any) -> Any:
+def selected(data: Any, *, train: bool = False, **options: Any) -> Any:
     if not train:
         return zd.select_model(
             data, {"a": 0, "b": 1}, columns=NUMBERS, score=lambda i, rows: rows[:, i], **options
@@ -137,8 +137,8 @@ CASES: dict[str, tuple[str, Callable[..., Any]]] = {
         "select_features",
         lambda d, **o: zd.select_features(d, NUMBERS, target="member", size=1, method="gram", **o),
     ),
-    "select_model": ("select_model", modelled),
-    "select_model, study": ("select_model", lambda d, **o: modelled(d, train=True, **o)),
+    "select_model": ("select_model", selected),
+    "select_model, study": ("select_model", lambda d, **o: selected(d, train=True, **o)),
     "sum": ("sum", lambda d, **o: zd.sum(d, "income", **o)),
     "synthesize": ("synthesize", lambda d, **o: zd.synthesize(d, ["city", "member"], **o)),
     "trimmed_mean": ("trimmed_mean", lambda d, **o: zd.trimmed_mean(d, "age", trim="1/10", **o)),

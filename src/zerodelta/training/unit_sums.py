@@ -80,7 +80,7 @@ def _inside(sums: Integers, bound: int) -> npt.NDArray[np.bool_]:
     shift = max(0, bound.bit_length() - _bits(sums.shape[1]))
     rounded = -(-np.abs(sums) >> shift)
     most = bound >> shift
-    small = (rounded <= most).all(axis=1)
+    small: npt.NDArray[np.bool_] = np.logical_and.reduce(rounded <= most, axis=1)
     squares = np.where(small[:, None], rounded, 0) ** 2
     inside: npt.NDArray[np.bool_] = small & (squares.sum(axis=1) <= most**2)
     return inside
