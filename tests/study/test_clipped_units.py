@@ -220,9 +220,14 @@ def test_weights_that_make_no_sense_are_refused() -> None:
 def test_with_diagnostics_a_query_of_units_is_run_once(monkeypatch: pytest.MonkeyPatch) -> None:
     from zerodelta.data import duckdb_reader
 
-    runs = []
+    runs: list[Any] = []
     rows = duckdb_reader._rows
-    monkeypatch.setattr(duckdb_reader, "_rows", lambda *a: (runs.append(a), rows(*a))[1])
+
+    def counted(*asked: Any) -> Any:
+        runs.append(asked)
+        return rows(*asked)
+
+    monkeypatch.setattr(duckdb_reader, "_rows", counted)
     data = people(duckdb.from_arrow(scattered()), max_rows=4, units=100)
     made = study(data, functions=False, diagnostics="1/10")
     release = made.minimize(Logistic(), data_norm=1, unit_weight=1)

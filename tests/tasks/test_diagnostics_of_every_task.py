@@ -161,7 +161,7 @@ every = pytest.mark.parametrize("case", CASES)
 
 def public_names() -> set[str]:
     """All verbs and estimators that take an ε."""
-    found = {}
+    found: dict[str, Any] = {}
     for module in (zd, zerodelta.sklearn):
         found |= {name: getattr(module, name) for name in module.__all__}
     failures = {name for name in found if name.endswith("Error")}
@@ -262,7 +262,11 @@ def test_the_copy_has_the_rows_of_a_plain_scan(
         data = zd.open(given, columns=COLUMNS, **who)
         chosen = data if where is None else data.where(where)
         runs = Runs(monkeypatch)
-        options = {"epsilon": 2, "diagnostics": SHARE, "bits": ReplayBits("a release")}
+        options: dict[str, Any] = {
+            "epsilon": 2,
+            "diagnostics": SHARE,
+            "bits": ReplayBits("a release"),
+        }
         releases = [
             zd.mean(chosen, ["income", "age"], **options),
             zd.histogram(chosen, "city", **options),  # three codes, as there are three readings

@@ -172,8 +172,9 @@ def stable_diagnosis(
     share: Rational | None, query: StableQuery, source: Openable[Any]
 ) -> Beside | None:
     """Return what is asked beside the release; of our own queries the bounds of rows are known."""
-    ours = isinstance(query, (Median, TrimmedMean))
-    bounds = (query.lower, query.upper) if ours else None
+    bounds = None
+    if isinstance(query, (Median, TrimmedMean)):
+        bounds = (query.lower, query.upper)
     return diagnosis(share, source if isinstance(source, Source) else None, bounds=bounds)
 
 
