@@ -258,7 +258,7 @@ MUTANTS = (
         file="data/shared_copy.py",
         old="None if key is None else (self._names, key)",
         new="key",
-        tests=(f"{READ}::test_the_copy_has_the_rows_of_a_plain_scan",),
+        tests=(f"{READ}::test_columns_of_one_copy_have_their_own_counts",),
     ),
     Mutant(  # other rows than those that a condition leaves
         file="data/dataset.py",

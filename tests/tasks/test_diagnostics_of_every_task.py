@@ -16,8 +16,11 @@ import pytest
 import zerodelta as zd
 import zerodelta.sklearn
 from data.fake_spark import frame as spark_frame
+from data.opening import opened
 from zerodelta.data import duckdb_reader, polars_reader
+from zerodelta.data.arrays import ArraySource
 from zerodelta.data.internal import reveal
+from zerodelta.data.shared_copy import ColumnsOf
 from zerodelta.data.spark_reader import SparkReader
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.partition_noise import PartitionNoise
@@ -275,6 +278,18 @@ def test_the_copy_has_the_rows_of_a_plain_scan(
     (plain, none), (queried, runs_of_two) = found
     assert plain == queried
     assert (none, runs_of_two) == (0, 2)
+
+
+def test_columns_of_one_copy_have_their_own_counts() -> None:
+    rows = np.array([[0.0, 2.0], [1.0, 2.0], [1.0, np.nan]])
+    copied = opened(ArraySource(rows), keep=True)
+    first, last = (ColumnsOf(copied, (name,), may_miss=False) for name in copied.columns)
+    assert first.counts(0, 3).tolist() == [1, 2, 0]
+    assert last.counts(0, 3).tolist() == [0, 0, 2]
+    assert first.counts(0, 3).tolist() == [1, 2, 0]
+    turned = ColumnsOf(copied, copied.columns[::-1], may_miss=False)
+    np.testing.assert_array_equal(np.concatenate(list(turned.blocks())), rows[:, ::-1])
+    assert turned.counts(1, 3).tolist() == [1, 2, 0]
 
 
 def test_a_program_cannot_change_how_rows_are_said_to_be_read(
