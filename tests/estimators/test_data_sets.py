@@ -17,6 +17,7 @@ import zerodelta as zd
 from data.odd_cells import ODD
 from data.opening import opened
 from estimators.instances import same_noise_in_every_fit
+from zerodelta.mechanisms.gaussian import RoundedGaussian
 from zerodelta.regression import labeled_rows
 from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.k_norm_statistics import LENGTH, exact_statistics
@@ -41,6 +42,7 @@ COLUMNS: dict[str, Any] = {
     "note": zd.text(length=20),
 }
 FEATURES = ["age", "income", "city"]
+COLUMNS_OF_UNITS = {name: COLUMNS[name] for name in ("age", "spent", "member")}
 
 
 def frame(rows: int = 400) -> Any:
@@ -311,6 +313,78 @@ def test_replacing_all_rows_of_a_unit_moves_the_statistics_by_two_rows_at_most()
     weights = np.array([1, 2, 1, 1, 1])
     most = max(float(((a - b) ** 2 * weights).sum()) for a, b in itertools.combinations(found, 2))
     assert 4 < most <= 4 * 4.5
+
+
+@pytest.mark.parametrize(
+    ("estimator", "label"),
+    [
+        (LinearRegression(epsilon=1, method="descent"), "spent"),
+        (LogisticRegression(epsilon=1, method="descent"), "member"),
+        (MLPClassifier(epsilon=1, rounds=3), "member"),
+    ],
+    ids=str,
+)
+def test_a_study_of_units_has_all_of_epsilon(estimator: Any, label: str) -> None:
+    data = people(unit="who", max_rows=2)
+    certificate = clone(estimator).fit(data[["age"]], data[label]).certificate_
+    assert zd.verify(certificate, unit="who", epsilon=1) == zd.PureDP(1)
+    *_, units, _channel = certificate.steps
+    assert (units.theorem, units.numbers) == ("units", {"max_rows": 2})
+    assert certificate.row == "one who, at most 2 of its rows"
+
+
+UNIT_ROWS: list[tuple[Any, Any]] = [(0, 0), (100, 500), (100, 0), (0, 500), (None, 0), (1e9, None)]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "label", "reached"),
+    [
+        (LinearRegression(epsilon=1, method="descent"), "spent", 0.4),
+        (LogisticRegression(epsilon=1, method="descent"), "member", 0.25),
+        (MLPClassifier(epsilon=1, rounds=3), "member", 0.4),
+    ],
+    ids=str,
+)
+def test_no_unit_moves_a_descent_by_more_than_proven(
+    estimator: Any, label: str, reached: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Σ ‖Δ‖²/σ² over all rounds, for two rows of a unit replaced by none, one or two others."""
+    seen: list[tuple[list[int], Fraction]] = []
+
+    def apply(self: Any, sums: Any, _bits: Any) -> Any:
+        seen.append(([int(k) for k in sums], Fraction(self.variance)))
+        return np.full(np.shape(sums), -(10**12))  # the same path, to the edge, for all
+
+    monkeypatch.setattr(RoundedGaussian, "apply", apply)
+    some = [itertools.combinations_with_replacement(UNIT_ROWS, n) for n in range(3)]
+    contents = [rows for each in some for rows in each]
+    runs, allowed = [], Fraction(0)
+    for rows in contents:
+        table = pandas.DataFrame([(1, 50, 250), *((0, *row) for row in rows)])
+        table.columns = ["who", "age", "spent"]
+        table["member"] = table["spent"] > 250
+        data = zd.open(table, columns=COLUMNS_OF_UNITS, unit="who", max_rows=2, units=2)
+        seen.clear()
+        fitted = clone(estimator).fit(data[["age"]], data[label])
+        runs.append(list(seen))
+        *steps, units, _channel = fitted.certificate_.steps
+        of_row = sum(
+            Fraction(s.numbers["sensitivity_squared"]) / s.numbers["variance"] * s.numbers["count"]
+            for s in steps
+        )
+        allowed = units.numbers["max_rows"] ** 2 * of_row
+        assert zd.verify(fitted.certificate_, unit="who", epsilon=1) == zd.PureDP(1)
+    worst = max(
+        sum(
+            (
+                Fraction(sum((x - y) ** 2 for x, y in zip(p, q, strict=True))) / variance
+                for (p, variance), (q, _) in zip(one, two, strict=True)
+            ),
+            Fraction(0),
+        )
+        for one, two in itertools.combinations(runs, 2)
+    )
+    assert reached <= worst / allowed <= 1
 
 
 # -- odd cells ------------------------------------------------------------------------------------

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant
 
+CLIPPED = "study/test_clipped_units.py"
+READ = "tasks/test_diagnostics_of_every_task.py"
 SETS = "study/test_studies_of_data_sets.py"
 PARTS = "privacy/test_parts.py"
 
@@ -220,6 +222,100 @@ MUTANTS = (
         new="np.clip(scaled, -limit, 2 * limit, out=scaled)",
         tests=("exact/test_fixed_point.py::test_the_sum_is_that_of_the_quantized_rows",),
     ),
+    Mutant(  # a study's fractions are read when its program has changed the rows
+        file="study/study.py",
+        old="            self._opened.read()\n",
+        new="",
+        tests=(f"{READ}::test_a_program_cannot_change_how_rows_are_said_to_be_read",),
+    ),
+    Mutant(
+        file="study/study.py",
+        old="_opened=self._opened.rehearsed()",
+        new="_opened=self._opened",
+        tests=(f"{READ}::test_a_rehearsal_reads_no_row",),
+    ),
+    Mutant(  # a study spends all of ε beside the share that it has given away
+        file="study/program.py",
+        old="self.price / (1 - beside.share)",
+        new="self.price",
+        tests=(f"{READ}::test_the_parts_add_up_to_the_epsilon_that_was_asked",),
+    ),
+    Mutant(  # a descent's claim without the part beside it
+        file="spine/run.py",
+        old="plan if self._aside is None else plan.beside(self._aside.plan)",
+        new="plan",
+        tests=(f"{READ}::test_the_parts_add_up_to_the_epsilon_that_was_asked",),
+    ),
+    Mutant(  # a query is run again for what is asked beside
+        file="data/dataset.py",
+        old="if self._base.reader.premise is None or not isinstance(other, Dataset):",
+        new="if True:",
+        tests=(f"{READ}::test_a_query_is_run_once_for_a_ticket",),
+    ),
+    Mutant(  # counts of one column stand in for those of another
+        file="data/shared_copy.py",
+        old="None if key is None else (self._names, key)",
+        new="key",
+        tests=(f"{READ}::test_columns_of_one_copy_have_their_own_counts",),
+    ),
+    Mutant(  # other rows than those that a condition leaves
+        file="data/dataset.py",
+        old="""            names=(ITSELF, *names),
+            where=self._where,""",
+        new="""            names=(ITSELF, *names),
+            where=(),""",
+        tests=(f"{READ}::test_the_copy_has_the_rows_of_a_plain_scan",),
+    ),
+    Mutant(  # a study of units that believes to be one of rows
+        file="spine/release_plan.py",
+        old="if protection.unit is None or not (self.steps or self.parts):",
+        new="if protection.unit is None:",
+        tests=("estimators/test_data_sets.py::test_a_study_of_units_has_all_of_epsilon",),
+    ),
+    Mutant(  # a unit's sum is twice as long as its noise is for
+        file="training/linear_gradients.py",
+        old="clipped_units(each, starts, weight * self.bound)",
+        new="clipped_units(each, starts, 2 * weight * self.bound)",
+        tests=(f"{CLIPPED}::test_no_unit_moves_a_sum_by_more_than_its_weight",),
+    ),
+    Mutant(
+        file="training/gradients.py",
+        old="clipped_units(np.hstack(each), starts, weight * self.bound)",
+        new="clipped_units(np.hstack(each), starts, 2 * weight * self.bound)",
+        tests=(f"{CLIPPED}::test_no_unit_moves_a_sum_by_more_than_its_weight",),
+    ),
+    Mutant(  # sums that only seem to be inside
+        file="training/unit_sums.py",
+        old="rounded = -(-np.abs(sums) >> shift)",
+        new="rounded = np.abs(sums) >> shift + 1",
+        tests=(f"{CLIPPED}::test_a_cut_sum_is_inside_the_ball_and_hardly_shorter",),
+    ),
+    Mutant(  # noise for one row, where a unit counts like two
+        file="training/descent.py",
+        old="times = protects.max_rows if gradients.weight is None else gradients.weight",
+        new="times = protects.max_rows if gradients.weight is None else 1",
+        tests=(f"{CLIPPED}::test_less_weight_is_less_noise_and_the_certificate_says_so",),
+    ),
+    Mutant(  # units of different files of hashes are taken for one
+        file="data/units.py",
+        old="numbers[part][rows[here]] = units + unit[here]",
+        new="numbers[part][rows[here]] = unit[here]",
+        tests=(f"{CLIPPED}::test_sources_batches_and_memory_do_not_matter",),
+    ),
+    Mutant(
+        file="privacy/theorems/group_privacy.py",
+        old="return row.of_group(min(self.weight, self.max_rows))",
+        new="return row",
+        tests=(f"{PARTS}::test_clipped_together_a_unit_counts_like_its_weight",),
+    ),
+    Mutant(  # what is no sum is taken for one that was clipped
+        file="privacy/proof.py",
+        old="not all(type(b) is RoundedGaussian for b in bases)",
+        new="not bases",
+        tests=(
+            f"{PARTS}::test_clipping_together_is_about_sums_with_gaussian_noise_before_a_channel",
+        ),
+    ),
     Mutant(  # units: one row's μ² for the whole unit
         file="study/study_plan.py",
         old="return whole / self.max_rows**2",
@@ -240,9 +336,12 @@ MUTANTS = (
     ),
     Mutant(
         file="training/descent.py",
-        old="squared = (moves * gradients.bound * protects.max_rows) ** 2",
+        old="squared = (moves * gradients.bound * times) ** 2",
         new="squared = (moves * gradients.bound) ** 2",
-        tests=(f"{SETS}::test_training_protects_units",),
+        tests=(
+            f"{SETS}::test_training_protects_units",
+            "estimators/test_data_sets.py::test_no_unit_moves_a_descent_by_more_than_proven",
+        ),
     ),
     Mutant(  # S2 rests on a number of rows that was guessed
         file="training/descent.py",

@@ -19,12 +19,13 @@ import numpy.typing as npt
 from zerodelta.data.arrow_cells import Distinct, stored_integers
 from zerodelta.data.kept_copy import Keeping
 from zerodelta.data.kind import Bounds, Kind
-from zerodelta.data.kinds import Boolean, Category, Number
+from zerodelta.data.kinds import Boolean, Category, Number, Text
 from zerodelta.data.predicate import Predicate
 from zerodelta.data.protection import Protection
 from zerodelta.data.reader import Batch, Part, Reader
 from zerodelta.data.readings import Limits, readings_of
 from zerodelta.data.rowwise import Block
+from zerodelta.data.shared_copy import UNIT, ColumnsOf
 from zerodelta.data.source import Rows, Source, ours
 from zerodelta.data.spark_reader import SparkReader
 from zerodelta.data.spark_rows import SparkRows
@@ -165,7 +166,7 @@ class Dataset(Source):
     @property
     def kinds(self) -> Mapping[str, Kind]:
         """The chosen columns and what they were declared as."""
-        named = (name for name in self._names if name != ITSELF)
+        named = (name for name in self._names if name not in (ITSELF, UNIT))
         return MappingProxyType({name: self._base.kinds[name] for name in named})
 
     @property
@@ -262,6 +263,29 @@ class Dataset(Source):
         """One column that is 1 in every row that counts, and missing in all others."""
         return Dataset(self._base, names=(ITSELF,), where=self._where, expected_rows=self._expected)
 
+    @property
+    def by_unit(self) -> Dataset | None:
+        """The same columns and the number of each row's unit; None if that is not known here."""
+        if self._base.unit is None or isinstance(self._base.reader, SparkReader):
+            return None
+        return Dataset(
+            self._base,
+            names=(*self._names, UNIT),
+            where=self._where,
+            expected_rows=self._expected,
+            judged=self._judged,
+        )
+
+    @property
+    def rows_of_a_unit(self) -> int:
+        """About how many rows that count a unit has: as many as may, unless both are declared."""
+        unit, expected = self._base.unit, self._planned
+        if unit is None:
+            return 1
+        if unit.number is None or expected is None:
+            return unit.max_rows
+        return min(unit.max_rows, max(1, -(-expected // unit.number)))
+
     def readings(self, limits: Limits) -> Dataset:
         """One column that says how each row that counts was read (`readings_of`)."""
         return Dataset(
@@ -329,8 +353,11 @@ class Dataset(Source):
 
     def open(self, ticket: Ticket, *, keep: bool = False) -> Rows:
         """Return the rows, for one release; those of units are chosen once, and kept."""
+        Ticket.check(ticket)
+        shared = self._shared(ticket)
+        if shared is not None:
+            return shared
         if isinstance(self._base.reader, SparkReader):  # where the rows are, they are added up
-            Ticket.check(ticket)
             return SparkRows(self, self._base.reader, ticket)
         # a query is run once for a ticket: it may yield other rows the next time
         once = self._base.unit is not None or self._base.reader.premise is not None
@@ -351,13 +378,17 @@ class Dataset(Source):
 
     def _pieces(self, ticket: Ticket, *, stored: bool) -> Sequence[Piece]:
         Ticket.use(ticket)
+        shared = self._shared(ticket)
+        if shared is not None:
+            return shared.pieces()
         read = self.needed
         kept: Sequence[npt.NDArray[np.bool_]] | None = None
+        numbers: Sequence[npt.NDArray[np.int64]] = ()
         if self._base.unit is None:
             parts = self._base.parts(read)
         else:
             parts, bounded = self._base.bounded(read)
-            kept = bounded.kept
+            kept, numbers = bounded.kept, bounded.numbers
 
         def piece(place: int, part: Part) -> Piece:
             def blocks() -> Iterator[Any]:
@@ -368,6 +399,8 @@ class Dataset(Source):
                         continue
                     block = self.read(dict(zip(read, batch, strict=True)), distinct)
                     stop = start + len(block)
+                    if UNIT in self._names:
+                        block[:, self._names.index(UNIT)] = numbers[place][start:stop]
                     yield block if kept is None else block[kept[place][start:stop]]
                     start = stop
 
@@ -385,13 +418,39 @@ class Dataset(Source):
             return None if integers is None else Keys(integers)
         found = distinct.places(column, partial(_read, kind))
         return None if found is None else Keys(*found)
+    def _shared(self, ticket: Ticket) -> Rows | None:
+        """Return these columns of the one copy of a query's result, if others are asked beside."""
+        other = ticket.beside
+        if self._base.reader.premise is None or not isinstance(other, Dataset):
+            return None
+        copied = ticket.once(other, other._with_judged)
+        alike = other._base is self._base and other._where == self._where
+        itself = ITSELF in self._names and self._judged != other._judged
+        if self is copied or not alike or itself or not {*self._names} <= {*copied._names}:
+            return None
+        rows = ticket.once(copied, lambda: copied.open(ticket, keep=True))
+        return ColumnsOf(rows, self._names, may_miss=self.may_miss)
+
+    def _with_judged(self) -> Dataset:
+        """Return the columns that are judged, and before them the one that says how."""
+        kinds = self._base.kinds
+        names = [n for n in self._judged or () if not isinstance(kinds[n], Text)]
+        if self.by_unit is not None:
+            names.append(UNIT)
+        return Dataset(
+            self._base,
+            names=(ITSELF, *names),
+            where=self._where,
+            expected_rows=self._expected,
+            judged=self._judged,
+        )
 
     @property
     def needed(self) -> tuple[str, ...]:
         """The columns whose cells `read` needs: those chosen, and those of conditions."""
         used = [*self._names, *(name for each in self._where for name in each.columns)]
         used += self._judged or ()
-        named = tuple(dict.fromkeys(name for name in used if name != ITSELF))
+        named = tuple(dict.fromkeys(name for name in used if name not in (ITSELF, UNIT)))
         # where rows alone are asked for, any column has as many
         return named or tuple(self._base.kinds)[:1]
 
@@ -406,7 +465,7 @@ class Dataset(Source):
         rows = len(next(iter(cells.values())))
         block = np.empty((len(self._names), rows))  # each column in one piece
         for i, name in enumerate(self._names):
-            if name == ITSELF:
+            if name in (ITSELF, UNIT):  # the latter is known where rows are bounded
                 block[i] = self._itself(cells)
             elif distinct is None or not distinct[name].read(
                 cells[name], partial(_read, kinds[name]), out=block[i]

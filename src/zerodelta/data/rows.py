@@ -84,6 +84,10 @@ class Rows(ABC):
         """Where what is made of the rows may be kept."""
         return Keeping()
 
+    def by_unit(self) -> Rows | None:
+        """Return the rows with one more column, the number of their unit; None: each is one."""
+        return None
+
     @property
     def adds_here(self) -> bool:
         """Whether sums are added up in this process, and not where the rows are."""

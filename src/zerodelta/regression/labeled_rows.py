@@ -18,6 +18,7 @@ import numpy.typing as npt
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.cells import numbers
 from zerodelta.data.dataset import Dataset
+from zerodelta.data.kept_copy import Keeping
 from zerodelta.data.protection import Protection
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Rows, Source, ours
@@ -130,6 +131,12 @@ class LabeledRows(Source):
         """Whether there are just so many."""
         held = self._features
         return held.whole if isinstance(held, Dataset) else True
+
+    @property
+    def keeping(self) -> Keeping:
+        """Where a copy of the rows may be kept: what the data set says."""
+        held = self._features
+        return held.keeping if isinstance(held, Dataset) else Keeping()
 
     @property
     def protection(self) -> Protection:

@@ -81,8 +81,11 @@ class ReleasePlan(Generic[R]):
         return error if isinstance(error, float) else None
 
     def protecting(self, protection: Protection) -> ReleasePlan[R]:
-        """Return the plan for a unit of several rows, made of the plan for one of its rows."""
-        if protection.unit is None:
+        """Return the plan for a unit of several rows, made of the plan for one of its rows.
+
+        One without a proof stands for a study, which protects units by itself.
+        """
+        if protection.unit is None or not (self.steps or self.parts):
             return self
         most = protection.max_rows
         claim = self.claim
@@ -165,10 +168,16 @@ def _asserted(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     return tuple(replace(s, status=weakest([s.status, Status.ASSERTED])) for s in steps)
 
 
-def units_step(unit: str | None, max_rows: int) -> tuple[Step, ...]:
-    """Return the step before a channel that says how many rows a unit has; none without a unit."""
+def units_step(unit: str | None, max_rows: int, *, weight: int | None = None) -> tuple[Step, ...]:
+    """Return the step before a channel that says how many rows a unit has; none without a unit.
+
+    `weight`: what these rows add up to is clipped to so many times the bound of one.
+    """
     if unit is None:
         return ()
+    if weight is not None:
+        numbers = {"max_rows": max_rows, "weight": weight}
+        return (Step(theorem="clipped-units", numbers=numbers),)
     return (Step(theorem="units", numbers={"max_rows": max_rows}),)
 
 

@@ -13,12 +13,12 @@ from zerodelta.data.kind import Coded, Kind
 from zerodelta.data.kinds import Boolean, Number, Text
 from zerodelta.data.row_queries import Bounds, box_lattice, norm_lattice
 from zerodelta.data.rowwise import Block, NamedColumns, RowFunction, as_function
-from zerodelta.data.source import Source
+from zerodelta.data.source import Source, protection_of
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.rational import Rational
 from zerodelta.study.rehearsal import rows_to_try
 
-__all__ = ["Declared", "check_defaults", "studied"]
+__all__ = ["Declared", "check_defaults", "rows_of_a_unit", "studied"]
 
 
 @final
@@ -93,6 +93,19 @@ def check_defaults(bounds: Bounds | None, data_norm: Rational | None) -> None:
         box_lattice(bounds)(1 if np.ndim(bounds[0]) == 0 else len(bounds[0]))
     if data_norm is not None:
         norm_lattice(data_norm, "data_norm")(1)
+
+
+def rows_of_a_unit(source: Source) -> int:
+    """Return like how many rows a unit counts, by public numbers.
+
+    All that may, unless fewer are expected, and the rows of units can be brought together here.
+    """
+    most = protection_of(source).max_rows
+    if not isinstance(source, Dataset) or source.by_unit is None:
+        return most
+    limit = source.keeping.memory
+    held = limit is None or source.rows * (len(source.columns) + 1) * 8 <= limit
+    return source.rows_of_a_unit if held else most
 
 
 def studied(source: Source) -> Source:

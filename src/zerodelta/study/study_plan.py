@@ -16,6 +16,7 @@ from typing import Any, final
 import numpy as np
 
 from zerodelta.channels.purification_plan import Plan
+from zerodelta.data.internal import reveal
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
@@ -27,7 +28,15 @@ from zerodelta.privacy.step import Status, Step
 from zerodelta.spaces import FiniteSpace, Space, WithExtra, is_known
 from zerodelta.spine.release_plan import ReleasePlan, rows_told, units_step
 
-__all__ = ["FUNCTIONS", "Schedule", "Shares", "StudyPlan", "denotes", "with_otherwise"]
+__all__ = [
+    "FUNCTIONS",
+    "Schedule",
+    "Shares",
+    "StudyPlan",
+    "denotes",
+    "element_of",
+    "with_otherwise",
+]
 
 FUNCTIONS = "functions of rows treat rows one by one, keep no state and show nothing"
 _ROUNDING = Fraction(1, 10**9)
@@ -276,6 +285,15 @@ class StudyPlan:
 def denotes(value: Any, space: Space) -> bool:
     """Tell whether a plain value denotes an element; an iterator, which is read once, does not."""
     return not hasattr(type(value), "__next__") and space.denotes(value)
+
+
+def element_of(space: Space, value: Any, *, otherwise: Any) -> Any:
+    """Return the element that a value denotes; `otherwise` if it is none, or cannot be read."""
+    try:
+        plain = reveal(value)
+        return space.project(plain) if denotes(plain, space) else otherwise
+    except BaseException:  # reading runs the value's own code
+        return otherwise
 
 
 def with_otherwise(space: Space, otherwise: Any) -> tuple[Space, Any]:

@@ -30,7 +30,6 @@ from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import choose
 from zerodelta.spine.public_inputs import as_numbers
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import ask, planned
 from zerodelta.study.program import StudyProgram, carry_out
 
 __all__ = ["KMeansQuestion", "kmeans"]
@@ -115,10 +114,8 @@ def kmeans(
         batch = max(1, _BLOCK_ENTRIES // entries)
         source = ArraySource(rows, columns=columns, batch=batch)
     question = KMeansQuestion(clusters=count, bounds=bounds, method=method)
-    if diagnostics is not None:
-        beside = diagnosis(diagnostics, source, bounds=bounds)
-        return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
-    return carry_out(planned(question, source, epsilon), source, bits=bits)
+    beside = diagnosis(diagnostics, source, bounds=bounds)
+    return carry_out(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
 
 @final

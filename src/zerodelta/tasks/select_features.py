@@ -32,7 +32,6 @@ from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
 from zerodelta.spine.public_inputs import as_numbers, as_source
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import ask, planned
 from zerodelta.study.program import StudyProgram, carry_out
 from zerodelta.study.study import Study
 from zerodelta.training.feature_table import FeatureTable, column_position
@@ -139,10 +138,8 @@ def select_features(
         mixing_probability=mixing_probability,
         by_position=isinstance(rows, (np.ndarray, list, tuple)),
     )
-    if diagnostics is not None:
-        beside = diagnosis(diagnostics, source)
-        return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
-    return carry_out(planned(question, source, epsilon), source, bits=bits)
+    beside = diagnosis(diagnostics, source)
+    return carry_out(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
 
 def _declared(

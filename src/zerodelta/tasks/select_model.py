@@ -22,6 +22,7 @@ from zerodelta.data.source import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_rational
+from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
@@ -31,7 +32,6 @@ from zerodelta.spaces import Finite
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.public_inputs import as_source, needed
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import planned
 from zerodelta.study.program import StudyProgram, carry_out
 from zerodelta.study.study import Study
 from zerodelta.training.candidate_models import Floats, LinearModel, NetworkModel
@@ -61,6 +61,7 @@ def select_model(
     mixing_probability: Rational = Fraction(1, 100),
     rowwise: bool = False,
     example: Any = None,
+    diagnostics: Rational | None = None,
     bits: BitSource | None = None,
 ) -> Release:
     """Release the name of the best candidate, trained and scored on the rows.
@@ -97,6 +98,9 @@ def select_model(
         Whether functions see one row at a time.
     example : array, optional
         Public made-up rows on which functions are tried first.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `release.diagnostics`, of a data set: which fractions
+        of the rows were used, clipped to the declared bounds, and unreadable.
     bits : BitSource, optional
         The random bits; default the operating system's.
 
@@ -139,7 +143,8 @@ def select_model(
         texts = [name for name, kind in source.kinds.items() if isinstance(kind, Text)]
         numbers = "columns of numbers or codes"
         require(not texts, "columns", texts, expected=numbers, remedy="leave these columns out")
-    return carry_out(planned(question, source, epsilon), source, bits=bits)
+    beside = diagnosis(diagnostics, source)
+    return carry_out(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
 
 @final

@@ -65,6 +65,8 @@ class Descent:
     """Who is protected, if it is not a row."""
     max_rows: int = 1
     """How many rows of one unit count."""
+    weight: int | None = None
+    """Like how many rows they count at most, if what they add up to is clipped."""
     rows_public: bool = True
     """Whether `rows` is the number of rows, or one to plan with."""
     neighbors: Neighbors = Neighbors.REPLACE
@@ -90,7 +92,7 @@ class Descent:
                 for step in (
                     *(self._gaussian(count, variance) for count, variance in self.variances),
                     *self._last_gaussian(),
-                    *units_step(self.unit, self.max_rows),
+                    *units_step(self.unit, self.max_rows, weight=self.weight),
                     self.channel.step(),
                 )
             ),
@@ -114,6 +116,16 @@ class Descent:
         if isinstance(self.channel, SmoothMix):
             return (self._gaussian(1, self.channel.step_taken.variance),)
         return ()
+
+    def _told_of_units(self) -> list[str]:
+        if self.unit is None:
+            return []
+        if self.weight is None:
+            return [f"  units            all {self.max_rows} rows of one count"]
+        return [
+            f"  units            the {self.max_rows} rows of one count like {self.weight} at most: "
+            "their sum is clipped"
+        ]
 
     def iterates(self) -> Iterates:
         """Return the iterates at their public start."""
@@ -155,6 +167,7 @@ class Descent:
             f"pure ε = {float(self.epsilon):g}, δ = 0",
             f"  publishes        one element of {self.ball!r}",
             f"  gradients        clipped to {self.clip:g}; longest path {path:.4g}",
+            *self._told_of_units(),
             f"  internal noise   {noise:.3g} a coordinate (μ = {mu:.4g})",
             "  ending                                       predicted l2 error",
         ]
@@ -200,7 +213,9 @@ def plan_descent(
     """
     protects = Protection() if protection is None else protection
     moves = _moves(protects.neighbors)
-    moved = moves * gradients.lipschitz / gradients.rows * protects.max_rows
+    # theory V2: clipped together the rows of a unit move a sum like fewer rows
+    times = protects.max_rows if gradients.weight is None else gradients.weight
+    moved = moves * gradients.lipschitz / gradients.rows * times
     made = plan(
         ball,
         epsilon=epsilon,
@@ -208,7 +223,7 @@ def plan_descent(
         sensitivity=moved * Fraction(sizes.spread()),
     )
     assert isinstance(made.purifier, Mixing)
-    squared = (moves * gradients.bound * protects.max_rows) ** 2
+    squared = (moves * gradients.bound * times) ** 2
     scale = squared / made.calibration.mu_squared
     variances = sizes.variances(scale)
     while _claim(variances, squared).log_delta(made.epsilon) > made.log_delta:
@@ -244,6 +259,7 @@ def plan_descent(
         unit=protects.unit,
         max_rows=protects.max_rows,
         neighbors=protects.neighbors,
+        weight=gradients.weight,
         assumed=gradients.assumed(),
         variances=variances,
         channel=channel,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from types import MethodType
 from typing import Any, TypeAlias, final
@@ -23,6 +23,7 @@ from zerodelta.training.gradient_sums import Examples, Gradients, Indices, publi
 from zerodelta.training.linear_gradients import LinearGradients
 from zerodelta.training.loss_functions import Loss
 from zerodelta.training.tanh_network import TanhNetwork
+from zerodelta.training.unit_sums import clipped_units, unit_blocks
 
 __all__ = [
     "CallableGradients",
@@ -44,6 +45,7 @@ Layers: TypeAlias = Sequence[tuple[int, Rational]]
 """Sizes and clipping norms of consecutive parts of the parameters."""
 
 _GRADIENT_STEPS = 1 << 20
+_ROWS_OF_UNITS = 1 << 13
 
 
 def gradients_of(
@@ -119,6 +121,8 @@ class CallableGradients(Gradients):
             if self._loaded is None:
                 self._loaded = np.concatenate(list(self.examples.blocks()))
             return self._sum(theta, self._loaded[chosen])
+        if self.weight is not None:
+            return self._total_of_units(theta, self.weight)
         # a number of rows that is not public must not decide anything
         fits = self.examples.whole and arithmetic(self.rows, self.bound) != "python"
         total: npt.NDArray[Any] = np.zeros(self.dimension, dtype=np.int64 if fits else np.object_)
@@ -126,7 +130,29 @@ class CallableGradients(Gradients):
             total += self._sum(theta, block)
         return total
 
+    def _total_of_units(self, theta: Floats, weight: int) -> IntegerArray:
+        """Return the sum over units of their rows' gradients, that of each clipped (theory V2)."""
+        if self._loaded is None:
+            self._loaded = list(unit_blocks(self.examples, most=_ROWS_OF_UNITS))
+        total: npt.NDArray[Any] = np.zeros(self.dimension, dtype=np.object_)
+        for rows, starts in self._loaded:
+            values = self._values(theta, rows)
+            each = [k.quantize(part) for k, part in self._layers(values)]
+            clipped = clipped_units(np.hstack(each), starts, weight * self.bound)
+            total += np.array(clipped, dtype=np.object_)
+        return total
+
     def _sum(self, theta: Floats, rows: Floats) -> npt.NDArray[Any]:
+        values = self._values(theta, rows)
+        return np.concatenate([lattice.sum(part) for lattice, part in self._layers(values)])
+
+    def _layers(self, values: Floats) -> Iterator[tuple[FixedPoint, Floats]]:
+        start = 0
+        for lattice in self._lattices:
+            yield lattice, values[:, start : start + lattice.dimension]
+            start += lattice.dimension
+
+    def _values(self, theta: Floats, rows: Floats) -> Floats:
         values = evaluate(
             lambda block: self._gradient(theta.copy(), block),
             rows,
@@ -135,12 +161,7 @@ class CallableGradients(Gradients):
         )
         if self.examples.source.may_miss:  # a row that was dropped counts nowhere
             values = without_blanks(values, rows)
-        sums, start = [], 0
-        for lattice in self._lattices:
-            part = values[:, start : start + lattice.dimension]
-            sums.append(lattice.sum(part))
-            start += lattice.dimension
-        return np.concatenate(sums)
+        return values
 
 
 def _is_network(gradient: GradientFunction) -> bool:
