@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from zerodelta.tasks.sum import sum
     from zerodelta.tasks.synthesize import synthesize
     from zerodelta.tasks.trimmed_mean import trimmed_mean
+    from zerodelta.tasks.vote import vote
 
 __version__ = "0.1.0"
 
@@ -104,6 +105,7 @@ _HOME = {
     "synthesize": "tasks.synthesize",
     "text": "data.declare",
     "trimmed_mean": "tasks.trimmed_mean",
+    "vote": "tasks.vote",
     "verify": "privacy.verify",
 }
 """Where each public name lives; it is imported on first use, so that `import zerodelta` is fast."""
@@ -163,6 +165,7 @@ __all__ = [
     "text",
     "trimmed_mean",
     "verify",
+    "vote",
 ]
 
 progress: bool = True

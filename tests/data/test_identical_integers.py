@@ -212,3 +212,46 @@ def test_many_keys_are_counted_where_they_are(size: int, monkeypatch: pytest.Mon
     assert opened(people).counts(0, size).tolist() == right
     right[7] += ROWS - sum(right)
     assert opened(people).counts(0, size, invalid=7).tolist() == right
+
+
+@pytest.mark.parametrize("invalid", [None, 2])
+@pytest.mark.parametrize("groups", [1, 7])
+def test_columns_are_counted_as_they_are_stored(
+    groups: int, invalid: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texts by their dictionaries, integers as such: what floats of the same cells give."""
+    rng = np.random.default_rng(1)
+    texts = rng.choice([*CITIES, "elsewhere", "", "1.0"], ROWS).tolist()
+    integers = rng.integers(-3, 8, ROWS)
+    integers[:3] = [2**62, -(2**62), 2**53 + 1]
+    table = pa.table(
+        {
+            "text": texts,
+            "null": [None if i % 5 == 0 else text for i, text in enumerate(texts)],
+            "int64": integers,
+            "uint64": np.abs(integers).astype(np.uint64) * 2,
+            "int8": (integers % 100).astype(np.int8),
+            "gap": pa.array([None if i % 7 == 0 else int(k) for i, k in enumerate(integers)]),
+        }
+    )
+    path = tmp_path / "stored.parquet"
+    pq.write_table(table, path, row_group_size=-(-ROWS // groups))
+    city = zd.category(CITIES)
+    kinds = {
+        **dict.fromkeys(("text", "null"), city),
+        **{name: zd.number(-9, 99, integer=True) for name in ("int64", "uint64", "int8", "gap")},
+    }
+    people = zd.open(path, columns=kinds)
+    monkeypatch.setattr(rows, "processors", lambda: 2)
+    for name in kinds:
+        found = {}
+        for entries in (0, 1 << 60):  # in threads, as stored; in one, as floats
+            monkeypatch.setattr(rows, "_FEW_ENTRIES", entries)
+            found[entries] = opened(people[[name]]).counts(0, 3, invalid=invalid).tolist()
+        codes = [CITIES.index(c) if c in CITIES else -1 for c in table[name].to_pylist()]
+        if isinstance(kinds[name], type(kinds["int8"])):
+            codes = [k if k is not None and 0 <= k < 3 else -1 for k in table[name].to_pylist()]
+        right = [codes.count(key) for key in range(3)]
+        if invalid is not None:
+            right[invalid] += codes.count(-1)
+        assert found == {0: right, 1 << 60: right}, name

@@ -38,6 +38,9 @@ TASKS: dict[str, Task] = {
     "count": lambda people: zd.count(people, "age", **EPSILON),
     "count of towns": lambda people: zd.count(people, "town", **READ),
     "rows": lambda people: zd.count(people.where(CONDITION), **EPSILON),
+    "mean in a norm": lambda people: zd.mean(
+        people, ["income", "height"], data_norm=40, norm=1, **EPSILON
+    ),
     "mean where": lambda people: zd.mean(people.where("member"), "income", **READ),
     "sum where": lambda people: zd.sum(people.where(CONDITION), "height", **EPSILON),
     "median": lambda people: zd.median(people, "age", grid=121, **READ),
@@ -83,8 +86,7 @@ TASKS: dict[str, Task] = {
         people.where("income > 40")["member"],
     ),
 }
-REPLACE_ONLY = {"clusters", "center", "tree", "features", "linear by statistics"}
-REPLACE_ONLY |= {"linear by objective", "logistic", "tables", "tables where", "synthetic rows"}
+REPLACE_ONLY = {"clusters", "center", "linear by statistics", "linear by objective", "logistic"}
 
 
 def fitted(model: Any, rows: Dataset, labels: Dataset) -> Release:

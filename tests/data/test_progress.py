@@ -9,11 +9,14 @@ import pytest
 
 import zerodelta as zd
 from data.opening import opened
-from zerodelta.data import progress
+from zerodelta.data import progress, rows
 from zerodelta.data.progress import shown
 from zerodelta.data.quiet import silenced
+from zerodelta.exact.fixed_point import FixedPoint
 
 pyarrow = pytest.importorskip("pyarrow")
+
+TENTHS = FixedPoint.box(dimension=1, lower=0, upper=10, steps=100)
 
 
 @pytest.fixture
@@ -98,5 +101,20 @@ def test_rows_are_shown_where_their_number_is_public(bars: list[Any]) -> None:
         assert bars[-2:] == [100_000, "stopped"]
     bars.clear()
     list(opened(zd.open(table, columns=columns, unit="who", max_rows=1, units=50_000)).blocks())
+    assert bars[0] == ("rows", None)
+    assert set(bars[1:-1]) == {0}
+
+
+def test_threads_show_rows_too(bars: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "_FEW_ENTRIES", 0)
+    monkeypatch.setattr(rows, "processors", lambda: 2)
+    table = pyarrow.table({"x": np.arange(100_000.0), "who": np.arange(100_000) // 2})
+    columns: dict[str, Any] = {"x": zd.number(0, 10)}
+    opened(zd.open(table, columns=columns)).sum(0, TENTHS)
+    assert bars[0] == ("rows", 100_000)
+    assert bars[-2:] == [100_000, "stopped"]
+    bars.clear()
+    private = zd.open(table, columns=columns, neighbors="add-remove", expected_rows=50)
+    opened(private).sum(0, TENTHS)
     assert bars[0] == ("rows", None)
     assert set(bars[1:-1]) == {0}

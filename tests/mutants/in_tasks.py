@@ -4,7 +4,27 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant
 
+ADDED = "tasks/test_rows_added.py"
+
 MUTANTS = (
+    Mutant(
+        file="tasks/vote.py",
+        old="epsilon=exact, sensitivity=1, neighbors",
+        new="epsilon=exact, sensitivity=1, monotone=True, neighbors",
+        tests=("tasks/test_vote.py::test_a_vote_that_moves_costs_all_of_epsilon_and_no_more",),
+    ),
+    Mutant(
+        file="tasks/vote.py",
+        old="uniform_below(blocks, size=len(rows), bits=bits)",
+        new="np.arange(len(rows)) * blocks // max(1, len(rows))",
+        tests=("tasks/test_vote.py::test_every_row_is_dealt_to_one_block_at_random",),
+    ),
+    Mutant(
+        file="tasks/vote.py",
+        old="        if drop:\n",
+        new="        if False:\n",
+        tests=("tasks/test_vote.py::test_a_vote_is_pure_on_all_neighbors",),
+    ),
     Mutant(
         file="tasks/sum.py",
         old="max(high, 0) - min(low, 0) if may_miss else high - low",
@@ -43,11 +63,35 @@ MUTANTS = (
         new="epsilon=2 * exact, cells=1, neighbors=facts.neighbors",
         tests=("tasks/test_sum_and_count.py::test_a_count_moves_by_one_and_has_noise_for_it",),
     ),
+    Mutant(  # the number of present cells is taken for public
+        file="tasks/count.py",
+        old="facts.drops if self.rows_only else facts.may_miss",
+        new="facts.drops",
+        tests=("tasks/test_sum_and_count.py::test_no_count_that_is_private_is_free",),
+    ),
+    Mutant(
+        file="tasks/count.py",
+        old="if facts.rows is not None and not some_missing:",
+        new="if facts.rows is not None:",
+        tests=("tasks/test_sum_and_count.py::test_no_count_that_is_private_is_free",),
+    ),
     Mutant(
         file="tasks/mean.py",
         old="sensitivity=2 * lattice.steps * _stretch",
         new="sensitivity=lattice.steps * _stretch",
         tests=("tasks/test_mean.py::test_one_column_is_pure_on_every_pair_of_neighbors",),
+    ),
+    Mutant(  # add-remove's constant for replaced rows
+        file="tasks/mean.py",
+        old="_stretch(math.inf, lattice.norm, 2) * steps if added else 2 * steps",
+        new="_stretch(math.inf, lattice.norm, 2) * steps",
+        tests=(f"{ADDED}::test_a_mean_of_complete_rows_loses_epsilon_at_most",),
+    ),
+    Mutant(
+        file="tasks/mean.py",
+        old="_stretch(math.inf, lattice.norm, 2) * steps if added",
+        new="steps if added",
+        tests=(f"{ADDED}::test_a_mean_of_complete_rows_loses_epsilon_at_most",),
     ),
     Mutant(
         file="tasks/mean.py",
@@ -119,25 +163,46 @@ MUTANTS = (
     ),
     Mutant(
         file="tasks/decision_tree.py",
-        old="PermuteAndFlip.for_epsilon(epsilon=epsilon, sensitivity=1)",
-        new='PermuteAndFlip.for_epsilon(epsilon=epsilon, sensitivity="1/2")',
+        old="epsilon=epsilon, sensitivity=1, monotone=added",
+        new='epsilon=epsilon, sensitivity="1/2", monotone=added',
+        tests=(
+            "tasks/test_decision_tree.py::test_trees_are_pure_over_all_neighbors_and_half_the_noise_is_caught",
+            f"{ADDED}::test_trees_are_pure_where_a_row_comes_or_goes",
+        ),
+    ),
+    Mutant(  # add-remove's constant for replaced rows
+        file="tasks/decision_tree.py",
+        old="added = facts.neighbors is Neighbors.ADD_REMOVE",
+        new="added = True",
         tests=(
             "tasks/test_decision_tree.py::test_trees_are_pure_over_all_neighbors_and_half_the_noise_is_caught",
         ),
     ),
     Mutant(
         file="tasks/select_model.py",
-        old="sensitivity=2 * lattice.steps)",
-        new="sensitivity=lattice.steps)",
+        old="moved = lattice.steps if related is Neighbors.ADD_REMOVE else 2 * lattice.steps",
+        new="moved = lattice.steps",
         tests=(
             "tasks/test_select_model_noise.py::test_a_choice_among_fixed_candidates_is_exactly_epsilon",
         ),
     ),
     Mutant(
+        file="tasks/select_model.py",
+        old="moved = lattice.steps if related",
+        new="moved = Fraction(lattice.steps, 2) if related",
+        tests=(f"{ADDED}::test_fixed_models_are_pure_where_a_row_comes_or_goes",),
+    ),
+    Mutant(
         file="training/stepwise.py",
-        old="epsilon=_CHOOSING * self.epsilon / self.size, sensitivity=2 * _STEPS",
-        new="epsilon=_CHOOSING * self.epsilon / self.size, sensitivity=_STEPS",
+        old="return _STEPS if self.neighbors is Neighbors.ADD_REMOVE else 2 * _STEPS",
+        new="return _STEPS",
         tests=("tasks/test_exact_stepwise.py::test_fit_and_choice_are_exactly_epsilon",),
+    ),
+    Mutant(
+        file="training/stepwise.py",
+        old="return _STEPS if self.neighbors",
+        new="return _STEPS // 2 if self.neighbors",
+        tests=(f"{ADDED}::test_features_lose_epsilon_at_most_where_a_row_comes_or_goes",),
     ),
     Mutant(
         file="training/stepwise.py",
@@ -163,11 +228,23 @@ MUTANTS = (
     ),
     Mutant(
         file="tables/strategies.py",
-        old="for_epsilon(epsilon=epsilon, sensitivity=2 * count)",
-        new="for_epsilon(epsilon=epsilon, sensitivity=count)",
+        old="moves = count if neighbors is Neighbors.ADD_REMOVE else 2 * count",
+        new="moves = count",
         tests=(
             "tasks/test_answer_queries.py::test_no_move_of_a_row_costs_more_than_epsilon_and_some_cost_all",
         ),
+    ),
+    Mutant(
+        file="tables/strategies.py",
+        old="moves = count if neighbors",
+        new="moves = 1 if neighbors",
+        tests=(f"{ADDED}::test_tables_lose_epsilon_at_most_where_a_row_comes_or_goes",),
+    ),
+    Mutant(  # noise fitted to the two cells of a replaced row
+        file="tables/table_methods.py",
+        old='Neighbors.ADD_REMOVE: ("laplace",)',
+        new='Neighbors.ADD_REMOVE: ("counts", "laplace")',
+        tests=(f"{ADDED}::test_only_noise_on_cells_is_for_rows_that_come_and_go",),
     ),
     Mutant(
         file="tables/strategies.py",
@@ -341,12 +418,12 @@ MUTANTS = (
             "estimators/test_data_sets.py::test_a_unit_has_the_noise_of_a_share_for_each_of_its_rows",
         ),
     ),
-    Mutant(  # a study would count the rows of units one by one
-        file="regression/linear.py",
-        old='not (private and self.method == "descent")',
-        new="True",
+    Mutant(  # the plan of a study is taken for one of its own
+        file="spine/release_plan.py",
+        old="steps=(*self.steps, last) if self.steps else ()",
+        new="steps=(*self.steps, last)",
         tests=(
-            "estimators/test_data_sets.py::test_methods_that_run_a_study_are_refused_for_units",
+            "estimators/test_data_sets.py::test_methods_that_run_a_study_protect_units_and_what_a_filter_leaves",
         ),
     ),
     Mutant(  # what is out of the domain is counted

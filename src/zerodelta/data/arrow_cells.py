@@ -17,7 +17,7 @@ import numpy.typing as npt
 from zerodelta.data import cells as one_cell
 from zerodelta.data.columns import as_objects
 
-__all__ = ["Distinct", "read_column", "text_numbers"]
+__all__ = ["Distinct", "read_column", "stored_integers", "text_numbers"]
 
 Array: TypeAlias = npt.NDArray[Any]
 Reading: TypeAlias = Callable[[Array], Array]
@@ -45,27 +45,48 @@ def read_column(column: Any, read: Reading, read_texts: Reading | None = None) -
 class Distinct:
     """The distinct texts of a column that comes in several batches, and what they are read to.
 
-    Batches of one row group have the same texts, most often.
+    The batches of a file have the same texts, most often. Threads may share one of these.
     """
 
-    __slots__ = ("_texts", "_values")
+    __slots__ = ("_last",)
 
     def __init__(self) -> None:
-        self._texts: Any = None
-        self._values: Array = np.empty(0)
+        self._last: tuple[Any, Array] = (None, np.empty(0))
 
     def read(self, column: Any, read: Reading, *, out: npt.NDArray[np.float64]) -> bool:
         """Read a batch of texts that come as a dictionary and indices; False if they do not."""
+        found = self.places(column, read)
+        if found is None:
+            return False
+        np.take(found[1], found[0], out=out, mode="clip")
+        return True
+
+    def places(self, column: Any, read: Reading) -> tuple[Array, Array] | None:
+        """Return where each cell is in the dictionary, and what its texts are read to."""
         texts = getattr(column, "dictionary", None)
         if texts is None or isinstance(column, np.ndarray) or column.null_count:
-            return False
-        if self._texts is None or not self._texts.equals(texts):
+            return None
+        known, values = self._last
+        if known is None or not known.equals(texts):
             values = read(texts)
             if not len(values) or values.dtype != np.float64:
-                return False
-            self._texts, self._values = texts, values
-        np.take(self._values, column.indices.to_numpy(), out=out, mode="clip")
-        return True
+                return None
+            self._last = texts, values
+        return column.indices.to_numpy(), values
+
+
+def stored_integers(column: Any) -> Array | None:
+    """Return the numbers of an Arrow array of 64-bit integers without nulls, which is not copied.
+
+    >>> import pyarrow as pa
+    >>> stored_integers(pa.array([3, 4])), stored_integers(pa.array([3, None]))
+    (array([3, 4]), None)
+    """
+    kind = str(getattr(column, "type", ""))
+    if kind not in ("int64", "uint64") or column.null_count:
+        return None
+    integers: Array = column.to_numpy()
+    return integers
 
 
 def _read(array: Any, read: Reading, read_texts: Reading | None) -> Array:

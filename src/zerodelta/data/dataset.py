@@ -17,19 +17,21 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.arrow_cells import Distinct
+from zerodelta.data.arrow_cells import Distinct, stored_integers
 from zerodelta.data.kept_copy import Keeping
 from zerodelta.data.kept_copy import kept as copied
 from zerodelta.data.kind import Bounds, Kind
-from zerodelta.data.kinds import Boolean, Category, Number
+from zerodelta.data.kinds import Boolean, Category, Number, Text
 from zerodelta.data.predicate import Predicate
 from zerodelta.data.protection import Protection
 from zerodelta.data.reader import Part, Reader
 from zerodelta.data.readings import Limits, readings_of
 from zerodelta.data.rowwise import Block
+from zerodelta.data.shared_copy import UNIT, ColumnsOf
 from zerodelta.data.source import Rows, Source, ours
 from zerodelta.data.spark_reader import SparkReader
 from zerodelta.data.spark_rows import SparkRows
+from zerodelta.data.tallies import Keys
 from zerodelta.data.threads import Piece
 from zerodelta.data.ticket import Ticket
 from zerodelta.data.units import Bounding
@@ -158,7 +160,7 @@ class Dataset(Source):
     @property
     def kinds(self) -> Mapping[str, Kind]:
         """The chosen columns and what they were declared as."""
-        named = (name for name in self._names if name != ITSELF)
+        named = (name for name in self._names if name not in (ITSELF, UNIT))
         return MappingProxyType({name: self._base.kinds[name] for name in named})
 
     @property
@@ -260,6 +262,29 @@ class Dataset(Source):
         """One column that is 1 in every row that counts, and missing in all others."""
         return Dataset(self._base, names=(ITSELF,), where=self._where, expected_rows=self._expected)
 
+    @property
+    def by_unit(self) -> Dataset | None:
+        """The same columns and the number of each row's unit; None if that is not known here."""
+        if self._base.unit is None or isinstance(self._base.reader, SparkReader):
+            return None
+        return Dataset(
+            self._base,
+            names=(*self._names, UNIT),
+            where=self._where,
+            expected_rows=self._expected,
+            judged=self._judged,
+        )
+
+    @property
+    def rows_of_a_unit(self) -> int:
+        """About how many rows that count a unit has: as many as may, unless both are declared."""
+        unit, expected = self._base.unit, self._planned
+        if unit is None:
+            return 1
+        if unit.number is None or expected is None:
+            return unit.max_rows
+        return min(unit.max_rows, max(1, -(-expected // unit.number)))
+
     def readings(self, limits: Limits) -> Dataset:
         """One column that says how each row that counts was read (`readings_of`)."""
         return Dataset(
@@ -292,7 +317,8 @@ class Dataset(Source):
         ----------
         condition : str
             Comparisons of declared columns with values, joined by and, or, not; or the name of a
-            boolean column. A comparison with a missing cell does not hold.
+            boolean column. A comparison with a missing cell does not hold. A name that is no
+            identifier, such as "0" of an array, stands between backticks: ```0` >= 18``.
         expected_rows : int, optional
             About how many rows that will be, known without the rows; plans and forecasts use it.
             By default the public number of all rows.
@@ -308,11 +334,16 @@ class Dataset(Source):
 
     def beside(self, other: Dataset) -> Dataset:
         """Return both selections of columns as one, of the same rows."""
+        one, two = self.protection, other.protection
+        same = "the same data set, with the same condition"
+        if (one.unit, one.max_rows, one.neighbors) != (two.unit, two.max_rows, two.neighbors):
+            stated = [f"{each.words or 'one row'} ({each.neighbors.value})" for each in (one, two)]
+            same += f": these protect {stated[0]}, and {stated[1]}"
         require(
             other._base is self._base and other._where == self._where,
             "columns",
             list(other._names),
-            expected="columns of the same data set, with the same condition",
+            expected=f"columns of {same}",
             remedy="take both from one people = zd.open(…)",
         )
         return self[list(self._names + other._names)]
@@ -321,8 +352,11 @@ class Dataset(Source):
 
     def open(self, ticket: Ticket, *, keep: bool = False) -> Rows:
         """Return the rows, for one release; those of units are chosen once, and kept."""
+        Ticket.check(ticket)
+        shared = self._shared(ticket)
+        if shared is not None:
+            return shared
         if isinstance(self._base.reader, SparkReader):  # where the rows are, they are added up
-            Ticket.check(ticket)
             return SparkRows(self, self._base.reader, ticket)
         # a query is run once for a ticket: it may yield other rows the next time
         once = self._base.unit is not None or self._base.reader.premise is not None
@@ -335,29 +369,48 @@ class Dataset(Source):
 
     def pieces(self, ticket: Ticket) -> Sequence[Piece]:
         """Return the parts of the rows; threads may read several at a time."""
+        return self._pieces(ticket, stored=False)
+
+    def stored_pieces(self, ticket: Ticket) -> Sequence[Piece]:
+        """Return the same parts; the only column as it is stored, where that says the same."""
+        return self._pieces(ticket, stored=True)
+
+    def _pieces(self, ticket: Ticket, *, stored: bool) -> Sequence[Piece]:
         Ticket.use(ticket)
+        shared = self._shared(ticket)
+        if shared is not None:
+            return shared.pieces()
         read, unit = self.needed, self._base.unit
         kept: Sequence[npt.NDArray[np.bool_]] | None = None
+        numbers: Sequence[npt.NDArray[np.int64]] = ()
         if unit is not None:
             bounding, batches = self._base.bounding(unit)
             if self._base.reader.premise is not None:
                 return self._held(bounding, batches)
             for _ in batches:
                 pass
-            kept = bounding.finish().kept
+            bounded = bounding.finish()
+            kept, numbers = bounded.kept, bounded.numbers
         parts = self._base.parts(read)
 
         def piece(place: int, part: Part) -> Piece:
-            def blocks() -> Iterator[Block]:
-                start, distinct = 0, {name: Distinct() for name in read}
+            def blocks() -> Iterator[Any]:
+                start = 0
                 for batch in part():
+                    if plain and (keys := self._stored(batch[0], distinct[read[0]])):
+                        yield keys
+                        continue
                     block = self.read(dict(zip(read, batch, strict=True)), distinct)
                     stop = start + len(block)
+                    if UNIT in self._names:
+                        block[:, self._names.index(UNIT)] = numbers[place][start:stop]
                     yield block if kept is None else block[kept[place][start:stop]]
                     start = stop
 
             return blocks
 
+        distinct = {name: Distinct() for name in read}
+        plain = stored and kept is None and not self._where and self._names != (ITSELF,)
         return [piece(place, part) for place, part in enumerate(parts)]
 
     def _held(
@@ -378,19 +431,57 @@ class Dataset(Source):
         keeping = self._base.keeping
         half = None if keeping.memory is None else keeping.memory // 2  # of what is kept, a copy
         held = copied(blocks(), replace(keeping, memory=half))
-        flags, starts, pieces = bounding.finish().kept, Counter[int](), []
+        bounded, starts, pieces = bounding.finish(), Counter[int](), []
+        number = self._names.index(UNIT) if UNIT in self._names else None
         for place, block in zip(places, held, strict=True):
-            start = starts[place]
-            starts[place] = start + len(block)
-            pieces.append(partial(_counting, block, flags[place][start : starts[place]]))
+            here = slice(starts[place], starts[place] + len(block))
+            starts[place] = here.stop
+            flags, units = bounded.kept[place][here], bounded.numbers[place][here]
+            pieces.append(partial(_counting, block, flags, units, number))
         return pieces
+
+    def _stored(self, column: Any, distinct: Distinct) -> Keys | None:
+        """Return the only column as it is stored, where that says the same."""
+        kind = self._base.kinds[self._names[0]]
+        if isinstance(kind, Number):
+            integers = stored_integers(column)
+            return None if integers is None else Keys(integers)
+        found = distinct.places(column, partial(_read, kind))
+        return None if found is None else Keys(*found)
+
+    def _shared(self, ticket: Ticket) -> Rows | None:
+        """Return these columns of the one copy of a query's result, if others are asked beside."""
+        other = ticket.beside
+        if self._base.reader.premise is None or not isinstance(other, Dataset):
+            return None
+        copied = ticket.once(other, other._with_judged)
+        alike = other._base is self._base and other._where == self._where
+        itself = ITSELF in self._names and self._judged != other._judged
+        if self is copied or not alike or itself or not {*self._names} <= {*copied._names}:
+            return None
+        rows = ticket.once(copied, lambda: copied.open(ticket, keep=True))
+        return ColumnsOf(rows, self._names, may_miss=self.may_miss)
+
+    def _with_judged(self) -> Dataset:
+        """Return the columns that are judged, and before them the one that says how."""
+        kinds = self._base.kinds
+        names = [n for n in self._judged or () if not isinstance(kinds[n], Text)]
+        if self.by_unit is not None:
+            names.append(UNIT)
+        return Dataset(
+            self._base,
+            names=(ITSELF, *names),
+            where=self._where,
+            expected_rows=self._expected,
+            judged=self._judged,
+        )
 
     @property
     def needed(self) -> tuple[str, ...]:
         """The columns whose cells `read` needs: those chosen, and those of conditions."""
         used = [*self._names, *(name for each in self._where for name in each.columns)]
         used += self._judged or ()
-        named = tuple(dict.fromkeys(name for name in used if name != ITSELF))
+        named = tuple(dict.fromkeys(name for name in used if name not in (ITSELF, UNIT)))
         # where rows alone are asked for, any column has as many
         return named or tuple(self._base.kinds)[:1]
 
@@ -405,7 +496,7 @@ class Dataset(Source):
         rows = len(next(iter(cells.values())))
         block = np.empty((len(self._names), rows))  # each column in one piece
         for i, name in enumerate(self._names):
-            if name == ITSELF:
+            if name in (ITSELF, UNIT):  # the latter is known where rows are bounded
                 block[i] = self._itself(cells)
             elif distinct is None or not distinct[name].read(
                 cells[name], partial(_read, kinds[name]), out=block[i]
@@ -440,8 +531,17 @@ class Dataset(Source):
         return "\n".join(lines)
 
 
-def _counting(block: Block, flags: npt.NDArray[np.bool_]) -> Iterator[Block]:
-    yield block[flags]
+def _counting(
+    block: Block,
+    flags: npt.NDArray[np.bool_],
+    units: npt.NDArray[np.int64],
+    number: int | None,
+) -> Iterator[Block]:
+    """Yield the rows that count, the numbers of their units in the column for these, if any."""
+    counting = block[flags]
+    if number is not None:
+        counting[:, number] = units[flags]
+    yield counting
 
 
 def _read(kind: Kind, cells: Any) -> npt.NDArray[np.float64]:

@@ -25,7 +25,7 @@ from zerodelta.data.rowwise import (
     row_function,
     whole_rows,
 )
-from zerodelta.data.tallies import RunningSum, add_powers, codes_of
+from zerodelta.data.tallies import Keys, RunningSum, add_powers, codes_of
 from zerodelta.data.threads import Piece, each_tally, processors
 from zerodelta.errors import require
 from zerodelta.exact.exact_sums import IntegerArray, arithmetic, exact_product
@@ -41,9 +41,6 @@ _FEW_ENTRIES = 1 << 21
 
 _MOST_ENTRIES = 1 << 25
 """Entries of all threads' sums together."""
-
-_CACHED = 1 << 14
-"""Keys that are looked at while they are in the cache."""
 
 _LARGE_TABLE = 1 << 12
 """Counts of more keys than this are added where they are, not as a table for each block."""
@@ -91,6 +88,10 @@ class Rows(ABC):
         """Where what is made of the rows may be kept."""
         return Keeping()
 
+    def by_unit(self) -> Rows | None:
+        """Return the rows with one more column, the number of their unit; None: each is one."""
+        return None
+
     @property
     def adds_here(self) -> bool:
         """Whether sums are added up in this process, and not where the rows are."""
@@ -100,22 +101,31 @@ class Rows(ABC):
         """Return the same blocks in pieces that threads may read at the same time."""
         return [self.blocks]
 
+    def stored_pieces(self) -> Sequence[Piece]:
+        """Return the same pieces, in which the only column may be a block or `Keys`."""
+        return self.pieces()
+
     def _partials(
         self,
-        work: Callable[[Block], IntegerArray],
+        work: Callable[[Any], IntegerArray],
         shape: tuple[int, ...],
         *,
         bound: int,
         keyed: bool,
         threads: int,
+        stored: bool = False,
     ) -> Iterator[IntegerArray]:
         """Yield what `work` makes of all rows, added up in several parts."""
-        pieces = self.pieces() if threads > 1 else [self.blocks]
+        pieces: Sequence[Piece] = [self.blocks]
+        if threads > 1:
+            alone = stored and len(self.columns) == 1
+            pieces = self.stored_pieces() if alone else self.pieces()
 
         def begin() -> RunningSum:
             return RunningSum(work, shape, bound, keyed=keyed)
 
-        return (tally.total() for tally in each_tally(pieces, begin, threads=threads))
+        number = self.rows if self.whole else None
+        return (tally.total() for tally in each_tally(pieces, begin, threads=threads, rows=number))
 
     @abstractmethod
     def _answer(self, key: Hashable, compute: Callable[[], IntegerArray]) -> IntegerArray:
@@ -258,14 +268,12 @@ class Rows(ABC):
                 remedy="pass such a key or None",
             )
 
-        def counted(values: Block) -> IntegerArray:
+        def counted(values: Block | Keys) -> IntegerArray:
+            if isinstance(values, Keys):
+                return values.counts(size, invalid)
             if large:
                 return codes_of(values[:, 0], size, invalid)
-            counts = np.zeros(size, dtype=np.int64)
-            for start in range(0, len(values), _CACHED):
-                part = codes_of(values[start : start + _CACHED, 0], size, invalid)
-                counts += np.bincount(part, minlength=size)
-            return counts
+            return Keys(values[:, 0]).counts(size, invalid)
 
         large = size > _LARGE_TABLE
         total = self._total(
@@ -277,6 +285,7 @@ class Rows(ABC):
             rowwise=rowwise,
             key=(size, invalid),
             keyed=large,
+            stored=not large,
         )
         return total.astype(np.int64, copy=False)
 
@@ -357,7 +366,7 @@ class Rows(ABC):
         self,
         kind: str,
         function: Callable[[Block], Any],
-        part: Callable[[Block], IntegerArray],
+        part: Callable[[Any], IntegerArray],
         *,
         shape: tuple[int, ...],
         bound: int,
@@ -365,13 +374,17 @@ class Rows(ABC):
         key: tuple[Hashable, ...] | None,
         width: int | None = None,
         keyed: bool = False,
+        stored: bool = False,
     ) -> IntegerArray:
         """Add up what `part` makes of the values in each block; a row adds at most `bound`.
 
-        If `keyed`, it makes keys of them, which are counted.
+        If `keyed`, it makes keys of them, which are counted. If `stored`, it also knows what to do
+        with a column as it is stored.
         """
 
-        def work(block: Block) -> IntegerArray:  # holds nothing of self: it may run elsewhere
+        def work(block: Block | Keys) -> IntegerArray:  # holds nothing of self: may run elsewhere
+            if isinstance(block, Keys):
+                return part(block)
             found = evaluate(function, block, width=read, rowwise=rowwise)
             # what a function makes of a row that was dropped is nothing
             return part(without_blanks(found, block) if blanks else found)
@@ -384,7 +397,9 @@ class Rows(ABC):
             # code of the caller's runs where it was started, on one block after the other
             if (named or type(function) is Rowwise) and self.rows * read >= _FEW_ENTRIES:
                 threads = min(processors(), max(1, _MOST_ENTRIES // math.prod(shape)))
-            for found in self._partials(work, shape, bound=bound, keyed=keyed, threads=threads):
+            for found in self._partials(
+                work, shape, bound=bound, keyed=keyed, threads=threads, stored=stored and named
+            ):
                 total += found
             return total
 

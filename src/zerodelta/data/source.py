@@ -65,6 +65,10 @@ class Source(ABC):
         """Return the same blocks in pieces that threads may read at the same time."""
         return [partial(self.blocks, ticket)]
 
+    def stored_pieces(self, ticket: Ticket) -> Sequence[Piece]:
+        """Return the same pieces, in which the only column may be a block or `Keys`."""
+        return self.pieces(ticket)
+
     @property
     def whole(self) -> bool:
         """Whether the number of rows is public, and each of them is yielded."""
@@ -91,6 +95,11 @@ class Source(ABC):
         return False
 
     @property
+    def by_unit(self) -> Source | None:
+        """The same rows with one more column, the number of their unit; None if it is not known."""
+        return None
+
+    @property
     def told(self) -> str:
         """Which number a plan uses for that of the rows, where what counts of them is private."""
         return "the number of rows"
@@ -115,13 +124,14 @@ class _OpenRows(Rows):
     """The rows of a source."""
 
     __slots__ = (
-        *("_keep", "_keeping", "_kept", "_may_miss", "_names"),
+        *("_by_unit", "_keep", "_keeping", "_kept", "_may_miss", "_names"),
         *("_rows", "_source", "_sums", "_ticket", "_whole"),
     )
 
     def __init__(self, source: Source, ticket: Ticket, *, keep: bool) -> None:
         self._rows, self._whole, self._names = source.rows, source.whole, source.columns
         self._may_miss, self._keeping = source.may_miss, source.keeping
+        self._by_unit = source.by_unit
         self._source: Source | None = source
         self._ticket, self._keep = ticket, keep
         self._kept: tuple[Block, ...] = ()
@@ -152,6 +162,10 @@ class _OpenRows(Rows):
         """The names of the columns."""
         return self._names
 
+    def by_unit(self) -> Rows | None:
+        """Return the rows with one more column, the number of their unit."""
+        return None if self._by_unit is None else self._by_unit.open(self._ticket, keep=True)
+
     def blocks(self) -> Iterator[Block]:
         """Yield all rows; a block may be read-only."""
         if self._source is not None and self._keep:
@@ -178,6 +192,13 @@ class _OpenRows(Rows):
             return [partial(iter, (block,)) for block in self.blocks()]
         Ticket.use(self._ticket)
         return self._source.pieces(self._ticket)
+
+    def stored_pieces(self) -> Sequence[Piece]:
+        """Return the same pieces, the only column as it is stored where there is no copy."""
+        if self._source is None or self._keep:
+            return self.pieces()
+        Ticket.use(self._ticket)
+        return self._source.stored_pieces(self._ticket)
 
     def _answer(self, key: Hashable, compute: Callable[[], IntegerArray]) -> IntegerArray:
         # an exact sum of the copy is the same whenever it is computed; only noise is fresh

@@ -12,7 +12,46 @@ from zerodelta.data.rowwise import Block
 from zerodelta.exact.exact_sums import INT64_MOST, IntegerArray
 from zerodelta.exact.fixed_point import FixedPoint
 
-__all__ = ["RunningSum", "add_powers", "codes_of"]
+__all__ = ["Keys", "RunningSum", "add_powers", "codes_of"]
+
+CACHED = 1 << 14
+"""Keys that are looked at while they are in the cache."""
+
+
+@final
+class Keys:
+    """One column of a batch as it is stored: integers, or places in a short list of values."""
+
+    __slots__ = ("_places", "_values")
+
+    def __init__(
+        self, places: npt.NDArray[Any], values: npt.NDArray[np.float64] | None = None
+    ) -> None:
+        self._places, self._values = places, values
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def counts(self, size: int, invalid: int | None) -> npt.NDArray[np.int64]:
+        """Return how many rows have each key 0..size-1; all others count as `invalid`, if given.
+
+        >>> Keys(np.array([0, 1, 1, 0]), np.array([2.0, np.nan])).counts(3, None)
+        array([0, 0, 2])
+        """
+        found = np.zeros(size, dtype=np.int64)
+        if self._values is None:
+            for start in range(0, len(self), CACHED):
+                part = codes_of(self._places[start : start + CACHED], size, invalid)
+                found += np.bincount(part, minlength=size)
+            return found
+        listed = len(self._values)
+        rows = np.zeros(listed, dtype=np.int64)
+        for start in range(0, len(self), CACHED):
+            rows += np.bincount(self._places[start : start + CACHED], minlength=listed)[:listed]
+        codes = codes_of(self._values, size, size if invalid is None else invalid)
+        inside = codes < size
+        np.add.at(found, codes[inside], rows[inside])
+        return found
 
 
 @final
@@ -58,14 +97,13 @@ class RunningSum:
         return known if self._many is None else known + self._many
 
 
-def codes_of(
-    found: npt.NDArray[np.float64], size: int, invalid: int | None
-) -> npt.NDArray[np.int64]:
+def codes_of(found: npt.NDArray[Any], size: int, invalid: int | None) -> npt.NDArray[np.int64]:
     """Return the keys 0..size-1 among some numbers, and `invalid` for all others, or nothing."""
     with np.errstate(all="ignore"):
-        codes = found.astype(np.int64)
-    valid = codes == found  # NaN and fractions: not valid
-    valid &= codes.view(np.uint64) < np.uint64(size)
+        codes = found.astype(np.int64, copy=False)
+    valid = codes.view(np.uint64) < np.uint64(size)
+    if found.dtype.kind == "f":
+        valid &= codes == found  # NaN and fractions: not valid
     if valid.all():
         return codes
     return codes[valid] if invalid is None else np.where(valid, codes, invalid)

@@ -11,12 +11,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias, TypeVar, final
 
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
+from zerodelta.data.progress import shown
 from zerodelta.data.quiet import quiet
 from zerodelta.data.rowwise import Block
 
@@ -41,12 +42,17 @@ T = TypeVar("T", bound=Tally)
 
 
 def each_tally(
-    pieces: Sequence[Piece], begin: Callable[[], T], *, threads: int | None = None
+    pieces: Sequence[Piece],
+    begin: Callable[[], T],
+    *,
+    threads: int | None = None,
+    rows: int | None = None,
 ) -> Iterator[T]:
     """Yield tallies that together have added every block once, one from each thread.
 
     By default as many threads as there are processors, each with one thread of BLAS. What a thread
-    raises is raised here, once all have stopped.
+    raises is raised here, once all have stopped. `rows` is the public number of rows, if there is
+    one, for the progress bar.
     """
     count = processors() if threads is None else threads
     if count <= 1:
@@ -72,12 +78,18 @@ def each_tally(
     with _blas().limit(limits=1, user_api="blas"), ThreadPoolExecutor(count) as pool:
         try:
             waiting = {pool.submit(work) for _ in range(count)}
-            while waiting:
-                # not for ever: a signal that comes right before is seen when the wait ends
-                done, waiting = wait(waiting, _PATIENCE, return_when=FIRST_COMPLETED)
+            for done in shown(_ended(waiting), "rows", rows, lambda _: shared.taken()):
                 yield from (each.result() for each in done)
         finally:
             shared.stop()  # an interrupt, or a thread that failed: the others end with their block
+
+
+def _ended(waiting: set[Future[T]]) -> Iterator[set[Future[T]]]:
+    """Yield those that have ended since; none of them now and then."""
+    while waiting:
+        # not for ever: a signal that comes right before is seen when the wait ends
+        done, waiting = wait(waiting, _PATIENCE, return_when=FIRST_COMPLETED)
+        yield done
 
 
 @final
@@ -89,6 +101,13 @@ class _Blocks:
         self._open: list[_Reading] = []
         self._lock = threading.Lock()
         self._stopped = False
+        self._taken = 0
+
+    def taken(self) -> int:
+        """Return how many rows were handed out since this was asked."""
+        with self._lock:
+            found, self._taken = self._taken, 0
+        return found
 
     def stop(self) -> None:
         """Hand out no more."""
@@ -102,6 +121,8 @@ class _Blocks:
                 if block is None:
                     mine = self._next(mine)
                 else:
+                    with self._lock:
+                        self._taken += len(block)
                     yield block
         finally:
             if mine is not None:

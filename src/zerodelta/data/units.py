@@ -43,6 +43,8 @@ class Bounded:
     kept: tuple[npt.NDArray[np.bool_], ...]
     units: int
     """How many units have a row."""
+    numbers: tuple[npt.NDArray[np.int64], ...] = ()
+    """The number of each kept row's unit; what it is for other rows means nothing."""
 
 
 @final
@@ -96,16 +98,19 @@ class Bounding:
         """Return which rows are kept."""
         count = 1 + max(self._rows, default=-1)
         kept = [np.zeros(self._rows.get(part, 0), dtype=np.bool_) for part in range(count)]
+        numbers = [np.zeros(len(part), dtype=np.int64) for part in kept]
         units = 0
         if self._files:
             self._spill()
         for records in self._groups():
-            places, found = _first_rows(records, self._most)
-            units += found
-            parts, numbers = places >> _PART_BITS, places & ((np.uint64(1) << _PART_BITS) - 1)
+            places, unit, found = _first_rows(records, self._most)
+            parts, rows = places >> _PART_BITS, places & ((np.uint64(1) << _PART_BITS) - 1)
             for part in np.unique(parts).tolist():
-                kept[part][numbers[parts == part]] = True
-        return Bounded(kept=tuple(kept), units=units)
+                here = parts == part
+                kept[part][rows[here]] = True
+                numbers[part][rows[here]] = units + unit[here]
+            units += found
+        return Bounded(kept=tuple(kept), units=units, numbers=tuple(numbers))
 
     def _groups(self) -> Any:
         """Yield all records, those of one unit together."""
@@ -133,20 +138,21 @@ class Bounding:
         self._held, self._bytes = [], 0
 
 
-def _first_rows(records: Words, most: int) -> tuple[Words, int]:
-    """Return the places of the rows kept, and the number of units."""
+def _first_rows(records: Words, most: int) -> tuple[Words, Array, int]:
+    """Return the places of the rows kept and the numbers of their units, and how many there are."""
     high, low, first, second, places = records
     if not len(high):
-        return places, 0
+        return places, np.zeros(0, dtype=np.int64), 0
     order = np.argsort(high)
     if ((np.diff(high[order]) == 0) & (np.diff(low[order]) != 0)).any():
         order = np.lexsort((low, high))  # half of the hash is not enough
     unit = _numbered(high[order], low[order])
     sizes = np.bincount(unit)
     crowded = (sizes > most)[unit]
-    rows, unit = order[crowded], unit[crowded]
-    chosen = rows[_ranks_below(unit, first[rows], second[rows], places[rows], most)]
-    return np.concatenate([places[order[~crowded]], places[chosen]]), len(sizes)
+    rows, of = order[crowded], unit[crowded]
+    chosen = _ranks_below(of, first[rows], second[rows], places[rows], most)
+    kept = np.concatenate([places[order[~crowded]], places[rows[chosen]]])
+    return kept, np.concatenate([unit[~crowded], of[chosen]]), len(sizes)
 
 
 def _ranks_below(unit: Array, first: Words, second: Words, places: Words, most: int) -> Array:

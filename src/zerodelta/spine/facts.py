@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, final
 
 from zerodelta.data.source import Source, protection_of
@@ -23,8 +23,8 @@ class Facts:
 
     `rows` is None where the number is private (under add-remove or units): then `expected_rows`,
     a public guess, stands in for it in forecasts, defaults and lattices, and nothing else does.
-    `may_miss`: missing cells, and the rows that a filter drops, count nowhere, so that the number
-    of those that count is private too.
+    `may_miss`: missing cells, and the rows that a filter drops (`drops`), count nowhere, so that
+    the number of those that count is private too.
 
     >>> Facts(rows=None, columns=("income",), expected_rows=1000).planned_rows
     1000
@@ -34,6 +34,7 @@ class Facts:
     columns: tuple[str, ...] = ("0",)
     expected_rows: int | None = None
     may_miss: bool = False
+    drops: bool = False
     neighbors: Neighbors = Neighbors.REPLACE
     memory: int | None = None
     """How many bytes of rows may be held together, if that is limited."""
@@ -48,8 +49,10 @@ class Facts:
         return Facts(
             rows=rows if source.whole else None,
             columns=source.columns,
-            expected_rows=None if source.whole else rows,
+            # of units that were counted there may be none
+            expected_rows=None if source.whole else max(1, rows),
             may_miss=source.may_miss,
+            drops=source.drops,
             neighbors=protection_of(source).neighbors,
             memory=source.keeping.memory,
             remote=source.remote,
@@ -59,6 +62,13 @@ class Facts:
     def width(self) -> int:
         """The number of columns."""
         return len(self.columns)
+
+    @property
+    def complete(self) -> Facts | None:
+        """The same, if no cell were missing; None where that is so, or would not be enough."""
+        if not self.may_miss or self.drops or self.rows is None:
+            return None
+        return replace(self, may_miss=False)
 
     def only_replaced(self) -> None:
         """Refuse add-remove, for mechanisms whose theorem is about replaced rows."""

@@ -58,15 +58,34 @@ class ReleasePlan(Generic[R]):
     """The law of the noise on the value, where it is public and simple."""
     seconds: float | None = None
     """Roughly how long a run takes on one ordinary core, where that may be long."""
+    if_complete: Callable[[], ReleasePlan[R]] | None = None
+    """The plan for missing=None, where cells may be missing and are skipped."""
 
     @property
     def price(self) -> Fraction | None:
         """The pure ε that a run costs; None for a claim that is not pure."""
         return self.claim.exact_epsilon if type(self.claim) is PureDP else None
 
+    @property
+    def complete_error(self) -> float | None:
+        """The forecast for missing=None (no cell is missing), to be compared with `error`.
+
+        None where nothing is skipped, or where the method is one for missing cells only.
+        """
+        if self.if_complete is None:
+            return None
+        try:
+            error = self.if_complete().error
+        except ParameterError:
+            return None
+        return error if isinstance(error, float) else None
+
     def protecting(self, protection: Protection) -> ReleasePlan[R]:
-        """Return the plan for a unit of several rows, made of the plan for one of its rows."""
-        if protection.unit is None:
+        """Return the plan for a unit of several rows, made of the plan for one of its rows.
+
+        One without a proof stands for a study, which protects units by itself.
+        """
+        if protection.unit is None or not (self.steps or self.parts):
             return self
         most = protection.max_rows
         claim = self.claim
@@ -81,7 +100,8 @@ class ReleasePlan(Generic[R]):
         return replace(
             self,
             claim=PureDP(claim.exact_epsilon * most, neighbors=claim.neighbors),
-            steps=(*self.steps, last) if not self.parts else self.steps,
+            # a plan without steps is run by a study, which states its own
+            steps=(*self.steps, last) if self.steps else (),
             parts=tuple(_times(part, most, last) for part in self.parts),
             unit=protection.unit,
         )
@@ -148,10 +168,16 @@ def _asserted(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     return tuple(replace(s, status=weakest([s.status, Status.ASSERTED])) for s in steps)
 
 
-def units_step(unit: str | None, max_rows: int) -> tuple[Step, ...]:
-    """Return the step before a channel that says how many rows a unit has; none without a unit."""
+def units_step(unit: str | None, max_rows: int, *, weight: int | None = None) -> tuple[Step, ...]:
+    """Return the step before a channel that says how many rows a unit has; none without a unit.
+
+    `weight`: what these rows add up to is clipped to so many times the bound of one.
+    """
     if unit is None:
         return ()
+    if weight is not None:
+        numbers = {"max_rows": max_rows, "weight": weight}
+        return (Step(theorem="clipped-units", numbers=numbers),)
     return (Step(theorem="units", numbers={"max_rows": max_rows}),)
 
 

@@ -46,11 +46,11 @@ def count(
     rows : data set, array, list, series, frame or Source
         What `zd.open` returns, or rows.
     columns : str, optional
-        The column whose present cells are counted; by default rows are.
+        The column whose present cells are counted; by default rows are, whatever is missing.
     epsilon : number
         The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
     missing : "skip", None or number
-        As for `mean`.
+        As for `mean`; "skip" counts the present cells of an array of one column.
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
         used, clipped to the bounds, and unreadable.
@@ -82,7 +82,7 @@ def count(
     source = as_source(rows, columns, missing=missing)
     if columns is None and isinstance(source, Dataset):
         source = source.row_itself
-    question = CountQuestion(rows_only=columns is None)
+    question = CountQuestion(rows_only=columns is None and missing is DEFAULT_MISSING)
     beside = diagnosis(diagnostics, source)
     return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
@@ -97,10 +97,10 @@ class CountQuestion:
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Calibrate the noise; none where the number is public."""
         exact = as_usable_epsilon(epsilon)
-        if not facts.may_miss and facts.rows is not None:
+        some_missing = facts.drops if self.rows_only else facts.may_miss
+        if facts.rows is not None and not some_missing:
             return _public(facts.rows)
-        if not self.rows_only:
-            one_column(facts)
+        one_column(facts)
         noise = PartitionNoise.for_epsilon(epsilon=exact, cells=1, neighbors=facts.neighbors)
         error = noise.covariance([1], [1]) ** 0.5 * EXPECTED
 

@@ -23,6 +23,7 @@ from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.k_norm_noise import KNorm, as_norm
 from zerodelta.mechanisms.moments import EXPECTED, plan_moments
 from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Facts
@@ -97,7 +98,8 @@ def mean(
     -----
     **Guarantee**: pure ε-DP (theory R, C10.4), proven: K-norm noise on the exact integer sum of
     quantized rows; where cells may be missing, on a count and a sum together (theory P, G2), whose
-    quotient is the mean, or the middle of the bounds if the noisy count is not positive.
+    quotient is the mean, or the middle of the bounds if the noisy count is not positive. With
+    `data_norm` a row with a missing cell counts nowhere.
     **Neighbors**: replace-one, where the number of rows is public, or what the data set says.
     **Error**: the expected absolute error of a coordinate, averaged over the columns, in the unit
     of the data; quantizing adds less than a hundredth of it (for n·ε below 2^40).
@@ -168,12 +170,14 @@ class MeanQuestion:
 
     def _skipping(self, facts: Facts, epsilon: Fraction) -> ReleasePlan[Rows]:
         """Plan a count and a sum, where the number of cells that count is private."""
+        if self.bounds is None and self.data_norm is not None:
+            return self._complete_rows(facts, epsilon)
         require(
             self.data_norm is None and self.method in ("auto", "partition"),
             "data_norm" if self.data_norm is not None else "method",
             self.data_norm if self.data_norm is not None else self.method,
-            expected="bounds=(lower, upper) and method='auto' where cells may be missing",
-            remedy="pass bounds=, or missing=None if no cell is missing",
+            expected="one public bound, and method='auto', where cells may be missing",
+            remedy="pass bounds= or data_norm=, or missing=None if no cell is missing",
         )
         moments = plan_moments(
             epsilon=epsilon,
@@ -196,6 +200,48 @@ class MeanQuestion:
             answer=answer,
             error=error,
             methods=(Method(name="partition", error=error, spends=spends, why=why),),
+            public=("the number of columns", "bounds on the rows"),
+        )
+
+    def _complete_rows(self, facts: Facts, epsilon: Fraction) -> ReleasePlan[Rows]:
+        """Plan the number of complete rows and their sum, with noise in the norm of a row.
+
+        A row is (s, k), s the steps of the lattice, and (0, 0) if a cell of it is missing: two rows
+        are 2s apart, as without s, and one is (s, s) from none.
+        """
+        dimension, n = facts.width, facts.planned_rows
+        lattice = _lattice(self, dimension=dimension, n=n, epsilon=epsilon)
+        name, steps = _FITTING[lattice.norm], lattice.steps
+        added = facts.neighbors is Neighbors.ADD_REMOVE
+        mechanism = KNorm.for_epsilon(
+            epsilon=epsilon,
+            norm=lattice.norm,
+            dimension=dimension + 1,
+            sensitivity=_stretch(math.inf, lattice.norm, 2) * steps if added else 2 * steps,
+            neighbors=facts.neighbors,
+        )
+        size = float(_average(lattice.bound))
+        # of a mean as long as half the bound
+        spread = math.hypot(1, 0.5 / math.sqrt(dimension)) * mechanism.error() / (steps * n)
+        error = min(spread * size, size)
+        why = "a row that lacks a cell counts nowhere; missing=None, if none does, needs less noise"
+        method = Method(name=name, error=error, spends="ε on one number and one sum", why=why)
+        chosen = choose((method,), self.method)
+
+        def answer(rows: Rows, bits: BitSource) -> Any:
+            present, sums = rows.present_sums(list(range(dimension)), lattice, joint=True)
+            exact = [int(present[0]) * steps, *map(int, sums)]
+            number, *total = map(int, mechanism.apply(np.array(exact, dtype=object), bits))
+            value = np.array([size * k / number if number > 0 else 0.0 for k in total])
+            inside = _inside(value, lattice)
+            return float(inside[0]) if dimension == 1 else inside
+
+        return ReleasePlan(
+            claim=PureDP(epsilon, neighbors=facts.neighbors),
+            steps=(mechanism.step(quantum=lattice.quantum),),
+            answer=answer,
+            error=chosen.error,
+            methods=(method,),
             public=("the number of columns", "bounds on the rows"),
         )
 

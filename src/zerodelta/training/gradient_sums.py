@@ -147,6 +147,8 @@ class Gradients(ABC):
     """What one integer step stands for."""
     callers_function: bool
     """Whether the gradient is code of the caller's, which sees rows."""
+    weight: int | None = None
+    """Like how many rows a unit counts at most; None: each row counts by itself."""
     _loaded: Any = None
     """What was made of the rows, at the first `total`."""
 
@@ -181,6 +183,12 @@ class Gradients(ABC):
         sent.__dict__.pop("examples")
         sent._loaded = None
         return sent
+
+    def weighing(self: _Self, weight: int | None) -> _Self:
+        """Return the same gradients, the sum of a unit's clipped to so many times the bound."""
+        found = copy.copy(self)
+        found.weight = weight
+        return found
 
     @abstractmethod
     def total(self, theta: Floats, chosen: Indices | None = None) -> IntegerArray:
