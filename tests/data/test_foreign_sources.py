@@ -67,7 +67,7 @@ VERBS: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
 }
 """Every verb that reads a `Source`: rows, public inputs, and all of its methods."""
 
-ON_A_WORD = {"bounded_local_sensitivity", "propose_test_release", "select_model"}
+ON_A_WORD = {"bounded_local_sensitivity", "propose_test_release", "select_model", "vote"}
 """Verbs that rest on functions of the caller, with the source among what they are given."""
 
 NO_ROWS = {"advise", "calibrate", "compose", "is_purifier", "plan", "purify", "verify"}
