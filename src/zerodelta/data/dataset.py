@@ -96,12 +96,16 @@ class Base:
             number = ids.finish().units
         return number * self.unit.max_rows
 
-    def parts(self, names: tuple[str, ...]) -> Sequence[Part]:
-        """Return the cells of some columns, part by part."""
+    def parts(
+        self, names: tuple[str, ...], *, whole: frozenset[str] = frozenset()
+    ) -> Sequence[Part]:
+        """Return the cells of some columns, part by part; those `whole` are not read to floats."""
         numbers = frozenset(n for n in names if isinstance(self.kinds.get(n), Number))
-        return self.reader.parts(names, batch=_BATCH, numbers=numbers)
+        return self.reader.parts(names, batch=_BATCH, numbers=numbers - whole)
 
-    def bounded(self, names: tuple[str, ...]) -> tuple[Sequence[Part], Bounded]:
+    def bounded(
+        self, names: tuple[str, ...], *, whole: frozenset[str] = frozenset()
+    ) -> tuple[Sequence[Part], Bounded]:
         """Return the cells of some columns, and which rows count.
 
         Of each unit at most so many, chosen by its own rows alone. A query may yield its rows in
@@ -111,7 +115,7 @@ class Base:
         if unit is None:  # pragma: no cover
             raise AssertionError("rows of no unit are not bounded")
         everything = tuple(dict.fromkeys([*self.kinds, unit.column]))
-        parts, cells = self.parts(everything), self.parts(names)
+        parts, cells = self.parts(everything, whole=whole), self.parts(names, whole=whole)
         if self.reader.premise is not None:
             held = [list(part()) for part in parts]
             parts = [partial(iter, batches) for batches in held]
@@ -357,6 +361,39 @@ class Dataset(Source):
             return blocks
 
         return [piece(place, part) for place, part in enumerate(parts)]
+
+    @property
+    def read_here(self) -> bool:
+        """Whether this process reads the rows, and not the workers of a cluster."""
+        return not isinstance(self._base.reader, SparkReader)
+
+    def cells(
+        self, ticket: Ticket, *, whole: frozenset[str]
+    ) -> Iterator[tuple[Mapping[str, Any], npt.NDArray[np.bool_] | None]]:
+        """Yield the cells of the columns as they are, and which rows of them count (None: all).
+
+        For keys, which need not be numbers; columns in `whole` are not read to floats.
+        """
+        Ticket.use(ticket)
+        read, base = self.needed, self._base
+        kept: Sequence[npt.NDArray[np.bool_]] | None = None
+        if base.unit is None:
+            parts = base.parts(read, whole=whole)
+        else:
+            parts, bounded = base.bounded(read, whole=whole)
+            kept = bounded.kept
+        conditions = {name for each in self._where for name in each.columns}
+        for place, part in enumerate(parts):
+            start = 0
+            for batch in part():
+                named = dict(zip(read, batch, strict=True))
+                stop = start + len(batch[0])
+                counts = None if kept is None else kept[place][start:stop]
+                if self._where:
+                    found = self._kept({n: _read(base.kinds[n], named[n]) for n in conditions})
+                    counts = found if counts is None else counts & found
+                yield named, counts
+                start = stop
 
     @property
     def needed(self) -> tuple[str, ...]:
