@@ -100,6 +100,11 @@ class KeySource(Source):
         return ("key",)
 
     @property
+    def kinds(self) -> Mapping[str, Kind]:
+        """The columns of which a key is made, and what they were declared as."""
+        return self._dataset.kinds
+
+    @property
     def whole(self) -> bool:
         """Whether the number of rows is public."""
         return self._dataset.whole

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias, final
 
@@ -15,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.exact.bits import BitSource
-from zerodelta.mechanisms.key_noise import KeyNoise
+from zerodelta.exact.rational import Rational, as_positive
+from zerodelta.mechanisms.key_noise import FOR_KEYS, KeyNoise
 
-__all__ = ["NoisyTop", "gap_at", "largest_gap"]
+__all__ = ["NoisyTop", "gap_of", "largest_gap", "lost_at", "wish_for"]
 
 Top: TypeAlias = list[tuple[int, int]]
 
@@ -97,7 +99,7 @@ class NoisyTop:
         return drawn
 
 
-def gap_at(noise: KeyNoise, rivals: int, gap: int) -> float:
+def lost_at(noise: KeyNoise, rivals: int, gap: int) -> float:
     """Return P(one of `rivals` keys, all `gap` behind, is ahead of a key or tied with it)."""
     low = -math.ceil(40 / float(noise.down))
     high = math.ceil((40 + math.log(rivals + 1)) / float(noise.up))
@@ -136,4 +138,22 @@ def largest_gap(noise: KeyNoise, rivals: int) -> float:
     scale = 1 / float(noise.up) + 1 / float(noise.down)
     reach = math.log(rivals + 1) / float(noise.up) + 4 * scale
     gaps = sorted({max(1, round(gap)) for gap in np.linspace(0, reach, 65)[1:]})
-    return max(gap * gap_at(noise, rivals, gap) for gap in gaps)
+    return max(gap * lost_at(noise, rivals, gap) for gap in gaps)
+
+
+def gap_of(noise: KeyNoise, rivals: int, expected: Fraction | None) -> float:
+    """Return the expected gap where rivals are that far behind; the largest if it is not known."""
+    if expected is None:
+        return largest_gap(noise, rivals)
+    gap = max(1, round(expected))
+    return gap * lost_at(noise, rivals, gap) if rivals else 0.0
+
+
+def wish_for(log_keys: float, epsilon: Fraction, expected_gap: Rational) -> float:
+    """Return the wish B that suits a gap g: √B = √(εg) - √A, at least that of keys alone.
+
+    >>> wish_for(9.0, Fraction(1), 25)
+    4.0
+    """
+    far = float(epsilon * as_positive(expected_gap, "expected_gap"))
+    return max(FOR_KEYS, max(0.0, math.sqrt(far) - math.sqrt(log_keys)) ** 2)
