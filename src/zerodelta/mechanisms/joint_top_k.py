@@ -8,11 +8,13 @@ for each is a product; so a value is drawn first, and then a list with it, both 
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
+import numpy as np
 from flint import arb
 
 from zerodelta.exact.arb import ball, precision
@@ -91,6 +93,18 @@ class JointTopK:
         }
         return Step(theorem="joint-top-k", numbers=numbers, neighbors=self.neighbors)
 
+    def worst_gap(self, options: int) -> float:
+        """Return the largest expected gap of the worst place: k options lead all others, tied.
+
+        Of C(N, k) sets one has no gap: with L = ln(C(N, k) - 1) it is max over a of a/(1 + e^(a-L)).
+        """
+        sets = math.comb(as_count(options, "options", minimum=self.k), self.k)
+        if sets == 1:
+            return 0.0
+        log = math.log(sets - 1)
+        leads = np.linspace(0.0, 4.0 + 2.0 * log, 4000)
+        return float(self.scale) * float((leads / (1 + np.exp(leads - log))).max())
+
     def select(self, scores: Sequence[Fraction | int], bits: BitSource) -> list[int]:
         """Return the indices of the chosen options, the best place first."""
         order = sorted(range(len(scores)), key=lambda i: -scores[i])
@@ -116,12 +130,8 @@ class _Lists:
         """Return for each of the k places how many options lack at most so much there."""
         if lacks is None:
             return [0] * self.k
-        found, place = [], 0
-        for i in range(self.k):  # a later place asks less: these sets are nested
-            while place < len(self._behind) and self._behind[place] - self._behind[i] <= lacks:
-                place += 1
-            found.append(place)
-        return found
+        # a later place asks less, so these sets are nested
+        return [bisect_right(self._behind, lacks + near) for near in self._behind[: self.k]]
 
     def number(self, lacks: int | None) -> int:
         """Return how many lists lack at most so much: earlier places take from later sets."""

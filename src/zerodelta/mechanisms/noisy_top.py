@@ -1,4 +1,4 @@
-"""The k keys with the largest noisy counts, of a universe that need not be listed (theory K).
+"""The k keys with the largest noisy counts, of a universe that need not be listed (theory U).
 
 This is post-processing of noisy counts of *all* keys, so k costs nothing and the numbers come free.
 Those of keys that do not occur are drawn only where they may be among the largest.

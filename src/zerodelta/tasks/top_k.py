@@ -1,4 +1,4 @@
-"""The k most frequent keys with their counts, or the k best options by stated scores (theory K)."""
+"""The k most frequent keys with their counts, or the k best options by stated scores (theory U, K2)."""
 
 from __future__ import annotations
 
@@ -107,8 +107,8 @@ def top_k(
     stated scores (theory K2) `sensitivity` and `monotone` are caller-asserted.
     **Neighbors**: replace-one, or what the data set says.
     **Error**: the largest expected gap between a count that is wanted and the one released in its
-    place; of unknown keys the expected absolute error of a published count; of scores the largest
-    gap at a place that is not exceeded half of the time, if all other options are tied.
+    place, where all that are not wanted are tied; of unknown keys the expected absolute error of a
+    published count.
 
     Examples
     --------
@@ -315,10 +315,9 @@ class ScoredQuestion:
 
 def _scored_methods(joint: JointTopK, each: PermuteAndFlip, count: int) -> tuple[Method, ...]:
     """Return both methods, the default first: one draw, unless one option is wanted."""
-    lists = math.lgamma(count + 1) - math.lgamma(count - joint.k + 1)
     together = Method(
         name="joint",
-        error=float(joint.scale) * lists,
+        error=joint.worst_gap(count),
         spends="ε on one draw of all k",
         why="nothing is divided by k; best where scores fall off steadily",
     )

@@ -2,7 +2,7 @@
 
 A row counts for at most one key of a public finite set; nothing is paid for the size of the set,
 for thresholds, or for how many keys are published (theory U). k options chosen in one draw by
-general scores: theory K.
+general scores: theory K2.
 """
 
 from __future__ import annotations
