@@ -112,9 +112,7 @@ UNIVERSES = [
 @pytest.mark.parametrize("universe", UNIVERSES, ids=lambda each: type(each).__name__)
 def test_places_and_keys_are_one_to_one(universe: Any) -> None:
     places = [
-        (group, rank)
-        for group, each in enumerate(universe.classes)
-        for rank in range(each.size)
+        (group, rank) for group, each in enumerate(universe.classes) for rank in range(each.size)
     ]
     keys = [universe.key(place) for place in places]
     assert [universe.place(key) for key in keys] == places

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
-from tasks.related import RELATIONS
+from tasks.related import added, filtered, of_units, replaced
 from zerodelta.data.key_source import KeySource, universe_of
 from zerodelta.exact.bits import ReplayBits, SystemBits
 from zerodelta.mechanisms.key_noise import UnknownKeys
@@ -28,6 +28,8 @@ from zerodelta.tasks.top_k import top_k_methods
 
 LETTERS = string.ascii_lowercase
 NAMES = zd.text(12, alphabet=LETTERS)
+VALUES = [0.0, 1.0, 3.0]
+RELATIONS = [replaced(VALUES, 2), filtered(VALUES, 2), added(VALUES, 2), of_units(VALUES)]
 SURE = Fraction(1, 10**7)
 """So few false keys that none is seen."""
 
@@ -104,7 +106,19 @@ class Hostile:
 
 
 def test_cells_that_are_no_keys_count_nowhere() -> None:
-    odd = [None, "", "nan", "UPPER", "toolongtobeaname", "a b", "\x1b[2J", 3, 1.5, float("nan"), b"\xff"]
+    odd = [
+        None,
+        "",
+        "nan",
+        "UPPER",
+        "toolongtobeaname",
+        "a b",
+        "\x1b[2J",
+        3,
+        1.5,
+        float("nan"),
+        b"\xff",
+    ]
     cells = np.array([*odd, ["x"], {}, (), Hostile(), "\ud800", "ann", "ann", b"ann"], dtype=object)
     assert keys_of(cells, NAMES) == {"ann": 3}
 
@@ -118,7 +132,12 @@ def test_whole_numbers_are_exact_beyond_floats() -> None:
     assert keys_of(large.tolist(), kind) == expected
     signed = np.array([-1, 0, 7, 9], dtype=np.int64)
     assert keys_of(signed, zd.number(0, 7, integer=True)) == {0: 1, 7: 1}
-    assert keys_of(signed.astype(np.int8), zd.number(-500, 500, integer=True)).keys() == {-1, 0, 7, 9}
+    assert keys_of(signed.astype(np.int8), zd.number(-500, 500, integer=True)).keys() == {
+        -1,
+        0,
+        7,
+        9,
+    }
     floats = np.array([1.0, 2.4, np.nan, np.inf, -1.0, 1e300])
     assert keys_of(floats, zd.number(0, 7, integer=True)) == {1: 1, 2: 1}
     odd = np.array([None, "x", "3", 3.0, True, 10**400, Hostile()], dtype=object)
@@ -147,11 +166,11 @@ def test_products_categories_dates_and_booleans_are_keys() -> None:
     }
     people = zd.open(table, columns=columns)
     found = zd.heavy_hitters(people, epsilon=50, false_keys=SURE).value
-    assert [key[0] for key in found.keys] == ["oslo", "rome"]
-    assert [key[2] for key in found.keys] == [True, False]
+    assert [key[0] for key in found.names] == ["oslo", "rome"]
+    assert [key[2] for key in found.names] == [True, False]
     assert all(abs(count - true) < 9 for count, true in zip(found.counts, (900, 400), strict=True))
     top = zd.top_k(people, ["day", "new"], k=2, epsilon=50).value
-    assert [key[1] for key in top.keys] == [True, False]
+    assert [key[1] for key in top.names] == [True, False]
     assert top.false_keys == 0
     assert top.warning == ""
 
@@ -243,7 +262,7 @@ def test_a_place_is_lost_as_often_as_forecast(method: str) -> None:
     question = TopKQuestion(source=source, k=k, method=method, expected_gap=gap)
     plan = question.plan(Facts.of(source), 1)
     bits, runs = ReplayBits("places"), 150
-    kept = sum(key < k for _ in range(runs) for key in plan.answer(counts, bits).keys)
+    kept = sum(key < k for _ in range(runs) for key in plan.answer(counts, bits).names)
     lost = gap * (1 - kept / (runs * k))
     assert isinstance(plan.error, float)
     assert plan.error / 1.5 < lost < plan.error * 1.5
@@ -325,7 +344,14 @@ def test_keys_that_no_cell_is_read_to_are_not_published() -> None:
 
 # What is shown.
 
-EVIL = ["<script>alert(1)</script>", "=cmd|' /C calc'!A0", "\x1b[2J\x1b]0;x\x07", "a\u202eb", "+1", "@x"]
+EVIL = [
+    "<script>alert(1)</script>",
+    "=cmd|' /C calc'!A0",
+    "\x1b[2J\x1b]0;x\x07",
+    "a\u202eb",
+    "+1",
+    "@x",
+]
 
 
 def test_what_somebody_chose_as_a_key_is_shown_escaped() -> None:
@@ -353,7 +379,7 @@ def test_a_sequence_of_pairs() -> None:
     shown = FoundKeys(pairs=((("a", 1), 5), (("b", 2), 3)), columns=("name", "year"))
     assert shown[0] == (("a", 1), 5)
     assert list(shown) == list(shown[:])
-    assert (shown.keys, shown.counts, len(shown)) == ([("a", 1), ("b", 2)], [5, 3], 2)
+    assert (shown.names, shown.counts, len(shown)) == ([("a", 1), ("b", 2)], [5, 3], 2)
     assert shown.to_dict() == {"name": ["a", "b"], "year": [1, 2], "count": [5, 3]}
     assert "may be invented" not in repr(shown)
     many = FoundKeys(pairs=tuple((i, 1) for i in range(30)))

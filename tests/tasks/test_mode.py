@@ -298,9 +298,7 @@ def test_a_known_gap_decides() -> None:
 def test_the_asymmetric_mode_has_its_forecast_error(universe: int) -> None:
     """One item leads all others by the gap that is worst for the method, or nearly."""
     (method,) = (
-        m
-        for m in mode_methods(epsilon=1, n=10**6, universe=universe)
-        if m.name == "asymmetric"
+        m for m in mode_methods(epsilon=1, n=10**6, universe=universe) if m.name == "asymmetric"
     )
     gap = 10 if universe == 1000 else 33
     bits = ReplayBits("asymmetric mode")

@@ -1,4 +1,4 @@
-"""Rows as keys: how often each key of a public universe occurs, from columns of any kind (theory U).
+"""Rows as keys: how often each key of a public universe occurs, from any columns (theory U).
 
 A key is one cell, or a tuple of several, read by itself; a row whose key is not in the universe (a
 text that is too long, a number out of range, a missing cell) counts nowhere. Nothing is listed but

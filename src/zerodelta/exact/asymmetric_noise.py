@@ -37,7 +37,7 @@ def asymmetric_noise(*, up: Fraction, down: Fraction, size: int, bits: BitSource
 
 
 def geometric_steps(*, rate: Fraction, size: int, bits: BitSource) -> Integers:
-    """Draw `size` times floor(E/rate): P(k) ∝ e^(-rate·k), k = 0, 1, …"""
+    """Draw `size` times floor(E/rate): P(k) ∝ e^(-rate·k) for k ≥ 0."""
     scale = 1 / as_positive(rate, "rate")
     constants = (constant(scale), constant(Fraction(1, 2)))
     draw = Draw(uniforms=1, outputs=1, formula=floor_exponential, constants=constants)
@@ -61,8 +61,8 @@ def log_below(least: int, *, up: Fraction, down: Fraction) -> arb:
 def sparse_ranks(size: int, rate: Callable[[], arb], bits: BitSource) -> Iterator[int]:
     """Yield in rising order which of the ranks 0..size-1 are in, each with probability 1 - e^-rate.
 
-    Between two of them lie floor(E/rate) others, an integer of up to as many bits as `size`, decided
-    in Arb; a gap that certainly ends beyond the last rank is not worked out. The time is that of the
+    Between two of them lie floor(E/rate) others, an integer of as many bits as `size`, decided in
+    Arb; a gap that certainly ends beyond the last rank is not worked out. The time is that of the
     ranks that are in. `rate` is evaluated at the working precision.
 
     >>> from zerodelta.exact.bits import SystemBits

@@ -96,7 +96,7 @@ class JointTopK:
     def worst_gap(self, options: int) -> float:
         """Return the largest expected gap of the worst place: k options lead all others, tied.
 
-        Of C(N, k) sets one has no gap: with L = ln(C(N, k) - 1) it is max over a of a/(1 + e^(a-L)).
+        Of C(N, k) sets one has no gap: max over a of a/(1 + e^(a-L)), L = ln(C(N, k) - 1).
         """
         sets = math.comb(as_count(options, "options", minimum=self.k), self.k)
         if sets == 1:

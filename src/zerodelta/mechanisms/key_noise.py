@@ -88,9 +88,7 @@ class KeyNoise:
         return cls(up=exact * share, down=exact * (1 - share), neighbors=neighbors)
 
     @classmethod
-    def symmetric(
-        cls, *, epsilon: Rational, neighbors: Neighbors = Neighbors.REPLACE
-    ) -> KeyNoise:
+    def symmetric(cls, *, epsilon: Rational, neighbors: Neighbors = Neighbors.REPLACE) -> KeyNoise:
         """Return the noise with this ε that is the same in both directions."""
         exact = as_positive(epsilon, "epsilon")
         rate = exact if neighbors is Neighbors.ADD_REMOVE else exact / 2
@@ -192,7 +190,7 @@ def _mean_distance(up: Fraction, down: Fraction, center: int) -> float:
 class UnknownKeys:
     """Publishes the keys of a universe whose noisy count reaches the threshold of their class.
 
-    Keys that occur get their noise one by one; which of all others pass, a Bernoulli subset of their
+    Keys that occur get their noise one by one; which of all others pass, a random subset of their
     ranks, is drawn by gaps: the time is that of the data, whatever the size of the universe.
     **Neighbors**, **Guarantee**: those of `noise`.
     **Public**: everything stored here. Thresholds are for `false_keys` expected keys that do not

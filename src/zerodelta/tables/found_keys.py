@@ -1,7 +1,7 @@
 """What a release of keys shows: keys with counts, and how many of them may be invented.
 
-A published key is text that somebody chose, and a false key is an invented name: each way of showing
-them escapes what a terminal, a browser or a spreadsheet would act on, and says the second.
+A published key is text that somebody chose, and a false key is an invented name: each way of
+showing them escapes what a terminal, a browser or a spreadsheet would act on, and says the second.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class FoundKeys(Sequence[tuple[Any, int]]):
     false_keys: float = 0.0
 
     @property
-    def keys(self) -> list[Any]:
+    def names(self) -> list[Any]:
         """The keys, that of the largest count first."""
         return [key for key, _ in self.pairs]
 
@@ -77,7 +77,9 @@ class FoundKeys(Sequence[tuple[Any, int]]):
     def to_dict(self) -> dict[str, list[Any]]:
         """Return the columns of keys and "count", for a frame: `pandas.DataFrame(…)`."""
         return {
-            **{name: [self._cells(k)[i] for k in self.keys] for i, name in enumerate(self.columns)},
+            **{
+                name: [self._cells(k)[i] for k in self.names] for i, name in enumerate(self.columns)
+            },
             "count": self.counts,
         }
 
@@ -111,10 +113,10 @@ class FoundKeys(Sequence[tuple[Any, int]]):
 
 
 def _plain(cell: Any) -> str:
-    """Return a cell as text in which nothing is invisible: no control or direction characters.
+    r"""Return a cell as text in which nothing is invisible: no control or direction characters.
 
-    >>> _plain("a\\x1b[2J\\u202eb")
-    'a\\\\x1b[2J\\\\u202eb'
+    >>> print(_plain("a\x1b[2J\u202eb"))
+    a\x1b[2J\u202eb
     """
     text = cell if type(cell) is str else str(cell)
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

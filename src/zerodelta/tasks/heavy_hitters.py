@@ -45,9 +45,9 @@ def heavy_hitters(
     """Release which keys occur often, and how often, where nobody can list all keys.
 
     Use it for names, search terms, addresses or hashes: texts over an alphabet, whole numbers in a
-    range, or several columns together. The universe is never listed: 2^256 keys take the time of the
-    data. Like `collections.Counter(keys).most_common()`, but private. For the k most frequent see
-    `top_k`, for keys that are known `histogram`.
+    range, or several columns together. The universe is never listed: 2^256 keys take the time of
+    the data. Like `collections.Counter(keys).most_common()`, but private. For the k most frequent
+    see `top_k`, for keys that are known `histogram`.
 
     Parameters
     ----------
@@ -81,8 +81,8 @@ def heavy_hitters(
     -----
     **Guarantee**: pure ε-DP (theory U), proven, for every size of the universe.
     **Neighbors**: replace-one, or what the data set says.
-    **Public**: the universe; thresholds follow from its size and from `false_keys`, for texts one for
-    each length.
+    **Public**: the universe; thresholds follow from its size and from `false_keys`, for texts one
+    for each length.
     **Error**: the expected absolute error of the count of a published key. There is no interval for
     a number that was published because it is large.
     Keys are texts that somebody chose: `print`, `to_csv` and notebooks show them escaped.

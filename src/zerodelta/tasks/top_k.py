@@ -1,4 +1,4 @@
-"""The k most frequent keys with their counts, or the k best options by stated scores (theory U, K2)."""
+"""The k most frequent keys with their counts, or the k best by stated scores (theory U, K2)."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def top_k(
 ) -> Release:
     """Release the k most frequent keys with their counts, or the k options with the best scores.
 
-    Like `collections.Counter(keys).most_common(k)`, but private. For counts k costs nothing, and the
-    counts come free; for one winner among listed items see `mode`, for scores of one winner `select`.
+    Like `collections.Counter(keys).most_common(k)`, but private. For counts k costs nothing, and
+    the counts come free; for one winner among listed items see `mode`, by its score `select`.
 
     Parameters
     ----------
@@ -103,8 +103,8 @@ def top_k(
 
     Notes
     -----
-    **Guarantee**: pure ε-DP, proven for data (theory U): the largest of noisy counts of all keys. For
-    stated scores (theory K2) `sensitivity` and `monotone` are caller-asserted.
+    **Guarantee**: pure ε-DP, proven for data (theory U): the largest of noisy counts of all keys.
+    For stated scores (theory K2) `sensitivity` and `monotone` are caller-asserted.
     **Neighbors**: replace-one, or what the data set says.
     **Error**: the largest expected gap between a count that is wanted and the one released in its
     place, where all that are not wanted are tied; of unknown keys the expected absolute error of a
