@@ -130,7 +130,7 @@ def brute_force(found: UnknownKeys, bits: ReplayBits) -> list[tuple[int, int]]:
     for key, count in COUNTS.items():
         counts[key] = count
     noisy = found.noise.apply(counts, bits)
-    return [(key, int(noisy[key])) for key in np.flatnonzero(noisy >= found.thresholds[0])]
+    return [(key, int(noisy[key])) for key in np.flatnonzero(noisy >= found.thresholds[0]).tolist()]
 
 
 def test_keys_of_a_universe_of_1024_are_published_as_if_it_were_listed() -> None:

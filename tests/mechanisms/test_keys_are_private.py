@@ -145,9 +145,9 @@ def test_joint_top_k_is_pure_on_every_pair_of_scores(
 
 def test_a_certificate_of_a_joint_draw_proves_exactly_epsilon() -> None:
     joint = JointTopK.for_epsilon(epsilon=EPSILON, k=3, sensitivity=2)
-    assert (
-        verify(Certificate(claim=PureDP(EPSILON), steps=(joint.step(),))).exact_epsilon == EPSILON
-    )
+    claim = verify(Certificate(claim=PureDP(EPSILON), steps=(joint.step(),)))
+    assert isinstance(claim, PureDP)
+    assert claim.exact_epsilon == EPSILON
     with pytest.raises(CertificateError):
         verify(Certificate(claim=PureDP(EPSILON - HAIR), steps=(joint.step(),)))
     with pytest.raises(ParameterError):

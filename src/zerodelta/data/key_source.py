@@ -174,14 +174,14 @@ def _read(kind: Kind, cells: Any) -> Array:
     codes = kind.read(cells)
     here = ~np.isnan(codes)
     keys = np.where(here, codes, 0).astype(np.int64)
-    return keys if here.all() else np.where(here, keys.astype(object), None)
+    return keys if here.all() else _or_none(keys, here)
 
 
 def _whole_numbers(cells: Array, lower: int, upper: int) -> Array:
     """Return whole numbers exactly, 64 bits and beyond; None for those out of range."""
     if cells.dtype.kind in "iu":
         here = _within(cells, lower, upper)
-        return cells if here.all() else np.where(here, cells.astype(object), None)
+        return cells if here.all() else _or_none(cells, here)
     if cells.dtype.kind == "f":
         rounded = np.rint(cells)
         fits = np.abs(rounded) < _EXACT_FLOATS
@@ -190,6 +190,12 @@ def _whole_numbers(cells: Array, lower: int, upper: int) -> Array:
     keys = [_whole(one_cell.category(cell)) for cell in cells.tolist()]
     inside = [None if key is None or not lower <= key <= upper else key for key in keys]
     return as_objects(inside)
+
+
+def _or_none(keys: Array, here: npt.NDArray[np.bool_]) -> Array:
+    objects = keys.astype(object)
+    objects[~here] = None
+    return objects
 
 
 def _within(cells: Array, lower: int, upper: int) -> npt.NDArray[np.bool_]:

@@ -138,7 +138,7 @@ def largest_gap(noise: KeyNoise, rivals: int) -> float:
     scale = 1 / float(noise.up) + 1 / float(noise.down)
     reach = math.log(rivals + 1) / float(noise.up) + 4 * scale
     gaps = sorted({max(1, round(gap)) for gap in np.linspace(0, reach, 65)[1:]})
-    return max(gap * lost_at(noise, rivals, gap) for gap in gaps)
+    return float(max(gap * lost_at(noise, rivals, gap) for gap in gaps))
 
 
 def gap_of(noise: KeyNoise, rivals: int, expected: Fraction | None) -> float:

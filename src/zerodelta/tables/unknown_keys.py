@@ -80,7 +80,7 @@ class KeysPlan:
         texts = ((k, c) for k, c in zip(self.kinds.values(), cells, strict=True) if type(c) is str)
         return all(kind.read(as_objects([cell]))[0] == cell for kind, cell in texts)
 
-    def labelled(self, found: Found, *, most: int | None = None) -> FoundKeys:
+    def labeled(self, found: Found, *, most: int | None = None) -> FoundKeys:
         """Return the keys with their counts corrected by the median of the noise, largest first.
 
         At most so many of them.

@@ -130,7 +130,7 @@ class HeavyHittersQuestion:
         spends = f"ε on counts of all keys; half of those with {keys.half_found} rows are found"
 
         def answer(counts: Mapping[Any, int], bits: BitSource) -> FoundKeys:
-            return keys.labelled(keys.apply(counts, bits), most=self.most)
+            return keys.labeled(keys.apply(counts, bits), most=self.most)
 
         why = "the upper tail of the noise guards all keys, the lower one those that exist"
         return ReleasePlan(
