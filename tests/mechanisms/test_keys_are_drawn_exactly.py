@@ -253,6 +253,21 @@ def test_a_search_finds_the_largest_k_with_the_law_of_all(monkeypatch: pytest.Mo
     assert len(pairs) > 25
 
 
+def test_a_search_that_lowers_its_bar_often_finds_the_largest_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Twelve keys that rarely have noise above 0: what they missed before is taken into account."""
+    monkeypatch.setattr(noisy_top, "_DENSE", 0)
+    monkeypatch.setattr(noisy_top, "_CROWD", 0)
+    noise = KeyNoise(up=Fraction(5), down=Fraction(1, 20))
+    top, none = NoisyTop(noise=noise, size=12, k=1), np.zeros(0, dtype=np.int64)
+    bits = ReplayBits("lowered")
+    found = [top.apply(none, none, bits)[0][1] for _ in range(3000)]
+    below = [(1 - noise.passes(v)) ** 12 for v in range(-9, 2)]  # P(the largest < v)
+    law = [below[0], *np.diff(below), 1 - below[-1]]
+    assert goodness_of_fit(tally(found, -9, 0), law) > LEAST
+
+
 @pytest.mark.parametrize("rate", [Fraction(1, 100), Fraction(100)])
 @pytest.mark.parametrize("k", [1, 3])
 def test_a_search_ends_in_any_universe(rate: Fraction, k: int) -> None:

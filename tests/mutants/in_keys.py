@@ -69,7 +69,7 @@ MUTANTS = (
         file="mechanisms/noisy_top.py",
         old="for key in self.noise.unseen(self.size, bar, bits, below=last):",
         new="for key in self.noise.unseen(self.size, bar, bits):",
-        tests=(f"{DRAWN}::test_the_largest_has_the_law_of_all_noisy_counts",),
+        tests=(f"{DRAWN}::test_a_search_that_lowers_its_bar_often_finds_the_largest_number",),
     ),
     Mutant(
         file="mechanisms/joint_top_k.py",

@@ -15,6 +15,7 @@ import pytest
 import zerodelta as zd
 from tasks.related import added, filtered, of_units, replaced
 from zerodelta.data.key_source import KeySource, universe_of
+from zerodelta.data.ticket import Ticket
 from zerodelta.exact.bits import ReplayBits, SystemBits
 from zerodelta.mechanisms.key_noise import UnknownKeys
 from zerodelta.mechanisms.noisy_top import NoisyTop
@@ -22,9 +23,10 @@ from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Part
+from zerodelta.spine.facts import Facts
 from zerodelta.tables.found_keys import FoundKeys
 from zerodelta.tables.unknown_keys import plan_keys
-from zerodelta.tasks.top_k import top_k_methods
+from zerodelta.tasks.top_k import TopKQuestion, top_k_methods
 
 LETTERS = string.ascii_lowercase
 NAMES = zd.text(12, alphabet=LETTERS)
@@ -99,8 +101,6 @@ def test_a_filter_and_units_hold_together(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def keys_of(cells: Any, kind: Any) -> dict[Any, int]:
-    from zerodelta.data.ticket import Ticket
-
     data = zd.open(cells, columns={"0": kind})
     certificate = zd.count(data, epsilon=1).certificate
     opened: dict[Any, int] = KeySource(data).open(Ticket(certificate))
@@ -242,6 +242,7 @@ def test_counts_err_as_forecast() -> None:
         release = zd.heavy_hitters(cells, universe=NAMES, epsilon=1, goal=goal, bits=bits)
         found = dict(release.value)
         errors = [abs(found[name] - 300) for name in names]
+        assert isinstance(release.error, float)
         assert release.error / 1.3 < np.mean(errors) < release.error * 1.3
         assert abs(np.median([found[name] - 300 for name in names])) <= 1
 
@@ -271,9 +272,6 @@ def test_a_place_is_lost_as_often_as_forecast(method: str) -> None:
     counts = {i: 60 + gap * (i < k) for i in range(size)}
     kind = zd.number(0, size - 1, integer=True)
     source = KeySource(zd.open(np.zeros(1), columns={"0": kind}))
-    from zerodelta.spine.facts import Facts
-    from zerodelta.tasks.top_k import TopKQuestion
-
     question = TopKQuestion(source=source, k=k, method=method, expected_gap=gap)
     plan = question.plan(Facts.of(source), 1)
     bits, runs = ReplayBits("places"), 150
@@ -344,6 +342,32 @@ def test_found_keys_are_a_part_of_a_plan_and_become_a_category() -> None:
     assert kind.read(np.array(["bob", "zoe", "ann"], dtype=object)).tolist() == [1, 2, 0]
     assert plan.category([], "0") is None
     assert plan.category([("other", 5)], "0") is None
+
+
+def test_rows_are_read_to_the_found_keys() -> None:
+    """The same rows count as for the keys: bounded and filtered by what was declared."""
+    table = np.array(
+        [(1, "ann", 20)] * 5 + [(2, "bob", 30)] * 2 + [(3, "zoe", 40), (4, "bob", 90)],
+        dtype=[("id", int), ("name", object), ("age", int)],
+    )
+    columns = {"name": NAMES, "age": zd.number(0, 120)}
+    people = zd.open(table, columns=columns, unit="id", max_rows=2).where("age < 80")
+    named = people["name"]
+    plan = plan_keys(KeySource(named), epsilon=1)
+    kind = plan.category([("ann", 9), ("bob", 9)], "name")
+    assert kind is not None
+    assert plan.groups == KeySource(named).universe.size + 1
+    codes = named.read_as({"name": kind})
+    assert codes.kinds["name"] is kind
+    assert codes.declared["name"] is NAMES
+    ticket = Ticket(zd.count(people, epsilon=1).certificate)
+    assert codes.open(ticket).counts(0, 3).tolist() == [2, 2, 1]
+    assert codes.where("age < 25").open(ticket).counts(0, 3).tolist() == [2, 0, 0]
+    both = people.read_as({"name": kind})[["name", "age"]].open(ticket)
+    assert both.group_sums(["name"], [3], None, None)[:, 0].tolist() == [2, 2, 1]
+    # a condition on the column itself sees the texts
+    some = zd.open(["ann", "bob", "bob"], columns={"0": NAMES})
+    assert some.read_as({"0": kind}).open(ticket).counts(0, 3).tolist() == [1, 2, 0]
 
 
 def test_keys_that_no_cell_is_read_to_are_not_published() -> None:

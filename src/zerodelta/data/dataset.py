@@ -143,7 +143,7 @@ class Dataset(Source):
     chooses rows.
     """
 
-    __slots__ = ("__weakref__", "_base", "_expected", "_judged", "_names", "_where")
+    __slots__ = ("__weakref__", "_base", "_expected", "_instead", "_judged", "_names", "_where")
 
     def __init__(
         self,
@@ -153,8 +153,10 @@ class Dataset(Source):
         where: tuple[Predicate, ...] = (),
         expected_rows: int | None = None,
         judged: Mapping[str, Bounds | None] | None = None,
+        instead: Mapping[str, Kind] | None = None,
     ) -> None:
         self._base, self._where, self._judged = base, where, judged
+        self._instead = instead or {}
         self._names = tuple(base.kinds) if names is None else names
         self._expected = expected_rows
 
@@ -169,7 +171,8 @@ class Dataset(Source):
     def kinds(self) -> Mapping[str, Kind]:
         """The chosen columns and what they were declared as."""
         named = (name for name in self._names if name != ITSELF)
-        return MappingProxyType({name: self._base.kinds[name] for name in named})
+        known = {**self._base.kinds, **self._instead}
+        return MappingProxyType({name: known[name] for name in named})
 
     @property
     def declared(self) -> Mapping[str, Kind]:
@@ -288,7 +291,27 @@ class Dataset(Source):
             expected=f"declared columns, each once, of {list(self._base.kinds)[:10]}",
             remedy="declare them in zd.open(…, columns={…})",
         )
-        return Dataset(self._base, names=asked, where=self._where, expected_rows=self._expected)
+        return Dataset(
+            self._base,
+            names=asked,
+            where=self._where,
+            expected_rows=self._expected,
+            instead=self._instead,
+        )
+
+    def read_as(self, kinds: Mapping[str, Kind]) -> Dataset:
+        """Return the same rows with some columns read to other kinds than were declared.
+
+        For keys that were released: they are the options of a category by now. Conditions, and
+        which rows of a unit count, are decided by the columns as declared.
+        """
+        return Dataset(
+            self._base,
+            names=self._names,
+            where=self._where,
+            expected_rows=self._expected,
+            instead={**self._instead, **kinds},
+        )
 
     def where(self, condition: str, *, expected_rows: int | None = None) -> Dataset:
         """Return the rows for which a public condition holds; how many these are is private.
@@ -308,7 +331,11 @@ class Dataset(Source):
         if expected_rows is not None:
             expected = as_count(expected_rows, "expected_rows", minimum=1)
         return Dataset(
-            self._base, names=self._names, where=(*self._where, found), expected_rows=expected
+            self._base,
+            names=self._names,
+            where=(*self._where, found),
+            expected_rows=expected,
+            instead=self._instead,
         )
 
     def beside(self, other: Dataset) -> Dataset:
@@ -411,7 +438,8 @@ class Dataset(Source):
 
         What texts are read to is known from the batches before (`distinct`).
         """
-        kinds = self._base.kinds
+        declared = self._base.kinds
+        kinds = {**declared, **self._instead}
         rows = len(next(iter(cells.values())))
         block = np.empty((len(self._names), rows))  # each column in one piece
         for i, name in enumerate(self._names):
@@ -422,8 +450,9 @@ class Dataset(Source):
             ):
                 block[i] = _read(kinds[name], cells[name])
         if self._where:
-            done = dict(zip(self._names, block, strict=True))
-            others = {n: _read(kinds[n], cells[n]) for n in cells if n not in done}
+            named = zip(self._names, block, strict=True)
+            done = {name: column for name, column in named if name not in self._instead}
+            others = {n: _read(declared[n], cells[n]) for n in cells if n not in done}
             block[:, ~self._kept({**done, **others})] = np.nan
         found: Block = block.T
         return found

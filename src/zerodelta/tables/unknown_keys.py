@@ -2,7 +2,8 @@
 
     plan = plan_keys(source, epsilon=…, statistics=True)      # before a row is read
     found = plan.apply(source.open(ticket), bits)             # the keys, in the universe's order
-    kind = plan.category(found, "name")                       # groups of the second part
+    kind = plan.category(found, "name")                       # groups of the second part:
+    people.read_as({"name": kind})                            # its codes, by the same ticket
 
 The keys cost ``plan.epsilon``, and what is left of ε is for statistics of the found keys and all
 others, for whom the found keys are public: the parts of one certificate add up. By the parallel
@@ -50,6 +51,15 @@ class KeysPlan:
     def epsilon(self) -> Fraction:
         """What the keys cost."""
         return self.mechanism.noise.epsilon
+
+    @property
+    def groups(self) -> int:
+        """All groups there could be, and "other": what the steps of the second part state.
+
+        Independent noise on all of them, of which those of the found keys are published: so the
+        certificate can be issued before a key is found.
+        """
+        return self.mechanism.universe.size + 1
 
     @property
     def part(self) -> Part:
