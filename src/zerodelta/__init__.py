@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from zerodelta.tasks.bounded_local_sensitivity import bounded_local_sensitivity
     from zerodelta.tasks.count import count
     from zerodelta.tasks.decision_tree import decision_tree
+    from zerodelta.tasks.heavy_hitters import heavy_hitters
     from zerodelta.tasks.histogram import histogram
     from zerodelta.tasks.kmeans import kmeans
     from zerodelta.tasks.mean import mean
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from zerodelta.tasks.select_model import select_model
     from zerodelta.tasks.sum import sum
     from zerodelta.tasks.synthesize import synthesize
+    from zerodelta.tasks.top_k import top_k
     from zerodelta.tasks.trimmed_mean import trimmed_mean
     from zerodelta.tasks.vote import vote
 
@@ -85,6 +87,7 @@ _HOME = {
     "date": "data.declare",
     "decision_tree": "tasks.decision_tree",
     "fake": "data.fake",
+    "heavy_hitters": "tasks.heavy_hitters",
     "histogram": "tasks.histogram",
     "is_purifier": "channels.channel",
     "kmeans": "tasks.kmeans",
@@ -104,6 +107,7 @@ _HOME = {
     "sum": "tasks.sum",
     "synthesize": "tasks.synthesize",
     "text": "data.declare",
+    "top_k": "tasks.top_k",
     "trimmed_mean": "tasks.trimmed_mean",
     "vote": "tasks.vote",
     "verify": "privacy.verify",
@@ -144,6 +148,7 @@ __all__ = [
     "date",
     "decision_tree",
     "fake",
+    "heavy_hitters",
     "histogram",
     "is_purifier",
     "kmeans",
@@ -163,6 +168,7 @@ __all__ = [
     "sum",
     "synthesize",
     "text",
+    "top_k",
     "trimmed_mean",
     "verify",
     "vote",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutants import (
     in_channels,
     in_exact,
+    in_keys,
     in_mechanisms,
     in_paper,
     in_privacy,
@@ -22,6 +23,7 @@ MUTANTS = (
     *in_privacy.MUTANTS,
     *in_channels.MUTANTS,
     *in_mechanisms.MUTANTS,
+    *in_keys.MUTANTS,
     *in_readers.MUTANTS,
     *in_spark.MUTANTS,
     *in_study.MUTANTS,

@@ -55,6 +55,8 @@ WORSE: dict[str, dict[str, int | None]] = {
         "unit_rows": MORE,
         "scale": LESS,
     },
+    "key-counts": {"keys": FREE, "up": MORE, "down": MORE},
+    "joint-top-k": {"chosen": FREE, "sensitivity": MORE, "scale": LESS, "monotone": FREE},
     "parallel-blocks": {"blocks": FREE, "unit_rows": MORE},
     "sampling-without-replacement": {
         "rows": LESS,

@@ -24,7 +24,7 @@ from zerodelta.data.kind import Bounds, Kind
 from zerodelta.data.kinds import Boolean, Category, Number, Text
 from zerodelta.data.predicate import Predicate
 from zerodelta.data.protection import Protection
-from zerodelta.data.reader import Part, Reader
+from zerodelta.data.reader import Batch, Part, Reader
 from zerodelta.data.readings import Limits, readings_of
 from zerodelta.data.rowwise import Block
 from zerodelta.data.shared_copy import UNIT, ColumnsOf
@@ -100,12 +100,16 @@ class Base:
             number = ids.finish().units
         return number * self.unit.max_rows
 
-    def parts(self, names: tuple[str, ...]) -> Sequence[Part]:
-        """Return the cells of some columns, part by part."""
+    def parts(
+        self, names: tuple[str, ...], *, whole: frozenset[str] = frozenset()
+    ) -> Sequence[Part]:
+        """Return the cells of some columns, part by part; those `whole` are not read to floats."""
         numbers = frozenset(n for n in names if isinstance(self.kinds.get(n), Number))
-        return self.reader.parts(names, batch=_BATCH, numbers=numbers)
+        return self.reader.parts(names, batch=_BATCH, numbers=numbers - whole)
 
-    def bounding(self, unit: Unit) -> tuple[Bounding, Iterator[tuple[int, Mapping[str, Any]]]]:
+    def bounding(
+        self, unit: Unit, *, whole: frozenset[str] = frozenset()
+    ) -> tuple[Bounding, Iterator[tuple[int, Mapping[str, Any]]]]:
         """Return which rows count, once all batches that are yielded beside it were taken.
 
         Of each unit at most so many, chosen by its own rows alone. A batch has the cells of all
@@ -116,7 +120,7 @@ class Base:
         rows = Bounding(max_rows=unit.max_rows, folder=self.keeping.folder, **limit)
 
         def batches() -> Iterator[tuple[int, Mapping[str, Any]]]:
-            for place, part in enumerate(self.parts(everything)):
+            for place, part in enumerate(self.parts(everything, whole=whole)):
                 for batch in part():
                     named = dict(zip(everything, batch, strict=True))
                     columns = [kind.read(named[name]) for name, kind in self.kinds.items()]
@@ -135,7 +139,7 @@ class Dataset(Source):
     chooses rows.
     """
 
-    __slots__ = ("__weakref__", "_base", "_expected", "_judged", "_names", "_where")
+    __slots__ = ("__weakref__", "_base", "_expected", "_instead", "_judged", "_names", "_where")
 
     def __init__(
         self,
@@ -145,8 +149,10 @@ class Dataset(Source):
         where: tuple[Predicate, ...] = (),
         expected_rows: int | None = None,
         judged: Mapping[str, Bounds | None] | None = None,
+        instead: Mapping[str, Kind] | None = None,
     ) -> None:
         self._base, self._where, self._judged = base, where, judged
+        self._instead = instead or {}
         self._names = tuple(base.kinds) if names is None else names
         self._expected = expected_rows
 
@@ -161,7 +167,8 @@ class Dataset(Source):
     def kinds(self) -> Mapping[str, Kind]:
         """The chosen columns and what they were declared as."""
         named = (name for name in self._names if name not in (ITSELF, UNIT))
-        return MappingProxyType({name: self._base.kinds[name] for name in named})
+        known = {**self._base.kinds, **self._instead}
+        return MappingProxyType({name: known[name] for name in named})
 
     @property
     def declared(self) -> Mapping[str, Kind]:
@@ -308,7 +315,27 @@ class Dataset(Source):
             expected=f"declared columns, each once, of {list(self._base.kinds)[:10]}",
             remedy="declare them in zd.open(…, columns={…})",
         )
-        return Dataset(self._base, names=asked, where=self._where, expected_rows=self._expected)
+        return Dataset(
+            self._base,
+            names=asked,
+            where=self._where,
+            expected_rows=self._expected,
+            instead=self._instead,
+        )
+
+    def read_as(self, kinds: Mapping[str, Kind]) -> Dataset:
+        """Return the same rows with some columns read to other kinds than were declared.
+
+        For keys that were released: they are the options of a category by now. Conditions, and
+        which rows of a unit count, are decided by the columns as declared.
+        """
+        return Dataset(
+            self._base,
+            names=self._names,
+            where=self._where,
+            expected_rows=self._expected,
+            instead={**self._instead, **kinds},
+        )
 
     def where(self, condition: str, *, expected_rows: int | None = None) -> Dataset:
         """Return the rows for which a public condition holds; how many these are is private.
@@ -329,7 +356,11 @@ class Dataset(Source):
         if expected_rows is not None:
             expected = as_count(expected_rows, "expected_rows", minimum=1)
         return Dataset(
-            self._base, names=self._names, where=(*self._where, found), expected_rows=expected
+            self._base,
+            names=self._names,
+            where=(*self._where, found),
+            expected_rows=expected,
+            instead=self._instead,
         )
 
     def beside(self, other: Dataset) -> Dataset:
@@ -476,6 +507,39 @@ class Dataset(Source):
             judged=self._judged,
         )
 
+    def cells(
+        self, ticket: Ticket, *, whole: frozenset[str]
+    ) -> Iterator[tuple[Mapping[str, Any], npt.NDArray[np.bool_] | None]]:
+        """Yield the cells of the columns as they are, and which rows of them count (None: all).
+
+        For keys, which need not be numbers; columns in `whole` are not read to floats.
+        """
+        Ticket.use(ticket)
+        read, base = self.needed, self._base
+        kept: Sequence[npt.NDArray[np.bool_]] | None = None
+        parts = base.parts(read, whole=whole)
+        if base.unit is not None:
+            bounding, batches = base.bounding(base.unit, whole=whole)
+            held: list[list[Batch]] = [[] for _ in parts]
+            for place, cells in batches:
+                if base.reader.premise is not None:  # another run might yield another order
+                    held[place].append(tuple(cells[name] for name in read))
+            if base.reader.premise is not None:
+                parts = [partial(iter, each) for each in held]
+            kept = bounding.finish().kept
+        conditions = {name for each in self._where for name in each.columns}
+        for place, part in enumerate(parts):
+            start = 0
+            for batch in part():
+                named = dict(zip(read, batch, strict=True))
+                stop = start + len(batch[0])
+                counts = None if kept is None else kept[place][start:stop]
+                if self._where:
+                    found = self._kept({n: _read(base.kinds[n], named[n]) for n in conditions})
+                    counts = found if counts is None else counts & found
+                yield named, counts
+                start = stop
+
     @property
     def needed(self) -> tuple[str, ...]:
         """The columns whose cells `read` needs: those chosen, and those of conditions."""
@@ -492,7 +556,8 @@ class Dataset(Source):
 
         What texts are read to is known from the batches before (`distinct`).
         """
-        kinds = self._base.kinds
+        declared = self._base.kinds
+        kinds = {**declared, **self._instead}
         rows = len(next(iter(cells.values())))
         block = np.empty((len(self._names), rows))  # each column in one piece
         for i, name in enumerate(self._names):
@@ -503,8 +568,9 @@ class Dataset(Source):
             ):
                 block[i] = _read(kinds[name], cells[name])
         if self._where:
-            done = dict(zip(self._names, block, strict=True))
-            others = {n: _read(kinds[n], cells[n]) for n in cells if n not in done}
+            named = zip(self._names, block, strict=True)
+            done = {name: column for name, column in named if name not in self._instead}
+            others = {n: _read(declared[n], cells[n]) for n in cells if n not in done}
             block[:, ~self._kept({**done, **others})] = np.nan
         found: Block = block.T
         return found

@@ -11,6 +11,7 @@ from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems import (
     group_privacy,
     kernels,
+    keys,
     mechanisms,
     mixing,
     objective_perturbation,
@@ -27,8 +28,9 @@ from zerodelta.privacy.theorems.theorem import Theorem
 __all__ = ["THEOREMS", "anchor_of", "explain_step", "heading_of", "theorem_of"]
 
 _FAMILIES = (
-    *(mechanisms, partitions, subsampling, testing, smooth_sensitivity, sufficient_statistics),
-    *(objective_perturbation, mixing, kernels, smoothing, transport, group_privacy),
+    *(mechanisms, partitions, keys, subsampling, testing, smooth_sensitivity),
+    *(sufficient_statistics, objective_perturbation),
+    *(mixing, kernels, smoothing, transport, group_privacy),
 )
 
 THEOREMS: dict[str, type[Theorem]] = {
