@@ -16,8 +16,10 @@ from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.row_polynomials import BernsteinCells
-from zerodelta.mechanisms.moments import MomentPlan, plan_moments, present_counts
+from zerodelta.mechanisms.moment_estimates import MomentPlan
+from zerodelta.mechanisms.moments import plan_moments
 from zerodelta.mechanisms.partition_noise import BlockNoise, PartitionNoise
+from zerodelta.mechanisms.power_sums import present_counts
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.verify import verify
@@ -277,8 +279,12 @@ def test_the_joint_draw_has_the_covariance_that_is_forecast() -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"bounds": []},
-        {"degree": 0},
+        {"bounds": [], "degree": (1,)},
+        {"degree": -1},
+        {"degree": (1, 2)},
+        {"bounds": [(0, 1)] * 2, "degree": 0},
+        {"known_rows": 10},
+        {"known_rows": 10, "missing": False, "groups": 2},
         {"degree": 3},
         {"groups": 0},
         {"expected_rows": 0},
