@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from zerodelta.channels.purification_plan import Plan
     from zerodelta.data.declare import boolean, category, date, number, text
     from zerodelta.data.fake import fake
+    from zerodelta.data.group_keys import bins
     from zerodelta.data.schema import read_schema
     from zerodelta.privacy.calibration import calibrate
     from zerodelta.privacy.certificate import Certificate
@@ -53,7 +54,9 @@ if TYPE_CHECKING:
     from zerodelta.tasks.select_model import select_model
     from zerodelta.tasks.sum import sum
     from zerodelta.tasks.synthesize import synthesize
+    from zerodelta.tasks.table import table
     from zerodelta.tasks.trimmed_mean import trimmed_mean
+    from zerodelta.tasks.variance import std, variance
 
 __version__ = "0.1.0"
 
@@ -75,6 +78,7 @@ _HOME = {
     "ZCDP": "privacy.claims",
     "advise": "tasks.advise",
     "answer_queries": "tasks.answer_queries",
+    "bins": "data.group_keys",
     "boolean": "data.declare",
     "bounded_local_sensitivity": "tasks.bounded_local_sensitivity",
     "calibrate": "privacy.calibration",
@@ -100,10 +104,13 @@ _HOME = {
     "select": "tasks.select",
     "select_features": "tasks.select_features",
     "select_model": "tasks.select_model",
+    "std": "tasks.variance",
     "sum": "tasks.sum",
     "synthesize": "tasks.synthesize",
+    "table": "tasks.table",
     "text": "data.declare",
     "trimmed_mean": "tasks.trimmed_mean",
+    "variance": "tasks.variance",
     "verify": "privacy.verify",
 }
 """Where each public name lives; it is imported on first use, so that `import zerodelta` is fast."""
@@ -133,6 +140,7 @@ __all__ = [
     "__version__",
     "advise",
     "answer_queries",
+    "bins",
     "boolean",
     "bounded_local_sensitivity",
     "calibrate",
@@ -158,10 +166,13 @@ __all__ = [
     "select",
     "select_features",
     "select_model",
+    "std",
     "sum",
     "synthesize",
+    "table",
     "text",
     "trimmed_mean",
+    "variance",
     "verify",
 ]
 

@@ -283,7 +283,7 @@ def test_the_joint_draw_has_the_covariance_that_is_forecast() -> None:
         {"degree": -1},
         {"degree": (1, 2)},
         {"bounds": [(0, 1)] * 2, "degree": 0},
-        {"known_rows": 10},
+        {"known_rows": 10, "neighbors": Neighbors.ADD_REMOVE},
         {"known_rows": 10, "missing": False, "groups": 2},
         {"degree": 3},
         {"groups": 0},

@@ -35,7 +35,7 @@ from zerodelta.errors import ParameterError, require
 from zerodelta.exact.rational import as_count
 from zerodelta.privacy.neighbors import Neighbors
 
-__all__ = ["DEFAULT_MEMORY", "Base", "Dataset", "Unit"]
+__all__ = ["DEFAULT_MEMORY", "ITSELF", "Base", "Dataset", "Unit", "skips"]
 
 _BATCH = 1 << 16
 
@@ -219,8 +219,8 @@ class Dataset(Source):
     @property
     def may_miss(self) -> bool:
         """Whether a cell may be missing, so that the number of those present is private."""
-        skips = any(_skips(kind) for kind in self.kinds.values())
-        return bool(self._where) or not self.whole or skips
+        absent = any(skips(kind) for kind in self.kinds.values())
+        return bool(self._where) or not self.whole or absent
 
     @property
     def drops(self) -> bool:
@@ -255,6 +255,17 @@ class Dataset(Source):
         if guessed or base.unit is None or base.unit.number is not None:
             return "how many rows are expected"
         return "the number of units"
+
+    @property
+    def text(self) -> str:
+        """The source in one line, without any of its contents."""
+        return self._base.reader.text
+
+    @property
+    def with_itself(self) -> Dataset:
+        """The same columns, and one more that is `row_itself`."""
+        names = (*self._names, ITSELF)
+        return Dataset(self._base, names=names, where=self._where, expected_rows=self._expected)
 
     @property
     def row_itself(self) -> Dataset:
@@ -419,7 +430,7 @@ def _read(kind: Kind, cells: Any) -> npt.NDArray[np.float64]:
     return kind.filled(values) if isinstance(kind, Number) else values
 
 
-def _skips(kind: Kind) -> bool:
+def skips(kind: Kind) -> bool:
     """Tell whether a cell of the column may count nowhere."""
     if isinstance(kind, Number):
         return kind.missing == "skip"

@@ -63,9 +63,11 @@ class MomentPlan:
     columns: int
     groups: int
     expected_rows: int
+    missing: tuple[bool, ...] = ()
+    """Whether values of each column may be missing; if not, one that is counts as the middle."""
     known_rows: int | None = None
-    """The public number of rows of the only group, all of which have values: then one of the sums
-    follows from the others, and gets no noise of its own (theory P, known total)."""
+    """The public number of rows of the only group: then one of the sums follows from the others,
+    and gets no noise of its own (theory P, known total)."""
 
     @property
     def claim(self) -> PureDP:
@@ -94,7 +96,9 @@ class MomentPlan:
             return row.from_power_sums(list(found[:, None, :]), np.zeros(1, dtype=np.int64))
         lattices = [self._lattice_of(place) for place in range(len(of))]
         known = GroupKeys() if keys is None else keys
-        groups, powers = power_sums(rows, known, of, lattices, self.row.degrees[: len(of)])
+        groups, powers = power_sums(
+            rows, known, of, lattices, self.row.degrees[: len(of)], missing=self.missing
+        )
         if isinstance(row, ChebyshevBlock):
             return row.from_power_sums(powers, groups)
         if not powers:  # rows are counted

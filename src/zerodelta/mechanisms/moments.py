@@ -58,9 +58,9 @@ def plan_moments(
     `missing` are those of all columns, or one for each; degree 0 counts values. `expected_rows` is
     the number of rows where it is public, else a public guess: it sets the resolution and the
     forecast, never the noise. With `missing`, values may be; ``count_rows=True`` then counts the
-    rows without one as well. `known_rows` as in `MomentPlan`, for one group, where no value is
-    missing. `unit_rows` is how many rows a unit has at most. `method` is that of `PartitionNoise`,
-    for one column.
+    rows without one as well. `known_rows` is the public number of rows of the only group, which
+    saves some noise. `unit_rows` is how many rows a unit has at most. `method` is that of
+    `PartitionNoise`, for one column.
 
     >>> plan = plan_moments(epsilon=1, bounds=[(0, 100)], groups=10, expected_rows=10_000)
     >>> plan.steps[0].theorem, plan.row.cells
@@ -81,26 +81,27 @@ def plan_moments(
         remedy="pass degree=1 for means, 2 for variances",
     )
     require(
-        known_rows is None
-        or (blocks == 1 and not any(absent) and neighbors is Neighbors.REPLACE and min(degrees) > 0),
+        known_rows is None or (blocks == 1 and neighbors is Neighbors.REPLACE),
         "known_rows",
         known_rows,
-        expected="one group of rows that are replaced, all with values",
+        expected="one group, of which rows are replaced",
         remedy="leave it out",
     )
     most = max(degrees, default=0)
     steps = 1 if most == 0 else steps_for(n, exact, degree=most)
     lower, upper = zip(*bounds, strict=True) if columns else ((-1,), (1,))
     lattice = FixedPoint.box(dimension=len(lower), lower=lower, upper=upper, steps=steps)
-    free = known_rows is not None
+    known = known_rows is not None
     row: BernsteinCells | ChebyshevBlock
     noise: PartitionNoise | BlockNoise
     if columns <= 1 or most == 0:
         require(columns <= 1, "degree", degree, "1 or 2 for some column", "ask one column by one")
         row = BernsteinCells(degree=most, steps=steps, missing_cell=any(absent) and count_rows)
+        # a row without a value adds the total too, if there is a cell for it
+        known = known and most > 0 and (row.missing_cell or not any(absent))
         noise = PartitionNoise.for_epsilon(
             epsilon=exact,
-            cells=blocks * row.cells - free,
+            cells=blocks * row.cells - known,
             row_total=row.row_total,
             unit_rows=unit_rows,
             neighbors=neighbors,
@@ -114,10 +115,11 @@ def plan_moments(
             missing=_alike(absent),
             count_rows=count_rows or not all(absent),
         )
+        known = known and row.count_rows
         noise = BlockNoise.for_epsilon(
             epsilon=exact,
             blocks=blocks,
-            dimension=row.dimension - free,
+            dimension=row.dimension - known,
             row_bound=row.row_bound,
             unit_rows=unit_rows,
             neighbors=neighbors,
@@ -129,7 +131,8 @@ def plan_moments(
         columns=columns,
         groups=blocks,
         expected_rows=n,
-        known_rows=known_rows,
+        missing=absent,
+        known_rows=known_rows if known else None,
     )
 
 

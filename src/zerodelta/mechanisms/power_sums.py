@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import final
 
 import numpy as np
@@ -12,13 +13,10 @@ from zerodelta.data.group_keys import GroupKeys
 from zerodelta.data.rowwise import Block, Column, as_function
 from zerodelta.data.source import Rows
 from zerodelta.data.tallies import add_powers
-from zerodelta.exact.exact_sums import IntegerArray
+from zerodelta.exact.exact_sums import INT64_MOST, IntegerArray
 from zerodelta.exact.fixed_point import FixedPoint
 
 __all__ = ["power_sums", "present_counts"]
-
-_MOST_IN_BLOCK = 1 << 40
-"""Up to here what a row adds fits 64 bits for all rows of a block: none has 2^22."""
 
 
 def power_sums(
@@ -27,13 +25,17 @@ def power_sums(
     of: Sequence[Column],
     lattices: Sequence[FixedPoint],
     degrees: Sequence[int],
+    *,
+    missing: Sequence[bool],
 ) -> tuple[IntegerArray, list[IntegerArray]]:
     """Return the rows of each group and, for each column, its values and the sums of k, k², ….
 
     The latter are of shape (groups, 1 + degree); k = lattice.quantize(value). A row without a
-    group adds nothing.
+    group adds nothing; a value that is not there is no value if it may be `missing`, else 0.
     """
-    sums = _PowerSums(keys=keys, lattices=tuple(lattices), degrees=tuple(degrees))
+    sums = _PowerSums(
+        keys=keys, lattices=tuple(lattices), degrees=tuple(degrees), missing=tuple(missing)
+    )
     columns: list[Column] = [*keys.columns, *of]
     if not columns:  # all rows are one group
         columns = [0]
@@ -49,6 +51,7 @@ class _PowerSums:
     keys: GroupKeys
     lattices: tuple[FixedPoint, ...]
     degrees: tuple[int, ...]
+    missing: tuple[bool, ...]
 
     def place(self, column: int) -> int:
         """Return where the sums of a column begin."""
@@ -70,14 +73,21 @@ class _PowerSums:
         if not inside.all():
             codes, block = codes[inside], block[inside]
         groups, first = self.keys.count, len(self.keys.keys)
-        fits = self.bound < _MOST_IN_BLOCK
+        fits = len(block) * self.bound <= INT64_MOST
         found: IntegerArray = np.zeros((groups, self.width), np.int64 if fits else np.object_)
         found[:, 0] = np.bincount(codes, minlength=groups)
         for i, degree in enumerate(self.degrees):
             start, column = self.place(i), first + i
             own = found[:, start - 1 : start + 1 + degree]  # the first is not this column's
-            add_powers(own, codes, block[:, column : column + 1], self.lattices[i], degree)
+            values = block[:, column : column + 1]
+            if not self.missing[i]:
+                values = np.where(np.isnan(values), float(self._center(i)), values)
+            add_powers(own, codes, values, self.lattices[i], degree)
         return found
+
+    def _center(self, column: int) -> Fraction:
+        center = self.lattices[column].center
+        return center[0] if isinstance(center, tuple) else center
 
 
 def present_counts(rows: Rows, of: Sequence[Column]) -> IntegerArray:
