@@ -106,13 +106,14 @@ def _by_group(
     """Return the exact sum of each group, in 64 bits if these hold it whatever is in the rows."""
     fits = len(added) * bound <= INT64_MOST
     if groups == 1 and fits:
-        return added.sum(keepdims=True)
+        return np.array([added.sum()])
     most = (1 << 53) // bound
     if most < _FEW:  # sums of floats are exact for halves of the bits
         high = _by_group(added >> _LIMB, (bound >> _LIMB) + 1, codes, groups)
         low = _by_group(added & ((1 << _LIMB) - 1), 1 << _LIMB, codes, groups)
-        wide: IntegerArray = high if fits else high.astype(np.object_)
-        return wide * (1 << _LIMB) + low
+        wide: Any = high if fits else high.astype(np.object_)
+        joined: IntegerArray = wide * (1 << _LIMB) + low
+        return joined
     total: IntegerArray = np.zeros(groups, dtype=np.int64)
     for start in range(0, len(codes), most):
         part = slice(start, start + most)

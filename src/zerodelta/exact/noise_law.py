@@ -1,4 +1,4 @@
-"""The law of the noise on released numbers, kept with them: intervals are computed from it later."""
+"""The law of the noise on released numbers, kept with them: intervals follow from it later."""
 
 from __future__ import annotations
 

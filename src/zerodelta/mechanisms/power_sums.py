@@ -74,7 +74,8 @@ class _PowerSums:
             codes, block = codes[inside], block[inside]
         groups, first = self.keys.count, len(self.keys.keys)
         fits = len(block) * self.bound <= INT64_MOST
-        found: IntegerArray = np.zeros((groups, self.width), np.int64 if fits else np.object_)
+        shape = (groups, self.width)
+        found: IntegerArray = np.zeros(shape, np.int64) if fits else np.zeros(shape, np.object_)
         found[:, 0] = np.bincount(codes, minlength=groups)
         for i, degree in enumerate(self.degrees):
             start, column = self.place(i), first + i

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any, final
 
 import narwhals as nw
@@ -78,7 +79,6 @@ class Table:
 
         By default the first of these that is installed.
         """
-        known = [each for each in FRAMES if nw.dependencies is not None and _installed(each)]
         require(
             kind is None or kind in FRAMES,
             "kind",
@@ -86,7 +86,8 @@ class Table:
             expected=f"one of {', '.join(FRAMES)}",
             remedy=did_you_mean(kind, FRAMES, 'pass kind="pandas"'),
         )
-        chosen = kind if kind is not None else (known or ["pandas"])[0]
+        there = (each for each in FRAMES if find_spec(each) is not None)
+        chosen: Any = next(there, FRAMES[0]) if kind is None else kind
         require_extra(chosen, "all")
         columns = {name: _alike(labels) for name, labels in self._keys.items()}
         numbers = {name: values.tolist() for name, values in self._numbers.items()}
@@ -96,8 +97,6 @@ class Table:
 
     def __repr__(self) -> str:
         names, lines, left = self._texts()
-        if not names:  # pragma: no cover
-            return "Table()"
         columns = list(zip(names, *lines, strict=True))
         widths = [max(map(len, column)) for column in columns]
         keyed = len(self._keys)
@@ -157,9 +156,3 @@ def _number(value: Any) -> str:
 def _alike(labels: list[Any]) -> list[Any]:
     """Return labels of one type: False, True and "missing" are texts."""
     return labels if len(set(map(type, labels))) == 1 else [str(label) for label in labels]
-
-
-def _installed(name: str) -> bool:
-    from importlib.util import find_spec
-
-    return find_spec(name) is not None

@@ -133,9 +133,6 @@ def _opened(
     array = isinstance(data, (np.ndarray, list, tuple))
     default = None if array else "skip"
     absent = default if missing is DEFAULT_MISSING else missing
-    kinds: dict[str, Kind] = {
-        name: number(*_bounds(name, bounds), missing=absent) for name in of
-    }
     for name, how in asked.items():
         if how is None:
             raise ParameterError(
@@ -145,17 +142,19 @@ def _opened(
                 remedy=f"pass by={{{name!r}: zd.category([…], other=True)}}, or open the data "
                 "with zd.open(…, columns={…})",
             )
+    kinds: dict[str, Kind] = {name: number(*_bounds(name, bounds), missing=absent) for name in of}
+    for name, how in asked.items():
         if isinstance(how, Bins):
             kinds.setdefault(name, number(how.edges[0], how.edges[-1]))
             continue
         require(
-            name not in of,
+            how is not None and name not in of,
             "by, of",
             name,
             expected="a column of numbers only, which zd.bins groups, in both",
             remedy=f"pass by={{{name!r}: zd.bins([…])}}",
         )
-        kinds[name] = how
+        kinds[name] = how  # type: ignore[assignment]
     remedy = 'pass by={"city": zd.category([…])}'
     require(kinds, "by", None, "one column or more", remedy)
     reader = reader_of(data)

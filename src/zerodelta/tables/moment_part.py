@@ -172,17 +172,17 @@ def whole_counts(noisy: Floats, *, total: int | None = None) -> npt.NDArray[np.i
     """
     bounded = np.clip(noisy, 0, 2.0**62)
     if total is None:
-        return np.rint(bounded).astype(np.int64)
+        rounded: npt.NDArray[np.int64] = np.rint(bounded).astype(np.int64)
+        return rounded
     # the nearest point of {c >= 0, Σc = total}: all less by one number, and cut off at 0
     falling = -np.sort(-np.minimum(noisy, 2.0**62))
     excess = (np.cumsum(falling) - total) / np.arange(1, len(falling) + 1)
     used = np.flatnonzero(falling > excess)
     near = np.maximum(noisy - (excess[used[-1]] if len(used) else excess[0]), 0)
-    whole = np.floor(near).astype(np.int64)
+    whole: npt.NDArray[np.int64] = np.floor(near).astype(np.int64)
     left = total - int(whole.sum())
-    order = np.argsort(whole - near, kind="stable")  # the largest remainders first
-    if 0 < left <= len(whole):
-        whole[order[:left]] += 1
-    else:  # rounding of floats; at most a few
-        whole[order[0]] = max(0, int(whole[order[0]]) + left)
+    if 0 < left <= len(whole):  # to the largest remainders
+        whole[np.argsort(whole - near, kind="stable")[:left]] += 1
+    else:  # what floats rounded, if anything
+        whole[np.argmax(whole)] += left
     return whole

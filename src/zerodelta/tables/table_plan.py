@@ -28,7 +28,6 @@ from zerodelta.data.source import Rows
 from zerodelta.errors import did_you_mean, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_law import NoisySums
-from zerodelta.exact.rational import number_text
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.tables.asked_columns import AskedColumn
@@ -124,14 +123,14 @@ class TablePlan:
         named = [name for name in self.keys.columns if name]
         groups = f"{self.keys.count} groups by {', '.join(named)}" if named else "all rows"
         of = f"{self.group_rows:.0f} rows" + (" each" if named else "")
-        lines = [f"table of {groups}, ε = {number_text(self.epsilon)}, planned for {of}"]
+        lines = [f"table of {groups}, planned for {of}"]
         if len(self.parts) > 1:
             lines.append(f"goal: {self.goal}")
         for part in self.parts:
             share = float(part.epsilon / self.epsilon)
             lines.append(f"  {part.text}: {share:.1%} of ε" if share < 1 else f"  {part.text}: ε")
             for name, (error, unit) in part.errors.items():
-                lines.append(f"    {name} ± {error:.3g} ({error / unit:.2%})")
+                lines.append(f"    {name} ± {error:.3g} ({100 * error / unit:.2g} %)")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -156,17 +155,17 @@ def plan_table(
     quantiles.
 
     >>> from zerodelta.data.group_keys import GroupKey
-    >>> keys = GroupKeys(keys=(GroupKey(name="city", labels=("oslo", "rome")),))
+    >>> keys = GroupKeys(keys=(GroupKey(name="city", labels=("a", "b", "c", "d")),))
     >>> income = AskedColumn(
     ...     name="income", bounds=(Fraction(0), Fraction(10)), missing=False, statistics=("mean",)
     ... )
     >>> print(
-    ...     plan_table(epsilon=Fraction(1), keys=keys, columns=[income], expected_rows=2000)
+    ...     plan_table(epsilon=Fraction(1), keys=keys, columns=[income], expected_rows=4000)
     ... )
-    table of 2 groups by city, ε = 1, planned for 1000 rows each
+    table of 4 groups by city, planned for 1000 rows each
       income, Laplace noise on 2 sums of a group: ε
-        count ± 3 (0.30%)
-        income_mean ± 0.0173 (0.17%)
+        count ± 3 (0.3 %)
+        income_mean ± 0.0173 (0.17 %)
     """
     require(
         goal in GOALS,
