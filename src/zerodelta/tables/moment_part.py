@@ -7,7 +7,6 @@ used afterwards: counts are whole and not negative, means lie within the bounds,
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -31,8 +30,8 @@ __all__ = ["MeasuredMoments", "MomentPart", "whole_counts"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
-_SPREAD = 1 / math.sqrt(12)
-"""Of the width of the bounds: the std that a forecast assumes, that of evenly spread values."""
+_SPREAD = 1 / 6
+"""Of the width of the bounds: the std that a forecast assumes, bounds being three of them away."""
 
 
 @final

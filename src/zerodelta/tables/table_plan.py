@@ -8,8 +8,9 @@ each a `TablePart`, split ε between them for a goal that is stated:
 - "least total error": the sum of squared relative errors is the least; shares go with the cube
   root of what a part adds to it.
 
-Errors are relative to the public width of a column, those of counts to the rows of a group. New
-kinds of statistics join a table as parts: see `plan_table`.
+Errors are relative to the public width of a column, those of counts to the rows of a group. Counts
+of rows come along with any part: they decide only where nothing else is asked. New kinds of
+statistics join a table as parts: see `plan_table`.
 """
 
 from __future__ import annotations
@@ -87,6 +88,9 @@ class TablePart(Protocol):
         ...  # pragma: no cover
 
 
+Errors: TypeAlias = Mapping[str, tuple[float, float]]
+"""The expected absolute error of each column, and what it is relative to."""
+
 MakePart: TypeAlias = Callable[[Fraction], TablePart]
 """Returns the part at a share of ε."""
 
@@ -108,16 +112,12 @@ class TablePlan:
     @property
     def errors(self) -> dict[str, tuple[float, float]]:
         """The expected absolute error of each column, and what it is relative to."""
-        found: dict[str, tuple[float, float]] = {}
-        for part in self.parts:
-            for name, error in part.errors.items():
-                found[name] = min(found.get(name, error), error)
-        return found
+        return _merged([part.errors for part in self.parts])
 
     @property
     def worst(self) -> float:
         """What the goal makes small: the largest relative error, or the root of their squares."""
-        return _size(self.parts, self.goal)
+        return _size(self.errors, self.goal)
 
     def __str__(self) -> str:
         named = [name for name in self.keys.columns if name]
@@ -182,7 +182,7 @@ def plan_table(
     if columns and all(column.degree == 0 for column in columns) and len(columns) > 1:
         ways = ways[1:]  # values are counted one column at a time
     plans = [_shared(makers, epsilon, goal) for makers in ways]
-    best = min(plans, key=lambda parts: _size(parts, goal))
+    best = min(plans, key=lambda parts: _size(_merged([part.errors for part in parts]), goal))
     return TablePlan(
         keys=keys,
         epsilon=epsilon,
@@ -203,7 +203,7 @@ def _shared(makers: Sequence[MakePart], epsilon: Fraction, goal: str) -> tuple[T
     """Return the parts at their shares of ε, which add up to it exactly."""
     if len(makers) == 1:
         return (makers[0](epsilon),)
-    sizes = [_size((make(epsilon),), goal) for make in makers]
+    sizes = [_size(make(epsilon).errors, goal) for make in makers]
     weights = np.array([size if goal == GOALS[0] else size ** (2 / 3) for size in sizes])
     weights = np.maximum(weights / weights.sum(), 0.01 / len(makers))
     shares = [Fraction(int(10_000 * each), 10_000) for each in weights / weights.sum()]
@@ -211,6 +211,18 @@ def _shared(makers: Sequence[MakePart], epsilon: Fraction, goal: str) -> tuple[T
     return tuple(make(share * epsilon) for make, share in zip(makers, shares, strict=True))
 
 
-def _size(parts: Sequence[TablePart], goal: str) -> float:
-    each = [error / unit for part in parts for error, unit in part.errors.values()]
+def _merged(parts: Sequence[Errors]) -> dict[str, tuple[float, float]]:
+    """Return the errors of all columns; rows that several parts count are averaged."""
+    found = {name: error for errors in parts for name, error in errors.items()}
+    counts = [errors["count"] for errors in parts if "count" in errors]
+    if counts:
+        squares = math.fsum(1 / max(error, 1e-300) ** 2 for error, _ in counts)
+        found["count"] = (1 / math.sqrt(squares), counts[0][1])
+    return found
+
+
+def _size(errors: Errors, goal: str) -> float:
+    """Return what the goal makes small; rows are counted along, and decide only if alone."""
+    asked = {name: error for name, error in errors.items() if name != "count"} or errors
+    each = [error / unit for error, unit in asked.values()]
     return max(each) if goal == GOALS[0] else math.sqrt(math.fsum(error**2 for error in each))

@@ -112,7 +112,7 @@ def std(
     Notes
     -----
     **Guarantee**, **Neighbors**: those of `variance`.
-    **Error**: the expected absolute error for evenly spread values.
+    **Error**: the expected absolute error where bounds are three standard deviations away.
 
     Examples
     --------
