@@ -495,7 +495,7 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "no statistics": ({"by": "city", "of": {"income": []}}, "one statistic or more"),
     "of is a list": ({"by": "city", "of": ["income"]}, "statistics of one column"),
     "unknown statistic": ({"by": "city", "of": {"income": ["average"]}}, '"mean"'),
-    "misspelt statistic": ({"by": "city", "of": {"income": ["meen"]}}, 'did you mean "mean"'),
+    "a misspelled one": ({"by": "city", "of": {"income": ["meen"]}}, 'did you mean "mean"'),
     "median": ({"by": "city", "of": {"income": ["median"]}}, "no quantiles yet"),
     "quantiles": ({"by": "city", "of": {"income": [{"quantiles": [0.1]}]}}, "no quantiles yet"),
     "numbers as keys": ({"by": "age", "of": INCOME}, "zd.bins"),
