@@ -25,10 +25,12 @@ from data.opening import opened
 from zerodelta.data import spark_rows, spark_workers
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.find_reader import reader_of
+from zerodelta.data.group_keys import GroupKey, GroupKeys
 from zerodelta.data.reader import FOREIGN_CODE
 from zerodelta.data.source import Rows
 from zerodelta.exact.exact_sums import exact_total
 from zerodelta.exact.fixed_point import FixedPoint
+from zerodelta.mechanisms.power_sums import power_sums
 
 pa = pytest.importorskip("pyarrow")
 fake = importlib.import_module("data.fake_spark")
@@ -37,6 +39,12 @@ ROOT = Path(__file__).parents[2]
 
 FINE = FixedPoint.box(dimension=1, lower=0, upper=120, steps=2**40)
 PAIR = FixedPoint.ball(dimension=2, bound=200, steps=2**20)
+KEYS = GroupKeys(
+    keys=(
+        GroupKey(name="city", labels=(0, 1, 2)),
+        GroupKey(name="age", labels=(0, 1), bins=zd.bins([0, 20, 90])),
+    )
+)
 QUESTIONS: dict[str, Callable[[Rows], Any]] = {
     "sum": lambda rows: rows.sum(["age"], FINE),
     "joint sum": lambda rows: rows.sum(["age", "height"], PAIR, joint=True),
@@ -45,6 +53,16 @@ QUESTIONS: dict[str, Callable[[Rows], Any]] = {
     "counts": lambda rows: rows.counts("city", 3, invalid=1),
     "counts nowhere": lambda rows: rows.counts("city", 2),
     "group sums": lambda rows: rows.group_sums(["city"], [3], "age", FINE, degree=3),
+    "table": lambda rows: np.column_stack(
+        [
+            (
+                found := power_sums(
+                    rows, KEYS, ["height", "age"], [FINE] * 2, [2, 1], missing=[False, True]
+                )
+            )[0]
+        ]
+        + found[1]
+    ),
     "rows of groups": lambda rows: rows.group_sums(["city", "member"], [3, 2], None, None),
 }
 
@@ -175,7 +193,13 @@ def test_an_odd_cell_moves_a_partition_by_at_most_the_sensitivity(column: str) -
     place = 1 + list(COLUMNS).index(column)
     usual = answers(zd.open(fake.frame(table(rows)), columns=COLUMNS))
     limits = {"sum": 2 * FINE.steps, "function": 2 * FINE.steps, "joint sum": 2 * PAIR.steps}
-    limits |= {"gram": 2 * PAIR.steps**2, "counts": 1, "counts nowhere": 1, "rows of groups": 1}
+    limits |= {
+        "table": FINE.steps**2,
+        "gram": 2 * PAIR.steps**2,
+        "counts": 1,
+        "counts nowhere": 1,
+        "rows of groups": 1,
+    }
     for cell in _neighbors(column):
         other = [list(row) for row in rows]
         other[2][place] = cell
