@@ -453,6 +453,7 @@ def test_a_file_gives_a_table_of_its_own(tmp_path: Path) -> None:
     assert isinstance(shown, Table)
     assert shown.columns == ("city", "count", "count_error", "income_mean", "income_mean_error")
     assert shown.keys == ("city",)
+    assert (shown.shape, tuple(shown)) == ((3, 5), shown.columns)
     assert shown["city"].tolist() == [*CITIES, "other"]
     assert [line["count"] for line in shown.lines()] == shown["count"].tolist()
     for kind, made in (("pandas", pd.DataFrame), ("polars", pl.DataFrame), ("pyarrow", pa.Table)):

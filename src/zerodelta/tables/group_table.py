@@ -55,8 +55,16 @@ class Table:
         """The names of the columns that say which group it is."""
         return tuple(self._keys)
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of groups, and of columns."""
+        return len(self), len(self.columns)
+
     def __len__(self) -> int:
         return len(next(iter(self._numbers.values())))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)  # as frames do
 
     def __getitem__(self, column: str) -> npt.NDArray[Any]:
         """Return one column: numbers, or the labels of a key as objects."""
