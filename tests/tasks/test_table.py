@@ -374,6 +374,34 @@ def test_the_number_of_groups_changes_no_noise() -> None:
     assert len(scales) == 1
 
 
+@pytest.mark.parametrize("epsilon", ["1/1000000", 10**6])
+@pytest.mark.parametrize("upper", ["1e-200", "1e140"])
+def test_extreme_numbers_raise_nothing(epsilon: Any, upper: str) -> None:
+    data = np.column_stack([np.arange(20.0) % 2, np.full(20, 1e-201)])
+    by, bounds = {"0": zd.category([0, 1])}, (0, upper)
+    for of in ({"1": ALL}, {"1": ["count"]}, {"1": ALL, "2": ALL}, {"1": "count", "2": "count"}):
+        cells = np.column_stack([data, data[:, 1]])
+        for how in (None, "skip"):
+            release = zd.table(cells, by=by, of=of, bounds=bounds, missing=how, epsilon=epsilon)
+            assert np.isfinite(release.value["count"].astype(float)).all()
+            assert (release.value["count"] >= 0).all()
+            if "mean" in of["1"]:
+                means = release.value["1_mean"]
+                assert ((means >= 0) & (means <= float(upper))).all()
+            assert zd.verify(release.certificate, epsilon=epsilon)
+
+
+def test_many_columns_are_one_block() -> None:
+    columns = [asked(f"c{i}", "mean") for i in range(300)]
+    options: dict[str, Any] = {"epsilon": Fraction(1), "keys": KEYS, "expected_rows": 10**6}
+    (part,) = plan_table(columns=columns, **options).parts
+    assert len(part.errors) == 301
+    counts = [asked(f"c{i}", "count", missing=True) for i in range(300)]
+    parts = plan_table(columns=counts, **options).parts
+    assert sum(part.epsilon for part in parts) == 1
+    assert min(part.epsilon for part in parts) > Fraction(1, 400)
+
+
 # Certificates and what is kept.
 
 

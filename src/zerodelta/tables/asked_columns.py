@@ -14,6 +14,9 @@ __all__ = ["STATISTICS", "AskedColumn", "as_statistics"]
 STATISTICS = ("count", "sum", "mean", "variance", "std")
 
 _DEGREE = {"count": 0, "sum": 1, "mean": 1, "variance": 2, "std": 2}
+_LEAST = 1e-300
+"""What a width counts as whose square is 0 for a float."""
+
 _EXAMPLE = 'pass of={"income": ["mean", "std"]}'
 
 
@@ -48,7 +51,7 @@ class AskedColumn:
         width, times the number of rows of a group.
         """
         scale = {"count": rows, "sum": rows * self.width, "variance": self.width * self.width}
-        return scale.get(statistic, self.width)
+        return max(scale.get(statistic, self.width), _LEAST)
 
 
 def as_statistics(of: Any) -> dict[str, tuple[str, ...]]:

@@ -38,6 +38,12 @@ __all__ = ["GOALS", "TablePart", "TablePlan", "plan_table"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
+_MOST_APART = 8
+"""More columns than this are one block of sums: no other plan is looked at."""
+
+_LEAST = 1e-100
+"""What an error of 0 counts as: noise of a very large ε is 0 for all that floats can tell."""
+
 GOALS = ("equal relative error", "least total error")
 
 
@@ -175,12 +181,12 @@ def plan_table(
         remedy=did_you_mean(goal, GOALS, "pass one of these"),
     )
     facts = {"keys": keys, "expected_rows": expected_rows, "rows": rows, "neighbors": neighbors}
-    together = [_moments(tuple(columns), facts)]
-    ways = [[*together, *others]]
-    if len(columns) > 1:
-        ways.append([*(_moments((column,), facts) for column in columns), *others])
-    if columns and all(column.degree == 0 for column in columns) and len(columns) > 1:
-        ways = ways[1:]  # values are counted one column at a time
+    apart = [*(_moments((column,), facts) for column in columns), *others]
+    ways = [] if len(columns) > 1 else [[_moments(tuple(columns), facts), *others]]
+    if len(columns) > 1 and any(column.degree > 0 for column in columns):
+        ways.append([_moments(tuple(columns), facts), *others])
+    if 1 < len(columns) <= _MOST_APART or not ways:  # values are counted one column at a time
+        ways.append(apart)
     plans = [_shared(makers, epsilon, goal) for makers in ways]
     best = min(plans, key=lambda parts: _size(_merged([part.errors for part in parts]), goal))
     return TablePlan(
@@ -203,10 +209,11 @@ def _shared(makers: Sequence[MakePart], epsilon: Fraction, goal: str) -> tuple[T
     """Return the parts at their shares of ε, which add up to it exactly."""
     if len(makers) == 1:
         return (makers[0](epsilon),)
-    sizes = [_size(make(epsilon).errors, goal) for make in makers]
+    sizes = [max(_size(make(epsilon).errors, goal), _LEAST) for make in makers]
     weights = np.array([size if goal == GOALS[0] else size ** (2 / 3) for size in sizes])
     weights = np.maximum(weights / weights.sum(), 0.01 / len(makers))
-    shares = [Fraction(int(10_000 * each), 10_000) for each in weights / weights.sum()]
+    unit = 10_000 * len(makers)
+    shares = [Fraction(int(unit * each), unit) for each in weights / weights.sum()]
     shares[-1] += 1 - sum(shares, Fraction(0))
     return tuple(make(share * epsilon) for make, share in zip(makers, shares, strict=True))
 
@@ -216,7 +223,7 @@ def _merged(parts: Sequence[Errors]) -> dict[str, tuple[float, float]]:
     found = {name: error for errors in parts for name, error in errors.items()}
     counts = [errors["count"] for errors in parts if "count" in errors]
     if counts:
-        squares = math.fsum(1 / max(error, 1e-300) ** 2 for error, _ in counts)
+        squares = math.fsum(1 / max(error, _LEAST) ** 2 for error, _ in counts)
         found["count"] = (1 / math.sqrt(squares), counts[0][1])
     return found
 

@@ -223,7 +223,7 @@ class TableQuestion:
         """Return the table, in which counts of several parts are averaged."""
         groups = self.keys.count
         if counts:
-            weights = np.array([1 / max(error, 1e-300) ** 2 for _, error in counts])
+            weights = np.array([1 / max(error, 1e-100) ** 2 for _, error in counts])
             noisy = np.average([rows for rows, _ in counts], axis=0, weights=weights)
             count = whole_counts(noisy, total=total)
             error = EXPECTED * float(1 / np.sqrt(weights.sum()))
