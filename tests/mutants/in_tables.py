@@ -8,12 +8,6 @@ PRIVATE, TABLE = "tasks/test_table_is_private.py::", "tasks/test_table.py::"
 SUMS, MOMENTS = "mechanisms/test_power_sums.py::", "mechanisms/test_moments.py::"
 
 MUTANTS = (
-    Mutant(  # a replaced row moves M out of a group and M into another
-        file="privacy/theorems/partitions.py",
-        old="moves = 2 if several and neighbors is Neighbors.REPLACE else 1",
-        new="moves = 1",
-        tests=(f"{PRIVATE}test_independent_noise_on_all_groups_costs_epsilon",),
-    ),
     Mutant(  # noise for half of what a row adds
         file="mechanisms/moments.py",
         old="row_total=row.row_total,",
