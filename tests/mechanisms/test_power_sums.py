@@ -40,7 +40,7 @@ def test_power_sums_are_those_of_python_integers(
     groups, found = power_sums(rows, keys, [1, 2], lattices, [2, 1], missing=[missing, missing])
     filled = np.where(ABSENT, 0.0, VALUES)
     for group in range(keys.count):
-        inside = group == CODES if keys.keys else np.ones(N, dtype=bool)
+        inside: Any = group == CODES if keys.keys else np.ones(N, dtype=bool)
         assert groups[group] == inside.sum()
         for column, degree in ((0, 2), (1, 1)):
             own = inside & ~ABSENT[:, column] if missing else inside

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -55,13 +55,13 @@ def table(rows: Rows, columns: dict[str, Any], **options: Any) -> Any:
     return zd.open(pd.DataFrame(cells, columns=list(columns)), columns=columns, **options)
 
 
-def replaced(cells: list[Row], count: int) -> Iterator[tuple[Rows, Rows]]:
+def replaced(cells: Sequence[Row], count: int) -> Iterator[tuple[Rows, Rows]]:
     for others in itertools.combinations_with_replacement(cells, count - 1):
         for one, two in itertools.combinations(cells, 2):
             yield (one, *others), (two, *others)
 
 
-def added(cells: list[Row], count: int) -> Iterator[tuple[Rows, Rows]]:
+def added(cells: Sequence[Row], count: int) -> Iterator[tuple[Rows, Rows]]:
     for others in itertools.combinations_with_replacement(cells, count - 1):
         for one in cells:
             yield (one, *others), others
