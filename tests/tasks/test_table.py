@@ -573,6 +573,19 @@ def test_mistakes_with_bare_frames_are_refused_with_the_remedy(
         zd.table(FRAME, epsilon=1, **{"of": INCOME, "bounds": (0, 1), **options})
 
 
+def test_typed_texts_of_bare_frames_are_refused_where_numbers_are_needed() -> None:
+    texts = pl.from_pandas(FRAME).with_columns(pl.col("income").cast(pl.String))
+    by = {"city": KINDS["city"]}
+    with pytest.raises(zd.ParameterError, match="numbers or booleans"):
+        zd.mean(texts, "income", by=by, bounds=(0, 1), epsilon=1)
+    with pytest.raises(zd.ParameterError, match="numbers or booleans"):
+        zd.count(texts, by={"income": zd.bins([0, 1])}, epsilon=1)
+    cells = FRAME.astype({"income": object})
+    assert len(zd.mean(cells, "income", by=by, bounds=(0, 1), epsilon=1).value) == 3
+    declared = zd.open(texts, columns=KINDS)
+    assert len(zd.mean(declared, "income", by="city", epsilon=1).value) == 3
+
+
 @pytest.mark.parametrize("edges", [[0], [], [0, 0], [0, 2, 1], "012", 5, [0, "x"], [0, math.nan]])
 def test_bins_that_do_not_rise_are_refused(edges: Any) -> None:
     with pytest.raises(zd.ParameterError, match="bins"):

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NoReturn, TypeAlias, final
 
+import narwhals as nw
 import numpy as np
 
 from zerodelta.data.arrays import DEFAULT_MISSING
+from zerodelta.data.columns import as_frame, number_cells
 from zerodelta.data.dataset import ITSELF, Base, Dataset, skips
 from zerodelta.data.declare import number
 from zerodelta.data.find_reader import reader_of
@@ -159,6 +161,11 @@ def _opened(
     require(kinds, "by", None, "one column or more", remedy)
     reader = reader_of(data)
     places(reader.names, kinds)
+    if nw.dependencies.is_into_dataframe(data):  # by its type alone, as `mean` does
+        empty = as_frame(data).head(0)
+        for column in empty.columns:
+            if isinstance(kinds.get(str(column)), Number):
+                number_cells(empty, column)
     return Dataset(Base(reader=reader, kinds=kinds))
 
 
