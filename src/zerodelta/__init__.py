@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from zerodelta.channels.purification_plan import Plan
     from zerodelta.data.declare import boolean, category, date, number, text
     from zerodelta.data.fake import fake
+    from zerodelta.data.group_keys import bins
     from zerodelta.data.schema import read_schema
     from zerodelta.privacy.calibration import calibrate
     from zerodelta.privacy.certificate import Certificate
@@ -54,8 +55,10 @@ if TYPE_CHECKING:
     from zerodelta.tasks.select_model import select_model
     from zerodelta.tasks.sum import sum
     from zerodelta.tasks.synthesize import synthesize
+    from zerodelta.tasks.table import table
     from zerodelta.tasks.top_k import top_k
     from zerodelta.tasks.trimmed_mean import trimmed_mean
+    from zerodelta.tasks.variance import std, variance
     from zerodelta.tasks.vote import vote
 
 __version__ = "0.1.0"
@@ -78,6 +81,7 @@ _HOME = {
     "ZCDP": "privacy.claims",
     "advise": "tasks.advise",
     "answer_queries": "tasks.answer_queries",
+    "bins": "data.group_keys",
     "boolean": "data.declare",
     "bounded_local_sensitivity": "tasks.bounded_local_sensitivity",
     "calibrate": "privacy.calibration",
@@ -104,11 +108,14 @@ _HOME = {
     "select": "tasks.select",
     "select_features": "tasks.select_features",
     "select_model": "tasks.select_model",
+    "std": "tasks.variance",
     "sum": "tasks.sum",
     "synthesize": "tasks.synthesize",
+    "table": "tasks.table",
     "text": "data.declare",
     "top_k": "tasks.top_k",
     "trimmed_mean": "tasks.trimmed_mean",
+    "variance": "tasks.variance",
     "vote": "tasks.vote",
     "verify": "privacy.verify",
 }
@@ -139,6 +146,7 @@ __all__ = [
     "__version__",
     "advise",
     "answer_queries",
+    "bins",
     "boolean",
     "bounded_local_sensitivity",
     "calibrate",
@@ -165,11 +173,14 @@ __all__ = [
     "select",
     "select_features",
     "select_model",
+    "std",
     "sum",
     "synthesize",
+    "table",
     "text",
     "top_k",
     "trimmed_mean",
+    "variance",
     "verify",
     "vote",
 ]

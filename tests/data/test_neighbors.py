@@ -54,6 +54,22 @@ TASKS: dict[str, Task] = {
     "towns": lambda people: zd.histogram(people, "town", **READ),
     "members": lambda people: zd.histogram(people.where(CONDITION), "member", **EPSILON),
     "days": lambda people: zd.histogram(people, "day", **EPSILON),
+    "table": lambda people: zd.table(
+        people, by=["city", "day"], of={"age": ["mean", "std"]}, **READ
+    ),
+    "table of columns": lambda people: zd.table(
+        people, by="town", of={"age": "std", "height": "mean", "member": "mean"}, **EPSILON
+    ),
+    "table of all": lambda people: zd.table(
+        people.where(CONDITION), of={"age": "mean", "income": "std"}, **READ
+    ),
+    "means of bins": lambda people: zd.mean(
+        people, "age", by={"age": zd.bins([0, 30, 60]), "member": zd.boolean()}, **EPSILON
+    ),
+    "groups": lambda people: zd.count(people.where(CONDITION), by=["city", "town"], **EPSILON),
+    "bins": lambda people: zd.histogram(people, "income", bins=4, **READ),
+    "variances": lambda people: zd.variance(people, ["age", "income"], **EPSILON),
+    "std": lambda people: zd.std(people, "height", **READ),
     "select": lambda people: zd.select(people, ["age", "income"], bounds=(-5, 100), **READ),
     "clusters": lambda people: zd.kmeans(
         people, ["age", "income"], clusters=2, method="lloyd", **READ

@@ -27,6 +27,7 @@ from data.opening import opened
 from zerodelta.data import spark_rows, spark_workers
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.find_reader import reader_of
+from zerodelta.data.group_keys import GroupKey, GroupKeys
 from zerodelta.data.items import tally
 from zerodelta.data.prepared_rows import PreparedRows
 from zerodelta.data.reader import FOREIGN_CODE
@@ -35,6 +36,7 @@ from zerodelta.exact.exact_sums import exact_total
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.mechanisms import near_ranks
 from zerodelta.mechanisms.near_ranks import GridRows
+from zerodelta.mechanisms.power_sums import power_sums
 from zerodelta.mechanisms.ranks import Aim, as_points
 from zerodelta.regression.gaussian_statistics import STEPS, GaussianStatistics
 from zerodelta.regression.k_norm_statistics import LENGTH, exact_statistics
@@ -55,6 +57,12 @@ ROOT = Path(__file__).parents[2]
 
 FINE = FixedPoint.box(dimension=1, lower=0, upper=120, steps=2**40)
 PAIR = FixedPoint.ball(dimension=2, bound=200, steps=2**20)
+KEYS = GroupKeys(
+    keys=(
+        GroupKey(name="city", labels=(0, 1, 2)),
+        GroupKey(name="age", labels=(0, 1), bins=zd.bins([0, 20, 90])),
+    )
+)
 
 
 def last_but_one(block: Any) -> Any:
@@ -69,6 +77,16 @@ QUESTIONS: dict[str, Callable[[Rows], Any]] = {
     "counts": lambda rows: rows.counts("city", 3, invalid=1),
     "counts nowhere": lambda rows: rows.counts("city", 2),
     "group sums": lambda rows: rows.group_sums(["city"], [3], "age", FINE, degree=3),
+    "table": lambda rows: np.column_stack(
+        [
+            (
+                found := power_sums(
+                    rows, KEYS, ["height", "age"], [FINE] * 2, [2, 1], missing=[False, True]
+                )
+            )[0]
+        ]
+        + found[1]
+    ),
     "rows of groups": lambda rows: rows.group_sums(["city", "member"], [3, 2], None, None),
 }
 
@@ -258,7 +276,7 @@ def test_an_odd_cell_moves_a_partition_by_at_most_the_sensitivity(column: str) -
     limits = {"sum": 2 * FINE.steps, "function": 2 * FINE.steps, "joint sum": 2 * PAIR.steps}
     limits |= {"gram": 2 * PAIR.steps**2, "counts": 1, "counts nowhere": 1, "rows of groups": 1}
     limits |= {"mode": 1, "mode of many": 1, "tables": 1, "statistics": 2 * LENGTH**2}
-    limits |= {"statistics for adassp": 2 * STEPS**2}
+    limits |= {"statistics for adassp": 2 * STEPS**2, "table": FINE.steps**2}
     for cell in _neighbors(column):
         other = [list(row) for row in rows]
         other[2][place] = cell

@@ -12,6 +12,7 @@ from mutants import (
     in_readers,
     in_spark,
     in_study,
+    in_tables,
     in_tasks,
     in_theorems,
     in_units,
@@ -28,6 +29,7 @@ MUTANTS = (
     *in_spark.MUTANTS,
     *in_study.MUTANTS,
     *in_tasks.MUTANTS,
+    *in_tables.MUTANTS,
     *in_paper.MUTANTS,
     *in_units.MUTANTS,
 )

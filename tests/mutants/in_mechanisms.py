@@ -191,13 +191,13 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/moments.py",
+        file="mechanisms/moment_estimates.py",
         old="known = count > 0",
         new="known = count != 0",
         tests=("mechanisms/test_moments.py::test_a_count_that_is_not_positive_gives_the_middle",),
     ),
     Mutant(
-        file="mechanisms/moments.py",
+        file="mechanisms/moment_estimates.py",
         old="second / divisor - middle**2",
         new="second / divisor",
         tests=(
@@ -251,7 +251,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/moments.py",
+        file="mechanisms/power_sums.py",
         old="(~np.isnan(columns(block))).astype(np.float64)",
         new="np.ones(columns(block).shape)",
         tests=(

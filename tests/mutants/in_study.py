@@ -260,10 +260,8 @@ MUTANTS = (
     ),
     Mutant(  # other rows than those that a condition leaves
         file="data/dataset.py",
-        old="""            names=(ITSELF, *names),
-            where=self._where,""",
-        new="""            names=(ITSELF, *names),
-            where=(),""",
+        old="self._with(names=(ITSELF, *names), judged",
+        new="self._with(names=(ITSELF, *names), where=(), judged",
         tests=(f"{READ}::test_the_copy_has_the_rows_of_a_plain_scan",),
     ),
     Mutant(  # a study of units that believes to be one of rows

@@ -39,7 +39,7 @@ from zerodelta.errors import ParameterError, require
 from zerodelta.exact.rational import as_count
 from zerodelta.privacy.neighbors import Neighbors
 
-__all__ = ["DEFAULT_MEMORY", "Base", "Dataset", "Unit"]
+__all__ = ["DEFAULT_MEMORY", "ITSELF", "Base", "Dataset", "Unit", "skips"]
 
 _BATCH = 1 << 16
 
@@ -222,8 +222,8 @@ class Dataset(Source):
     @property
     def may_miss(self) -> bool:
         """Whether a cell may be missing, so that the number of those present is private."""
-        skips = any(_skips(kind) for kind in self.kinds.values())
-        return bool(self._where) or not self.whole or skips
+        absent = any(skips(kind) for kind in self.kinds.values())
+        return bool(self._where) or not self.whole or absent
 
     @property
     def drops(self) -> bool:
@@ -265,22 +265,27 @@ class Dataset(Source):
         return "the number of units"
 
     @property
+    def text(self) -> str:
+        """The source in one line, without any of its contents."""
+        return self._base.reader.text
+
+    @property
+    def with_itself(self) -> Dataset:
+        """The same columns, and one more that is `row_itself`."""
+        names = (*self._names, ITSELF)
+        return self._with(names=names)
+
+    @property
     def row_itself(self) -> Dataset:
         """One column that is 1 in every row that counts, and missing in all others."""
-        return Dataset(self._base, names=(ITSELF,), where=self._where, expected_rows=self._expected)
+        return self._with(names=(ITSELF,))
 
     @property
     def by_unit(self) -> Dataset | None:
         """The same columns and the number of each row's unit; None if that is not known here."""
         if self._base.unit is None or isinstance(self._base.reader, SparkReader):
             return None
-        return Dataset(
-            self._base,
-            names=(*self._names, UNIT),
-            where=self._where,
-            expected_rows=self._expected,
-            judged=self._judged,
-        )
+        return self._with(names=(*self._names, UNIT), judged=self._judged)
 
     @property
     def rows_of_a_unit(self) -> int:
@@ -294,13 +299,8 @@ class Dataset(Source):
 
     def readings(self, limits: Limits) -> Dataset:
         """One column that says how each row that counts was read (`readings_of`)."""
-        return Dataset(
-            self._base,
-            names=(ITSELF,),
-            where=self._where,
-            expected_rows=self._expected,
-            judged=dict(zip(self._names, limits, strict=True)),
-        )
+        judged = dict(zip(self._names, limits, strict=True))
+        return self._with(names=(ITSELF,), judged=judged)
 
     # -- choosing -----------------------------------------------------------------------------
 
@@ -315,13 +315,7 @@ class Dataset(Source):
             expected=f"declared columns, each once, of {list(self._base.kinds)[:10]}",
             remedy="declare them in zd.open(…, columns={…})",
         )
-        return Dataset(
-            self._base,
-            names=asked,
-            where=self._where,
-            expected_rows=self._expected,
-            instead=self._instead,
-        )
+        return self._with(names=asked)
 
     def read_as(self, kinds: Mapping[str, Kind]) -> Dataset:
         """Return the same rows with some columns read to other kinds than were declared.
@@ -329,13 +323,7 @@ class Dataset(Source):
         For keys that were released: they are the options of a category by now. Conditions, and
         which rows of a unit count, are decided by the columns as declared.
         """
-        return Dataset(
-            self._base,
-            names=self._names,
-            where=self._where,
-            expected_rows=self._expected,
-            instead={**self._instead, **kinds},
-        )
+        return self._with(instead={**self._instead, **kinds})
 
     def where(self, condition: str, *, expected_rows: int | None = None) -> Dataset:
         """Return the rows for which a public condition holds; how many these are is private.
@@ -355,13 +343,17 @@ class Dataset(Source):
         expected = self._expected
         if expected_rows is not None:
             expected = as_count(expected_rows, "expected_rows", minimum=1)
-        return Dataset(
-            self._base,
-            names=self._names,
-            where=(*self._where, found),
-            expected_rows=expected,
-            instead=self._instead,
-        )
+        return self._with(where=(*self._where, found), expected_rows=expected)
+
+    def _with(self, **changed: Any) -> Dataset:
+        """Return the same rows with something else chosen; what is judged is not handed on."""
+        same: dict[str, Any] = {
+            "names": self._names,
+            "where": self._where,
+            "expected_rows": self._expected,
+            "instead": self._instead,
+        }
+        return Dataset(self._base, **{**same, **changed})
 
     def beside(self, other: Dataset) -> Dataset:
         """Return both selections of columns as one, of the same rows."""
@@ -499,13 +491,7 @@ class Dataset(Source):
         names = [n for n in self._judged or () if not isinstance(kinds[n], Text)]
         if self.by_unit is not None:
             names.append(UNIT)
-        return Dataset(
-            self._base,
-            names=(ITSELF, *names),
-            where=self._where,
-            expected_rows=self._expected,
-            judged=self._judged,
-        )
+        return self._with(names=(ITSELF, *names), judged=self._judged)
 
     def cells(
         self, ticket: Ticket, *, whole: frozenset[str]
@@ -616,7 +602,7 @@ def _read(kind: Kind, cells: Any) -> npt.NDArray[np.float64]:
     return kind.filled(values) if isinstance(kind, Number) else values
 
 
-def _skips(kind: Kind) -> bool:
+def skips(kind: Kind) -> bool:
     """Tell whether a cell of the column may count nowhere."""
     if isinstance(kind, Number):
         return kind.missing == "skip"

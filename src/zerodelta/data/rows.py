@@ -28,13 +28,11 @@ from zerodelta.data.rowwise import (
 from zerodelta.data.tallies import Keys, RunningSum, add_powers, codes_of
 from zerodelta.data.threads import Piece, each_tally, processors
 from zerodelta.errors import require
-from zerodelta.exact.exact_sums import IntegerArray, arithmetic, exact_product
+from zerodelta.exact.exact_sums import INT64_MOST, IntegerArray, arithmetic, exact_product
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import as_count
 
 __all__ = ["Rows", "without_blanks"]
-
-_MOST_IN_BLOCK = 1 << 40
 
 _FEW_ENTRIES = 1 << 21
 """Fewer entries than this are added by one thread: the others would cost more than they do."""
@@ -322,6 +320,7 @@ class Rows(ABC):
                 codes *= size
                 codes += column.astype(np.int64)
             shape = (count, width)
+            fits = len(values) * bound <= INT64_MOST
             found: IntegerArray = np.zeros(shape, np.int64) if fits else np.zeros(shape, np.object_)
             if not inside.all():
                 codes, values = codes[inside], values[inside]
@@ -331,7 +330,6 @@ class Rows(ABC):
             return found
 
         bound = max(1, steps**degree)
-        fits = bound < _MOST_IN_BLOCK  # no block has 2^22 rows
         return self._total(
             "group sums",
             row_function(named, self.columns, width=len(named)),

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar, final
 from zerodelta.data.protection import Protection
 from zerodelta.errors import GuaranteeError, ParameterError
 from zerodelta.exact.bits import BitSource, is_private
-from zerodelta.exact.noise_law import NoiseLaw
+from zerodelta.exact.noise_law import NoiseLaw, NoisySums
 from zerodelta.privacy.assumptions import BARE_ROWS
 from zerodelta.privacy.certificate import REPLAYED, Certificate
 from zerodelta.privacy.claims import Claim, PureDP
@@ -20,13 +20,22 @@ from zerodelta.privacy.verify import check_parts
 from zerodelta.privacy.work import check_work
 from zerodelta.spine.methods import Method
 
-__all__ = ["ReleasePlan", "issue", "rows_told", "units_step"]
+__all__ = ["Measured", "ReleasePlan", "issue", "rows_told", "units_step"]
 
 R = TypeVar("R")
 
 _MOST_CHECKED = 4096
 _CHECKED: dict[str, None] = {}
 """Digests of certificates whose proof was checked in this process, oldest first."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measured:
+    """An answer with the noisy integers that it was made of, which may be released as well."""
+
+    value: Any
+    sums: tuple[NoisySums, ...]
 
 
 @final
@@ -41,6 +50,7 @@ class ReleasePlan(Generic[R]):
     claim: Claim
     steps: tuple[Step, ...]
     answer: Callable[[R, BitSource], Any]
+    """Of rows and bits it makes the value, or `Measured`."""
     error: float | str | Callable[[Any], float | str]
     """The forecast: a number, a sentence, or a function of the released value."""
     methods: Sequence[Method] = ()
@@ -60,6 +70,8 @@ class ReleasePlan(Generic[R]):
     """Roughly how long a run takes on one ordinary core, where that may be long."""
     if_complete: Callable[[], ReleasePlan[R]] | None = None
     """The plan for missing=None, where cells may be missing and are skipped."""
+    details: object | None = None
+    """What was decided, for people to print: the `plan` of the release."""
 
     @property
     def price(self) -> Fraction | None:

@@ -23,7 +23,7 @@ from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Diagnostics, Release
 from zerodelta.spine.facts import Facts, Question
-from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.release_plan import Measured, ReleasePlan
 
 __all__ = [
     "Aside",
@@ -121,7 +121,9 @@ class Opened(Generic[R]):
 
     def release(self, value: Any) -> Release:
         """Return the value with its certificate and forecast, and nothing else of the run."""
-        error = self._plan.error
+        error, sums = self._plan.error, ()
+        if type(value) is Measured:
+            value, sums = value.value, value.sums
         return Release(
             value=value,
             certificate=self._certificate,
@@ -129,6 +131,8 @@ class Opened(Generic[R]):
             noise=self._plan.noise,
             seconds=self._plan.seconds,
             diagnostics=self.read(),
+            sums=sums,
+            plan=self._plan.details,
         )
 
 

@@ -31,6 +31,8 @@ from zerodelta.spine.methods import Method, choose, ranked
 from zerodelta.spine.public_inputs import as_pair, as_source, bounds_of, each_bounds
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask
+from zerodelta.tables.grouped_data import By
+from zerodelta.tasks.table import grouped_statistic
 
 __all__ = ["MeanQuestion", "mean", "mean_methods"]
 
@@ -46,7 +48,8 @@ def mean(
     rows: Any,
     columns: str | Sequence[str] | None = None,
     *,
-    bounds: tuple[Any, Any] | None = None,
+    by: By = None,
+    bounds: Any = None,
     data_norm: Rational | None = None,
     norm: float = 2,
     epsilon: Rational,
@@ -57,8 +60,8 @@ def mean(
 ) -> Release:
     """Release the mean of bounded rows, like `np.mean(rows, axis=0)`, but private.
 
-    Use it for one or several columns of a whole table; where a few rows may be far away from all
-    others see `trimmed_mean` and `median`.
+    Use it for one or several columns, of all rows or by group; where a few rows may be far away
+    from all others see `trimmed_mean` and `median`, for several statistics at once `table`.
 
     Parameters
     ----------
@@ -67,6 +70,8 @@ def mean(
         infinities too. The width of a list of rows is that of its first.
     columns : str or list of str, optional
         Which columns of a data set or a frame; by default all.
+    by : str, list of str, or dict
+        As for `table`: then the value is a table with a line for each group.
     bounds : (lower, upper)
         Of every column, numbers or one for each column (a box), known without the rows; for a data
         set, by default as declared.
@@ -92,7 +97,8 @@ def mean(
     Returns
     -------
     Release
-        Its value is a number for one column, a vector for several, within the bounds.
+        Its value is a number for one column, a vector for several, within the bounds; by group it
+        is a table, as for `zd.table`.
 
     Notes
     -----
@@ -113,6 +119,25 @@ def mean(
     array([1., 2.])
 
     """
+    if by is not None:
+        require(
+            data_norm is None and method == "auto",
+            "data_norm" if data_norm is not None else "method",
+            data_norm if data_norm is not None else method,
+            expected="bounds and method='auto' by group",
+            remedy="pass bounds=(lower, upper)",
+        )
+        return grouped_statistic(
+            "mean",
+            rows,
+            columns,
+            by=by,
+            bounds=bounds,
+            epsilon=epsilon,
+            missing=missing,
+            diagnostics=diagnostics,
+            bits=bits,
+        )
     source = as_source(rows, columns, missing=missing)
     stated = bounds if data_norm is not None else bounds_of(source, bounds)
     question = MeanQuestion(bounds=stated, data_norm=data_norm, norm=norm, method=method)
