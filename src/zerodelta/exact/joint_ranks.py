@@ -21,7 +21,7 @@ from flint import arb
 from zerodelta.exact.arb import ball, precision
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import uniform_multiset
-from zerodelta.exact.rank_messages import Integers, Messages, Numbers, Runs, joint_messages
+from zerodelta.exact.rank_messages import Integers, Messages, Numbers, Ranks, Runs, joint_messages
 
 __all__ = ["SortedRuns", "joint_points"]
 
@@ -42,6 +42,9 @@ class SortedRuns:
     def count(self) -> int:
         """The number of rows."""
         return len(self.rows)
+
+    def fetch(self, ranges: Sequence[Ranks]) -> None:
+        """Do nothing: all rows are here."""
 
     def borders(self, first: int, last: int) -> Integers:
         """Return where runs `first` to `last` begin, and where the last one ends.

@@ -48,6 +48,10 @@ class Runs(Protocol):
         """The number of points of the grid."""
         ...  # pragma: no cover
 
+    def fetch(self, ranges: Sequence[Ranks]) -> None:
+        """Prepare for the borders of these ranks, which will be asked for."""
+        ...  # pragma: no cover
+
     def borders(self, first: int, last: int) -> Integers:
         """Return where runs `first` to `last` begin, and where the last one ends."""
         ...  # pragma: no cover
@@ -149,6 +153,7 @@ def joint_messages(
         for t in targets
     )
     beyond = any(ranks.first > 0 or ranks.last < count for ranks in seen)
+    runs.fetch(seen)
     widths = tuple(np.diff(runs.borders(ranks.first, ranks.last)) for ranks in seen)
     with np.errstate(divide="ignore"):
         logs = [np.log(width.astype(np.float64)) for width in widths]

@@ -103,13 +103,14 @@ class GridRows:
     rows: Rows
     points: Points
     skip: bool
+    column: int = 0
 
     def groups(self, aim_of: Callable[[int], Aim], *, reach: int) -> RankGroups:
         """Return the points by their distance from the aim, scored up to `reach` rows from it.
 
         `aim_of` is told how many rows count, which may be private.
         """
-        held, cells = self._first_pass()
+        held, cells = self.first_pass()
         count = int(cells.sum()) if held is None else len(held)
         aim = aim_of(count)
         first, last = min(aim.first, count), min(aim.last, count)
@@ -127,32 +128,33 @@ class GridRows:
     def ranks(self, point: int) -> tuple[int, int]:
         """Return how many rows are below a point, and how many are not above it."""
         below = not_above = 0
-        for part in self._parts():
+        for part in self.parts():
             below += int(np.count_nonzero(part < point))
             not_above += int(np.count_nonzero(part <= point))
         return below, not_above
 
-    def _parts(self) -> Iterator[Integers]:
+    def parts(self) -> Iterator[Integers]:
+        """Yield the points of all rows that count."""
         for block in self.rows.blocks():
-            values = block[:, 0]
+            values = block[:, self.column]
             if self.skip:
                 absent = np.isnan(values)
                 values = values[~absent] if absent.any() else values
             yield self.points.snap(values)
 
     @property
-    def _shift(self) -> int:
+    def shift(self) -> int:
         """By how many bits a point's number is longer than that of its cell."""
         size = self.points.size
         return 0 if size <= _ONE_PASS else max(0, (size - 1).bit_length() - _CELL_BITS)
 
-    def _first_pass(self) -> tuple[Integers | None, Integers]:
+    def first_pass(self) -> tuple[Integers | None, Integers]:
         """Return the points of all rows if they are few, else how many rows each cell has."""
-        shift, most = self._shift, max(_HELD, self.points.size >> 2 if self._shift == 0 else 0)
+        shift, most = self.shift, max(_HELD, self.points.size >> 2 if self.shift == 0 else 0)
         cells = np.zeros(0, dtype=np.int64)
         held: list[Integers] = []
         waiting = 0
-        for part in self._parts():
+        for part in self.parts():
             held.append(part)
             waiting += len(part)
             if waiting > most:
@@ -166,9 +168,25 @@ class GridRows:
         counted = np.bincount(_joined(held) >> shift, minlength=size)
         return counted if not len(cells) else np.add(cells, counted, out=cells)
 
+    def tally(self, wanted: Integers, cells: Integers) -> tuple[Integers, Integers]:
+        """Return the points of the rows in some cells, in order, and how many rows each has."""
+        if self.shift == 0:
+            return wanted, cells[wanted]
+        inside = np.zeros(len(cells), dtype=np.bool_)
+        inside[wanted] = True
+        points, counts = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        held: list[Integers] = []
+        waiting = 0
+        for part in self.parts():
+            held.append(part[inside[part >> self.shift]])
+            waiting += len(held[-1])
+            if waiting > _HELD:
+                (points, counts), held, waiting = _merged(points, counts, held), [], 0
+        return _merged(points, counts, held)
+
     def _window(self, cells: Integers, start: int, stop: int) -> Integers:
         """Return the rows from rank `start` on and before `stop`, in rising order."""
-        behind, shift = np.cumsum(cells), self._shift
+        behind, shift = np.cumsum(cells), self.shift
         wanted = np.arange(start, stop)
         if shift == 0:
             return np.searchsorted(behind, wanted, side="right")
@@ -178,7 +196,7 @@ class GridRows:
             cell: np.zeros(1 << shift, np.int64) for cell in (low, high) if cells[cell] > _HELD
         }
         light: list[Integers] = []
-        for part in self._parts():
+        for part in self.parts():
             cell = part >> shift
             for at, counts in heavy.items():
                 inside = part[cell == at] - (at << shift)
@@ -200,6 +218,16 @@ class GridRows:
         window = np.concatenate(pieces)
         # as many as planned whatever happened to the source in between
         return window if len(window) == len(wanted) else np.sort(np.resize(window, len(wanted)))
+
+
+def _merged(points: Integers, counts: Integers, held: list[Integers]) -> tuple[Integers, Integers]:
+    """Return the points and their counts together with rows that were not counted yet."""
+    more, added = np.unique(_joined(held), return_counts=True)
+    both = np.concatenate([points, more])
+    found, where = np.unique(both, return_inverse=True)
+    total = np.zeros(len(found), dtype=np.int64)
+    np.add.at(total, where, np.concatenate([counts, added]))
+    return found, total
 
 
 def _joined(parts: list[Integers]) -> Integers:

@@ -10,6 +10,7 @@ from zerodelta.privacy.readable import filled, shown
 from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems import (
     group_privacy,
+    joint_quantiles,
     kernels,
     mechanisms,
     mixing,
@@ -29,6 +30,7 @@ __all__ = ["THEOREMS", "anchor_of", "explain_step", "heading_of", "theorem_of"]
 _FAMILIES = (
     *(mechanisms, partitions, subsampling, testing, smooth_sensitivity, sufficient_statistics),
     *(objective_perturbation, mixing, kernels, smoothing, transport, group_privacy),
+    joint_quantiles,
 )
 
 THEOREMS: dict[str, type[Theorem]] = {
