@@ -146,7 +146,7 @@ def joint_messages(
     """
     m, count, exact = len(gaps) - 1, runs.count, level > 0
     spared = _NEGLIGIBLE * 4**level
-    reach = math.ceil((_log_multisets(runs.points, m) + spared) / (2 * float(rate))) + 2
+    reach = _reach(_log_multisets(runs.points, m) + spared, rate)
     targets = [sum(gaps[: j + 1], Fraction(0)) for j in range(m)]
     seen = tuple(
         Ranks(first=max(0, math.floor(t) - reach), last=min(count, math.ceil(t) + reach))
@@ -381,6 +381,11 @@ def _lost(
             here[inside] = np.logaddexp(here[inside], under[j])
         lost.append(here)
     return tuple(lost)
+
+
+def _reach(logarithm: float, rate: Fraction) -> int:
+    """Return beyond which offset a single sequence weighs less than e^-logarithm."""
+    return math.ceil(logarithm / (2 * float(rate))) + 2
 
 
 def _log_multisets(points: int, size: int) -> float:
