@@ -22,7 +22,9 @@ def distances(ranks: Sequence[int], rows: int, gaps: Sequence[Fraction]) -> dict
     for chosen in itertools.combinations_with_replacement(range(len(ranks)), len(gaps) - 1):
         path = [0, *(ranks[point] for point in chosen), rows]
         steps = zip(path, path[1:], gaps, strict=False)
-        found[chosen] = sum((abs(after - before - gap) for before, after, gap in steps), Fraction(0))
+        found[chosen] = sum(
+            (abs(after - before - gap) for before, after, gap in steps), Fraction(0)
+        )
     return found
 
 

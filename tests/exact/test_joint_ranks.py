@@ -169,9 +169,7 @@ def test_points_have_the_law(monkeypatch: pytest.MonkeyPatch, case: Any, exact: 
     st.integers(0, 2**64 - 1),
     st.sampled_from([-math.inf, -80.0, -30.0, -2.0]),
 )
-def test_floats_only_confirm_what_arb_says(
-    values: list[float], prefix: int, lost: float
-) -> None:
+def test_floats_only_confirm_what_arb_says(values: list[float], prefix: int, lost: float) -> None:
     numbers = np.array(values)
     balls = np.empty(len(values), dtype=object)
     balls[:] = [arb(value) for value in values]

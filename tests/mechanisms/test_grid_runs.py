@@ -67,9 +67,7 @@ def test_counted_runs_are_those_of_the_sorted_rows(
 
 
 @pytest.mark.parametrize("together", [10, 100_000])
-def test_places_within_a_cell_are_uniform(
-    monkeypatch: pytest.MonkeyPatch, together: int
-) -> None:
+def test_places_within_a_cell_are_uniform(monkeypatch: pytest.MonkeyPatch, together: int) -> None:
     monkeypatch.setattr(near_ranks, "_HELD", 100)
     monkeypatch.setattr(near_ranks, "_ONE_PASS", 1)
     monkeypatch.setattr(module, "_MOST_TOGETHER", together)

@@ -88,16 +88,19 @@ def test_added_rows_cost_epsilon_and_too_large_a_rate_costs_more(levels: list[st
     assert all(certainly_pure(found[a], found[b], EPSILON) for a, b in pairs)
 
 
-def loss(segments: list[tuple[int, int, int]], rows: int, gaps: Any, rate: Fraction) -> arb:
+def loss(
+    segments: list[tuple[int, int, int]], rows: tuple[int, int], gaps: Any, rate: Fraction
+) -> arb:
     """The largest log-ratio of two laws; segments of points have a width and a rank in each."""
     totals, moves = [arb(0), arb(0)], []
     for path in itertools.combinations_with_replacement(segments, len(gaps) - 1):
         ways = math.prod(math.comb(s[0] + r - 1, r) for s, r in Counter(path).items())
         far = []
         for side in (1, 2):
-            ranks = [0, *(segment[side] for segment in path), rows]
+            count = rows[side - 1]
+            ranks = [0, *(segment[side] for segment in path), count]
             steps = zip(ranks, ranks[1:], gaps, strict=False)
-            far.append(sum((abs(b - a - rows * gap) for a, b, gap in steps), F(0)))
+            far.append(sum((abs(b - a - count * gap) for a, b, gap in steps), F(0)))
             totals[side - 1] += (-_ball(rate * far[-1])).exp() * ways
         moves.append(far[1] - far[0])
     ratio = (totals[1] / totals[0]).log()
@@ -116,9 +119,26 @@ def test_the_rate_is_tight_for_replaced_rows(m: int) -> None:
     mechanism = JointExponential.for_epsilon(epsilon=2, levels=levels)
     segments = [(10**6, 1, 2), (1, rows - 1, rows), (1, rows, rows)]
     with ctx.workprec(300):
-        found = loss(segments, rows, mechanism.gaps, mechanism.rate)
+        found = loss(segments, (rows, rows), mechanism.gaps, mechanism.rate)
         assert bool(found <= 2)
         assert float(found) > 1.9999
+
+
+@pytest.mark.parametrize(
+    ("levels", "rows", "segments"),
+    [
+        (["1/2"], 3, [(10**6, 1, 2), (1, 3, 4)]),
+        (["1/3", "2/3"], 9, [(10**6, 1, 2), (10**6, 5, 6), (1, 7, 8), (1, 9, 10)]),
+    ],
+    ids=["median", "thirds"],
+)
+def test_the_rate_is_tight_for_added_rows(levels: list[str], rows: int, segments: Any) -> None:
+    """And so by group: a row may leave a group where it costs all of that, and join another."""
+    mechanism = JointExponential.for_epsilon(epsilon=12, levels=levels, neighbors=ADD)
+    with ctx.workprec(300):
+        found = loss(segments, (rows, rows + 1), mechanism.gaps, mechanism.rate)
+        assert bool(found <= 12)
+        assert float(found) > 11.99
 
 
 def grouped(mechanism: JointExponential, points: int, most: int) -> dict[Any, Any]:
@@ -206,7 +226,9 @@ def test_random_places_within_a_cell_cost_nothing() -> None:
             gaps = [len(rows) * g for g in mechanism.gaps]
             for o, p in joint_law(fine, cells * places, gaps, mechanism.rate).items():
                 cell = tuple(point // places for point in o)
-                total[cell] = total.get(cell, arb(0)) + p.ball() * arb(share.numerator) / share.denominator
+                total[cell] = (
+                    total.get(cell, arb(0)) + p.ball() * arb(share.numerator) / share.denominator
+                )
         return total
 
     with ctx.workprec(200):
@@ -238,16 +260,16 @@ def test_certificates_say_what_the_theorem_does(
 
 def test_gaps_that_cannot_be_are_refused() -> None:
     with pytest.raises(GuaranteeError):
-        joint_quantiles_epsilon(
-            rate=F(1), levels=3, least_gap=F(1, 3), groups=1, neighbors=ADD
-        )
+        joint_quantiles_epsilon(rate=F(1), levels=3, least_gap=F(1, 3), groups=1, neighbors=ADD)
     step = Step(
         theorem="joint-quantiles",
         numbers={"rate": F(1, 4), "levels": 1, "least_gap": F(3, 4), "groups": 1},
         neighbors=ADD,
     )
     with pytest.raises((CertificateError, GuaranteeError)):
-        zd.verify(Certificate(claim=PureDP(F(1, 4), neighbors=ADD), steps=(step,)), neighbors="add-remove")
+        zd.verify(
+            Certificate(claim=PureDP(F(1, 4), neighbors=ADD), steps=(step,)), neighbors="add-remove"
+        )
     for levels in ([], ["1/2", "1/2"], ["2/3", "1/3"], ["-1"], ["2"]):
         with pytest.raises(ParameterError):
             JointExponential.for_epsilon(epsilon=1, levels=levels)

@@ -197,9 +197,7 @@ def _float_place(values: Numbers, lost: float, error: float, leading: int) -> in
     return found if starts and after > high * safe else None
 
 
-def _exact_place(
-    values: Numbers, lost: float, error: float, prefix: int, width: int
-) -> int | None:
+def _exact_place(values: Numbers, lost: float, error: float, prefix: int, width: int) -> int | None:
     """Return the same in Arb, U being from prefix/2^width to (prefix + 1)/2^width."""
     if not len(values) or not lost < 1e9:
         return None

@@ -303,9 +303,7 @@ def _power(exponent: Fraction, *, exact: bool) -> Any:
         return float((-ball(exponent)).exp().mid())
 
 
-def _carry(
-    values: Floats, ranks: Ranks, gap: Fraction, to: Ranks, rate: Fraction
-) -> Floats:
+def _carry(values: Floats, ranks: Ranks, gap: Fraction, to: Ranks, rate: Fraction) -> Floats:
     """Return the logarithms of the sums over all f' of e^(values(f') - rate·|f - f' - gap|)."""
     weight, places = float(rate), np.arange(len(ranks), dtype=np.float64)
     rising = np.logaddexp.accumulate(values + weight * places)

@@ -20,6 +20,7 @@ from zerodelta.data.source import Rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.joint_ranks import SortedRuns
 from zerodelta.exact.rank_messages import Runs
+from zerodelta.exact.rational import as_count
 from zerodelta.mechanisms.cumulative_counts import MOST_CELLS, CumulativeCounts
 from zerodelta.mechanisms.grid_runs import grid_runs
 from zerodelta.mechanisms.joint_exponential import CELL_BITS, JointExponential, fine_rows
@@ -220,7 +221,9 @@ def aimed_levels(
     """
     spread = max(min(10.0, math.log(points)), 1.0)
     most = max(1, math.floor((rows * min(epsilon, 1e6) / (2 * spread)) ** (2 / 3)))
-    wide = 2 * math.log(points) / min(epsilon, 1e6) if margin is None else float(margin)
+    wide = 2 * math.log(points) / min(epsilon, 1e6)
+    if margin is not None:
+        wide = float(as_count(margin, "margin"))
     end = Fraction(min(wide / rows, 0.5)).limit_denominator(_FINEST)
     inside = sorted({min(max(level, end), 1 - end) for level in levels})
     most = min(most, _MOST_LEVELS)
