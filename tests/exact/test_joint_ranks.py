@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from exact.joint_laws import joint_law, paths
 from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from exact.joint_laws import joint_law, paths
 from reference.chi_square import goodness_of_fit
 from zerodelta.exact import joint_ranks, rank_messages
 from zerodelta.exact.bits import ReplayBits

@@ -10,10 +10,10 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from exact.joint_laws import joint_law, ranks_of
 from flint import arb, ctx
 
 import zerodelta as zd
+from exact.joint_laws import joint_law, ranks_of
 from zerodelta.audit.exact import certainly_impure, certainly_pure
 from zerodelta.errors import CertificateError, GuaranteeError, ParameterError
 from zerodelta.mechanisms.joint_exponential import JointExponential
@@ -114,7 +114,7 @@ def _ball(value: Fraction) -> arb:
 
 @pytest.mark.parametrize("m", [1, 2, 3])
 def test_the_rate_is_tight_for_replaced_rows(m: int) -> None:
-    """Nearly all points are one row short of the aims and gain it; one point moves away from them."""
+    """Nearly all points are one row short of the aims and gain it; one point moves away."""
     levels, rows = [F(i, m + 1) for i in range(1, m + 1)], 2 * m + 2
     mechanism = JointExponential.for_epsilon(epsilon=2, levels=levels)
     segments = [(10**6, 1, 2), (1, rows - 1, rows), (1, rows, rows)]
@@ -143,7 +143,7 @@ def test_the_rate_is_tight_for_added_rows(levels: list[str], rows: int, segments
 
 def grouped(mechanism: JointExponential, points: int, most: int) -> dict[Any, Any]:
     """Laws of the answers of two groups together, for all tables of so many rows."""
-    keys = [k for k in tables(points, range(most + 1))]
+    keys = tables(points, range(most + 1))
     alone = laws(mechanism, keys, points)
     return {
         (a, b): {(o, p): x * y for o, x in alone[a].items() for p, y in alone[b].items()}
@@ -226,9 +226,7 @@ def test_random_places_within_a_cell_cost_nothing() -> None:
             gaps = [len(rows) * g for g in mechanism.gaps]
             for o, p in joint_law(fine, cells * places, gaps, mechanism.rate).items():
                 cell = tuple(point // places for point in o)
-                total[cell] = (
-                    total.get(cell, arb(0)) + p.ball() * arb(share.numerator) / share.denominator
-                )
+                total[cell] = total.get(cell, arb(0)) + p.ball() * _ball(share)
         return total
 
     with ctx.workprec(200):

@@ -1,4 +1,4 @@
-"""Several quantiles and distribution functions: what is handed to the mechanism, values, refusals."""
+"""Several quantiles and distribution functions: what is drawn, values, refusals."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from exact.joint_laws import joint_law
 
 import zerodelta as zd
 from data.opening import opened
+from exact.joint_laws import joint_law
 from tasks.related import Relation
 from tasks.test_laws_of_data_sets import EPSILON, RELATIONS, certified
 from zerodelta.audit.exact import certainly_pure

@@ -28,6 +28,8 @@ __all__ = ["SortedRuns", "joint_points"]
 _UNIT = 2.0**-53
 _WEIGHTS = 2600
 """Roundings of a weight e^-x, x <= 745, computed in floats: 3x and a few."""
+_SMALLEST = -700.0
+"""Weights from e^-700 on are floats of full precision."""
 
 
 @final
@@ -68,8 +70,9 @@ def joint_points(
 
     >>> from zerodelta.exact.bits import SystemBits
     >>> runs = SortedRuns(rows=np.arange(1000), points=1000)
-    >>> third = Fraction(1000, 3)
-    >>> [round(p / 100) for p in joint_points(runs, [third] * 3, rate=Fraction(2), bits=SystemBits())]
+    >>> thirds = [Fraction(1000, 3)] * 3
+    >>> found = joint_points(runs, thirds, rate=Fraction(2), bits=SystemBits())
+    >>> [round(point / 100) for point in found]
     [3, 7]
     """
     draw = _Draw(runs, tuple(gaps), rate, bits)
@@ -116,8 +119,12 @@ class _Draw:
                 weights[:] = powers
             values = messages.left[place][:stop] * weights
             lost = messages.lost_before(place, following)
-            scale = messages.scales[place + 1] * math.log(2)
-            return values, lost - scale, messages.error + (stop + _WEIGHTS) * _UNIT
+            if messages.bits is not None:
+                return values, lost, 0.0
+            # and what is lost to weights that are no floats, of messages of at most 1
+            lost -= messages.scales[place + 1] * math.log(2)
+            lost = float(np.logaddexp(lost, _SMALLEST + math.log(stop + 1)))
+            return values, lost, messages.error + (stop + _WEIGHTS) * _UNIT
 
         def named(messages: Messages, found: int) -> int:
             return messages.kept[place].first + found
@@ -129,20 +136,19 @@ class _Draw:
 
         def terms(messages: Messages) -> _Terms:
             found: list[Any] = []
-            with precision(messages.bits or 128):
-                ways, inner = arb(1), Fraction(0)
-                for r in range(1, place + 2):
-                    first = place - r + 1
-                    kept = messages.kept[first]
-                    if not kept.first <= rank <= kept.last:
-                        break
-                    width = int(messages.widths[first][rank - kept.first])
-                    ways = ways * (width + r - 1) / r
-                    entered = messages.entered[first][rank - kept.first]
-                    scale = arb(2) ** (messages.scales[first] - messages.scales[place + 1])
-                    weight = (-ball(self._rate * inner)).exp()
-                    found.append(arb(entered) * ways * weight * scale)
-                    inner += self._gaps[first]
+            ways, inner = arb(1), Fraction(0)
+            for r in range(1, place + 2):
+                first = place - r + 1
+                kept = messages.kept[first]
+                if not kept.first <= rank <= kept.last:
+                    break
+                width = int(messages.widths[first][rank - kept.first])
+                ways = ways * (width + r - 1) / r
+                entered = messages.entered[first][rank - kept.first]
+                scale = arb(2) ** (messages.scales[first] - messages.scales[place + 1])
+                weight = (-ball(self._rate * inner)).exp()
+                found.append(arb(entered) * ways * weight * scale)
+                inner += self._gaps[first]
             values = np.empty(len(found), dtype=object)
             values[:] = found
             lost = messages.lost_at(place, rank) - messages.scales[place + 1] * math.log(2)
@@ -157,12 +163,12 @@ class _Draw:
         prefix, width, level = self._bits.integer(64), 64, 0
         while True:
             messages = self._level(level)
-            values, lost, error = terms(messages)
-            if values.dtype == object:
-                with precision(width + (messages.bits or 128)):
+            with precision(width + (messages.bits or 128)):
+                values, lost, error = terms(messages)
+                if values.dtype == object:
                     found = _exact_place(values, lost, error, prefix, width)
-            else:
-                found = _float_place(values, lost, error, prefix >> (width - 53))
+                else:
+                    found = _float_place(values, lost, error, prefix >> (width - 53))
             if found is not None:
                 return named(messages, found)
             prefix, width = (prefix << width) | self._bits.integer(width), 2 * width

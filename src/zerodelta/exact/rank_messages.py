@@ -31,8 +31,9 @@ Numbers = npt.NDArray[Any]
 _UNIT = 2.0**-53
 _NEGLIGIBLE = 64.0
 """At level 0 ranks are left out whose sequences weigh less than about e^-64 of all."""
-_UNDERFLOW = -950 * math.log(2)
-"""Whatever floats lose below 2^-1022, in one step from messages of size 1: less than 2^-950."""
+_UNDERFLOW = -850 * math.log(2)
+"""Whatever one step loses of messages of size 1 to floats below 2^-1022 and weights below e^-700,
+times the number of ranks and that of points in a run: less than 2^-850."""
 
 
 class Runs(Protocol):
@@ -144,19 +145,16 @@ def joint_messages(
 
     Level 0 is in floats. Each further one is in Arb, at more bits, for more ranks; in the end all.
     """
-    m, count, exact = len(gaps) - 1, runs.count, level > 0
-    spared = _NEGLIGIBLE * 4**level
-    reach = _reach(_log_multisets(runs.points, m) + spared, rate)
-    targets = [sum(gaps[: j + 1], Fraction(0)) for j in range(m)]
-    seen = tuple(
-        Ranks(first=max(0, math.floor(t) - reach), last=min(count, math.ceil(t) + reach))
-        for t in targets
-    )
-    beyond = any(ranks.first > 0 or ranks.last < count for ranks in seen)
-    runs.fetch(seen)
-    widths = tuple(np.diff(runs.borders(ranks.first, ranks.last)) for ranks in seen)
-    with np.errstate(divide="ignore"):
-        logs = [np.log(width.astype(np.float64)) for width in widths]
+    m, exact, spared = len(gaps) - 1, level > 0, _NEGLIGIBLE * 4**level
+    ways = _log_multisets(runs.points, m)
+    # what is near the targets says how much there is, and so how far away nothing matters
+    seen, _, logs = _widths(runs, gaps, _reach(spared, rate))
+    near = _relaxed(logs, seen, gaps, rate)[-1] + _last(seen[-1], gaps, rate)
+    weight = float(np.logaddexp.reduce(near))
+    reach = _reach(spared + ways - (weight if weight > -math.inf else 0.0), rate)
+    reach = max(reach, _reach(spared, rate))
+    seen, widths, logs = _widths(runs, gaps, reach)
+    beyond = any(ranks.first > 0 or ranks.last < runs.count for ranks in seen)
     forward = _relaxed(logs, seen, gaps, rate)
     crowded = min(gaps) * rate < 4  # then sequences that do not rise weigh much in the bound
     threshold = spared + (math.lgamma(m + 1) if crowded else 0.0)
@@ -171,7 +169,7 @@ def joint_messages(
     # logarithms of size at most `most` have this error after all sums together
     longest = max(len(ranks) for ranks in seen)
     most = (m + 1) * (48 + float(rate) * (reach + 2 * longest + 2))
-    slack = 16 * _UNIT * (m + 1) * (longest + 16) * min(most, 1e12)
+    slack = 16 * _UNIT * (m + 1) * (longest + 16) * most
     under = None if exact else [scale * math.log(2) + _UNDERFLOW for scale in scales]
     lost = _lost(forward, logs, seen, kept, gaps, rate, under=under, slack=slack)
     return Messages(
@@ -331,6 +329,27 @@ def _relaxed(
     return found[1:]
 
 
+def _last(ranks: Ranks, gaps: Sequence[Fraction], rate: Fraction) -> Floats:
+    """Return the logarithms of the weights from the last point to the end."""
+    end = Ranks(first=round(sum(gaps)), last=round(sum(gaps)))
+    return _carry(np.zeros(1), end, -gaps[-1], ranks, rate)
+
+
+def _widths(
+    runs: Runs, gaps: Sequence[Fraction], reach: int
+) -> tuple[tuple[Ranks, ...], tuple[Integers, ...], list[Floats]]:
+    """Return the ranks around each target, and the numbers of points of their runs, and logs."""
+    targets = [sum(gaps[: j + 1], Fraction(0)) for j in range(len(gaps) - 1)]
+    seen = tuple(
+        Ranks(first=max(0, math.floor(t) - reach), last=min(runs.count, math.ceil(t) + reach))
+        for t in targets
+    )
+    runs.fetch(seen)
+    widths = tuple(np.diff(runs.borders(ranks.first, ranks.last)) for ranks in seen)
+    with np.errstate(divide="ignore"):
+        return seen, widths, [np.log(width.astype(np.float64)) for width in widths]
+
+
 def _kept(
     forward: Sequence[Floats],
     logs: Sequence[Floats],
@@ -343,9 +362,8 @@ def _kept(
 
     Nothing rests on this but speed.
     """
-    m, end = len(logs), Ranks(first=round(sum(gaps)), last=round(sum(gaps)))
-    back, kept = _carry(np.zeros(1), end, -gaps[m], seen[-1], rate), []
-    for j in reversed(range(m)):
+    back, kept = _last(seen[-1], gaps, rate), []
+    for j in reversed(range(len(logs))):
         through = forward[j] + back
         near = np.flatnonzero(through >= through.max() - threshold)
         first = seen[j].first

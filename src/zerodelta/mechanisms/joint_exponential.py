@@ -1,12 +1,13 @@
 """Several quantiles drawn together: their number costs no ε (theory Q).
 
-`JointExponential` is the mechanism. It is handed runs of a grid that is finer than the public one: every
-row is moved to a random place within its own cell, by itself, so that rows on one point are apart
-(`fine_rows`); the cell of a drawn point is published.
+`JointExponential` is the mechanism. It is handed runs of a grid that is finer than the public one:
+every row is moved to a random place within its own cell, by itself, so that rows on one point are
+apart (`fine_rows`); the cell of a drawn point is published.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -40,7 +41,7 @@ class JointExponential:
 
     **Neighbors**: one row replaced, or added or removed; a row may be absent, or in no group.
     **Guarantee**: pure DP with ε = 4·rate for one group, twice 4·rate·(1 - the smallest gap) for
-    several, half of that for add-remove; gaps are the differences of 0, the levels and 1 (theory Q).
+    several, half of that for add-remove; gaps are the differences of 0, levels and 1 (theory Q).
     **Public**: everything stored here. The number N of rows is not: level q aims at rank q·N.
     **Error**: `rank_error`.
 
@@ -65,7 +66,7 @@ class JointExponential:
     ) -> JointExponential:
         """Return the mechanism with exactly this ε."""
         exact = tuple(Fraction(level) for level in levels)
-        rising = all(a < b for a, b in zip(exact, exact[1:], strict=False))
+        rising = all(a < b for a, b in itertools.pairwise(exact))
         require(
             bool(exact) and rising and exact[0] >= 0 and exact[-1] <= 1,
             "levels",
@@ -82,7 +83,7 @@ class JointExponential:
     def gaps(self) -> tuple[Fraction, ...]:
         """Which part of the rows should lie before, between and behind the points."""
         ends = (Fraction(0), *self.levels, Fraction(1))
-        return tuple(b - a for a, b in zip(ends, ends[1:], strict=False))
+        return tuple(b - a for a, b in itertools.pairwise(ends))
 
     @property
     def claim(self) -> PureDP:

@@ -1,4 +1,4 @@
-"""Several quantiles of a column, of all rows or of each group: which method, which levels (theory Q).
+"""Several quantiles of a column, of all rows or by group: which method and levels (theory Q).
 
 The joint exponential mechanism, unless the grid is so small that counts of all its points are
 better. All choices are made from public numbers, and the number of rows is not needed.

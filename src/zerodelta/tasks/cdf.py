@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -232,7 +233,7 @@ def _as_values(at: Any) -> tuple[float, ...]:
     listed = isinstance(at, (Sequence, np.ndarray)) and not isinstance(at, (str, bytes))
     values = [float(as_rational(value, "at")) for value in at] if listed else []
     require(
-        bool(values) and all(a < b for a, b in zip(values, values[1:], strict=False)),
+        bool(values) and all(a < b for a, b in itertools.pairwise(values)),
         "at",
         at,
         expected="numbers in rising order",
