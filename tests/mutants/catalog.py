@@ -8,6 +8,7 @@ from mutants import (
     in_mechanisms,
     in_paper,
     in_privacy,
+    in_quantiles,
     in_readers,
     in_spark,
     in_study,
@@ -28,4 +29,5 @@ MUTANTS = (
     *in_tasks.MUTANTS,
     *in_paper.MUTANTS,
     *in_units.MUTANTS,
+    *in_quantiles.MUTANTS,
 )

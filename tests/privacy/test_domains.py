@@ -56,6 +56,7 @@ WORSE: dict[str, dict[str, int | None]] = {
         "scale": LESS,
     },
     "parallel-blocks": {"blocks": FREE, "unit_rows": MORE},
+    "joint-quantiles": {"rate": MORE, "levels": FREE, "least_gap": LESS, "groups": FREE},
     "sampling-without-replacement": {
         "rows": LESS,
         "batch": MORE,

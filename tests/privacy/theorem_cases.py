@@ -81,6 +81,7 @@ CASES: dict[str, zd.Certificate] = {
     "block-k-norm": alone(
         "block-k-norm", blocks=12, dimension=4, row_bound=10, unit_rows=3, scale=500
     ),
+    "joint-quantiles": alone("joint-quantiles", rate="1/8", levels=9, least_gap="1/20", groups=12),
     "propose-test-release": alone(
         "propose-test-release",
         test_epsilon="1/2",

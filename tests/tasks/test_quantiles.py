@@ -128,6 +128,29 @@ def test_by_group_counts_share_one_draw(monkeypatch: pytest.MonkeyPatch) -> None
     assert found.tolist() == [[0.0], [1.0]]
 
 
+@pytest.mark.parametrize("cells", [4, 100])
+def test_a_row_is_in_as_many_counts_as_the_noise_is_for(
+    monkeypatch: pytest.MonkeyPatch, cells: int
+) -> None:
+    """P1: what one row adds to all counts together is the total that the noise is calibrated to."""
+    handed: list[Any] = []
+
+    def record(self: Any, sums: Any, bits: Any) -> Any:
+        handed.append((self.row_total, sums))
+        return sums
+
+    monkeypatch.setattr(PartitionNoise, "apply", record)
+    counts = CumulativeCounts.for_epsilon(epsilon=1, cells=cells)
+    none = np.zeros((1, cells), dtype=np.int64)
+    for cell in range(cells):
+        one = none.copy()
+        one[0, cell] = 1
+        counts.release(one, SystemBits())
+        total, sums = handed[-1]
+        assert sums.sum() == total
+        assert sums.min() == 0
+
+
 @pytest.mark.parametrize("method", ["joint", "counts", "auto"])
 def test_values_rise_with_their_levels_in_the_order_asked(method: str) -> None:
     ages = np.arange(20_000) % 100

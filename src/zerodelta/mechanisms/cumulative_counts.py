@@ -88,20 +88,21 @@ class CumulativeCounts:
         """The expected absolute error of a cumulative count, averaged over the cells.
 
         Least squares leaves a block of k cells k/(k+1) of the variance of its own count, and
-        i(1-a)² + (k-i+1)a² of it, a = i/(k+1), to the first i of its cells. A known total makes a
-        bridge of a random walk. Normal errors have a mean of √(2/π) of their deviation.
+        i(1-a)² + (k-i+1)a² of it, a = i/(k+1), to the first i of its cells. A known total takes
+        away the part j/b of the variance of j of b blocks. Normal errors have a mean of √(2/π) of
+        their deviation.
         """
         variance = self.noise.covariance([1], [1])
         place = np.arange(1, self.cells + 1, dtype=np.float64)
         k, blocks = self.width, -(-self.cells // self.width)
         if k == 1:
-            walk = place if self.total is None else place * (1 - place / self.cells)
+            summed = place if self.total is None else place * (1 - place / self.cells)
         else:
             full, inside = np.divmod(place, k)
             a = inside / (k + 1)
             left = 1.0 if self.total is None else 1 - full / blocks
-            walk = full * k / (k + 1) * left + inside * (1 - a) ** 2 + (k - inside + 1) * a**2
-        return float(np.sqrt(np.maximum(walk, 0) * variance).mean() * math.sqrt(2 / math.pi))
+            summed = full * k / (k + 1) * left + inside * (1 - a) ** 2 + (k - inside + 1) * a**2
+        return float(np.sqrt(np.maximum(summed, 0) * variance).mean() * math.sqrt(2 / math.pi))
 
     def release(self, counts: Integers, bits: BitSource) -> Floats:
         """Return noisy cumulative counts from (groups, cells) exact ones, monotone in each group.

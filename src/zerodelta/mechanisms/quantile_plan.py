@@ -209,7 +209,7 @@ def aimed_levels(
 ) -> tuple[Fraction, ...]:
     """Return at which levels to draw: those asked, inside an end margin, or fewer.
 
-    The base measure, the number of points, draws many levels towards sparse parts: about
+    The base measure, the number of points, draws many levels toward sparse parts: about
     (nε/(2Λ))^(2/3) can be told apart, Λ = min(10, ln points), and an end needs 2 ln(points)/ε rows
     (theory Q). Both are parts of the rows, for a number of rows that is private.
 
