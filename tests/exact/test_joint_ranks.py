@@ -19,6 +19,7 @@ from reference.chi_square import goodness_of_fit
 from zerodelta.exact import joint_ranks, rank_messages
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.joint_ranks import SortedRuns, joint_points
+from zerodelta.exact.rank_bounds import Ranks
 from zerodelta.exact.rank_messages import Messages, joint_messages
 
 F = Fraction
@@ -111,7 +112,8 @@ def test_what_is_left_out_is_bounded(
     gaps = [F(12, places + 1)] * (places + 1)
     with pytest.MonkeyPatch.context() as patch, ctx.workprec(400):
         patch.setattr(rank_messages, "_reach", lambda *_: reach)
-        patch.setattr(rank_messages, "_kept", few_kept if few else rank_messages._kept)
+        if few:
+            patch.setattr(rank_messages, "ranks_that_matter", few_kept)
         messages = joint_messages(runs_of(rows, 30), gaps, rate)
         within(messages, true_left(rows, 30, gaps, rate))
 
@@ -119,7 +121,7 @@ def test_what_is_left_out_is_bounded(
 def few_kept(forward: Any, logs: Any, seen: Any, *_: Any) -> Any:
     """Only the middle of what was seen."""
     middles = [(ranks.first + ranks.last) // 2 for ranks in seen]
-    return tuple(rank_messages.Ranks(first=m, last=m) for m in middles)
+    return tuple(Ranks(first=m, last=m) for m in middles)
 
 
 def test_bounds_are_put_to_the_test() -> None:

@@ -13,7 +13,7 @@ from data.opening import opened
 from zerodelta.data.arrays import ArraySource
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.joint_ranks import SortedRuns
-from zerodelta.exact.rank_messages import Ranks
+from zerodelta.exact.rank_bounds import Ranks
 from zerodelta.mechanisms import grid_runs as module
 from zerodelta.mechanisms import near_ranks
 from zerodelta.mechanisms.grid_runs import CountedRuns, grid_runs

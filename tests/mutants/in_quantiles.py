@@ -71,12 +71,12 @@ MUTANTS = (
     ),
     Mutant(
         file="exact/rank_messages.py",
-        old="return found + wide.part(far, before) * _power(rate * (1 - part), exact=exact)",
-        new="return found + wide.part(far, before) * _power(rate * part, exact=exact)",
+        old="found += wide.part(far, before) * _power(rate * (1 - part), exact=exact)",
+        new="found += wide.part(far, before) * _power(rate * part, exact=exact)",
         tests=(f"{_RANKS}test_messages_are_the_sums_of_the_definition",),
     ),
     Mutant(
-        file="exact/rank_messages.py",
+        file="exact/rank_bounds.py",
         old="here[inside] = came[inside]",
         new="here[inside] = -np.inf",
         tests=(f"{_RANKS}test_what_is_left_out_is_bounded",),

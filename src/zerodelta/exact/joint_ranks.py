@@ -21,7 +21,8 @@ from flint import arb
 from zerodelta.exact.arb import ball, precision
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import uniform_multiset
-from zerodelta.exact.rank_messages import Integers, Messages, Numbers, Ranks, Runs, joint_messages
+from zerodelta.exact.rank_bounds import Ranks
+from zerodelta.exact.rank_messages import Integers, Messages, Numbers, Runs, joint_messages
 
 __all__ = ["SortedRuns", "joint_points"]
 

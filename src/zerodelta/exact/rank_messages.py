@@ -20,6 +20,15 @@ import numpy.typing as npt
 from flint import arb
 
 from zerodelta.exact.arb import ball, precision
+from zerodelta.exact.rank_bounds import (
+    Ranks,
+    carry,
+    last_weights,
+    log_multisets,
+    lost_weights,
+    ranks_that_matter,
+    relaxed_weights,
+)
 
 __all__ = ["Messages", "Ranks", "Runs", "joint_messages"]
 
@@ -56,22 +65,6 @@ class Runs(Protocol):
     def borders(self, first: int, last: int) -> Integers:
         """Return where runs `first` to `last` begin, and where the last one ends."""
         ...  # pragma: no cover
-
-
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ranks:
-    """Consecutive ranks `first`, …, `last`."""
-
-    first: int
-    last: int
-
-    def __len__(self) -> int:
-        return self.last - self.first + 1
-
-    def part(self, values: Numbers, inner: Ranks) -> Numbers:
-        """Return the values of some of these ranks."""
-        return values[inner.first - self.first : inner.last - self.first + 1]
 
 
 @final
@@ -123,7 +116,7 @@ class Messages:
         """
         at = rank if rank is not None else round(sum(self.gaps))
         ranks = Ranks(first=at, last=at)
-        carried = _carry(self.lost[place], self.seen[place], self.gaps[place + 1], ranks, self.rate)
+        carried = carry(self.lost[place], self.seen[place], self.gaps[place + 1], ranks, self.rate)
         return _sum_logs(float(carried[0]) + self.slack, self._far(place + 1, at))
 
     def _far(self, place: int, rank: int) -> float:
@@ -134,7 +127,7 @@ class Messages:
         if not self.beyond:
             return -math.inf
         offset = abs(float(rank - sum(self.gaps[: place + 1])))
-        ways = _log_multisets(self.points, min(place + 1, len(self.kept)))
+        ways = log_multisets(self.points, min(place + 1, len(self.kept)))
         return ways - float(self.rate) * (2 * self.reach - offset)
 
 
@@ -146,19 +139,19 @@ def joint_messages(
     Level 0 is in floats. Each further one is in Arb, at more bits, for more ranks; in the end all.
     """
     m, exact, spared = len(gaps) - 1, level > 0, _NEGLIGIBLE * 4**level
-    ways = _log_multisets(runs.points, m)
+    ways = log_multisets(runs.points, m)
     # what is near the targets says how much there is, and so how far away nothing matters
     seen, _, logs = _widths(runs, gaps, _reach(spared, rate))
-    near = _relaxed(logs, seen, gaps, rate)[-1] + _last(seen[-1], gaps, rate)
+    near = relaxed_weights(logs, seen, gaps, rate)[-1] + last_weights(seen[-1], gaps, rate)
     weight = float(np.logaddexp.reduce(near))
     reach = _reach(spared + ways - (weight if weight > -math.inf else 0.0), rate)
     reach = max(reach, _reach(spared, rate))
     seen, widths, logs = _widths(runs, gaps, reach)
     beyond = any(ranks.first > 0 or ranks.last < runs.count for ranks in seen)
-    forward = _relaxed(logs, seen, gaps, rate)
+    forward = relaxed_weights(logs, seen, gaps, rate)
     crowded = min(gaps) * rate < 4  # then sequences that do not rise weigh much in the bound
     threshold = spared + (math.lgamma(m + 1) if crowded else 0.0)
-    kept = _kept(forward, logs, seen, gaps, rate, threshold)
+    kept = ranks_that_matter(forward, logs, seen, gaps, rate, threshold)
     bits = 128 * 4**level if exact else None
     inner = tuple(s.part(w, k) for s, w, k in zip(seen, widths, kept, strict=True))
     if bits is None:
@@ -171,7 +164,7 @@ def joint_messages(
     most = (m + 1) * (48 + float(rate) * (reach + 2 * longest + 2))
     slack = 16 * _UNIT * (m + 1) * (longest + 16) * most
     under = None if exact else [scale * math.log(2) + _UNDERFLOW for scale in scales]
-    lost = _lost(forward, logs, seen, kept, gaps, rate, under=under, slack=slack)
+    lost = lost_weights(forward, logs, seen, kept, gaps, rate, under=under, slack=slack)
     return Messages(
         rate=rate,
         gaps=tuple(gaps),
@@ -280,7 +273,8 @@ def _geometric(
     shifted = Ranks(first=to.first - whole, last=to.last - whole)
     before = Ranks(first=shifted.first - 1, last=shifted.last - 1)
     found: Numbers = wide.part(near, shifted) * _power(rate * part, exact=exact)
-    return found + wide.part(far, before) * _power(rate * (1 - part), exact=exact)
+    found += wide.part(far, before) * _power(rate * (1 - part), exact=exact)
+    return found
 
 
 def _numbers(values: Any, *, exact: bool) -> Numbers:
@@ -301,40 +295,6 @@ def _power(exponent: Fraction, *, exact: bool) -> Any:
         return float((-ball(exponent)).exp().mid())
 
 
-def _carry(values: Floats, ranks: Ranks, gap: Fraction, to: Ranks, rate: Fraction) -> Floats:
-    """Return the logarithms of the sums over all f' of e^(values(f') - rate·|f - f' - gap|)."""
-    weight, places = float(rate), np.arange(len(ranks), dtype=np.float64)
-    rising = np.logaddexp.accumulate(values + weight * places)
-    falling = np.logaddexp.accumulate((values - weight * places)[::-1])[::-1]
-    whole = math.ceil(gap)
-    at = np.arange(to.first, to.last + 1) - (ranks.first + whole)
-    exactly = at + float(whole - gap)
-    end = len(ranks) - 1
-    below = np.where(at >= 0, rising[np.clip(at, 0, end)] - weight * exactly, -np.inf)
-    above = np.where(at < end, falling[np.clip(at + 1, 0, end)] + weight * exactly, -np.inf)
-    return np.logaddexp(below, above)
-
-
-def _relaxed(
-    logs: Sequence[Floats], seen: Sequence[Ranks], gaps: Sequence[Fraction], rate: Fraction
-) -> list[Floats]:
-    """Return logarithms of bounds for `left`: points in one run and runs need not rise.
-
-    C(W + r - 1, r) <= W^r, and what does not rise only adds.
-    """
-    start, found = Ranks(first=0, last=0), [np.zeros(1)]
-    ranks = [start, *seen]
-    for j, width in enumerate(logs):
-        found.append(width + _carry(found[-1], ranks[j], gaps[j], seen[j], rate))
-    return found[1:]
-
-
-def _last(ranks: Ranks, gaps: Sequence[Fraction], rate: Fraction) -> Floats:
-    """Return the logarithms of the weights from the last point to the end."""
-    end = Ranks(first=round(sum(gaps)), last=round(sum(gaps)))
-    return _carry(np.zeros(1), end, -gaps[-1], ranks, rate)
-
-
 def _widths(
     runs: Runs, gaps: Sequence[Fraction], reach: int
 ) -> tuple[tuple[Ranks, ...], tuple[Integers, ...], list[Floats]]:
@@ -350,63 +310,9 @@ def _widths(
         return seen, widths, [np.log(width.astype(np.float64)) for width in widths]
 
 
-def _kept(
-    forward: Sequence[Floats],
-    logs: Sequence[Floats],
-    seen: Sequence[Ranks],
-    gaps: Sequence[Fraction],
-    rate: Fraction,
-    threshold: float,
-) -> tuple[Ranks, ...]:
-    """Return the ranks of each point whose sequences, by that bound, weigh e^-threshold or more.
-
-    Nothing rests on this but speed.
-    """
-    back, kept = _last(seen[-1], gaps, rate), []
-    for j in reversed(range(len(logs))):
-        through = forward[j] + back
-        near = np.flatnonzero(through >= through.max() - threshold)
-        first = seen[j].first
-        kept.append(Ranks(first=first + int(near[0]), last=first + int(near[-1])))
-        if j:
-            back = _carry(logs[j] + back, seen[j], -gaps[j], seen[j - 1], rate)
-    return tuple(reversed(kept))
-
-
-def _lost(
-    forward: Sequence[Floats],
-    logs: Sequence[Floats],
-    seen: Sequence[Ranks],
-    kept: Sequence[Ranks],
-    gaps: Sequence[Fraction],
-    rate: Fraction,
-    *,
-    under: Sequence[float] | None,
-    slack: float,
-) -> tuple[Floats, ...]:
-    """Return logarithms of bounds for what `left` lacks: sequences that were left out somewhere."""
-    lost: list[Floats] = []
-    for j, (s, k) in enumerate(zip(seen, kept, strict=True)):
-        here = forward[j] + slack
-        inside = slice(k.first - s.first, k.last - s.first + 1)
-        here[inside] = -np.inf
-        if lost:
-            came = logs[j] + _carry(lost[-1], seen[j - 1], gaps[j], s, rate) + slack
-            here[inside] = came[inside]
-        if under is not None:
-            here[inside] = np.logaddexp(here[inside], under[j])
-        lost.append(here)
-    return tuple(lost)
-
-
 def _reach(logarithm: float, rate: Fraction) -> int:
     """Return beyond which offset a single sequence weighs less than e^-logarithm."""
     return math.ceil(logarithm / (2 * float(rate))) + 2
-
-
-def _log_multisets(points: int, size: int) -> float:
-    """Return an upper bound for ln C(points + size - 1, size), the number of rising sequences."""
-    return math.fsum(math.log((points + i) / (i + 1)) for i in range(size)) + 1e-6
 
 
 def _sum_logs(first: float, second: float) -> float:

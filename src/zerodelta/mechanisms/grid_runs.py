@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.joint_ranks import SortedRuns
-from zerodelta.exact.rank_messages import Ranks, Runs
+from zerodelta.exact.rank_bounds import Ranks
+from zerodelta.exact.rank_messages import Runs
 from zerodelta.mechanisms.joint_exponential import CELL_BITS, fine_rows
 from zerodelta.mechanisms.near_ranks import GridRows
 
