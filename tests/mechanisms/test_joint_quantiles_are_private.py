@@ -187,8 +187,8 @@ def test_twice_the_rate_is_caught() -> None:
     """γ = ε/2, as for one score of sensitivity 1, costs up to 2ε."""
     mechanism = JointExponential.for_epsilon(epsilon=EPSILON, levels=["1/2"])
     pair = ((0, 39, 39, 40), (0, 0, 39, 39))
-    found = [joint_law(rows, 41, [F(2), F(2)], EPSILON / 2) for rows in pair]
-    assert certainly_impure(*found, EPSILON)
+    first, second = (joint_law(rows, 41, [F(2), F(2)], EPSILON / 2) for rows in pair)
+    assert certainly_impure(first, second, EPSILON)
     assert mechanism.rate < EPSILON / 2
 
 

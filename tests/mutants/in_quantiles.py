@@ -41,8 +41,8 @@ MUTANTS = (
     ),
     Mutant(
         file="mechanisms/joint_exponential.py",
-        old="return (points << CELL_BITS) | places.astype(np.int64)",
-        new="return points << CELL_BITS",
+        old="moved: Integers = (points << CELL_BITS) | places.astype(np.int64)",
+        new="moved: Integers = points << CELL_BITS",
         tests=("mechanisms/test_grid_runs.py::test_places_within_a_cell_are_uniform",),
     ),
     Mutant(

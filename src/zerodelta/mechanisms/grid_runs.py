@@ -131,7 +131,8 @@ class _Cell:
         if count <= _MOST_TOGETHER:
             return placed[wanted]
         places = np.searchsorted(placed, wanted, side="right")
-        return (self._points[at] << CELL_BITS) + places
+        found: Integers = (int(self._points[at]) << CELL_BITS) + places
+        return found
 
     def _placed_rows(self, point: int, count: int) -> Integers:
         """Return the fine rows of a point in order; of very many, how many are up to each place."""

@@ -8,6 +8,7 @@ apart (`fine_rows`); the cell of a drawn point is published.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -120,7 +121,7 @@ class JointExponential:
 
         1.9·√m/ε at ε = 4·rate, measured in bench/tables_quantiles.py.
         """
-        return 1.9 * len(self.levels) ** 0.5 / float(4 * self.rate)
+        return 1.9 * math.sqrt(len(self.levels)) / float(4 * self.rate)
 
 
 def fine_rows(points: Integers, bits: BitSource) -> Integers:
@@ -131,4 +132,5 @@ def fine_rows(points: Integers, bits: BitSource) -> Integers:
     [3, 3]
     """
     places = bits.words(len(points)) >> np.uint64(64 - CELL_BITS)
-    return (points << CELL_BITS) | places.astype(np.int64)
+    moved: Integers = (points << CELL_BITS) | places.astype(np.int64)
+    return moved

@@ -72,7 +72,8 @@ class QuantilePlan:
         counts = np.zeros((1, self.points.size), dtype=np.int64)
         for part in source.parts():
             counts[0] += np.bincount(part, minlength=self.points.size)
-        return self._from_counts(self.mechanism.release(counts, bits))[0]
+        (found,) = self._from_counts(self.mechanism.release(counts, bits))
+        return np.asarray(found)
 
     def by_group(
         self,
@@ -128,7 +129,7 @@ class QuantilePlan:
         values = np.array([self.points.value(point) for point in joint.draw(runs, bits)])
         known = np.array([float(level) for level in joint.levels])
         found = np.interp([float(level) for level in self.levels], known, values)
-        return np.clip(found, values[0], values[-1])
+        return np.asarray(np.clip(found, values[0], values[-1]))
 
     def _from_counts(self, cumulative: Floats) -> Floats:
         """Return the first point of each group up to which there are enough rows."""

@@ -60,7 +60,7 @@ def cdf(
     rows: Any,
     columns: str | None = None,
     *,
-    at: Sequence[Rational] | None = None,
+    at: Sequence[Rational] | Floats | None = None,
     bounds: tuple[Rational, Rational] | None = None,
     epsilon: Rational,
     grid: int | Sequence[Rational] | None = None,
@@ -180,7 +180,7 @@ class CdfQuestion:
             total = cumulative[-1]
             if not total > 0:  # as if rows lay evenly
                 return np.arange(1, cells) / cells
-            return np.clip(cumulative[:-1] / total, 0.0, 1.0)
+            return np.asarray(np.clip(cumulative[:-1] / total, 0.0, 1.0))
 
         return ReleasePlan(
             claim=counts.noise.claim,

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any, final
 
 import numpy as np
+import numpy.typing as npt
 
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.source import Rows
@@ -35,7 +36,7 @@ def quantiles(
     rows: Any,
     columns: str | None = None,
     *,
-    q: Sequence[Rational],
+    q: Sequence[Rational] | npt.NDArray[np.float64],
     bounds: tuple[Rational, Rational] | None = None,
     epsilon: Rational,
     grid: int | Sequence[Rational] | None = None,
