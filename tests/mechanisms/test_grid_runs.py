@@ -15,8 +15,9 @@ from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.joint_ranks import SortedRuns
 from zerodelta.exact.rank_bounds import Ranks
 from zerodelta.mechanisms import grid_runs as module
-from zerodelta.mechanisms import near_ranks
+from zerodelta.mechanisms import group_runs, near_ranks
 from zerodelta.mechanisms.grid_runs import CountedRuns, grid_runs
+from zerodelta.mechanisms.group_runs import GroupedColumn
 from zerodelta.mechanisms.joint_exponential import CELL_BITS, fine_rows
 from zerodelta.mechanisms.near_ranks import GridRows
 from zerodelta.mechanisms.ranks import as_points
@@ -76,6 +77,37 @@ def test_places_within_a_cell_are_uniform(monkeypatch: pytest.MonkeyPatch, toget
     expected = (np.arange(20_000) + 0.5) / 20_000
     assert 0 <= places[0] <= places[-1] < 1
     assert np.abs(places - expected).max() < 2.2 / np.sqrt(20_000)  # Kolmogorov: below 1e-4
+
+
+@pytest.mark.parametrize("held", [0, 7, 20, 1000])
+def test_groups_are_the_same_however_many_fit_in_memory(
+    monkeypatch: pytest.MonkeyPatch, held: int
+) -> None:
+    monkeypatch.setattr(group_runs, "_HELD", held)
+    monkeypatch.setattr(near_ranks, "_HELD", 5)
+    draw = np.random.default_rng(2)
+    table = np.column_stack(
+        [draw.integers(-1, 4, 60), draw.integers(0, 2, 60), draw.integers(0, 16, 60)]
+    ).astype(np.float64)
+    table[3, 0], table[5, 2] = 0.0, np.nan
+    grouped = GroupedColumn(
+        rows=opened(ArraySource(table, missing="skip")),
+        by=[0, 1],
+        sizes=[3, 2],
+        column=2,
+        points=as_points((0, 15), 16),
+        skip=True,
+    )
+    found = [runs.borders(0, runs.count)[1:-1] for runs in grouped.runs(ReplayBits("groups"))]
+    wanted = [
+        sorted(table[(table[:, 0] == a) & (table[:, 1] == b) & ~np.isnan(table[:, 2]), 2])
+        for a in range(3)
+        for b in range(2)
+    ]
+    assert [(rows >> CELL_BITS).tolist() for rows in found] == wanted
+    assert all((np.diff(rows) >= 0).all() for rows in found)
+    counted = grouped.counts().reshape(6, 16)
+    assert [np.repeat(np.arange(16), row).tolist() for row in counted] == wanted
 
 
 def test_a_source_that_changes_between_passes_keeps_its_number_of_rows() -> None:

@@ -46,9 +46,9 @@ MUTANTS = (
         tests=("mechanisms/test_grid_runs.py::test_places_within_a_cell_are_uniform",),
     ),
     Mutant(
-        file="mechanisms/quantile_plan.py",
-        old="inside = ~np.isnan(values) if self.skip else np.ones(len(values), dtype=np.bool_)",
-        new="inside = np.ones(len(values), dtype=np.bool_)",
+        file="mechanisms/group_runs.py",
+        old="kept &= ~np.isnan(values)",
+        new="pass",
         tests=(f"{_TASK}test_by_group_every_group_is_drawn_from_its_own_rows",),
     ),
     Mutant(

@@ -14,6 +14,7 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Rows
 from zerodelta.mechanisms.ranks import Aim, EvenPoints, ListedPoints, Within, rank_distances
 
@@ -104,6 +105,8 @@ class GridRows:
     points: Points
     skip: bool
     column: int = 0
+    inside: Callable[[Block], npt.NDArray[np.bool_]] | None = None
+    """Which rows count at all; by default every one."""
 
     def groups(self, aim_of: Callable[[int], Aim], *, reach: int) -> RankGroups:
         """Return the points by their distance from the aim, scored up to `reach` rows from it.
@@ -137,6 +140,8 @@ class GridRows:
         """Yield the points of all rows that count."""
         for block in self.rows.blocks():
             values = block[:, self.column]
+            if self.inside is not None:
+                values = values[self.inside(block)]
             if self.skip:
                 absent = np.isnan(values)
                 values = values[~absent] if absent.any() else values

@@ -18,12 +18,12 @@ import numpy.typing as npt
 from zerodelta.data.rowwise import Column
 from zerodelta.data.source import Rows
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.joint_ranks import SortedRuns
 from zerodelta.exact.rank_messages import Runs
 from zerodelta.exact.rational import as_count
 from zerodelta.mechanisms.cumulative_counts import MOST_CELLS, CumulativeCounts
 from zerodelta.mechanisms.grid_runs import grid_runs
-from zerodelta.mechanisms.joint_exponential import CELL_BITS, JointExponential, fine_rows
+from zerodelta.mechanisms.group_runs import GroupedColumn
+from zerodelta.mechanisms.joint_exponential import JointExponential
 from zerodelta.mechanisms.near_ranks import GridRows
 from zerodelta.mechanisms.ranks import EvenPoints, ListedPoints
 from zerodelta.privacy.claims import PureDP
@@ -89,40 +89,13 @@ class QuantilePlan:
         `by` are columns of codes 0..size-1 and groups all of their combinations, the last column
         fastest, as for `Rows.group_sums`; a row with another code, or none, is in no group.
         """
-        codes, points = self._coded(rows, by, sizes, column)
+        grouped = GroupedColumn(
+            rows=rows, by=by, sizes=sizes, column=column, points=self.points, skip=self.skip
+        )
         if isinstance(self.mechanism, CumulativeCounts):
-            keys = codes * self.points.size + points
-            counts = np.bincount(keys, minlength=self.groups * self.points.size)
-            return self._from_counts(self.mechanism.release(counts, bits))
-        fine = fine_rows(points, bits)
-        order = np.lexsort((fine, codes))
-        edges = np.searchsorted(codes[order], np.arange(self.groups + 1))
-        ordered, size = fine[order], self.points.size << CELL_BITS
-        found = []
-        for start, end in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
-            # the group's own private size decides the ranks; an empty group is one like any other
-            runs = SortedRuns(rows=ordered[start:end], points=size)
-            found.append(self._drawn(self.mechanism, runs, bits))
-        return np.array(found)
-
-    def _coded(
-        self, rows: Rows, by: Sequence[Column], sizes: Sequence[int], column: Column
-    ) -> tuple[Integers, Integers]:
-        """Return group and point of every row that has both."""
-        places = [_place(rows, name) for name in (*by, column)]
-        codes: list[Integers] = [np.zeros(0, dtype=np.int64)]
-        points: list[Integers] = [np.zeros(0, dtype=np.int64)]
-        for block in rows.blocks():
-            values = block[:, places[-1]]
-            inside = ~np.isnan(values) if self.skip else np.ones(len(values), dtype=np.bool_)
-            for place, size in zip(places, sizes, strict=False):
-                inside &= (block[:, place] >= 0) & (block[:, place] < size)
-            code = np.zeros(int(inside.sum()), dtype=np.int64)
-            for place, size in zip(places, sizes, strict=False):
-                code = code * size + block[inside, place].astype(np.int64)
-            codes.append(code)
-            points.append(self.points.snap(values[inside]))
-        return np.concatenate(codes), np.concatenate(points)
+            return self._from_counts(self.mechanism.release(grouped.counts(), bits))
+        # the group's own private size decides the ranks; an empty group is one like any other
+        return np.array([self._drawn(self.mechanism, runs, bits) for runs in grouped.runs(bits)])
 
     def _drawn(self, joint: JointExponential, runs: Runs, bits: BitSource) -> Floats:
         """Return the values of drawn points at the levels asked, between them interpolated."""
@@ -243,7 +216,3 @@ def aimed_levels(
     step = (last - first) / (most - 1)
     between = [(first + i * step).limit_denominator(_FINEST) for i in range(1, most - 1)]
     return tuple(sorted({first, *between, last}))
-
-
-def _place(rows: Rows, column: Column) -> int:
-    return rows.columns.index(column) if isinstance(column, str) else int(column)
