@@ -106,7 +106,7 @@ class GroupedColumn:
 
     def _alone(self, group: int) -> GridRows:
         def inside(block: Block) -> npt.NDArray[np.bool_]:
-            return self._codes(block) == group
+            return np.asarray(self._codes(block) == group)
 
         return GridRows(
             rows=self.rows,
