@@ -259,6 +259,31 @@ def test_quantiles_are_drawn_from_a_refined_grid_and_published_on_the_public_one
     assert release.value.tolist() == [3.0] * 9
 
 
+def test_levels_between_those_drawn_rise_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever points are drawn, also where a line between two of them is rounded up."""
+    asked = [F(i, 200) for i in range(1, 200)]
+    plan = plan_quantiles(
+        epsilon=F(1),
+        levels=asked,
+        points=as_points((-1, 1), None),
+        expected_rows=1000,
+        skip=False,
+        method="joint",
+    )
+    mechanism: Any = plan.mechanism
+    assert len(mechanism.levels) == 13
+    draw, rows = np.random.default_rng(4), opened(ArraySource(np.zeros(3)))
+    for _ in range(50):
+        points = np.sort(draw.integers(0, 1 << 40, 13)) << CELL_BITS
+        monkeypatch.setattr(
+            joint_exponential, "joint_points", lambda *_, p=points, **__: p.tolist()
+        )
+        values = plan.answer(rows, SystemBits())
+        assert (np.diff(values) >= 0).all()
+        assert values[0] == plan.points.value(int(points[0]) >> CELL_BITS)
+        assert values[-1] == plan.points.value(int(points[-1]) >> CELL_BITS)
+
+
 @pytest.mark.parametrize("m", [3, 9])
 def test_the_forecast_is_the_measured_error(m: int) -> None:
     n, runs = 4000, 60

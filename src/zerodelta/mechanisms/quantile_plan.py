@@ -101,7 +101,9 @@ class QuantilePlan:
         """Return the values of drawn points at the levels asked, between them interpolated."""
         values = np.array([self.points.value(point) for point in joint.draw(runs, bits)])
         known = np.array([float(level) for level in joint.levels])
-        found = np.interp([float(level) for level in self.levels], known, values)
+        asked = np.array([float(level) for level in self.levels])
+        found, order = np.interp(asked, known, values), np.argsort(asked)
+        found[order] = np.maximum.accumulate(found[order])  # a line may end an ulp too high
         return np.asarray(np.clip(found, values[0], values[-1]))
 
     def _from_counts(self, cumulative: Floats) -> Floats:
