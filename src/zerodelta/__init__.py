@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from zerodelta.tasks.advise import advise
     from zerodelta.tasks.answer_queries import answer_queries
     from zerodelta.tasks.bounded_local_sensitivity import bounded_local_sensitivity
+    from zerodelta.tasks.cdf import cdf
     from zerodelta.tasks.count import count
     from zerodelta.tasks.decision_tree import decision_tree
     from zerodelta.tasks.heavy_hitters import heavy_hitters
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from zerodelta.tasks.open import open
     from zerodelta.tasks.propose_test_release import propose_test_release
     from zerodelta.tasks.quantile import median, quantile
+    from zerodelta.tasks.quantiles import quantiles
     from zerodelta.tasks.select import select
     from zerodelta.tasks.select_features import select_features
     from zerodelta.tasks.select_model import select_model
@@ -86,6 +88,7 @@ _HOME = {
     "bounded_local_sensitivity": "tasks.bounded_local_sensitivity",
     "calibrate": "privacy.calibration",
     "category": "data.declare",
+    "cdf": "tasks.cdf",
     "compose": "privacy.composition",
     "count": "tasks.count",
     "date": "data.declare",
@@ -104,6 +107,7 @@ _HOME = {
     "propose_test_release": "tasks.propose_test_release",
     "purify": "channels.planner",
     "quantile": "tasks.quantile",
+    "quantiles": "tasks.quantiles",
     "read_schema": "data.schema",
     "select": "tasks.select",
     "select_features": "tasks.select_features",
@@ -151,6 +155,7 @@ __all__ = [
     "bounded_local_sensitivity",
     "calibrate",
     "category",
+    "cdf",
     "compose",
     "count",
     "date",
@@ -169,6 +174,7 @@ __all__ = [
     "propose_test_release",
     "purify",
     "quantile",
+    "quantiles",
     "read_schema",
     "select",
     "select_features",

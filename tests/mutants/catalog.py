@@ -9,6 +9,7 @@ from mutants import (
     in_mechanisms,
     in_paper,
     in_privacy,
+    in_quantiles,
     in_readers,
     in_spark,
     in_study,
@@ -32,4 +33,5 @@ MUTANTS = (
     *in_tables.MUTANTS,
     *in_paper.MUTANTS,
     *in_units.MUTANTS,
+    *in_quantiles.MUTANTS,
 )

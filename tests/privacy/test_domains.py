@@ -58,6 +58,7 @@ WORSE: dict[str, dict[str, int | None]] = {
     "key-counts": {"keys": FREE, "up": MORE, "down": MORE},
     "joint-top-k": {"chosen": FREE, "sensitivity": MORE, "scale": LESS, "monotone": FREE},
     "parallel-blocks": {"blocks": FREE, "unit_rows": MORE},
+    "joint-quantiles": {"rate": MORE, "levels": FREE, "least_gap": LESS, "groups": FREE},
     "sampling-without-replacement": {
         "rows": LESS,
         "batch": MORE,

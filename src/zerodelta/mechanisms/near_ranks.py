@@ -105,13 +105,16 @@ class GridRows:
     rows: Rows
     points: Points
     skip: bool
+    column: int = 0
+    inside: Callable[[Block], npt.NDArray[np.bool_]] | None = None
+    """Which rows count at all; by default every one."""
 
     def groups(self, aim_of: Callable[[int], Aim], *, reach: int) -> RankGroups:
         """Return the points by their distance from the aim, scored up to `reach` rows from it.
 
         `aim_of` is told how many rows count, which may be private.
         """
-        held, cells = self._first_pass()
+        held, cells = self.first_pass()
         count = int(cells.sum()) if held is None else len(held)
         aim = aim_of(count)
         first, last = min(aim.first, count), min(aim.last, count)
@@ -134,15 +137,25 @@ class GridRows:
             part = snap(block)
             return np.array([np.count_nonzero(part < point), np.count_nonzero(part <= point)])
 
-        below, not_above = self.rows.total(counted, [0], shape=(2,), bound=1)
+        below, not_above = self.rows.total(counted, self._columns, shape=(2,), bound=1)
         return int(below), int(not_above)
+
+    def parts(self) -> Iterator[Integers]:
+        """Yield the points of all rows that count."""
+        return map(self._snap, self.rows.blocks())
+
+    @property
+    def _columns(self) -> list[int]:
+        return list(range(len(self.rows.columns)))
 
     @property
     def _snap(self) -> Callable[[Block], Integers]:
-        points, skip = self.points, self.skip
+        points, skip, column, inside = self.points, self.skip, self.column, self.inside
 
         def snapped(block: Block) -> Integers:  # holds nothing of the rows: it may run elsewhere
-            values = block[:, 0]
+            values = block[:, column]
+            if inside is not None:
+                values = values[inside(block)]
             if skip:
                 absent = np.isnan(values)
                 values = values[~absent] if absent.any() else values
@@ -150,25 +163,22 @@ class GridRows:
 
         return snapped
 
-    def _parts(self) -> Iterator[Integers]:
-        return map(self._snap, self.rows.blocks())
-
     @property
-    def _shift(self) -> int:
+    def shift(self) -> int:
         """By how many bits a point's number is longer than that of its cell."""
         size = self.points.size
         return 0 if size <= _ONE_PASS else max(0, (size - 1).bit_length() - _CELL_BITS)
 
-    def _first_pass(self) -> tuple[Integers | None, Integers]:
+    def first_pass(self) -> tuple[Integers | None, Integers]:
         """Return the points of all rows if they are few, else how many rows each cell has."""
         if not self.rows.adds_here:
-            size = ((self.points.size - 1) >> self._shift) + 1
-            return None, self._counted_there(0, size, self._shift)
-        shift, most = self._shift, max(_HELD, self.points.size >> 2 if self._shift == 0 else 0)
+            size = ((self.points.size - 1) >> self.shift) + 1
+            return None, self._counted_there(0, size, self.shift)
+        shift, most = self.shift, max(_HELD, self.points.size >> 2 if self.shift == 0 else 0)
         cells = np.zeros(0, dtype=np.int64)
         held: list[Integers] = []
         waiting = 0
-        for part in self._parts():
+        for part in self.parts():
             held.append(part)
             waiting += len(part)
             if waiting > most:
@@ -182,9 +192,25 @@ class GridRows:
         counted = np.bincount(_joined(held) >> shift, minlength=size)
         return counted if not len(cells) else np.add(cells, counted, out=cells)
 
+    def tally(self, wanted: Integers, cells: Integers) -> tuple[Integers, Integers]:
+        """Return the points of the rows in some cells, in order, and how many rows each has."""
+        if self.shift == 0:
+            return wanted, cells[wanted]
+        inside = np.zeros(len(cells), dtype=np.bool_)
+        inside[wanted] = True
+        points, counts = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        held: list[Integers] = []
+        waiting = 0
+        for part in self.parts():
+            held.append(part[inside[part >> self.shift]])
+            waiting += len(held[-1])
+            if waiting > _HELD:
+                (points, counts), held, waiting = _merged(points, counts, held), [], 0
+        return _merged(points, counts, held)
+
     def _window(self, cells: Integers, start: int, stop: int) -> Integers:
         """Return the rows from rank `start` on and before `stop`, in rising order."""
-        behind, shift = np.cumsum(cells), self._shift
+        behind, shift = np.cumsum(cells), self.shift
         wanted = np.arange(start, stop)
         if shift == 0 or not len(wanted):
             return np.searchsorted(behind, wanted, side="right")
@@ -209,7 +235,7 @@ class GridRows:
         self, low: int, high: int, ends: list[int]
     ) -> tuple[dict[int, Integers], Integers]:
         """Return how many rows each point of the heavy cells has, and the rows of the others."""
-        shift, snap = self._shift, self._snap
+        shift, snap = self.shift, self._snap
 
         def light(block: Block) -> Integers:  # holds nothing of the rows: it may run elsewhere
             part = snap(block)
@@ -242,8 +268,18 @@ class GridRows:
             cell = (snap(block) - first) >> shift
             return cell[(cell >= 0) & (cell < size)]
 
-        counts = self.rows.total(keys, [0], shape=(size,), bound=1, keyed=True)
+        counts = self.rows.total(keys, self._columns, shape=(size,), bound=1, keyed=True)
         return counts.astype(np.int64)
+
+
+def _merged(points: Integers, counts: Integers, held: list[Integers]) -> tuple[Integers, Integers]:
+    """Return the points and their counts together with rows that were not counted yet."""
+    more, added = np.unique(_joined(held), return_counts=True)
+    both = np.concatenate([points, more])
+    found, where = np.unique(both, return_inverse=True)
+    total = np.zeros(len(found), dtype=np.int64)
+    np.add.at(total, where, np.concatenate([counts, added]))
+    return found, total
 
 
 def _joined(parts: list[Integers]) -> Integers:

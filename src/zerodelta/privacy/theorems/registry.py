@@ -10,6 +10,7 @@ from zerodelta.privacy.readable import filled, shown
 from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems import (
     group_privacy,
+    joint_quantiles,
     kernels,
     keys,
     mechanisms,
@@ -28,7 +29,7 @@ from zerodelta.privacy.theorems.theorem import Theorem
 __all__ = ["THEOREMS", "anchor_of", "explain_step", "heading_of", "theorem_of"]
 
 _FAMILIES = (
-    *(mechanisms, partitions, keys, subsampling, testing, smooth_sensitivity),
+    *(mechanisms, partitions, keys, joint_quantiles, subsampling, testing, smooth_sensitivity),
     *(sufficient_statistics, objective_perturbation),
     *(mixing, kernels, smoothing, transport, group_privacy),
 )
