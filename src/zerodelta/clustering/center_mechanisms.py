@@ -141,21 +141,35 @@ def one_center(problem: Problem) -> ReleasePlan[Rows]:
     frame, n, d = problem.frame, problem.rows, problem.box.dimension
     sides = np.maximum(frame.sides, 1e-300)
     lattice = FixedPoint.box(dimension=d, lower=0, upper=sides.tolist(), steps=_STEPS)
+    counted = 0 if problem.counted else 1  # a coordinate for the number of rows, times the steps
     noise = KNorm.for_epsilon(
-        epsilon=problem.epsilon, norm=math.inf, dimension=d, sensitivity=2 * _STEPS
+        epsilon=problem.epsilon, norm=math.inf, dimension=d + counted, sensitivity=2 * _STEPS
     )
     kept = mean_kept(rows=n, epsilon=float(problem.epsilon), dimension=d)
     quantum, unit = lattice.quantum, Fraction(frame.unit)  # of the frame: the longest side
     each = quantum if isinstance(quantum, tuple) else (quantum,) * d
 
+    def shifts(rows: Rows, bits: BitSource) -> Floats:
+        """Return how far the mean is from the middle of the bounds."""
+        if problem.counted:
+            noisy = noise.apply(rows.sum(Rowwise(frame.rows), lattice), bits)
+            return lattice.dequantize(noisy, rows=n) / n - sides / 2
+        # rows that count nowhere are (0, 0): no coordinate of another moves by more (theory P)
+        present, sums = rows.present_sums(Rowwise(frame.rows), lattice, joint=True)
+        first, *noisy_sums = noise.apply(np.array([_STEPS * present[0], *sums]), bits).tolist()
+        if first <= 0:
+            return np.zeros(d)
+        shares = (
+            float(q * total * _STEPS / first) for q, total in zip(each, noisy_sums, strict=True)
+        )
+        return np.clip(list(shares), -sides / 2, sides / 2)
+
     def centers(rows: Rows, bits: BitSource) -> Floats:
-        noisy = noise.apply(rows.sum(Rowwise(frame.rows), lattice), bits)
-        mean = lattice.dequantize(noisy, rows=n) / n
-        point = np.clip(sides / 2 + kept * (mean - sides / 2), 0, frame.sides)
+        point = np.clip(sides / 2 + kept * shifts(rows, bits), 0, frame.sides)
         return np.tile(point, (problem.clusters, 1))
 
     return problem.plan(
-        (noise.step(quantum=tuple(unit * one for one in each)),),
+        (noise.step(quantum=(*[Fraction(1, _STEPS)] * counted, *(unit * one for one in each))),),
         centers,
         "the lattice of the sum; replacing a row moves each column by at most the sensitivity, and "
         "the noise's norm is the largest coordinate",

@@ -107,22 +107,31 @@ class Base:
         numbers = frozenset(n for n in names if isinstance(self.kinds.get(n), Number))
         return self.reader.parts(names, batch=_BATCH, numbers=numbers - whole)
 
+    @property
+    def everything(self) -> tuple[str, ...]:
+        """All declared columns, and that of the unit."""
+        unit = () if self.unit is None else (self.unit.column,)
+        return tuple(dict.fromkeys([*self.kinds, *unit]))
+
+    def held(self, *, whole: frozenset[str]) -> list[list[Batch]]:
+        """Return the cells of everything, part by part."""
+        return [list(part()) for part in self.parts(self.everything, whole=whole)]
+
     def bounding(
-        self, unit: Unit, *, whole: frozenset[str] = frozenset()
+        self, unit: Unit, parts: Sequence[Part]
     ) -> tuple[Bounding, Iterator[tuple[int, Mapping[str, Any]]]]:
         """Return which rows count, once all batches that are yielded beside it were taken.
 
-        Of each unit at most so many, chosen by its own rows alone. A batch has the cells of all
-        declared columns, and the number of its part.
+        Of each unit at most so many, chosen by its own rows alone. A batch has the cells of
+        `everything`, in `parts`, and the number of its part.
         """
-        everything = tuple(dict.fromkeys([*self.kinds, unit.column]))
         limit = {} if self.keeping.memory is None else {"memory": self.keeping.memory // 8}
         rows = Bounding(max_rows=unit.max_rows, folder=self.keeping.folder, **limit)
 
         def batches() -> Iterator[tuple[int, Mapping[str, Any]]]:
-            for place, part in enumerate(self.parts(everything, whole=whole)):
+            for place, part in enumerate(parts):
                 for batch in part():
-                    named = dict(zip(everything, batch, strict=True))
+                    named = dict(zip(self.everything, batch, strict=True))
                     columns = [kind.read(named[name]) for name, kind in self.kinds.items()]
                     rows.add(place, named[unit.column], columns)
                     yield place, named
@@ -407,14 +416,15 @@ class Dataset(Source):
         kept: Sequence[npt.NDArray[np.bool_]] | None = None
         numbers: Sequence[npt.NDArray[np.int64]] = ()
         if unit is not None:
-            bounding, batches = self._base.bounding(unit)
+            everything = self._parts(ticket, self._base.everything)
+            bounding, batches = self._base.bounding(unit, everything)
             if self._base.reader.premise is not None:
                 return self._held(bounding, batches)
             for _ in batches:
                 pass
             bounded = bounding.finish()
             kept, numbers = bounded.kept, bounded.numbers
-        parts = self._base.parts(read)
+        parts = self._parts(ticket, read)
 
         def piece(place: int, part: Part) -> Piece:
             def blocks() -> Iterator[Any]:
@@ -435,6 +445,17 @@ class Dataset(Source):
         distinct = {name: Distinct() for name in read}
         plain = stored and kept is None and not self._where and self._names != (ITSELF,)
         return [piece(place, part) for place, part in enumerate(parts)]
+
+    def _parts(
+        self, ticket: Ticket, names: tuple[str, ...], *, whole: frozenset[str] = frozenset()
+    ) -> Sequence[Part]:
+        """Return the cells of some columns; of those that the ticket holds already, if it does."""
+        base = self._base
+        held: list[list[Batch]] | None = ticket.made(base)
+        if held is None:
+            return base.parts(names, whole=whole)
+        places = [base.everything.index(name) for name in names]
+        return [partial(_columns_of, batches, places) for batches in held]
 
     def _held(
         self, bounding: Bounding, batches: Iterator[tuple[int, Mapping[str, Any]]]
@@ -465,7 +486,7 @@ class Dataset(Source):
 
     def _stored(self, column: Any, distinct: Distinct) -> Keys | None:
         """Return the only column as it is stored, where that says the same."""
-        kind = self._base.kinds[self._names[0]]
+        kind = self.kinds[self._names[0]]
         if isinstance(kind, Number):
             integers = stored_integers(column)
             return None if integers is None else Keys(integers)
@@ -478,12 +499,14 @@ class Dataset(Source):
         if self._base.reader.premise is None or not isinstance(other, Dataset):
             return None
         copied = ticket.once(other, other._with_judged)
-        alike = other._base is self._base and other._where == self._where
-        itself = ITSELF in self._names and self._judged != other._judged
-        if self is copied or not alike or itself or not {*self._names} <= {*copied._names}:
+        alike = other._base is self._base and other._where == self._where and not self._instead
+        plain = ITSELF in self._names and self._judged is None
+        other_judged = self._judged is not None and self._judged != other._judged
+        if self is copied or not alike or other_judged or not {*self._names} <= {*copied._names}:
             return None
         rows = ticket.once(copied, lambda: copied.open(ticket, keep=True))
-        return ColumnsOf(rows, self._names, may_miss=self.may_miss)
+        itself = ITSELF if plain else None
+        return ColumnsOf(rows, self._names, may_miss=self.may_miss, itself=itself)
 
     def _with_judged(self) -> Dataset:
         """Return the columns that are judged, and before them the one that says how."""
@@ -503,15 +526,14 @@ class Dataset(Source):
         Ticket.use(ticket)
         read, base = self.needed, self._base
         kept: Sequence[npt.NDArray[np.bool_]] | None = None
-        parts = base.parts(read, whole=whole)
+        if base.reader.premise is not None:  # another run might yield other rows
+            ticket.once(base, partial(base.held, whole=whole))
+        parts = self._parts(ticket, read, whole=whole)
         if base.unit is not None:
-            bounding, batches = base.bounding(base.unit, whole=whole)
-            held: list[list[Batch]] = [[] for _ in parts]
-            for place, cells in batches:
-                if base.reader.premise is not None:  # another run might yield another order
-                    held[place].append(tuple(cells[name] for name in read))
-            if base.reader.premise is not None:
-                parts = [partial(iter, each) for each in held]
+            everything = self._parts(ticket, base.everything, whole=whole)
+            bounding, batches = base.bounding(base.unit, everything)
+            for _ in batches:
+                pass
             kept = bounding.finish().kept
         conditions = {name for each in self._where for name in each.columns}
         for place, part in enumerate(parts):
@@ -583,6 +605,10 @@ class Dataset(Source):
         return "\n".join(lines)
 
 
+def _columns_of(batches: list[Batch], places: list[int]) -> Iterator[Batch]:
+    return (tuple(batch[place] for place in places) for batch in batches)
+
+
 def _counting(
     block: Block,
     flags: npt.NDArray[np.bool_],
@@ -597,8 +623,11 @@ def _counting(
 
 
 def _read(kind: Kind, cells: Any) -> npt.NDArray[np.float64]:
-    """Return the numbers or codes of a column; what is missing as declared."""
+    """Return the numbers or codes of a column; what is missing as declared. A text is 1."""
     values: npt.NDArray[np.float64] = kind.read(cells)
+    if isinstance(kind, Text):
+        texts: Any = values
+        return np.array([np.nan if text is None else 1.0 for text in texts])
     return kind.filled(values) if isinstance(kind, Number) else values
 
 

@@ -183,8 +183,9 @@ def _whole_numbers(cells: Array, lower: int, upper: int) -> Array:
         here = _within(cells, lower, upper)
         return cells if here.all() else _or_none(cells, here)
     if cells.dtype.kind == "f":
-        rounded = np.rint(cells)
-        fits = np.abs(rounded) < _EXACT_FLOATS
+        with np.errstate(all="ignore"):  # a signaling NaN must not warn
+            rounded = np.rint(cells.astype(np.float64))
+            fits = np.abs(rounded) < _EXACT_FLOATS
         if fits.all():
             return _whole_numbers(rounded.astype(np.int64), lower, upper)
     keys = [_whole(one_cell.category(cell)) for cell in cells.tolist()]

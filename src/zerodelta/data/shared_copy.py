@@ -6,8 +6,11 @@ A query may yield other rows the next time, so all that a release asks comes fro
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, final
+
+import numpy as np
 
 from zerodelta.data.kept_copy import Keeping
 from zerodelta.data.rows import Rows
@@ -23,17 +26,25 @@ UNIT = "\0"
 
 @final
 class ColumnsOf(Rows):
-    """Columns of opened rows, by name and in any order; `may_miss` is that of the columns."""
+    """Columns of opened rows, by name and in any order; `may_miss` is that of the columns.
 
-    __slots__ = ("_may_miss", "_names", "_places", "_shared")
+    Of the column `itself`, if named, only whether it is there is taken: as 1.
+    """
 
-    def __init__(self, shared: Rows, names: tuple[str, ...], *, may_miss: bool) -> None:
+    __slots__ = ("_choice", "_itself", "_may_miss", "_names", "_shared")
+
+    def __init__(
+        self, shared: Rows, names: tuple[str, ...], *, may_miss: bool, itself: str | None = None
+    ) -> None:
         self._shared, self._names, self._may_miss = shared, names, may_miss
+        self._itself = itself
         places = [shared.columns.index(name) for name in names]
         together = places == list(range(places[0], places[0] + len(places)))
-        self._places: slice | list[int] = places
-        if together:  # then a block is only looked at, not copied
-            self._places = slice(places[0], places[0] + len(places))
+        self._choice = _Choice(
+            # then a block is only looked at, not copied
+            places=slice(places[0], places[0] + len(places)) if together else places,
+            itself=None if itself is None else names.index(itself),
+        )
 
     @property
     def rows(self) -> int:
@@ -70,32 +81,49 @@ class ColumnsOf(Rows):
         last = self._shared.columns[-1]
         if last != UNIT:
             return None
-        return ColumnsOf(self._shared, (*self._names, UNIT), may_miss=self._may_miss)
+        names, itself = (*self._names, UNIT), self._itself
+        return ColumnsOf(self._shared, names, may_miss=self._may_miss, itself=itself)
 
     def blocks(self) -> Iterator[Block]:
         """Yield all rows."""
-        return (block[:, self._places] for block in self._shared.blocks())
+        return map(self._choice, self._shared.blocks())
 
     def pieces(self) -> Sequence[Piece]:
         """Return the blocks in pieces that threads may read."""
-        return [partial(_chosen, piece, self._places) for piece in self._shared.pieces()]
+        return [partial(_chosen, piece, self._choice) for piece in self._shared.pieces()]
 
     def _partials(
         self, work: Callable[[Block], IntegerArray], shape: tuple[int, ...], **how: Any
     ) -> Iterator[IntegerArray]:
         """Yield sums, added up where the rows are."""
-        return self._shared._partials(partial(_of, work, self._places), shape, **how)
+        return self._shared._partials(partial(_of, work, self._choice), shape, **how)
 
     def _answer(self, key: Hashable, compute: Callable[[], IntegerArray]) -> IntegerArray:
         # a key names columns by their places, which are those of other columns of the copy
-        return self._shared._answer(None if key is None else (self._names, key), compute)
+        return self._shared._answer(
+            None if key is None else (self._names, self._itself, key), compute
+        )
 
 
-def _chosen(piece: Piece, places: slice | list[int]) -> Iterator[Block]:
-    return (block[:, places] for block in piece())
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Choice:
+    """Some columns of a block, one of which may say only that it is there."""
+
+    places: slice | list[int]
+    itself: int | None
+
+    def __call__(self, block: Block) -> Block:
+        chosen: Block = block[:, self.places]
+        if self.itself is not None:
+            chosen = np.array(chosen)
+            chosen[:, self.itself] = np.where(np.isnan(chosen[:, self.itself]), np.nan, 1.0)
+        return chosen
 
 
-def _of(
-    work: Callable[[Block], IntegerArray], places: slice | list[int], block: Block
-) -> IntegerArray:
-    return work(block[:, places])
+def _chosen(piece: Piece, choice: _Choice) -> Iterator[Block]:
+    return map(choice, piece())
+
+
+def _of(work: Callable[[Block], IntegerArray], choice: _Choice, block: Block) -> IntegerArray:
+    return work(choice(block))

@@ -45,6 +45,10 @@ class Ticket:
         made: T = self._made[id(owner)][1]
         return made
 
+    def made(self, owner: Any) -> Any:
+        """Return what was made of an owner's rows for the ticket; None if nothing was."""
+        return self._made.get(id(owner), (owner, None))[1]
+
     @property
     def used(self) -> bool:
         """Whether rows may have been read; a debit is final from then on."""

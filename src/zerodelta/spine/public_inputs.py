@@ -40,9 +40,16 @@ _MOST_ITEMS = 1 << 53
 
 
 def as_source(
-    rows: Any, columns: str | Sequence[str] | None = None, *, missing: Any = DEFAULT_MISSING
+    rows: Any,
+    columns: str | Sequence[str] | None = None,
+    *,
+    missing: Any = DEFAULT_MISSING,
+    texts: bool = False,
 ) -> Source:
-    """Return rows, or some columns of them, as a source; a series is one column."""
+    """Return rows, or some columns of them, as a source; a series is one column.
+
+    Columns of texts are refused, unless only that a cell is there matters (`texts`).
+    """
     named = [columns] if isinstance(columns, str) else columns
     if not isinstance(rows, Source):
         return ArraySource(rows, columns=named, missing=missing)
@@ -53,10 +60,19 @@ def as_source(
         expected="nothing: what a missing cell counts as was declared",
         remedy="declare it: zd.open(…, columns={…: zd.number(0, 100, missing=…)})",
     )
+    if isinstance(rows, Dataset):
+        chosen = rows if columns is None else rows[columns]
+        named = [name for name, kind in chosen.kinds.items() if isinstance(kind, Text)]
+        require(
+            texts or not named,
+            "columns",
+            named,
+            expected="numbers, categories, booleans or dates: a text is none of them",
+            remedy="name other columns; zd.heavy_hitters finds texts that are frequent",
+        )
+        return chosen
     if columns is None:
         return rows
-    if isinstance(rows, Dataset):
-        return rows[columns]
     raise ParameterError(
         "columns",
         columns,

@@ -120,4 +120,11 @@ def studied(source: Source) -> Source:
     if not isinstance(source, Dataset):
         return source
     read = [name for name, kind in source.kinds.items() if not isinstance(kind, Text)]
-    return source[read] if 0 < len(read) < len(source.columns) else source
+    require(
+        read,
+        "columns",
+        list(source.columns)[:10],
+        expected="at least one column that is no text",
+        remedy="name numbers, categories, booleans or dates",
+    )
+    return source[read] if len(read) < len(source.columns) else source

@@ -128,7 +128,8 @@ class Study(InternalQueries):
         diagnostics: Rational | Beside | None = None,
         bits: BitSource | None = None,
     ) -> None:
-        schedule, source = Schedule.of(rounds), studied(as_source(rows, columns, missing=missing))
+        schedule = Schedule.of(rounds)
+        source = studied(as_source(rows, columns, missing=missing, texts=True))
         self._columns, self._size = source.columns, source.rows
         self._declared, self._may_miss = Declared.of(source), source.may_miss
         self._rows_bound = source.whole  # whether there are at most as many rows as is planned with

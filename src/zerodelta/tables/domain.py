@@ -142,7 +142,9 @@ def as_domain(domain: Any) -> Domain:
     return Domain(columns=tuple(given), categories=spaces)
 
 
-def table_domain(rows: Any, columns: Any, domain: Any) -> tuple[Any, Domain]:
+def table_domain(
+    rows: Any, columns: Any, domain: Any, *, unknown: Any = None
+) -> tuple[Any, Domain]:
     """Return the rows to be tabulated and their domain: of a data set, what was declared."""
     if not isinstance(rows, Dataset):
         require(
@@ -159,6 +161,13 @@ def table_domain(rows: Any, columns: Any, domain: Any) -> tuple[Any, Domain]:
         type(domain),
         expected="None for a data set, which has the categories declared",
         remedy='name its columns: columns=["city", "member"]',
+    )
+    require(
+        unknown is None,
+        "unknown",
+        unknown,
+        expected="None for a data set, which has declared where an unknown item counts",
+        remedy="declare it: zd.category([…], other=True)",
     )
     chosen = rows if columns is None else rows[columns]
     odd = [name for name, kind in chosen.kinds.items() if not isinstance(kind, Coded)]

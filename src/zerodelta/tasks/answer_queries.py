@@ -104,7 +104,7 @@ def answer_queries(
     array([0.33, 0.33, 0.33])
 
     """
-    chosen, space = table_domain(rows, columns, domain)
+    chosen, space = table_domain(rows, columns, domain, unknown=unknown)
     question = QueriesQuestion(
         domain=space,
         workload=as_workload(workload, space),

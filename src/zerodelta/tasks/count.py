@@ -103,11 +103,11 @@ def count(
             diagnostics=diagnostics,
             bits=bits,
         )
-    source = as_source(rows, columns, missing=missing)
+    source = as_source(rows, columns, missing=missing, texts=True)
+    beside = diagnosis(diagnostics, source)
     if columns is None and isinstance(source, Dataset):
         source = source.row_itself
     question = CountQuestion(rows_only=columns is None and missing is DEFAULT_MISSING)
-    beside = diagnosis(diagnostics, source)
     return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
 

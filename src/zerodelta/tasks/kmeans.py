@@ -130,7 +130,7 @@ class KMeansQuestion:
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows] | StudyProgram:
         """Choose the method, and calibrate its noise."""
         facts.only_replaced()
-        # n is a parameter of the grid, of one mean and of forecasts: any public number will do
+        # n is a parameter of the grid and of forecasts: any public number will do
         exact, n, method = as_usable_epsilon(epsilon), facts.planned_rows, self.method
         require(facts.width, "rows", expected="at least one column", remedy="pass some")
         box_lattice(self.bounds)  # refuses what is no pair
@@ -139,7 +139,7 @@ class KMeansQuestion:
         clusters = as_count(self.clusters, "clusters", minimum=1)
         few = f"at most one for each of {n} rows"
         require(clusters <= max(n, _FEW), "clusters", clusters, expected=few, remedy="pass fewer")
-        counted = facts.rows is not None
+        counted = facts.rows is not None and not facts.drops
         methods = kmeans_methods(rows=n, clusters=clusters, epsilon=float(exact), sides=frame.sides)
         chosen = choose(methods, method)
         fits = chosen.error < math.inf

@@ -14,8 +14,6 @@ from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from zerodelta.data.dataset import Dataset
-from zerodelta.data.kinds import Text
 from zerodelta.data.row_queries import Bounds, Rowwise, box_lattice, public_rows, row_query
 from zerodelta.data.rowwise import RowFunction
 from zerodelta.data.source import Rows
@@ -139,10 +137,6 @@ def select_model(
         rowwise=rowwise,
         example=example,
     )
-    if isinstance(source, Dataset):
-        texts = [name for name, kind in source.kinds.items() if isinstance(kind, Text)]
-        numbers = "columns of numbers or codes"
-        require(not texts, "columns", texts, expected=numbers, remedy="leave these columns out")
     beside = diagnosis(diagnostics, source)
     return carry_out(question, source, epsilon=epsilon, bits=bits, beside=beside)
 

@@ -98,7 +98,7 @@ def synthesize(
     [['f', 'yes'], ['f', 'yes'], ['m', 'no'], ['m', 'no']]
 
     """
-    chosen, space = table_domain(rows, columns, domain)
+    chosen, space = table_domain(rows, columns, domain, unknown=unknown)
     question = SynthesisQuestion(
         domain=space,
         workload=as_workload(workload, space),

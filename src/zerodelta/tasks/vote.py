@@ -157,6 +157,7 @@ class VoteQuestion:
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Choose the number of blocks, and calibrate permute-and-flip on the votes."""
         exact = as_usable_epsilon(epsilon)
+        facts.rows_in_memory(2 * 8 * facts.width)
         blocks = self._blocks(facts, exact)
         flip = PermuteAndFlip.for_epsilon(epsilon=exact, sensitivity=1, neighbors=facts.neighbors)
 
