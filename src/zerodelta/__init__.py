@@ -40,12 +40,14 @@ if TYPE_CHECKING:
     from zerodelta.tasks.answer_queries import answer_queries
     from zerodelta.tasks.bounded_local_sensitivity import bounded_local_sensitivity
     from zerodelta.tasks.count import count
+    from zerodelta.tasks.covariance import correlation, covariance
     from zerodelta.tasks.decision_tree import decision_tree
     from zerodelta.tasks.histogram import histogram
     from zerodelta.tasks.kmeans import kmeans
     from zerodelta.tasks.mean import mean
     from zerodelta.tasks.mode import mode
     from zerodelta.tasks.open import open
+    from zerodelta.tasks.pca import pca
     from zerodelta.tasks.propose_test_release import propose_test_release
     from zerodelta.tasks.quantile import median, quantile
     from zerodelta.tasks.select import select
@@ -81,7 +83,9 @@ _HOME = {
     "calibrate": "privacy.calibration",
     "category": "data.declare",
     "compose": "privacy.composition",
+    "correlation": "tasks.covariance",
     "count": "tasks.count",
+    "covariance": "tasks.covariance",
     "date": "data.declare",
     "decision_tree": "tasks.decision_tree",
     "fake": "data.fake",
@@ -93,6 +97,7 @@ _HOME = {
     "mode": "tasks.mode",
     "number": "data.declare",
     "open": "tasks.open",
+    "pca": "tasks.pca",
     "plan": "channels.planner",
     "propose_test_release": "tasks.propose_test_release",
     "purify": "channels.planner",
@@ -140,7 +145,9 @@ __all__ = [
     "calibrate",
     "category",
     "compose",
+    "correlation",
     "count",
+    "covariance",
     "date",
     "decision_tree",
     "fake",
@@ -152,6 +159,7 @@ __all__ = [
     "mode",
     "number",
     "open",
+    "pca",
     "plan",
     "propose_test_release",
     "purify",

@@ -109,7 +109,7 @@ class CentroidQuestion:
         noise = _noise(self, "none" if ball else "mean", norm, facts, epsilon)
         expected = facts.planned_rows
         ratio = noise.ratio(expected)
-        temperature = 1 + (ratio / 0.2) ** 2 if ball else 3 * (1 + (ratio / 0.1) ** 2)
+        temperature = 1 + (ratio / 0.2) ** 2 if ball else 3 * (1 + (ratio / 0.07) ** 2)
 
         def model(sums: ClassSums) -> ClassModel:
             means = class_means(sums)

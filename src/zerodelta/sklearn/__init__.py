@@ -16,10 +16,12 @@ from zerodelta.sklearn.linear_regression import LinearRegression
 from zerodelta.sklearn.logistic_regression import LogisticRegression
 from zerodelta.sklearn.mlp_classifier import MLPClassifier
 from zerodelta.sklearn.nearest_centroid import NearestCentroid
+from zerodelta.sklearn.principal_components import PCA
 from zerodelta.sklearn.random_forest_classifier import RandomForestClassifier
 from zerodelta.sklearn.sparse_regression import SparseRegression
 
 __all__ = [
+    "PCA",
     "BoundedScaler",
     "GaussianNB",
     "KMeans",

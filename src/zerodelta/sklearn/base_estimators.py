@@ -203,5 +203,6 @@ class ClassStatistics(PrivateClassifier):
 
     def decision_function(self, X: Any) -> Floats:  # noqa: N803
         """Return the log-odds of the second class, or one score for each class."""
-        scores: Floats = self.release_.value.decision(rows_to_predict(self, X))
+        rows = rows_to_predict(self, X)
+        scores: Floats = self.release_.value.decision(rows)
         return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores

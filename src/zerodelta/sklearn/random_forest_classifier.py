@@ -68,11 +68,11 @@ class RandomForestClassifier(ClassStatistics):
     with T trees a row adds T to them. Scores and predictions of rows, a
     `GridSearchCV` over them and a transformer fitted on the rows are not covered: see
     `zerodelta.select_model` and `BoundedScaler`.
-    **Public**: all parameters and the shape of X, and all splits. Rows with a missing cell, or with a
-    label that is no class, count as nothing; labels that all match no class, or bounds that clip every row,
-    cannot raise and give noise that looks like a model. Predictions take a missing cell for the
-    middle of its bounds. ``fit(people[["age", "city"]], people["member"])`` takes two selections of
-    one `zd.open` data set.
+    **Public**: all parameters and the shape of X, and all splits. Rows with a missing cell, or with
+    a label that is no class, count as nothing; labels that all match no class, or bounds that clip
+    every row, cannot raise and give noise that looks like a model. Predictions take a missing cell
+    for the middle of its bounds. ``fit(people[["age", "city"]], people["member"])`` takes two
+    selections of one `zd.open` data set.
     **Error**: `release_.error` forecasts the error rate where classes are well apart; the true one
     depends on data.
 
