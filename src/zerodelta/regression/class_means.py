@@ -153,7 +153,7 @@ class BayesQuestion:
                 means=means,
                 variances=_variances(sums, means),
                 priors=_priors(sums, noise, expected),
-                temperature=6 * (1 + (noise.ratio(expected) / 0.08) ** 2),
+                temperature=6 * (1 + (noise.ratio(expected) / 0.05) ** 2),
                 bounds=self.bounds,
                 classes=self.classes,
             )
