@@ -75,9 +75,9 @@ def handed_by(calls: list[tuple[Any, ...]], model: Any, relation: str) -> list[A
 
 
 def certified(model: Any, relation: str) -> None:
-    asked = {"unit": "who"} if relation == "unit" else {}
+    unit = "who" if relation == "unit" else None
     related = "add-remove" if relation == "add-remove" else "replace"
-    assert zd.verify(model.certificate_, epsilon=EPSILON, neighbors=related, **asked)
+    assert zd.verify(model.certificate_, epsilon=EPSILON, neighbors=related, unit=unit)
     assert model.certificate_.status.value == "proven"
 
 

@@ -498,12 +498,14 @@ def test_a_forest_has_new_splits_unless_a_seed_is_given_which_is_a_number() -> N
     assert (thresholds[0] != thresholds[1]).any()
     np.testing.assert_array_equal(thresholds[2], thresholds[3])
     assert (fitted[2].forest_.scores != fitted[3].forest_.scores).any()  # noise has no seed
-    for wrong in (-1, 1.5, "a", np.random.default_rng(0), True):
+    seeds: list[Any] = [-1, 1.5, "a", np.random.default_rng(0), True]
+    for wrong in seeds:
         with pytest.raises(zd.ParameterError, match="random_state"):
             RandomForestClassifier(epsilon=1, random_state=wrong).fit(data[["age"]], data["member"])
-    for wrong in ({"n_estimators": 0}, {"max_depth": 17}, {"max_depth": 16, "n_estimators": 999}):
+    sizes: list[Any] = [{"n_estimators": 0}, {"max_depth": 17}]
+    for size in [*sizes, {"max_depth": 16, "n_estimators": 999}]:
         with pytest.raises(zd.ParameterError):
-            RandomForestClassifier(epsilon=1, **wrong).fit(data[["age"]], data["member"])
+            RandomForestClassifier(epsilon=1, **size).fit(data[["age"]], data["member"])
     with pytest.raises(zd.ParameterError, match="block"):
         NearestCentroid(epsilon=1, block="l1").fit(data[["age"]], data["member"])
 

@@ -86,10 +86,10 @@ def test_one_row_moves_the_sums_by_the_stated_sensitivity_and_no_more(
     limit = limit**2 if method == "frobenius" else limit
     assert most <= limit
     assert most > Fraction(1, 2) * limit
-    asked = {"unit": "who"} if relation == "unit" else {}
+    unit = "who" if relation == "unit" else None
     related = "add-remove" if relation == "add-remove" else "replace"
-    claim = zd.verify(release.certificate, epsilon=EPSILON, neighbors=related, **asked)
-    assert claim.exact_epsilon == EPSILON
+    claim = zd.verify(release.certificate, epsilon=EPSILON, neighbors=related, unit=unit)
+    assert claim == zd.PureDP(EPSILON, neighbors=zd.Neighbors(related))
 
 
 def test_the_frobenius_sensitivity_is_reached_up_to_the_constant() -> None:
@@ -177,7 +177,7 @@ def test_what_is_released_is_what_it_is_said_to_be(epsilon: Any, rows: int) -> N
     frame = pandas.DataFrame(table, columns=list("abcd"))
     data = zd.open(frame, columns={name: zd.number(0, 2) for name in "abcd"})
     for given in (table, data, data.where("a > 0.5")):
-        bounds = {"bounds": (0, 2)} if given is table else {}
+        bounds: dict[str, Any] = {"bounds": (0, 2)} if given is table else {}
         cov = zd.covariance(given, epsilon=epsilon, **bounds).value
         np.testing.assert_allclose(cov, cov.T)
         assert np.linalg.eigvalsh(cov).min() > -1e-9
@@ -235,9 +235,11 @@ def test_malformed_parameters_are_refused(wrong: dict[str, Any]) -> None:
     for verb in (zd.covariance, zd.correlation, zd.pca):
         with pytest.raises(zd.ParameterError):
             verb(rows, **{"epsilon": 1, **wrong})
-    for wrong_pca in ({"components": 3}, {"components": 0}, {"radius": 2}, {"radius": 0}):
+    odd: list[dict[str, Any]]
+    odd = [{"components": 3}, {"components": 0}, {"radius": 2}, {"radius": 0}]
+    for each in odd:
         with pytest.raises(zd.ParameterError):
-            zd.pca(rows, bounds=(0, 1), epsilon=1, **wrong_pca)
+            zd.pca(rows, bounds=(0, 1), epsilon=1, **each)
     texts = zd.open(pandas.DataFrame({"c": ["a"]}), columns={"c": zd.category(["a", "b"])})
     with pytest.raises(zd.ParameterError, match="numbers"):
         zd.covariance(texts, epsilon=1)

@@ -221,15 +221,16 @@ def _variances(sums: ClassSums, means: Floats) -> Floats:
 
     Where noise is large all features have one, then all classes share those of the features.
     """
-    counts, total, d = sums.counts[:, None], sums.total, means.shape[1]
+    counts, total = sums.counts[:, None], sums.total
     noise = len(means) * (sums.deviation / total) ** 2 / 4
     shared = (sums.squares.sum(axis=0) / total + 1) / 2 - (counts * means**2).sum(axis=0) / total
     middle = float(shared.mean())
-    trust = _VARIANCE_TRUST / (_VARIANCE_TRUST + noise / d)
+    trust = _VARIANCE_TRUST / (_VARIANCE_TRUST + noise)  # noise in the means lowers it, too
     average = min(1.0, max(_LEAST_VARIANCE, _VARIANCE + (middle - _VARIANCE) * trust))
     spread = max(0.0, float(shared.var()) - noise)
     apart = (shared - middle) * (spread / (spread + noise))
-    shared = np.clip(average + apart, average / 4, 1.0)
+    least = max(average / 4, min(average, math.sqrt(noise)))
+    shared = np.clip(average + apart, least, 1.0)
     own = (sums.squares / counts + 1) / 2 - means**2
     doubt = (sums.deviation / counts) ** 2 / 4
     weight = shared**2 / (shared**2 + doubt / _OWN_VARIANCE**2)

@@ -88,7 +88,7 @@ class Splits:
     @property
     def depth(self) -> int:
         """The questions on the way to a leaf."""
-        return (self.features.shape[1] + 1).bit_length() - 1
+        return int(self.features.shape[1] + 1).bit_length() - 1
 
     def leaves(self, scaled: Floats, tree: int) -> _Places:
         """Return in which of the 2^depth leaves of a tree each row is."""
@@ -97,7 +97,7 @@ class Splits:
         for _ in range(self.depth):
             cell = scaled[every, self.features[tree, node]]
             node = 2 * node + 1 + (cell > self.thresholds[tree, node])
-        return node - self.features.shape[1]
+        return np.asarray(node - self.features.shape[1], dtype=np.int64)
 
 
 @final

@@ -19,9 +19,7 @@ __all__ = ["PCA"]
 
 
 @final
-class PCA(  # type: ignore[misc]
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
+class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Principal components under pure ε-DP; use it in place of `sklearn.decomposition.PCA`.
 
     There is no `singular_values_`, `noise_variance_` or `n_samples_`.

@@ -241,7 +241,8 @@ class ProductNoise:
     @property
     def _squares(self) -> npt.NDArray[np.int64]:
         first, second = np.triu_indices(self.products.columns + 1)
-        return ((first == second) & (second < self.products.columns)).astype(np.int64)
+        squares = (first == second) & (second < self.products.columns)
+        return np.asarray(squares, dtype=np.int64)
 
     def release(self, rows: Rows, bits: BitSource) -> NoisyMoments:
         """Measure, add noise, and read means and covariances off it."""
