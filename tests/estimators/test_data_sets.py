@@ -488,6 +488,28 @@ def test_diagnostics_of_a_data_set_are_a_part_of_the_certificate(estimator: Any)
     assert model.diagnostics_.unreadable >= 0
 
 
+def test_principal_components_are_those_of_the_task() -> None:
+    data, table = people(), frame()
+    names = ["age", "income"]
+    with same_noise_in_every_fit():
+        model = PCA(epsilon=3, n_components=1).fit(data[names])
+        array = PCA(epsilon=3, n_components=1, bounds=([0, -1000], [100, 3000])).fit(
+            table[names].fillna(50)
+        )
+    assert model.components_.shape == array.components_.shape == (1, 2)
+    assert model.get_feature_names_out().tolist() == ["pca0"]
+    for fitted in (model, array):
+        assert fitted.n_components_ == 1
+        found = fitted.transform(table[names])
+        assert found.shape == (400, 1)
+        inside = np.array([[1.0]])  # so near the mean that the bounds clip nothing
+        back = fitted.inverse_transform(inside)
+        np.testing.assert_allclose((back - fitted.mean_) @ fitted.components_.T, inside)
+        np.testing.assert_array_equal(fitted.components_, fitted.release_.value.components)
+    with pytest.raises(zd.ParameterError, match="numbers"):
+        PCA(epsilon=1).fit(data[FEATURES])
+
+
 def test_a_forest_has_new_splits_unless_a_seed_is_given_which_is_a_number() -> None:
     data = people()
     fitted = [

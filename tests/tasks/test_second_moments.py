@@ -224,6 +224,8 @@ def _facts(width: int) -> Facts:
         {"bounds": (0, 1), "data_norm": 1},
         {"bounds": (1, 0)},
         {"bounds": 3},
+        {"bounds": (0, "1e101")},
+        {"data_norm": "1e-101"},
         {"data_norm": 0},
         {"bounds": (0, 1), "method": "laplace"},
         {"bounds": (0, 1), "epsilon": 0},

@@ -22,7 +22,7 @@ from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray, exact_product
 from zerodelta.exact.fixed_point import FixedPoint
-from zerodelta.exact.rational import Rational
+from zerodelta.exact.rational import Rational, as_rational
 from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
@@ -86,11 +86,14 @@ class Products:
             remedy="pass bounds=(lower, upper), or data_norm= the largest l2 norm a row can have",
         )
         if bounds is None:
+            _check_size(abs(as_rational(data_norm or 0, "data_norm")), "data_norm", data_norm)
             lattice = FixedPoint.ball(dimension=columns, bound=data_norm or 0, steps=STEPS)
             unit = np.full(columns, float(lattice.bound) / STEPS)  # type: ignore[arg-type]
             return Products(lattice=lattice, scaled=None, unit=unit, middle=np.zeros(columns))
         lower, upper = zip(*each_bounds(bounds, columns), strict=True)
         ends = ColumnBounds(lower=_floats(lower), upper=_floats(upper))
+        for low, high in zip(lower, upper, strict=True):
+            _check_size(high - low, "bounds", bounds)
         length = math.sqrt(max(1.0, (radius or 1.0) ** 2 * columns))
         if radius is None or length >= math.sqrt(columns):
             lattice = FixedPoint.box(
@@ -291,6 +294,17 @@ class ProductNoise:
     def claim(self) -> PureDP:
         """What one release costs."""
         return self.mechanism.claim
+
+
+def _check_size(width: Fraction, name: str, given: Any) -> None:
+    """Refuse bounds whose squares are no floats."""
+    require(
+        Fraction(1, 10**100) <= width <= 10**100,
+        name,
+        given,
+        expected="widths from 1e-100 to 1e100: products of columns are to be floats",
+        remedy="rescale the columns",
+    )
 
 
 def _constant(products: Products, norm: _Norm) -> int:
