@@ -61,8 +61,9 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     **Releases**: all attributes above, which are `release_.value`, and `certificate_`.
     **Neighbors**: replace-one, rows that come and go, or one unit of a data set, as it was opened.
     **Guarantee**: one ``fit`` is pure ε-DP, `proven`: K-norm noise on the exact sums of products.
-    ``transform`` of rows, and what is fitted on transformed rows, is not covered: the components
-    are public then, but each model has its own price.
+    Scores and predictions of rows, a `GridSearchCV` over them and a transformer fitted on the rows
+    are not covered: see `zerodelta.select_model` and `BoundedScaler`. Nor are transformed rows,
+    of ``fit_transform`` too: they belong to who may see the rows.
     **Public**: all parameters and the shape of X. Rows with a missing cell count as the middle of
     all bounds in an array, and as nothing in a data set; ``transform`` takes a missing cell for
     the middle of its bounds.
