@@ -64,10 +64,13 @@ VERBS: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
     "kmeans": (TABLE, {"clusters": 2, **UNIT}, ("histogram", "lloyd", "one-center", "purified")),
     "decision_tree": (TABLE, TREE, ()),
     "select_features": (TABLE, CHOICE, ("gram", "stepwise")),
+    "covariance": (TABLE, UNIT, ("frobenius", "max")),
+    "correlation": (TABLE, UNIT, ("frobenius", "max")),
+    "pca": (TABLE, UNIT, ("frobenius", "max")),
 }
 """Every verb that reads a `Source`: rows, public inputs, and all of its methods."""
 
-ON_A_WORD = {"bounded_local_sensitivity", "propose_test_release", "select_model"}
+ON_A_WORD = {"bounded_local_sensitivity", "propose_test_release", "select_model", "vote"}
 """Verbs that rest on functions of the caller, with the source among what they are given."""
 
 NO_ROWS = {"advise", "calibrate", "compose", "is_purifier", "plan", "purify", "verify"}

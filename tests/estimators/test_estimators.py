@@ -277,11 +277,11 @@ def test_a_fitted_estimator_survives_pickling_and_copying(estimator: Any) -> Non
     found = clone(estimator).fit(rows, y)
     for twin in (pickle.loads(pickle.dumps(found)), copy.deepcopy(found)):
         assert verify(twin.certificate_)
-        answers = [
+        ours, theirs = (
             (each.transform if isinstance(each, PCA) else each.predict)(rows)
             for each in (twin, found)
-        ]
-        np.testing.assert_array_equal(*answers)
+        )
+        np.testing.assert_array_equal(ours, theirs)
 
 
 @private
