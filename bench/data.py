@@ -2,6 +2,7 @@
 
     python bench/data.py                  # a million rows: a minute or two
     python bench/data.py --full           # 1e7 × 20, 1e8 rows of keys, and growth
+    python bench/data.py --spark          # sums, XᵀX and counts on a local Spark, and DuckDB's
     python bench/data.py --only "XᵀX" --rows 10000000 --folder /somewhere/large
 
 Each job runs in a process of its own, in turns, `--repeats` times; its time is the least of three
@@ -20,14 +21,17 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from rich.console import Console
 from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench.data_jobs import JOBS, written
+from bench.data_jobs import JOBS, Job, written
+from bench.data_spark import SPARK_JOBS
+
+Jobs: TypeAlias = dict[str, tuple[str, dict[str, Job]]]
 
 MILLION = 10**6
 BARS = {"XᵀX": 1.5, "clipped gradient": 1.5, "mean from CSV": 2.0}
@@ -48,18 +52,19 @@ class Run(NamedTuple):
     peak: float
 
 
-def measured(name: str, who: str, path: Path) -> Run:
+def measured(name: str, who: str, path: Path, *, spark: bool = False) -> Run:
     """Run a job in a process of its own; NaN if it fails."""
     command = [sys.executable, __file__, "--job", name, who, str(path)]
+    command += ["--spark"] if spark else []
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         return Run(*[float("nan")] * 3)
     return Run(*json.loads(done.stdout.splitlines()[-1]))
 
 
-def run_job(name: str, who: str, path: Path) -> None:
+def run_job(name: str, who: str, path: Path, jobs: Jobs) -> None:
     """Run a job three times and print what `Run` holds."""
-    job, clock, processors = JOBS[name][1][who], [], []
+    job, clock, processors = jobs[name][1][who], [], []
     for _ in range(3):
         start, busy = time.perf_counter(), time.process_time()
         job(path)
@@ -92,6 +97,18 @@ def compare(name: str, rows: int, folder: Path, repeats: int) -> list[str]:
     ]
 
 
+def on_spark(folder: Path, rows: int) -> Table:
+    """Return the seconds of ours on Spark, and those of Spark and DuckDB themselves."""
+    table = Table("on Spark", "rows", "ours", "others", "ratio to Spark", "to DuckDB")
+    for name, (kind, jobs) in SPARK_JOBS.items():
+        path = written(folder, kind, rows)
+        clock = {who: measured(name, who, path, spark=True).clock for who in jobs}
+        others = ", ".join(f"{who} {clock[who]:.2f}" for who in jobs if who != "ours")
+        ratios = [f"{clock['ours'] / clock[who]:.1f}" for who in ("Spark", "DuckDB")]
+        table.add_row(name, f"{rows:.0e}", f"{clock['ours']:.2f}", others, *ratios)
+    return table
+
+
 def growth(folder: Path, sizes: list[int]) -> Table:
     """Return how long ours take for more and more rows."""
     table = Table("seconds of ours", *[f"{rows:.0e} rows" for rows in sizes])
@@ -109,16 +126,21 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="the sizes of the issue")
     parser.add_argument("--rows", type=int, help="rows of every file")
     parser.add_argument("--only", nargs="*", help="some of the jobs, by name")
+    parser.add_argument("--spark", action="store_true", help="on Spark (and Java 17) instead")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--folder", type=Path, help="where files are made, and kept")
     asked = parser.parse_args()
     if asked.job:
-        run_job(asked.job[0], asked.job[1], Path(asked.job[2]))
+        name, who, path = asked.job
+        run_job(name, who, Path(path), SPARK_JOBS if asked.spark else JOBS)
         return
     console = Console()
     with tempfile.TemporaryDirectory() as temporary:
         folder = asked.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
+        if asked.spark:
+            console.print(on_spark(folder, asked.rows or MILLION))
+            return
         columns = ("", "rows", "ours", "others", "ratio", "of CPU", "bar", "peak MB")
         table = Table(*columns, title="seconds")
         for name in asked.only or JOBS:

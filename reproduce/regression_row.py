@@ -12,6 +12,7 @@ import numpy as np
 from reproduce.data_rows import stated
 from reproduce.erm_rows import LOG_DELTA
 from reproduce.rates import Experiment, Floats, Point
+from zerodelta.data.row_queries import PublicRows
 from zerodelta.exact.bits import BitSource, ReplayBits
 from zerodelta.paper.algorithm_13 import adassp, lattice_adassp, pure_adassp
 from zerodelta.privacy.release import Release
@@ -81,8 +82,9 @@ def measure_regression(variant: str, point: Point, label: str) -> list[float]:
     features, target, best = _problem(point)
     bits = ReplayBits(label)
     if variant == "plain":
-        rows = np.column_stack([features, target])
-        value = _plain_statistics(point).solve([rows], bits, ridge=0.0)
+        table = np.column_stack([features, target])
+        rows = PublicRows(table, tuple(map(str, range(table.shape[1]))))
+        value = _plain_statistics(point).solve(rows, bits, ridge=0.0)
     else:
         value = np.asarray(_release(variant, point, bits).value)
     residual = features @ (value - best)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from zerodelta.channels.purification_plan import Plan
     from zerodelta.data.declare import boolean, category, date, number, text
     from zerodelta.data.fake import fake
+    from zerodelta.data.group_keys import bins
     from zerodelta.data.schema import read_schema
     from zerodelta.privacy.calibration import calibrate
     from zerodelta.privacy.certificate import Certificate
@@ -39,9 +40,11 @@ if TYPE_CHECKING:
     from zerodelta.tasks.advise import advise
     from zerodelta.tasks.answer_queries import answer_queries
     from zerodelta.tasks.bounded_local_sensitivity import bounded_local_sensitivity
+    from zerodelta.tasks.cdf import cdf
     from zerodelta.tasks.count import count
     from zerodelta.tasks.covariance import correlation, covariance
     from zerodelta.tasks.decision_tree import decision_tree
+    from zerodelta.tasks.heavy_hitters import heavy_hitters
     from zerodelta.tasks.histogram import histogram
     from zerodelta.tasks.kmeans import kmeans
     from zerodelta.tasks.mean import mean
@@ -50,12 +53,16 @@ if TYPE_CHECKING:
     from zerodelta.tasks.pca import pca
     from zerodelta.tasks.propose_test_release import propose_test_release
     from zerodelta.tasks.quantile import median, quantile
+    from zerodelta.tasks.quantiles import quantiles
     from zerodelta.tasks.select import select
     from zerodelta.tasks.select_features import select_features
     from zerodelta.tasks.select_model import select_model
     from zerodelta.tasks.sum import sum
     from zerodelta.tasks.synthesize import synthesize
+    from zerodelta.tasks.table import table
+    from zerodelta.tasks.top_k import top_k
     from zerodelta.tasks.trimmed_mean import trimmed_mean
+    from zerodelta.tasks.variance import std, variance
     from zerodelta.tasks.vote import vote
 
 __version__ = "0.1.0"
@@ -78,10 +85,12 @@ _HOME = {
     "ZCDP": "privacy.claims",
     "advise": "tasks.advise",
     "answer_queries": "tasks.answer_queries",
+    "bins": "data.group_keys",
     "boolean": "data.declare",
     "bounded_local_sensitivity": "tasks.bounded_local_sensitivity",
     "calibrate": "privacy.calibration",
     "category": "data.declare",
+    "cdf": "tasks.cdf",
     "compose": "privacy.composition",
     "correlation": "tasks.covariance",
     "count": "tasks.count",
@@ -89,6 +98,7 @@ _HOME = {
     "date": "data.declare",
     "decision_tree": "tasks.decision_tree",
     "fake": "data.fake",
+    "heavy_hitters": "tasks.heavy_hitters",
     "histogram": "tasks.histogram",
     "is_purifier": "channels.channel",
     "kmeans": "tasks.kmeans",
@@ -102,14 +112,19 @@ _HOME = {
     "propose_test_release": "tasks.propose_test_release",
     "purify": "channels.planner",
     "quantile": "tasks.quantile",
+    "quantiles": "tasks.quantiles",
     "read_schema": "data.schema",
     "select": "tasks.select",
     "select_features": "tasks.select_features",
     "select_model": "tasks.select_model",
+    "std": "tasks.variance",
     "sum": "tasks.sum",
     "synthesize": "tasks.synthesize",
+    "table": "tasks.table",
     "text": "data.declare",
+    "top_k": "tasks.top_k",
     "trimmed_mean": "tasks.trimmed_mean",
+    "variance": "tasks.variance",
     "vote": "tasks.vote",
     "verify": "privacy.verify",
 }
@@ -140,10 +155,12 @@ __all__ = [
     "__version__",
     "advise",
     "answer_queries",
+    "bins",
     "boolean",
     "bounded_local_sensitivity",
     "calibrate",
     "category",
+    "cdf",
     "compose",
     "correlation",
     "count",
@@ -151,6 +168,7 @@ __all__ = [
     "date",
     "decision_tree",
     "fake",
+    "heavy_hitters",
     "histogram",
     "is_purifier",
     "kmeans",
@@ -164,14 +182,19 @@ __all__ = [
     "propose_test_release",
     "purify",
     "quantile",
+    "quantiles",
     "read_schema",
     "select",
     "select_features",
     "select_model",
+    "std",
     "sum",
     "synthesize",
+    "table",
     "text",
+    "top_k",
     "trimmed_mean",
+    "variance",
     "verify",
     "vote",
 ]

@@ -17,8 +17,11 @@ import numpy as np
 import pyarrow as pa
 
 import zerodelta as zd
+from data.full_releases import COLUMNS as DECLARED
+from data.full_releases import RELEASES, made_up, run
 from data.opening import opened
 from data.test_spark import COLUMNS, FINE, ODD_NUMBERS, ODD_TEXTS, QUESTIONS, kept, table
+from zerodelta.data.spark_rows import SparkRows
 
 SETTINGS = {
     "spark.driver.host": "127.0.0.1",
@@ -141,6 +144,26 @@ def releases(spark: Any, folder: Path) -> None:
     study(people)
 
 
+def full_releases(spark: Any, folder: Path) -> None:
+    """Six releases for which no row comes to the driver."""
+    rows = 100_000
+    spread = spark.createDataFrame(made_up(rows)).repartition(4)
+    people = zd.open(spread, columns=DECLARED)
+
+    def refused(self: Any) -> Any:
+        raise AssertionError("rows came to the driver")
+
+    SparkRows.blocks = refused  # type: ignore[method-assign]
+    for name in RELEASES:
+        run(name, people, rows)
+        print(name)
+    assert abs(zd.median(people.where("age >= 10"), "height", epsilon=1).value - 100) < 5
+    print("median")
+    made = zd.synthesize(people, ["city", "member"], size=1000, epsilon=1).value
+    assert len(made["city"]) == 1000
+    print("synthetic rows")
+
+
 def study(people: Any) -> None:
     """Twenty rounds on the copy that the workers keep."""
 
@@ -159,5 +182,6 @@ if __name__ == "__main__":
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
     job, mode, place = sys.argv[1:]
     spark = session(mode, Path(place))
-    {"integers": integers, "releases": releases}[job](spark, Path(place))
+    jobs = {"integers": integers, "releases": releases, "full releases": full_releases}
+    jobs[job](spark, Path(place))
     spark.stop()

@@ -48,6 +48,8 @@ TREE: dict[str, Any] = {"thresholds": {0: [0.5]}, "epsilon": 1}
 VERBS: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
     "mean": (TABLE, UNIT, ("k-norm", "k-norm-max", "laplace")),
     "sum": (TABLE, UNIT, ()),
+    "variance": (TABLE, UNIT, ()),
+    "std": (COLUMN, UNIT, ()),
     "count": (COLUMN, {"epsilon": 1}, ()),
     "quantile": (COLUMN, {"q": 0.5, **UNIT}, ("permute-and-flip", "exponential")),
     "median": (COLUMN, UNIT, ("permute-and-flip", "exponential")),
@@ -74,7 +76,7 @@ ON_A_WORD = {"bounded_local_sensitivity", "propose_test_release", "select_model"
 """Verbs that rest on functions of the caller, with the source among what they are given."""
 
 NO_ROWS = {"advise", "calibrate", "compose", "is_purifier", "plan", "purify", "verify"}
-NO_ROWS |= {"boolean", "category", "date", "fake", "number", "open", "read_schema", "text"}
+NO_ROWS |= {"bins", "boolean", "category", "date", "fake", "number", "open", "read_schema", "text"}
 
 CASES = [
     (verb, method) for verb, (_, _, methods) in VERBS.items() for method in (methods or (None,))
@@ -89,7 +91,9 @@ def ask(verb: str, rows: Any, method: str | None) -> Release:
 
 def test_every_verb_and_every_method_is_listed() -> None:
     functions = {name for name in zd.__all__ if callable(getattr(zd, name)) and name.islower()}
-    assert functions == {*VERBS, *ON_A_WORD, *NO_ROWS}
+    assert functions == {*VERBS, *ON_A_WORD, *NO_ROWS, "table"}
+    with pytest.raises(zd.ParameterError, match=r"zd\.open"):
+        zd.table(Foreign(TABLE), of={"0": "mean"}, **UNIT)
     for verb, (table, _, methods) in VERBS.items():
         if methods:
             with pytest.raises(zd.ParameterError) as refused:

@@ -86,7 +86,7 @@ def test_no_rows_are_refused_where_their_number_is_public(tmp_path: Path) -> Non
     for source in tables(tmp_path, []):
         for kinds in (AGE, SURE):
             people = zd.open(source, columns=kinds)
-            for verb in (zd.mean, zd.sum, zd.median):
+            for verb in (zd.mean, zd.sum, zd.std, zd.median):
                 refused(lambda: verb(people, "age", epsilon=1), "at least one row")  # noqa: B023
 
 
@@ -103,7 +103,7 @@ def test_no_rows_are_a_release_like_any_other_where_their_number_is_private(tmp_
             zd.open(source, columns=AGE, neighbors="add-remove", expected_rows=100)
             for source in (none, some)
         )
-        for verb in (zd.mean, zd.sum, zd.count, zd.median):
+        for verb in (zd.mean, zd.sum, zd.count, zd.variance, zd.median):
             one, two = (verb(people, "age", epsilon=1) for people in (empty, filled))
             assert one.certificate == two.certificate
             assert one.error == two.error

@@ -15,7 +15,7 @@ import pytest
 
 import zerodelta as zd
 from data.opening import opened
-from zerodelta.data.kept_copy import Keeping, kept
+from zerodelta.data.kept_copy import Keeping, kept, together
 from zerodelta.data.reader import Reader
 from zerodelta.errors import ParameterError
 from zerodelta.exact.fixed_point import FixedPoint
@@ -95,6 +95,55 @@ def test_a_disk_that_fails_says_nothing(tmp_path: Path) -> None:
         kept(blocks(), Keeping(memory=0, folder=str(gone)))
     assert "gone" not in str(caught.value)
     assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("planned", [0, 1, 3, 4, 5, 100])
+def test_rows_together_are_the_same_however_many_were_planned(
+    planned: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """More rows than were planned go to a file; how many come may be private, so none raises."""
+    made: list[int] = []
+    original = tempfile.TemporaryFile
+
+    def watched(**options: Any) -> Any:
+        file = original(**options)
+        made.append(stat.S_IMODE(os.fstat(file.fileno()).st_mode))
+        return file
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", watched)
+    pieces = [np.arange(6.0).reshape(3, 2), np.empty((0, 2)), np.full((1, 2), np.nan)]
+    keeping = Keeping(memory=0, folder=str(tmp_path))
+    found = together(iter(pieces), 2, planned=planned, keeping=keeping)
+    np.testing.assert_array_equal(found, np.concatenate(pieces))
+    assert made == ([0o600] if planned < 4 else [])
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("memory", [0, 1000, None])
+def test_the_rows_of_a_query_with_units_are_held_beyond_memory(
+    memory: int | None, tmp_path: Path
+) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    cells = table(150_000).append_column("who", pyarrow.array(np.arange(150_000) % 40_000))
+    options: Any = {"columns": COLUMNS, "unit": "who", "max_rows": 2}
+    connection = duckdb.connect()
+    query = zd.open(connection.from_arrow(cells), memory=memory, folder=tmp_path, **options)
+    there, here = (
+        np.concatenate(list(opened(people).blocks()))
+        for people in (query, zd.open(cells, **options))
+    )
+    assert len(there) == 80_000
+    assert sorted(map(tuple, there)) == sorted(map(tuple, here))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_sorts_all_rows_is_refused_by_their_public_number() -> None:
+    cells = table(1000)
+    people = zd.open(cells, columns=COLUMNS, memory=24 * 1000)
+    assert -1 <= zd.trimmed_mean(people, "x", epsilon=1, trim="1/10").value <= 1
+    less = zd.open(cells, columns=COLUMNS, memory=24 * 1000 - 1)
+    with pytest.raises(ParameterError, match="fit into memory together, 24 bytes each"):
+        zd.trimmed_mean(less, "x", epsilon=1, trim="1/10")
 
 
 def test_memory_and_folder_are_said_when_data_is_opened(tmp_path: Path) -> None:

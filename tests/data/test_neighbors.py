@@ -38,6 +38,9 @@ TASKS: dict[str, Task] = {
     "count": lambda people: zd.count(people, "age", **EPSILON),
     "count of towns": lambda people: zd.count(people, "town", **READ),
     "rows": lambda people: zd.count(people.where(CONDITION), **EPSILON),
+    "mean in a norm": lambda people: zd.mean(
+        people, ["income", "height"], data_norm=40, norm=1, **EPSILON
+    ),
     "mean where": lambda people: zd.mean(people.where("member"), "income", **READ),
     "sum where": lambda people: zd.sum(people.where(CONDITION), "height", **EPSILON),
     "median": lambda people: zd.median(people, "age", grid=121, **READ),
@@ -51,6 +54,22 @@ TASKS: dict[str, Task] = {
     "towns": lambda people: zd.histogram(people, "town", **READ),
     "members": lambda people: zd.histogram(people.where(CONDITION), "member", **EPSILON),
     "days": lambda people: zd.histogram(people, "day", **EPSILON),
+    "table": lambda people: zd.table(
+        people, by=["city", "day"], of={"age": ["mean", "std"]}, **READ
+    ),
+    "table of columns": lambda people: zd.table(
+        people, by="town", of={"age": "std", "height": "mean", "member": "mean"}, **EPSILON
+    ),
+    "table of all": lambda people: zd.table(
+        people.where(CONDITION), of={"age": "mean", "income": "std"}, **READ
+    ),
+    "means of bins": lambda people: zd.mean(
+        people, "age", by={"age": zd.bins([0, 30, 60]), "member": zd.boolean()}, **EPSILON
+    ),
+    "groups": lambda people: zd.count(people.where(CONDITION), by=["city", "town"], **EPSILON),
+    "bins": lambda people: zd.histogram(people, "income", bins=4, **READ),
+    "variances": lambda people: zd.variance(people, ["age", "income"], **EPSILON),
+    "std": lambda people: zd.std(people, "height", **READ),
     "select": lambda people: zd.select(people, ["age", "income"], bounds=(-5, 100), **READ),
     "clusters": lambda people: zd.kmeans(
         people, ["age", "income"], clusters=2, method="lloyd", **READ
@@ -83,8 +102,7 @@ TASKS: dict[str, Task] = {
         people.where("income > 40")["member"],
     ),
 }
-REPLACE_ONLY = {"clusters", "center", "tree", "features", "linear by statistics"}
-REPLACE_ONLY |= {"linear by objective", "logistic", "tables", "tables where", "synthetic rows"}
+REPLACE_ONLY = {"clusters", "center", "linear by statistics", "linear by objective", "logistic"}
 
 
 def fitted(model: Any, rows: Dataset, labels: Dataset) -> Release:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +22,33 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zerodelta as zd
+from data.full_releases import RELEASES
 from data.opening import opened
 from zerodelta.data import spark_rows, spark_workers
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.find_reader import reader_of
+from zerodelta.data.group_keys import GroupKey, GroupKeys
+from zerodelta.data.items import tally
+from zerodelta.data.prepared_rows import PreparedRows
 from zerodelta.data.reader import FOREIGN_CODE
 from zerodelta.data.source import Rows
 from zerodelta.exact.exact_sums import exact_total
 from zerodelta.exact.fixed_point import FixedPoint
+from zerodelta.mechanisms import near_ranks
+from zerodelta.mechanisms.near_ranks import GridRows
+from zerodelta.mechanisms.power_sums import power_sums
+from zerodelta.mechanisms.ranks import Aim, as_points
+from zerodelta.regression.gaussian_statistics import STEPS, GaussianStatistics
+from zerodelta.regression.k_norm_statistics import LENGTH, exact_statistics
+from zerodelta.regression.labeled_rows import Features
+from zerodelta.spaces import Finite
+from zerodelta.tables.domain import as_domain, as_workload
+from zerodelta.tables.streamed_counts import count_rows
+from zerodelta.training.gradient_sums import Examples
+from zerodelta.training.gradients import CallableGradients
+from zerodelta.training.linear_gradients import LinearGradients
+from zerodelta.training.loss_functions import Logistic, Multinomial
+from zerodelta.training.tanh_network import TanhNetwork
 
 pa = pytest.importorskip("pyarrow")
 fake = importlib.import_module("data.fake_spark")
@@ -37,6 +57,18 @@ ROOT = Path(__file__).parents[2]
 
 FINE = FixedPoint.box(dimension=1, lower=0, upper=120, steps=2**40)
 PAIR = FixedPoint.ball(dimension=2, bound=200, steps=2**20)
+KEYS = GroupKeys(
+    keys=(
+        GroupKey(name="city", labels=(0, 1, 2)),
+        GroupKey(name="age", labels=(0, 1), bins=zd.bins([0, 20, 90])),
+    )
+)
+
+
+def last_but_one(block: Any) -> Any:
+    return block[:, -2:-1]
+
+
 QUESTIONS: dict[str, Callable[[Rows], Any]] = {
     "sum": lambda rows: rows.sum(["age"], FINE),
     "joint sum": lambda rows: rows.sum(["age", "height"], PAIR, joint=True),
@@ -45,7 +77,74 @@ QUESTIONS: dict[str, Callable[[Rows], Any]] = {
     "counts": lambda rows: rows.counts("city", 3, invalid=1),
     "counts nowhere": lambda rows: rows.counts("city", 2),
     "group sums": lambda rows: rows.group_sums(["city"], [3], "age", FINE, degree=3),
+    "table": lambda rows: np.column_stack(
+        [
+            (
+                found := power_sums(
+                    rows, KEYS, ["height", "age"], [FINE] * 2, [2, 1], missing=[False, True]
+                )
+            )[0]
+        ]
+        + found[1]
+    ),
     "rows of groups": lambda rows: rows.group_sums(["city", "member"], [3, 2], None, None),
+}
+
+NETWORK = TanhNetwork(lower=(0, 0, 0), upper=(120, 200, 2), units=2)
+
+
+def gradient(rows: Rows, loss: Any) -> Any:
+    examples = Examples(source=rows, label=3)
+    made = LinearGradients(examples, loss=loss, radius=1, data_norm=200, clip="50")
+    return made.total(np.linspace(-0.01, 0.02, made.dimension))
+
+
+def network(rows: Rows) -> Any:
+    examples = Examples(source=rows, label=3)
+    made = CallableGradients(
+        examples, gradient=NETWORK.gradient, radius=9, clip=1, dimension=NETWORK.parameters
+    )
+    return made.total(NETWORK.start())
+
+
+def ranks(rows: Rows, size: int) -> Any:
+    column = GridRows(rows=rows, points=as_points((0, 120), size), skip=True)
+    found = column.groups(lambda count: Aim(first=count // 2, last=(count + 1) // 2), reach=3)
+    groups = zip(found.scores.tolist(), found.members.tolist(), strict=True)
+    below = [*column.ranks(size // 3), *column.ranks(0)]
+    return np.array([*below, *(number for group in groups for number in group)])
+
+
+def tables(rows: Rows) -> Any:
+    domain = as_domain({"city": 3, "member": 2})
+    asked = as_workload(2, domain)
+    options: Any = {"unknown": domain.sizes, "declared": True, "planned": 9, "private": True}
+    counted = count_rows(rows, domain, asked, **options)
+    return np.concatenate([counted.table((0, 1)).ravel(), counted.table((1,))])
+
+
+def adassp(rows: Rows) -> Any:
+    statistics = GaussianStatistics(
+        dimension=4,
+        data_norm=Fraction(200),
+        target_bound=Fraction(1),
+        multiplier_squared=Fraction(1),
+        eigenvalue=False,
+    )
+    return np.column_stack(statistics._exact(rows, Features.of(3, 200, True)))
+
+
+QUESTIONS |= {
+    "gradient": lambda rows: gradient(rows, Logistic()),
+    "gradients of classes": lambda rows: gradient(rows, Multinomial(classes=(0, 1))),
+    "gradient of a network": network,
+    "statistics": lambda rows: exact_statistics(Features.of(3, 200, True, length=LENGTH), rows),
+    "statistics for adassp": adassp,
+    "mode": lambda rows: tally(PreparedRows(rows, last_but_one, ("0",)), Finite(2)).dense(2),
+    "mode of many": lambda rows: tally(rows, Finite(5000), unknown=7).dense(5000),
+    "ranks": lambda rows: ranks(rows, 121),
+    "ranks on a fine grid": lambda rows: ranks(rows, 1 << 40),
+    "tables": tables,
 }
 
 COLUMNS: dict[str, Any] = {
@@ -176,6 +275,8 @@ def test_an_odd_cell_moves_a_partition_by_at_most_the_sensitivity(column: str) -
     usual = answers(zd.open(fake.frame(table(rows)), columns=COLUMNS))
     limits = {"sum": 2 * FINE.steps, "function": 2 * FINE.steps, "joint sum": 2 * PAIR.steps}
     limits |= {"gram": 2 * PAIR.steps**2, "counts": 1, "counts nowhere": 1, "rows of groups": 1}
+    limits |= {"mode": 1, "mode of many": 1, "tables": 1, "statistics": 2 * LENGTH**2}
+    limits |= {"statistics for adassp": 2 * STEPS**2, "table": FINE.steps**2}
     for cell in _neighbors(column):
         other = [list(row) for row in rows]
         other[2][place] = cell
@@ -279,6 +380,23 @@ def test_streams_and_clusters_without_the_library_are_refused(
     assert refused.value.__context__ is None
 
 
+@pytest.mark.parametrize("most", [0, 3, 100])
+def test_crowded_cells_are_counted_by_the_workers(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cell with many rows is counted point by point, one with few sends its rows."""
+    monkeypatch.setattr(near_ranks, "_HELD", most)
+    monkeypatch.setattr(near_ranks, "_ONE_PASS", 8)
+    monkeypatch.setattr(near_ranks, "_CELL_BITS", 3)
+    ages = [str(age) for age in [3, 50, 50, 51, 52, 52, 60, 60, 60, 61, 90, 119] * 5]
+    cells = table([("ann", age, 1.0, "oslo", True) for age in ages])
+    there, here = (
+        ranks(opened(zd.open(each, columns=COLUMNS)), 121)
+        for each in (fake.frame(cells, partitions=3), cells)
+    )
+    assert there.tolist() == here.tolist()
+
+
 def test_rows_come_to_the_driver_up_to_a_public_number(monkeypatch: pytest.MonkeyPatch) -> None:
     cells = table([("ann", "40", 1.0, "oslo", True)] * 9)
     people = zd.open(fake.frame(cells), columns=COLUMNS)
@@ -340,3 +458,10 @@ def test_a_cluster_gives_the_integers_of_one_table(mode: str, tmp_path: Path) ->
 @pytest.mark.parametrize("mode", ["classic", "connect"])
 def test_whole_releases_on_a_cluster(mode: str, tmp_path: Path) -> None:
     assert run("releases", mode, tmp_path) == ["mean", "count", "sum", "unit mean", "study"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["classic", "connect"])
+def test_whole_releases_whose_rows_stay_on_the_cluster(mode: str, tmp_path: Path) -> None:
+    asked = [*RELEASES, "median", "synthetic rows"]
+    assert run("full releases", mode, tmp_path) == asked

@@ -19,7 +19,9 @@ from hypothesis import strategies as st
 
 import zerodelta as zd
 from data.odd_cells import ODD, objects
+from zerodelta.data import unit_ids as ids_of_units
 from zerodelta.data import units
+from zerodelta.data.cells import category
 from zerodelta.data.units import Bounded, Bounding, unit_ids
 from zerodelta.errors import ParameterError
 
@@ -200,6 +202,49 @@ def test_typed_ids_are_compared_like_single_cells(kind: str) -> None:
     with np.errstate(all="ignore"):
         cells = np.array(values).astype(kind) if kind[0] not in "iu" else np.array(values, kind)
     assert unit_ids(cells).tolist() == [unit_ids(objects([c])).tolist()[0] for c in cells]
+
+
+WORDS = ["true", "FALSE", "False", "nan", "NaN", "null", "NULL", "None", "inf", "NONE", "", "yes"]
+TEXTS: dict[str, Callable[[list[Any]], Any]] = {
+    "objects": objects,
+    "Arrow": lambda texts: pa.array(texts, pa.string()),
+    "Arrow bytes": lambda texts: pa.array([t and t.encode() for t in texts], pa.binary()),
+    "Arrow dictionary": lambda texts: pa.array(texts, pa.string()).dictionary_encode(),
+}
+spelled = st.one_of(
+    st.none(),
+    st.sampled_from(WORDS),
+    st.builds("{}{}{}".format, st.sampled_from([" ", ""]), st.sampled_from(WORDS), st.just(" ")),
+    st.integers().map(str),
+    st.integers(-(10**19), 10**19).map(lambda whole: f"{whole:+025d}"),
+    st.text("0123456789+-.eE xT", max_size=8),
+    st.text("user-_#é0129", min_size=4, max_size=9),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=9),
+)
+
+
+@pytest.mark.parametrize("form", TEXTS)
+@given(st.lists(spelled, max_size=30))
+def test_texts_are_compared_by_what_they_are_read_to(form: str, texts: list[Any]) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(ids_of_units, "_FEW", 0)
+        found = unit_ids(TEXTS[form](texts))
+    assert found.tolist() == ids_of_units._key_ids([category(text) for text in texts]).tolist()
+
+
+def test_batches_with_the_same_and_with_other_dictionaries_are_told_apart() -> None:
+    texts = [f"user-{i % 7}" for i in range(50)] + ["7", None, "true"] * 10
+    dictionary = pa.array(texts).dictionary_encode()
+    batches = [dictionary.slice(0, 40), dictionary.slice(40), pa.array(texts).dictionary_encode()]
+    batches += [pa.array(["bob", "user-1"] * 20).dictionary_encode(), dictionary.slice(5, 9)]
+    kept_rows = []
+    for plain in (False, True):
+        rows = Bounding(max_rows=2)
+        for batch in batches:
+            cells = objects(batch.to_pylist()) if plain else batch
+            rows.add(0, cells, [np.arange(float(len(batch)))])
+        kept_rows.append(rows.finish().kept[0].tolist())
+    assert kept_rows[0] == kept_rows[1]
 
 
 def test_different_ids_are_different_units() -> None:

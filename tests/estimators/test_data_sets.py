@@ -17,7 +17,7 @@ import zerodelta as zd
 from data.odd_cells import ODD
 from data.opening import opened
 from estimators.instances import same_noise_in_every_fit
-from zerodelta.regression import labeled_rows
+from zerodelta.mechanisms.gaussian import RoundedGaussian
 from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.k_norm_statistics import LENGTH, exact_statistics
 from zerodelta.regression.label_values import ClassLabels, Targets
@@ -45,6 +45,7 @@ COLUMNS: dict[str, Any] = {
     "note": zd.text(length=20),
 }
 FEATURES = ["age", "income", "city"]
+COLUMNS_OF_UNITS = {name: COLUMNS[name] for name in ("age", "spent", "member")}
 
 
 def frame(rows: int = 400) -> Any:
@@ -262,8 +263,9 @@ def test_more_rows_than_were_expected_are_all_read() -> None:
     )
     np.testing.assert_array_equal(found[0].values, expected[0].values)
     np.testing.assert_array_equal(found[1], expected[1])
-    with pytest.raises(zd.ParameterError, match="study"):
-        LinearRegression(epsilon=1, method="descent").fit(few[["age"]], few["spent"])
+    descended = LinearRegression(epsilon=1, method="descent").fit(few[["age"]], few["spent"])
+    # the raw last step (S2) would rest on the number of rows
+    assert "gaussian-smoothing" not in [s.theorem for s in descended.certificate_.steps]
     assert "number of rows" not in str(
         LogisticRegression(epsilon=1).fit(few[["age"]], few["member"]).certificate_.public
     )
@@ -336,6 +338,78 @@ def test_replacing_all_rows_of_a_unit_moves_the_statistics_by_two_rows_at_most()
     assert 4 < most <= 4 * 4.5
 
 
+@pytest.mark.parametrize(
+    ("estimator", "label"),
+    [
+        (LinearRegression(epsilon=1, method="descent"), "spent"),
+        (LogisticRegression(epsilon=1, method="descent"), "member"),
+        (MLPClassifier(epsilon=1, rounds=3), "member"),
+    ],
+    ids=str,
+)
+def test_a_study_of_units_has_all_of_epsilon(estimator: Any, label: str) -> None:
+    data = people(unit="who", max_rows=2)
+    certificate = clone(estimator).fit(data[["age"]], data[label]).certificate_
+    assert zd.verify(certificate, unit="who", epsilon=1) == zd.PureDP(1)
+    *_, units, _channel = certificate.steps
+    assert (units.theorem, units.numbers) == ("units", {"max_rows": 2})
+    assert certificate.row == "one who, at most 2 of its rows"
+
+
+UNIT_ROWS: list[tuple[Any, Any]] = [(0, 0), (100, 500), (100, 0), (0, 500), (None, 0), (1e9, None)]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "label", "reached"),
+    [
+        (LinearRegression(epsilon=1, method="descent"), "spent", 0.4),
+        (LogisticRegression(epsilon=1, method="descent"), "member", 0.25),
+        (MLPClassifier(epsilon=1, rounds=3), "member", 0.4),
+    ],
+    ids=str,
+)
+def test_no_unit_moves_a_descent_by_more_than_proven(
+    estimator: Any, label: str, reached: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Σ ‖Δ‖²/σ² over all rounds, for two rows of a unit replaced by none, one or two others."""
+    seen: list[tuple[list[int], Fraction]] = []
+
+    def apply(self: Any, sums: Any, _bits: Any) -> Any:
+        seen.append(([int(k) for k in sums], Fraction(self.variance)))
+        return np.full(np.shape(sums), -(10**12))  # the same path, to the edge, for all
+
+    monkeypatch.setattr(RoundedGaussian, "apply", apply)
+    some = [itertools.combinations_with_replacement(UNIT_ROWS, n) for n in range(3)]
+    contents = [rows for each in some for rows in each]
+    runs, allowed = [], Fraction(0)
+    for rows in contents:
+        table = pandas.DataFrame([(1, 50, 250), *((0, *row) for row in rows)])
+        table.columns = ["who", "age", "spent"]
+        table["member"] = table["spent"] > 250
+        data = zd.open(table, columns=COLUMNS_OF_UNITS, unit="who", max_rows=2, units=2)
+        seen.clear()
+        fitted = clone(estimator).fit(data[["age"]], data[label])
+        runs.append(list(seen))
+        *steps, units, _channel = fitted.certificate_.steps
+        of_row = sum(
+            Fraction(s.numbers["sensitivity_squared"]) / s.numbers["variance"] * s.numbers["count"]
+            for s in steps
+        )
+        allowed = units.numbers["max_rows"] ** 2 * of_row
+        assert zd.verify(fitted.certificate_, unit="who", epsilon=1) == zd.PureDP(1)
+    worst = max(
+        sum(
+            (
+                Fraction(sum((x - y) ** 2 for x, y in zip(p, q, strict=True))) / variance
+                for (p, variance), (q, _) in zip(one, two, strict=True)
+            ),
+            Fraction(0),
+        )
+        for one, two in itertools.combinations(runs, 2)
+    )
+    assert reached <= worst / allowed <= 1
+
+
 # -- odd cells ------------------------------------------------------------------------------------
 
 
@@ -388,11 +462,8 @@ def test_statistics_are_added_up_while_rows_stream_by(tmp_path: Path) -> None:
         assert peak < rows * columns * 8 / 2
 
 
-def test_what_needs_all_rows_together_is_refused_by_public_numbers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    data = people()
-    monkeypatch.setattr(labeled_rows, "MOST_BYTES", 400 * 5 * 8)
+def test_what_needs_all_rows_together_is_refused_by_public_numbers() -> None:
+    data = people(memory=400 * 5 * 8)
     with pytest.raises(zd.ParameterError, match=r"400 · 6 numbers in memory"):
         LinearRegression(epsilon=1, method="huber").fit(data[FEATURES], data["spent"])
     with pytest.raises(zd.ParameterError, match=r"400 · 6 numbers in memory"):
@@ -437,7 +508,6 @@ def test_features_and_labels_come_from_one_data_set() -> None:
         (LinearRegression(epsilon=1), "spent"),
         (LogisticRegression(epsilon=1), "member"),
         (SparseRegression(epsilon=1), "spent"),
-        (MLPClassifier(epsilon=1), "member"),
         (KMeans(epsilon=1), None),
     ],
     ids=str,
@@ -532,14 +602,32 @@ def test_a_forest_has_new_splits_unless_a_seed_is_given_which_is_a_number() -> N
         NearestCentroid(epsilon=1, block="l1").fit(data[["age"]], data["member"])
 
 
-def test_methods_that_run_a_study_are_refused_for_units() -> None:
-    data = people(unit="who", max_rows=2)
-    with pytest.raises(zd.ParameterError, match="study"):
-        LinearRegression(epsilon=1, method="descent").fit(data[["age"]], data["spent"])
-    with pytest.raises(zd.ParameterError, match="study"):
-        LogisticRegression(epsilon=1, method="descent").fit(data[["age"]], data["member"])
-    with pytest.raises(zd.ParameterError, match="public number"):
-        MLPClassifier(epsilon=1).fit(data[["age"]], data["member"])
+@pytest.mark.parametrize(
+    ("estimator", "label"),
+    [
+        (LinearRegression(epsilon=1, method="descent"), "spent"),
+        (LogisticRegression(epsilon=1, method="descent"), "member"),
+        (MLPClassifier(epsilon=1, rounds=3), "member"),
+    ],
+    ids=str,
+)
+def test_methods_that_run_a_study_protect_units_and_what_a_filter_leaves(
+    estimator: Any, label: str
+) -> None:
+    customers = people(unit="who", max_rows=2)
+    release = clone(estimator).fit(customers[["age"]], customers[label]).release_
+    assert zd.verify(release.certificate, epsilon=1, unit="who") == zd.PureDP(1)
+    assert [step.theorem for step in release.certificate.parts[0].steps][-2] == "units"
+    some = people().where("age > 20", expected_rows=300)
+    release = clone(estimator).fit(some[["age"]], some[label]).release_
+    assert zd.verify(release.certificate, epsilon=1) == zd.PureDP(1)
+
+
+def test_a_network_protects_rows_that_come_and_go() -> None:
+    data = people(neighbors="add-remove", expected_rows=400)
+    fitted = MLPClassifier(epsilon=1, rounds=3).fit(data[["age"]], data["member"])
+    claim = zd.verify(fitted.release_.certificate, epsilon=1, neighbors="add-remove")
+    assert claim == zd.PureDP(1, neighbors=zd.Neighbors.ADD_REMOVE)
 
 
 def test_bounds_that_are_declared_are_not_given_again() -> None:

@@ -1,17 +1,25 @@
-"""The exact law of rounded noise in the norm of counts, in any dimension, for enumeration."""
+"""The exact laws of noisy tables (P1, P2, G2), for enumeration."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 
-from zerodelta.audit.exact import ExpRational
+from mechanisms.k_norm_laws import cube_pmf
+from zerodelta.audit.exact import (
+    ExpRational,
+    Law,
+    rounded_laplace_pmf,
+    rounded_laplace_tail,
+    shifted,
+)
 
 HALF = Fraction(1, 2)
 Side = tuple[Fraction, Fraction]
+Sums = tuple[int, ...]
 
 
 @cache
@@ -53,3 +61,44 @@ def cut_product(c: Fraction, k: int, d: Fraction, j: int, scale: Fraction) -> Ex
         total += coefficient * math.factorial(x + y) * scale ** (x + y + 1)
     value: ExpRational = total / math.factorial(j) * ExpRational.exp(-start / scale)
     return value
+
+
+@cache
+def one_cell(center: int, scale: Fraction, high: int) -> dict[float, ExpRational]:
+    pmf = partial(rounded_laplace_pmf, scale=scale)
+    tail = partial(rounded_laplace_tail, scale=scale)
+    return shifted(pmf, tail, center=center, low=0, high=high)
+
+
+def laplace_law(sums: Sums, *, scale: Fraction, high: int) -> Law:
+    """The joint law of all cells; beyond 0..high every ratio is that of the end (`shifted`)."""
+    each = [one_cell(center, scale, high) for center in sums]
+    return {
+        outcome: math.prod((law[x] for law, x in zip(each, outcome, strict=True)), start=1)
+        for outcome in itertools.product(each[0], repeat=len(sums))
+    }
+
+
+def counts_law(sums: Sums, *, scale: Fraction, window: Sequence[int]) -> dict[Sums, ExpRational]:
+    return {
+        outcome: counts_pmf(tuple(x - k for x, k in zip(outcome, sums, strict=True)), scale)
+        for outcome in itertools.product(window, repeat=len(sums))
+    }
+
+
+def block_law(sums: Sums, *, scale: Fraction, window: Sequence[int]) -> Law:
+    """Independent noise in each block of two coordinates."""
+    each = []
+    for place in range(0, len(sums), 2):
+        i, j = sums[place : place + 2]
+        cells = itertools.product(window, repeat=2)
+        each.append({(x, y): cached_cube(abs(x - i), abs(y - j), scale) for x, y in cells})
+    return {
+        outcome: math.prod((law[x] for law, x in zip(each, outcome, strict=True)), start=1)
+        for outcome in itertools.product(*each)
+    }
+
+
+@cache
+def cached_cube(i: int, j: int, scale: Fraction) -> ExpRational:
+    return cube_pmf(i, j, scale)

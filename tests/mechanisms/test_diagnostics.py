@@ -214,7 +214,10 @@ def test_what_cannot_be_diagnosed_is_refused_before_a_row_is_read() -> None:
         (zd.select, [1, 2], {"sensitivity": 3}),
         (zd.answer_queries, [[1, 2]], {"domain": {0: 2, 1: 2}}),
         (zd.decision_tree, [[1, 2]], {"thresholds": {0: [1]}}),
-        (zd.select_features, data[["age", "height"]], {"target": 0, "size": 1, "method": "gram"}),
+        (zd.select_model, [[1, 2]], {"candidates": {"a": 0, "b": 1}, "score": lambda *_: 0}),
+        (zd.propose_test_release, [1, 2], {"query": max, "stability": min, "bounds": (0, 1)}),
+        (zd.bounded_local_sensitivity, [1], {"query": max, "local": min, "bounds": (0, 1)}),
+        (zd.Study, [[1, 2]], {"publish": zd.Finite(2), "rounds": 1}),
     ]
     for verb, rows, options in cases:
         with pytest.raises(ParameterError, match="diagnostics"):

@@ -16,8 +16,10 @@ from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.row_polynomials import BernsteinCells
-from zerodelta.mechanisms.moments import MomentPlan, plan_moments, present_counts
+from zerodelta.mechanisms.moment_estimates import MomentPlan
+from zerodelta.mechanisms.moments import plan_moments
 from zerodelta.mechanisms.partition_noise import BlockNoise, PartitionNoise
+from zerodelta.mechanisms.power_sums import present_counts
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.verify import verify
@@ -79,6 +81,82 @@ def test_columns_read_together_add_up_to_what_they_do_one_by_one() -> None:
     added = plan.row.coordinates(plan.lattice.quantize(VALUES), PRESENT)  # type: ignore[union-attr]
     assert plan.measure(rows, [0, 1, 2]).tolist() == [added.sum(axis=0).tolist()]
     assert present_counts(rows, ["2", "0"]).tolist() == PRESENT[:, [2, 0]].sum(axis=0).tolist()
+
+
+MIXED: list[tuple[tuple[int, ...], tuple[bool, ...]]] = [
+    ((2, 1, 0), (True, False, True)),
+    ((0, 2, 1), (False, False, False)),
+    ((1, 1, 2), (False, True, True)),
+]
+
+
+@pytest.mark.parametrize(("degrees", "missing"), MIXED)
+def test_columns_of_different_degrees_give_what_theirs_allows(
+    degrees: tuple[int, ...], missing: tuple[bool, ...]
+) -> None:
+    plan = plan_for(3, degree=degrees, missing=missing, count_rows=True)
+    present = PRESENT | ~np.array(missing)
+    moments = plan.estimate(sums_of(plan, present).reshape(-1))
+    assert moments.rows.tolist() == np.bincount(GROUP, minlength=GROUPS).tolist()
+    for g, column in itertools.product(range(GROUPS), range(3)):
+        own = VALUES[(g == GROUP) & present[:, column], column]
+        wanted = [own.sum(), own.mean(), own.var()]
+        assert moments.variance is not None
+        found = [each[g, column] for each in (moments.sum, moments.mean, moments.variance)]
+        known = (0, 2, 3)[degrees[column]]
+        assert moments.count[g, column] == len(own)
+        assert found[:known] == pytest.approx(wanted[:known], rel=1e-3)
+        assert np.isnan(found[known:]).all()
+    forecast = plan.forecast()
+    assert (np.isnan(forecast.mean) == (np.array(degrees) == 0)).all()
+
+
+@pytest.mark.parametrize("degree", [1, 2, (2, 1), (1, 1)])
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_known_number_of_rows_gets_no_noise(degree: Any, missing: bool) -> None:
+    """One sum is left out before the noise, and follows from the others, whatever noise these get.
+
+    Not for one column with missing values: then no total is known.
+    """
+    columns = len(degree) if isinstance(degree, tuple) else 1
+    absent = (missing, False)[:columns]
+    options: dict[str, Any] = {"degree": degree, "missing": absent, "groups": 1}
+    plan = plan_for(columns, known_rows=N, **options)
+    plain = plan_for(columns, count_rows=True, **options)
+    assert (plan.known_rows is None) == (columns == 1 and missing)
+    if plan.known_rows is None:
+        return
+    present = PRESENT[:, :columns] | ~np.array(absent)
+    k = plan.lattice.quantize(VALUES[:, :columns])
+    added = (
+        plan.row.weights(k[:, 0], present[:, 0])
+        if isinstance(plan.row, BernsteinCells)
+        else plan.row.coordinates(k, present)
+    )
+    sums = added.sum(axis=0)[None, :]
+    quiet: dict[str, Any] = {
+        f"mechanisms.partition_noise.{name}": lambda **_: np.zeros(sums.size - 1, dtype=int)
+        for name in ("rounded_count_noise", "rounded_laplace", "rounded_k_norm")
+    }
+    with replaced(quiet):
+        noisy = plan.noisy(sums, ReplayBits("not read"))
+    assert len(noisy) == sums.size - 1
+    shift = 10**9 * np.arange(1, len(noisy) + 1)
+    same, other = plan.estimate(noisy), plan.estimate(noisy + shift)
+    whole = plain.estimate(sums.reshape(-1))
+    assert same.rows.tolist() == other.rows.tolist() == [N]
+    assert np.array_equal(same.mean, whole.mean)
+    assert not np.array_equal(same.mean, other.mean)
+    for column in range(columns):
+        for power, form in enumerate(plan.forms(column)):
+            value = sum(a * int(x) for a, x in zip(form, [*noisy, 1], strict=True))
+            exact = sum(
+                F(int(x), plan.lattice.steps) ** power for x in k[present[:, column], column]
+            )
+            assert value == exact
+    errors = plan.forecast()
+    assert float(errors.rows) == 0
+    assert (errors.mean < plain.forecast().mean).all()
 
 
 @pytest.mark.parametrize("columns", [1, 2])
@@ -277,8 +355,12 @@ def test_the_joint_draw_has_the_covariance_that_is_forecast() -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"bounds": []},
-        {"degree": 0},
+        {"bounds": [], "degree": (1,)},
+        {"degree": -1},
+        {"degree": (1, 2)},
+        {"bounds": [(0, 1)] * 2, "degree": 0},
+        {"known_rows": 10, "neighbors": Neighbors.ADD_REMOVE},
+        {"known_rows": 10, "missing": False, "groups": 2},
         {"degree": 3},
         {"groups": 0},
         {"expected_rows": 0},

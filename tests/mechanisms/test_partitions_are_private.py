@@ -10,14 +10,13 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
-from mechanisms.k_norm_laws import cube_pmf
-from mechanisms.partition_laws import counts_pmf
+from mechanisms.partition_laws import block_law, counts_law, counts_pmf, laplace_law
 from zerodelta.audit.exact import (
     ExpRational,
     Law,
@@ -25,8 +24,6 @@ from zerodelta.audit.exact import (
     certainly_pure,
     permute_and_flip_law,
     rounded_laplace_pmf,
-    rounded_laplace_tail,
-    shifted,
 )
 from zerodelta.errors import CertificateError
 from zerodelta.exact.row_polynomials import BernsteinCells, ChebyshevBlock
@@ -82,29 +79,6 @@ def check_exactly(moved: set[tuple[Sums, Sums]], law: MakeLaw, epsilon: Fraction
     laws = {sums: law(sums) for pair in moved for sums in pair}
     assert all(certainly_pure(laws[a], laws[b], epsilon) for a, b in moved)
     assert any(certainly_impure(laws[a], laws[b], epsilon - HAIR) for a, b in moved)
-
-
-@cache
-def one_cell(center: int, scale: Fraction, high: int) -> dict[float, ExpRational]:
-    pmf = partial(rounded_laplace_pmf, scale=scale)
-    tail = partial(rounded_laplace_tail, scale=scale)
-    return shifted(pmf, tail, center=center, low=0, high=high)
-
-
-def laplace_law(sums: Sums, *, scale: Fraction, high: int) -> Law:
-    """The joint law of all cells; beyond 0..high every ratio is that of the end (`shifted`)."""
-    each = [one_cell(center, scale, high) for center in sums]
-    return {
-        outcome: math.prod((law[x] for law, x in zip(each, outcome, strict=True)), start=1)
-        for outcome in itertools.product(each[0], repeat=len(sums))
-    }
-
-
-def counts_law(sums: Sums, *, scale: Fraction, window: Sequence[int]) -> dict[Sums, ExpRational]:
-    return {
-        outcome: counts_pmf(tuple(x - k for x, k in zip(outcome, sums, strict=True)), scale)
-        for outcome in itertools.product(window, repeat=len(sums))
-    }
 
 
 def noise_for(cells: BernsteinCells, **options: Any) -> PartitionNoise:
@@ -246,24 +220,6 @@ def test_p2_drawn_for_each_group_costs_twice_as_much() -> None:
 # G2.
 
 BLOCK = ChebyshevBlock(columns=1, steps=1)
-
-
-def block_law(sums: Sums, *, scale: Fraction, window: Sequence[int]) -> Law:
-    """Independent noise in each block of two coordinates."""
-    each = []
-    for place in range(0, len(sums), 2):
-        i, j = sums[place : place + 2]
-        cells = itertools.product(window, repeat=2)
-        each.append({(x, y): cached_cube(abs(x - i), abs(y - j), scale) for x, y in cells})
-    return {
-        outcome: math.prod((law[x] for law, x in zip(each, outcome, strict=True)), start=1)
-        for outcome in itertools.product(*each)
-    }
-
-
-@cache
-def cached_cube(i: int, j: int, scale: Fraction) -> ExpRational:
-    return cube_pmf(i, j, scale)
 
 
 def block_rows(groups: int) -> list[Sums]:

@@ -191,13 +191,13 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/moments.py",
+        file="mechanisms/moment_estimates.py",
         old="known = count > 0",
         new="known = count != 0",
         tests=("mechanisms/test_moments.py::test_a_count_that_is_not_positive_gives_the_middle",),
     ),
     Mutant(
-        file="mechanisms/moments.py",
+        file="mechanisms/moment_estimates.py",
         old="second / divisor - middle**2",
         new="second / divisor",
         tests=(
@@ -212,8 +212,8 @@ MUTANTS = (
     ),
     Mutant(  # the share is not taken off the release itself
         file="spine/run.py",
-        old="planned(question, source, exact * (1 - beside.share), facts=facts)",
-        new="planned(question, source, exact, facts=facts)",
+        old="return exact if beside is None else exact * (1 - beside.share)",
+        new="return exact",
         tests=(
             "mechanisms/test_diagnostics.py::test_the_parts_of_the_certificate_add_up_to_the_epsilon_that_was_asked",
         ),
@@ -251,7 +251,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="mechanisms/moments.py",
+        file="mechanisms/power_sums.py",
         old="(~np.isnan(columns(block))).astype(np.float64)",
         new="np.ones(columns(block).shape)",
         tests=(

@@ -42,6 +42,18 @@ MUTANTS = (
     ),
     Mutant(
         file="data/spark_workers.py",
+        old="np.add.at(total, keys, 1)",
+        new="total[keys] = 1",
+        tests=(ALIKE, CROWDED),
+    ),
+    Mutant(
+        file="mechanisms/near_ranks.py",
+        old="cell = (snap(block) - first) >> shift",
+        new="cell = snap(block) >> shift",
+        tests=("data/test_spark.py::test_crowded_cells_are_counted_by_the_workers",),
+    ),
+    Mutant(
+        file="data/spark_workers.py",
         old='piece["place"] * _PIECE',
         new="0 * _PIECE",
         tests=(PIECES,),

@@ -8,6 +8,7 @@ SECOND_MOMENTS = (
     "tasks/test_second_moments.py::"
     "test_one_row_moves_the_sums_by_the_stated_sensitivity_and_no_more"
 )
+ADDED = "tasks/test_rows_added.py"
 
 MUTANTS = (
     Mutant(
@@ -136,11 +137,35 @@ MUTANTS = (
         new="epsilon=2 * exact, cells=1, neighbors=facts.neighbors",
         tests=("tasks/test_sum_and_count.py::test_a_count_moves_by_one_and_has_noise_for_it",),
     ),
+    Mutant(  # the number of present cells is taken for public
+        file="tasks/count.py",
+        old="facts.drops if self.rows_only else facts.may_miss",
+        new="facts.drops",
+        tests=("tasks/test_sum_and_count.py::test_no_count_that_is_private_is_free",),
+    ),
+    Mutant(
+        file="tasks/count.py",
+        old="if facts.rows is not None and not some_missing:",
+        new="if facts.rows is not None:",
+        tests=("tasks/test_sum_and_count.py::test_no_count_that_is_private_is_free",),
+    ),
     Mutant(
         file="tasks/mean.py",
         old="sensitivity=2 * lattice.steps * _stretch",
         new="sensitivity=lattice.steps * _stretch",
         tests=("tasks/test_mean.py::test_one_column_is_pure_on_every_pair_of_neighbors",),
+    ),
+    Mutant(  # add-remove's constant for replaced rows
+        file="tasks/mean.py",
+        old="_stretch(math.inf, lattice.norm, 2) * steps if added else 2 * steps",
+        new="_stretch(math.inf, lattice.norm, 2) * steps",
+        tests=(f"{ADDED}::test_a_mean_of_complete_rows_loses_epsilon_at_most",),
+    ),
+    Mutant(
+        file="tasks/mean.py",
+        old="_stretch(math.inf, lattice.norm, 2) * steps if added",
+        new="steps if added",
+        tests=(f"{ADDED}::test_a_mean_of_complete_rows_loses_epsilon_at_most",),
     ),
     Mutant(
         file="tasks/mean.py",
@@ -212,25 +237,46 @@ MUTANTS = (
     ),
     Mutant(
         file="tasks/decision_tree.py",
-        old="PermuteAndFlip.for_epsilon(epsilon=epsilon, sensitivity=1)",
-        new='PermuteAndFlip.for_epsilon(epsilon=epsilon, sensitivity="1/2")',
+        old="epsilon=epsilon, sensitivity=1, monotone=added",
+        new='epsilon=epsilon, sensitivity="1/2", monotone=added',
+        tests=(
+            "tasks/test_decision_tree.py::test_trees_are_pure_over_all_neighbors_and_half_the_noise_is_caught",
+            f"{ADDED}::test_trees_are_pure_where_a_row_comes_or_goes",
+        ),
+    ),
+    Mutant(  # add-remove's constant for replaced rows
+        file="tasks/decision_tree.py",
+        old="added = facts.neighbors is Neighbors.ADD_REMOVE",
+        new="added = True",
         tests=(
             "tasks/test_decision_tree.py::test_trees_are_pure_over_all_neighbors_and_half_the_noise_is_caught",
         ),
     ),
     Mutant(
         file="tasks/select_model.py",
-        old="sensitivity=2 * lattice.steps)",
-        new="sensitivity=lattice.steps)",
+        old="moved = lattice.steps if related is Neighbors.ADD_REMOVE else 2 * lattice.steps",
+        new="moved = lattice.steps",
         tests=(
             "tasks/test_select_model_noise.py::test_a_choice_among_fixed_candidates_is_exactly_epsilon",
         ),
     ),
     Mutant(
+        file="tasks/select_model.py",
+        old="moved = lattice.steps if related",
+        new="moved = Fraction(lattice.steps, 2) if related",
+        tests=(f"{ADDED}::test_fixed_models_are_pure_where_a_row_comes_or_goes",),
+    ),
+    Mutant(
         file="training/stepwise.py",
-        old="epsilon=_CHOOSING * self.epsilon / self.size, sensitivity=2 * _STEPS",
-        new="epsilon=_CHOOSING * self.epsilon / self.size, sensitivity=_STEPS",
+        old="return _STEPS if self.neighbors is Neighbors.ADD_REMOVE else 2 * _STEPS",
+        new="return _STEPS",
         tests=("tasks/test_exact_stepwise.py::test_fit_and_choice_are_exactly_epsilon",),
+    ),
+    Mutant(
+        file="training/stepwise.py",
+        old="return _STEPS if self.neighbors",
+        new="return _STEPS // 2 if self.neighbors",
+        tests=(f"{ADDED}::test_features_lose_epsilon_at_most_where_a_row_comes_or_goes",),
     ),
     Mutant(
         file="training/stepwise.py",
@@ -256,11 +302,23 @@ MUTANTS = (
     ),
     Mutant(
         file="tables/strategies.py",
-        old="for_epsilon(epsilon=epsilon, sensitivity=2 * count)",
-        new="for_epsilon(epsilon=epsilon, sensitivity=count)",
+        old="moves = count if neighbors is Neighbors.ADD_REMOVE else 2 * count",
+        new="moves = count",
         tests=(
             "tasks/test_answer_queries.py::test_no_move_of_a_row_costs_more_than_epsilon_and_some_cost_all",
         ),
+    ),
+    Mutant(
+        file="tables/strategies.py",
+        old="moves = count if neighbors",
+        new="moves = 1 if neighbors",
+        tests=(f"{ADDED}::test_tables_lose_epsilon_at_most_where_a_row_comes_or_goes",),
+    ),
+    Mutant(  # noise fitted to the two cells of a replaced row
+        file="tables/table_methods.py",
+        old='Neighbors.ADD_REMOVE: ("laplace",)',
+        new='Neighbors.ADD_REMOVE: ("counts", "laplace")',
+        tests=(f"{ADDED}::test_only_noise_on_cells_is_for_rows_that_come_and_go",),
     ),
     Mutant(
         file="tables/strategies.py",
@@ -414,16 +472,16 @@ MUTANTS = (
     ),
     Mutant(  # codes are taken for places among the classes
         file="regression/labeled_rows.py",
-        old="self._codes[np.where(missing, 0, column).astype(np.int64)]",
+        old="self.codes[np.where(missing, 0, column).astype(np.int64)]",
         new="column",
         tests=(
             "estimators/test_data_sets.py::test_classes_may_be_given_and_other_labels_are_none",
         ),
     ),
     Mutant(  # only as many rows as were expected
-        file="regression/labeled_rows.py",
-        old="values, labels = _longer(values, where.stop), _longer(labels, where.stop)",
-        new="break",
+        file="data/kept_copy.py",
+        old="_write(file, np.ascontiguousarray(block, np.float64).T)",
+        new="pass",
         tests=("estimators/test_data_sets.py::test_more_rows_than_were_expected_are_all_read",),
     ),
     Mutant(  # every row of a unit has all of ε
@@ -434,12 +492,12 @@ MUTANTS = (
             "estimators/test_data_sets.py::test_a_unit_has_the_noise_of_a_share_for_each_of_its_rows",
         ),
     ),
-    Mutant(  # a study would count the rows of units one by one
-        file="regression/linear.py",
-        old='not (private and self.method == "descent")',
-        new="True",
+    Mutant(  # the plan of a study is taken for one of its own
+        file="spine/release_plan.py",
+        old="steps=(*self.steps, last) if self.steps else ()",
+        new="steps=(*self.steps, last)",
         tests=(
-            "estimators/test_data_sets.py::test_methods_that_run_a_study_are_refused_for_units",
+            "estimators/test_data_sets.py::test_methods_that_run_a_study_protect_units_and_what_a_filter_leaves",
         ),
     ),
     Mutant(  # what is out of the domain is counted

@@ -241,7 +241,10 @@ MUTANTS = (
         file="privacy/theorems/partitions.py",
         old="moves = 2 if several and neighbors is Neighbors.REPLACE else 1",
         new="moves = 1",
-        tests=("mechanisms/test_partitions_are_private.py::test_p1_is_exactly_epsilon",),
+        tests=(
+            "tasks/test_table_is_private.py::test_independent_noise_on_all_groups_costs_epsilon",
+            "mechanisms/test_partitions_are_private.py::test_p1_is_exactly_epsilon",
+        ),
     ),
     Mutant(
         file="privacy/theorems/partitions.py",

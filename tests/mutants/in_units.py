@@ -15,13 +15,13 @@ MUTANTS = (
     ),
     Mutant(  # a hash of the contents alone
         file="data/units.py",
-        old='first = _mixed(_mixed(units["high"] ^ _FIRST) ^ units["low"])',
+        old='first = mixed(mixed(units["high"] ^ _FIRST) ^ units["low"])',
         new='first = np.repeat(_FIRST, len(units["high"]))',
         tests=("data/test_units.py::test_different_units_keep_different_values",),
     ),
     Mutant(  # no copy number
         file="data/units.py",
-        old="np.where(copy, _mixed(first + copy * _ODD), first)",
+        old="np.where(copy, mixed(first + copy * _ODD), first)",
         new="first",
         tests=("data/test_units.py::test_copies_of_a_row_count_one_by_one",),
     ),
@@ -89,6 +89,21 @@ MUTANTS = (
         old="missing = float(len(self.options)) if self.missing else other",
         new="missing = other",
         tests=("data/test_kinds.py::test_missing_cells_and_other_cells_have_the_last_codes",),
+    ),
+    Mutant(  # the text "true" is a name, and the id 1
+        file="data/unit_ids.py",
+        old='len("false")',
+        new='len("no")',
+        tests=("data/test_units.py::test_texts_are_compared_by_what_they_are_read_to",),
+    ),
+    Mutant(  # the ids of another batch
+        file="data/units.py",
+        old="not self._texts.equals(texts)",
+        new="False",
+        tests=(
+            "data/test_units.py::"
+            "test_batches_with_the_same_and_with_other_dictionaries_are_told_apart",
+        ),
     ),
     Mutant(  # days outside the declared ones count in the first or the last period
         file="data/dates.py",

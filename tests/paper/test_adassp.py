@@ -208,7 +208,7 @@ def test_rows_beyond_the_bounds_are_scaled_and_bad_ones_are_zero() -> None:
     )
     rows = np.array([[30.0, 40.0], [math.nan, 1.0], [math.inf, 0.0], [0.0, 0.5]])
     targets = np.array([9.0, 1.0, 1.0, math.nan])
-    gram, moments = statistics._exact(opened(LabeledRows(rows, targets)).blocks())
+    gram, moments = statistics._exact(opened(LabeledRows(rows, targets)))
     # (0.6, 0.8) and, clipped like any large number, (1, 0); rows with a missing cell are zero
     assert gram[0, 0] == pytest.approx(1.36 * STEPS**2, rel=1e-4)
     assert gram[1, 1] == pytest.approx(0.64 * STEPS**2, rel=1e-4)

@@ -52,8 +52,9 @@ def test_the_chains_use_every_theorem_of_purification() -> None:
     elsewhere = set(THEOREMS) - used  # tasks bring their own theorems, and test them with the task
     assert used == set(WORSE) - {"claim"}
     assert used >= channels | {"given"}
-    assert elsewhere <= bases | {"units"}
-    assert set(THEOREMS) == bases | channels | {"units"}
+    of_units = {"units", "clipped-units"}
+    assert elsewhere <= bases | of_units
+    assert set(THEOREMS) == bases | channels | of_units
 
 
 @chains
@@ -411,10 +412,12 @@ def test_certificates_are_functions_of_the_plan_only() -> None:
 
 def test_a_release_has_a_value_a_certificate_and_a_forecast_and_nothing_else() -> None:
     release = zd.purify(1, space=zd.Finite(4), claim=zd.GaussianDP("1/10"), epsilon=1)
-    named = {"value", "certificate", "error", "noise", "seconds", "diagnostics"}
+    named = {"value", "certificate", "error", "noise", "seconds", "diagnostics", "sums", "plan"}
     assert {field.name for field in fields(zd.Release)} == named
     assert release.seconds is None  # a plan states it where a run may be long
     assert release.diagnostics is None  # paid for by a share of ε where asked
+    assert release.sums == ()  # of a table, what the noise was added to, with the noise
+    assert release.plan is None  # made before a row was read
     public = {name for name in dir(release) if not name.startswith("_")}
     assert public == named
     assert not hasattr(release, "__dict__")

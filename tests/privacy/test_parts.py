@@ -198,10 +198,12 @@ def test_a_unit_of_three_rows_costs_three_times_the_epsilon_of_one() -> None:
     for understated in ("1/2", "1", "149/100"):
         with pytest.raises(zd.CertificateError, match="prove"):
             zd.verify(of_customer(three, epsilon=understated), unit="customer_id")
-    both = of_customer(three, Part(steps=(HALF, ALONE)), epsilon=2)
-    assert zd.verify(both, unit="customer_id", epsilon=2) == zd.PureDP(2)
+    both = of_customer(three, three, epsilon=3)
+    assert zd.verify(both, unit="customer_id", epsilon=3) == zd.PureDP(3)
     with pytest.raises(zd.CertificateError, match="add up"):
-        zd.verify(of_customer(three, Part(steps=(HALF, ALONE)), epsilon="3/2"), unit="customer_id")
+        zd.verify(of_customer(three, three, epsilon="5/2"), unit="customer_id")
+    with pytest.raises(zd.CertificateError, match="at most 1 and 3 rows"):
+        zd.verify(of_customer(three, Part(steps=(HALF, ALONE)), epsilon=2), unit="customer_id")
     stated = Part(steps=(HALF, THREE), epsilon=Fraction(3, 2))
     assert zd.verify(of_customer(stated, stated, epsilon=3), unit="customer_id") == zd.PureDP(3)
     less = Part(steps=(HALF, THREE), epsilon=Fraction(1, 2))
@@ -257,6 +259,61 @@ def test_before_a_channel_a_unit_has_the_square_of_its_rows(base: Any, rows: int
         most, least = (most, middle) if holds(middle) else (middle, least)
     assert holds(least / rows**2, units)
     assert not holds(most / rows**2, units)
+
+
+def rounded(mu_squared: Fraction) -> Step:
+    numbers = {"sensitivity_squared": 4, "variance": 4 / mu_squared}
+    return Step(theorem="rounded-gaussian", numbers=numbers)
+
+
+@pytest.mark.parametrize(("rows", "weight", "times"), [(5, 1, 1), (5, 3, 3), (2, 2, 2), (2, 9, 2)])
+def test_clipped_together_a_unit_counts_like_its_weight(rows: int, weight: int, times: int) -> None:
+    """The largest μ² that one row may have, over weight²: so much and no more."""
+    clipped = Step(theorem="clipped-units", numbers={"max_rows": rows, "weight": weight})
+
+    def holds(cost: Fraction, *middle: Step) -> bool:
+        part = Part(steps=(rounded(cost), *middle, HALVES))
+        unit = "customer_id" if middle else None
+        try:
+            zd.verify(zd.Certificate(claim=zd.PureDP(1), parts=(part,), unit=unit), unit=unit)
+        except zd.CertificateError:
+            return False
+        return True
+
+    most, least = F(10), F(0)
+    for _ in range(44):
+        middle = (most + least) / 2
+        most, least = (most, middle) if holds(middle) else (middle, least)
+    assert holds(least / times**2, clipped)
+    assert not holds(most / times**2, clipped)
+
+
+def test_clipping_together_is_about_sums_with_gaussian_noise_before_a_channel() -> None:
+    clipped = Step(theorem="clipped-units", numbers={"max_rows": 3, "weight": 1})
+    small = rounded(F(1, 100))
+    fine = of_customer(Part(steps=(small, small, clipped, HALVES)), epsilon=9)
+    assert zd.verify(fine, unit="customer_id") == zd.PureDP(9)
+    assert "clipped to 1 times" in fine.explain()
+    with pytest.raises(zd.CertificateError, match="customer_id"):
+        zd.verify(fine)
+    for steps in (
+        (gaussian(F(1, 100)), clipped, HALVES),  # histograms and choices are no such sums
+        (zcdp(F(1, 100)), clipped, HALVES),
+        (small, HALF, clipped, HALVES),
+        (HALF, clipped, HALVES),
+        (HALF, clipped),
+        (small, HALVES, clipped),
+        (small, clipped, clipped, HALVES),
+        (small, clipped, THREE, HALVES),
+        (small, THREE, clipped, HALVES),
+        (small, clipped, HALVES, THREE),
+        (clipped, HALVES),
+        (clipped, small, HALVES),
+    ):
+        refused_for_unit(of_customer(Part(steps=steps), epsilon=9))
+    for numbers in ({"max_rows": 3}, {"max_rows": 3, "weight": 0}, {"weight": 1}):
+        step = Step(theorem="clipped-units", numbers=numbers)
+        refused_for_unit(of_customer(Part(steps=(small, step, HALVES)), epsilon=9))
 
 
 def test_what_a_group_costs() -> None:

@@ -81,6 +81,9 @@ CASES: dict[str, zd.Certificate] = {
     "block-k-norm": alone(
         "block-k-norm", blocks=12, dimension=4, row_bound=10, unit_rows=3, scale=500
     ),
+    "key-counts": alone("key-counts", keys=26**10, up="3/4", down="1/5"),
+    "joint-top-k": alone("joint-top-k", chosen=3, sensitivity=1, scale=50, monotone=False),
+    "joint-quantiles": alone("joint-quantiles", rate="1/8", levels=9, least_gap="1/20", groups=12),
     "propose-test-release": alone(
         "propose-test-release",
         test_epsilon="1/2",

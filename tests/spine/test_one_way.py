@@ -164,7 +164,6 @@ def test_private_numbers_of_rows_are_planned_with_what_is_expected() -> None:
     [
         MeanQuestion(bounds=(0, 1)),
         TrimmedMeanQuestion(trim="1/10", bounds=(0, 1), spread=1),
-        KMeansQuestion(clusters=2, bounds=(0, 1), method="purified"),
     ],
     ids=lambda question: type(question).__name__,
 )

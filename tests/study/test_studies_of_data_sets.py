@@ -99,8 +99,6 @@ def test_what_was_not_declared_is_asked_for() -> None:
             study.histogram(key)
     with pytest.raises(ParameterError, match="column"):
         study.mean("name")  # a text is no number
-    with pytest.raises(ParameterError, match="neighbors"):
-        made(people(neighbors="add-remove", expected_rows=4))
 
 
 def test_given_bounds_win(noiseless: Any) -> None:
@@ -207,6 +205,103 @@ def test_no_row_moves_an_answer_by_more_than_its_share(name: str, noiseless: Any
     whole = [zd.open(pyarrow.table({"x": [x], "y": [y]}), columns=NUMBERS) for x, y in pairs]
     tables = [table.where("y >= 0") for table in whole]
     assert reached <= max(spent(question, noiseless, some) for some in (tables, whole)) <= 1
+
+
+# --- rows that come and go -----------------------------------------------------------------------
+
+
+def added(*rows: Any, **options: Any) -> Any:
+    cells = np.array(rows, dtype=np.float64).reshape(-1, 2)
+    table = pyarrow.table({"x": cells[:, 0], "y": cells[:, 1]})
+    kinds = options.pop("columns", NUMBERS)
+    return zd.open(table, columns=kinds, neighbors="add-remove", expected_rows=3, **options)
+
+
+CENTERED: dict[str, tuple[Callable[[Study], Any], float]] = {
+    "sum around 0": (lambda s: s.sum("x", bounds=(-1, 1)), 1),
+    "sum of two around 0": (lambda s: s.sum(["x", "y"], bounds=(-1, 1)), 1),
+    "sum in a ball": (lambda s: s.sum(["x", "y"], norm_bound=1), 1 - 2**-18),
+    "one from 0, one around it": (lambda s: s.sum(["x", "y"], bounds=([0, -1], [1, 1])), 0.6),
+}
+
+
+@pytest.mark.parametrize("name", [*QUESTIONS, *CENTERED])
+def test_no_row_that_comes_or_goes_moves_an_answer_by_more_than_its_share(
+    name: str, noiseless: Any
+) -> None:
+    """Every row against none, beside another: in integers and fractions."""
+    question, reached = {**QUESTIONS, **CENTERED}[name]
+    rows = itertools.product([*ODD, -1.0], repeat=2)
+    found = [
+        spent(question, noiseless, [added((1.0, 0.5), row), added((1.0, 0.5))]) for row in rows
+    ]
+    assert reached <= max(found) <= 1
+
+
+@pytest.mark.parametrize("bounds", [(0, 1), (-1, 1)])
+def test_a_choice_costs_its_share_where_rows_come_and_go(
+    monkeypatch: pytest.MonkeyPatch, bounds: Any
+) -> None:
+    seen: list[tuple[list[int], ExponentialMechanism]] = []
+
+    def select(self: ExponentialMechanism, scores: Any, bits: Any, **_: Any) -> int:
+        seen.append((scores, self))
+        return 0
+
+    monkeypatch.setattr(ExponentialMechanism, "select", select)
+    for rows in [(), *((row,) for row in itertools.product(ODD, repeat=2))]:
+        study = made(added(*rows), selects=True)
+        study.select(["x", "y"], bounds=bounds, share=F(1, 3))
+    (nobody, mechanism), *others = seen
+    moves = {abs(x - y) for one, _ in others for x, y in zip(nobody, one, strict=True)}
+    assert max(moves) == mechanism.sensitivity
+    assert mechanism.epsilon**2 / 8 <= study.plan.publishing.calibration.rho / 3
+
+
+def test_training_where_rows_come_and_go() -> None:
+    """A gradient sum moves by one bound, not two; the raw last step rests on the number of rows."""
+    options: dict[str, Any] = {"publish": Ball(1, 10), "rounds": 20, "mixing_probability": 1e-6}
+    people = zd.open(line(20_000), columns=LINE, neighbors="add-remove", expected_rows=20_000)
+    study = made(people, **options)
+    plan = study.plan_minimize(Logistic(), data_norm=1)
+    assert plan.squared == plan.bound**2
+    release = study.minimize(Logistic(), data_norm=1)
+    claim = verify(release.certificate, epsilon=1, neighbors="add-remove", proven=False)
+    assert claim == zd.PureDP(1, neighbors=zd.Neighbors.ADD_REMOVE)
+    assert "gaussian-smoothing" not in [s.theorem for s in release.certificate.parts[0].steps]
+    assert release.value[0] > 0.5
+    replaced = made(plain(line(20_000)), **options).plan_minimize(Logistic(), data_norm=1)
+    assert plan.error < replaced.error
+    assert replaced.squared == (2 * replaced.bound) ** 2
+
+
+def test_a_gradient_sum_moves_by_one_bound_at_most_where_a_row_comes_or_goes() -> None:
+    """Every pair of rows, and every row against none: in integers."""
+    rows = list(itertools.product((-1.0, 0.5, 1.0, NAN), (0.0, 1.0, NAN)))
+    options: dict[str, Any] = {"publish": Ball(1, 10), "rounds": 5}
+    named = {"x": zd.number(-1, 1), "y": zd.boolean()}
+    from study.stages import gradients_in
+
+    def total(*some: Any) -> tuple[int, int]:
+        study = made(added(*some, columns=named), **options)
+        plan, gradients = gradients_in(study, Logistic(), data_norm=1)
+        (found,) = gradients.total(np.array([-10.0]))
+        return int(found), plan.squared
+
+    (nothing, squared), *one = [total(), *(total(row) for row in rows)]
+    assert nothing == 0
+    assert 0.99 * squared < max(k**2 for k, _ in one) <= squared
+    assert max((k - j) ** 2 for k, _ in one for j, _ in one) > squared  # replaced: too little
+
+
+def test_a_raw_last_step_is_published_only_of_a_known_number_of_rows() -> None:
+    """S2 bounds how far all rows together move it: a guess that is too small would not."""
+    whole = zd.open(line(), columns=LINE)
+    guessed = whole.where("x >= -1", expected_rows=10)
+    for people, weighed in ((whole, True), (whole.where("x >= -1"), True), (guessed, False)):
+        study = made(people, publish=Ball(1, 10), rounds=5)
+        rivals = [name for name, _ in study.plan_minimize(Logistic(), data_norm=1).rivals]
+        assert any("S2" in name for name in rivals) is weighed
 
 
 # --- units ---------------------------------------------------------------------------------------

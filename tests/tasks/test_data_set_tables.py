@@ -235,9 +235,6 @@ def test_columns_without_categories_and_other_domains_are_refused() -> None:
             zd.answer_queries(people(), columns, domain=domain, epsilon=1)
     with pytest.raises(zd.ParameterError, match="columns"):
         zd.synthesize(frame(), ["city"], domain={"city": DOMAIN["city"]}, epsilon=1)
-    data = people(neighbors="add-remove", expected_rows=500)
-    with pytest.raises(zd.ParameterError, match="replace"):
-        zd.answer_queries(data, ["city"], epsilon=1)
 
 
 def test_what_needs_all_rows_together_is_refused_by_public_numbers(

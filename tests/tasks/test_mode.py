@@ -276,10 +276,40 @@ def test_ties_go_to_the_smallest_index_in_the_stability_test() -> None:
 
 
 def test_the_default_and_the_forecast() -> None:
-    for n, universe in ((0, 5), (10, 2), (1000, 10), (10**6, 2**40)):
+    for n, universe in ((0, 5), (10, 2), (1000, 10), (10**6, 100), (10**6, 101), (10**6, 2**40)):
         methods = mode_methods(epsilon=1, n=n, universe=universe)
-        assert methods[0].name == "permute-and-flip"
+        few = universe <= 100
+        assert methods[0].name == ("permute-and-flip" if few else "asymmetric")
         assert methods[0].error <= n
+        # under add-remove nothing is gained by two directions
+        names = {m.name for m in mode_methods(epsilon=1, n=n, universe=universe, monotone=True)}
+        assert "asymmetric" not in names
+
+
+def test_a_known_gap_decides() -> None:
+    """Where the mode is far ahead permute-and-flip is surer; in a close race it is not."""
+    for gap, best in ((20, "asymmetric"), (150, "permute-and-flip")):
+        methods = mode_methods(epsilon=1, n=10**6, universe=10**5, expected_gap=gap)
+        assert methods[0].name == best
+        assert all(method.error <= gap for method in methods if method.name != "stability")
+
+
+@pytest.mark.parametrize("universe", [1000, 2**40])
+def test_the_asymmetric_mode_has_its_forecast_error(universe: int) -> None:
+    """One item leads all others by the gap that is worst for the method, or nearly."""
+    (method,) = (
+        m for m in mode_methods(epsilon=1, n=10**6, universe=universe) if m.name == "asymmetric"
+    )
+    gap = 10 if universe == 1000 else 33
+    bits = ReplayBits("asymmetric mode")
+    items, lost = [7] * gap, 0
+    runs = 300
+    for _ in range(runs):
+        release = mode(items, universe=universe, epsilon=1, method="asymmetric", bits=bits)
+        lost += release.value != 7
+    assert method.error / 1.5 < gap * lost / runs < method.error * 1.5
+    drawn = mode(items, universe=universe, epsilon=1, method="asymmetric")
+    assert zd.verify(drawn.certificate, epsilon=1, proven=True)
 
 
 def test_public_inputs_are_asked_for() -> None:

@@ -24,7 +24,7 @@ from zerodelta.audit.exact import (
 )
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, worst_gap
 from zerodelta.tasks import select as module
-from zerodelta.tasks.select import _exact, select, select_methods
+from zerodelta.tasks.select import exact_score, select, select_methods
 
 EPSILON = Fraction(3, 4)
 LAWS: dict[str, tuple[Any, Any]] = {
@@ -204,7 +204,7 @@ def test_a_score_is_read_exactly(score: Any, exact: Fraction) -> None:
     """Rounding could move two scores that are a sensitivity apart farther from each other."""
     if isinstance(score, np.longdouble) and np.finfo(np.longdouble).nmant < 63:
         pytest.skip("no wider floats here")
-    assert _exact(score) == exact
+    assert exact_score(score) == exact
 
 
 def test_no_code_of_a_score_runs() -> None:

@@ -5,14 +5,25 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import zerodelta as zd
+from zerodelta.data.arrays import ArraySource
 from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.mechanisms.partition_noise import PartitionNoise
+from zerodelta.spine.run import planned
+from zerodelta.tasks.mean import MeanQuestion
+from zerodelta.tasks.quantile import QuantileQuestion
+from zerodelta.tasks.select import SelectQuestion
+from zerodelta.tasks.sum import SumQuestion
+
+pandas = pytest.importorskip("pandas")
+polars = pytest.importorskip("polars")
+pyarrow = pytest.importorskip("pyarrow")
 
 NAN = math.nan
 BOUNDS = [(0, 10), (50, 100), (-3, 7), (-9, -2)]
@@ -88,3 +99,122 @@ def test_a_count_moves_by_one_and_has_noise_for_it(handed: list[Any], neighbors:
         (mechanism, first), (_, second) = handed
         assert abs(first[0] - second[0]) <= 1
         assert mechanism.scale == 2
+
+
+# -- where the number of rows is public -----------------------------------------------------------
+
+TABLE = {"x": [1.0, None, 3.0], "y": [0.0, 1.0, 1.0]}
+KINDS: dict[str, Any] = {"x": zd.number(0, 3), "y": zd.boolean()}
+
+
+def sources(folder: Path) -> dict[str, Any]:
+    frame = pandas.DataFrame(TABLE)
+    frame.to_csv(folder / "people.csv", index=False)
+    frame.to_parquet(folder / "people.parquet")
+    lazy = polars.DataFrame(TABLE).lazy()
+    return {
+        "array": frame.to_numpy(),
+        "list": frame.to_numpy().tolist(),
+        "series": frame["x"],
+        "pandas": frame,
+        "polars": polars.DataFrame(TABLE),
+        "arrow": pyarrow.table(TABLE),
+        **{
+            f"open {type(source).__name__}, {place}": zd.open(source, columns=KINDS)
+            for place, source in enumerate(
+                (
+                    frame,
+                    lazy.collect(),
+                    lazy,
+                    pyarrow.table(TABLE),
+                    str(folder / "people.csv"),
+                    str(folder / "people.parquet"),
+                )
+            )
+        },
+        "expected": zd.open(frame, columns=KINDS, expected_rows=9),
+        "a column that skips": zd.open(frame, columns=KINDS)["x"],
+    }
+
+
+def test_the_number_of_rows_costs_nothing_where_it_is_public(tmp_path: Path) -> None:
+    for name, source in sources(tmp_path).items():
+        release = zd.count(source, epsilon=1)
+        assert (release.value, release.error) == (3, 0.0), name
+        assert zd.verify(release.certificate, epsilon=0, proven=False) == zd.PureDP(0)
+        (step,) = release.certificate.steps
+        assert step.theorem == "public"
+
+
+def test_no_count_that_is_private_is_free(tmp_path: Path) -> None:
+    """Filters, units, add-remove, and the present cells of a column."""
+    frame = pandas.DataFrame(TABLE)
+    whole = zd.open(frame, columns=KINDS)
+    complete = {"x": zd.number(0, 3, missing=None), "y": zd.boolean()}
+    asked: list[tuple[Any, dict[str, Any]]] = [
+        (whole.where("y"), {}),
+        (whole.where("y", expected_rows=3), {}),
+        (whole.where("y or not y"), {}),
+        (zd.open(frame, columns=complete).where("y"), {"columns": "x"}),
+        (zd.open(frame, columns=KINDS, unit="y", max_rows=2), {}),
+        (zd.open(frame, columns=KINDS, unit="y", max_rows=2, units=2), {}),
+        (zd.open(frame, columns=complete, unit="y", max_rows=1), {"columns": "x"}),
+        (zd.open(frame, columns=KINDS, neighbors="add-remove", expected_rows=3), {}),
+        (whole, {"columns": "x"}),
+        (frame, {"columns": "x"}),
+        (np.array([1.0, NAN, 2.0]), {"missing": "skip"}),
+        (frame["x"], {"missing": "skip"}),
+    ]
+    for source, given in asked:
+        certificate = zd.count(source, epsilon=1, **given).certificate
+        assert certificate.steps[0].theorem == "partition-laplace"
+        assert certificate.claim.exact_epsilon == 1  # type: ignore[attr-defined]
+
+
+def test_present_cells_are_those_of_one_column() -> None:
+    with pytest.raises(zd.ParameterError, match="one column"):
+        zd.count(pandas.DataFrame(TABLE), missing="skip", epsilon=1)
+
+
+# -- what missing=None would cost -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("question", "columns"),
+    [
+        (MeanQuestion(bounds=(0, 10)), 1),
+        (MeanQuestion(bounds=(0, 10)), 3),
+        (SumQuestion(bounds=(5, 10)), 1),
+        (SelectQuestion(options=range(2), bounds=(5, 10)), 2),
+        (QuantileQuestion(q="1/2", bounds=(0, 10)), 1),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_a_plan_shows_what_it_would_forecast_if_nothing_were_missing(
+    question: Any, columns: int
+) -> None:
+    cells = np.ones((100, columns))
+    skipping, whole = (ArraySource(cells, missing=missing) for missing in ("skip", None))
+    plan = planned(question, skipping, 1)
+    assert plan.complete_error == planned(question, whole, 1).error <= plan.error
+    assert planned(question, whole, 1).complete_error is None
+    kind = {str(place): zd.number(0, 10) for place in range(columns)}
+    dropping = zd.open(cells, columns=kind).where("`0` > 3")
+    assert planned(question, dropping, 1).complete_error is None
+
+
+def test_a_method_for_missing_cells_only_has_no_other_forecast() -> None:
+    source = ArraySource(np.ones(10), missing="skip")
+    question = MeanQuestion(bounds=(0, 10), method="partition")
+    assert planned(question, source, 1).complete_error is None
+
+
+def test_advice_shows_both() -> None:
+    asked: dict[str, Any] = {"n": 1000, "epsilon": 1, "bounds": (0, 100)}
+    both, alone = zd.advise("mean", **asked, missing="skip"), zd.advise("mean", **asked)
+    assert (both.complete, alone.complete) == (alone.best, None)
+    assert both.best.error > alone.best.error
+    assert f"with missing=None, if no cell is missing: error {alone.best.error:.3g}" in str(both)
+    assert 'missing="skip"' in both.call
+    with pytest.raises(zd.ParameterError, match="skip"):
+        zd.advise("mean", **asked, missing=3)

@@ -7,8 +7,9 @@ of missing cells. So nothing knows how many rows are left.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any, final
@@ -18,25 +19,27 @@ import numpy.typing as npt
 
 from zerodelta.data.arrow_cells import Distinct, stored_integers
 from zerodelta.data.kept_copy import Keeping
+from zerodelta.data.kept_copy import kept as copied
 from zerodelta.data.kind import Bounds, Kind
-from zerodelta.data.kinds import Boolean, Category, Number
+from zerodelta.data.kinds import Boolean, Category, Number, Text
 from zerodelta.data.predicate import Predicate
 from zerodelta.data.protection import Protection
 from zerodelta.data.reader import Batch, Part, Reader
 from zerodelta.data.readings import Limits, readings_of
 from zerodelta.data.rowwise import Block
+from zerodelta.data.shared_copy import UNIT, ColumnsOf
 from zerodelta.data.source import Rows, Source, ours
 from zerodelta.data.spark_reader import SparkReader
 from zerodelta.data.spark_rows import SparkRows
 from zerodelta.data.tallies import Keys
 from zerodelta.data.threads import Piece
 from zerodelta.data.ticket import Ticket
-from zerodelta.data.units import Bounded, Bounding
+from zerodelta.data.units import Bounding
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.rational import as_count
 from zerodelta.privacy.neighbors import Neighbors
 
-__all__ = ["DEFAULT_MEMORY", "Base", "Dataset", "Unit"]
+__all__ = ["DEFAULT_MEMORY", "ITSELF", "Base", "Dataset", "Unit", "skips"]
 
 _BATCH = 1 << 16
 
@@ -97,38 +100,34 @@ class Base:
             number = ids.finish().units
         return number * self.unit.max_rows
 
-    def parts(self, names: tuple[str, ...]) -> Sequence[Part]:
-        """Return the cells of some columns, part by part."""
+    def parts(
+        self, names: tuple[str, ...], *, whole: frozenset[str] = frozenset()
+    ) -> Sequence[Part]:
+        """Return the cells of some columns, part by part; those `whole` are not read to floats."""
         numbers = frozenset(n for n in names if isinstance(self.kinds.get(n), Number))
-        return self.reader.parts(names, batch=_BATCH, numbers=numbers)
+        return self.reader.parts(names, batch=_BATCH, numbers=numbers - whole)
 
-    def bounded(self, names: tuple[str, ...]) -> tuple[Sequence[Part], Bounded]:
-        """Return the cells of some columns, and which rows count.
+    def bounding(
+        self, unit: Unit, *, whole: frozenset[str] = frozenset()
+    ) -> tuple[Bounding, Iterator[tuple[int, Mapping[str, Any]]]]:
+        """Return which rows count, once all batches that are yielded beside it were taken.
 
-        Of each unit at most so many, chosen by its own rows alone. A query may yield its rows in
-        another order when it is run again: its result is read once, and held.
+        Of each unit at most so many, chosen by its own rows alone. A batch has the cells of all
+        declared columns, and the number of its part.
         """
-        unit = self.unit
-        if unit is None:  # pragma: no cover
-            raise AssertionError("rows of no unit are not bounded")
         everything = tuple(dict.fromkeys([*self.kinds, unit.column]))
-        parts, cells = self.parts(everything), self.parts(names)
-        if self.reader.premise is not None:
-            held = [list(part()) for part in parts]
-            parts = [partial(iter, batches) for batches in held]
-            places = [everything.index(name) for name in names]
-            cells = [partial(_chosen, batches, places) for batches in held]
-        rows = Bounding(max_rows=unit.max_rows)
-        for place, part in enumerate(parts):
-            for batch in part():
-                named = dict(zip(everything, batch, strict=True))
-                columns = [kind.read(named[name]) for name, kind in self.kinds.items()]
-                rows.add(place, named[unit.column], columns)
-        return cells, rows.finish()
+        limit = {} if self.keeping.memory is None else {"memory": self.keeping.memory // 8}
+        rows = Bounding(max_rows=unit.max_rows, folder=self.keeping.folder, **limit)
 
+        def batches() -> Iterator[tuple[int, Mapping[str, Any]]]:
+            for place, part in enumerate(self.parts(everything, whole=whole)):
+                for batch in part():
+                    named = dict(zip(everything, batch, strict=True))
+                    columns = [kind.read(named[name]) for name, kind in self.kinds.items()]
+                    rows.add(place, named[unit.column], columns)
+                    yield place, named
 
-def _chosen(batches: list[Batch], places: list[int]) -> Iterator[Batch]:
-    return (tuple(batch[place] for place in places) for batch in batches)
+        return rows, batches()
 
 
 @ours
@@ -140,7 +139,7 @@ class Dataset(Source):
     chooses rows.
     """
 
-    __slots__ = ("__weakref__", "_base", "_expected", "_judged", "_names", "_where")
+    __slots__ = ("__weakref__", "_base", "_expected", "_instead", "_judged", "_names", "_where")
 
     def __init__(
         self,
@@ -150,8 +149,10 @@ class Dataset(Source):
         where: tuple[Predicate, ...] = (),
         expected_rows: int | None = None,
         judged: Mapping[str, Bounds | None] | None = None,
+        instead: Mapping[str, Kind] | None = None,
     ) -> None:
         self._base, self._where, self._judged = base, where, judged
+        self._instead = instead or {}
         self._names = tuple(base.kinds) if names is None else names
         self._expected = expected_rows
 
@@ -165,8 +166,9 @@ class Dataset(Source):
     @property
     def kinds(self) -> Mapping[str, Kind]:
         """The chosen columns and what they were declared as."""
-        named = (name for name in self._names if name != ITSELF)
-        return MappingProxyType({name: self._base.kinds[name] for name in named})
+        named = (name for name in self._names if name not in (ITSELF, UNIT))
+        known = {**self._base.kinds, **self._instead}
+        return MappingProxyType({name: known[name] for name in named})
 
     @property
     def declared(self) -> Mapping[str, Kind]:
@@ -220,8 +222,8 @@ class Dataset(Source):
     @property
     def may_miss(self) -> bool:
         """Whether a cell may be missing, so that the number of those present is private."""
-        skips = any(_skips(kind) for kind in self.kinds.values())
-        return bool(self._where) or not self.whole or skips
+        absent = any(skips(kind) for kind in self.kinds.values())
+        return bool(self._where) or not self.whole or absent
 
     @property
     def drops(self) -> bool:
@@ -232,6 +234,11 @@ class Dataset(Source):
     def keeping(self) -> Keeping:
         """Where a copy of the rows may be kept."""
         return self._base.keeping
+
+    @property
+    def remote(self) -> bool:
+        """Whether the rows are on a cluster."""
+        return isinstance(self._base.reader, SparkReader)
 
     @property
     def protection(self) -> Protection:
@@ -258,19 +265,42 @@ class Dataset(Source):
         return "the number of units"
 
     @property
+    def text(self) -> str:
+        """The source in one line, without any of its contents."""
+        return self._base.reader.text
+
+    @property
+    def with_itself(self) -> Dataset:
+        """The same columns, and one more that is `row_itself`."""
+        names = (*self._names, ITSELF)
+        return self._with(names=names)
+
+    @property
     def row_itself(self) -> Dataset:
         """One column that is 1 in every row that counts, and missing in all others."""
-        return Dataset(self._base, names=(ITSELF,), where=self._where, expected_rows=self._expected)
+        return self._with(names=(ITSELF,))
+
+    @property
+    def by_unit(self) -> Dataset | None:
+        """The same columns and the number of each row's unit; None if that is not known here."""
+        if self._base.unit is None or isinstance(self._base.reader, SparkReader):
+            return None
+        return self._with(names=(*self._names, UNIT), judged=self._judged)
+
+    @property
+    def rows_of_a_unit(self) -> int:
+        """About how many rows that count a unit has: as many as may, unless both are declared."""
+        unit, expected = self._base.unit, self._planned
+        if unit is None:
+            return 1
+        if unit.number is None or expected is None:
+            return unit.max_rows
+        return min(unit.max_rows, max(1, -(-expected // unit.number)))
 
     def readings(self, limits: Limits) -> Dataset:
         """One column that says how each row that counts was read (`readings_of`)."""
-        return Dataset(
-            self._base,
-            names=(ITSELF,),
-            where=self._where,
-            expected_rows=self._expected,
-            judged=dict(zip(self._names, limits, strict=True)),
-        )
+        judged = dict(zip(self._names, limits, strict=True))
+        return self._with(names=(ITSELF,), judged=judged)
 
     # -- choosing -----------------------------------------------------------------------------
 
@@ -285,7 +315,15 @@ class Dataset(Source):
             expected=f"declared columns, each once, of {list(self._base.kinds)[:10]}",
             remedy="declare them in zd.open(…, columns={…})",
         )
-        return Dataset(self._base, names=asked, where=self._where, expected_rows=self._expected)
+        return self._with(names=asked)
+
+    def read_as(self, kinds: Mapping[str, Kind]) -> Dataset:
+        """Return the same rows with some columns read to other kinds than were declared.
+
+        For keys that were released: they are the options of a category by now. Conditions, and
+        which rows of a unit count, are decided by the columns as declared.
+        """
+        return self._with(instead={**self._instead, **kinds})
 
     def where(self, condition: str, *, expected_rows: int | None = None) -> Dataset:
         """Return the rows for which a public condition holds; how many these are is private.
@@ -294,7 +332,8 @@ class Dataset(Source):
         ----------
         condition : str
             Comparisons of declared columns with values, joined by and, or, not; or the name of a
-            boolean column. A comparison with a missing cell does not hold.
+            boolean column. A comparison with a missing cell does not hold. A name that is no
+            identifier, such as "0" of an array, stands between backticks: ```0` >= 18``.
         expected_rows : int, optional
             About how many rows that will be, known without the rows; plans and forecasts use it.
             By default the public number of all rows.
@@ -304,17 +343,30 @@ class Dataset(Source):
         expected = self._expected
         if expected_rows is not None:
             expected = as_count(expected_rows, "expected_rows", minimum=1)
-        return Dataset(
-            self._base, names=self._names, where=(*self._where, found), expected_rows=expected
-        )
+        return self._with(where=(*self._where, found), expected_rows=expected)
+
+    def _with(self, **changed: Any) -> Dataset:
+        """Return the same rows with something else chosen; what is judged is not handed on."""
+        same: dict[str, Any] = {
+            "names": self._names,
+            "where": self._where,
+            "expected_rows": self._expected,
+            "instead": self._instead,
+        }
+        return Dataset(self._base, **{**same, **changed})
 
     def beside(self, other: Dataset) -> Dataset:
         """Return both selections of columns as one, of the same rows."""
+        one, two = self.protection, other.protection
+        same = "the same data set, with the same condition"
+        if (one.unit, one.max_rows, one.neighbors) != (two.unit, two.max_rows, two.neighbors):
+            stated = [f"{each.words or 'one row'} ({each.neighbors.value})" for each in (one, two)]
+            same += f": these protect {stated[0]}, and {stated[1]}"
         require(
             other._base is self._base and other._where == self._where,
             "columns",
             list(other._names),
-            expected="columns of the same data set, with the same condition",
+            expected=f"columns of {same}",
             remedy="take both from one people = zd.open(…)",
         )
         return self[list(self._names + other._names)]
@@ -323,8 +375,11 @@ class Dataset(Source):
 
     def open(self, ticket: Ticket, *, keep: bool = False) -> Rows:
         """Return the rows, for one release; those of units are chosen once, and kept."""
+        Ticket.check(ticket)
+        shared = self._shared(ticket)
+        if shared is not None:
+            return shared
         if isinstance(self._base.reader, SparkReader):  # where the rows are, they are added up
-            Ticket.check(ticket)
             return SparkRows(self, self._base.reader, ticket)
         # a query is run once for a ticket: it may yield other rows the next time
         once = self._base.unit is not None or self._base.reader.premise is not None
@@ -345,13 +400,21 @@ class Dataset(Source):
 
     def _pieces(self, ticket: Ticket, *, stored: bool) -> Sequence[Piece]:
         Ticket.use(ticket)
-        read = self.needed
+        shared = self._shared(ticket)
+        if shared is not None:
+            return shared.pieces()
+        read, unit = self.needed, self._base.unit
         kept: Sequence[npt.NDArray[np.bool_]] | None = None
-        if self._base.unit is None:
-            parts = self._base.parts(read)
-        else:
-            parts, bounded = self._base.bounded(read)
-            kept = bounded.kept
+        numbers: Sequence[npt.NDArray[np.int64]] = ()
+        if unit is not None:
+            bounding, batches = self._base.bounding(unit)
+            if self._base.reader.premise is not None:
+                return self._held(bounding, batches)
+            for _ in batches:
+                pass
+            bounded = bounding.finish()
+            kept, numbers = bounded.kept, bounded.numbers
+        parts = self._base.parts(read)
 
         def piece(place: int, part: Part) -> Piece:
             def blocks() -> Iterator[Any]:
@@ -362,6 +425,8 @@ class Dataset(Source):
                         continue
                     block = self.read(dict(zip(read, batch, strict=True)), distinct)
                     stop = start + len(block)
+                    if UNIT in self._names:
+                        block[:, self._names.index(UNIT)] = numbers[place][start:stop]
                     yield block if kept is None else block[kept[place][start:stop]]
                     start = stop
 
@@ -370,6 +435,33 @@ class Dataset(Source):
         distinct = {name: Distinct() for name in read}
         plain = stored and kept is None and not self._where and self._names != (ITSELF,)
         return [piece(place, part) for place, part in enumerate(parts)]
+
+    def _held(
+        self, bounding: Bounding, batches: Iterator[tuple[int, Mapping[str, Any]]]
+    ) -> Sequence[Piece]:
+        """Return the rows of a query that count.
+
+        It may yield its rows in another order when it is run again: so it is run once, and what is
+        read of its result is held until it is known which rows count, beyond a limit in a file.
+        """
+        needed, places = self.needed, []
+
+        def blocks() -> Iterator[Block]:
+            for place, cells in batches:
+                places.append(place)
+                yield self.read({name: cells[name] for name in needed})
+
+        keeping = self._base.keeping
+        half = None if keeping.memory is None else keeping.memory // 2  # of what is kept, a copy
+        held = copied(blocks(), replace(keeping, memory=half))
+        bounded, starts, pieces = bounding.finish(), Counter[int](), []
+        number = self._names.index(UNIT) if UNIT in self._names else None
+        for place, block in zip(places, held, strict=True):
+            here = slice(starts[place], starts[place] + len(block))
+            starts[place] = here.stop
+            flags, units = bounded.kept[place][here], bounded.numbers[place][here]
+            pieces.append(partial(_counting, block, flags, units, number))
+        return pieces
 
     def _stored(self, column: Any, distinct: Distinct) -> Keys | None:
         """Return the only column as it is stored, where that says the same."""
@@ -380,12 +472,66 @@ class Dataset(Source):
         found = distinct.places(column, partial(_read, kind))
         return None if found is None else Keys(*found)
 
+    def _shared(self, ticket: Ticket) -> Rows | None:
+        """Return these columns of the one copy of a query's result, if others are asked beside."""
+        other = ticket.beside
+        if self._base.reader.premise is None or not isinstance(other, Dataset):
+            return None
+        copied = ticket.once(other, other._with_judged)
+        alike = other._base is self._base and other._where == self._where
+        itself = ITSELF in self._names and self._judged != other._judged
+        if self is copied or not alike or itself or not {*self._names} <= {*copied._names}:
+            return None
+        rows = ticket.once(copied, lambda: copied.open(ticket, keep=True))
+        return ColumnsOf(rows, self._names, may_miss=self.may_miss)
+
+    def _with_judged(self) -> Dataset:
+        """Return the columns that are judged, and before them the one that says how."""
+        kinds = self._base.kinds
+        names = [n for n in self._judged or () if not isinstance(kinds[n], Text)]
+        if self.by_unit is not None:
+            names.append(UNIT)
+        return self._with(names=(ITSELF, *names), judged=self._judged)
+
+    def cells(
+        self, ticket: Ticket, *, whole: frozenset[str]
+    ) -> Iterator[tuple[Mapping[str, Any], npt.NDArray[np.bool_] | None]]:
+        """Yield the cells of the columns as they are, and which rows of them count (None: all).
+
+        For keys, which need not be numbers; columns in `whole` are not read to floats.
+        """
+        Ticket.use(ticket)
+        read, base = self.needed, self._base
+        kept: Sequence[npt.NDArray[np.bool_]] | None = None
+        parts = base.parts(read, whole=whole)
+        if base.unit is not None:
+            bounding, batches = base.bounding(base.unit, whole=whole)
+            held: list[list[Batch]] = [[] for _ in parts]
+            for place, cells in batches:
+                if base.reader.premise is not None:  # another run might yield another order
+                    held[place].append(tuple(cells[name] for name in read))
+            if base.reader.premise is not None:
+                parts = [partial(iter, each) for each in held]
+            kept = bounding.finish().kept
+        conditions = {name for each in self._where for name in each.columns}
+        for place, part in enumerate(parts):
+            start = 0
+            for batch in part():
+                named = dict(zip(read, batch, strict=True))
+                stop = start + len(batch[0])
+                counts = None if kept is None else kept[place][start:stop]
+                if self._where:
+                    found = self._kept({n: _read(base.kinds[n], named[n]) for n in conditions})
+                    counts = found if counts is None else counts & found
+                yield named, counts
+                start = stop
+
     @property
     def needed(self) -> tuple[str, ...]:
         """The columns whose cells `read` needs: those chosen, and those of conditions."""
         used = [*self._names, *(name for each in self._where for name in each.columns)]
         used += self._judged or ()
-        named = tuple(dict.fromkeys(name for name in used if name != ITSELF))
+        named = tuple(dict.fromkeys(name for name in used if name not in (ITSELF, UNIT)))
         # where rows alone are asked for, any column has as many
         return named or tuple(self._base.kinds)[:1]
 
@@ -396,19 +542,21 @@ class Dataset(Source):
 
         What texts are read to is known from the batches before (`distinct`).
         """
-        kinds = self._base.kinds
+        declared = self._base.kinds
+        kinds = {**declared, **self._instead}
         rows = len(next(iter(cells.values())))
         block = np.empty((len(self._names), rows))  # each column in one piece
         for i, name in enumerate(self._names):
-            if name == ITSELF:
+            if name in (ITSELF, UNIT):  # the latter is known where rows are bounded
                 block[i] = self._itself(cells)
             elif distinct is None or not distinct[name].read(
                 cells[name], partial(_read, kinds[name]), out=block[i]
             ):
                 block[i] = _read(kinds[name], cells[name])
         if self._where:
-            done = dict(zip(self._names, block, strict=True))
-            others = {n: _read(kinds[n], cells[n]) for n in cells if n not in done}
+            named = zip(self._names, block, strict=True)
+            done = {name: column for name, column in named if name not in self._instead}
+            others = {n: _read(declared[n], cells[n]) for n in cells if n not in done}
             block[:, ~self._kept({**done, **others})] = np.nan
         found: Block = block.T
         return found
@@ -435,13 +583,26 @@ class Dataset(Source):
         return "\n".join(lines)
 
 
+def _counting(
+    block: Block,
+    flags: npt.NDArray[np.bool_],
+    units: npt.NDArray[np.int64],
+    number: int | None,
+) -> Iterator[Block]:
+    """Yield the rows that count, the numbers of their units in the column for these, if any."""
+    counting = block[flags]
+    if number is not None:
+        counting[:, number] = units[flags]
+    yield counting
+
+
 def _read(kind: Kind, cells: Any) -> npt.NDArray[np.float64]:
     """Return the numbers or codes of a column; what is missing as declared."""
     values: npt.NDArray[np.float64] = kind.read(cells)
     return kind.filled(values) if isinstance(kind, Number) else values
 
 
-def _skips(kind: Kind) -> bool:
+def skips(kind: Kind) -> bool:
     """Tell whether a cell of the column may count nowhere."""
     if isinstance(kind, Number):
         return kind.missing == "skip"

@@ -16,10 +16,12 @@ import numpy.typing as npt
 
 from zerodelta.data.columns import as_cells, as_frame, as_objects
 from zerodelta.data.given import Given
+from zerodelta.data.kept_copy import together
 from zerodelta.data.options import Options
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Rows, Source
 from zerodelta.errors import require
+from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.spaces import Finite
 
 __all__ = ["Tally", "as_items", "column", "tally"]
@@ -28,6 +30,8 @@ Integers = npt.NDArray[np.int64]
 
 _MOST_DENSE = 1 << 24
 """Up to here one counter for each item of the universe is cheaper than sorting the items."""
+_FEW = 1 << 12
+"""A table of so many counts is made of each block of rows."""
 _BLOCK = 1 << 17
 _WAITING = 1 << 22
 
@@ -102,7 +106,8 @@ def _named(items: Any, column: str) -> Any:
 
 def column(rows: Rows) -> Block:
     """Return the first column of opened rows as floats, NaN for what is no number."""
-    return np.concatenate([np.zeros(0), *(block[:, 0] for block in rows.blocks())])
+    first = (block[:, :1] for block in rows.blocks())
+    return together(first, 1, planned=rows.rows, keeping=rows.keeping)[:, 0]
 
 
 def tally(items: Any, space: Finite, *, unknown: int | None = None) -> Tally:
@@ -111,8 +116,11 @@ def tally(items: Any, space: Finite, *, unknown: int | None = None) -> Tally:
     Replacing one item moves at most two counts, each by one.
     """
     options = Options(space)
-    places = (options.places(cells) for cells in _blocks(items))
-    found, missing = _sparse(places) if space.size > _MOST_DENSE else _dense(places, space.size)
+    if space.size <= _MOST_DENSE and isinstance(items, Rows):
+        found, missing = _added(items, options, space.size)
+    else:
+        places = (options.places(cells) for cells in _blocks(items))
+        found, missing = _sparse(places) if space.size > _MOST_DENSE else _dense(places, space.size)
     if unknown is None or missing == 0:
         return found
     place = int(np.searchsorted(found.indices, unknown))
@@ -144,8 +152,24 @@ def _dense(blocks: Iterator[Integers], size: int) -> tuple[Tally, int]:
             every += np.bincount(places + 1, minlength=size + 1)
         else:
             np.add.at(every, places + 1, 1)
+    return _of_counts(every)
+
+
+def _of_counts(every: Integers) -> tuple[Tally, int]:
     indices = np.flatnonzero(every[1:])
     return Tally(indices=indices, counts=every[1:][indices]), int(every[0])
+
+
+def _added(rows: Rows, options: Options, size: int) -> tuple[Tally, int]:
+    """Return the same of the first column of rows, counted where these are."""
+    keyed = size > _FEW
+
+    def counted(values: Block) -> IntegerArray:
+        places = options.places(values[:, 0]) + 1
+        return places if keyed else np.bincount(places, minlength=size + 1)
+
+    every = rows.total(counted, [0], shape=(size + 1,), bound=1, keyed=keyed)
+    return _of_counts(every.astype(np.int64))
 
 
 def _sparse(blocks: Iterator[Integers]) -> tuple[Tally, int]:

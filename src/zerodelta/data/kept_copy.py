@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from zerodelta.data.reader import attempt
 
-__all__ = ["Keeping", "kept"]
+__all__ = ["Keeping", "kept", "together"]
 
 _Array = npt.NDArray[Any]
 
@@ -68,6 +68,38 @@ def kept(blocks: Iterable[_Array], keeping: Keeping) -> tuple[_Array, ...]:
         if file is not None:
             file.close()  # the map keeps what it needs of it
     return tuple(held)
+
+
+def together(
+    blocks: Iterable[_Array], width: int, *, planned: int, keeping: Keeping
+) -> npt.NDArray[np.float64]:
+    """Return all rows as one array, for what needs them at the same time.
+
+    In memory as long as there are no more than `planned`, which is public; should more come, all
+    of them go to a file as that of `kept`, and nothing is raised: how many come may be private.
+
+    >>> together([np.ones((2, 1)), np.zeros((1, 1))], 1, planned=2, keeping=Keeping()).tolist()
+    [[1.0], [1.0], [0.0]]
+    """
+    table, start, file = np.empty((planned, width)), 0, None
+    try:
+        for block in blocks:
+            stop = start + len(block)
+            if file is None and stop > planned:
+                file = attempt(partial(tempfile.TemporaryFile, dir=keeping.folder))
+                _write(file, table[:start].T)
+                table = np.empty((0, width))
+            if file is None:
+                table[start:stop] = block
+            else:
+                _write(file, np.ascontiguousarray(block, np.float64).T)
+            start = stop
+        if file is None:
+            return table[:start]
+        return np.frombuffer(_mapped(file), np.float64).reshape(start, width)
+    finally:
+        if file is not None:
+            file.close()  # the map keeps what it needs of it
 
 
 def _write(file: Any, block: _Array) -> None:

@@ -2,11 +2,14 @@
 
 It is parsed once, from its text, before any row is read; nothing of it runs as Python. As in SQL a
 comparison with a missing cell is neither true nor false, and a row is kept only where it is true.
+A column whose name is no identifier, such as "0" of an array, stands between backticks, as in
+pandas: ```0` >= 18 and `home town` == "oslo"``.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, final
@@ -29,6 +32,8 @@ _Truth: TypeAlias = tuple[_Bits, _Bits]
 _Test: TypeAlias = Callable[[_Columns], _Truth]
 
 _LONGEST = 10_000
+_QUOTED = re.compile(r"""("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')|`([^`]*)`""")
+"""A text, or a name between backticks."""
 _ORDERS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Lt: np.less,
     ast.LtE: np.less_equal,
@@ -60,11 +65,12 @@ class Predicate:
         """
         if type(text) is not str or len(text) > _LONGEST:
             raise _refused(text if type(text) is str else type(text))
-        parser = _Parser(kinds, text)
+        plain, aliases = _identifiers(text)
+        parser = _Parser(kinds, text, aliases)
         if text in kinds:  # a boolean column of any name
             return Predicate(text, (text,), parser.condition(ast.Name(id=text)))
         try:
-            tree = ast.parse(text, mode="eval").body
+            tree = ast.parse(plain.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             raise _refused(text) from None
         test = parser.condition(tree)
@@ -80,8 +86,8 @@ class Predicate:
 class _Parser:
     """Turns a syntax tree into tests on whole columns."""
 
-    def __init__(self, kinds: Mapping[str, Kind], text: str) -> None:
-        self._kinds, self._text = kinds, text
+    def __init__(self, kinds: Mapping[str, Kind], text: str, aliases: Mapping[str, str]) -> None:
+        self._kinds, self._text, self._aliases = kinds, text, aliases
         self.named: list[str] = []
 
     def condition(self, node: ast.expr) -> _Test:
@@ -114,7 +120,9 @@ class _Parser:
         if not isinstance(left, ast.Name):
             left, right, kind = right, left, _MIRRORED.get(kind, kind)
         if not isinstance(left, ast.Name):
-            raise self._error("a column in every comparison")
+            odd = next((name for name in self._kinds if not name.isidentifier()), None)
+            told = "" if odd is None else f" (a name like {odd!r} between backticks: `{odd}`)"
+            raise self._error(f"a column in every comparison{told}")
         name, compare = self._column(left), _ORDERS.get(kind)
         if compare is None:
             raise self._error()
@@ -138,11 +146,12 @@ class _Parser:
         return lambda columns: _compared(columns[name], columns[other], compare)
 
     def _column(self, node: ast.Name) -> str:
-        if node.id not in self._kinds:
+        name = self._aliases.get(node.id, node.id)
+        if name not in self._kinds:
             known = ", ".join(list(self._kinds)[:10])
-            raise self._error(f"declared columns; {node.id!r} is none of {known}")
-        self.named.append(node.id)
-        return node.id
+            raise self._error(f"declared columns; {name!r} is none of {known}")
+        self.named.append(name)
+        return name
 
     def _value(self, name: str, node: ast.expr) -> float:
         """Return a constant as its column reads it; one that no cell can be is a mistake."""
@@ -162,6 +171,23 @@ class _Parser:
 
     def _error(self, expected: str | None = None) -> ParameterError:
         return _refused(self._text, expected)
+
+
+def _identifiers(text: str) -> tuple[str, dict[str, str]]:
+    """Return the text with an identifier for each name between backticks, and which is whose."""
+    prefix = "column"
+    while prefix in text:
+        prefix += "_"
+    aliases: dict[str, str] = {}
+
+    def replaced(found: re.Match[str]) -> str:
+        if found[1] is not None:  # a text stays as it is
+            return found[1]
+        alias = f"{prefix}{len(aliases)}"
+        aliases[alias] = found[2]
+        return f" {alias} "
+
+    return _QUOTED.sub(replaced, text), aliases
 
 
 def _compared(cells: Any, value: Any, compare: Callable[[Any, Any], Any]) -> _Truth:

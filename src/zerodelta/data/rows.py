@@ -28,13 +28,11 @@ from zerodelta.data.rowwise import (
 from zerodelta.data.tallies import Keys, RunningSum, add_powers, codes_of
 from zerodelta.data.threads import Piece, each_tally, processors
 from zerodelta.errors import require
-from zerodelta.exact.exact_sums import IntegerArray, arithmetic, exact_product
+from zerodelta.exact.exact_sums import INT64_MOST, IntegerArray, arithmetic, exact_product
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import as_count
 
 __all__ = ["Rows", "without_blanks"]
-
-_MOST_IN_BLOCK = 1 << 40
 
 _FEW_ENTRIES = 1 << 21
 """Fewer entries than this are added by one thread: the others would cost more than they do."""
@@ -79,10 +77,18 @@ class Rows(ABC):
         """Yield all rows, for the last time: no copy of them is needed afterwards."""
         return self.blocks()
 
+    def gathered(self, part: Callable[[Block], npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+        """Return what `part`, a function of this library's, picks from all blocks, in any order."""
+        return np.concatenate([np.zeros(0, np.int64), *map(part, self.blocks())])
+
     @property
     def keeping(self) -> Keeping:
         """Where what is made of the rows may be kept."""
         return Keeping()
+
+    def by_unit(self) -> Rows | None:
+        """Return the rows with one more column, the number of their unit; None: each is one."""
+        return None
 
     @property
     def adds_here(self) -> bool:
@@ -267,7 +273,7 @@ class Rows(ABC):
                 return codes_of(values[:, 0], size, invalid)
             return Keys(values[:, 0]).counts(size, invalid)
 
-        large = size > _LARGE_TABLE and self.adds_here
+        large = size > _LARGE_TABLE
         total = self._total(
             "counts",
             row_function(keys, self.columns, width=1),
@@ -314,6 +320,7 @@ class Rows(ABC):
                 codes *= size
                 codes += column.astype(np.int64)
             shape = (count, width)
+            fits = len(values) * bound <= INT64_MOST
             found: IntegerArray = np.zeros(shape, np.int64) if fits else np.zeros(shape, np.object_)
             if not inside.all():
                 codes, values = codes[inside], values[inside]
@@ -323,7 +330,6 @@ class Rows(ABC):
             return found
 
         bound = max(1, steps**degree)
-        fits = bound < _MOST_IN_BLOCK  # no block has 2^22 rows
         return self._total(
             "group sums",
             row_function(named, self.columns, width=len(named)),
@@ -342,16 +348,17 @@ class Rows(ABC):
         *,
         shape: tuple[int, ...],
         bound: int,
+        keyed: bool = False,
     ) -> IntegerArray:
         """Add up what `part`, a function of this library's, makes of some columns of each block.
 
-        A row adds at most `bound` to an entry, and nothing that another row decides.
+        A row adds at most `bound` to an entry, and nothing that another row decides. If `keyed`,
+        `part` makes keys, places in an array of that shape, which are counted.
         """
         width = len(columns)
         function = row_function(columns, self.columns, width=width)
-        return self._total(
-            "total", function, part, shape=shape, bound=bound, rowwise=False, key=None, width=width
-        )
+        how: Any = {"shape": shape, "bound": bound, "rowwise": False, "key": None, "width": width}
+        return self._total("total", function, part, keyed=keyed, **how)
 
     def _total(
         self,

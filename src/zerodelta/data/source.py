@@ -90,6 +90,16 @@ class Source(ABC):
         return Keeping()
 
     @property
+    def remote(self) -> bool:
+        """Whether the rows are on a cluster, which adds them up."""
+        return False
+
+    @property
+    def by_unit(self) -> Source | None:
+        """The same rows with one more column, the number of their unit; None if it is not known."""
+        return None
+
+    @property
     def told(self) -> str:
         """Which number a plan uses for that of the rows, where what counts of them is private."""
         return "the number of rows"
@@ -114,13 +124,14 @@ class _OpenRows(Rows):
     """The rows of a source."""
 
     __slots__ = (
-        *("_keep", "_keeping", "_kept", "_may_miss", "_names"),
+        *("_by_unit", "_keep", "_keeping", "_kept", "_may_miss", "_names"),
         *("_rows", "_source", "_sums", "_ticket", "_whole"),
     )
 
     def __init__(self, source: Source, ticket: Ticket, *, keep: bool) -> None:
         self._rows, self._whole, self._names = source.rows, source.whole, source.columns
         self._may_miss, self._keeping = source.may_miss, source.keeping
+        self._by_unit = source.by_unit
         self._source: Source | None = source
         self._ticket, self._keep = ticket, keep
         self._kept: tuple[Block, ...] = ()
@@ -150,6 +161,10 @@ class _OpenRows(Rows):
     def columns(self) -> tuple[str, ...]:
         """The names of the columns."""
         return self._names
+
+    def by_unit(self) -> Rows | None:
+        """Return the rows with one more column, the number of their unit."""
+        return None if self._by_unit is None else self._by_unit.open(self._ticket, keep=True)
 
     def blocks(self) -> Iterator[Block]:
         """Yield all rows; a block may be read-only."""

@@ -14,6 +14,9 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
+import numpy.typing as npt
+
 from zerodelta.data.reader import attempt, guarded
 from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
@@ -22,7 +25,9 @@ from zerodelta.data.spark_workers import (
     COPY,
     HASHES,
     SUMS,
+    count_keys,
     decoded,
+    gather,
     hash_rows,
     mix_copies,
     numbers_of,
@@ -94,6 +99,17 @@ class SparkRows(Rows):
 
         yield from guarded(sent)
 
+    def gathered(self, part: Callable[[Block], npt.NDArray[np.int64]]) -> npt.NDArray[np.int64]:
+        """Return what the workers pick from the rows."""
+        copied = self._copy()
+
+        def sent() -> npt.NDArray[np.int64]:
+            picked = copied.mapInArrow(partial(gather, part), "batch binary")
+            data = b"".join(bytes(row["batch"]) for row in picked.toLocalIterator())
+            return np.frombuffer(data, dtype="<i8").astype(np.int64)
+
+        return attempt(sent)
+
     @property
     def adds_here(self) -> bool:
         """False: the workers do."""
@@ -105,13 +121,18 @@ class SparkRows(Rows):
         return self._people.may_miss
 
     def _partials(
-        self, work: Callable[[Block], IntegerArray], shape: tuple[int, ...], **_how: Any
+        self,
+        work: Callable[[Block], IntegerArray],
+        shape: tuple[int, ...],
+        *,
+        keyed: bool,
+        **_how: Any,
     ) -> Iterator[IntegerArray]:
         """Yield the sum over all partitions; `work` runs on the workers."""
-        copied = self._copy()
+        copied, adds = self._copy(), count_keys if keyed else sum_rows
 
         def added() -> IntegerArray:
-            asked = copied.mapInArrow(partial(sum_rows, work, shape), SUMS)
+            asked = copied.mapInArrow(partial(adds, work, shape), SUMS)
             few = math.prod(shape) <= _MOST_COLLECTED
             pieces = asked.collect() if few else asked.toLocalIterator()
             return exact_total(decoded(pieces, shape), shape)

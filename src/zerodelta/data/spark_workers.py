@@ -27,7 +27,9 @@ __all__ = [
     "COPY",
     "HASHES",
     "SUMS",
+    "count_keys",
     "decoded",
+    "gather",
     "hash_rows",
     "hash_units",
     "mix_copies",
@@ -148,7 +150,32 @@ def sum_rows(
     work: Callable[[Block], IntegerArray], shape: tuple[int, ...], batches: Batches
 ) -> Iterator[Any]:
     """Yield what `work` makes of the blocks of a partition, added up, in pieces."""
-    total = exact_total(map(work, _blocks(batches)), shape)
+    yield from _pieces(exact_total(map(work, _blocks(batches)), shape))
+
+
+@_showing_nothing
+def count_keys(
+    work: Callable[[Block], IntegerArray], shape: tuple[int, ...], batches: Batches
+) -> Iterator[Any]:
+    """Yield how often `work` makes each key of the blocks of a partition, in pieces."""
+    total = np.zeros(shape, dtype=np.int64)
+    keys: Any
+    for keys in map(work, _blocks(batches)):
+        np.add.at(total, keys, 1)
+    yield from _pieces(total)
+
+
+@_showing_nothing
+def gather(part: Callable[[Block], npt.NDArray[np.int64]], batches: Batches) -> Iterator[Any]:
+    """Yield the integers that `part` picks from the blocks of a partition, as bytes."""
+    import pyarrow as pa
+
+    for block in _blocks(batches):
+        found = pa.array([part(block).astype("<i8").tobytes()], pa.binary())
+        yield pa.RecordBatch.from_arrays([found], names=["batch"])
+
+
+def _pieces(total: IntegerArray) -> Iterator[Any]:
     for place, start in enumerate(range(0, total.size, _PIECE)):
         yield _encoded(place, total.reshape(-1)[start : start + _PIECE])
 

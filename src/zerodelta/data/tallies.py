@@ -54,6 +54,13 @@ class Keys:
         return found
 
 
+_LIMB = 31
+"""Bits of the lower half of numbers whose sums do not fit a float."""
+
+_FEW = 1 << 16
+"""Rows that are worth a call."""
+
+
 @final
 class RunningSum:
     """An exact sum in 64 bits, and in Python integers beyond what these hold."""
@@ -125,15 +132,30 @@ def add_powers(
         return
     integers = lattice.quantize(values)[:, 0]
     for power in range(1, degree + 1):
-        added, bound = integers.astype(found.dtype) ** power, lattice.steps**power
-        if len(found) == 1:
-            found[0, 1 + power] = added.sum()
-        elif (most := (1 << 53) // bound) >= 1:  # so many add up exactly in floats
-            for start in range(0, len(codes), most):
-                part = slice(start, start + most)
-                sums = np.bincount(
-                    codes[part], weights=added[part].astype(np.float64), minlength=len(found)
-                )
-                found[:, 1 + power] += sums.astype(np.int64)
+        bound = lattice.steps**power
+        if bound >= 1 << 62:
+            np.add.at(found[:, 1 + power], codes, integers.astype(np.object_) ** power)
         else:
-            np.add.at(found[:, 1 + power], codes, added)
+            found[:, 1 + power] += _by_group(integers**power, bound, codes, len(found))
+
+
+def _by_group(
+    added: npt.NDArray[np.int64], bound: int, codes: npt.NDArray[np.int64], groups: int
+) -> IntegerArray:
+    """Return the exact sum of each group, in 64 bits if these hold it whatever is in the rows."""
+    fits = len(added) * bound <= INT64_MOST
+    if groups == 1 and fits:
+        return np.array([added.sum()])
+    most = (1 << 53) // bound
+    if most < _FEW:  # sums of floats are exact for halves of the bits
+        high = _by_group(added >> _LIMB, (bound >> _LIMB) + 1, codes, groups)
+        low = _by_group(added & ((1 << _LIMB) - 1), 1 << _LIMB, codes, groups)
+        wide: Any = high if fits else high.astype(np.object_)
+        joined: IntegerArray = wide * (1 << _LIMB) + low
+        return joined
+    total: IntegerArray = np.zeros(groups, dtype=np.int64)
+    for start in range(0, len(codes), most):
+        part = slice(start, start + most)
+        weights = added[part].astype(np.float64)
+        total += np.bincount(codes[part], weights=weights, minlength=groups).astype(np.int64)
+    return total

@@ -6,14 +6,10 @@ hash of the contents alone would keep the same values in every unit.) Which rows
 is decided by its own rows alone, so replacing all of them changes at most `max_rows` of the rows
 kept; the order of the rows and the batches in which they are read do not matter. The hash is public
 and fixed: the guarantee needs no secret.
-
-Ids are read like categories; whole numbers are compared as such and other ids by their BLAKE2b hash
-of 128 bits, so a unit is what has one such hash. Rows without an id together are one unit.
 """
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 import threading
 from collections.abc import Sequence
@@ -23,32 +19,20 @@ from typing import IO, Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data import cells as one_cell
-from zerodelta.data.arrow_cells import read_column
-from zerodelta.data.columns import as_objects
+from zerodelta.data.unit_ids import ID, RULE, WORDS, Words, mixed, text_hash, unit_ids
 from zerodelta.exact.rational import as_count
 
 __all__ = ["RULE", "Bounded", "Bounding", "Words", "hashed_rows", "unit_ids", "with_copies"]
 
 Array: TypeAlias = npt.NDArray[Any]
-Words: TypeAlias = npt.NDArray[np.uint64]
 
-RULE = "zerodelta units 1"
-"""The name of the rule by which rows are kept, and its version: another hash would keep others."""
-
-_ID = np.dtype([("high", np.uint64), ("low", np.uint64)])
-_MISSING, _FIRST, _SECOND, _STEP = np.frombuffer(
-    hashlib.blake2b(RULE.encode(), digest_size=32).digest(), dtype="<u8"
-).astype(np.uint64)
+_MISSING, _FIRST, _SECOND, _STEP = WORDS
 _ODD = _STEP | np.uint64(1)
-_NO_ID = np.array([(_MISSING, _FIRST)], dtype=_ID)
 
 _PART_BITS = np.uint64(40)
 """A row's place is its part and its number there: at most 2^40 rows in one."""
 _FILES = 64
 _LIMIT = 1 << 27
-_WHOLE = {2: 1 << 11, 4: 1 << 24, 8: 1 << 53}
-"""Below this floats of so many bytes hold whole numbers that are their own shortest decimals."""
 
 
 @final
@@ -59,6 +43,8 @@ class Bounded:
     kept: tuple[npt.NDArray[np.bool_], ...]
     units: int
     """How many units have a row."""
+    numbers: tuple[npt.NDArray[np.int64], ...] = ()
+    """The number of each kept row's unit; what it is for other rows means nothing."""
 
 
 @final
@@ -83,6 +69,7 @@ class Bounding:
         self._held: list[Words] = []
         self._bytes = 0
         self._rows: dict[int, int] = {}
+        self._known: dict[int, _Known] = {}
         self._files: list[IO[bytes]] = []
 
     def add(self, part: int, ids: Any, columns: Sequence[Array]) -> None:
@@ -90,7 +77,10 @@ class Bounding:
 
         The columns are what `Kind.read` returns, in the order of the schema.
         """
-        hashes = hashed_rows(ids, columns)
+        known = self._known.get(part)
+        if known is None:
+            self._known = {part: (known := _Known())}  # of one part at a time: a row group, say
+        hashes = hashed_rows(ids, columns, known)
         count = hashes.shape[1]
         records = np.empty((5, count), dtype=np.uint64)
         records[:4] = hashes
@@ -108,16 +98,19 @@ class Bounding:
         """Return which rows are kept."""
         count = 1 + max(self._rows, default=-1)
         kept = [np.zeros(self._rows.get(part, 0), dtype=np.bool_) for part in range(count)]
+        numbers = [np.zeros(len(part), dtype=np.int64) for part in kept]
         units = 0
         if self._files:
             self._spill()
         for records in self._groups():
-            places, found = _first_rows(records, self._most)
-            units += found
-            parts, numbers = places >> _PART_BITS, places & ((np.uint64(1) << _PART_BITS) - 1)
+            places, unit, found = _first_rows(records, self._most)
+            parts, rows = places >> _PART_BITS, places & ((np.uint64(1) << _PART_BITS) - 1)
             for part in np.unique(parts).tolist():
-                kept[part][numbers[parts == part]] = True
-        return Bounded(kept=tuple(kept), units=units)
+                here = parts == part
+                kept[part][rows[here]] = True
+                numbers[part][rows[here]] = units + unit[here]
+            units += found
+        return Bounded(kept=tuple(kept), units=units, numbers=tuple(numbers))
 
     def _groups(self) -> Any:
         """Yield all records, those of one unit together."""
@@ -145,20 +138,21 @@ class Bounding:
         self._held, self._bytes = [], 0
 
 
-def _first_rows(records: Words, most: int) -> tuple[Words, int]:
-    """Return the places of the rows kept, and the number of units."""
+def _first_rows(records: Words, most: int) -> tuple[Words, Array, int]:
+    """Return the places of the rows kept and the numbers of their units, and how many there are."""
     high, low, first, second, places = records
     if not len(high):
-        return places, 0
+        return places, np.zeros(0, dtype=np.int64), 0
     order = np.argsort(high)
     if ((np.diff(high[order]) == 0) & (np.diff(low[order]) != 0)).any():
         order = np.lexsort((low, high))  # half of the hash is not enough
     unit = _numbered(high[order], low[order])
     sizes = np.bincount(unit)
     crowded = (sizes > most)[unit]
-    rows, unit = order[crowded], unit[crowded]
-    chosen = rows[_ranks_below(unit, first[rows], second[rows], places[rows], most)]
-    return np.concatenate([places[order[~crowded]], places[chosen]]), len(sizes)
+    rows, of = order[crowded], unit[crowded]
+    chosen = _ranks_below(of, first[rows], second[rows], places[rows], most)
+    kept = np.concatenate([places[order[~crowded]], places[rows[chosen]]])
+    return kept, np.concatenate([unit[~crowded], of[chosen]]), len(sizes)
 
 
 def _ranks_below(unit: Array, first: Words, second: Words, places: Words, most: int) -> Array:
@@ -223,13 +217,34 @@ def _ranks(run: Array) -> Array:
 # -- hashes -----------------------------------------------------------------------------------
 
 
-def hashed_rows(ids: Any, columns: Sequence[Array]) -> Words:
+@final
+class _Known:
+    """The distinct ids of a column that comes in several batches, which often have the same."""
+
+    __slots__ = ("_ids", "_texts")
+
+    def __init__(self) -> None:
+        self._texts: Any = None
+        self._ids: Array = np.empty(0, dtype=ID)
+
+    def read(self, column: Any) -> Array:
+        """Return `unit_ids` of a batch."""
+        texts = None if isinstance(column, np.ndarray) else getattr(column, "dictionary", None)
+        if texts is None or column.null_count or not len(texts):
+            return unit_ids(column)
+        if self._texts is None or not self._texts.equals(texts):
+            self._texts, self._ids = texts, unit_ids(texts)
+        found: Array = self._ids[column.indices.to_numpy()]
+        return found
+
+
+def hashed_rows(ids: Any, columns: Sequence[Array], known: _Known | None = None) -> Words:
     """Return four words for each row: two that name its unit, and two hashes of it.
 
     The rows of a unit are kept in the order of the hashes, the first one first; rows that agree in
     all four are equal, and `with_copies` tells them apart.
     """
-    units = unit_ids(ids)
+    units = unit_ids(ids) if known is None else known.read(ids)
     hashes = np.empty((4, len(units)), dtype=np.uint64)
     hashes[0], hashes[1] = units["high"], units["low"]
     hashes[2], hashes[3] = _digests(units, columns)
@@ -238,61 +253,8 @@ def hashed_rows(ids: Any, columns: Sequence[Array]) -> Words:
 
 def with_copies(first: Words, copy: Words) -> Words:
     """Return the first hash of each copy of equal rows; number 0 has that of the row itself."""
-    words: Words = np.where(copy, _mixed(first + copy * _ODD), first)
+    words: Words = np.where(copy, mixed(first + copy * _ODD), first)
     return words
-
-
-def unit_ids(column: Any) -> Array:
-    """Return what the ids of a column are compared by, whatever its physical type.
-
-    >>> alike = unit_ids(np.array([7, 7.0, "07", b"7"], dtype=object)), unit_ids(np.array([7] * 4))
-    >>> bool((alike[0] == alike[1]).all())
-    True
-    """
-    return read_column(column, _ids)
-
-
-def _ids(cells: Array) -> Array:
-    kind, size = cells.dtype.kind, cells.dtype.itemsize
-    if kind in "mMV":
-        return np.repeat(_NO_ID, len(cells))
-    if kind in "bi":
-        return _whole_ids(cells.astype(np.int64))
-    if kind == "u" or (kind == "f" and size <= 8):
-        limit = _WHOLE[size] if kind == "f" else 1 << 63
-        with np.errstate(invalid="ignore"):
-            plain = (cells < limit) & (cells > -limit) if kind == "f" else cells < np.uint64(limit)
-            plain &= cells == np.floor(cells) if kind == "f" else True
-        found = _whole_ids(np.where(plain, cells, 0).astype(np.int64))
-        found[~plain] = _ids(as_objects(list(cells[~plain]))) if not plain.all() else _NO_ID[0]
-        return found
-    distinct: dict[one_cell.Key, int] = {}
-
-    def place(cell: Any) -> int:
-        return distinct.setdefault(one_cell.category(cell), len(distinct))
-
-    objects = as_objects(list(cells)) if kind in "fc" else cells
-    places = one_cell.read_all(objects, place)
-    return _key_ids(list(distinct))[places]
-
-
-def _whole_ids(whole: npt.NDArray[np.int64]) -> Array:
-    found = np.empty(len(whole), dtype=_ID)
-    found["low"] = whole.view(np.uint64)
-    found["high"] = _mixed(found["low"] ^ _SECOND)
-    return found
-
-
-def _key_ids(keys: list[one_cell.Key]) -> Array:
-    whole = [type(key) is int and -(1 << 63) <= key < 1 << 63 for key in keys]
-    none = [key is None or type(key) is tuple for key in keys]
-    texts = (str(key) if not (w or n) else "" for key, w, n in zip(keys, whole, none, strict=True))
-    hashes = b"".join(_hash(text, 16) for text in texts)
-    found = np.frombuffer(hashes, dtype="<u8").astype(np.uint64).view(_ID)
-    found[none] = _NO_ID[0]
-    numbers = [key for key, is_whole in zip(keys, whole, strict=True) if is_whole]
-    found[whole] = _whole_ids(np.array(numbers, dtype=np.int64))
-    return found
 
 
 def _digests(units: Array, columns: Sequence[Array]) -> tuple[Words, Words]:
@@ -300,11 +262,11 @@ def _digests(units: Array, columns: Sequence[Array]) -> tuple[Words, Words]:
 
     Rows that agree in both count as equal.
     """
-    first = _mixed(_mixed(units["high"] ^ _FIRST) ^ units["low"])
-    second = _mixed(_mixed(units["low"] ^ _SECOND) ^ units["high"])
+    first = mixed(mixed(units["high"] ^ _FIRST) ^ units["low"])
+    second = mixed(mixed(units["low"] ^ _SECOND) ^ units["high"])
     for column in columns:
         words = _words(column)
-        first, second = _mixed(first ^ words), _mixed(second + words)
+        first, second = mixed(first ^ words), mixed(second + words)
     return first, second
 
 
@@ -314,32 +276,9 @@ def _words(column: Array) -> Words:
         distinct: dict[Any, int] = {}
         places = [distinct.setdefault(text, len(distinct)) for text in column.tolist()]
         hashes = [
-            _MISSING if t is None else int.from_bytes(_hash(t, 8), "little") for t in distinct
+            _MISSING if t is None else int.from_bytes(text_hash(t, 8), "little") for t in distinct
         ]
         return np.array(hashes, dtype=np.uint64)[np.array(places, dtype=np.int64)]
     values = column + 0.0  # no minus zero
     words: Words = np.where(np.isnan(values), _MISSING, values.view(np.uint64))
     return words
-
-
-def _hash(text: str, size: int) -> bytes:
-    data = text.encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(data, digest_size=size, key=RULE.encode()).digest()
-
-
-def _mixed(words: Words) -> Words:
-    """Return words that any bit of the old ones changes (the finalizer of splitmix64, one-to-one).
-
-    Small whole numbers differ in a few high bits as floats: without it rows would collide.
-    """
-    words = words + np.uint64(0x9E3779B97F4A7C15)
-    other = words >> np.uint64(30)
-    other ^= words
-    other *= np.uint64(0xBF58476D1CE4E5B9)
-    np.right_shift(other, np.uint64(27), out=words)
-    words ^= other
-    words *= np.uint64(0x94D049BB133111EB)
-    np.right_shift(words, np.uint64(31), out=other)
-    other ^= words
-    mixed: Words = other
-    return mixed

@@ -25,6 +25,7 @@ __all__ = [
     "bernoulli",
     "bernoulli_exp",
     "categorical",
+    "floor_exponential",
     "geometric",
     "permutation",
     "uniform_below",
@@ -265,13 +266,14 @@ def geometric(success: Rational, *, size: int, bits: BitSource) -> Integers:
     draw = Draw(
         uniforms=1,
         outputs=1,
-        formula=_floor_exponential,
+        formula=floor_exponential,
         constants=(lambda: [-1 / ball(1 - exact).log()], constant(Fraction(1, 2))),
     )
     return rounded(draw, as_count(size, "size"), bits).reshape(-1)
 
 
-def _floor_exponential(uniforms: Reals, *constants: Reals) -> Reals:
+def floor_exponential(uniforms: Reals, *constants: Reals) -> Reals:
+    """Return what rounds to floor(mean · E), E standard exponential; the constants: mean, 1/2."""
     mean, half = constants
     return -uniforms.log() * mean - half  # floor(x) = round(x - 1/2)
 

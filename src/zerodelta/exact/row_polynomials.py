@@ -56,6 +56,11 @@ class BernsteinCells:
         _check(self.degree, 0, self.steps)
 
     @property
+    def degrees(self) -> tuple[int]:
+        """The highest power of the column whose sum is known."""
+        return (self.degree,)
+
+    @property
     def cells(self) -> int:
         """The number of cells of a group."""
         return self.degree + 1 + self.missing_cell
@@ -128,28 +133,41 @@ class BernsteinCells:
 class ChebyshevBlock:
     """The coordinates 1, y and 2y²-1 of every column, times L^D: none is larger than L^D.
 
-    The first coordinate counts rows. With `missing`, every column has one more, which counts the
-    rows with a value in it, a missing value is 0 in all coordinates of its column, and the first
-    one may be left out (``count_rows=False``).
+    The first coordinate counts rows. With `missing`, a column has one more, which counts the rows
+    with a value in it, a missing value is 0 in all coordinates of its column, and the first one
+    may be left out (``count_rows=False``) if that holds for all columns. `degree` and `missing`
+    are those of all columns, or one for each; a column of degree 0 is only counted. D is the
+    largest degree.
 
     >>> block = ChebyshevBlock(columns=2, degree=2, steps=3)
     >>> block.dimension, block.row_bound
     (5, 9)
     >>> block.coordinates(np.array([[-3, 1]])).tolist()
     [[9, -9, 9, 3, -7]]
+    >>> ChebyshevBlock(columns=2, degree=(2, 1), steps=3).coordinates(np.array([[-3, 1]])).tolist()
+    [[9, -9, 9, 3]]
     """
 
     columns: int
-    degree: int = 1
+    degree: int | tuple[int, ...] = 1
     steps: int
-    missing: bool = False
+    missing: bool | tuple[bool, ...] = False
     count_rows: bool = True
 
     def __post_init__(self) -> None:
-        as_count(self.columns, "columns", minimum=1)
-        _check(self.degree, 1, self.steps)
+        columns = as_count(self.columns, "columns", minimum=1)
         require(
-            self.missing or self.count_rows,
+            len(self.degrees) == columns == len(self._missing),
+            "degree, missing",
+            (self.degree, self.missing),
+            expected=f"one for all columns, or {columns}",
+            remedy="pass one number, or a tuple with one for each column",
+        )
+        for each in self.degrees:
+            _check(each, 0, self.steps)
+        _check(max(self.degrees), 1, self.steps)
+        require(
+            all(self._missing) or self.count_rows,
             "count_rows",
             self.count_rows,
             expected="True where no value is missing",
@@ -157,14 +175,20 @@ class ChebyshevBlock:
         )
 
     @property
+    def degrees(self) -> tuple[int, ...]:
+        """The highest power of each column whose sum is known."""
+        given = self.degree
+        return given if isinstance(given, tuple) else (given,) * self.columns
+
+    @property
     def dimension(self) -> int:
         """The number of coordinates of a group."""
-        return self.count_rows + self.columns * self._each
+        return self._first(self.columns)
 
     @property
     def row_bound(self) -> int:
         """The largest magnitude of a coordinate of a row."""
-        return int(self.steps**self.degree)
+        return int(self.steps ** max(self.degrees))
 
     def coordinates(
         self, integers: npt.NDArray[np.int64], present: _Present = None
@@ -178,10 +202,11 @@ class ChebyshevBlock:
         there = np.ones(k.shape, dtype=bool) if present is None else present
         bound = np.full(len(k), self.row_bound, dtype=k.dtype)
         found = [bound] if self.count_rows else []
-        for column, value in zip(k.T, there.T, strict=True):
-            own = [bound] if self.missing else []
-            own.append(column * (self.row_bound // self.steps))
-            if self.degree == 2:
+        for place, (column, value) in enumerate(zip(k.T, there.T, strict=True)):
+            own = [bound] if self._missing[place] else []
+            if self.degrees[place] >= 1:
+                own.append(column * (self.row_bound // self.steps))
+            if self.degrees[place] == 2:
                 own.append(2 * column * column - bound)
             found += [np.where(value, each, 0) for each in own]
         return np.stack(found, axis=1)
@@ -197,11 +222,11 @@ class ChebyshevBlock:
         """
         bound = self.row_bound
         found = [groups.astype(np.object_) * bound] if self.count_rows else []
-        for each in sums:
-            count, first, *second = (column.astype(np.object_) for column in each.T)
-            found += [count * bound] if self.missing else []
-            found.append(first * (bound // self.steps))
-            found += [2 * squares - count * bound for squares in second]
+        for place, each in enumerate(sums):
+            count, *powers = (column.astype(np.object_) for column in each.T)
+            found += [count * bound] if self._missing[place] else []
+            found += [first * (bound // self.steps) for first in powers[:1]]
+            found += [2 * squares - count * bound for squares in powers[1:]]
         return np.stack(found, axis=1)
 
     def form(self, power: int, column: int) -> Form:
@@ -211,13 +236,13 @@ class ChebyshevBlock:
 
     def places(self, power: int, column: int) -> dict[int, Fraction]:
         """Return the coefficients of that form that are not 0: a few, however many columns."""
-        first = self.count_rows + column * self._each
-        count = first if self.missing else 0
+        first, missing = self._first(column), self._missing[column]
+        count = first if missing else 0
         half = Fraction(1, 2 * self.row_bound)
         return {
             0: {count: 2 * half},
-            1: {first + self.missing: 2 * half},
-            2: {count: half, first + self.missing + 1: half},  # y² = (1 + (2y²-1))/2
+            1: {first + missing: 2 * half},
+            2: {count: half, first + missing + 1: half},  # y² = (1 + (2y²-1))/2
         }[power]
 
     def rows_form(self) -> Form:
@@ -229,8 +254,16 @@ class ChebyshevBlock:
         return (first, *[Fraction(0)] * (self.dimension - 1))
 
     @property
-    def _each(self) -> int:
-        return self.degree + self.missing
+    def _missing(self) -> tuple[bool, ...]:
+        given = self.missing
+        return given if isinstance(given, tuple) else (given,) * self.columns
+
+    def _first(self, column: int) -> int:
+        """Return the place of the first coordinate of a column."""
+        if not isinstance(self.degree, tuple) and not isinstance(self.missing, tuple):
+            return self.count_rows + column * (self.degree + self.missing)
+        own = zip(self.degrees[:column], self._missing[:column], strict=True)
+        return self.count_rows + sum(degree + missing for degree, missing in own)
 
 
 def _check(degree: int, least: int, steps: int) -> None:

@@ -14,7 +14,9 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Rows
+from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.mechanisms.ranks import Aim, EvenPoints, ListedPoints, Within, rank_distances
 
 __all__ = ["GridRows", "RankGroups"]
@@ -103,13 +105,16 @@ class GridRows:
     rows: Rows
     points: Points
     skip: bool
+    column: int = 0
+    inside: Callable[[Block], npt.NDArray[np.bool_]] | None = None
+    """Which rows count at all; by default every one."""
 
     def groups(self, aim_of: Callable[[int], Aim], *, reach: int) -> RankGroups:
         """Return the points by their distance from the aim, scored up to `reach` rows from it.
 
         `aim_of` is told how many rows count, which may be private.
         """
-        held, cells = self._first_pass()
+        held, cells = self.first_pass()
         count = int(cells.sum()) if held is None else len(held)
         aim = aim_of(count)
         first, last = min(aim.first, count), min(aim.last, count)
@@ -126,33 +131,54 @@ class GridRows:
 
     def ranks(self, point: int) -> tuple[int, int]:
         """Return how many rows are below a point, and how many are not above it."""
-        below = not_above = 0
-        for part in self._parts():
-            below += int(np.count_nonzero(part < point))
-            not_above += int(np.count_nonzero(part <= point))
-        return below, not_above
+        snap = self._snap
 
-    def _parts(self) -> Iterator[Integers]:
-        for block in self.rows.blocks():
-            values = block[:, 0]
-            if self.skip:
-                absent = np.isnan(values)
-                values = values[~absent] if absent.any() else values
-            yield self.points.snap(values)
+        def counted(block: Block) -> IntegerArray:
+            part = snap(block)
+            return np.array([np.count_nonzero(part < point), np.count_nonzero(part <= point)])
+
+        below, not_above = self.rows.total(counted, self._columns, shape=(2,), bound=1)
+        return int(below), int(not_above)
+
+    def parts(self) -> Iterator[Integers]:
+        """Yield the points of all rows that count."""
+        return map(self._snap, self.rows.blocks())
 
     @property
-    def _shift(self) -> int:
+    def _columns(self) -> list[int]:
+        return list(range(len(self.rows.columns)))
+
+    @property
+    def _snap(self) -> Callable[[Block], Integers]:
+        points, skip, column, inside = self.points, self.skip, self.column, self.inside
+
+        def snapped(block: Block) -> Integers:  # holds nothing of the rows: it may run elsewhere
+            values = block[:, column]
+            if inside is not None:
+                values = values[inside(block)]
+            if skip:
+                absent = np.isnan(values)
+                values = values[~absent] if absent.any() else values
+            return points.snap(values)
+
+        return snapped
+
+    @property
+    def shift(self) -> int:
         """By how many bits a point's number is longer than that of its cell."""
         size = self.points.size
         return 0 if size <= _ONE_PASS else max(0, (size - 1).bit_length() - _CELL_BITS)
 
-    def _first_pass(self) -> tuple[Integers | None, Integers]:
+    def first_pass(self) -> tuple[Integers | None, Integers]:
         """Return the points of all rows if they are few, else how many rows each cell has."""
-        shift, most = self._shift, max(_HELD, self.points.size >> 2 if self._shift == 0 else 0)
+        if not self.rows.adds_here:
+            size = ((self.points.size - 1) >> self.shift) + 1
+            return None, self._counted_there(0, size, self.shift)
+        shift, most = self.shift, max(_HELD, self.points.size >> 2 if self.shift == 0 else 0)
         cells = np.zeros(0, dtype=np.int64)
         held: list[Integers] = []
         waiting = 0
-        for part in self._parts():
+        for part in self.parts():
             held.append(part)
             waiting += len(part)
             if waiting > most:
@@ -166,29 +192,33 @@ class GridRows:
         counted = np.bincount(_joined(held) >> shift, minlength=size)
         return counted if not len(cells) else np.add(cells, counted, out=cells)
 
+    def tally(self, wanted: Integers, cells: Integers) -> tuple[Integers, Integers]:
+        """Return the points of the rows in some cells, in order, and how many rows each has."""
+        if self.shift == 0:
+            return wanted, cells[wanted]
+        inside = np.zeros(len(cells), dtype=np.bool_)
+        inside[wanted] = True
+        points, counts = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        held: list[Integers] = []
+        waiting = 0
+        for part in self.parts():
+            held.append(part[inside[part >> self.shift]])
+            waiting += len(held[-1])
+            if waiting > _HELD:
+                (points, counts), held, waiting = _merged(points, counts, held), [], 0
+        return _merged(points, counts, held)
+
     def _window(self, cells: Integers, start: int, stop: int) -> Integers:
         """Return the rows from rank `start` on and before `stop`, in rising order."""
-        behind, shift = np.cumsum(cells), self._shift
+        behind, shift = np.cumsum(cells), self.shift
         wanted = np.arange(start, stop)
-        if shift == 0:
+        if shift == 0 or not len(wanted):
             return np.searchsorted(behind, wanted, side="right")
         low, high = (int(np.searchsorted(behind, rank, side="right")) for rank in (start, stop - 1))
         # only a cell at an end of the window can have many more rows than the window
-        heavy = {
-            cell: np.zeros(1 << shift, np.int64) for cell in (low, high) if cells[cell] > _HELD
-        }
-        light: list[Integers] = []
-        for part in self._parts():
-            cell = part >> shift
-            for at, counts in heavy.items():
-                inside = part[cell == at] - (at << shift)
-                if len(inside):
-                    counts += np.bincount(inside, minlength=1 << shift)
-            kept = (cell >= low) & (cell <= high)
-            for at in heavy:
-                kept &= cell != at
-            light.append(part[kept])
-        found = np.sort(_joined(light))
+        ends = [cell for cell in {low, high} if cells[cell] > _HELD]
+        heavy, light = self._second_pass(low, high, sorted(ends))
+        found = np.sort(light)
         before = int(behind[low - 1]) if low else 0
         skipped = before + (int(cells[low]) if low in heavy else 0)
         pieces = [found[max(0, start - skipped) : max(0, stop - skipped)]]
@@ -200,6 +230,56 @@ class GridRows:
         window = np.concatenate(pieces)
         # as many as planned whatever happened to the source in between
         return window if len(window) == len(wanted) else np.sort(np.resize(window, len(wanted)))
+
+    def _second_pass(
+        self, low: int, high: int, ends: list[int]
+    ) -> tuple[dict[int, Integers], Integers]:
+        """Return how many rows each point of the heavy cells has, and the rows of the others."""
+        shift, snap = self.shift, self._snap
+
+        def light(block: Block) -> Integers:  # holds nothing of the rows: it may run elsewhere
+            part = snap(block)
+            cell = part >> shift
+            kept = (cell >= low) & (cell <= high)
+            for at in ends:
+                kept &= cell != at
+            return part[kept]
+
+        if not self.rows.adds_here:
+            within = self._counted_there
+            there = {at: within(at << shift, 1 << shift, 0) for at in ends}
+            return there, self.rows.gathered(light)
+        counted = {at: np.zeros(1 << shift, np.int64) for at in ends}
+        found: list[Integers] = []
+        for block in self.rows.blocks():
+            found.append(light(block))
+            for at, counts in counted.items():
+                part = snap(block)
+                inside = part[part >> shift == at] - (at << shift)
+                if len(inside):
+                    counts += np.bincount(inside, minlength=1 << shift)
+        return counted, _joined(found)
+
+    def _counted_there(self, first: int, size: int, shift: int) -> Integers:
+        """Return how many rows are in each of `size` cells, counted where the rows are."""
+        snap = self._snap
+
+        def keys(block: Block) -> IntegerArray:
+            cell = (snap(block) - first) >> shift
+            return cell[(cell >= 0) & (cell < size)]
+
+        counts = self.rows.total(keys, self._columns, shape=(size,), bound=1, keyed=True)
+        return counts.astype(np.int64)
+
+
+def _merged(points: Integers, counts: Integers, held: list[Integers]) -> tuple[Integers, Integers]:
+    """Return the points and their counts together with rows that were not counted yet."""
+    more, added = np.unique(_joined(held), return_counts=True)
+    both = np.concatenate([points, more])
+    found, where = np.unique(both, return_inverse=True)
+    total = np.zeros(len(found), dtype=np.int64)
+    np.add.at(total, where, np.concatenate([counts, added]))
+    return found, total
 
 
 def _joined(parts: list[Integers]) -> Integers:

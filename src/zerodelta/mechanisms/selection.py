@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import ClassVar, TypeVar, final
 
 import numpy as np
+import numpy.typing as npt
 
 from zerodelta.exact.argmax import Members, Rest, Scores, exponential_argmax, gumbel_argmax
 from zerodelta.exact.bits import BitSource
@@ -30,6 +31,7 @@ __all__ = [
     "ExponentialMechanism",
     "PermuteAndFlip",
     "Selection",
+    "gap_at",
     "selection_methods",
     "worst_gap",
 ]
@@ -228,9 +230,24 @@ def _unit_gap(count: int, method: str) -> float:
     if count == 1:
         return 0.0
     leads = np.linspace(0.0, 4.0 + 2.0 * math.log(count), 4000)[1:]
+    return float((leads * _wrong(count, leads, method)).max())
+
+
+def gap_at(options: int, scale: Rational, lead: float, *, method: str) -> float:
+    """Return the expected gap where one option leads all others, which are tied, by `lead`.
+
+    >>> gap_at(100, 2, 40, method="permute-and-flip") < worst_gap(100, 2)
+    True
+    """
+    leads = np.array([lead / float(as_positive(scale, "scale"))])
+    return lead * float(_wrong(as_count(options, "options", minimum=1), leads, method)[0])
+
+
+def _wrong(count: int, leads: npt.NDArray[np.float64], method: str) -> npt.NDArray[np.float64]:
+    """Return the probability that one of the others is chosen, for leads at scale 1."""
     x = np.exp(-leads)
     if method == "exponential":
-        wrong = (count - 1) * x / (1 + (count - 1) * x)
-    else:
-        wrong = 1 + np.expm1(count * np.log1p(-x)) / (count * x)
-    return float((leads * wrong).max())
+        found: npt.NDArray[np.float64] = (count - 1) * x / (1 + (count - 1) * x)
+        return found
+    wrong: npt.NDArray[np.float64] = 1 + np.expm1(count * np.log1p(-x)) / (count * x)
+    return wrong

@@ -29,6 +29,7 @@ from zerodelta.spine.public_inputs import as_pair, as_source, one_column
 from zerodelta.spine.run import Openable
 
 __all__ = [
+    "BYTES_HELD",
     "CALLER_ASSERTED",
     "Median",
     "Order",
@@ -43,6 +44,9 @@ __all__ = [
 Integers: TypeAlias = npt.NDArray[np.int64]
 Order: TypeAlias = Callable[[Integers], npt.NDArray[Any]]
 """The i-th smallest row for 1-based positions i, an end of the bounds beyond 1..n."""
+
+BYTES_HELD = 24
+"""Of every row that is sorted: its value, its integer, and that in its place."""
 
 CALLER_ASSERTED = "the caller's query, distance and local sensitivity are what they claim to be"
 
@@ -153,6 +157,7 @@ class _OrderStatistics(StableQuery):
         source = rows if isinstance(rows, Source) else as_source(rows, missing=None)
         facts = Facts.of(source)
         one_column(facts)
+        facts.rows_in_memory(BYTES_HELD)
         _ = facts.all_rows
         return source, facts
 

@@ -145,7 +145,7 @@ def adassp(
     error = adassp_error(statistics, rows=source.rows, ridge=ridge, caution=caution)
 
     def answer(rows: Rows, bits: BitSource) -> Any:
-        return statistics.solve(rows.blocks(), bits, ridge=ridge, caution=caution)
+        return statistics.solve(rows, bits, ridge=ridge, caution=caution)
 
     return run(_plan(statistics.claim(), (statistics.step(),), answer, error), source, bits=bits)
 
@@ -258,7 +258,7 @@ def pure_adassp(
     )
 
     def answer(rows: Rows, bits: BitSource) -> Any:
-        drafted = statistics.solve(rows.blocks(), bits, ridge=factor, caution=caution)
+        drafted = statistics.solve(rows, bits, ridge=factor, caution=caution)
         return purifier.apply(drafted, bits)
 
     plan = _plan(PureDP(base + extra), (statistics.step(), purifier.step()), answer, error)
@@ -333,7 +333,7 @@ def lattice_adassp(
     claim = PureDP(as_positive(epsilon, "epsilon"))
 
     def answer(rows: Rows, bits: BitSource) -> Any:
-        return planned.answer(rows.blocks(), bits)
+        return planned.answer(rows, bits)
 
     lattice, weight = planned.channel.lattice, planned.channel.mixing_weight
     error = adassp_error(

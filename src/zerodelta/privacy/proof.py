@@ -13,7 +13,8 @@ from zerodelta.privacy.composition import Composed, simplest, transcript_claim, 
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.readable import equals
 from zerodelta.privacy.step import Part, Step
-from zerodelta.privacy.theorems.group_privacy import Units
+from zerodelta.privacy.theorems.group_privacy import ClippedUnits, Units
+from zerodelta.privacy.theorems.mechanisms import RoundedGaussian
 from zerodelta.privacy.theorems.registry import theorem_of
 from zerodelta.privacy.theorems.theorem import Base, Channel, Theorem
 from zerodelta.privacy.theorems.transport import NumericalError
@@ -83,7 +84,7 @@ def proven_epsilon(part: Part, claim: Claim) -> Fraction:
     return alone.exact_epsilon
 
 
-def units_of(steps: tuple[Step, ...]) -> Units | None:
+def units_of(steps: tuple[Step, ...]) -> Units | ClippedUnits | None:
     """Return the step that says that a unit has several rows; None if rows are protected.
 
     It is the last one, or the one before a channel that is.
@@ -91,7 +92,8 @@ def units_of(steps: tuple[Step, ...]) -> Units | None:
     found = [theorem_of(step) for step in steps[-2:]]
     if len(found) == 2 and isinstance(found[1], Channel):
         found.pop()
-    return found[-1] if found and isinstance(found[-1], Units) else None
+    last = found[-1] if found else None
+    return last if isinstance(last, (Units, ClippedUnits)) else None
 
 
 def _check_absent_rows(theorems: tuple[Theorem, ...]) -> None:
@@ -109,9 +111,10 @@ def _check_once(steps: tuple[Step, ...]) -> None:
 
 
 def _base(theorem: Theorem) -> Base:
-    if isinstance(theorem, Units):
+    if isinstance(theorem, (Units, ClippedUnits)):
+        last = "" if isinstance(theorem, ClippedUnits) else "the last step, or "
         raise CertificateError(
-            "theorem 'units' is about all steps before it: only the last step, or the one before "
+            f"theorem {theorem.label!r} is about all steps before it: only {last}the one before "
             "a channel, is."
         )
     if not isinstance(theorem, Base):
@@ -137,7 +140,9 @@ def _check_real_minimum(before: list[Base], last: Theorem) -> None:
         )
 
 
-def _check_channel(bases: list[Base], channel: Channel, claim: Claim, units: Units | None) -> None:
+def _check_channel(
+    bases: list[Base], channel: Channel, claim: Claim, units: Units | ClippedUnits | None
+) -> None:
     if type(claim) is not PureDP:
         raise CertificateError("a purified release claims pure DP; this one claims something else.")
     if claim.bounded_range:
@@ -149,6 +154,11 @@ def _check_channel(bases: list[Base], channel: Channel, claim: Claim, units: Uni
         if base is None or not channel.any_neighbors:
             raise CertificateError(
                 f"theorem {channel.label!r} is not about units: 'units' is the last step here."
+            )
+        if isinstance(units, ClippedUnits) and not all(type(b) is RoundedGaussian for b in bases):
+            raise CertificateError(
+                "theorem 'clipped-units' is about sums with Gaussian noise: another step goes "
+                "before it."
             )
         base = units.of_unit(base)
     if not _proves(channel, base, claim.exact_epsilon):

@@ -9,7 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
-from zerodelta.exact.noise_law import NoiseLaw
+from zerodelta.exact.noise_law import NoiseLaw, NoisySums
 from zerodelta.exact.rational import number_text
 from zerodelta.privacy.certificate import Certificate
 
@@ -56,6 +56,10 @@ class Release:
         from public numbers, never a measurement.
     diagnostics : Diagnostics, optional
         How the rows were read, if a share of ε was spent on that: ``diagnostics="1/100"``.
+    sums : tuple of NoisySums
+        Of a table, the noisy integers of which it was made, with their noise laws.
+    plan : object, optional
+        What was decided before a row was read, such as the shares of ε in a table; print it.
 
     """
 
@@ -65,6 +69,8 @@ class Release:
     noise: NoiseLaw | None = None
     seconds: float | None = None
     diagnostics: Diagnostics | None = None
+    sums: tuple[NoisySums, ...] = ()
+    plan: object | None = None
 
     def __repr__(self) -> str:
         error = self.error if isinstance(self.error, str) else f"{self.error:.4g}"

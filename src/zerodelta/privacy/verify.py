@@ -150,6 +150,10 @@ def _check(certificate: Certificate) -> None:
                 "a unit is protected by parts with theorem 'units', and by no others: "
                 f"the certificate protects {_protected(certificate.unit)}."
             )
+    most = {units.max_rows for part in parts if (units := units_of(part.steps)) is not None}
+    if len(most) > 1:
+        told = " and ".join(map(str, sorted(most)))
+        raise CertificateError(f"its parts are about units of different size: at most {told} rows.")
     if len(parts) == 1:
         if parts[0].epsilon is not None:
             raise CertificateError("the only part of a certificate proves the claim, no other ε.")

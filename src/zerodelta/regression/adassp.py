@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
 from zerodelta.channels.ball_mix import GaussianMix
+from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
@@ -87,9 +88,12 @@ class LatticeAdassp:
         """The two steps of the certificate."""
         return self.statistics.step(), self.channel.step()
 
-    def answer(self, blocks: Iterable[Block], bits: BitSource) -> Floats:
-        """Return the published coefficients; the target is the last column of each block."""
-        return self.channel.apply(self.statistics.solve(blocks, bits, ridge=self.ridge), bits)
+    def answer(
+        self, rows: Rows, bits: BitSource, *, prepare: Callable[[Block], Block] | None = None
+    ) -> Floats:
+        """Return the published coefficients; the target is the last column of the rows."""
+        solved = self.statistics.solve(rows, bits, ridge=self.ridge, prepare=prepare)
+        return self.channel.apply(solved, bits)
 
 
 def trust_radius(

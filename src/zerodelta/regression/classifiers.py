@@ -22,7 +22,7 @@ from zerodelta.regression.certified_losses import BalancedLogistic, CertifiedLos
 from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.expected import LOG_ODDS, Expected, limited, temperature
 from zerodelta.regression.label_values import ClassLabels, as_classes, declared_classes
-from zerodelta.regression.labeled_rows import Features, LabeledRows, in_memory
+from zerodelta.regression.labeled_rows import Features, LabeledRows
 from zerodelta.regression.objective_plan import (
     RegressionPlan,
     Shape,
@@ -34,7 +34,7 @@ from zerodelta.spaces import Ball
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import ask, planned, post_processed, run
+from zerodelta.spine.run import aside, planned, post_processed, run
 from zerodelta.study.study import Study
 from zerodelta.training.loss_functions import Logistic, Loss, Multinomial
 
@@ -169,7 +169,7 @@ class ClassifierQuestion:
         """Choose the method, and calibrate it; the place of the label's class is the last column.
 
         The plan of a descent has no steps: its study plans them. A row that counts nowhere is the
-        zero row, so to the objective the number of rows is nothing but a public parameter.
+        zero row, so the number of rows is nothing but a public parameter.
         """
         facts.only_replaced()
         features = Features.of(facts.width - 1, self.data_norm, self.intercept)
@@ -211,15 +211,8 @@ class ClassifierQuestion:
         self, methods: tuple[Method, ...], facts: Facts, features: Features
     ) -> tuple[Method, ...]:
         """Return the methods for such rows; one that is named and is none of them is refused."""
-        width, private = features.width, facts.rows is None
-        large = self.encoding is not None and not in_memory(facts, width)
-        require(
-            not (private and (large or self.method == "descent")),
-            "method",
-            self.method,
-            expected="one that needs no public number of rows: a descent runs a study",
-            remedy='pass method="auto", and fewer rows or columns if they do not fit into memory',
-        )
+        width = features.width
+        large = self.encoding is not None and not facts.may_hold(8 * width)
         require(
             not (large and self.method == "objective"),
             "method",
@@ -228,8 +221,7 @@ class ClassifierQuestion:
             f"{facts.planned_rows} · {width} numbers in memory",
             remedy='pass method="auto" or "descent"',
         )
-        without = {"descent"} if private else {"objective"} if large else set()
-        return tuple(method for method in methods if method.name not in without)
+        return tuple(m for m in methods if not (large and m.name == "objective"))
 
     def release(
         self,
@@ -243,12 +235,10 @@ class ClassifierQuestion:
         """Plan, and run the plan on these rows."""
         read, encode = ClassLabels(self.classes), self.encoding
         source = LabeledRows(rows, labels, read=read, encode=encode)
-        if diagnostics is not None:
-            beside = diagnosis(diagnostics, source.declared)
-            return ask(self, source, epsilon=epsilon, bits=bits, beside=beside, facts=source.facts)
-        plan = planned(self, source, epsilon, facts=source.facts)
+        beside = diagnosis(diagnostics, source.declared)
+        plan = planned(self, source, epsilon, facts=source.facts, beside=beside)
         if plan.steps:
-            return run(plan, source, bits=bits)
+            return run(plan, source, bits=bits, aside=aside(beside, epsilon))
         features = Features.of(len(source.columns) - 1, self.data_norm, self.intercept)
         width, outputs = features.width, self.outputs
         loss: Loss = Logistic() if outputs == 1 else Multinomial(classes=tuple(range(outputs)))
@@ -258,11 +248,13 @@ class ClassifierQuestion:
             publish=Ball(width * outputs, _LENGTH * (math.isqrt(width * outputs) + 1)),
             rounds=_STEPS,
             functions=False,
+            diagnostics=beside,
             bits=bits,
         )
         release = study.minimize(loss, data_norm=1)
+        of_row = study.plan.epsilon / study.plan.max_rows
         divisor = descent_temperature(
-            epsilon=epsilon, n=source.rows, columns=width, classes=len(self.classes)
+            epsilon=of_row, n=source.rows, columns=width, classes=len(self.classes)
         )
         theta = release.value.reshape(width, outputs)
         model = features.model(theta, encoding=encode, classes=self.classes, temperature=divisor)

@@ -7,7 +7,7 @@ rounded: the joint guarantee is Gaussian DP with the sensitivities of theory A9.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias, final
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from flint import fmpz_mat, fmpz_poly
 
+from zerodelta.data.rows import Rows
 from zerodelta.data.rowwise import Block, whole_rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import exact_product
@@ -101,15 +102,21 @@ class GaussianStatistics:
         return GaussianDP(mu_squared=mu_squared)
 
     def solve(
-        self, blocks: Iterable[Block], bits: BitSource, *, ridge: float, caution: float = 0.0
+        self,
+        rows: Rows,
+        bits: BitSource,
+        *,
+        ridge: float,
+        caution: float = 0.0,
+        prepare: Callable[[Block], Block] | None = None,
     ) -> Floats:
         """Return the ridge solution on noisy statistics, 0 where there is none: internal.
 
-        The target is the last column. The penalty lifts the smallest eigenvalue
-        to ridge·m·A: as seen by the noisy λ_min less `caution`·m·A if it was queried, else by the
-        noisy matrix itself (post-processing).
+        The target is the last column; `prepare` makes the features of the others. The penalty lifts
+        the smallest eigenvalue to ridge·m·A: as seen by the noisy λ_min less `caution`·m·A if it
+        was queried, else by the noisy matrix itself (post-processing).
         """
-        gram, moments = self._exact(blocks)
+        gram, moments = self._exact(rows, prepare)
         squared, d = self.multiplier_squared, self.dimension
         bound = STEPS**2
         upper_triangle = np.triu_indices(d, 1)
@@ -144,20 +151,25 @@ class GaussianStatistics:
         solved = np.asarray(theta * self.scale, dtype=np.float64)
         return solved if np.isfinite(solved).all() else np.zeros(self.dimension)
 
-    def _exact(self, blocks: Iterable[Block]) -> tuple[Integers, Integers]:
+    def _exact(
+        self, rows: Rows, prepare: Callable[[Block], Block] | None = None
+    ) -> tuple[Integers, Integers]:
         x_lattice = FixedPoint.ball(dimension=self.dimension, bound=self.data_norm, steps=STEPS)
         y_lattice = FixedPoint.ball(
             dimension=1, bound=self.target_bound, norm=math.inf, steps=STEPS
         )
         d, both = self.dimension, (STEPS, STEPS)
-        # Python's integers: how many rows there are decides nothing
-        gram, moments = np.zeros((d, d), dtype=np.object_), np.zeros(d, dtype=np.object_)
-        for block in blocks:
+
+        def products(block: Block) -> Any:  # may run elsewhere
+            if prepare is not None:
+                block = np.column_stack([prepare(block[:, :-1]), block[:, -1]])
             whole = whole_rows(block)  # with a missing cell: the zero row
             x, y = x_lattice.quantize(whole[:, :-1]), y_lattice.quantize(whole[:, -1:])
-            gram += exact_product(x, x, bounds=both)
-            moments += exact_product(x, y, bounds=both)[:, 0]
-        return gram, moments
+            return exact_product(x, np.column_stack([x, y]), bounds=both)
+
+        every = range(len(rows.columns))
+        total = rows.total(products, every, shape=(d, d + 1), bound=STEPS**2)
+        return total[:, :-1], total[:, -1]
 
 
 def _noised(sums: Integers, variance: Fraction, bits: BitSource) -> Integers:

@@ -10,13 +10,13 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations_with_replacement
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from zerodelta.data.source import Rows
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.exact_sums import IntegerArray, arithmetic
+from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.k_norm import rounded_k_norm
 from zerodelta.mechanisms.integer_sums import add_exactly
 from zerodelta.privacy.step import Step
@@ -163,10 +163,9 @@ def exact_statistics(features: Features, rows: Rows) -> IntegerArray:
     2^53: exact in BLAS.
     """
     d, width = features.dimension, features.width
-    # a number of rows that is not public must not decide anything
-    fits = rows.whole and arithmetic(rows.rows, LENGTH**2) != "python"
-    total: Any = np.zeros((width + 1, width + 1), dtype=np.int64 if fits else np.object_)
-    for block in rows.blocks():
+
+    def products(block: Floats) -> IntegerArray:  # may run elsewhere
+        total = np.zeros((width + 1, width + 1), dtype=np.int64)
         for start in range(0, len(block), _MOST_ROWS):
             given = block[start : start + _MOST_ROWS]
             target = given[:, -1]
@@ -179,4 +178,8 @@ def exact_statistics(features: Features, rows: Rows) -> IntegerArray:
             total[:d, :d] += (part.T @ part).astype(np.int64)
             total[:d, d:] += (rest @ part).T.astype(np.int64)
             total[d:, d:] += (rest @ rest.T).astype(np.int64)
+        return total
+
+    shape = (width + 1, width + 1)
+    total = rows.total(products, range(d + 1), shape=shape, bound=LENGTH**2)
     return np.concatenate([total[:-1, :-1][np.triu_indices(width)], total[:-1, -1]])

@@ -7,9 +7,10 @@ the zero row: its gradient is 0 whatever the parameters. Longer rows are clipped
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -18,9 +19,12 @@ import numpy.typing as npt
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.cells import numbers
 from zerodelta.data.dataset import Dataset
+from zerodelta.data.kept_copy import Keeping, together
+from zerodelta.data.prepared_rows import PreparedRows
 from zerodelta.data.protection import Protection
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Rows, Source, ours
+from zerodelta.data.threads import Piece
 from zerodelta.data.ticket import Ticket
 from zerodelta.data.written_here import is_written_here
 from zerodelta.errors import require
@@ -32,15 +36,13 @@ from zerodelta.regression.integer_rows import STEPS, Floats, IntegerRows
 from zerodelta.regression.label_values import ClassLabels, Targets, as_column, label_kind
 from zerodelta.spine.facts import Facts
 
-__all__ = ["Features", "LabeledRows", "LinearModel", "in_memory"]
+__all__ = ["Features", "LabeledRows", "LinearModel"]
 
 _Prepare: TypeAlias = Callable[[Block], Block]
 
 _BLOCK_ENTRIES = 1 << 17
 _MOST_ROWS = 1 << 13
 _MOST_COLUMNS = 1 << 20
-MOST_BYTES = 2 << 30
-"""Rows of a data set that a method needs together may take so much memory."""
 
 
 @ours
@@ -55,7 +57,7 @@ class LabeledRows(Source):
     """
 
     __slots__ = (
-        *("__weakref__", "_batch", "_codes", "_encode", "_features", "_labels", "_prepare"),
+        *("__weakref__", "_batch", "_features", "_labels", "_prepare", "_prepared"),
         *("_read", "_width"),
     )
 
@@ -77,12 +79,12 @@ class LabeledRows(Source):
             expected="a preparation of rows by this library",
             remedy="prepare the rows, each by itself, before they are passed",
         )
-        self._read, self._prepare, self._encode = read, prepare, encode
+        self._read, self._prepare = read, prepare
         self._features: Any
         self._labels: Any = None
-        self._codes: Floats | None = None
+        self._prepared: _Prepared | None = None
         if isinstance(rows, Dataset):
-            columns = self._declare(rows, labels)
+            columns = self._declare(rows, labels, encode)
         else:
             columns = self._hold(rows, labels)
         self._width = columns if width is None else width
@@ -109,15 +111,15 @@ class LabeledRows(Source):
         )
         return held.shape[1] if plain else len(held.columns)
 
-    def _declare(self, rows: Dataset, labels: Any) -> int:
+    def _declare(self, rows: Dataset, labels: Any, encode: Encoding | None) -> int:
         """Take two selections of a data set; return the number of encoded features."""
-        kind = label_kind(labels)
+        kind, codes = label_kind(labels), None
         if isinstance(self._read, ClassLabels) and kind.labels is not None:
-            self._codes = self._read(list(kind.labels))
+            codes = self._read(list(kind.labels))
         self._features = rows.beside(labels)
-        if self._encode is None:
-            self._encode = Encoding.of(rows.kinds)
-        return self._encode.width
+        made = Encoding.of(rows.kinds) if encode is None else encode
+        self._prepared = _Prepared(encode=made, read=self._read, codes=codes, prepare=self._prepare)
+        return made.width
 
     @property
     def rows(self) -> int:
@@ -162,43 +164,83 @@ class LabeledRows(Source):
             expected_rows=None if whole else self.rows,
             columns=self.columns,
             neighbors=self.protection.neighbors,
+            memory=self.keeping.memory,
+            remote=self.remote,
         )
+
+    @property
+    def keeping(self) -> Keeping:
+        """Where a copy of the rows may be kept: as the data set says."""
+        held = self._features
+        return held.keeping if isinstance(held, Dataset) else super().keeping
+
+    @property
+    def remote(self) -> bool:
+        """Whether the rows are on a cluster."""
+        return isinstance(self._features, Dataset) and self._features.remote
 
     def open(self, ticket: Ticket, *, keep: bool = False) -> Rows:
         """Return the rows, for one release; those of units are chosen once, and kept."""
+        if self.remote and self._prepared is not None:
+            return PreparedRows(self._features.open(ticket), self._prepared, self.columns)
         unit = self.protection.unit is not None
         return super().open(ticket, keep=keep or self._prepare is not None or unit)
 
     def blocks(self, ticket: Ticket) -> Iterator[Block]:
         """Yield all rows in order, at most 8192 at a time."""
         Ticket.check(ticket)
-        for part, labels in self._pairs(ticket):
-            block = np.empty((len(part), self._width + 1))
-            block[:, :-1] = part if self._prepare is None else self._prepare(part)
-            block[:, -1] = labels
-            yield block
-
-    def _pairs(self, ticket: Ticket) -> Iterator[tuple[Block, Block]]:
-        """Yield features, and labels as numbers."""
         held, read = self._features, numbers if self._read is None else self._read
-        if isinstance(held, Dataset) and self._encode is not None:
-            for block in _cut(held.blocks(ticket), self._batch):
-                yield self._encode(block[:, :-1]), self._label(block[:, -1])
+        if self._prepared is not None:
+            yield from map(self._prepared, _cut(held.blocks(ticket), self._batch))
             return
         labels, start = read(self._labels), 0
         whole = held.blocks(ticket) if isinstance(held, ArraySource) else [held]
         for part in _cut(whole, self._batch):
             with np.errstate(all="ignore"):  # an extended float may overflow
                 floats = part.astype(np.float64, copy=False)
-            yield floats, labels[start : start + len(part)]
+            block = np.empty((len(part), self._width + 1))
+            block[:, :-1] = floats if self._prepare is None else self._prepare(floats)
+            block[:, -1] = labels[start : start + len(part)]
+            yield block
             start += len(part)
 
+    def pieces(self, ticket: Ticket) -> Sequence[Piece]:
+        """Return the rows of a data set in the pieces that it has."""
+        prepared, most = self._prepared, self._batch
+        if prepared is None:
+            return super().pieces(ticket)
+
+        def prepare(piece: Piece) -> Iterator[Block]:
+            return map(prepared, _cut(piece(), most))
+
+        return [partial(prepare, piece) for piece in self._features.pieces(ticket)]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class _Prepared:
+    """What is made of the declared columns of a data set, the label last: sent to a cluster."""
+
+    encode: Encoding
+    read: ClassLabels | Targets | None
+    codes: Floats | None
+    """The classes of the codes of a category."""
+    prepare: _Prepare | None
+
+    def __call__(self, block: Block) -> Block:
+        features = self.encode(block[:, :-1])
+        if self.prepare is not None:
+            features = self.prepare(features)
+        joined = np.empty((len(block), features.shape[1] + 1))
+        joined[:, :-1], joined[:, -1] = features, self._label(block[:, -1])
+        return joined
+
     def _label(self, column: Block) -> Block:
-        """Return the labels of a data set as numbers; NaN for none."""
-        if self._codes is None:
-            return column if self._read is None else self._read(np.ascontiguousarray(column))
+        """Return the labels as numbers; NaN for none."""
+        if self.codes is None:
+            return column if self.read is None else self.read(np.ascontiguousarray(column))
         missing = np.isnan(column)
-        return np.where(missing, np.nan, self._codes[np.where(missing, 0, column).astype(np.int64)])
+        return np.where(missing, np.nan, self.codes[np.where(missing, 0, column).astype(np.int64)])
 
 
 def _cut(blocks: Iterable[Any], most: int) -> Iterator[Any]:
@@ -206,11 +248,6 @@ def _cut(blocks: Iterable[Any], most: int) -> Iterator[Any]:
     for block in blocks:
         for start in range(0, len(block), most):
             yield block[start : start + most]
-
-
-def in_memory(facts: Facts, width: int) -> bool:
-    """Tell by public numbers whether all rows may be held in memory at once."""
-    return facts.planned_rows * width * 8 <= MOST_BYTES
 
 
 @final
@@ -303,21 +340,22 @@ class Features:
 
         With `signed` a row is multiplied by the sign of its label, the place 0 or 1 of a class.
         """
-        values, labels = np.empty((rows.rows, self.width)), np.empty(rows.rows)
-        start = 0
-        for block in rows.blocks():
-            where, label = slice(start, start + len(block)), block[:, -1]
-            if where.stop > len(labels):  # more rows than were planned with: as many as come
-                values, labels = _longer(values, where.stop), _longer(labels, where.stop)
+
+        def read(block: Block) -> Block:
+            values, label = np.empty((len(block), self.width + 1)), block[:, -1]
             part = np.empty((len(block), self.dimension))
             unusable = self.quantize(block[:, :-1], part) | np.isnan(label)
             factor = np.where(unusable, 0.0, 2 * label - 1 if signed else 1.0)
-            np.multiply(part, factor[:, None], out=values[where, : self.dimension])
+            np.multiply(part, factor[:, None], out=values[:, : self.dimension])
             if self.intercept:
-                np.multiply(factor, float(self.constant), out=values[where, -1])
-            labels[where] = np.where(unusable, 0.0, label)
-            start = where.stop
-        return IntegerRows(values=values[:start]), labels[:start]
+                np.multiply(factor, float(self.constant), out=values[:, -2])
+            values[:, -1] = np.where(unusable, 0.0, label)
+            return values
+
+        table = together(
+            map(read, rows.blocks()), self.width + 1, planned=rows.rows, keeping=rows.keeping
+        )
+        return IntegerRows(values=table[:, :-1]), np.ascontiguousarray(table[:, -1])
 
     def __call__(self, block: Block) -> Block:
         """Return rows of length at most 1, the constant as their last column."""
@@ -364,10 +402,3 @@ class Features:
         if encoding is not None:
             slope, constant = encoding.in_units(slope, constant)
         return LinearModel(coefficients=slope, intercept=constant, encoding=encoding, **others)
-
-
-def _longer(table: Floats, rows: int) -> Floats:
-    """Return a table with room for so many rows, and as many again."""
-    longer = np.empty((2 * rows, *table.shape[1:]))
-    longer[: len(table)] = table
-    return longer

@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, final
 
-import numpy as np
-
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.source import Rows
 from zerodelta.errors import require
@@ -37,13 +35,13 @@ from zerodelta.regression.k_norm_statistics import (
     statistics_error,
 )
 from zerodelta.regression.label_values import Targets, declared_bounds
-from zerodelta.regression.labeled_rows import Features, LabeledRows, in_memory
+from zerodelta.regression.labeled_rows import Features, LabeledRows
 from zerodelta.regression.objective_plan import Shape, plan_huber
 from zerodelta.spaces import Ball
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import ask, planned, post_processed, run
+from zerodelta.spine.run import aside, planned, post_processed, run
 from zerodelta.study.study import Study
 from zerodelta.training.loss_functions import Squared
 
@@ -138,7 +136,7 @@ class LinearQuestion:
         """Choose the method, and calibrate it; the target is the last column.
 
         The plan of a descent has no steps: its study plans them. A row that counts nowhere is the
-        zero row, so the number of rows is nothing but a public parameter of all other methods.
+        zero row, so the number of rows is nothing but a public parameter.
         """
         facts.only_replaced()
         features = Features.of(facts.width - 1, self.data_norm, self.intercept)
@@ -173,15 +171,7 @@ class LinearQuestion:
 
     def _applicable(self, facts: Facts, width: int) -> list[str]:
         """Return the methods for such rows; one that is named and is none of them is refused."""
-        private = facts.rows is None
-        large = self.encoding is not None and not in_memory(facts, width)
-        require(
-            not (private and self.method == "descent"),
-            "method",
-            self.method,
-            expected="one that needs no public number of rows: this one runs a study",
-            remedy='pass method="auto"',
-        )
+        large = self.encoding is not None and not facts.may_hold(8 * width)
         require(
             not (large and self.method == "huber"),
             "method",
@@ -190,8 +180,9 @@ class LinearQuestion:
             f"{facts.planned_rows} · {width} numbers in memory",
             remedy='pass method="auto" or "statistics"',
         )
-        without = {"descent"} if private else set()
-        return [name for name in _PLANNERS if name not in without | ({"huber"} if large else set())]
+        # of a cluster's rows only sums leave it, unless another method is named
+        stay = large or (facts.remote and self.method == "auto")
+        return [name for name in _PLANNERS if not (stay and name == "huber")]
 
     def release(
         self,
@@ -204,12 +195,10 @@ class LinearQuestion:
     ) -> Release:
         """Plan, and run the plan on these rows."""
         source = LabeledRows(rows, targets, read=self._targets, encode=self.encoding)
-        if diagnostics is not None:
-            beside = diagnosis(diagnostics, source.declared)
-            return ask(self, source, epsilon=epsilon, bits=bits, beside=beside, facts=source.facts)
-        plan = planned(self, source, epsilon, facts=source.facts)
+        beside = diagnosis(diagnostics, source.declared)
+        plan = planned(self, source, epsilon, facts=source.facts, beside=beside)
         if plan.steps:
-            return run(plan, source, bits=bits)
+            return run(plan, source, bits=bits, aside=aside(beside, epsilon))
         features = Features.of(len(source.columns) - 1, self.data_norm, self.intercept)
         width, encode, read = features.width, self.encoding, self._targets
         study = Study(
@@ -218,6 +207,7 @@ class LinearQuestion:
             publish=Ball(width, _radius(width)),
             rounds=_rounds(width),
             functions=False,
+            diagnostics=beside,
             bits=bits,
         )
         release = study.minimize(Squared(label_bound=1), data_norm=1)
@@ -321,8 +311,7 @@ def _adassp(shape: Shape) -> _Candidate:
     added = expected.spread * (spacing**2 / 12 + 4 * float(weight))
 
     def fit(features: Features, rows: Rows, bits: BitSource) -> Floats:
-        blocks = (np.column_stack([features(b[:, :-1]), b[:, -1]]) for b in rows.blocks())
-        return expected_length(plan.answer(blocks, bits))
+        return expected_length(plan.answer(rows, bits, prepare=features))
 
     method = Method(
         name="adassp",

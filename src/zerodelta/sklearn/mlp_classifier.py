@@ -13,6 +13,7 @@ import numpy as np
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.row_queries import public_rows
 from zerodelta.exact.rational import Rational, as_count
+from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.label_values import ClassLabels, declared_classes
@@ -64,6 +65,9 @@ class MLPClassifier(PrivateClassifier):
         The size of the layer, and the number of gradient steps; rarely need a change.
     radius : number
         How far from its public start the network may go; rarely needs a change.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `diagnostics_`, of a data set: which fractions of the
+        rows were used, clipped to the bounds, and unreadable.
 
     Attributes
     ----------
@@ -75,12 +79,14 @@ class MLPClassifier(PrivateClassifier):
         Probabilities are those of logits over this public number.
     release_, certificate_ : Release, Certificate
         What was published, and what is proven of it.
+    diagnostics_ : Diagnostics or None
+        How the rows were read, if `diagnostics` asks for that.
 
     Notes
     -----
     **Releases**: the parameters, `release_.value`, of `network_`, and `certificate_`; no loss, no
     number of rounds that depends on rows.
-    **Neighbors**: replace-one; the number of rows is public.
+    **Neighbors**: replace-one, where the number of rows is public, or what a data set says.
     **Guarantee**: one ``fit`` is pure ε-DP, `proven`: internal Gaussian rounds of descent, and one
     point of a ball published (theory R2, B2 or S2). Scores and predictions of rows, a
     `GridSearchCV` over them and a transformer fitted on the rows are not covered: see
@@ -113,6 +119,7 @@ class MLPClassifier(PrivateClassifier):
         hidden_units: int = 8,
         rounds: int = 100,
         radius: Rational = 2.5,
+        diagnostics: Rational | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.bounds = bounds
@@ -120,6 +127,7 @@ class MLPClassifier(PrivateClassifier):
         self.hidden_units = hidden_units
         self.rounds = rounds
         self.radius = radius
+        self.diagnostics = diagnostics
 
     def fit(self, X: Any, y: Any) -> MLPClassifier:  # noqa: N803
         """Publish a network; this is the one release that the certificate is about."""
@@ -132,9 +140,9 @@ class MLPClassifier(PrivateClassifier):
         else:
             bounds = ColumnBounds.declared(self.bounds, encoding)
         read = ClassLabels(known)
-        facts = LabeledRows(rows, labels, read=read, encode=encoding).facts
-        facts.only_replaced()
-        n = facts.public_rows  # a study
+        source = LabeledRows(rows, labels, read=read, encode=encoding)
+        facts, beside = source.facts, diagnosis(self.diagnostics, source.declared)
+        n = facts.planned_rows
         network = self._network(n, len(bounds.half), len(known), epsilon)
         shown = _Shown(bounds=bounds, twice=network.inputs > len(bounds.half))
         study = Study(
@@ -146,12 +154,13 @@ class MLPClassifier(PrivateClassifier):
             rounds=as_count(self.rounds, "rounds", minimum=1),
             mixing_probability=min(Fraction(1, 100), Fraction(10, n)),
             functions=False,
+            diagnostics=beside,
         )
         learned = _learned(network, study.plan_minimize(network))
         release = study.minimize(network)  # as planned
         excess = (1 - learned) * math.log(len(known))
         release = post_processed(release, value=release.value, error=excess)
-        self.network_, self._shown = network, shown
+        self.network_, self._shown, self.diagnostics_ = network, shown, release.diagnostics
         self._publish(release, known, temperature=_SURE / learned)
         remember(self, encoding)
         return self

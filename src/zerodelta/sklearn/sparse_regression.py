@@ -11,6 +11,7 @@ import numpy as np
 
 from zerodelta.data.dataset import Dataset
 from zerodelta.exact.rational import Rational, as_positive
+from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.parameters import as_flag
 from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.regression.encoded_columns import Encoding
@@ -19,7 +20,7 @@ from zerodelta.regression.labeled_rows import LabeledRows, LinearModel
 from zerodelta.sklearn.base_estimators import PrivateRegressor, required_epsilon
 from zerodelta.sklearn.given_data import Floats, check_examples, remember
 from zerodelta.spaces import Ball
-from zerodelta.spine.run import post_processed
+from zerodelta.spine.run import left, post_processed
 from zerodelta.training.frank_wolfe import Method, frank_wolfe_pure
 from zerodelta.training.loss_functions import Huber
 
@@ -58,6 +59,9 @@ class SparseRegression(PrivateRegressor):
         Whether the line may miss the origin.
     method : str
         "composition", "transcript" or "auto": how the choices of features add up.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `diagnostics_`, of a data set: which fractions of the
+        rows were used, clipped to the bounds, and unreadable.
 
     Attributes
     ----------
@@ -68,6 +72,8 @@ class SparseRegression(PrivateRegressor):
         has one for each option ("city=oslo").
     release_, certificate_ : Release, Certificate
         What was published, and what is proven of it.
+    diagnostics_ : Diagnostics or None
+        How the rows were read, if `diagnostics` asks for that.
 
     Notes
     -----
@@ -101,6 +107,7 @@ class SparseRegression(PrivateRegressor):
         radius: Rational = 1,
         fit_intercept: bool = True,
         method: Method = "auto",
+        diagnostics: Rational | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.bounds = bounds
@@ -108,6 +115,7 @@ class SparseRegression(PrivateRegressor):
         self.radius = radius
         self.fit_intercept = fit_intercept
         self.method = method
+        self.diagnostics = diagnostics
 
     def fit(self, X: Any, y: Any) -> SparseRegression:  # noqa: N803
         """Publish coefficients; this is the one release that the certificate is about."""
@@ -127,10 +135,11 @@ class SparseRegression(PrivateRegressor):
         width = domain.dimension
         source = LabeledRows(rows, targets, read=read, encode=encoding, prepare=scaled, width=width)
         source.facts.only_replaced()
+        beside = diagnosis(self.diagnostics, source.declared)
         steps = SparseSteps.best(
             rows=source.rows,
             columns=width,
-            epsilon=float(epsilon / source.protection.max_rows),
+            epsilon=float(left(epsilon, beside) / source.protection.max_rows),
             radius=float(domain.radius),
         )
         release = frank_wolfe_pure(
@@ -142,7 +151,9 @@ class SparseRegression(PrivateRegressor):
             iterations=steps.count,
             path=steps.path,
             method=self.method,
+            diagnostics=beside,
         )
+        self.diagnostics_ = release.diagnostics
         model = scaled.model(release.value, read)
         error = read.half**2 * steps.error
         self._publish(post_processed(release, value=model, error=error))

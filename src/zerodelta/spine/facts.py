@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, final
 
 from zerodelta.data.source import Source, protection_of
@@ -10,7 +10,10 @@ from zerodelta.errors import ParameterError, require
 from zerodelta.exact.rational import Rational
 from zerodelta.privacy.neighbors import Neighbors
 
-__all__ = ["Facts", "Question"]
+__all__ = ["MOST_BYTES", "Facts", "Question"]
+
+MOST_BYTES = 2 << 30
+"""Rows that a method needs together may take so much memory, unless the data set says less."""
 
 
 @final
@@ -20,8 +23,8 @@ class Facts:
 
     `rows` is None where the number is private (under add-remove or units): then `expected_rows`,
     a public guess, stands in for it in forecasts, defaults and lattices, and nothing else does.
-    `may_miss`: missing cells, and the rows that a filter drops, count nowhere, so that the number
-    of those that count is private too.
+    `may_miss`: missing cells, and the rows that a filter drops (`drops`), count nowhere, so that
+    the number of those that count is private too.
 
     >>> Facts(rows=None, columns=("income",), expected_rows=1000).planned_rows
     1000
@@ -31,7 +34,12 @@ class Facts:
     columns: tuple[str, ...] = ("0",)
     expected_rows: int | None = None
     may_miss: bool = False
+    drops: bool = False
     neighbors: Neighbors = Neighbors.REPLACE
+    memory: int | None = None
+    """How many bytes of rows may be held together, if that is limited."""
+    remote: bool = False
+    """Whether rows are on a cluster, which adds them up, and stay there if that is possible."""
 
     @staticmethod
     def of(source: Source) -> Facts:
@@ -41,15 +49,26 @@ class Facts:
         return Facts(
             rows=rows if source.whole else None,
             columns=source.columns,
-            expected_rows=None if source.whole else rows,
+            # of units that were counted there may be none
+            expected_rows=None if source.whole else max(1, rows),
             may_miss=source.may_miss,
+            drops=source.drops,
             neighbors=protection_of(source).neighbors,
+            memory=source.keeping.memory,
+            remote=source.remote,
         )
 
     @property
     def width(self) -> int:
         """The number of columns."""
         return len(self.columns)
+
+    @property
+    def complete(self) -> Facts | None:
+        """The same, if no cell were missing; None where that is so, or would not be enough."""
+        if not self.may_miss or self.drops or self.rows is None:
+            return None
+        return replace(self, may_miss=False)
 
     def only_replaced(self) -> None:
         """Refuse add-remove, for mechanisms whose theorem is about replaced rows."""
@@ -59,6 +78,24 @@ class Facts:
             self.neighbors.value,
             expected="replace: this mechanism has no proof for rows that are added or removed",
             remedy='open the data with neighbors="replace"',
+        )
+
+    def may_hold(self, size: int, *, most: int = MOST_BYTES) -> bool:
+        """Tell by public numbers whether `size` bytes of every row may be held at once.
+
+        >>> Facts(rows=1000, memory=8000).may_hold(8), Facts(rows=1001, memory=8000).may_hold(8)
+        (True, False)
+        """
+        return self.planned_rows * size <= (most if self.memory is None else min(most, self.memory))
+
+    def rows_in_memory(self, size: int) -> None:
+        """Refuse by public numbers what needs `size` bytes of every row at once."""
+        require(
+            self.may_hold(size),
+            "rows",
+            self.planned_rows,
+            expected=f"rows that fit into memory together, {size} bytes each",
+            remedy="pass zd.open(…, memory=…) if there is more, or ask for what is added up",
         )
 
     @property

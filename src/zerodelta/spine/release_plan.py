@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar, final
 from zerodelta.data.protection import Protection
 from zerodelta.errors import GuaranteeError, ParameterError
 from zerodelta.exact.bits import BitSource, is_private
-from zerodelta.exact.noise_law import NoiseLaw
+from zerodelta.exact.noise_law import NoiseLaw, NoisySums
 from zerodelta.privacy.assumptions import BARE_ROWS
 from zerodelta.privacy.certificate import REPLAYED, Certificate
 from zerodelta.privacy.claims import Claim, PureDP
@@ -20,13 +20,22 @@ from zerodelta.privacy.verify import check_parts
 from zerodelta.privacy.work import check_work
 from zerodelta.spine.methods import Method
 
-__all__ = ["ReleasePlan", "issue", "rows_told", "units_step"]
+__all__ = ["Measured", "ReleasePlan", "issue", "rows_told", "units_step"]
 
 R = TypeVar("R")
 
 _MOST_CHECKED = 4096
 _CHECKED: dict[str, None] = {}
 """Digests of certificates whose proof was checked in this process, oldest first."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measured:
+    """An answer with the noisy integers that it was made of, which may be released as well."""
+
+    value: Any
+    sums: tuple[NoisySums, ...]
 
 
 @final
@@ -41,6 +50,7 @@ class ReleasePlan(Generic[R]):
     claim: Claim
     steps: tuple[Step, ...]
     answer: Callable[[R, BitSource], Any]
+    """Of rows and bits it makes the value, or `Measured`."""
     error: float | str | Callable[[Any], float | str]
     """The forecast: a number, a sentence, or a function of the released value."""
     methods: Sequence[Method] = ()
@@ -58,15 +68,36 @@ class ReleasePlan(Generic[R]):
     """The law of the noise on the value, where it is public and simple."""
     seconds: float | None = None
     """Roughly how long a run takes on one ordinary core, where that may be long."""
+    if_complete: Callable[[], ReleasePlan[R]] | None = None
+    """The plan for missing=None, where cells may be missing and are skipped."""
+    details: object | None = None
+    """What was decided, for people to print: the `plan` of the release."""
 
     @property
     def price(self) -> Fraction | None:
         """The pure ε that a run costs; None for a claim that is not pure."""
         return self.claim.exact_epsilon if type(self.claim) is PureDP else None
 
+    @property
+    def complete_error(self) -> float | None:
+        """The forecast for missing=None (no cell is missing), to be compared with `error`.
+
+        None where nothing is skipped, or where the method is one for missing cells only.
+        """
+        if self.if_complete is None:
+            return None
+        try:
+            error = self.if_complete().error
+        except ParameterError:
+            return None
+        return error if isinstance(error, float) else None
+
     def protecting(self, protection: Protection) -> ReleasePlan[R]:
-        """Return the plan for a unit of several rows, made of the plan for one of its rows."""
-        if protection.unit is None:
+        """Return the plan for a unit of several rows, made of the plan for one of its rows.
+
+        One without a proof stands for a study, which protects units by itself.
+        """
+        if protection.unit is None or not (self.steps or self.parts):
             return self
         most = protection.max_rows
         claim = self.claim
@@ -81,7 +112,8 @@ class ReleasePlan(Generic[R]):
         return replace(
             self,
             claim=PureDP(claim.exact_epsilon * most, neighbors=claim.neighbors),
-            steps=(*self.steps, last) if not self.parts else self.steps,
+            # a plan without steps is run by a study, which states its own
+            steps=(*self.steps, last) if self.steps else (),
             parts=tuple(_times(part, most, last) for part in self.parts),
             unit=protection.unit,
         )
@@ -148,10 +180,16 @@ def _asserted(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     return tuple(replace(s, status=weakest([s.status, Status.ASSERTED])) for s in steps)
 
 
-def units_step(unit: str | None, max_rows: int) -> tuple[Step, ...]:
-    """Return the step before a channel that says how many rows a unit has; none without a unit."""
+def units_step(unit: str | None, max_rows: int, *, weight: int | None = None) -> tuple[Step, ...]:
+    """Return the step before a channel that says how many rows a unit has; none without a unit.
+
+    `weight`: what these rows add up to is clipped to so many times the bound of one.
+    """
     if unit is None:
         return ()
+    if weight is not None:
+        numbers = {"max_rows": max_rows, "weight": weight}
+        return (Step(theorem="clipped-units", numbers=numbers),)
     return (Step(theorem="units", numbers={"max_rows": max_rows}),)
 
 

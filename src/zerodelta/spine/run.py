@@ -7,13 +7,14 @@ Whatever raises before the ticket exists does so on public grounds, and nothing 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeVar, final
 
 from zerodelta.data.given import Given
 from zerodelta.data.protection import Protection
-from zerodelta.data.source import Source, protection_of
+from zerodelta.data.source import Rows, Source, protection_of
 from zerodelta.data.ticket import Ticket
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource, SystemBits
@@ -22,9 +23,21 @@ from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Diagnostics, Release
 from zerodelta.spine.facts import Facts, Question
-from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.release_plan import Measured, ReleasePlan
 
-__all__ = ["Beside", "Openable", "Opened", "ask", "begin", "planned", "post_processed", "run"]
+__all__ = [
+    "Aside",
+    "Beside",
+    "Openable",
+    "Opened",
+    "aside",
+    "ask",
+    "begin",
+    "left",
+    "planned",
+    "post_processed",
+    "run",
+]
 
 R = TypeVar("R")
 Q = TypeVar("Q")
@@ -43,7 +56,7 @@ class Openable(Protocol[R_co]):
 class Opened(Generic[R]):
     """A release under way: certified, paid for, rows at hand. It ends in one `Release`."""
 
-    __slots__ = ("_certificate", "_plan", "_protection", "bits", "ticket")
+    __slots__ = ("_aside", "_certificate", "_plan", "_protection", "_read", "bits", "ticket")
 
     def __init__(
         self,
@@ -53,8 +66,11 @@ class Opened(Generic[R]):
         bits: BitSource,
         *,
         protection: Protection,
+        aside: Aside | None = None,
+        read: Diagnostics | None = None,
     ) -> None:
         self._plan, self._certificate, self._protection = plan, certificate, protection
+        self._aside, self._read = aside, read
         self.ticket, self.bits = ticket, bits
 
     def replanned(self, plan: ReleasePlan[Q]) -> Opened[Q]:
@@ -62,26 +78,61 @@ class Opened(Generic[R]):
 
         For a study, whose program decides as it runs how it ends; the certificate is issued now.
         """
+        made = plan if self._aside is None else plan.beside(self._aside.plan)
         require(
-            plan.claim == self._plan.claim,
+            made.claim == self._plan.claim,
             "claim",
-            plan.claim,
+            made.claim,
             expected=f"{self._plan.claim}, for which the ticket was taken",
             remedy="begin another release",
         )
-        certificate = plan.certificate(self.bits, self._protection)
-        return Opened(plan, certificate, self.ticket, self.bits, protection=self._protection)
+        return Opened(
+            made,
+            made.certificate(self.bits, self._protection),
+            self.ticket,
+            self.bits,
+            protection=self._protection,
+            aside=self._aside,
+            read=self._read,
+        )
 
-    def release(self, value: Any, *, diagnostics: Diagnostics | None = None) -> Release:
+    def rehearsed(self) -> Opened[R]:
+        """Return the same release for a rehearsal, which reads no row: its fractions are NaN."""
+        none = Diagnostics(used=math.nan, clipped=math.nan, unreadable=math.nan)
+        return Opened(
+            self._plan,
+            self._certificate,
+            self.ticket,
+            self.bits,
+            protection=self._protection,
+            aside=self._aside,
+            read=None if self._aside is None else none,
+        )
+
+    def read(self) -> Diagnostics | None:
+        """Return how the rows are read, if that was asked for: once, and the same ever after.
+
+        A study does this before its program has an internal answer: a program might change an
+        array by one, and these fractions do not go through the channel.
+        """
+        if self._aside is not None and self._read is None:
+            self._read = self._aside.plan.answer(self._aside.source.open(self.ticket), self.bits)
+        return self._read
+
+    def release(self, value: Any) -> Release:
         """Return the value with its certificate and forecast, and nothing else of the run."""
-        error = self._plan.error
+        error, sums = self._plan.error, ()
+        if type(value) is Measured:
+            value, sums = value.value, value.sums
         return Release(
             value=value,
             certificate=self._certificate,
             error=error(value) if callable(error) else error,
             noise=self._plan.noise,
             seconds=self._plan.seconds,
-            diagnostics=diagnostics,
+            diagnostics=self.read(),
+            sums=sums,
+            plan=self._plan.details,
         )
 
 
@@ -95,8 +146,35 @@ class Beside:
     share: Fraction
 
 
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Aside:
+    """What is asked beside a release, planned: a part of the same certificate."""
+
+    plan: ReleasePlan[Rows]
+    source: Source
+
+
+def left(epsilon: Rational, beside: Beside | None) -> Fraction:
+    """Return the ε that is left for a release if something is asked beside it."""
+    exact = as_usable_epsilon(epsilon)
+    return exact if beside is None else exact * (1 - beside.share)
+
+
+def aside(beside: Beside | None, epsilon: Rational) -> Aside | None:
+    """Plan what is asked beside a release, at its share of the ε of both."""
+    if beside is None:
+        return None
+    share = as_usable_epsilon(epsilon) * beside.share
+    return Aside(plan=planned(beside.question, beside.source, share), source=beside.source)
+
+
 def begin(
-    plan: ReleasePlan[R], source: Openable[Any], *, bits: BitSource | None = None
+    plan: ReleasePlan[R],
+    source: Openable[Any],
+    *,
+    bits: BitSource | None = None,
+    aside: Aside | None = None,
 ) -> Opened[R]:
     """Issue the certificate, debit, and take the ticket; no row has been read when this returns.
 
@@ -104,14 +182,22 @@ def begin(
     """
     drawn = SystemBits() if bits is None else bits
     protection = _protection(source)
-    certificate = plan.certificate(drawn, protection)
+    made = plan if aside is None else plan.beside(aside.plan)
+    certificate = made.certificate(drawn, protection)
     # A ledger debits here, between the certificate and the ticket.
-    return Opened(plan, certificate, Ticket(certificate), drawn, protection=protection)
+    ticket = Ticket(certificate, beside=None if aside is None else aside.source)
+    return Opened(made, certificate, ticket, drawn, protection=protection, aside=aside)
 
 
-def run(plan: ReleasePlan[R], source: Openable[R], *, bits: BitSource | None = None) -> Release:
+def run(
+    plan: ReleasePlan[R],
+    source: Openable[R],
+    *,
+    bits: BitSource | None = None,
+    aside: Aside | None = None,
+) -> Release:
     """Return the release: certificate, then ticket, then rows, in this order."""
-    opened = begin(plan, source, bits=bits)
+    opened = begin(plan, source, bits=bits, aside=aside)
     return opened.release(plan.answer(source.open(opened.ticket), opened.bits))
 
 
@@ -129,32 +215,24 @@ def ask(
     What is asked `beside` costs its share of ε, and is a part of the same certificate. `facts` as
     for `planned`.
     """
-    if beside is None:
-        return run(planned(question, source, epsilon, facts=facts), source, bits=bits)
-    exact = as_usable_epsilon(epsilon)
-    plan = planned(question, source, exact * (1 - beside.share), facts=facts)
-    require(
-        isinstance(plan, ReleasePlan) and (plan.steps or plan.parts),
-        "diagnostics",
-        str(beside.share),
-        expected="a method that is one release: the chosen one runs a study",
-        remedy="pass another method=, or leave diagnostics out",
-    )
-    readings = planned(beside.question, beside.source, exact * beside.share)
-    opened = begin(plan.beside(readings), source, bits=bits)
-    value = plan.answer(source.open(opened.ticket), opened.bits)
-    read = readings.answer(beside.source.open(opened.ticket), opened.bits)
-    return opened.release(value, diagnostics=read)
+    plan = planned(question, source, epsilon, facts=facts, beside=beside)
+    return run(plan, source, bits=bits, aside=aside(beside, epsilon))
 
 
 def planned(
-    question: Question, source: Openable[Any], epsilon: Rational, *, facts: Facts | None = None
+    question: Question,
+    source: Openable[Any],
+    epsilon: Rational,
+    *,
+    facts: Facts | None = None,
+    beside: Beside | None = None,
 ) -> Any:
     """Return the plan of a question: for a unit, that of one of its rows at its share of ε.
 
-    `facts`: what is public of the rows, where that is not `Facts.of` the source.
+    `facts`: what is public of the rows, where that is not `Facts.of` the source. What is asked
+    `beside` takes its share of ε first.
     """
-    protection, exact = _protection(source), as_usable_epsilon(epsilon)
+    protection, exact = _protection(source), left(epsilon, beside)
     known = Facts.of(source) if facts is None and isinstance(source, Source) else facts
     if known is None:  # pragma: no cover
         raise AssertionError("what is no source comes with its facts")
@@ -164,6 +242,10 @@ def planned(
         # lattices and forecasts follow from it, so the certificate lists it
         public = tuple(dict.fromkeys([*plan.public, source.told]))
         plan = replace(plan, public=public)
+    complete = known.complete
+    if complete is not None and isinstance(plan, ReleasePlan):
+        share = exact / protection.max_rows
+        plan = replace(plan, if_complete=lambda: question.plan(complete, share))
     return plan if protection.unit is None else plan.protecting(protection)
 
 

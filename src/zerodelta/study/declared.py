@@ -13,13 +13,12 @@ from zerodelta.data.kind import Coded, Kind
 from zerodelta.data.kinds import Boolean, Number, Text
 from zerodelta.data.row_queries import Bounds, box_lattice, norm_lattice
 from zerodelta.data.rowwise import Block, NamedColumns, RowFunction, as_function
-from zerodelta.data.source import Source
+from zerodelta.data.source import Source, protection_of
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.rational import Rational
-from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.study.rehearsal import rows_to_try
 
-__all__ = ["Declared", "check_defaults", "studied"]
+__all__ = ["Declared", "check_defaults", "rows_of_a_unit", "studied"]
 
 
 @final
@@ -96,8 +95,21 @@ def check_defaults(bounds: Bounds | None, data_norm: Rational | None) -> None:
         norm_lattice(data_norm, "data_norm")(1)
 
 
+def rows_of_a_unit(source: Source) -> int:
+    """Return like how many rows a unit counts, by public numbers.
+
+    All that may, unless fewer are expected, and the rows of units can be brought together here.
+    """
+    most = protection_of(source).max_rows
+    if not isinstance(source, Dataset) or source.by_unit is None:
+        return most
+    limit = source.keeping.memory
+    held = limit is None or source.rows * (len(source.columns) + 1) * 8 <= limit
+    return source.rows_of_a_unit if held else most
+
+
 def studied(source: Source) -> Source:
-    """Return the columns that a study can use, and refuse what it cannot protect."""
+    """Return the columns that a study can use."""
     require(
         source.rows >= 1 and source.columns,
         "rows",
@@ -107,12 +119,5 @@ def studied(source: Source) -> Source:
     )
     if not isinstance(source, Dataset):
         return source
-    require(
-        source.protection.neighbors is Neighbors.REPLACE,
-        "neighbors",
-        source.protection.neighbors.value,
-        expected='"replace": noise is planned for what a replaced row changes',
-        remedy='open the data with neighbors="replace"',
-    )
     read = [name for name, kind in source.kinds.items() if not isinstance(kind, Text)]
     return source[read] if 0 < len(read) < len(source.columns) else source

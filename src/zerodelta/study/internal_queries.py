@@ -205,7 +205,8 @@ class InternalQueries(ABC):
 
         def counted(source: Rows, taken: Fraction) -> IntegerArray:
             counts = source.counts(query.function, cells, rowwise=query.rowwise)
-            return self._noised(counts, 2, taken)  # two counts change by one each
+            # two counts change by one each, or one where a row comes or goes
+            return self._noised(counts, 1 if self._plan.added else 2, taken)
 
         return self._answer(query, lambda: np.full(cells, self._size / cells), counted, share)
 
@@ -253,7 +254,9 @@ class InternalQueries(ABC):
             second: Floats = noisy * (unit**2 / rows)
             if not centered:
                 return second
-            first = self._noised(query.total(source, joint=True), query.sensitivity_squared, part)
+            squared = query.sensitivity_squared
+            squared = squared // 4 if self._plan.added else squared
+            first = self._noised(query.total(source, joint=True), squared, part)
             mean = first.astype(np.float64) * (unit / rows)
             covariance: Floats = second - np.outer(mean, mean)
             return covariance
@@ -300,8 +303,9 @@ class InternalQueries(ABC):
             epsilon = self._plan.selection_epsilon(taken)
             if epsilon == 0:  # a share of almost nothing buys almost nothing
                 return 0
+            steps = query.lattice.steps
             mechanism = ExponentialMechanism.for_epsilon(
-                epsilon=epsilon, sensitivity=2 * query.lattice.steps
+                epsilon=epsilon, sensitivity=steps if self._plan.added else 2 * steps
             )
             return mechanism.select(query.total(source).tolist(), self._bits)
 
@@ -355,7 +359,8 @@ class InternalQueries(ABC):
 
         def summed(source: Rows, taken: Fraction) -> Floats:
             if self._may_miss:
-                return present_sum(query, source, partial(self._noised, share=taken))
+                noise = partial(self._noised, share=taken)
+                return present_sum(query, source, noise, added=self._plan.added)
             noisy = self._noised(query.total(source), query.sensitivity_squared, taken)
             return lattice.dequantize(noisy, rows=self._size)
 
@@ -373,7 +378,8 @@ class InternalQueries(ABC):
             return np.array([float(center) for center, _ in query.scales()])
 
         def divided(source: Rows, taken: Fraction) -> Floats:
-            return present_mean(query, source, partial(self._noised, share=taken))
+            noise = partial(self._noised, share=taken)
+            return present_mean(query, source, noise, added=self._plan.added)
 
         answer = self._answer(query, constant, divided, share)
         return internal_array(answer[0] if query.lattice.dimension == 1 else answer)

@@ -60,6 +60,7 @@ class Options:
     steps: int | None = None
     momentum: Rational = 0
     average: Rational = Fraction(1, 5)
+    unit_weight: int | None = None
 
 
 def minimize(
@@ -74,6 +75,7 @@ def minimize(
     steps: int | None = None,
     momentum: Rational = 0,
     average: Rational = Fraction(1, 5),
+    unit_weight: int | None = None,
 ) -> Release:
     """Minimize the mean loss of the rows over the study's ball, and publish the parameters.
 
@@ -100,13 +102,18 @@ def minimize(
         The number of steps; by default the study's `rounds`.
     momentum, average : rational
         The momentum, and the part of the last iterates that is averaged.
+    unit_weight : int, optional
+        Of a data set with a unit: like how many rows a unit counts at most. The sum of its rows'
+        gradients is clipped to so many times their norm, and noise is for that. By default about
+        as many rows as a unit has, if `units` and `expected_rows` were declared; else `max_rows`,
+        and nothing is clipped.
 
     Returns
     -------
     Release
         One point of the ball, and nothing else of the run; then the study is closed.
 
-    **Neighbors**: replace-one (the number of rows is public).
+    **Neighbors**: replace-one (the number of rows is public), or what the data set says.
     **Guarantee**: pure ε-DP: T Gaussian steps on integer sums (R, R2), published by R(v), B2 or S2
     at no extra ε. `proven` for built-in losses and `TanhNetwork`, else `asserted`: that the
     gradient treats rows one by one, keeps no state and shows nothing. It is tried on public rows.
@@ -133,6 +140,7 @@ def minimize(
         steps=steps,
         momentum=momentum,
         average=average,
+        unit_weight=unit_weight,
     )
     descent, gradients = _planned(study, objective, options)
     assumed = PROGRAM if study._blocks else ()  # of a program, if there is one
@@ -148,6 +156,7 @@ def minimize(
         )
         try:
             with Watch():
+                opened.read()  # before code of the caller's sees a row
                 value = plan.answer(gradients.on(study._source), study._bits)
         except KeyboardInterrupt:  # a signal: nothing else gets out of a descent
             study._end()
@@ -203,6 +212,9 @@ def _new_plan(study: Study, objective: Objective, options: Options) -> tuple[Des
     steps = made.rounds if options.steps is None else options.steps
     count = as_count(steps, "steps", minimum=1)
     gradients = _gradients(study, objective, space, options)
+    weight = _weight(study, options.unit_weight)
+    if weight < made.max_rows:
+        gradients = gradients.weighing(weight)
 
     def sizes(first: Rational) -> StepSizes:
         return StepSizes(
@@ -211,7 +223,8 @@ def _new_plan(study: Study, objective: Objective, options: Options) -> tuple[Des
 
     if options.step is None:
         longest = _longest_step(objective, gradients, space, count)
-        moved = 2 * float(gradients.lipschitz) / gradients.rows * made.max_rows
+        moves = 1 if made.added else 2
+        moved = moves * float(gradients.lipschitz) / gradients.rows * weight
         unit = moved * sizes(1).spread()
         first = min(longest, _quiet_step(unit, space, made.epsilon, mixing_probability))
     else:
@@ -222,9 +235,30 @@ def _new_plan(study: Study, objective: Objective, options: Options) -> tuple[Des
         epsilon=made.epsilon,
         mixing_probability=mixing_probability,
         sizes=sizes(first),
-        protection=Protection(unit=made.unit, max_rows=made.max_rows),
+        protection=Protection(unit=made.unit, max_rows=made.max_rows, neighbors=made.neighbors),
+        rows_bound=study._rows_bound,
     )
     return replace(descent, rows_public=made.rows_public), gradients
+
+
+def _weight(study: Study, asked: int | None) -> int:
+    """Return like how many rows a unit counts, by public numbers: at most all of its rows.
+
+    Noise follows it. A unit with fewer rows loses nothing; if all of its rows agree, one with more
+    counts like so many. So the best is how many rows a unit has, where somebody knows.
+    """
+    most = study._plan.max_rows
+    if asked is None:
+        return study._rows_of_a_unit
+    weight = as_count(asked, "unit_weight", minimum=1)
+    require(
+        weight <= most and (weight == most or study._by_unit),
+        "unit_weight",
+        weight,
+        expected=f"at most max_rows = {most}, of a data set with a unit that is read here",
+        remedy="leave it out",
+    )
+    return weight
 
 
 def _gradients(study: Study, objective: Objective, space: Ball, options: Options) -> Gradients:

@@ -8,13 +8,14 @@ from fractions import Fraction
 from typing import Any, final
 
 from zerodelta.data.protection import Protection
-from zerodelta.data.source import Rows, Source
+from zerodelta.data.source import Source
 from zerodelta.exact.bits import BitSource
+from zerodelta.exact.rational import Rational
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
+from zerodelta.spine.facts import Question
 from zerodelta.spine.methods import Method
-from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import post_processed, run
+from zerodelta.spine.run import Beside, aside, planned, post_processed, run
 from zerodelta.study.study import Study
 
 __all__ = ["StudyProgram", "carry_out"]
@@ -49,17 +50,30 @@ class StudyProgram:
         whole = self.price * protection.max_rows
         return replace(self, study={**self.study, "epsilon": whole})
 
-    def run(self, source: Source, *, bits: BitSource | None = None) -> Release:
-        """Make the study, run the program in it, and return what it publishes."""
-        release = Study(source, bits=bits, **self.study).run(self.program, rehearse=self.rehearse)
+    def run(
+        self, source: Source, *, bits: BitSource | None = None, beside: Beside | None = None
+    ) -> Release:
+        """Make the study, run the program in it, and return what it publishes.
+
+        What is asked `beside` has taken its share of ε already.
+        """
+        whole = self.price if beside is None else self.price / (1 - beside.share)
+        made = Study(source, bits=bits, diagnostics=beside, **{**self.study, "epsilon": whole})
+        release = made.run(self.program, rehearse=self.rehearse)
         error = release.error if self.error is None else self.error
         return post_processed(release, value=self.value(release.value), error=error)
 
 
 def carry_out(
-    plan: ReleasePlan[Rows] | StudyProgram, source: Source, *, bits: BitSource | None = None
+    question: Question,
+    source: Source,
+    *,
+    epsilon: Rational,
+    bits: BitSource | None = None,
+    beside: Beside | None = None,
 ) -> Release:
-    """Run a plan whose method may be a study."""
+    """Plan what is asked, as `ask` does, and run the plan: its method may be a study."""
+    plan = planned(question, source, epsilon, beside=beside)
     if isinstance(plan, StudyProgram):
-        return plan.run(source, bits=bits)
-    return run(plan, source, bits=bits)
+        return plan.run(source, bits=bits, beside=beside)
+    return run(plan, source, bits=bits, aside=aside(beside, epsilon))

@@ -23,17 +23,18 @@ from zerodelta.errors import EntropyError, ParameterError
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational
+from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Space
 from zerodelta.spine.public_inputs import as_source
-from zerodelta.spine.run import begin
-from zerodelta.study.declared import Declared, check_defaults, studied
+from zerodelta.spine.run import Beside, aside, begin, left
+from zerodelta.study.declared import Declared, check_defaults, rows_of_a_unit, studied
 from zerodelta.study.internal_queries import InternalQueries, Share
 from zerodelta.study.lifecycle import Lifecycle, closed
 from zerodelta.study.minimize import minimize, plan_minimize
 from zerodelta.study.rehearsal import Rehearsal, check_asked, check_program
-from zerodelta.study.study_plan import Schedule, Shares, StudyPlan, denotes, with_otherwise
+from zerodelta.study.study_plan import Schedule, Shares, StudyPlan, element_of, with_otherwise
 
 __all__ = ["Study"]
 
@@ -80,6 +81,9 @@ class Study(InternalQueries):
         space, one more than it has. By default element 0, or the center of a box or ball.
     example : array or data frame, optional
         Public made-up rows on which functions and programs are tried.
+    diagnostics : rational, optional
+        The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
+        used, clipped to the bounds, and unreadable. Of an array or a frame it needs `bounds`.
     bits : BitSource, optional
         Where randomness comes from; for tests only.
 
@@ -121,34 +125,39 @@ class Study(InternalQueries):
         selects: bool = False,
         otherwise: Any = None,
         example: Any = None,
+        diagnostics: Rational | Beside | None = None,
         bits: BitSource | None = None,
     ) -> None:
-        schedule = Schedule.of(rounds)
-        source = studied(as_source(rows, columns, missing=missing))
+        schedule, source = Schedule.of(rounds), studied(as_source(rows, columns, missing=missing))
         self._columns, self._size = source.columns, source.rows
         self._declared, self._may_miss = Declared.of(source), source.may_miss
+        self._rows_bound = source.whole  # whether there are at most as many rows as is planned with
+        self._by_unit, self._rows_of_a_unit = source.by_unit is not None, rows_of_a_unit(source)
         check_defaults(bounds, data_norm)
         self._bounds, self._data_norm, self._example = bounds, data_norm, example
         self._boxes: dict[Hashable, FixedPoint] = {}  # lattices of the public bounds
         self._probe = self._declared.rows_to_try(bounds, data_norm, example, count=7)
         self._mixing_probability = as_weight(mixing_probability, "mixing_probability")
         space, self._otherwise = with_otherwise(publish, otherwise)
-        protects = protection_of(source)
+        protects, beside = protection_of(source), diagnostics
+        if not isinstance(beside, Beside):
+            beside = diagnosis(beside, source, bounds=bounds)
+        rest, weight = left(epsilon, beside), mixing_probability
         self._plan = StudyPlan(
-            publishing=plan(
-                space, epsilon=epsilon, mixing_probability=mixing_probability, resolution=resolution
-            ),
+            publishing=plan(space, epsilon=rest, mixing_probability=weight, resolution=resolution),
             rows=self._size,
             rows_public=not source.drops,
             unit=protects.unit,
             max_rows=protects.max_rows,
+            neighbors=protects.neighbors,
             schedule=schedule,
             selects=selects,
             rowwise=rowwise,
             functions=functions,
         )
         # certificate, then ticket, then rows: whatever raises does so here, before one is read
-        self._opened = begin(self._plan.release_plan(guarded=True), source, bits=bits)
+        made, read = self._plan.release_plan(guarded=True), aside(beside, epsilon)
+        self._opened = begin(made, source, bits=bits, aside=read)
         self._bits = self._opened.bits
         self._descents: dict[Any, Any] = {}  # planned so far: a rehearsal's serve the run
         self._begin(source.open(self._opened.ticket, keep=True), None)  # one copy, read once
@@ -205,20 +214,12 @@ class Study(InternalQueries):
             self._lifecycle.close()  # before the value is looked at: reading it may run code
             try:
                 with quiet(), Watch():
-                    release = self._released(self._element(value))
+                    space, otherwise = self._plan.publishing.space, self._otherwise
+                    release = self._released(element_of(space, value, otherwise=otherwise))
             except KeyboardInterrupt:  # a signal, whatever the value has made of it
                 self._end()
                 raise
             return self._keep(release)
-
-    def _element(self, value: Any) -> Any:
-        """Return the element that a value denotes; `otherwise` if it is none, or cannot be read."""
-        space = self._plan.publishing.space
-        try:
-            plain = reveal(value)
-            return space.project(plain) if denotes(plain, space) else self._otherwise
-        except BaseException:  # reading runs the value's own code
-            return self._otherwise
 
     def _released(self, element: Any) -> Release:
         made = self._plan.release_plan(guarded=self._guarded)
@@ -349,6 +350,7 @@ class Study(InternalQueries):
         share: Share,
     ) -> Internal:
         with self._lifecycle.busy(), np.errstate(all="ignore"), Watch():
+            self._opened.read()
             covered = query.allowed and not is_unusable(share)
             taken = self._shares.take(reveal(share)) if covered else None
             return internal_array(constant() if taken is None else exact(self._source, taken))
@@ -388,7 +390,7 @@ class Study(InternalQueries):
         columns, within = self._columns, (self._bounds, self._data_norm, self._example)
         rows = self._declared.rows_to_try(*within, count=max(7, 4 * len(columns)))
         stage, rehearsal = object.__new__(Study), Rehearsal()
-        stage.__dict__.update(self.__dict__, _bits=SystemBits())
+        stage.__dict__.update(self.__dict__, _bits=SystemBits(), _opened=self._opened.rehearsed())
         stage._descents = planned = dict(self._descents)  # apart: what the run plans holds rows
         stage._begin(PublicRows(rows, columns, rows=self._size), rehearsal)
         stage._guarded, shares = True, stage._shares

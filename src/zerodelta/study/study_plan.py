@@ -9,27 +9,48 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, final
 
 import numpy as np
 
 from zerodelta.channels.purification_plan import Plan
+from zerodelta.data.internal import reveal
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.assumptions import PROGRAM, UNGUARDED
 from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.readable import equals
 from zerodelta.privacy.step import Status, Step
 from zerodelta.spaces import FiniteSpace, Space, WithExtra, is_known
 from zerodelta.spine.release_plan import ReleasePlan, rows_told, units_step
 
-__all__ = ["FUNCTIONS", "Schedule", "Shares", "StudyPlan", "denotes", "with_otherwise"]
+__all__ = [
+    "FUNCTIONS",
+    "Schedule",
+    "Shares",
+    "StudyPlan",
+    "denotes",
+    "element_of",
+    "with_otherwise",
+]
 
 FUNCTIONS = "functions of rows treat rows one by one, keep no state and show nothing"
 _ROUNDING = Fraction(1, 10**9)
+_REPLACED = (
+    "each query's l2 sensitivity: twice its bound (√d times that for d bounded coordinates), √2 "
+    "for a histogram, √2 times the squared bound for second moments; a number of values that are "
+    "not missing costs nothing beside their sum"
+)
+_ADDED = (
+    "each query's l2 sensitivity: its bound (√d times that for d bounded coordinates), √2 times "
+    "that with the number of values beside their sum, twice its bound for sums measured from an "
+    "end of the bounds, 1 for a histogram, √2 times the squared bound for second moments with the "
+    "number of rows"
+)
 _FAILED = object()
 """Denotes no element of any space."""
 
@@ -130,6 +151,7 @@ class StudyPlan:
     """How many rows of one unit count."""
     rows_public: bool = True
     """Whether `rows` is the number of rows, or one to plan with."""
+    neighbors: Neighbors = Neighbors.REPLACE
 
     def __post_init__(self) -> None:
         for name in ("selects", "rowwise", "functions"):
@@ -139,6 +161,11 @@ class StudyPlan:
     def epsilon(self) -> Fraction:
         """The pure ε of the published value."""
         return self.publishing.epsilon
+
+    @property
+    def added(self) -> bool:
+        """Whether neighbors differ in a row that is there or not, instead of a replaced one."""
+        return self.neighbors is Neighbors.ADD_REMOVE
 
     @property
     def rounds(self) -> int:
@@ -204,11 +231,14 @@ class StudyPlan:
         asserted = (FUNCTIONS,) if self.functions else ()
         status = Status.ASSERTED if asserted else Status.PROVEN
         return ReleasePlan(
-            claim=PureDP(self.epsilon),
-            steps=(
-                Step(theorem=theorem, numbers=numbers, status=status),
-                *units_step(self.unit, self.max_rows),
-                self.publishing.purifier.step(),
+            claim=PureDP(self.epsilon, neighbors=self.neighbors),
+            steps=tuple(
+                replace(step, neighbors=self.neighbors)
+                for step in (
+                    Step(theorem=theorem, numbers=numbers, status=status),
+                    *units_step(self.unit, self.max_rows),
+                    self.publishing.purifier.step(),
+                )
             ),
             unit=self.unit,
             answer=self._published,
@@ -218,9 +248,7 @@ class StudyPlan:
                 rows_told(self.rows, public=self.rows_public),
                 "the bounds to which each query clips a row, and its lattice of 2^20 steps "
                 "(second moments: 2^15)",
-                "each query's l2 sensitivity: twice its bound (√d times that for d bounded "
-                "coordinates), √2 for a histogram, √2 times the squared bound for second moments; "
-                "a number of values that are not missing costs nothing beside their sum",
+                _ADDED if self.added else _REPLACED,
                 "every number in the steps",
             ),
             assumed=(*PROGRAM, *(() if guarded else (UNGUARDED,)), *asserted),
@@ -257,6 +285,15 @@ class StudyPlan:
 def denotes(value: Any, space: Space) -> bool:
     """Tell whether a plain value denotes an element; an iterator, which is read once, does not."""
     return not hasattr(type(value), "__next__") and space.denotes(value)
+
+
+def element_of(space: Space, value: Any, *, otherwise: Any) -> Any:
+    """Return the element that a value denotes; `otherwise` if it is none, or cannot be read."""
+    try:
+        plain = reveal(value)
+        return space.project(plain) if denotes(plain, space) else otherwise
+    except BaseException:  # reading runs the value's own code
+        return otherwise
 
 
 def with_otherwise(space: Space, otherwise: Any) -> tuple[Space, Any]:

@@ -22,6 +22,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.mechanisms.counts import CountNoise
 from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.mechanisms.laplace import RoundedLaplace
+from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.tables.bases import MOST_CATEGORIES, Floats, coefficients, spans
 from zerodelta.tables.codes import Integers
@@ -220,9 +221,17 @@ def box_strategy(
 
 
 def table_strategy(
-    domain: Domain, workload: TableWorkload, epsilon: Fraction, *, joint: bool
+    domain: Domain,
+    workload: TableWorkload,
+    epsilon: Fraction,
+    *,
+    joint: bool,
+    neighbors: Neighbors = Neighbors.REPLACE,
 ) -> TableStrategy | None:
-    """Return Laplace noise on all tables, or on the maximal ones if that is better; or `joint`."""
+    """Return Laplace noise on all tables, or on the maximal ones if that is better; or `joint`.
+
+    A replaced row moves two cells of each table by one, a row that comes or goes one of them (P1).
+    """
     candidates = [workload.tables]
     if workload.maximal != workload.tables:
         candidates.append(workload.maximal)
@@ -237,8 +246,11 @@ def table_strategy(
             share = epsilon / count
             by_size = {d: CountNoise.for_epsilon(epsilon=share, dimension=d) for d in set(sizes)}
             noises = tuple(by_size[size] for size in sizes)
-        else:  # one row moves two cells of each table by one
-            noises = (RoundedLaplace.for_epsilon(epsilon=epsilon, sensitivity=2 * count),)
+        else:
+            moves = count if neighbors is Neighbors.ADD_REMOVE else 2 * count
+            noises = (
+                RoundedLaplace.for_epsilon(epsilon=epsilon, sensitivity=moves, neighbors=neighbors),
+            )
         return TableStrategy(domain=domain, workload=workload, groups=groups, noises=noises)
 
     strategies = [of(tables) for tables in candidates]

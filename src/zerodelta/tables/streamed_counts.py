@@ -6,26 +6,28 @@ Each row is looked up by itself and counts are integers, so batches change nothi
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Rows
 from zerodelta.errors import require
-from zerodelta.spine.facts import Facts
+from zerodelta.exact.exact_sums import IntegerArray
+from zerodelta.spine.facts import MOST_BYTES, Facts
 from zerodelta.tables.codes import CodedRows, Integers, cell_codes, positions
 from zerodelta.tables.domain import Columns, Domain, TableWorkload
 
 __all__ = ["TableCounts", "Tabulated", "check_memory", "count_rows"]
 
+_FEW = 1 << 12
+"""So many counts are made of each block; more are added where they are."""
+
 _MOST_WIDE = 1 << 24
 """So many counts are held while rows stream by: 128 MiB."""
-
-MOST_BYTES = 2 << 30
-"""Rows that are needed together may take so much memory."""
 
 
 @final
@@ -71,25 +73,33 @@ def count_rows(
     `declared`: rows hold the codes of the categories already, as those of a data set do. `whole`:
     the table of all columns is needed. `unknown`: the code of what is out of the domain.
     """
-    blocks = _codes(rows, domain, unknown, declared=declared)
+    codes_of = _Codes(domain=domain, unknown=tuple(unknown), declared=declared)
+    places = positions(domain, rows.columns)
     tables = _held(domain, workload, whole=whole)
     if tables is None:
+        blocks = (codes_of(block[:, places]) for block in rows.blocks())
         kinds = [np.min_scalar_type(size) for size in domain.sizes]
         parts = [[part.astype(k) for part, k in zip(b, kinds, strict=True)] for b in blocks]
         empty = [[np.zeros(0, dtype=kind) for kind in kinds]]
         codes = tuple(np.concatenate(column) for column in zip(*(empty + parts), strict=True))
         return CodedRows(domain=domain, rows=planned, codes=codes, private=private)
     shapes = {table: [domain.sizes[i] + 1 for i in table] for table in tables}
-    wide = {table: np.zeros(math.prod(shapes[table]), dtype=np.int64) for table in tables}
-    for block in blocks:
-        for table, counts in wide.items():
-            keys = np.ravel_multi_index([block[i] for i in table], shapes[table])
-            if len(counts) <= len(keys):
-                counts += np.bincount(keys, minlength=len(counts))
-            else:
-                found, times = np.unique(keys, return_counts=True)
-                counts[found] += times
-    shaped = {table: counts.reshape(shapes[table]) for table, counts in wide.items()}
+    ends = np.cumsum([math.prod(shape) for shape in shapes.values()])
+    size = int(ends[-1])
+    keyed = size > _FEW
+
+    def counted(values: Block) -> IntegerArray:  # may run elsewhere
+        columns = codes_of(values)
+        found: list[Integers] = []
+        for (table, shape), end in zip(shapes.items(), ends, strict=True):
+            first = end - math.prod(shape)
+            found.append(np.ravel_multi_index([columns[i] for i in table], shape) + first)
+        keys = np.concatenate(found)
+        return keys if keyed else np.bincount(keys, minlength=size)
+
+    counts = rows.total(counted, places, shape=(size,), bound=1, keyed=keyed).astype(np.int64)
+    parts_of = zip(shapes.items(), np.split(counts, ends[:-1]), strict=True)
+    shaped = {table: part.reshape(shape) for (table, shape), part in parts_of}
     return TableCounts(domain=domain, rows=planned, wide=shaped, private=private)
 
 
@@ -97,7 +107,7 @@ def check_memory(facts: Facts, domain: Domain, workload: TableWorkload) -> None:
     """Refuse by public numbers what would hold all rows of a data set in too much memory."""
     each = sum(np.min_scalar_type(size).itemsize for size in domain.sizes)
     require(
-        _held(domain, workload, whole=False) is not None or facts.planned_rows * each <= MOST_BYTES,
+        _held(domain, workload, whole=False) is not None or facts.may_hold(each, most=MOST_BYTES),
         "workload",
         f"{len(workload.tables)} tables of {len(domain.columns)} columns",
         expected=f"tables that are counted while rows stream by, or fewer rows than "
@@ -121,16 +131,20 @@ def _held(domain: Domain, workload: TableWorkload, *, whole: bool) -> tuple[Colu
     return best if cells(best) <= _MOST_WIDE else None
 
 
-def _codes(
-    rows: Rows, domain: Domain, unknown: Sequence[int], *, declared: bool
-) -> Iterator[tuple[npt.NDArray[Any], ...]]:
-    chosen = positions(domain, rows.columns)
-    for block in rows.blocks():
-        columns = [np.ascontiguousarray(block[:, place]) for place in chosen]
-        if not declared:
-            yield cell_codes(columns, domain, unknown)
-            continue
-        yield tuple(
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Codes:
+    """What the cells of a block are in the domain, column by column."""
+
+    domain: Domain
+    unknown: tuple[int, ...]
+    declared: bool
+
+    def __call__(self, block: Block) -> tuple[npt.NDArray[Any], ...]:
+        columns = [np.ascontiguousarray(column) for column in block.T]
+        if not self.declared:
+            return cell_codes(columns, self.domain, self.unknown)
+        return tuple(
             np.where(np.isnan(column), code, column).astype(np.int64)
-            for column, code in zip(columns, unknown, strict=True)
+            for column, code in zip(columns, self.unknown, strict=True)
         )

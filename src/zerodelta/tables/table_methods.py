@@ -16,6 +16,7 @@ from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational
 from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import LazyMethods, Method, choose, ranked
@@ -43,8 +44,11 @@ _CHEAP = ("k-norm", "counts", "laplace", "mwem")
 _NAMES = (*_CHEAP, "purified")
 """A forecast of the last one takes longer than a small release."""
 
-_COUNTING = ("counts", "laplace")
-"""Noise on the cells themselves, which show how many rows there are where that is private."""
+_COUNTING = {Neighbors.REPLACE: ("counts", "laplace"), Neighbors.ADD_REMOVE: ("laplace",)}
+"""Noise on the cells themselves, which show how many rows there are where that is private.
+
+Noise fitted to the two cells of a replaced row gains nothing where a row comes or goes (theory H).
+"""
 
 
 @final
@@ -72,11 +76,12 @@ class TableMethods:
     rows: int
     counted: bool = True
     """Whether that is the number of rows, which is public, or a public guess."""
+    neighbors: Neighbors = Neighbors.REPLACE
     _known: dict[str, Method] = field(default_factory=dict, compare=False, repr=False)
 
     def ranked(self) -> tuple[Method, ...]:
         """Return all methods, best first; what `chosen` forecast is not forecast again."""
-        names = _NAMES if self.counted else _COUNTING
+        names = _NAMES if self.counted else _COUNTING[self.neighbors]
         return ranked(*(self._known.get(name) or self.candidate(name).method for name in names))
 
     def chosen(self, method: str) -> Candidate:
@@ -84,18 +89,19 @@ class TableMethods:
 
         A purified sample is forecast only where a lower bound on its error leaves it a chance.
         """
+        counting = _COUNTING[self.neighbors]
         require(
-            self.counted or method in ("auto", *_COUNTING),
+            self.counted or method in ("auto", *counting),
             "method",
             method,
-            expected=f"one of {sorted(_COUNTING)}: the others divide by the number of rows, which "
-            "is private",
+            expected=f"one of {sorted(counting)}: the others divide by the number of rows, which "
+            f"is private{'' if 'counts' in counting else ', or are for replaced rows'}",
             remedy='pass method="auto", or release the tables of all rows, without a filter',
         )
         if method != "auto":
             named = (Method(name=name, error=math.inf, spends="", why="") for name in _NAMES)
             return self.candidate(choose(tuple(named), method).name)
-        cheap = [self.candidate(name) for name in (_CHEAP if self.counted else _COUNTING)]
+        cheap = [self.candidate(name) for name in (_CHEAP if self.counted else counting)]
         self._known.update((found.method.name, found.method) for found in cheap)
         best = min(cheap, key=lambda found: found.error)
         if self.counted and least_sample_error(self.domain, self.workload) < best.error:
@@ -109,6 +115,7 @@ class TableMethods:
         if name == "purified":
             return self._sample()
         count, strategy = len(self.workload.tables), self._strategy(name)
+        moves = count if self.neighbors is Neighbors.ADD_REMOVE else 2 * count
         spends, why = {
             "k-norm": (
                 "ε on orthogonal coefficients, each measured once, split among orders",
@@ -117,7 +124,7 @@ class TableMethods:
             "counts": (f"ε/{count} on each table", "noise fitted to the two cells of a row"),
             "laplace": (
                 f"ε on {count} tables together",
-                f"independent noise; one row has l1 sensitivity {2 * count}",
+                f"independent noise; one row has l1 sensitivity {moves}",
             ),
         }[name]
         if strategy is None:
@@ -130,7 +137,8 @@ class TableMethods:
     def _strategy(self, name: str) -> Strategy | None:
         domain, workload, epsilon = self.domain, self.workload, self.epsilon
         if name != "k-norm":
-            return table_strategy(domain, workload, epsilon, joint=name == "counts")
+            joint, related = name == "counts", self.neighbors
+            return table_strategy(domain, workload, epsilon, joint=joint, neighbors=related)
         highest = max(map(len, workload.tables))
         full = box_strategy(domain, workload, epsilon, self.rows)
         if full is None or domain.cells > MOST_FITTED:  # what is not measured must be fitted
@@ -192,7 +200,6 @@ def tables_plan(
     Where the number of rows is private, frequencies are fractions of what the noisy cells add up
     to. `declared`: the rows are those of a data set, whose columns hold codes.
     """
-    facts.only_replaced()
     planned, private = facts.planned_rows, facts.rows is None
     if declared:
         check_memory(facts, domain, workload)
@@ -202,6 +209,7 @@ def tables_plan(
         epsilon=as_usable_epsilon(epsilon),
         rows=planned,
         counted=not private,
+        neighbors=facts.neighbors,
     )
     codes, chosen = out_of_domain_codes(unknown, domain), methods.chosen(method)
     mechanism = chosen.mechanism
@@ -232,7 +240,7 @@ def tables_plan(
         return value(_answers(mechanism, data, bits, whole=whole))
 
     return ReleasePlan(
-        claim=PureDP(methods.epsilon),
+        claim=PureDP(methods.epsilon, neighbors=facts.neighbors),
         steps=mechanism.steps(),
         answer=answer,
         error=chosen.error + extra_error,

@@ -57,6 +57,8 @@ class Advice:
     """The methods for other numbers, which `plot` asks for."""
     blind: Callable[[Mapping[str, Any]], float] | None = None
     """The error of an answer that reads no rows; None where the number of rows does not matter."""
+    complete: Method | None = None
+    """What missing=None would choose; None unless missing cells are skipped."""
 
     @property
     def best(self) -> Method:
@@ -164,12 +166,20 @@ class Advice:
             *self._table(),
             "",
             f"best: {self.reason}",
+            *self._complete(),
             *self._useful(),
             f"call: {self.call}",
         ]
         return "\n".join(lines)
 
     __repr__ = __str__
+
+    def _complete(self) -> list[str]:
+        """Return what is forecast if no cell is missing, beside what is if some may be."""
+        if self.complete is None:
+            return []
+        error, name = f"{self.complete.error:.3g}", self.complete.name
+        return [f"with missing=None, if no cell is missing: error {error} ({name})"]
 
     def _useful(self) -> list[str]:
         """Return from how many rows on the answer says something, if that is known."""

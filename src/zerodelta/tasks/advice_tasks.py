@@ -14,6 +14,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 
 from zerodelta.channels.planner import plan
+from zerodelta.errors import require
 from zerodelta.exact.rational import as_count, as_positive
 from zerodelta.regression.classifier_forecast import compare_classifiers
 from zerodelta.regression.classifiers import classifier_methods
@@ -77,11 +78,24 @@ def _planned(question: type[Any], *, columns: Callable[[Numbers], int], **fixed:
 
     def methods(given: Numbers) -> tuple[Method, ...]:
         asked = question(**fixed, **{name: v for name, v in given.items() if name in names})
-        facts = Facts(rows=given.get("n", 1), columns=("",) * columns(given))
+        skips = _as_skip(given.get("missing"))
+        facts = Facts(rows=given.get("n", 1), columns=("",) * columns(given), may_miss=skips)
         weighed: tuple[Method, ...] = asked.plan(facts, given["epsilon"]).methods
         return weighed
 
     return methods
+
+
+def _as_skip(missing: Any) -> bool:
+    """Return whether missing cells are skipped, from what the caller would pass."""
+    require(
+        missing is None or (isinstance(missing, str) and missing == "skip"),
+        "missing",
+        missing,
+        expected='"skip" (a missing cell counts nowhere) or None (none is missing)',
+        remedy='pass missing="skip", or leave it out',
+    )
+    return missing is not None
 
 
 def _simple(function: Callable[..., tuple[Method, ...]], **renamed: str) -> Any:
@@ -189,10 +203,10 @@ TASKS: dict[str, Task] = {
     "mean": Task(
         unit="expected absolute error of a coordinate, in the unit of the data",
         call="zd.mean(rows, bounds={bounds}, data_norm={data_norm}, norm={norm}, "
-        "epsilon={epsilon})",
+        "epsilon={epsilon}, missing={missing})",
         methods=_planned(MeanQuestion, columns=_widest),
         needs={**_ROWS, "bounds|data_norm": "bounds=(0, 100)"},
-        allows={"dimension": None, "bounds": None, "data_norm": None, "norm": 2},
+        allows={"dimension": None, "bounds": None, "data_norm": None, "norm": 2, "missing": None},
     ),
     "histogram": Task(
         unit="expected absolute error of a count",

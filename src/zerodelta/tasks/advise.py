@@ -89,12 +89,13 @@ def advise(
         methods=methods,
         forecast=forecast,
         blind=None if "n" not in known.needs else blind,
+        complete=forecast({**numbers, "missing": None})[0] if numbers.get("missing") else None,
     )
 
 
 def _shown(value: Any) -> str:
     """Return a value as it is written in a call; a long list is left to the caller."""
-    text = str(value)
+    text = f'"{value}"' if isinstance(value, str) and value == "skip" else str(value)
     return text if len(text) <= _LONGEST else "…"
 
 

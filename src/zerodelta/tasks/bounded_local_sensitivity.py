@@ -20,8 +20,13 @@ from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose
 from zerodelta.spine.public_inputs import as_share
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import run
-from zerodelta.tasks.propose_test_release import cell_side, plain, stable_rows
+from zerodelta.spine.run import aside, left, run
+from zerodelta.tasks.propose_test_release import (
+    cell_side,
+    plain,
+    stable_diagnosis,
+    stable_rows,
+)
 
 __all__ = ["BoundedLocalSensitivityQuestion", "bounded_local_sensitivity"]
 
@@ -40,6 +45,7 @@ def bounded_local_sensitivity(
     mixing_probability: Rational = "1/1000",
     missing: Any = DEFAULT_MISSING,
     method: str = "auto",
+    diagnostics: Rational | None = None,
     bits: BitSource | None = None,
 ) -> Release:
     """Release the answer of your own query with noise for its local sensitivity on these rows.
@@ -76,6 +82,10 @@ def bounded_local_sensitivity(
         Skipping them is refused.
     method : str
         "mixing" is the only one.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `release.diagnostics`, of a data set, and for `Median`
+        and `TrimmedMean` of anything: which fractions of the rows were used, clipped to the bounds
+        of rows, and unreadable.
     bits : BitSource
         Replayed bits for tests; never for data.
 
@@ -108,7 +118,9 @@ def bounded_local_sensitivity(
     question = BoundedLocalSensitivityQuestion(
         query=stable, bound_share=bound_share, mixing_probability=mixing_probability, method=method
     )
-    return run(question.plan(facts, epsilon), source, bits=bits)
+    beside = stable_diagnosis(diagnostics, stable, source)
+    plan = question.plan(facts, left(epsilon, beside))
+    return run(plan, source, bits=bits, aside=aside(beside, epsilon))
 
 
 @final

@@ -9,6 +9,7 @@ from typing import Any, final
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.source import Rows
+from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.diagnostics import diagnosis
@@ -23,6 +24,8 @@ from zerodelta.spine.methods import Method
 from zerodelta.spine.public_inputs import as_source, one_column
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask
+from zerodelta.tables.grouped_data import By
+from zerodelta.tasks.table import table_of
 
 __all__ = ["CountQuestion", "count"]
 
@@ -31,6 +34,7 @@ def count(
     rows: Any,
     columns: str | None = None,
     *,
+    by: By = None,
     epsilon: Rational,
     missing: Any = DEFAULT_MISSING,
     diagnostics: Rational | None = None,
@@ -38,19 +42,21 @@ def count(
 ) -> Release:
     """Release how many rows there are, or how many have a value in one column.
 
-    Use it for a filtered data set, for units, and where rows may be added or removed. Where the
-    number is public (all rows, under replace-one) it is returned as it is, at ε = 0.
+    Use it for groups, for a filtered data set, for units, and where rows may be added or removed.
+    Where the number is public (all rows, under replace-one) it is returned as it is, at ε = 0.
 
     Parameters
     ----------
     rows : data set, array, list, series, frame or Source
         What `zd.open` returns, or rows.
     columns : str, optional
-        The column whose present cells are counted; by default rows are.
+        The column whose present cells are counted; by default rows are, whatever is missing.
+    by : str, list of str, or dict
+        As for `table`: then the value is a table with a line for each group.
     epsilon : number
         The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
     missing : "skip", None or number
-        As for `mean`.
+        As for `mean`; "skip" counts the present cells of an array of one column.
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
         used, clipped to the bounds, and unreadable.
@@ -60,7 +66,8 @@ def count(
     Returns
     -------
     Release
-        Its value is an integer, unbiased; it may be negative.
+        Its value is an integer, unbiased; it may be negative. By group it is a table, as for
+        `zd.table`, of counts that are not negative.
 
     Notes
     -----
@@ -79,10 +86,27 @@ def count(
     18000
 
     """
+    if by is not None:
+        require(
+            columns is None or isinstance(rows, Dataset),
+            "columns",
+            columns,
+            expected="nothing: rows of a frame are counted by group",
+            remedy="open the data with zd.open(…) to count the values of a column",
+        )
+        return table_of(
+            rows,
+            by=by,
+            of={} if columns is None else {columns: ("count",)},
+            epsilon=epsilon,
+            missing=missing,
+            diagnostics=diagnostics,
+            bits=bits,
+        )
     source = as_source(rows, columns, missing=missing)
     if columns is None and isinstance(source, Dataset):
         source = source.row_itself
-    question = CountQuestion(rows_only=columns is None)
+    question = CountQuestion(rows_only=columns is None and missing is DEFAULT_MISSING)
     beside = diagnosis(diagnostics, source)
     return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
@@ -97,10 +121,10 @@ class CountQuestion:
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Calibrate the noise; none where the number is public."""
         exact = as_usable_epsilon(epsilon)
-        if not facts.may_miss and facts.rows is not None:
+        some_missing = facts.drops if self.rows_only else facts.may_miss
+        if facts.rows is not None and not some_missing:
             return _public(facts.rows)
-        if not self.rows_only:
-            one_column(facts)
+        one_column(facts)
         noise = PartitionNoise.for_epsilon(epsilon=exact, cells=1, neighbors=facts.neighbors)
         error = noise.covariance([1], [1]) ** 0.5 * EXPECTED
 

@@ -19,6 +19,7 @@ from zerodelta.exact.rational import Rational, as_rational
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.public_inputs import as_numbers
@@ -77,9 +78,10 @@ def decision_tree(
         `value`: a `DecisionTree`, with ``predict``.
 
     **Guarantee**: pure ε-DP by permute-and-flip (C10.1), `proven`.
-    **Neighbors**: replace-one (the number of rows is public), or one unit of the data set.
+    **Neighbors**: replace-one (the number of rows is public), or what the data set says: one unit,
+    or add-remove, under which all scores move one way: half the noise (theory H).
     **Error**: rows classified right are at most (2/ε) ln(16 s³) fewer than the best tree's, on
-    average; the release says which part of all rows that is.
+    average (add-remove: half of that); the release says which part of all rows that is.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(1)
@@ -110,21 +112,23 @@ class TreeQuestion:
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Plan one choice among all trees; the number of rows is only part of the forecast."""
-        facts.only_replaced()
         label = column_position(self.label, facts.columns, "label")
         splits = _splits(self.thresholds, facts.columns, label)
         listed = self.classes if isinstance(self.classes, tuple) else ()
         pair = tuple(float(as_rational(each, "classes")) for each in listed)
         two = len(pair) == 2 and pair[0] != pair[1]
         require(two, "classes", listed, expected="two labels", remedy="pass classes=(0, 1), say")
-        flip = PermuteAndFlip.for_epsilon(epsilon=epsilon, sensitivity=1)
+        added = facts.neighbors is Neighbors.ADD_REMOVE  # a row adds 0 or 1 to every score
+        flip = PermuteAndFlip.for_epsilon(
+            epsilon=epsilon, sensitivity=1, monotone=added, neighbors=facts.neighbors
+        )
 
         def answer(rows: Rows, bits: BitSource) -> DecisionTree:
             scores = tree_scores(rows, splits, label, pair).reshape(-1)
             return tree_of(flip.select(scores, bits), splits, pair)
 
         return ReleasePlan(
-            claim=PureDP(flip.epsilon),
+            claim=PureDP(flip.epsilon, neighbors=facts.neighbors),
             steps=(flip.step(),),
             answer=answer,
             error=flip.error(16 * len(splits) ** 3) / facts.planned_rows,

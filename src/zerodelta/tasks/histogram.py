@@ -9,7 +9,13 @@ from typing import Any, final
 
 import numpy as np
 
+from zerodelta.data.dataset import Dataset
+from zerodelta.data.group_keys import Bins, GroupKey, GroupKeys
+from zerodelta.data.group_keys import bins as bins_of
 from zerodelta.data.items import as_items, tally
+from zerodelta.data.kind import Bounds
+from zerodelta.data.kinds import Number
+from zerodelta.data.source import Source
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
@@ -18,13 +24,22 @@ from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.integer_sums import add_exactly
 from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.mechanisms.laplace import RoundedLaplace
+from zerodelta.mechanisms.power_sums import power_sums
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.release import Release
 from zerodelta.spaces import Finite
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
-from zerodelta.spine.public_inputs import as_universe, codes_of, labels_of, unknown_index
+from zerodelta.spine.public_inputs import (
+    as_source,
+    as_universe,
+    codes_of,
+    labels_of,
+    needed,
+    one_column,
+    unknown_index,
+)
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask, run
 
@@ -40,6 +55,7 @@ def histogram(
     columns: str | None = None,
     *,
     universe: Any = None,
+    bins: Any = None,
     epsilon: Rational,
     unknown: Any = None,
     method: str = "auto",
@@ -61,6 +77,10 @@ def histogram(
     universe : list or int
         All items there can be, or N for the integers 0..N-1, at most 2^26 items. Public; for a
         data set as declared, with "missing" and "other" where these are options.
+    bins : list of numbers, or int
+        Instead of a universe, for numbers: public edges, as for `np.histogram` (a bin has its lower
+        edge, the last one both; what lies beyond counts nowhere), or how many bins of equal width
+        the declared bounds of a data set are cut into.
     epsilon : number
         The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
     unknown : item
@@ -98,8 +118,18 @@ def histogram(
     >>> people = zd.open(np.arange(9000) % 3, columns={"0": zd.category([0, 1], other=True)})
     >>> np.round(histogram(people, "0", epsilon=1).value, -3)
     array([3000, 3000, 3000])
+    >>> ages = zd.open(np.arange(9000) % 90, columns={"0": zd.number(0, 120, missing=None)})
+    >>> np.round(histogram(ages, "0", bins=[0, 30, 60, 120], epsilon=1).value, -3)
+    array([3000, 3000, 3000])
 
     """
+    if bins is not None:
+        cells, cut = _binned(items, columns, bins, universe=universe, unknown=unknown)
+        edges = None if cut.bins is None or cut.ends else (cut.bins.edges[0], cut.bins.edges[-1])
+        beside = diagnosis(diagnostics, cells, bounds=edges)
+        universe = Finite(list(cut.labels))
+        numbers = HistogramQuestion(universe=universe, coded=True, cut=cut, method=method)
+        return ask(numbers, cells, epsilon=epsilon, bits=bits, beside=beside)
     codes = codes_of(items, columns, unknown=unknown, universe=universe)
     if codes is not None:
         coded = HistogramQuestion(universe=labels_of(codes), coded=True, method=method)
@@ -121,6 +151,8 @@ class HistogramQuestion:
     method: str = "auto"
     coded: bool = False
     """Whether rows hold the places 0, 1, … of the items in the universe."""
+    cut: GroupKey | None = None
+    """How a column of numbers is cut into the items: then rows hold the numbers."""
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
         """Choose the noise and calibrate it."""
@@ -139,6 +171,8 @@ class HistogramQuestion:
         # every row is in one of the counts, which is then what the others leave of a public number
         follows = space.size - 1 if self.coded else unknown
         complete = follows is not None and n is not None and space.size > 1
+        if self.cut is not None and not self.cut.complete:
+            complete = False
         methods = histogram_methods(
             epsilon=exact, universe=space.size, complete=complete, neighbors=related
         )
@@ -146,7 +180,11 @@ class HistogramQuestion:
         noise = _noise(chosen.name, exact, space.size - complete, related)
 
         def answer(items: Any, bits: BitSource) -> Any:
-            counts = tally(items, read, unknown=unknown).dense(space.size)
+            counts: Any
+            if self.cut is not None:
+                counts, _ = power_sums(items, GroupKeys(keys=(self.cut,)), (), (), (), missing=())
+            else:
+                counts = tally(items, read, unknown=unknown).dense(space.size)
             if not complete or follows is None or n is None:
                 return noise.apply(counts, bits)
             whole = noise.apply(np.delete(counts, follows), bits).tolist()
@@ -163,6 +201,45 @@ class HistogramQuestion:
             # the last count of complete ones has the noise of all others together
             noise=None if complete else noise.law(unit=Fraction(1)),
         )
+
+
+def _binned(
+    items: Any, columns: str | None, given: Any, *, universe: Any, unknown: Any
+) -> tuple[Source, GroupKey]:
+    """Return one column of numbers, and how it is cut into bins."""
+    require(
+        universe is None and unknown is None,
+        "universe, unknown",
+        (universe, unknown),
+        expected="nothing beside bins",
+        remedy="pass bins= for numbers, or universe= for items",
+    )
+    source = as_source(items, columns)
+    one_column(Facts(rows=None, columns=source.columns))
+    (name,) = source.columns
+    kind = source.kinds[name] if isinstance(source, Dataset) else None
+    require(
+        kind is None or isinstance(kind, Number),
+        "columns",
+        name,
+        expected="a column of numbers, which can be cut into bins",
+        remedy="leave bins out: the column has its own groups",
+    )
+    ends = None if kind is None else kind.bounds
+    cut = given if isinstance(given, Bins) else _edges(given, ends)
+    inside = ends is not None and cut.edges[0] <= ends[0] and ends[1] <= cut.edges[-1]
+    full = inside and isinstance(kind, Number) and kind.missing != "skip"
+    return source, GroupKey(name=name, labels=cut.labels, bins=cut, ends=ends, complete=full)
+
+
+def _edges(given: Any, ends: Bounds | None) -> Bins:
+    """Return the bins of a list of edges, or so many of equal width between declared bounds."""
+    if not isinstance(given, int):
+        return bins_of(given)
+    number = as_count(given, "bins", minimum=1)
+    lower, upper = needed(ends, "bounds", "pass bins as a list of edges, or open with zd.open")
+    require(number <= _MOST_ITEMS, "bins", number, "at most 2^26 bins", "pass fewer")
+    return bins_of([lower + (upper - lower) * Fraction(i, number) for i in range(number + 1)])
 
 
 def _noise(

@@ -30,7 +30,6 @@ from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import choose
 from zerodelta.spine.public_inputs import as_numbers
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import ask, planned
 from zerodelta.study.program import StudyProgram, carry_out
 
 __all__ = ["KMeansQuestion", "kmeans"]
@@ -115,10 +114,8 @@ def kmeans(
         batch = max(1, _BLOCK_ENTRIES // entries)
         source = ArraySource(rows, columns=columns, batch=batch)
     question = KMeansQuestion(clusters=count, bounds=bounds, method=method)
-    if diagnostics is not None:
-        beside = diagnosis(diagnostics, source, bounds=bounds)
-        return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
-    return carry_out(planned(question, source, epsilon), source, bits=bits)
+    beside = diagnosis(diagnostics, source, bounds=bounds)
+    return carry_out(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
 
 @final
@@ -143,17 +140,7 @@ class KMeansQuestion:
         few = f"at most one for each of {n} rows"
         require(clusters <= max(n, _FEW), "clusters", clusters, expected=few, remedy="pass fewer")
         counted = facts.rows is not None
-        require(
-            counted or method != "purified",
-            "method",
-            method,
-            expected="one that needs no public number of rows: this one runs a study",
-            remedy='pass method="auto"',
-        )
-        forecast = kmeans_methods(
-            rows=n, clusters=clusters, epsilon=float(exact), sides=frame.sides
-        )
-        methods = tuple(each for each in forecast if counted or each.name != "purified")
+        methods = kmeans_methods(rows=n, clusters=clusters, epsilon=float(exact), sides=frame.sides)
         chosen = choose(methods, method)
         fits = chosen.error < math.inf
         require(fits, "method", method, expected="fewer columns", remedy='pass "lloyd"')

@@ -23,6 +23,7 @@ from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.k_norm_noise import KNorm, as_norm
 from zerodelta.mechanisms.moments import EXPECTED, plan_moments
 from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Facts
@@ -30,6 +31,8 @@ from zerodelta.spine.methods import Method, choose, ranked
 from zerodelta.spine.public_inputs import as_pair, as_source, bounds_of, each_bounds
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask
+from zerodelta.tables.grouped_data import By
+from zerodelta.tasks.table import grouped_statistic
 
 __all__ = ["MeanQuestion", "mean", "mean_methods"]
 
@@ -45,7 +48,8 @@ def mean(
     rows: Any,
     columns: str | Sequence[str] | None = None,
     *,
-    bounds: tuple[Any, Any] | None = None,
+    by: By = None,
+    bounds: Any = None,
     data_norm: Rational | None = None,
     norm: float = 2,
     epsilon: Rational,
@@ -56,8 +60,8 @@ def mean(
 ) -> Release:
     """Release the mean of bounded rows, like `np.mean(rows, axis=0)`, but private.
 
-    Use it for one or several columns of a whole table; where a few rows may be far away from all
-    others see `trimmed_mean` and `median`.
+    Use it for one or several columns, of all rows or by group; where a few rows may be far away
+    from all others see `trimmed_mean` and `median`, for several statistics at once `table`.
 
     Parameters
     ----------
@@ -66,6 +70,8 @@ def mean(
         infinities too. The width of a list of rows is that of its first.
     columns : str or list of str, optional
         Which columns of a data set or a frame; by default all.
+    by : str, list of str, or dict
+        As for `table`: then the value is a table with a line for each group.
     bounds : (lower, upper)
         Of every column, numbers or one for each column (a box), known without the rows; for a data
         set, by default as declared.
@@ -91,13 +97,15 @@ def mean(
     Returns
     -------
     Release
-        Its value is a number for one column, a vector for several, within the bounds.
+        Its value is a number for one column, a vector for several, within the bounds; by group it
+        is a table, as for `zd.table`.
 
     Notes
     -----
     **Guarantee**: pure ε-DP (theory R, C10.4), proven: K-norm noise on the exact integer sum of
     quantized rows; where cells may be missing, on a count and a sum together (theory P, G2), whose
-    quotient is the mean, or the middle of the bounds if the noisy count is not positive.
+    quotient is the mean, or the middle of the bounds if the noisy count is not positive. With
+    `data_norm` a row with a missing cell counts nowhere.
     **Neighbors**: replace-one, where the number of rows is public, or what the data set says.
     **Error**: the expected absolute error of a coordinate, averaged over the columns, in the unit
     of the data; quantizing adds less than a hundredth of it (for n·ε below 2^40).
@@ -111,6 +119,25 @@ def mean(
     array([1., 2.])
 
     """
+    if by is not None:
+        require(
+            data_norm is None and method == "auto",
+            "data_norm" if data_norm is not None else "method",
+            data_norm if data_norm is not None else method,
+            expected="bounds and method='auto' by group",
+            remedy="pass bounds=(lower, upper)",
+        )
+        return grouped_statistic(
+            "mean",
+            rows,
+            columns,
+            by=by,
+            bounds=bounds,
+            epsilon=epsilon,
+            missing=missing,
+            diagnostics=diagnostics,
+            bits=bits,
+        )
     source = as_source(rows, columns, missing=missing)
     stated = bounds if data_norm is not None else bounds_of(source, bounds)
     question = MeanQuestion(bounds=stated, data_norm=data_norm, norm=norm, method=method)
@@ -168,12 +195,14 @@ class MeanQuestion:
 
     def _skipping(self, facts: Facts, epsilon: Fraction) -> ReleasePlan[Rows]:
         """Plan a count and a sum, where the number of cells that count is private."""
+        if self.bounds is None and self.data_norm is not None:
+            return self._complete_rows(facts, epsilon)
         require(
             self.data_norm is None and self.method in ("auto", "partition"),
             "data_norm" if self.data_norm is not None else "method",
             self.data_norm if self.data_norm is not None else self.method,
-            expected="bounds=(lower, upper) and method='auto' where cells may be missing",
-            remedy="pass bounds=, or missing=None if no cell is missing",
+            expected="one public bound, and method='auto', where cells may be missing",
+            remedy="pass bounds= or data_norm=, or missing=None if no cell is missing",
         )
         moments = plan_moments(
             epsilon=epsilon,
@@ -196,6 +225,48 @@ class MeanQuestion:
             answer=answer,
             error=error,
             methods=(Method(name="partition", error=error, spends=spends, why=why),),
+            public=("the number of columns", "bounds on the rows"),
+        )
+
+    def _complete_rows(self, facts: Facts, epsilon: Fraction) -> ReleasePlan[Rows]:
+        """Plan the number of complete rows and their sum, with noise in the norm of a row.
+
+        A row is (s, k), s the steps of the lattice, and (0, 0) if a cell of it is missing: two rows
+        are 2s apart, as without s, and one is (s, s) from none.
+        """
+        dimension, n = facts.width, facts.planned_rows
+        lattice = _lattice(self, dimension=dimension, n=n, epsilon=epsilon)
+        name, steps = _FITTING[lattice.norm], lattice.steps
+        added = facts.neighbors is Neighbors.ADD_REMOVE
+        mechanism = KNorm.for_epsilon(
+            epsilon=epsilon,
+            norm=lattice.norm,
+            dimension=dimension + 1,
+            sensitivity=_stretch(math.inf, lattice.norm, 2) * steps if added else 2 * steps,
+            neighbors=facts.neighbors,
+        )
+        size = float(_average(lattice.bound))
+        # of a mean as long as half the bound
+        spread = math.hypot(1, 0.5 / math.sqrt(dimension)) * mechanism.error() / (steps * n)
+        error = min(spread * size, size)
+        why = "a row that lacks a cell counts nowhere; missing=None, if none does, needs less noise"
+        method = Method(name=name, error=error, spends="ε on one number and one sum", why=why)
+        chosen = choose((method,), self.method)
+
+        def answer(rows: Rows, bits: BitSource) -> Any:
+            present, sums = rows.present_sums(list(range(dimension)), lattice, joint=True)
+            exact = [int(present[0]) * steps, *map(int, sums)]
+            number, *total = map(int, mechanism.apply(np.array(exact, dtype=object), bits))
+            value = np.array([size * k / number if number > 0 else 0.0 for k in total])
+            inside = _inside(value, lattice)
+            return float(inside[0]) if dimension == 1 else inside
+
+        return ReleasePlan(
+            claim=PureDP(epsilon, neighbors=facts.neighbors),
+            steps=(mechanism.step(quantum=lattice.quantum),),
+            answer=answer,
+            error=chosen.error,
+            methods=(method,),
             public=("the number of columns", "bounds on the rows"),
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -11,10 +12,18 @@ import numpy as np
 
 from zerodelta.data.items import Tally, as_items, tally
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.rational import Rational, as_count
+from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.key_noise import FOR_COUNTS, KeyNoise
 from zerodelta.mechanisms.noisy_test import ClearLead
-from zerodelta.mechanisms.selection import SELECTIONS, Selection, selection_methods, worst_gap
+from zerodelta.mechanisms.noisy_top import NoisyTop, gap_of, wish_for
+from zerodelta.mechanisms.selection import (
+    SELECTIONS,
+    Selection,
+    gap_at,
+    selection_methods,
+    worst_gap,
+)
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_usable_epsilon
@@ -28,6 +37,9 @@ from zerodelta.spine.run import ask, run
 
 __all__ = ["ModeQuestion", "mode", "mode_methods"]
 
+_FEW_ITEMS = 100
+"""Up to so many items permute-and-flip is as good in close races, and better in others."""
+
 
 def mode(
     items: Any,
@@ -37,6 +49,7 @@ def mode(
     epsilon: Rational,
     unknown: Any = None,
     method: str = "auto",
+    expected_gap: Rational | None = None,
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
 ) -> Release:
@@ -60,8 +73,13 @@ def mode(
     unknown : item
         The public item for which items outside the universe count; nowhere if not given.
     method : str
-        "permute-and-flip" or "exponential" on the counts, "stability" (the mode if its lead is
-        clear, else a uniform item), or "auto", the one with the least predicted error.
+        "permute-and-flip" or "exponential" on the counts, "asymmetric" (for more than 100 items:
+        noise that falls faster upwards, where there are many items that could win by it),
+        "stability" (the mode if its lead is clear, else a uniform item), or "auto", the one with
+        the least predicted error.
+    expected_gap : number, optional
+        About how far the mode is ahead of all other items, known without the rows: methods are
+        compared, and the asymmetric one is tuned, at that gap instead of the worst one.
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`, of a data set: which fractions
         of the rows were used and unreadable.
@@ -75,7 +93,7 @@ def mode(
 
     Notes
     -----
-    **Guarantee**: pure ε-DP (theory C10.1; "stability": C5), proven.
+    **Guarantee**: pure ε-DP (theory C10.1; "asymmetric": U, "stability": C5), proven.
     **Neighbors**: replace-one: one count falls by 1, another rises by 1; or what the data set says.
     Under add-remove all counts move one way, which needs half the noise.
     **Error**: the largest expected gap between the mode's count and the released item's.
@@ -93,12 +111,16 @@ def mode(
     """
     codes = codes_of(items, columns, unknown=unknown, universe=universe)
     if codes is not None:
-        coded = ModeQuestion(universe=labels_of(codes), coded=True, method=method)
+        coded = ModeQuestion(
+            universe=labels_of(codes), coded=True, method=method, expected_gap=expected_gap
+        )
         beside = diagnosis(diagnostics, codes)
         return ask(coded, codes, epsilon=epsilon, bits=bits, beside=beside)
     diagnosis(diagnostics, None)
     source, count = as_items(items, columns)
-    question = ModeQuestion(universe=universe, unknown=unknown, method=method)
+    question = ModeQuestion(
+        universe=universe, unknown=unknown, method=method, expected_gap=expected_gap
+    )
     return run(question.plan(Facts(rows=count), epsilon), source, bits=bits)
 
 
@@ -112,6 +134,7 @@ class ModeQuestion:
     method: str = "auto"
     coded: bool = False
     """Whether rows hold the places 0, 1, … of the items in the universe."""
+    expected_gap: Rational | None = None
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
         """Choose the method and calibrate it."""
@@ -121,12 +144,19 @@ class ModeQuestion:
         read = Finite(space.size) if self.coded else space
         monotone = related is Neighbors.ADD_REMOVE  # a row adds 1 to one count, and to no other
         methods = mode_methods(
-            epsilon=exact, n=facts.planned_rows, universe=space.size, monotone=monotone
+            epsilon=exact,
+            n=facts.planned_rows,
+            universe=space.size,
+            monotone=monotone,
+            expected_gap=self.expected_gap,
         )
         chosen = choose(methods, self.method)
-        mechanism: ClearLead | Selection
+        mechanism: ClearLead | Selection | NoisyTop
         if chosen.name == "stability":
             mechanism = ClearLead.for_epsilon(epsilon=exact, items=space.size, neighbors=related)
+        elif chosen.name == "asymmetric":
+            noise = _noise(exact, space.size, self.expected_gap)
+            mechanism = NoisyTop(noise=noise, size=space.size, k=1)
         else:
             mechanism = SELECTIONS[chosen.name].for_epsilon(
                 epsilon=exact, sensitivity=1, monotone=monotone, neighbors=related
@@ -136,13 +166,20 @@ class ModeQuestion:
             counted = tally(items, read, unknown=unknown)
             if isinstance(mechanism, ClearLead):
                 return space.element(mechanism.apply(counted, bits))
+            if isinstance(mechanism, NoisyTop):
+                ((winner, _),) = mechanism.apply(counted.indices, counted.counts, bits)
+                return space.element(winner)
             levels, members = _levels(counted, space)
             winner, place = mechanism.select_member(levels, members, bits)
             return space.element(_member(counted, int(levels[winner]), place))
 
         return ReleasePlan(
             claim=PureDP(exact, neighbors=related),
-            steps=(mechanism.step(),),
+            steps=(
+                mechanism.noise.step(space.size)
+                if isinstance(mechanism, NoisyTop)
+                else mechanism.step(),
+            ),
             answer=answer,
             error=chosen.error,
             methods=methods,
@@ -151,21 +188,33 @@ class ModeQuestion:
 
 
 def mode_methods(
-    *, epsilon: Rational, n: int, universe: int, monotone: bool = False
+    *,
+    epsilon: Rational,
+    n: int,
+    universe: int,
+    monotone: bool = False,
+    expected_gap: Rational | None = None,
 ) -> tuple[Method, ...]:
     """Return the methods that release a mode, best first; `monotone`: under add-remove.
 
-    Errors are the largest expected gaps between the mode's count and the released item's. For the
-    stability test that is a race of two items with half of the rows each: a draw is an item that
-    hardly occurs.
+    Errors are the largest expected gaps between the mode's count and the released item's, or those
+    where the mode is ahead by `expected_gap`. For the stability test that is a race of two items
+    with half of the rows each: a draw is an item that hardly occurs.
 
     >>> [method.name for method in mode_methods(epsilon=1, n=1000, universe=10)]
     ['permute-and-flip', 'exponential', 'stability']
     """
     exact, size = as_usable_epsilon(epsilon), as_count(universe, "universe", minimum=1)
     rows, scale = as_count(n, "n"), (1 if monotone else 2) / exact
+    gap = None if expected_gap is None else as_positive(expected_gap, "expected_gap")
+
+    def lost(name: str) -> float:
+        if gap is None:
+            return min(float(rows), worst_gap(size, scale, method=name))
+        return min(float(rows), gap_at(size, scale, float(gap), method=name))
+
     chosen = selection_methods(
-        lambda name: min(float(rows), worst_gap(size, scale, method=name)),
+        lost,
         "close races cost little: a wrong item is nearly as frequent",
         "as permute-and-flip, with a slightly larger gap",
     )
@@ -175,7 +224,22 @@ def mode_methods(
         spends="ε on one test",
         why="a close race is lost to a uniform item of the universe",
     )
-    return ranked(*chosen, stability)
+    if monotone or size <= _FEW_ITEMS:
+        return ranked(*chosen, stability)
+    asymmetric = Method(
+        name="asymmetric",
+        error=min(float(rows), gap_of(_noise(exact, size, gap), size - 1, gap)),
+        spends="ε on all counts together",
+        why="many items could win by noise, which falls faster upwards than downwards",
+    )
+    return ranked(*chosen, asymmetric, stability)
+
+
+def _noise(epsilon: Fraction, size: int, expected_gap: Rational | None) -> KeyNoise:
+    """Return the noise of the asymmetric method, under replace-one."""
+    many = math.log(size)
+    wish = FOR_COUNTS if expected_gap is None else wish_for(many, epsilon, expected_gap)
+    return KeyNoise.for_epsilon(epsilon=epsilon, log_keys=many, wish=wish)
 
 
 @lru_cache(maxsize=64)

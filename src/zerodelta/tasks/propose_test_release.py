@@ -12,6 +12,7 @@ from zerodelta.data.source import Source
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.custom_query import as_query
+from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.noisy_test import ProposedRelease
 from zerodelta.mechanisms.stable_queries import Median, StableQuery, TrimmedMean, assumed
 from zerodelta.privacy.claims import PureDP
@@ -22,7 +23,7 @@ from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose
 from zerodelta.spine.public_inputs import as_share, as_source, needed
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import run
+from zerodelta.spine.run import Beside, Openable, aside, left, run
 
 __all__ = ["ProposeTestReleaseQuestion", "propose_test_release"]
 
@@ -40,6 +41,7 @@ def propose_test_release(
     test_share: Rational = "1/2",
     missing: Any = DEFAULT_MISSING,
     method: str = "auto",
+    diagnostics: Rational | None = None,
     bits: BitSource | None = None,
 ) -> Release:
     """Release the answer of your own query with noise for a proposed bound on its sensitivity.
@@ -76,6 +78,10 @@ def propose_test_release(
         Skipping them is refused.
     method : str
         "free-mixing" is the only one.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `release.diagnostics`, of a data set, and for `Median`
+        and `TrimmedMean` of anything: which fractions of the rows were used, clipped to the bounds
+        of rows, and unreadable.
     bits : BitSource
         Replayed bits for tests; never for data.
 
@@ -110,7 +116,9 @@ def propose_test_release(
     question = ProposeTestReleaseQuestion(
         query=stable, proposed_bound=proposed_bound, test_share=test_share, method=method
     )
-    return run(question.plan(facts, epsilon), source, bits=bits)
+    beside = stable_diagnosis(diagnostics, stable, source)
+    plan = question.plan(facts, left(epsilon, beside))
+    return run(plan, source, bits=bits, aside=aside(beside, epsilon))
 
 
 @final
@@ -158,6 +166,16 @@ def stable_rows(
     if ours or columns is not None or isinstance(rows, Source) or missing is not DEFAULT_MISSING:
         return as_source(rows, columns, missing=missing)
     return rows
+
+
+def stable_diagnosis(
+    share: Rational | None, query: StableQuery, source: Openable[Any]
+) -> Beside | None:
+    """Return what is asked beside the release; of our own queries the bounds of rows are known."""
+    bounds = None
+    if isinstance(query, (Median, TrimmedMean)):
+        bounds = (query.lower, query.upper)
+    return diagnosis(share, source if isinstance(source, Source) else None, bounds=bounds)
 
 
 def cell_side(lattice: GridLattice) -> float:

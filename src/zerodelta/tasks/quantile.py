@@ -41,6 +41,8 @@ from zerodelta.spine.run import ask
 
 __all__ = [
     "QuantileQuestion",
+    "as_level",
+    "declared_grid",
     "median",
     "quantile",
     "quantile_methods",
@@ -129,7 +131,7 @@ def quantile(
 
     """
     source = as_source(rows, columns, missing=missing)
-    points = _declared_grid(source) if bounds is None and grid is None else grid
+    points = declared_grid(source) if bounds is None and grid is None else grid
     question = QuantileQuestion(
         q=q, bounds=bounds_of(source, bounds), grid=points, margin=margin, method=method
     )
@@ -220,7 +222,7 @@ class QuantileQuestion:
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Choose the ranks to aim at, and calibrate the selection."""
         one_column(facts)
-        exact, level = as_usable_epsilon(epsilon), _as_level(self.q)
+        exact, level = as_usable_epsilon(epsilon), as_level(self.q)
         points = as_points(self.bounds, self.grid)
         private = self._private_aim(facts, exact, level, points.size)
         sensitivity = 1 if private is None else private.sensitivity
@@ -308,7 +310,7 @@ def quantile_methods(
     exact = as_usable_epsilon(epsilon)
     rows = as_count(n, "n", minimum=1)
     size = as_count(MOST_POINTS if points is None else points, "points", minimum=1)
-    level = _as_level(q)
+    level = as_level(q)
     wanted = wanted_ranks(level, rows)
     aim = aimed_ranks(level, rows, points=size, epsilon=exact, margin=margin)
     far = abs(sum(aim) - sum(wanted)) / 2
@@ -347,8 +349,12 @@ def _reach(scale: Fraction, points: int) -> int:
     return math.ceil(min(float(scale), 1e12) * (math.log(points) + _UNLIKELY)) + 1
 
 
-def _declared_grid(source: Source) -> int | None:
-    """Return how many whole numbers are within the bounds, if the column was declared whole."""
+def declared_grid(source: Source) -> int | None:
+    """Return how many whole numbers are within the bounds, if the column was declared whole.
+
+    On the default grid the points between two of them outnumber those that rows have: of ages the
+    answer is half a year off, and 6 to 40 rows instead of 0 to 5 (bench/quantile_grid.py).
+    """
     kinds = list(source.kinds.values()) if isinstance(source, Dataset) else []
     if len(kinds) != 1 or not isinstance(kinds[0], Number) or not kinds[0].integer:
         return None
@@ -356,7 +362,7 @@ def _declared_grid(source: Source) -> int | None:
     return size if size <= MOST_POINTS else None
 
 
-def _as_level(q: Rational) -> Fraction:
+def as_level(q: Rational) -> Fraction:
     """Return the level as it is written: 0.9 of 10 rows is row 9, whatever its nearest float is."""
     level = as_rational(repr(float(q)) if isinstance(q, (float, np.floating)) else q, "q")
     require(0 <= level <= 1, "q", q, expected="a number from 0 to 1", remedy="pass q=0.5")

@@ -33,13 +33,23 @@ from zerodelta.spine.public_inputs import as_bounds, as_source, bounds_of
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask, run
 
-__all__ = ["SelectQuestion", "select", "select_methods"]
+__all__ = [
+    "MONOTONE",
+    "SENSITIVITY",
+    "SelectQuestion",
+    "exact_score",
+    "listed_options",
+    "select",
+    "select_methods",
+]
 
 _STEPS = 1 << 20
 _LIMIT, _TINY = Fraction(LARGEST), 1e-300
 _WHOLE = (bool, int, np.bool_, *(np.dtype(code).type for code in np.typecodes["AllInteger"]))
-_MONOTONE = "between neighboring datasets all scores move in the same direction"
-_SENSITIVITY = "every score has at most the stated sensitivity between neighboring datasets"
+MONOTONE = "between neighboring datasets all scores move in the same direction"
+"""The premise of ``monotone=True``."""
+SENSITIVITY = "every score has at most the stated sensitivity between neighboring datasets"
+"""The premise of stated scores."""
 
 
 def select(
@@ -128,7 +138,7 @@ def select(
     )
     if bounds is None:
         diagnosis(diagnostics, None)
-        stated = SelectQuestion(options=_listed_options(scores), method=method, **public)
+        stated = SelectQuestion(options=listed_options(scores), method=method, **public)
         return run(stated.plan(Facts(rows=None), epsilon), Given(scores), bits=bits)
     source = as_source(scores, columns, missing=missing) if table is None else table
     numbered = isinstance(scores, (np.ndarray, list, tuple))
@@ -181,14 +191,14 @@ class SelectQuestion:
         mechanism = SELECTIONS[chosen.name].for_epsilon(
             epsilon=exact, sensitivity=moved, monotone=monotone, neighbors=facts.neighbors
         )
-        step, stated = mechanism.step(), (_SENSITIVITY, *([_MONOTONE] if self.monotone else []))
+        step, stated = mechanism.step(), (SENSITIVITY, *([MONOTONE] if self.monotone else []))
 
         def answer(scores: Any, bits: BitSource) -> Any:
             if table:
                 found: Any = columns.totals(scores, may_miss=facts.may_miss)
             else:
                 listed = scores.values() if isinstance(scores, Mapping) else scores
-                found = [_exact(score) for score in listed]
+                found = [exact_score(score) for score in listed]
             return self.options[mechanism.select(found, bits)]
 
         return ReleasePlan(
@@ -275,7 +285,7 @@ def select_methods(
     return ranked(*methods)
 
 
-def _listed_options(scores: Any) -> Sequence[Any]:
+def listed_options(scores: Any) -> Sequence[Any]:
     """Return the options that have stated scores: the names of a mapping, or positions.
 
     A table is refused by its shape, or the type of its first entry: each of its rows would count
@@ -302,7 +312,7 @@ def _listed_options(scores: Any) -> Sequence[Any]:
     return list(scores) if isinstance(scores, Mapping) else range(len(scores))
 
 
-def _exact(score: Any) -> Fraction:
+def exact_score(score: Any) -> Fraction:
     """Return a score exactly, clipped to the range of floats; 0 if it is no number.
 
     Integers, fractions and decimals are not rounded: a rounded score could move by more than the

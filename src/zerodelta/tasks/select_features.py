@@ -32,7 +32,6 @@ from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
 from zerodelta.spine.public_inputs import as_numbers, as_source
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import ask, planned
 from zerodelta.study.program import StudyProgram, carry_out
 from zerodelta.study.study import Study
 from zerodelta.training.feature_table import FeatureTable, column_position
@@ -107,8 +106,9 @@ def select_features(
         `value`: the names of the features (positions, if rows are an array), in order.
 
     **Guarantee**: pure ε-DP, `proven`: a Study (B1, R2), or basic composition (C10.1, C10.4).
-    **Neighbors**: replace-one (the number of rows is public) or, "stepwise", one unit of the data
-    set. A row with a missing cell is the zero row.
+    **Neighbors**: replace-one (the number of rows is public), or what the data set says: one unit,
+    or add-remove, which needs half the noise of "stepwise". A row with a missing cell is the zero
+    row.
     **Error**: the probability of a random set, or how far a choice may fall behind the best.
 
     >>> rng = np.random.default_rng(1)
@@ -138,10 +138,8 @@ def select_features(
         mixing_probability=mixing_probability,
         by_position=isinstance(rows, (np.ndarray, list, tuple)),
     )
-    if diagnostics is not None:
-        beside = diagnosis(diagnostics, source)
-        return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
-    return carry_out(planned(question, source, epsilon), source, bits=bits)
+    beside = diagnosis(diagnostics, source)
+    return carry_out(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
 
 def _declared(
@@ -184,16 +182,8 @@ class FeaturesQuestion:
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows] | StudyProgram:
         """Choose the method; what the other one would cost is forecast for "auto" only."""
-        facts.only_replaced()
-        # stepwise choices divide by any public number; a study needs the number of rows
+        # both methods divide by any public number: a row that counts nowhere is the zero row
         exact, n, counted = as_usable_epsilon(epsilon), facts.planned_rows, facts.rows is not None
-        require(
-            counted or self.method != "gram",
-            "method",
-            self.method,
-            expected="one that needs no public number of rows: this one runs a study",
-            remedy='pass method="stepwise"',
-        )
         table = FeatureTable.of(
             facts.columns,
             target=self.target,
@@ -203,11 +193,11 @@ class FeaturesQuestion:
             target_bounds=self.target_bounds,
         )
         space = Subsets(of=table.width, size=as_count(self.size, "size", minimum=1))
-        stepwise = Stepwise(table=table, size=self.size, epsilon=exact, rows=n)
+        related = facts.neighbors
+        stepwise = Stepwise(table=table, size=self.size, epsilon=exact, rows=n, neighbors=related)
         named = self.method in ("gram", "stepwise")
         methods = () if named else self._methods(space, stepwise)
         method = self.method if named else choose(methods, self.method).name
-        method = method if counted else "stepwise"
 
         def published(chosen: Any) -> tuple[Column, ...]:
             places = [table.features[i] for i in chosen]
@@ -234,7 +224,7 @@ class FeaturesQuestion:
             remedy='pass bounds=(lower, upper), or method="gram"',
         )
         return ReleasePlan(
-            claim=PureDP(exact),
+            claim=PureDP(exact, neighbors=related),
             steps=stepwise.steps,
             answer=lambda rows, bits: published(stepwise.select(rows, bits)),
             error="each choice's covariance with what is left to explain is at most "

@@ -22,15 +22,16 @@ from zerodelta.data.source import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_rational
+from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status
 from zerodelta.spaces import Finite
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.public_inputs import as_source, needed
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import planned
 from zerodelta.study.program import StudyProgram, carry_out
 from zerodelta.study.study import Study
 from zerodelta.training.candidate_models import Floats, LinearModel, NetworkModel
@@ -60,6 +61,7 @@ def select_model(
     mixing_probability: Rational = Fraction(1, 100),
     rowwise: bool = False,
     example: Any = None,
+    diagnostics: Rational | None = None,
     bits: BitSource | None = None,
 ) -> Release:
     """Release the name of the best candidate, trained and scored on the rows.
@@ -96,6 +98,9 @@ def select_model(
         Whether functions see one row at a time.
     example : array, optional
         Public made-up rows on which functions are tried first.
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `release.diagnostics`, of a data set: which fractions
+        of the rows were used, clipped to the declared bounds, and unreadable.
     bits : BitSource, optional
         The random bits; default the operating system's.
 
@@ -107,9 +112,9 @@ def select_model(
     **Guarantee**: pure ε-DP: a Study (B1, R2), or permute-and-flip (C10.1). `proven` for built-in
     models, else caller-asserted: that functions treat rows one by one, keep no state and show
     nothing.
-    **Neighbors**: replace-one (the number of rows is public) or, if nothing is trained, one unit of
-    the data set. A row with a NaN for a score, or that a data set's condition drops, scores the
-    middle of the bounds.
+    **Neighbors**: replace-one (the number of rows is public), or what the data set says: one unit,
+    or add-remove, which needs half the noise where nothing is trained. A row with a NaN for a
+    score, or that a data set's condition drops, scores the middle of the bounds.
     **Error**: the probability of a random candidate, or how far the winner's score may fall behind.
 
     >>> rng = np.random.default_rng(1)
@@ -138,7 +143,8 @@ def select_model(
         texts = [name for name, kind in source.kinds.items() if isinstance(kind, Text)]
         numbers = "columns of numbers or codes"
         require(not texts, "columns", texts, expected=numbers, remedy="leave these columns out")
-    return carry_out(planned(question, source, epsilon), source, bits=bits)
+    beside = diagnosis(diagnostics, source)
+    return carry_out(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
 
 @final
@@ -173,8 +179,11 @@ class ModelQuestion:
         return [str(name) for name in self.candidates]
 
     def _fixed(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
-        """Plan a choice by total scores of known sensitivity."""
-        facts.only_replaced()
+        """Plan a choice by total scores of known sensitivity.
+
+        They are measured from the middle of the bounds, so that a row that comes or goes moves one
+        by half of what a replaced row does, up or down.
+        """
         rounds, untrained = self.rounds, "None where nothing is trained"
         require(rounds is None, "rounds", rounds, expected=untrained, remedy="leave it out")
         names = self._names
@@ -188,11 +197,13 @@ class ModelQuestion:
             quiet=False,  # there are no internal answers yet
         )
         lattice = query.lattice
-        flip = PermuteAndFlip.for_epsilon(epsilon=epsilon, sensitivity=2 * lattice.steps)
+        related = facts.neighbors
+        moved = lattice.steps if related is Neighbors.ADD_REMOVE else 2 * lattice.steps
+        flip = PermuteAndFlip.for_epsilon(epsilon=epsilon, sensitivity=moved, neighbors=related)
         behind = flip.error(len(names)) / (2 * lattice.steps * facts.planned_rows)
         counted = () if facts.rows is None else ("the number of rows",)
         return ReleasePlan(
-            claim=PureDP(flip.epsilon),
+            claim=PureDP(flip.epsilon, neighbors=related),
             steps=(replace(flip.step(), status=Status.ASSERTED),),
             answer=lambda rows, bits: names[flip.select(list(map(int, query.total(rows))), bits)],
             error=f"the mean score is at most {behind:.3g} of its range below the best, on average "
@@ -204,8 +215,6 @@ class ModelQuestion:
 
     def _trained(self, facts: Facts, epsilon: Rational) -> StudyProgram:
         """Plan a study in which every candidate is trained, and then all are scored."""
-        facts.only_replaced()
-        _ = facts.public_rows  # which a study needs
         names, models = self._names, list(self.candidates.values())
         ours = all(type(model) in (NetworkModel, LinearModel) for model in models)  # so: proven
         built_in = ours and self.train is None and self.score is None

@@ -18,7 +18,7 @@ from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.k_norm_noise import KNorm
-from zerodelta.mechanisms.moments import present_counts
+from zerodelta.mechanisms.power_sums import present_counts
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
@@ -27,6 +27,8 @@ from zerodelta.spine.methods import Method
 from zerodelta.spine.public_inputs import as_source, bounds_of, each_bounds
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask
+from zerodelta.tables.grouped_data import By
+from zerodelta.tasks.table import grouped_statistic
 
 __all__ = ["SumQuestion", "sum"]
 
@@ -37,7 +39,8 @@ def sum(
     rows: Any,
     columns: str | Sequence[str] | None = None,
     *,
-    bounds: tuple[Any, Any] | None = None,
+    by: By = None,
+    bounds: Any = None,
     epsilon: Rational,
     missing: Any = DEFAULT_MISSING,
     diagnostics: Rational | None = None,
@@ -45,7 +48,7 @@ def sum(
 ) -> Release:
     """Release the sum of bounded columns, like `np.nansum(rows, axis=0)`, but private.
 
-    Use it for totals; for averages see `mean`.
+    Use it for totals, of all rows or by group; for averages see `mean`.
 
     Parameters
     ----------
@@ -53,6 +56,8 @@ def sum(
         What `zd.open` returns, or one or several columns; values are clipped to the bounds.
     columns : str or list of str, optional
         Which columns of a data set or a frame; by default all.
+    by : str, list of str, or dict
+        As for `table`: then the value is a table with a line for each group.
     bounds : (lower, upper)
         Of every column, known without the rows; for a data set, by default as declared.
     epsilon : number
@@ -68,12 +73,13 @@ def sum(
     Returns
     -------
     Release
-        Its value is a number for one column, a vector for several, unbiased.
+        Its value is a number for one column, a vector for several, unbiased; by group it is a
+        table, as for `zd.table`.
 
     Notes
     -----
-    **Guarantee**: pure ε-DP (theory R), proven: one row moves an integer sum by at most the width
-    of its bounds (0 included, where it may be missing).
+    **Guarantee**: pure ε-DP (theory R; by group P1, G2), proven: one row moves an integer sum by at
+    most the width of its bounds (0 included, where it may be missing).
     **Neighbors**: replace-one, or what the data set says.
     **Error**: the expected absolute error of a sum, averaged over the columns.
 
@@ -83,6 +89,18 @@ def sum(
     300000.0
 
     """
+    if by is not None:
+        return grouped_statistic(
+            "sum",
+            rows,
+            columns,
+            by=by,
+            bounds=bounds,
+            epsilon=epsilon,
+            missing=missing,
+            diagnostics=diagnostics,
+            bits=bits,
+        )
     source = as_source(rows, columns, missing=missing)
     question = SumQuestion(bounds=bounds_of(source, bounds))
     beside = diagnosis(diagnostics, source, bounds=question.bounds)

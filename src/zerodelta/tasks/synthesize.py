@@ -84,7 +84,8 @@ def synthesize(
     Notes
     -----
     **Guarantee**: pure ε-DP (that of the noisy tables; the rest is post-processing), proven.
-    **Neighbors**: replace-one (n is public), or one unit of the data set.
+    **Neighbors**: replace-one (n is public), or what the data set says: one unit, or add-remove
+    (one row more or less), which needs half the noise of "laplace".
     **Error**: the expected absolute error of a frequency in the tables of the workload, averaged
     over all cells, and half a row for rounding to `size` rows. What no table of the workload shows,
     such as three columns together for pairs (the default), is as independent as the tables allow.

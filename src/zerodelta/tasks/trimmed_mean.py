@@ -23,7 +23,7 @@ from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.laplace import RoundedLaplace
 from zerodelta.mechanisms.noisy_test import ProposedRelease
 from zerodelta.mechanisms.smooth_noise import SmoothNoise, best_smooth_noise
-from zerodelta.mechanisms.stable_queries import TrimmedMean, order_of, reaches
+from zerodelta.mechanisms.stable_queries import BYTES_HELD, TrimmedMean, order_of, reaches
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
@@ -136,6 +136,7 @@ class TrimmedMeanQuestion:
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Choose the method."""
         one_column(facts)
+        facts.rows_in_memory(BYTES_HELD)
         exact, tuned = as_usable_epsilon(epsilon), self.tuned(facts.all_rows, epsilon)
         methods = tuned.methods()
         chosen = choose(methods, self.method)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TypeAlias, final
 
@@ -25,6 +25,7 @@ from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.rational import Rational, as_rational
 from zerodelta.mechanisms.gaussian import RoundedGaussian
 from zerodelta.privacy.claims import GaussianDP, PureDP
+from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Status, Step
 from zerodelta.spaces import Ball
 from zerodelta.spine.release_plan import ReleasePlan, rows_told, units_step
@@ -64,14 +65,16 @@ class Descent:
     """Who is protected, if it is not a row."""
     max_rows: int = 1
     """How many rows of one unit count."""
+    weight: int | None = None
+    """Like how many rows they count at most, if what they add up to is clipped."""
     rows_public: bool = True
     """Whether `rows` is the number of rows, or one to plan with."""
+    neighbors: Neighbors = Neighbors.REPLACE
 
     @property
     def squared(self) -> int:
         """The squared sensitivity of an integer gradient sum, to one row."""
-        # theory A6.1: the sum has sensitivity 2L, not L.
-        return (2 * self.bound) ** 2
+        return (_moves(self.neighbors) * self.bound) ** 2
 
     @property
     def clip(self) -> float:
@@ -83,12 +86,15 @@ class Descent:
     ) -> ReleasePlan[Gradients]:
         """Return what is certified and how it is run; `assumed` of the program around it."""
         return ReleasePlan(
-            claim=PureDP(self.epsilon),
-            steps=(
-                *(self._gaussian(count, variance) for count, variance in self.variances),
-                *self._last_gaussian(),
-                *units_step(self.unit, self.max_rows),
-                self.channel.step(),
+            claim=PureDP(self.epsilon, neighbors=self.neighbors),
+            steps=tuple(
+                replace(step, neighbors=self.neighbors)
+                for step in (
+                    *(self._gaussian(count, variance) for count, variance in self.variances),
+                    *self._last_gaussian(),
+                    *units_step(self.unit, self.max_rows, weight=self.weight),
+                    self.channel.step(),
+                )
             ),
             unit=self.unit,
             answer=lambda gradients, bits: self.run(gradients, bits, rounds),
@@ -110,6 +116,16 @@ class Descent:
         if isinstance(self.channel, SmoothMix):
             return (self._gaussian(1, self.channel.step_taken.variance),)
         return ()
+
+    def _told_of_units(self) -> list[str]:
+        if self.unit is None:
+            return []
+        if self.weight is None:
+            return [f"  units            all {self.max_rows} rows of one count"]
+        return [
+            f"  units            the {self.max_rows} rows of one count like {self.weight} at most: "
+            "their sum is clipped"
+        ]
 
     def iterates(self) -> Iterates:
         """Return the iterates at their public start."""
@@ -143,13 +159,15 @@ class Descent:
     def __repr__(self) -> str:
         mu = math.sqrt(_claim(self.variances, self.squared).mu_squared)  # of one row
         raw = isinstance(self.channel, SmoothMix)
-        noise = self.sizes.spread(unfinished=raw) * 2 * self.clip / self.rows / mu
+        moved = _moves(self.neighbors) * self.clip
+        noise = self.sizes.spread(unfinished=raw) * moved / self.rows / mu
         path = self.clip * float(self.sizes.sizes().sum())
         lines = [
             f"Descent of {self.sizes.count} rounds on {self.rows} rows: "
             f"pure ε = {float(self.epsilon):g}, δ = 0",
             f"  publishes        one element of {self.ball!r}",
             f"  gradients        clipped to {self.clip:g}; longest path {path:.4g}",
+            *self._told_of_units(),
             f"  internal noise   {noise:.3g} a coordinate (μ = {mu:.4g})",
             "  ending                                       predicted l2 error",
         ]
@@ -168,11 +186,13 @@ def plan_descent(
     mixing_probability: Rational,
     sizes: StepSizes,
     protection: Protection | None = None,
+    rows_bound: bool = True,
 ) -> Descent:
     """Return the descent whose published point is predicted to have the least noise.
 
     Nothing of the gradients but their public numbers is used. Where a unit of several rows is
-    protected, all of them may move a gradient sum (theory V); the raw last step is not weighed.
+    protected, all of them may move a gradient sum (theory V); the raw last step is not weighed, nor
+    is it unless there are surely at most `gradients.rows` rows (`rows_bound`), which it rests on.
 
     >>> from dataclasses import replace
     >>> from zerodelta.training.gradients import gradients_of
@@ -192,7 +212,10 @@ def plan_descent(
     (Fraction(1, 1), 'proven')
     """
     protects = Protection() if protection is None else protection
-    moved = 2 * gradients.lipschitz / gradients.rows * protects.max_rows
+    moves = _moves(protects.neighbors)
+    # theory V2: clipped together the rows of a unit move a sum like fewer rows
+    times = protects.max_rows if gradients.weight is None else gradients.weight
+    moved = moves * gradients.lipschitz / gradients.rows * times
     made = plan(
         ball,
         epsilon=epsilon,
@@ -200,7 +223,7 @@ def plan_descent(
         sensitivity=moved * Fraction(sizes.spread()),
     )
     assert isinstance(made.purifier, Mixing)
-    squared = (2 * gradients.bound * protects.max_rows) ** 2
+    squared = (moves * gradients.bound * times) ** 2
     scale = squared / made.calibration.mu_squared
     variances = sizes.variances(scale)
     while _claim(variances, squared).log_delta(made.epsilon) > made.log_delta:
@@ -209,7 +232,8 @@ def plan_descent(
     channel: Mixing | SmoothMix = made.purifier
     rivals = [(c.name, c.error) for c in made.weighed if not c.reservation]
     smooth = None
-    if protects.unit is None:  # S2 is about the move of the last step for one row
+    # S2 is about the move of the last step for one replaced row, and how far all rows move it
+    if protects.unit is None and protects.neighbors is Neighbors.REPLACE and rows_bound:
         smooth = best_smooth_ending(
             ball,
             sizes,
@@ -234,12 +258,20 @@ def plan_descent(
         status=gradients.status,
         unit=protects.unit,
         max_rows=protects.max_rows,
+        neighbors=protects.neighbors,
+        weight=gradients.weight,
         assumed=gradients.assumed(),
         variances=variances,
         channel=channel,
         error=min(error for _, error in rivals),
         rivals=tuple(sorted(rivals, key=lambda rival: rival[1])),
     )
+
+
+def _moves(neighbors: Neighbors) -> int:
+    """Return how many bounds a row can move a gradient sum by."""
+    # theory A6.1: the sum has sensitivity 2L, not L, where a row is replaced
+    return 1 if neighbors is Neighbors.ADD_REMOVE else 2
 
 
 def _claim(variances: Variances, squared: int) -> GaussianDP:

@@ -17,12 +17,13 @@ from zerodelta.data.source import Rows, Source, protection_of
 from zerodelta.errors import ParameterError, did_you_mean, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Finite
 from zerodelta.spine.release_plan import ReleasePlan
-from zerodelta.spine.run import run
+from zerodelta.spine.run import Beside, aside, run
 from zerodelta.training.frank_wolfe_steps import GradientFunction, VertexSteps, step_epsilon
 from zerodelta.training.loss_functions import Loss
 from zerodelta.training.polytopes import Domain, Floats, as_polytope, curvature
@@ -86,6 +87,7 @@ def frank_wolfe_pure(
     steps: int = 1 << 20,
     path: Rational | None = None,
     rowwise: bool = False,
+    diagnostics: Rational | Beside | None = None,
     bits: BitSource | None = None,
 ) -> Release:
     """Release an approximate minimizer over conv(S) of the mean loss under pure DP.
@@ -124,6 +126,8 @@ def frank_wolfe_pure(
         the paper's, whose last point jumps about as T grows.
     rowwise : bool
         Whether a function is called with one row at a time.
+    diagnostics : number, optional
+        The share of ε for `release.diagnostics`, of the columns of a data set.
     bits : BitSource, optional
         Replayed bits for tests; never for data.
 
@@ -166,7 +170,11 @@ def frank_wolfe_pure(
         rowwise=rowwise,
     )
     protection, size = protection_of(vertices.source), vertices.polytope.size
+    beside = diagnostics
+    if not isinstance(beside, Beside):
+        beside = diagnosis(beside, vertices.source)
     target = as_positive(epsilon, "epsilon") / protection.max_rows
+    target *= 1 if beside is None else 1 - beside.share
     plain = target / vertices.iterations
     mixed = transcript_step_epsilon(
         epsilon=target, vertices=size, iterations=iterations, mixing_weight=mixing_weight
@@ -200,7 +208,8 @@ def frank_wolfe_pure(
         public=vertices.public(),
         assumed=vertices.assumed,
     )
-    return run(plan.protecting(protection), vertices.source, bits=bits)
+    protecting, read = plan.protecting(protection), aside(beside, epsilon)
+    return run(protecting, vertices.source, bits=bits, aside=read)
 
 
 def _best(

@@ -147,6 +147,8 @@ class Gradients(ABC):
     """What one integer step stands for."""
     callers_function: bool
     """Whether the gradient is code of the caller's, which sees rows."""
+    weight: int | None = None
+    """Like how many rows a unit counts at most; None: each row counts by itself."""
     _loaded: Any = None
     """What was made of the rows, at the first `total`."""
 
@@ -174,6 +176,19 @@ class Gradients(ABC):
         bound = copy.copy(self)
         bound.examples, bound._loaded = replace(self.examples, source=rows), None
         return bound
+
+    def without_rows(self: _Self) -> _Self:
+        """Return the same gradients without any rows, to be sent to where these are."""
+        sent = copy.copy(self)
+        sent.__dict__.pop("examples")
+        sent._loaded = None
+        return sent
+
+    def weighing(self: _Self, weight: int | None) -> _Self:
+        """Return the same gradients, the sum of a unit's clipped to so many times the bound."""
+        found = copy.copy(self)
+        found.weight = weight
+        return found
 
     @abstractmethod
     def total(self, theta: Floats, chosen: Indices | None = None) -> IntegerArray:

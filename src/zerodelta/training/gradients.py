@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from types import MethodType
 from typing import Any, TypeAlias, final
@@ -11,6 +11,7 @@ from typing import Any, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.kept_copy import together
 from zerodelta.data.row_queries import public_rows, row_query
 from zerodelta.data.rows import without_blanks
 from zerodelta.data.rowwise import evaluate
@@ -23,6 +24,7 @@ from zerodelta.training.gradient_sums import Examples, Gradients, Indices, publi
 from zerodelta.training.linear_gradients import LinearGradients
 from zerodelta.training.loss_functions import Loss
 from zerodelta.training.tanh_network import TanhNetwork
+from zerodelta.training.unit_sums import clipped_units, unit_blocks
 
 __all__ = [
     "CallableGradients",
@@ -44,6 +46,7 @@ Layers: TypeAlias = Sequence[tuple[int, Rational]]
 """Sizes and clipping norms of consecutive parts of the parameters."""
 
 _GRADIENT_STEPS = 1 << 20
+_ROWS_OF_UNITS = 1 << 13
 
 
 def gradients_of(
@@ -115,32 +118,63 @@ class CallableGradients(Gradients):
 
     def total(self, theta: Floats, chosen: Indices | None = None) -> IntegerArray:
         """Return the exact sum of the quantized gradients."""
+        blanks = self.examples.source.may_miss  # a row that was dropped counts nowhere
         if chosen is not None:
             if self._loaded is None:
-                self._loaded = np.concatenate(list(self.examples.blocks()))
-            return self._sum(theta, self._loaded[chosen])
+                width, rows = len(self.examples.columns), self.examples.opened
+                self._loaded = together(
+                    self.examples.blocks(), width, planned=rows.rows, keeping=rows.keeping
+                )
+            return self._sum(theta, self._loaded[chosen], blanks=blanks)
+        if self.weight is not None:
+            return self._total_of_units(theta, self.weight)
+        if not self.examples.opened.adds_here:
+            there = self.without_rows()
+            return self.examples.opened.total(
+                lambda block: there._sum(theta, block, blanks=blanks),
+                self.examples.order,
+                shape=(self.dimension,),
+                bound=self.bound,
+            )
         # a number of rows that is not public must not decide anything
         fits = self.examples.whole and arithmetic(self.rows, self.bound) != "python"
         total: npt.NDArray[Any] = np.zeros(self.dimension, dtype=np.int64 if fits else np.object_)
         for block in self.examples.blocks():
-            total += self._sum(theta, block)
+            total += self._sum(theta, block, blanks=blanks)
         return total
 
-    def _sum(self, theta: Floats, rows: Floats) -> npt.NDArray[Any]:
+    def _total_of_units(self, theta: Floats, weight: int) -> IntegerArray:
+        """Return the sum over units of their rows' gradients, that of each clipped (theory V2)."""
+        if self._loaded is None:
+            self._loaded = list(unit_blocks(self.examples, most=_ROWS_OF_UNITS))
+        total: npt.NDArray[Any] = np.zeros(self.dimension, dtype=np.object_)
+        for rows, starts in self._loaded:
+            values = self._values(theta, rows, blanks=self.examples.source.may_miss)
+            each = [k.quantize(part) for k, part in self._layers(values)]
+            clipped = clipped_units(np.hstack(each), starts, weight * self.bound)
+            total += np.array(clipped, dtype=np.object_)
+        return total
+
+    def _sum(self, theta: Floats, rows: Floats, *, blanks: bool) -> npt.NDArray[Any]:
+        values = self._values(theta, rows, blanks=blanks)
+        return np.concatenate([lattice.sum(part) for lattice, part in self._layers(values)])
+
+    def _layers(self, values: Floats) -> Iterator[tuple[FixedPoint, Floats]]:
+        start = 0
+        for lattice in self._lattices:
+            yield lattice, values[:, start : start + lattice.dimension]
+            start += lattice.dimension
+
+    def _values(self, theta: Floats, rows: Floats, *, blanks: bool) -> Floats:
         values = evaluate(
             lambda block: self._gradient(theta.copy(), block),
             rows,
             width=self.dimension,
             rowwise=self._rowwise,
         )
-        if self.examples.source.may_miss:  # a row that was dropped counts nowhere
+        if blanks:
             values = without_blanks(values, rows)
-        sums, start = [], 0
-        for lattice in self._lattices:
-            part = values[:, start : start + lattice.dimension]
-            sums.append(lattice.sum(part))
-            start += lattice.dimension
-        return np.concatenate(sums)
+        return values
 
 
 def _is_network(gradient: GradientFunction) -> bool:

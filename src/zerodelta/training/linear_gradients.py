@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.kept_copy import kept
-from zerodelta.data.rowwise import whole_rows
+from zerodelta.data.rowwise import Block, whole_rows
 from zerodelta.data.source import Rows
 from zerodelta.errors import require
 from zerodelta.exact.exact_sums import IntegerArray, arithmetic
@@ -22,6 +22,7 @@ from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.spaces import Ball
 from zerodelta.training.gradient_sums import Examples, Gradients, Indices, public_bound
 from zerodelta.training.loss_functions import Hinge, Huber, Logistic, Loss, Multinomial, Squared
+from zerodelta.training.unit_sums import clipped_units, unit_blocks
 
 __all__ = ["LinearGradients"]
 
@@ -127,15 +128,10 @@ class LinearGradients(Gradients):
 
         Zero rows fill the last block, which has at least one.
         """
-        lattice = FixedPoint.ball(dimension=self.width, bound=self.norm, steps=_ROW_STEPS)
         size, start = self._block, 0
         rows, labels, caps = self._zeros()
         for block in self.examples.blocks_once():  # the label is the last column
-            features = whole_rows(block[:, :-1])  # a row with a missing cell is the zero row
-            integers, read = lattice.quantize(features), self.loss.read(block[:, -1])
-            counted = np.isfinite(read)
-            integers[~counted] = 0
-            found, most = np.where(counted, read, 0.0), _caps(integers, self.bound)
+            integers, found, most = self._quantized(block)
             done = 0
             while done < len(block):
                 taken = min(size - start, len(block) - done)
@@ -147,6 +143,15 @@ class LinearGradients(Gradients):
                     start, (rows, labels, caps) = 0, self._zeros()
         yield from (rows.T, labels, caps)
 
+    def _quantized(self, block: Block) -> tuple[npt.NDArray[np.int64], Floats, Any]:
+        """Return integer rows, labels and caps; a row with a missing cell is the zero row."""
+        lattice = FixedPoint.ball(dimension=self.width, bound=self.norm, steps=_ROW_STEPS)
+        integers = lattice.quantize(whole_rows(block[:, :-1]))
+        read = self.loss.read(block[:, -1])
+        counted = np.isfinite(read)
+        integers[~counted] = 0
+        return integers, np.where(counted, read, 0.0), _caps(integers, self.bound)
+
     def _zeros(self) -> tuple[_Single, Floats, _Single]:
         size = self._block
         rows = np.zeros((size, self.width), dtype=np.float32)
@@ -154,6 +159,10 @@ class LinearGradients(Gradients):
 
     def total(self, theta: Floats, chosen: Indices | None = None) -> IntegerArray:
         """Return Σ m_i ⊗ k_i, exactly: m_i the integer slopes of row i, k_i its integers."""
+        if self.weight is not None:
+            return self._total_of_units(theta, self.weight)
+        if chosen is None and not self.examples.opened.adds_here:  # no copy is made here
+            return self.total_once(theta)
         count = self.rows if chosen is None else len(chosen)
         # a number of rows that is not public must not decide anything
         fits = self.examples.whole and arithmetic(count, _ROW_STEPS * _SLOPE_STEPS) != "python"
@@ -165,16 +174,33 @@ class LinearGradients(Gradients):
             total += (rows.T @ slopes).reshape(-1).astype(np.int64)  # all sums exact
         return total
 
+    def _total_of_units(self, theta: Floats, weight: int) -> IntegerArray:
+        """Return the sum over units of Σ m_i ⊗ k_i, that of each unit clipped (theory V2)."""
+        if self._loaded is None:
+            self._loaded = [
+                (*self._quantized(block), starts)
+                for block, starts in unit_blocks(self.examples, most=self._block)
+            ]
+        lattice = self._parameters(theta.reshape(self.width, self.loss.outputs))
+        total: npt.NDArray[Any] = np.zeros(self.dimension, dtype=np.object_)
+        for integers, labels, caps, starts in self._loaded:
+            rows = integers.astype(np.float64)
+            slopes = self._slopes(rows @ lattice, labels, caps.astype(np.float64))
+            each = (rows[:, :, None] * slopes[:, None, :]).reshape(len(rows), -1)  # exact
+            total += np.array(clipped_units(each, starts, weight * self.bound), dtype=np.object_)
+        return total
+
     def total_once(self, theta: Floats) -> IntegerArray:
         """Return the same `total` of all rows in one pass over them, of which nothing is kept."""
         if not isinstance(self.examples.source, Rows):
             raise TypeError("rows are read with a ticket only: gradients.on(rows) has the rows")
         parameters = self._parameters(theta.reshape(self.width, self.loss.outputs)).T
         lattice = FixedPoint.ball(dimension=self.width, bound=self.norm, steps=_ROW_STEPS)
+        there = self.without_rows()
 
-        def part(block: Floats) -> IntegerArray:  # of 2^22 rows at most
-            total = np.zeros((self.width, self.loss.outputs), dtype=np.int64)
-            read = self.loss.read(block[:, -1])
+        def part(block: Floats) -> IntegerArray:  # of 2^22 rows at most; may run elsewhere
+            total = np.zeros((there.width, there.loss.outputs), dtype=np.int64)
+            read = there.loss.read(block[:, -1])
             counted = np.isfinite(read)
             labels = np.where(counted, read, 0.0)
             for start, rows in lattice.blocks(block[:, :-1], joint=True, most=_MOST_ROWS):
@@ -182,10 +208,10 @@ class LinearGradients(Gradients):
                 if not counted[here].all():
                     rows[:, ~counted[here]] = 0.0
                 caps = np.full(rows.shape[1], float(_SLOPE_STEPS))
-                if self.bound < _ROW_STEPS * _SLOPE_STEPS:
+                if there.bound < _ROW_STEPS * _SLOPE_STEPS:
                     squares = np.einsum("ij,ij->j", rows, rows).astype(np.int64)  # exact
-                    caps = _largest_slopes(squares, self.bound).astype(np.float64)
-                slopes = self._slopes((parameters @ rows).T, labels[here], caps)
+                    caps = _largest_slopes(squares, there.bound).astype(np.float64)
+                slopes = there._slopes((parameters @ rows).T, labels[here], caps)
                 total += (rows @ slopes).astype(np.int64)
             return total.reshape(-1)
 

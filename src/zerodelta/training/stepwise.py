@@ -18,6 +18,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.mechanisms.selection import PermuteAndFlip
+from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.training.feature_table import FeatureTable, Floats
 from zerodelta.training.gram_search import positive
@@ -35,24 +36,39 @@ class Stepwise:
     """Chooses `size` features, pure ε-DP by basic composition.
 
     A choice takes the feature whose products with the residual have the largest sum in magnitude:
-    integers of sensitivity two ranges. A fit then measures the products of the new feature with the
-    constant, the earlier ones, itself and the target, with l∞ K-norm noise.
+    integers that a replaced row moves by two ranges, one that comes or goes by one. A fit then
+    measures the products of the new feature with the constant, the earlier ones, itself and the
+    target, with l∞ K-norm noise.
     """
 
     table: FeatureTable
     size: int
     epsilon: Fraction
     rows: int
-    """The number of rows, which is public."""
+    """The number of rows, or where that is private one to plan with."""
+    neighbors: Neighbors = Neighbors.REPLACE
 
     @property
     def noise(self) -> float:
         """How far a choice's covariance with the residual may fall behind the best, at most.
 
-        On average, in units of the bounds: the scale 2·2/ε' of one choice, times ln d, over n.
+        On average, in units of the bounds: the scale 2·2/ε' of one choice (under add-remove 2/ε'),
+        times ln d, over n.
         """
         choosing = float(_CHOOSING * self.epsilon)
-        return 4 * self.size * math.log(self.table.width + 1) / choosing / self.rows
+        return (
+            2
+            * self._moves
+            / _STEPS
+            * self.size
+            * math.log(self.table.width + 1)
+            / choosing
+            / self.rows
+        )
+
+    @property
+    def _moves(self) -> int:
+        return _STEPS if self.neighbors is Neighbors.ADD_REMOVE else 2 * _STEPS
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -77,13 +93,19 @@ class Stepwise:
 
     def _choice(self) -> PermuteAndFlip:
         return PermuteAndFlip.for_epsilon(
-            epsilon=_CHOOSING * self.epsilon / self.size, sensitivity=2 * _STEPS
+            epsilon=_CHOOSING * self.epsilon / self.size,
+            sensitivity=self._moves,
+            neighbors=self.neighbors,
         )
 
     def _fit(self, width: int) -> KNorm:
         part = (1 - _CHOOSING) * self.epsilon / self.size
         return KNorm.for_epsilon(
-            epsilon=part, norm=math.inf, dimension=width, sensitivity=2 * _STEPS
+            epsilon=part,
+            norm=math.inf,
+            dimension=width,
+            sensitivity=self._moves,
+            neighbors=self.neighbors,
         )
 
     def _measured(self, rows: Rows, chosen: list[int], bits: BitSource) -> tuple[Floats, float]:

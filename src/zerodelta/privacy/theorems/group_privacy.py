@@ -10,7 +10,7 @@ from zerodelta.privacy.composition import Composed
 from zerodelta.privacy.domains import Count
 from zerodelta.privacy.theorems.theorem import Theorem
 
-__all__ = ["Units"]
+__all__ = ["ClippedUnits", "Units"]
 
 
 @final
@@ -40,3 +40,27 @@ class Units(Theorem):
     def of_unit(self, row: Composed) -> Composed:
         """Return what holds for a unit of what is proven for one of its rows."""
         return row.of_group(self.max_rows)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClippedUnits(Theorem):
+    """The rows of a unit count like at most `weight` of them: what they add up to is clipped.
+
+    It stands before a channel, after steps that are sums with Gaussian noise for one row's bound.
+    """
+
+    label = "clipped-units"
+    section = "V2"
+    sentence = (
+        "at most {max_rows} rows of one unit were kept, by a rule that looks at its own rows only, "
+        "and what they add up to was clipped to {weight} times the l2 norm of one row; so the sums "
+        "have {weight} times the sensitivity (μ) for a unit that they have for one row."
+    )
+
+    max_rows: Count
+    weight: Count
+
+    def of_unit(self, row: Composed) -> Composed:
+        """Return what holds for a unit of what is proven for sums of rows, of a row's bound."""
+        return row.of_group(min(self.weight, self.max_rows))

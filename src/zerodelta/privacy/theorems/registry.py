@@ -10,7 +10,9 @@ from zerodelta.privacy.readable import filled, shown
 from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems import (
     group_privacy,
+    joint_quantiles,
     kernels,
+    keys,
     mechanisms,
     mixing,
     objective_perturbation,
@@ -27,8 +29,9 @@ from zerodelta.privacy.theorems.theorem import Theorem
 __all__ = ["THEOREMS", "anchor_of", "explain_step", "heading_of", "theorem_of"]
 
 _FAMILIES = (
-    *(mechanisms, partitions, subsampling, testing, smooth_sensitivity, sufficient_statistics),
-    *(objective_perturbation, mixing, kernels, smoothing, transport, group_privacy),
+    *(mechanisms, partitions, keys, joint_quantiles, subsampling, testing, smooth_sensitivity),
+    *(sufficient_statistics, objective_perturbation),
+    *(mixing, kernels, smoothing, transport, group_privacy),
 )
 
 THEOREMS: dict[str, type[Theorem]] = {

@@ -1,0 +1,141 @@
+"""The rows of each group on a grid, in bounded memory (theory Q).
+
+Up to some millions of rows are sorted at once. Of more, rows are counted by group, and read again
+for as many groups as fit; a group that does not fit is counted by cell (`grid_runs`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.data.rowwise import Block, Column
+from zerodelta.data.source import Rows
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.joint_ranks import SortedRuns
+from zerodelta.exact.rank_messages import Runs
+from zerodelta.mechanisms.grid_runs import grid_runs
+from zerodelta.mechanisms.joint_exponential import CELL_BITS, fine_rows
+from zerodelta.mechanisms.near_ranks import GridRows
+from zerodelta.mechanisms.ranks import EvenPoints, ListedPoints
+
+__all__ = ["GroupedColumn"]
+
+Integers = npt.NDArray[np.int64]
+
+_HELD = 1 << 22
+"""Up to so many rows are held in memory: 64 MiB."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GroupedColumn:
+    """One column of opened rows by group, each row moved to its point of the grid.
+
+    `by` are columns of codes 0..size-1 and groups all of their combinations, the last column
+    fastest, as for `Rows.group_sums`; a row with another code, or none, is in no group, and with
+    `skip` neither is one without a value.
+    """
+
+    rows: Rows
+    by: Sequence[Column]
+    sizes: Sequence[int]
+    column: Column
+    points: EvenPoints | ListedPoints
+    skip: bool
+
+    @property
+    def groups(self) -> int:
+        """The number of groups."""
+        return math.prod(self.sizes)
+
+    def counts(self) -> Integers:
+        """Return how many rows of each group are at each point, one group after the other."""
+        size = self.points.size
+        total = np.zeros(self.groups * size, dtype=np.int64)
+        for codes, points in self._parts():
+            np.add.at(total, codes * size + points, 1)
+        return total
+
+    def runs(self, bits: BitSource) -> Iterator[Runs]:
+        """Yield the runs of every group on the fine grid; a group without rows has one."""
+        sizes, waiting = np.zeros(self.groups, dtype=np.int64), 0
+        held: list[tuple[Integers, Integers]] = []
+        for codes, points in self._parts():
+            sizes += np.bincount(codes, minlength=self.groups)
+            waiting += len(codes)
+            held.append((codes, points))
+            if waiting > _HELD:
+                held.clear()
+        if waiting <= _HELD:
+            yield from self._sorted(held, 0, self.groups, bits)
+            return
+        first = 0
+        while first < self.groups:  # as many groups as fit, at least one
+            fit = int(np.searchsorted(np.cumsum(sizes[first:]), _HELD, side="right"))
+            if fit == 0:
+                yield grid_runs(self._alone(first), bits)
+                first += 1
+                continue
+            last = first + fit
+            some = []
+            for codes, points in self._parts():
+                inside = (codes >= first) & (codes < last)
+                some.append((codes[inside], points[inside]))
+            yield from self._sorted(some, first, last, bits)
+            first = last
+
+    def _sorted(
+        self, held: list[tuple[Integers, Integers]], first: int, last: int, bits: BitSource
+    ) -> Iterator[Runs]:
+        """Yield the runs of groups `first` to `last` - 1, of which these are all rows."""
+        none = np.zeros(0, dtype=np.int64)
+        codes = np.concatenate([none, *(each[0] for each in held)])
+        fine = fine_rows(np.concatenate([none, *(each[1] for each in held)]), bits)
+        order = np.lexsort((fine, codes))
+        edges = np.searchsorted(codes[order], np.arange(first, last + 1)).tolist()
+        ordered, size = fine[order], self.points.size << CELL_BITS
+        for start, end in itertools.pairwise(edges):
+            yield SortedRuns(rows=ordered[start:end], points=size)
+
+    def _alone(self, group: int) -> GridRows:
+        def inside(block: Block) -> npt.NDArray[np.bool_]:
+            return np.asarray(self._codes(block) == group)
+
+        return GridRows(
+            rows=self.rows,
+            points=self.points,
+            skip=self.skip,
+            column=self._place(self.column),
+            inside=inside,
+        )
+
+    def _parts(self) -> Iterator[tuple[Integers, Integers]]:
+        """Yield group and point of every row that has both."""
+        place = self._place(self.column)
+        for block in self.rows.blocks():
+            codes, values = self._codes(block), block[:, place]
+            kept = codes >= 0
+            if self.skip:
+                kept &= ~np.isnan(values)
+            yield codes[kept], self.points.snap(values[kept])
+
+    def _codes(self, block: Block) -> Integers:
+        """Return the group of each row, -1 for none."""
+        codes = np.zeros(len(block), dtype=np.int64)
+        inside = np.ones(len(block), dtype=np.bool_)
+        for name, size in zip(self.by, self.sizes, strict=True):
+            column = block[:, self._place(name)]
+            known = (column >= 0) & (column < size)  # NaN: in no group
+            codes = codes * size + np.where(known, column, 0).astype(np.int64)
+            inside &= known
+        return np.where(inside, codes, -1)
+
+    def _place(self, column: Column) -> int:
+        return self.rows.columns.index(column) if isinstance(column, str) else int(column)

@@ -1,0 +1,282 @@
+"""Counts by key with noise that differs upwards and downwards: unknown keys without δ (theory U).
+
+The upper tail of the noise guards all keys there could be, the lower one only those that exist. So
+ε is divided between the two directions as a public wish says, never as the data do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, TypeAlias, final
+
+import numpy as np
+
+from zerodelta.exact.asymmetric_noise import (
+    asymmetric_noise,
+    geometric_steps,
+    log_below,
+    sparse_ranks,
+)
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.lazy import Integers
+from zerodelta.exact.rational import Rational, as_positive
+from zerodelta.mechanisms.integer_sums import add_exactly
+from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.step import Step
+from zerodelta.privacy.theorems.keys import key_counts_epsilon
+from zerodelta.spaces.key_universe import KeyUniverse, Place
+
+__all__ = ["FOR_COUNTS", "FOR_KEYS", "KeyNoise", "UnknownKeys"]
+
+FOR_KEYS, FOR_COUNTS = math.log(2), 2.0
+"""How surely a key is wanted whose count is at its threshold: it is missed with probability e^-B.
+
+ln 2 finds most keys, 2 a few less with a third less error of their counts (bench/tables_keys.py).
+"""
+
+_SHARE_STEPS = 1 << 20
+"""The directions' shares of ε are multiples of 2^-20, so that certificates are short."""
+
+Found: TypeAlias = list[tuple[Any, int]]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KeyNoise:
+    """Adds floor(E/up) - floor(E'/down) to each count, independently.
+
+    **Neighbors**: one row replaced, or added or removed; a row counts for at most one key.
+    **Guarantee**: pure DP with ε = up + down (replaced), the larger of both (added or removed), for
+    any number of keys and any function of the noisy counts (theory U).
+    **Public**: everything stored here.
+    **Error**: `error`, `published`.
+
+    >>> noise = KeyNoise.for_epsilon(epsilon=1, log_keys=30.0)
+    >>> noise.epsilon, noise.up > 3 * noise.down
+    (Fraction(1, 1), True)
+    """
+
+    up: Fraction
+    down: Fraction
+    neighbors: Neighbors = Neighbors.REPLACE
+
+    @classmethod
+    def for_epsilon(
+        cls,
+        *,
+        epsilon: Rational,
+        log_keys: float,
+        wish: float = FOR_COUNTS,
+        neighbors: Neighbors = Neighbors.REPLACE,
+    ) -> KeyNoise:
+        """Return the noise with exactly this ε: up = ε√A/(√A + √B), A = `log_keys`, B = `wish`.
+
+        A is the logarithm of the number of keys for each false one. Rows that are added or removed
+        move one count one way: then both directions have all of ε.
+        """
+        exact = as_positive(epsilon, "epsilon")
+        if neighbors is Neighbors.ADD_REMOVE:
+            return cls(up=exact, down=exact, neighbors=neighbors)
+        wide, safe = math.sqrt(max(log_keys, 0.0)), math.sqrt(wish)
+        steps = round(_SHARE_STEPS * wide / (wide + safe))
+        share = Fraction(min(max(steps, _SHARE_STEPS // 4), _SHARE_STEPS - 1), _SHARE_STEPS)
+        return cls(up=exact * share, down=exact * (1 - share), neighbors=neighbors)
+
+    @classmethod
+    def symmetric(cls, *, epsilon: Rational, neighbors: Neighbors = Neighbors.REPLACE) -> KeyNoise:
+        """Return the noise with this ε that is the same in both directions."""
+        exact = as_positive(epsilon, "epsilon")
+        rate = exact if neighbors is Neighbors.ADD_REMOVE else exact / 2
+        return cls(up=rate, down=rate, neighbors=neighbors)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What one release costs, as the theorem says."""
+        return key_counts_epsilon(up=self.up, down=self.down, neighbors=self.neighbors)
+
+    @property
+    def claim(self) -> PureDP:
+        """What one release costs."""
+        return PureDP(self.epsilon, neighbors=self.neighbors)
+
+    def step(self, keys: int) -> Step:
+        """Return the proof step of one release of counts by so many keys."""
+        numbers = {"keys": keys, "up": self.up, "down": self.down}
+        return Step(theorem="key-counts", numbers=numbers, neighbors=self.neighbors)
+
+    def apply(self, counts: Integers, bits: BitSource) -> Integers:
+        """Return the noisy counts of the keys that are listed; never wraps around."""
+        noise = asymmetric_noise(up=self.up, down=self.down, size=len(counts), bits=bits)
+        return add_exactly(counts, noise)
+
+    def unseen(
+        self, size: int, least: int, bits: BitSource, *, below: int | None = None
+    ) -> Iterator[int]:
+        """Yield in rising order which of `size` ranks have noise of at least `least`.
+
+        With `below`: given that the noise of all of them is less than that.
+        """
+
+        def rate() -> Any:
+            inside = -log_below(least, up=self.up, down=self.down)
+            if below is None:
+                return inside
+            return inside + log_below(below, up=self.up, down=self.down)
+
+        return sparse_ranks(size, rate, bits)
+
+    def noise_from(self, least: int, size: int, bits: BitSource) -> Integers:
+        """Draw noises that are known to be at least `least` ≥ 0: the tail has no memory."""
+        drawn: Integers = least + geometric_steps(rate=self.up, size=size, bits=bits)
+        return drawn
+
+    # -- public forecasts, in floats: no guarantee rests on them ---------------------------------
+
+    @property
+    def _never_negative(self) -> float:
+        up, down = float(self.up), float(self.down)
+        return math.expm1(-down) / math.expm1(-up - down)
+
+    def passes(self, least: int) -> float:
+        """Return P(Z ≥ least)."""
+        if least >= 0:
+            return self._never_negative * math.exp(-float(self.up) * least)
+        return 1 - (1 - self._never_negative) * math.exp(float(self.down) * least)
+
+    def log_passes(self, least: int) -> float:
+        """Return ln P(Z ≥ least) for least ≥ 0."""
+        return math.log(self._never_negative) - float(self.up) * least
+
+    def threshold(self, log_keys: float) -> int:
+        """Return the least t ≥ 1 with P(Z ≥ t) ≤ e^-log_keys."""
+        wanted = (log_keys + math.log(self._never_negative)) / float(self.up)
+        return max(1, math.ceil(wanted - 1e-9))
+
+    @property
+    def median(self) -> int:
+        """The median of the noise, which published counts are corrected by."""
+        below = 1 - self._never_negative
+        if below >= 0.5:  # P(Z ≤ -j) = below · e^(-down·(j-1))
+            return -1 - math.floor(math.log(2 * below) / float(self.down))
+        return max(0, math.ceil(math.log(2 * self._never_negative) / float(self.up)) - 1)
+
+    @property
+    def error(self) -> float:
+        """E|Z - median|: the expected absolute error of a count that is published anyway."""
+        return _mean_distance(self.up, self.down, self.median)
+
+
+@lru_cache(maxsize=256)
+def _mean_distance(up: Fraction, down: Fraction, center: int) -> float:
+    """Return E|Z - center|, from E (Z - c)⁺ and E (c - Z)⁺, each a sum of tails."""
+    noise = KeyNoise(up=up, down=down)
+    far = -math.expm1(-float(up)), -math.expm1(-float(down))
+    turn = abs(center) + 1
+    if turn > 1 << 22:  # the noise is as good as continuous
+        return 1 / float(up) + 1 / float(down)
+    # Σ_{t > c} P(Z ≥ t) and Σ_{t ≤ c} P(Z < t), closed beyond the turn of the law at 0
+    over = sum(noise.passes(t) for t in range(center + 1, turn)) + noise.passes(turn) / far[0]
+    under = sum(1 - noise.passes(t) for t in range(-turn + 1, center + 1))
+    return over + under + (1 - noise.passes(-turn)) / far[1]
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class UnknownKeys:
+    """Publishes the keys of a universe whose noisy count reaches the threshold of their class.
+
+    Keys that occur get their noise one by one; which of all others pass, a random subset of their
+    ranks, is drawn by gaps: the time is that of the data, whatever the size of the universe.
+    **Neighbors**, **Guarantee**: those of `noise`.
+    **Public**: everything stored here. Thresholds are for `false_keys` expected keys that do not
+    occur, never from the data.
+
+    >>> from zerodelta.exact.bits import SystemBits
+    >>> from zerodelta.spaces.key_universe import TextKeys
+    >>> names = TextKeys(alphabet="abcdefghijklmnopqrstuvwxyz", length=20)
+    >>> found = UnknownKeys.for_epsilon(epsilon=1, universe=names, false_keys="1/1000000")
+    >>> [key for key, _ in found.apply({"ann": 5000, "bob": 9000, "zoe": 1}, SystemBits())]
+    ['ann', 'bob']
+    """
+
+    universe: KeyUniverse
+    noise: KeyNoise
+    thresholds: tuple[int, ...]
+
+    @classmethod
+    def for_epsilon(
+        cls,
+        *,
+        epsilon: Rational,
+        universe: KeyUniverse,
+        false_keys: Rational = 1,
+        wish: float = FOR_COUNTS,
+        neighbors: Neighbors = Neighbors.REPLACE,
+    ) -> UnknownKeys:
+        """Divide ε between the directions, and choose the thresholds, from public wishes."""
+        false = as_positive(false_keys, "false_keys")
+        logs = [_log(each.size) - _log(false * each.share) for each in universe.classes]
+        weights = [float(each.share) for each in universe.classes]
+        typical = math.fsum(w * max(log, 0.0) for w, log in zip(weights, logs, strict=True))
+        noise = KeyNoise.for_epsilon(
+            epsilon=epsilon, log_keys=typical, wish=wish, neighbors=neighbors
+        )
+        thresholds = tuple(noise.threshold(log) for log in logs)
+        return cls(universe=universe, noise=noise, thresholds=thresholds)
+
+    def step(self) -> Step:
+        """Return the proof step of one release."""
+        return self.noise.step(self.universe.size)
+
+    @property
+    def false_keys(self) -> float:
+        """How many keys that do not occur are published, on average, if none does."""
+        pairs = zip(self.universe.classes, self.thresholds, strict=True)
+        return math.fsum(math.exp(_log(c.size) + self.noise.log_passes(t)) for c, t in pairs)
+
+    def apply(self, counts: Mapping[Any, int], bits: BitSource) -> Found:
+        """Return the keys that pass and their noisy counts, in the order of the universe.
+
+        `counts` are those of keys of the universe that occur; their order leaves no trace.
+        """
+        found = [*self._seen(counts, bits), *self._unseen(counts.keys(), bits)]
+        found.sort(key=lambda each: each[0])  # the order of the rows must not show
+        return [(self.universe.key(place), count) for place, count in found]
+
+    def _seen(self, counts: Mapping[Any, int], bits: BitSource) -> list[tuple[Place, int]]:
+        """Return the keys that occur and pass."""
+        noisy = self.noise.apply(np.fromiter(counts.values(), np.int64, len(counts)), bits)
+        lowest = min(self.thresholds)
+        found = []
+        # the least threshold first: places are worked out for few keys
+        passed = np.flatnonzero(noisy >= lowest)
+        keys = list(counts) if len(passed) else []
+        for i in passed.tolist():
+            place = self.universe.place(keys[i])
+            if noisy[i] >= self.thresholds[place[0]]:
+                found.append((place, int(noisy[i])))
+        return found
+
+    def _unseen(self, seen: Set[Any], bits: BitSource) -> list[tuple[Place, int]]:
+        """Return the keys that do not occur and pass all the same."""
+        found = []
+        for group, least in enumerate(self.thresholds):
+            size = self.universe.classes[group].size
+            ranks = list(self.noise.unseen(size, least, bits))
+            drawn = self.noise.noise_from(least, len(ranks), bits)
+            for rank, count in zip(ranks, drawn.tolist(), strict=True):
+                place = (group, rank)
+                # drawn among all ranks: those that occur have had their noise
+                if self.universe.key(place) not in seen:
+                    found.append((place, count))
+        return found
+
+
+def _log(number: int | Fraction) -> float:
+    """Return ln of a positive rational of any size."""
+    return math.log(number.numerator) - math.log(number.denominator)

@@ -1,0 +1,148 @@
+"""What a release of keys shows: keys with counts, and how many of them may be invented.
+
+A published key is text that somebody chose, and a false key is an invented name: each way of
+showing them escapes what a terminal, a browser or a spreadsheet would act on, and says the second.
+"""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, final, overload
+
+__all__ = ["FoundKeys"]
+
+_SHOWN = 20
+_FORMULAS = tuple("=+-@\t\r\n|%")
+"""What a cell begins with that a spreadsheet takes for a formula, or a command."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class FoundKeys(Sequence[tuple[Any, int]]):
+    """Pairs (key, count), the largest count first; a key of several columns is a tuple.
+
+    Parameters
+    ----------
+    pairs : tuple of (key, count)
+        What was found. A list of them is all that indexing, iteration and `len` see.
+    columns : tuple of str
+        The names of the columns of a key.
+    false_keys : float
+        How many of the keys do not occur in the data, on average: names that noise invented. 0
+        where all keys were public.
+
+    """
+
+    pairs: tuple[tuple[Any, int], ...]
+    columns: tuple[str, ...] = ("key",)
+    false_keys: float = 0.0
+
+    @property
+    def names(self) -> list[Any]:
+        """The keys, that of the largest count first."""
+        return [key for key, _ in self.pairs]
+
+    @property
+    def counts(self) -> list[int]:
+        """Their noisy counts."""
+        return [count for _, count in self.pairs]
+
+    @property
+    def warning(self) -> str:
+        """How many of the keys may be invented, in words; empty if all keys were public."""
+        if not self.false_keys:
+            return ""
+        number = f"{self.false_keys:.2g}"
+        return f"about {number} of these keys may be invented: noise made them, they do not occur"
+
+    @overload
+    def __getitem__(self, place: int) -> tuple[Any, int]: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[tuple[Any, int], ...]: ...
+
+    def __getitem__(self, place: int | slice) -> Any:
+        return self.pairs[place]
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def __iter__(self) -> Iterator[tuple[Any, int]]:
+        return iter(self.pairs)
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Return the columns of keys and "count", for a frame: `pandas.DataFrame(…)`."""
+        return {
+            **{
+                name: [self._cells(k)[i] for k in self.names] for i, name in enumerate(self.columns)
+            },
+            "count": self.counts,
+        }
+
+    def to_csv(self) -> str:
+        """Return the lines of a CSV file; a text that a spreadsheet would run begins with '."""
+        lines = io.StringIO()
+        writer = csv.writer(lines, lineterminator="\n")
+        writer.writerow([_for_spreadsheet(name) for name in (*self.columns, "count")])
+        for key, count in self.pairs:
+            writer.writerow([*map(_for_spreadsheet, self._cells(key)), count])
+        return lines.getvalue()
+
+    def __repr__(self) -> str:
+        shown = [f"  {_for_terminal(key)}: {count}" for key, count in self.pairs[:_SHOWN]]
+        more = len(self.pairs) - _SHOWN
+        shown += [f"  … and {more} more"] if more > 0 else []
+        shown += [f"  ({self.warning})"] if self.warning else []
+        return "\n".join([f"FoundKeys of {len(self.pairs)} keys", *shown])
+
+    def _repr_html_(self) -> str:
+        names = "".join(f"<th>{_for_browser(name)}</th>" for name in (*self.columns, "count"))
+        rows = [
+            f"<tr>{''.join(f'<td>{_for_browser(c)}</td>' for c in (*self._cells(key), count))}</tr>"
+            for key, count in self.pairs
+        ]
+        note = f"<p>{_for_browser(self.warning)}</p>" if self.warning else ""
+        return f"<table><tr>{names}</tr>{''.join(rows)}</table>{note}"
+
+    def _cells(self, key: Any) -> tuple[Any, ...]:
+        return key if len(self.columns) > 1 else (key,)
+
+
+def _plain(cell: Any) -> str:
+    r"""Return a cell as text in which nothing is invisible: no control or direction characters.
+
+    >>> print(_plain("a\x1b[2J\u202eb"))
+    a\x1b[2J\u202eb
+    """
+    text = cell if type(cell) is str else str(cell)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _for_terminal(key: Any) -> str:
+    """Return a key as Python writes it, which escapes what is not printable."""
+    return repr(key)
+
+
+def _for_browser(cell: Any) -> str:
+    """Return a cell as text of a page.
+
+    >>> _for_browser("<script>")
+    '&lt;script&gt;'
+    """
+    return html.escape(_plain(cell))
+
+
+def _for_spreadsheet(cell: Any) -> Any:
+    """Return a cell of a CSV file; a number stays one.
+
+    >>> _for_spreadsheet("=1+1"), _for_spreadsheet("tea"), _for_spreadsheet(-3)
+    ("'=1+1", 'tea', -3)
+    """
+    if type(cell) is not str:
+        return cell
+    text = _plain(cell)
+    return f"'{text}" if cell.lstrip(" ").startswith(_FORMULAS) else text

@@ -1,0 +1,284 @@
+"""Data for a table: which columns are keys and which are summed up, with what is public of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NoReturn, TypeAlias, final
+
+import narwhals as nw
+import numpy as np
+
+from zerodelta.data.arrays import DEFAULT_MISSING
+from zerodelta.data.columns import as_frame, number_cells
+from zerodelta.data.dataset import ITSELF, Base, Dataset, skips
+from zerodelta.data.declare import number
+from zerodelta.data.find_reader import reader_of
+from zerodelta.data.group_keys import Bins, GroupKey, GroupKeys
+from zerodelta.data.kind import Coded, Kind
+from zerodelta.data.kinds import Boolean, Number, Text
+from zerodelta.data.reader import places
+from zerodelta.data.source import Source
+from zerodelta.errors import ParameterError, did_you_mean, require
+from zerodelta.spine.public_inputs import as_bounds, needed
+from zerodelta.tables.asked_columns import AskedColumn
+
+__all__ = ["MOST_CELLS", "By", "GroupedData", "grouped"]
+
+By: TypeAlias = str | Sequence[str] | Mapping[str, Kind | Bins] | None
+
+MOST_CELLS = 1 << 24
+"""How many noisy numbers a table has at most."""
+
+_FRAMES = {"pandas": "pandas", "Polars": "polars", "Arrow": "pyarrow"}
+_EVERY_ROW = GroupKey(name=ITSELF, labels=("",), bins=Bins(edges=(Fraction(0), Fraction(2))))
+"""The only group of all rows that count, where some do not: there the column is 1."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GroupedData:
+    """A data set of the columns that a table needs, and what a plan needs to know of them."""
+
+    source: Dataset
+    judged: Dataset
+    """The same without the column that says which rows count."""
+    keys: GroupKeys
+    columns: tuple[AskedColumn, ...]
+    complete: bool
+    """Whether every row is in a group."""
+    frame: str | None
+    """The kind of frame that the data came as."""
+
+
+def grouped(
+    data: Any,
+    *,
+    by: By = None,
+    of: Mapping[str, tuple[str, ...]],
+    bounds: Any = None,
+    missing: Any = DEFAULT_MISSING,
+) -> GroupedData:
+    """Return the data of a table, of which no row has been read; refuse what is not declared."""
+    asked = _asked(by)
+    people = data if isinstance(data, Dataset) else _opened(data, asked, of, bounds, missing)
+    if people is data:
+        require(
+            missing is DEFAULT_MISSING,
+            "missing",
+            missing,
+            expected="nothing: what a missing cell counts as was declared",
+            remedy="declare it: zd.open(…, columns={…: zd.number(0, 100, missing=…)})",
+        )
+    _declared(people, asked, "by")
+    _declared(people, of, "of")
+    clips = people is data  # a number was declared with bounds, to which it is clipped
+    keys = tuple(_key(name, people.declared[name], how, clips) for name, how in asked.items())
+    columns = tuple(
+        _column(name, people.declared[name], statistics, bounds) for name, statistics in of.items()
+    )
+    _check_size(keys, columns)
+    _check_names(keys, columns)
+    names = list(dict.fromkeys([*asked, *of]))
+    chosen = people[names]
+    if not keys and chosen.drops:
+        keys = (_EVERY_ROW,)
+    found = GroupKeys(keys=keys)
+    return GroupedData(
+        source=chosen.with_itself if keys == (_EVERY_ROW,) else chosen,
+        judged=chosen,
+        keys=found,
+        columns=columns,
+        complete=not chosen.drops and found.complete,
+        frame=_frame(people.text),
+    )
+
+
+def _asked(by: By) -> dict[str, Kind | Bins | None]:
+    """Return the keys by name, and how each is read, if that was said."""
+    if by is None:
+        return {}
+    if isinstance(by, Mapping):
+        found: dict[str, Kind | Bins | None] = dict(by)
+        good = all(isinstance(how, (Kind, Bins)) for how in found.values())
+    else:
+        listed = [by] if isinstance(by, str) else by
+        good = isinstance(listed, Sequence) and len(listed) == len(set(map(str, listed)))
+        found = dict.fromkeys(listed) if good else {}
+    require(
+        good and all(isinstance(name, str) for name in found),
+        "by",
+        by,
+        expected="names of columns, each once, or for each name a kind such as zd.bins([0, 18])",
+        remedy='pass by=["city", "member"], or by={"age": zd.bins([0, 18, 65, 120])}',
+    )
+    return found
+
+
+def _opened(
+    data: Any,
+    asked: Mapping[str, Kind | Bins | None],
+    of: Mapping[str, tuple[str, ...]],
+    bounds: Any,
+    missing: Any,
+) -> Dataset:
+    """Return a bare frame or array as a data set of the columns that are asked for."""
+    require(
+        not isinstance(data, Source),
+        "data",
+        type(data),
+        expected="a data set, a frame or an array",
+        remedy="open it with zd.open(…)",
+    )
+    array = isinstance(data, (np.ndarray, list, tuple))
+    default = None if array else "skip"
+    absent = default if missing is DEFAULT_MISSING else missing
+    for name, how in asked.items():
+        if how is None:
+            raise ParameterError(
+                "by",
+                name,
+                expected="how the cells of that column are grouped: it is not declared",
+                remedy=f"pass by={{{name!r}: zd.category([…], other=True)}}, or open the data "
+                "with zd.open(…, columns={…})",
+            )
+    kinds: dict[str, Kind] = {name: number(*_bounds(name, bounds), missing=absent) for name in of}
+    for name, how in asked.items():
+        if isinstance(how, Bins):
+            kinds.setdefault(name, number(how.edges[0], how.edges[-1]))
+            continue
+        require(
+            how is not None and name not in of,
+            "by, of",
+            name,
+            expected="a column of numbers only, which zd.bins groups, in both",
+            remedy=f"pass by={{{name!r}: zd.bins([…])}}",
+        )
+        kinds[name] = how  # type: ignore[assignment]
+    remedy = 'pass by={"city": zd.category([…])}'
+    require(kinds, "by", None, "one column or more", remedy)
+    reader = reader_of(data)
+    places(reader.names, kinds)
+    if nw.dependencies.is_into_dataframe(data):  # by its type alone, as `mean` does
+        empty = as_frame(data).head(0)
+        for column in empty.columns:
+            if isinstance(kinds.get(str(column)), Number):
+                number_cells(empty, column)
+    return Dataset(Base(reader=reader, kinds=kinds))
+
+
+def _declared(people: Dataset, names: Mapping[str, Any], where: str) -> None:
+    known = list(people.declared)
+    for name in names:
+        require(
+            name in people.declared,
+            where,
+            name,
+            expected=f"a declared column, of {known[:10]}",
+            remedy=did_you_mean(name, known, "declare it in zd.open(…, columns={…})"),
+        )
+
+
+def _key(name: str, kind: Kind, how: Kind | Bins | None, clips: bool) -> GroupKey:
+    if isinstance(how, Bins):
+        if not isinstance(kind, Number):
+            raise ParameterError(
+                f"by[{name!r}]",
+                str(kind),
+                expected="a column of numbers, which can be cut into bins",
+                remedy=f"pass by={name!r}: it has groups already",
+            )
+        ends = kind.bounds if clips else None
+        inside = ends is not None and how.edges[0] <= ends[0] and ends[1] <= how.edges[-1]
+        full = inside and kind.missing != "skip"
+        return GroupKey(name=name, labels=how.labels, bins=how, ends=ends, complete=full)
+    require(
+        how is None or how == kind,
+        f"by[{name!r}]",
+        str(how),
+        expected=f"what was declared for it, {kind}",
+        remedy=f"pass by={name!r}, or declare another kind in zd.open(…)",
+    )
+    if isinstance(kind, Coded):
+        return GroupKey(name=name, labels=tuple(kind.labels or ()), complete=not skips(kind))
+    if isinstance(kind, Text):
+        _refuse_text(name, kind)
+    raise ParameterError(
+        f"by[{name!r}]",
+        str(kind),
+        expected="a category, a boolean, a date, or numbers with public edges",
+        remedy=f"pass by={{{name!r}: zd.bins([0, 18, 65, 120])}}, with edges of your own",
+    )
+
+
+def _refuse_text(name: str, kind: Text) -> NoReturn:
+    """Say that keys must be known: the place where unknown ones are joined to a table."""
+    if kind.alphabet is None:
+        raise ParameterError(
+            f"by[{name!r}]",
+            str(kind),
+            expected="keys of a universe that has a size: texts of any characters have none",
+            remedy=f"declare {name!r} as zd.category([…], other=True)",
+        )
+    raise ParameterError(
+        f"by[{name!r}]",
+        str(kind),
+        expected="keys that are known: a table has no unknown keys yet",
+        remedy=f"declare {name!r} as zd.category([…], other=True)",
+    )
+
+
+def _column(name: str, kind: Kind, statistics: tuple[str, ...], bounds: Any) -> AskedColumn:
+    numeric = isinstance(kind, Number) or (isinstance(kind, Boolean) and not kind.missing)
+    require(
+        numeric,
+        f"of[{name!r}]",
+        str(kind),
+        expected="a column of numbers or booleans",
+        remedy="use it in by=, or ask for another column",
+    )
+    given = bounds.get(name) if isinstance(bounds, Mapping) else bounds
+    ends = kind.bounds if given is None else as_bounds(given)
+    if ends is None:  # pragma: no cover
+        raise AssertionError("numbers have bounds")
+    return AskedColumn(name=name, bounds=ends, missing=skips(kind), statistics=statistics)
+
+
+def _bounds(name: str, bounds: Any) -> tuple[Fraction, Fraction]:
+    """Return the bounds of a column that has none declared."""
+    given = bounds.get(name) if isinstance(bounds, Mapping) else bounds
+    remedy = f"pass bounds={{{name!r}: (lower, upper)}}, known without the rows"
+    return as_bounds(needed(given, f"bounds[{name!r}]", remedy))
+
+
+def _check_size(keys: Sequence[GroupKey], columns: Sequence[AskedColumn]) -> None:
+    cells = 1 + sum(1 + column.degree for column in columns)
+    groups = GroupKeys(keys=tuple(keys)).count
+    require(
+        groups * cells <= MOST_CELLS,
+        "by",
+        f"{groups} groups of {cells} sums",
+        expected="at most 2^24 numbers in all",
+        remedy="group by fewer columns, or by coarser ones",
+    )
+
+
+def _check_names(keys: Sequence[GroupKey], columns: Sequence[AskedColumn]) -> None:
+    numbers = ["count", *(c.named(each) for c in columns for each in c.statistics)]
+    names = [key.name for key in keys] + [n + end for n in numbers for end in ("", "_error")]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    require(
+        not twice,
+        "by, of",
+        twice,
+        expected="names that differ from those of the columns of the result",
+        remedy="rename the column in the data",
+    )
+
+
+def _frame(text: str) -> str | None:
+    """Return the kind of frame that a source is; a file has a dot in its name."""
+    kind, _, name = text.partition(" ")
+    return _FRAMES.get(kind) if re.fullmatch("[A-Za-z]+", name) else None

@@ -1,0 +1,187 @@
+"""Counts, sums, means, variances and stds of some columns of a table, measured together.
+
+They come from one table of noisy sums (`plan_moments`). What is known of them without the rows is
+used afterwards: counts are whole and not negative, means lie within the bounds, variances between
+0 and a quarter of the squared width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.data.group_keys import GroupKeys
+from zerodelta.data.source import Rows
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.noise_law import NoisySums
+from zerodelta.mechanisms.moment_estimates import MomentPlan, Moments
+from zerodelta.mechanisms.moments import EXPECTED, plan_moments
+from zerodelta.mechanisms.partition_noise import PartitionNoise
+from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.step import Step
+from zerodelta.tables.asked_columns import AskedColumn
+
+__all__ = ["MeasuredMoments", "MomentPart", "whole_counts"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+_SPREAD = 1 / 6
+"""Of the width of the bounds: the std that a forecast assumes, bounds being three of them away."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MeasuredMoments:
+    """What was released of some columns, by group."""
+
+    columns: Mapping[str, tuple[Floats, Floats]]
+    rows: tuple[Floats, float] | None
+    sums: tuple[NoisySums, ...]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MomentPart:
+    """Columns that share one table of noisy sums, at one share of ε."""
+
+    columns: tuple[AskedColumn, ...]
+    keys: GroupKeys
+    moments: MomentPlan
+    epsilon: Fraction
+    rows: int | None
+
+    @classmethod
+    def of(
+        cls,
+        columns: tuple[AskedColumn, ...],
+        *,
+        epsilon: Fraction,
+        keys: GroupKeys,
+        expected_rows: int,
+        rows: int | None,
+        neighbors: Neighbors,
+    ) -> MomentPart:
+        """Calibrate the noise; `rows` is the public number of all rows, if these are one group."""
+        moments = plan_moments(
+            epsilon=epsilon,
+            bounds=[column.bounds for column in columns],
+            degree=[column.degree for column in columns],
+            groups=keys.count,
+            expected_rows=expected_rows,
+            missing=[column.missing for column in columns],
+            count_rows=rows is None,
+            known_rows=rows,
+            neighbors=neighbors,
+        )
+        return cls(columns=columns, keys=keys, moments=moments, epsilon=epsilon, rows=rows)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The proof."""
+        return self.moments.steps
+
+    @property
+    def text(self) -> str:
+        """Which columns, and which noise."""
+        noise = self.moments.noise
+        names = ", ".join(column.name for column in self.columns) or "rows"
+        if isinstance(noise, PartitionNoise):
+            each = noise.cells // self.keys.count
+            kind = "Laplace noise" if noise.method == "laplace" else "one draw of noise"
+        else:
+            each, kind = noise.dimension, "l∞ noise"
+        of = "a group" if self.keys.keys else "all rows"
+        return f"{names}, {kind} on {each} sum{'s' if each != 1 else ''} of {of}"
+
+    @property
+    def errors(self) -> dict[str, tuple[float, float]]:
+        """The expected absolute error of each column of the result, and what it is relative to."""
+        forecast, rows = self.moments.forecast(), self.moments.expected_rows / self.keys.count
+        found = {}
+        if self.rows is None:
+            found["count"] = (EXPECTED * float(forecast.rows), rows)
+        for place, column in enumerate(self.columns):
+            for statistic in column.statistics:
+                error = EXPECTED * self._forecast(forecast, place, statistic)
+                found[column.named(statistic)] = (error, column.unit(statistic, rows))
+        return found
+
+    def _forecast(self, forecast: Moments, place: int, statistic: str) -> float:
+        column = self.columns[place]
+        if statistic == "std" and forecast.variance is not None:
+            spread = _SPREAD * column.width
+            return min(float(forecast.variance[place]) / (2 * spread), column.width / 2)
+        return float(getattr(forecast, statistic)[place])
+
+    def answer(self, rows: Rows, bits: BitSource) -> MeasuredMoments:
+        """Add noise to the exact sums of opened rows, and estimate."""
+        moments, names = self.moments, [column.name for column in self.columns]
+        noisy = moments.noisy(moments.measure(rows, names, keys=self.keys), bits)
+        found = moments.estimate(noisy)
+        errors = moments.errors(found)
+        columns = {
+            column.named(statistic): _statistic(column, statistic, found, errors, place)
+            for place, column in enumerate(self.columns)
+            for statistic in column.statistics
+        }
+        forms: dict[str | None, Any] = {
+            column.name: moments.forms(place) for place, column in enumerate(self.columns)
+        }
+        counted = self.rows is None
+        sums = NoisySums(
+            law=moments.law,
+            integers=noisy.reshape(self.keys.count, -1),
+            forms={**forms, **({None: moments.forms(None)} if counted else {})},
+            bounds={column.name: column.bounds for column in self.columns},
+        )
+        return MeasuredMoments(
+            columns=columns,
+            rows=(found.rows, float(errors.rows[0])) if counted else None,
+            sums=(sums,),
+        )
+
+
+def _statistic(
+    column: AskedColumn, statistic: str, found: Moments, errors: Moments, place: int
+) -> tuple[Any, Floats]:
+    if statistic == "std" and found.variance is not None and errors.variance is not None:
+        variance, wrong = found.variance[:, place], EXPECTED * errors.variance[:, place]
+        std = np.sqrt(variance)
+        with np.errstate(all="ignore"):  # where the variance is near 0, its root errs by more
+            error = np.where(std > 0, wrong / (2 * std), np.inf)
+        return std, np.minimum(np.minimum(error, np.sqrt(wrong)), column.width / 2)
+    values, wrong = (getattr(each, statistic)[:, place] for each in (found, errors))
+    if statistic == "count":
+        return whole_counts(values), EXPECTED * wrong
+    return values, EXPECTED * wrong
+
+
+def whole_counts(noisy: Floats, *, total: int | None = None) -> npt.NDArray[np.int64]:
+    """Return whole counts of at least 0, nearest to noisy ones; if known, with their total.
+
+    >>> whole_counts(np.array([2.6, -1.5, 7.2])).tolist()
+    [3, 0, 7]
+    >>> whole_counts(np.array([2.6, -1.5, 7.2]), total=10).tolist()
+    [3, 0, 7]
+    """
+    bounded = np.clip(noisy, 0, 2.0**62)
+    if total is None:
+        rounded: npt.NDArray[np.int64] = np.rint(bounded).astype(np.int64)
+        return rounded
+    # the nearest point of {c >= 0, Σc = total}: all less by one number, and cut off at 0
+    falling = -np.sort(-np.minimum(noisy, 2.0**62))
+    excess = (np.cumsum(falling) - total) / np.arange(1, len(falling) + 1)
+    used = np.flatnonzero(falling > excess)
+    near = np.maximum(noisy - (excess[used[-1]] if len(used) else excess[0]), 0)
+    whole: npt.NDArray[np.int64] = np.floor(near).astype(np.int64)
+    left = total - int(whole.sum())
+    if 0 < left <= len(whole):  # to the largest remainders
+        whole[np.argsort(whole - near, kind="stable")[:left]] += 1
+    else:  # what floats rounded, if anything
+        whole[np.argmax(whole)] += left
+    return whole

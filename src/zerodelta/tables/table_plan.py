@@ -1,0 +1,235 @@
+"""The plan of a table: which statistics are measured together, and at which share of ε.
+
+Groups cost nothing (theory P1, P3), and what is measured together shares its noise. Several parts,
+each a `TablePart`, split ε between them for a goal that is stated:
+
+- "equal relative error": parts have the same largest relative error. Errors go with 1/ε, so shares
+  are in proportion to the errors that the parts would have at the whole of ε.
+- "least total error": the sum of squared relative errors is the least; shares go with the cube
+  root of what a part adds to it.
+
+Errors are relative to the public width of a column, those of counts to the rows of a group. Counts
+of rows come along with any part: they decide only where nothing else is asked. New kinds of
+statistics join a table as parts: see `plan_table`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.data.group_keys import GroupKeys
+from zerodelta.data.source import Rows
+from zerodelta.errors import did_you_mean, require
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.noise_law import NoisySums
+from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.step import Step
+from zerodelta.tables.asked_columns import AskedColumn
+from zerodelta.tables.moment_part import MomentPart
+
+__all__ = ["GOALS", "TablePart", "TablePlan", "plan_table"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+_MOST_APART = 8
+"""More columns than this are one block of sums: no other plan is looked at."""
+
+_LEAST = 1e-100
+"""What an error of 0 counts as: noise of a very large ε is 0 for all that floats can tell."""
+
+GOALS = ("equal relative error", "least total error")
+
+
+class PartAnswer(Protocol):
+    """What a part made of rows: columns of the table, each with its errors, by group."""
+
+    @property
+    def columns(self) -> Mapping[str, tuple[Floats, Floats]]:
+        """The values and their expected absolute errors, by the name of the column."""
+        ...  # pragma: no cover
+
+    @property
+    def rows(self) -> tuple[Floats, float] | None:
+        """The number of rows of each group, unbiased, and its standard error; if counted."""
+        ...  # pragma: no cover
+
+    @property
+    def sums(self) -> tuple[NoisySums, ...]:
+        """What it was made of, where the law of its noise is public."""
+        ...  # pragma: no cover
+
+
+class TablePart(Protocol):
+    """Statistics of some columns that are measured together, at their share of ε."""
+
+    @property
+    def epsilon(self) -> Fraction:
+        """Its share."""
+        ...  # pragma: no cover
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The proof that it costs no more, for all groups together."""
+        ...  # pragma: no cover
+
+    @property
+    def text(self) -> str:
+        """Which columns, and which noise."""
+        ...  # pragma: no cover
+
+    @property
+    def errors(self) -> Mapping[str, tuple[float, float]]:
+        """The expected absolute error of each column of the result, and what it is relative to."""
+        ...  # pragma: no cover
+
+    def answer(self, rows: Rows, bits: BitSource) -> PartAnswer:
+        """Measure opened rows."""
+        ...  # pragma: no cover
+
+
+Errors: TypeAlias = Mapping[str, tuple[float, float]]
+"""The expected absolute error of each column, and what it is relative to."""
+
+MakePart: TypeAlias = Callable[[Fraction], TablePart]
+"""Returns the part at a share of ε."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TablePlan:
+    """What a table costs, how ε is shared, and which errors to expect; print it.
+
+    Public: everything here.
+    """
+
+    keys: GroupKeys
+    epsilon: Fraction
+    goal: str
+    parts: tuple[TablePart, ...]
+    group_rows: float
+
+    @property
+    def errors(self) -> dict[str, tuple[float, float]]:
+        """The expected absolute error of each column, and what it is relative to."""
+        return _merged([part.errors for part in self.parts])
+
+    @property
+    def worst(self) -> float:
+        """What the goal makes small: the largest relative error, or the root of their squares."""
+        return _size(self.errors, self.goal)
+
+    def __str__(self) -> str:
+        named = [name for name in self.keys.columns if name]
+        groups = f"{self.keys.count} groups by {', '.join(named)}" if named else "all rows"
+        of = f"{self.group_rows:.0f} rows" + (" each" if named else "")
+        lines = [f"table of {groups}, planned for {of}"]
+        if len(self.parts) > 1:
+            lines.append(f"goal: {self.goal}")
+        for part in self.parts:
+            share = float(part.epsilon / self.epsilon)
+            lines.append(f"  {part.text}: {share:.1%} of ε" if share < 1 else f"  {part.text}: ε")
+            for name, (error, unit) in part.errors.items():
+                lines.append(f"    {name} ± {error:.3g} ({100 * error / unit:.2g} %)")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def plan_table(
+    *,
+    epsilon: Fraction,
+    keys: GroupKeys,
+    columns: Sequence[AskedColumn],
+    expected_rows: int,
+    rows: int | None = None,
+    neighbors: Neighbors = Neighbors.REPLACE,
+    goal: str = GOALS[0],
+    others: Sequence[MakePart] = (),
+) -> TablePlan:
+    """Plan counts of rows and statistics of columns by group, together or at shares of ε.
+
+    Counts, sums, means and variances of several columns are one l∞ block for each group (G2) or a
+    partition for each column (P1), whichever the goal prefers. `rows` is the public number of all
+    rows, where there is one group and all are in it. `others` make further parts, such as
+    quantiles.
+
+    >>> from zerodelta.data.group_keys import GroupKey
+    >>> keys = GroupKeys(keys=(GroupKey(name="city", labels=("a", "b", "c", "d")),))
+    >>> income = AskedColumn(
+    ...     name="income", bounds=(Fraction(0), Fraction(10)), missing=False, statistics=("mean",)
+    ... )
+    >>> print(
+    ...     plan_table(epsilon=Fraction(1), keys=keys, columns=[income], expected_rows=4000)
+    ... )
+    table of 4 groups by city, planned for 1000 rows each
+      income, Laplace noise on 2 sums of a group: ε
+        count ± 3 (0.3 %)
+        income_mean ± 0.0173 (0.17 %)
+    """
+    require(
+        goal in GOALS,
+        "goal",
+        goal,
+        expected=" or ".join(f'"{each}"' for each in GOALS),
+        remedy=did_you_mean(goal, GOALS, "pass one of these"),
+    )
+    facts = {"keys": keys, "expected_rows": expected_rows, "rows": rows, "neighbors": neighbors}
+    apart = [*(_moments((column,), facts) for column in columns), *others]
+    ways = [] if len(columns) > 1 else [[_moments(tuple(columns), facts), *others]]
+    if len(columns) > 1 and any(column.degree > 0 for column in columns):
+        ways.append([_moments(tuple(columns), facts), *others])
+    if 1 < len(columns) <= _MOST_APART or not ways:  # values are counted one column at a time
+        ways.append(apart)
+    plans = [_shared(makers, epsilon, goal) for makers in ways]
+    best = min(plans, key=lambda parts: _size(_merged([part.errors for part in parts]), goal))
+    return TablePlan(
+        keys=keys,
+        epsilon=epsilon,
+        goal=goal,
+        parts=best,
+        group_rows=expected_rows / keys.count,
+    )
+
+
+def _moments(columns: tuple[AskedColumn, ...], facts: Mapping[str, object]) -> MakePart:
+    def make(epsilon: Fraction) -> TablePart:
+        return MomentPart.of(columns, epsilon=epsilon, **facts)  # type: ignore[arg-type]
+
+    return make
+
+
+def _shared(makers: Sequence[MakePart], epsilon: Fraction, goal: str) -> tuple[TablePart, ...]:
+    """Return the parts at their shares of ε, which add up to it exactly."""
+    if len(makers) == 1:
+        return (makers[0](epsilon),)
+    sizes = [max(_size(make(epsilon).errors, goal), _LEAST) for make in makers]
+    weights = np.array([size if goal == GOALS[0] else size ** (2 / 3) for size in sizes])
+    weights = np.maximum(weights / weights.sum(), 0.01 / len(makers))
+    unit = 10_000 * len(makers)
+    shares = [Fraction(int(unit * each), unit) for each in weights / weights.sum()]
+    shares[-1] += 1 - sum(shares, Fraction(0))
+    return tuple(make(share * epsilon) for make, share in zip(makers, shares, strict=True))
+
+
+def _merged(parts: Sequence[Errors]) -> dict[str, tuple[float, float]]:
+    """Return the errors of all columns; rows that several parts count are averaged."""
+    found = {name: error for errors in parts for name, error in errors.items()}
+    counts = [errors["count"] for errors in parts if "count" in errors]
+    if counts:
+        squares = math.fsum(1 / max(error, _LEAST) ** 2 for error, _ in counts)
+        found["count"] = (1 / math.sqrt(squares), counts[0][1])
+    return found
+
+
+def _size(errors: Errors, goal: str) -> float:
+    """Return what the goal makes small; rows are counted along, and decide only if alone."""
+    asked = {name: error for name, error in errors.items() if name != "count"} or errors
+    each = [error / unit for error, unit in asked.values()]
+    return max(each) if goal == GOALS[0] else math.sqrt(math.fsum(error**2 for error in each))

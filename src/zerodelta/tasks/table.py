@@ -1,0 +1,263 @@
+"""Statistics by group, as SQL's GROUP BY: one plan for the whole table (theory P1, P2, G2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+
+from zerodelta.data.arrays import DEFAULT_MISSING
+from zerodelta.data.group_keys import GroupKeys
+from zerodelta.data.source import Rows
+from zerodelta.exact.bits import BitSource
+from zerodelta.exact.rational import Rational
+from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.mechanisms.moments import EXPECTED
+from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.parameters import as_usable_epsilon
+from zerodelta.privacy.release import Release
+from zerodelta.privacy.step import Part
+from zerodelta.spine.facts import Facts
+from zerodelta.spine.methods import Method
+from zerodelta.spine.public_inputs import needed
+from zerodelta.spine.release_plan import Measured, ReleasePlan
+from zerodelta.spine.run import ask
+from zerodelta.tables.asked_columns import AskedColumn, as_statistics
+from zerodelta.tables.group_table import Table
+from zerodelta.tables.grouped_data import By, grouped
+from zerodelta.tables.moment_part import whole_counts
+from zerodelta.tables.table_plan import GOALS, TablePart, TablePlan, plan_table
+
+__all__ = ["TableQuestion", "grouped_statistic", "table", "table_of"]
+
+
+def table(
+    data: Any,
+    *,
+    by: By = None,
+    of: Mapping[str, Any],
+    epsilon: Rational,
+    bounds: Any = None,
+    missing: Any = DEFAULT_MISSING,
+    goal: str = GOALS[0],
+    diagnostics: Rational | None = None,
+    bits: BitSource | None = None,
+) -> Release:
+    """Release statistics of columns by group, like `frame.groupby(by).agg(of)`, but private.
+
+    Use it for all statistics of one table at once: groups cost no ε, however many there are, and
+    the number of rows of each group comes with them. For one statistic there are short forms, as
+    in ``zd.mean(people, "income", by="city", epsilon=1)``.
+
+    Parameters
+    ----------
+    data : data set, frame or array
+        What `zd.open` returns, or a frame or an array.
+    by : str, list of str, or dict
+        The columns that rows are grouped by: categories, booleans and dates of a data set. A dict
+        says how: ``{"age": zd.bins([0, 18, 65, 120])}`` cuts numbers at public edges, and for a
+        frame ``{"city": zd.category([...])}`` declares the groups. Without it all rows are one.
+    of : dict
+        For each column the names of its statistics: "mean", "sum", "variance" (divided by the
+        count), "std", "count" (of its values). Rows are always counted.
+    epsilon : number
+        The privacy loss of the whole table, as an int, a float, a Fraction or a text like "1/2".
+    bounds : dict, or (lower, upper)
+        Of each column in `of`, known without the rows; for a data set, by default as declared.
+    missing : "skip", None or number
+        As for `mean`, for a frame or an array; a data set has it declared.
+    goal : str
+        How ε is shared where columns are not measured together: "equal relative error" (relative
+        to the width of a column; for counts to the expected rows of a group) or "least total
+        error" (the least sum of their squares).
+    diagnostics : number, optional
+        The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
+        used, clipped to the bounds, and unreadable.
+    bits : BitSource
+        Replayed bits for tests; never for data.
+
+    Returns
+    -------
+    Release
+        Its value is a frame of the kind that the data came as, else a `Table`: a line for each
+        group, also for one without rows; the keys, `count`, then for each statistic a column such
+        as `income_mean`. A column such as `income_mean_error` has the expected absolute error of
+        each cell. `release.plan` shows how ε is shared, `release.sums` has the noisy integers.
+
+    Notes
+    -----
+    **Guarantee**: pure ε-DP (theory P1, P2, G2), proven: noise on exact integer sums, one table of
+    them for all groups. What is known without the rows is used afterwards: counts are whole and
+    not negative, they add up to the number of rows where that is public and all rows are in some
+    group, means lie within the bounds. A mean whose noisy count is not positive is the middle.
+    **Neighbors**: replace-one, or what the data set says.
+    **Error**: that of each column for a group of average size; `release.plan` has the same.
+
+    Examples
+    --------
+    >>> import zerodelta as zd
+    >>> cells = np.zeros(100_000, dtype=[("city", "U4"), ("income", float)])
+    >>> cells["city"], cells["income"] = np.where(np.arange(100_000) % 4, "rome", "oslo"), 3e4
+    >>> people = zd.open(
+    ...     cells,
+    ...     columns={
+    ...         "city": zd.category(["oslo", "rome"], other=True),
+    ...         "income": zd.number(0, 200_000, missing=None),
+    ...     },
+    ... )
+    >>> release = zd.table(people, by="city", of={"income": ["mean"]}, epsilon=1)
+    >>> release.value["count"].round(-3).tolist()
+    [25000, 75000, 0]
+    >>> release.value["income_mean"][:2].round(-3).tolist()
+    [30000.0, 30000.0]
+
+    """
+    return table_of(
+        data,
+        by=by,
+        of=as_statistics(of),
+        epsilon=epsilon,
+        bounds=bounds,
+        missing=missing,
+        goal=goal,
+        diagnostics=diagnostics,
+        bits=bits,
+    )
+
+
+def table_of(
+    data: Any,
+    *,
+    by: By,
+    of: Mapping[str, tuple[str, ...]],
+    epsilon: Rational,
+    bounds: Any = None,
+    missing: Any = DEFAULT_MISSING,
+    goal: str = GOALS[0],
+    diagnostics: Rational | None = None,
+    bits: BitSource | None = None,
+) -> Release:
+    """Release a table of statistics that are known to be some: the short forms come here."""
+    rows = grouped(data, by=by, of=of, bounds=bounds, missing=missing)
+    question = TableQuestion(
+        keys=rows.keys,
+        columns=rows.columns,
+        complete=rows.complete,
+        goal=goal,
+        frame=rows.frame,
+    )
+    beside = diagnosis(diagnostics, rows.judged, bounds=None)
+    return ask(question, rows.source, epsilon=epsilon, bits=bits, beside=beside)
+
+
+def grouped_statistic(
+    statistic: str, rows: Any, columns: str | Sequence[str] | None, *, by: By, **options: Any
+) -> Release:
+    """Release one statistic of some columns by group: what `mean(…, by=…)` and its like do."""
+    named = [columns] if isinstance(columns, str) else columns
+    asked = list(needed(named, "columns", 'name them, as in zd.mean(people, "income", by="city")'))
+    return table_of(rows, by=by, of=as_statistics(dict.fromkeys(asked, statistic)), **options)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TableQuestion:
+    """Statistics of columns are asked by group."""
+
+    keys: GroupKeys
+    columns: tuple[AskedColumn, ...]
+    complete: bool = False
+    """Whether every row is in a group, so that a public number of them is the total."""
+    goal: str = GOALS[0]
+    frame: str | None = None
+    """Which kind of frame is released; None for a `Table`."""
+    only: str | None = None
+    """The one statistic that is asked of all rows: then its numbers are released, and no table."""
+
+    def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
+        """Choose what is measured together, share ε, and calibrate the noise."""
+        exact = as_usable_epsilon(epsilon)
+        total = facts.rows if self.complete else None
+        plan = plan_table(
+            epsilon=exact,
+            keys=self.keys,
+            columns=self.columns,
+            expected_rows=facts.planned_rows,
+            rows=total if not self.keys.keys else None,
+            neighbors=facts.neighbors,
+            goal=self.goal,
+        )
+
+        def answer(rows: Rows, bits: BitSource) -> Measured:
+            found = [part.answer(rows, bits) for part in plan.parts]
+            sums = tuple(each for part in found for each in part.sums)
+            values = {name: both for part in found for name, both in part.columns.items()}
+            if self.only is not None:
+                each = [values[column.named(self.only)][0][0] for column in self.columns]
+                value = float(each[0]) if len(each) == 1 else np.array(each)
+                return Measured(value=value, sums=sums)
+            counts = [part.rows for part in found if part.rows is not None]
+            return Measured(value=self._shown(counts, values, total), sums=sums)
+
+        public = ["the groups"] if self.keys.keys else []
+        public += ["bounds on the columns"] if self.columns else []
+        public += ["the number of rows"] if facts.rows is not None and not facts.may_miss else []
+        several = len(plan.parts) > 1
+        return ReleasePlan(
+            claim=PureDP(exact, neighbors=facts.neighbors),
+            steps=() if several else plan.parts[0].steps,
+            parts=tuple(_part(part) for part in plan.parts) if several else (),
+            answer=answer,
+            error=_forecast(plan, self.only, self.columns),
+            methods=_methods(plan),
+            public=tuple(public),
+            details=plan,
+        )
+
+    def _shown(
+        self, counts: Sequence[tuple[Any, float]], values: Mapping[str, Any], total: int | None
+    ) -> Any:
+        """Return the table, in which counts of several parts are averaged."""
+        groups = self.keys.count
+        if counts:
+            weights = np.array([1 / max(error, 1e-100) ** 2 for _, error in counts])
+            noisy = np.average([rows for rows, _ in counts], axis=0, weights=weights)
+            count = whole_counts(noisy, total=total)
+            error = EXPECTED * float(1 / np.sqrt(weights.sum()))
+        else:  # all rows, whose number is public
+            count, error = np.full(groups, total, dtype=np.int64), 0.0
+        numbers: dict[str, Any] = {"count": count, "count_error": np.full(groups, error)}
+        for name, (value, wrong) in values.items():
+            numbers |= {name: value, f"{name}_error": wrong}
+        labels = list(zip(*self.keys.labels(), strict=True))
+        named = {
+            key.name: column for key, column in zip(self.keys.keys, labels, strict=True) if key.name
+        }
+        shown = Table(named, numbers)
+        return shown if self.frame is None else shown.to_frame(self.frame)
+
+
+def _part(part: TablePart) -> Part:
+    return Part(steps=part.steps, epsilon=part.epsilon)
+
+
+def _forecast(plan: TablePlan, only: str | None, columns: Sequence[AskedColumn]) -> float | str:
+    if only is not None:
+        return float(np.mean([plan.errors[column.named(only)][0] for column in columns]))
+    told = [f"{name} {error:.3g}" for name, (error, _) in plan.errors.items()]
+    return ", ".join(told) + f", for a group of {plan.group_rows:.0f} rows"
+
+
+def _methods(plan: TablePlan) -> tuple[Method, ...]:
+    """Return what was chosen, for the advisor."""
+    told = "; ".join(f"{part.text} at ε = {_short(part.epsilon)}" for part in plan.parts)
+    why = "the largest relative error" if plan.goal == GOALS[0] else "all relative errors together"
+    name = "together" if len(plan.parts) == 1 else "shares"
+    return (Method(name=name, error=plan.worst, spends=told, why=f"least by {why}"),)
+
+
+def _short(epsilon: Fraction) -> str:
+    return f"{float(epsilon):.4g}"

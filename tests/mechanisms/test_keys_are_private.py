@@ -1,0 +1,154 @@
+"""Every pair of neighbors costs what U and K2 say, no more: laws are compared exactly.
+
+Where a theorem is tight a hair less is refused, and the mistakes that suggest themselves (the
+larger of both directions for their sum, Δ for 2Δ) are caught.
+"""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import pytest
+
+from mechanisms.key_laws import joint_law, published_law
+from zerodelta.audit.exact import certainly_impure, certainly_pure
+from zerodelta.errors import CertificateError, ParameterError
+from zerodelta.mechanisms.joint_top_k import JointTopK
+from zerodelta.mechanisms.key_noise import KeyNoise
+from zerodelta.privacy.certificate import Certificate
+from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.verify import verify
+
+HAIR = Fraction(1, 10**30)
+EPSILON = Fraction(3, 4)
+REPLACE, ADD_REMOVE = Neighbors.REPLACE, Neighbors.ADD_REMOVE
+Counts = tuple[int, ...]
+
+
+def moved(keys: int, most: int, relation: Neighbors, rows: int = 1) -> set[tuple[Counts, Counts]]:
+    """All counts of neighbors, up to names: rows leave their keys, or join some, or both."""
+    steps = [
+        added
+        for added in itertools.product(range(rows + 1), repeat=keys)
+        if sum(added) <= rows  # a row may be in no key
+    ]
+    found = set()
+    for counts in itertools.combinations_with_replacement(range(most + 1), keys):
+        for one, two in itertools.product(steps, repeat=2):
+            if relation is ADD_REMOVE and any(two):
+                continue
+            a = tuple(c + x for c, x in zip(counts, one, strict=True))
+            b = tuple(c + x for c, x in zip(counts, two, strict=True))
+            if a < b or (relation is ADD_REMOVE and a != b):
+                found.add((a, b))
+    return found
+
+
+def noise_for(relation: Neighbors, epsilon: Fraction = EPSILON) -> KeyNoise:
+    return KeyNoise.for_epsilon(epsilon=epsilon, log_keys=9.0, wish=1.0, neighbors=relation)
+
+
+@pytest.mark.parametrize("relation", [REPLACE, ADD_REMOVE])
+@pytest.mark.parametrize("least", [None, 0, 1, 2, 3])
+def test_u_is_exactly_epsilon_for_every_threshold(least: int | None, relation: Neighbors) -> None:
+    noise = noise_for(relation)
+    assert noise.epsilon == EPSILON
+    # tight: one key was above its threshold, the other stays below it
+    pairs = moved(2, (least or 0) + 1, relation)
+    high = max(max(a + b) for a, b in pairs)
+    laws = {
+        counts: published_law(counts, least, up=noise.up, down=noise.down, high=high)
+        for pair in pairs
+        for counts in pair
+    }
+    assert all(certainly_pure(laws[a], laws[b], EPSILON) for a, b in pairs)
+    assert any(certainly_impure(laws[a], laws[b], EPSILON - HAIR) for a, b in pairs)
+
+
+def test_more_keys_cost_nothing_more() -> None:
+    noise = noise_for(REPLACE)
+    pairs = moved(3, 1, REPLACE)
+    laws = {
+        counts: published_law(counts, 1, up=noise.up, down=noise.down, high=3)
+        for pair in pairs
+        for counts in pair
+    }
+    assert all(certainly_pure(laws[a], laws[b], EPSILON) for a, b in pairs)
+
+
+@pytest.mark.parametrize("relation", [REPLACE, ADD_REMOVE])
+def test_u_for_units_is_exactly_epsilon(relation: Neighbors) -> None:
+    """Two rows of a unit: each direction moves twice (theory V)."""
+    noise = noise_for(relation, EPSILON / 2)
+    pairs = moved(2, 2, relation, rows=2)
+    laws = {
+        counts: published_law(counts, 1, up=noise.up, down=noise.down, high=5)
+        for pair in pairs
+        for counts in pair
+    }
+    assert all(certainly_pure(laws[a], laws[b], EPSILON) for a, b in pairs)
+    assert any(certainly_impure(laws[a], laws[b], EPSILON - HAIR) for a, b in pairs)
+
+
+@pytest.mark.parametrize("relation", [REPLACE, ADD_REMOVE])
+def test_a_certificate_of_keys_proves_exactly_epsilon(relation: Neighbors) -> None:
+    noise = noise_for(relation)
+    proven = Certificate(claim=noise.claim, steps=(noise.step(26**10),))
+    assert verify(proven) == noise.claim
+    less = PureDP(EPSILON - HAIR, neighbors=relation)
+    with pytest.raises(CertificateError):
+        verify(Certificate(claim=less, steps=(noise.step(26**10),)))
+
+
+@pytest.mark.parametrize("log_keys", [0.0, 1e-9, 0.5, 5.0, 40.0, 1e5])
+@pytest.mark.parametrize("wish", [0.25, 2.0, 100.0])
+def test_both_directions_add_up_to_epsilon(log_keys: float, wish: float) -> None:
+    noise = KeyNoise.for_epsilon(epsilon="1/3", log_keys=log_keys, wish=wish)
+    assert noise.up + noise.down == noise.epsilon == Fraction(1, 3)
+    assert min(noise.up, noise.down) > 0
+
+
+# K2.
+
+
+def score_pairs(options: int, most: int, *, monotone: bool) -> set[tuple[Counts, Counts]]:
+    """All neighboring scores: each moves by at most 1, if monotone one way.
+
+    Up to names and a constant: neither changes a law but for its names.
+    """
+    moves = list(itertools.product((0, 1) if monotone else (-1, 0, 1), repeat=options))
+    found = set()
+    for scores in itertools.combinations_with_replacement(range(most + 1), options):
+        for move in moves:
+            pair = [(s, s + m) for s, m in zip(scores, move, strict=True)]
+            a, b = zip(*sorted(pair), strict=True)
+            found.add((tuple(x - min(a) for x in a), tuple(x - min(b) for x in b)))
+    return {pair for pair in found if pair[0] != pair[1]}
+
+
+@pytest.mark.parametrize(("options", "k", "most"), [(3, 2, 3), (4, 2, 2)])
+@pytest.mark.parametrize("monotone", [False, True])
+def test_joint_top_k_is_pure_on_every_pair_of_scores(
+    options: int, k: int, most: int, monotone: bool
+) -> None:
+    """Ties included. The bound 2Δ is on u; half of it loses more than ε."""
+    joint = JointTopK.for_epsilon(epsilon=EPSILON, k=k, sensitivity=1, monotone=monotone)
+    assert joint.epsilon == EPSILON
+    pairs = score_pairs(options, most, monotone=monotone)
+    for scale, pure in ((joint.scale, True), (joint.scale / 2, False)):
+        laws = {s: joint_law(s, k, scale) for pair in pairs for s in pair}
+        assert all(certainly_pure(laws[a], laws[b], EPSILON) for a, b in pairs) is pure
+        assert any(certainly_impure(laws[a], laws[b], EPSILON) for a, b in pairs) is not pure
+
+
+def test_a_certificate_of_a_joint_draw_proves_exactly_epsilon() -> None:
+    joint = JointTopK.for_epsilon(epsilon=EPSILON, k=3, sensitivity=2)
+    claim = verify(Certificate(claim=PureDP(EPSILON), steps=(joint.step(),)))
+    assert isinstance(claim, PureDP)
+    assert claim.exact_epsilon == EPSILON
+    with pytest.raises(CertificateError):
+        verify(Certificate(claim=PureDP(EPSILON - HAIR), steps=(joint.step(),)))
+    with pytest.raises(ParameterError):
+        JointTopK.for_epsilon(epsilon=1, k=1, sensitivity=1, monotone=1)  # type: ignore[arg-type]

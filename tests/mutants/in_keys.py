@@ -1,0 +1,104 @@
+"""Mistakes with keys: one direction paid, keys in the order of rows, keys drawn twice, Δ for 2Δ."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant
+
+PRIVATE = "mechanisms/test_keys_are_private.py"
+DRAWN = "mechanisms/test_keys_are_drawn_exactly.py"
+EXACTLY = f"{PRIVATE}::test_u_is_exactly_epsilon_for_every_threshold"
+LISTED = f"{DRAWN}::test_keys_of_a_universe_of_1024_are_published_as_if_it_were_listed"
+CELLS = "tasks/test_keys.py"
+
+MUTANTS = (
+    Mutant(
+        file="privacy/theorems/keys.py",
+        old="return sum(rates, Fraction(0)) if neighbors is Neighbors.REPLACE else max(rates)",
+        new="return max(rates)",
+        tests=(f"{PRIVATE}::test_a_certificate_of_keys_proves_exactly_epsilon", EXACTLY),
+    ),
+    Mutant(
+        file="privacy/theorems/keys.py",
+        old='moved = as_positive(sensitivity, "sensitivity") * (1 if monotone else 2)',
+        new='moved = as_positive(sensitivity, "sensitivity")',
+        tests=(f"{PRIVATE}::test_joint_top_k_is_pure_on_every_pair_of_scores",),
+    ),
+    Mutant(
+        file="mechanisms/key_noise.py",
+        old="return cls(up=exact * share, down=exact * (1 - share), neighbors=neighbors)",
+        new="return cls(up=exact * share, down=exact, neighbors=neighbors)",
+        tests=(EXACTLY, f"{PRIVATE}::test_both_directions_add_up_to_epsilon"),
+    ),
+    Mutant(
+        file="mechanisms/key_noise.py",
+        old="        found.sort(key=lambda each: each[0])  # the order of the rows must not show\n",
+        new="",
+        tests=(f"{DRAWN}::test_keys_are_published_in_the_order_of_the_universe",),
+    ),
+    Mutant(
+        file="mechanisms/key_noise.py",
+        old="if self.universe.key(place) not in seen:",
+        new="if place not in seen:",
+        tests=(f"{DRAWN}::test_a_key_that_occurs_is_never_published_twice",),
+    ),
+    Mutant(
+        file="mechanisms/key_noise.py",
+        old="drawn: Integers = least + geometric_steps(rate=self.up, size=size, bits=bits)",
+        new="drawn: Integers = least + geometric_steps(rate=self.down, size=size, bits=bits)",
+        tests=(LISTED,),
+    ),
+    Mutant(
+        file="exact/asymmetric_noise.py",
+        old="    below = geometric_steps(rate=down, size=size, bits=bits)\n",
+        new="    below = geometric_steps(rate=up, size=size, bits=bits)\n",
+        tests=(f"{DRAWN}::test_the_noise_has_its_law",),
+    ),
+    Mutant(
+        file="exact/asymmetric_noise.py",
+        old="        next_rank += 1\n",
+        new="        next_rank += 2\n",
+        tests=(f"{DRAWN}::test_gaps_give_every_subset_its_probability",),
+    ),
+    Mutant(
+        file="exact/asymmetric_noise.py",
+        old="some = -(ball(-down).expm1()) / both",
+        new="some = -(ball(-up).expm1()) / both",
+        tests=(f"{DRAWN}::test_chances_of_thresholds_are_those_of_the_law",),
+    ),
+    Mutant(
+        file="mechanisms/noisy_top.py",
+        old="for key in self.noise.unseen(self.size, bar, bits, below=last):",
+        new="for key in self.noise.unseen(self.size, bar, bits):",
+        tests=(f"{DRAWN}::test_a_search_that_lowers_its_bar_often_finds_the_largest_number",),
+    ),
+    Mutant(
+        file="mechanisms/joint_top_k.py",
+        old="low, high = (old[i] if i == first else 0), (old[i] if i < first else new[i])",
+        new="low, high = 0, new[i]",
+        tests=(f"{DRAWN}::test_lists_are_drawn_with_their_law",),
+    ),
+    Mutant(
+        file="mechanisms/joint_top_k.py",
+        old="return math.prod(max(0, count - i) for i, count in enumerate(self.within(lacks)))",
+        new="return math.prod(max(0, count) for i, count in enumerate(self.within(lacks)))",
+        tests=(f"{DRAWN}::test_lists_are_counted_by_what_they_lack",),
+    ),
+    Mutant(
+        file="data/key_source.py",
+        old="                columns = [column[counts] for column in columns]\n",
+        new="                pass\n",
+        tests=(f"{CELLS}::test_each_row_that_counts_counts_for_its_key",),
+    ),
+    Mutant(
+        file="data/dataset.py",
+        old="counts = found if counts is None else counts & found",
+        new="counts = found if counts is None else counts | found",
+        tests=(f"{CELLS}::test_a_filter_and_units_hold_together",),
+    ),
+    Mutant(
+        file="tables/found_keys.py",
+        old="    return html.escape(_plain(cell))\n",
+        new="    return _plain(cell)\n",
+        tests=(f"{CELLS}::test_what_somebody_chose_as_a_key_is_shown_escaped",),
+    ),
+)

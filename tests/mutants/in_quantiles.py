@@ -1,0 +1,108 @@
+"""Mistakes in quantiles that are drawn together: rates, ranks, ties, what is left out."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant
+
+_PRIVATE = "mechanisms/test_joint_quantiles_are_private.py::"
+_RANKS = "exact/test_joint_ranks.py::"
+_TASK = "tasks/test_quantiles.py::"
+
+MUTANTS = (
+    Mutant(
+        file="privacy/theorems/joint_quantiles.py",
+        old="return 4 * rate if groups == 1 else 2 * added",
+        new="return 2 * rate if groups == 1 else 2 * added",
+        tests=(f"{_PRIVATE}test_replaced_rows_cost_epsilon",),
+    ),
+    Mutant(
+        file="privacy/theorems/joint_quantiles.py",
+        old="return 4 * rate if groups == 1 else 2 * added",
+        new="return 4 * rate if groups == 1 else added",
+        tests=(f"{_PRIVATE}test_by_group_a_row_that_changes_groups_costs_epsilon",),
+    ),
+    Mutant(
+        file="privacy/theorems/joint_quantiles.py",
+        old="added = 4 * rate * (1 - least_gap)",
+        new="added = 2 * rate * (1 - least_gap)",
+        tests=(f"{_PRIVATE}test_added_rows_cost_epsilon_and_too_large_a_rate_costs_more",),
+    ),
+    Mutant(
+        file="privacy/theorems/joint_quantiles.py",
+        old="if least_gap * (levels + 1) > 1:",
+        new="if least_gap > 1:",
+        tests=(f"{_PRIVATE}test_gaps_that_cannot_be_are_refused",),
+    ),
+    Mutant(
+        file="mechanisms/joint_exponential.py",
+        old="gaps = [runs.count * gap for gap in self.gaps]",
+        new="gaps = [Fraction(-(-(runs.count * gap) // 1)) for gap in self.gaps]",
+        tests=(f"{_TASK}test_by_group_every_group_is_drawn_from_its_own_rows",),
+    ),
+    Mutant(
+        file="mechanisms/joint_exponential.py",
+        old="moved: Integers = (points << CELL_BITS) | places.astype(np.int64)",
+        new="moved: Integers = points << CELL_BITS",
+        tests=("mechanisms/test_grid_runs.py::test_places_within_a_cell_are_uniform",),
+    ),
+    Mutant(
+        file="mechanisms/group_runs.py",
+        old="kept &= ~np.isnan(values)",
+        new="pass",
+        tests=(f"{_TASK}test_by_group_every_group_is_drawn_from_its_own_rows",),
+    ),
+    Mutant(
+        file="mechanisms/cumulative_counts.py",
+        old="row_total=1 if width == 1 else 2,",
+        new="row_total=1,",
+        tests=(f"{_TASK}test_a_row_is_in_as_many_counts_as_the_noise_is_for",),
+    ),
+    Mutant(
+        file="exact/rank_messages.py",
+        old="states.append(moved * (size + (r - 1)) / r * inside)",
+        new="states.append(moved * size * inside)",
+        tests=(f"{_RANKS}test_messages_are_the_sums_of_the_definition",),
+    ),
+    Mutant(
+        file="exact/rank_messages.py",
+        old="length = whole + 1 if upto else whole",
+        new="length = whole + 1",
+        tests=(f"{_RANKS}test_messages_are_the_sums_of_the_definition",),
+    ),
+    Mutant(
+        file="exact/rank_messages.py",
+        old="found += wide.part(far, before) * _power(rate * (1 - part), exact=exact)",
+        new="found += wide.part(far, before) * _power(rate * part, exact=exact)",
+        tests=(f"{_RANKS}test_messages_are_the_sums_of_the_definition",),
+    ),
+    Mutant(
+        file="exact/rank_bounds.py",
+        old="here[inside] = came[inside]",
+        new="here[inside] = -np.inf",
+        tests=(f"{_RANKS}test_what_is_left_out_is_bounded",),
+    ),
+    Mutant(
+        file="exact/rank_messages.py",
+        old="return ways - float(self.rate) * (2 * self.reach - offset)",
+        new="return ways - float(self.rate) * (4 * self.reach + 9 * offset)",
+        tests=(f"{_RANKS}test_what_is_left_out_is_bounded",),
+    ),
+    Mutant(
+        file="exact/joint_ranks.py",
+        old="ways = ways * (width + r - 1) / r",
+        new="ways = ways * width",
+        tests=(f"{_RANKS}test_points_have_the_law",),
+    ),
+    Mutant(
+        file="exact/joint_ranks.py",
+        old="starts = before * (1 + error) * safe + more * safe <= low",
+        new="starts = before * (1 + error) * safe <= low",
+        tests=(f"{_RANKS}test_a_uniform_in_what_is_lost_is_undecided",),
+    ),
+    Mutant(
+        file="exact/joint_ranks.py",
+        old="return found if bool(sums[found] + more <= low) else None",
+        new="return found",
+        tests=(f"{_RANKS}test_floats_only_confirm_what_arb_says",),
+    ),
+)

@@ -1,0 +1,426 @@
+"""heavy_hitters and top_k: every relation, every kind of key, hostile cells, and what is shown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import string
+from collections import Counter
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zerodelta as zd
+from tasks.related import added, filtered, of_units, replaced
+from zerodelta.data.key_source import KeySource, universe_of
+from zerodelta.data.ticket import Ticket
+from zerodelta.exact.bits import ReplayBits, SystemBits
+from zerodelta.mechanisms.key_noise import UnknownKeys
+from zerodelta.mechanisms.noisy_top import NoisyTop
+from zerodelta.privacy.certificate import Certificate
+from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.step import Part
+from zerodelta.spine.facts import Facts
+from zerodelta.tables.found_keys import FoundKeys
+from zerodelta.tables.unknown_keys import plan_keys
+from zerodelta.tasks.top_k import TopKQuestion, top_k_methods
+
+LETTERS = string.ascii_lowercase
+NAMES = zd.text(12, alphabet=LETTERS)
+VALUES = [0.0, 1.0, 3.0]
+RELATIONS = [replaced(VALUES, 2), filtered(VALUES, 2), added(VALUES, 2), of_units(VALUES)]
+SURE = Fraction(1, 10**7)
+"""So few false keys that none is seen."""
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[UnknownKeys, dict[Any, int]]]:
+    """The mechanism and the counts that it was handed, for each release."""
+    calls: list[tuple[UnknownKeys, dict[Any, int]]] = []
+
+    def apply(self: UnknownKeys, counts: dict[Any, int], bits: Any) -> list[Any]:
+        calls.append((self, dict(counts)))
+        return []
+
+    monkeypatch.setattr(UnknownKeys, "apply", apply)
+    return calls
+
+
+@pytest.mark.parametrize("relation", RELATIONS, ids=lambda each: each.name)
+def test_each_row_that_counts_counts_for_its_key(
+    monkeypatch: pytest.MonkeyPatch, relation: Any
+) -> None:
+    """With a filter, missing cells, units, added rows; and ε is that of a row of the unit."""
+    calls = counted(monkeypatch)
+    kind = zd.number(0, 3, integer=True)
+    for key in relation.keys:
+        release = zd.heavy_hitters(relation.open(key, kind), "0", epsilon=1)
+        used, counts = calls[-1]
+        assert counts == Counter(int(value) for value in relation.counted(key))
+        assert used.noise.epsilon * relation.max_rows == 1
+        assert used.noise.neighbors is relation.neighbors
+    claim = release.certificate.claim
+    assert claim.neighbors is relation.neighbors
+    assert isinstance(claim, PureDP)
+    assert claim.exact_epsilon == 1
+
+
+def test_neighbors_move_the_counts_as_the_theorem_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replaced unit lowers counts by at most its rows, and raises them by at most as many."""
+    calls = counted(monkeypatch)
+    for relation in RELATIONS:
+        found = {}
+        for key in relation.keys:
+            zd.heavy_hitters(relation.open(key, zd.number(0, 3, integer=True)), "0", epsilon=1)
+            found[key] = Counter(calls[-1][1])
+        for a, b in relation.pairs:
+            up, down = (found[b] - found[a]).total(), (found[a] - found[b]).total()
+            assert max(up, down) <= relation.max_rows
+            if relation.neighbors is Neighbors.ADD_REMOVE:
+                assert min(up, down) == 0
+
+
+def test_a_filter_and_units_hold_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two rows of each unit are kept first, then the condition is asked."""
+    calls = counted(monkeypatch)
+    table = np.array(
+        [(1, "ann", 20)] * 5 + [(2, "bob", 30)] * 5 + [(3, "ann", 90)],
+        dtype=[("id", int), ("name", object), ("age", int)],
+    )
+    columns = {"name": NAMES, "age": zd.number(0, 120, integer=True)}
+    people = zd.open(table, columns=columns, unit="id", max_rows=2)
+    zd.heavy_hitters(people.where("age < 80"), "name", epsilon=1)
+    assert calls[-1][1] == {"ann": 2, "bob": 2}
+    zd.heavy_hitters(people.where("age < 25"), "name", epsilon=1)
+    assert calls[-1][1] == {"ann": 2}
+
+
+# What a key is.
+
+
+def keys_of(cells: Any, kind: Any) -> dict[Any, int]:
+    data = zd.open(cells, columns={"0": kind})
+    certificate = zd.count(data, epsilon=1).certificate
+    opened: dict[Any, int] = KeySource(data).open(Ticket(certificate))
+    return opened
+
+
+class Hostile:
+    """A cell whose every method raises."""
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError
+
+    def __hash__(self) -> int:
+        raise RuntimeError
+
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+def test_cells_that_are_no_keys_count_nowhere() -> None:
+    odd = [
+        None,
+        "",
+        "nan",
+        "UPPER",
+        "toolongtobeaname",
+        "a b",
+        "\x1b[2J",
+        3,
+        1.5,
+        float("nan"),
+        b"\xff",
+    ]
+    cells = np.array([*odd, ["x"], {}, (), Hostile(), "\ud800", "ann", "ann", b"ann"], dtype=object)
+    assert keys_of(cells, NAMES) == {"ann": 3}
+
+
+def test_whole_numbers_are_exact_beyond_floats() -> None:
+    kind = zd.number(0, 2**64 - 1, integer=True)
+    large = np.array([2**64 - 1, 2**64 - 2, 2**63, 2**63, 5], dtype=np.uint64)
+    expected = {2**64 - 1: 1, 2**64 - 2: 1, 2**63: 2, 5: 1}
+    assert keys_of(large, kind) == expected
+    assert keys_of(np.array([str(n) for n in large.tolist()], dtype=object), kind) == expected
+    assert keys_of(large.tolist(), kind) == expected
+    signed = np.array([-1, 0, 7, 9], dtype=np.int64)
+    assert keys_of(signed, zd.number(0, 7, integer=True)) == {0: 1, 7: 1}
+    assert keys_of(signed.astype(np.int8), zd.number(-500, 500, integer=True)).keys() == {
+        -1,
+        0,
+        7,
+        9,
+    }
+    floats = np.array([1.0, 2.4, np.nan, np.inf, -1.0, 1e300])
+    assert keys_of(floats, zd.number(0, 7, integer=True)) == {1: 1, 2: 1}
+    odd = np.array([None, "x", "3", 3.0, True, 10**400, Hostile()], dtype=object)
+    assert keys_of(odd, zd.number(0, 7, integer=True)) == {3: 2, 1: 1}
+
+
+def test_files_give_the_same_keys(tmp_path: Any) -> None:
+    hashes = [2**63 + 5, 2**63 + 6, 2**63 + 5]
+    path = tmp_path / "hashes.csv"
+    path.write_text("name,hash\n" + "".join(f"ann,{h}\n" for h in hashes))
+    people = zd.open(path, columns={"name": NAMES, "hash": zd.number(0, 2**64 - 1, integer=True)})
+    release = zd.top_k(people, k=9, epsilon=10**6, false_keys=SURE)
+    assert release.value.pairs == ((("ann", 2**63 + 5), 2), (("ann", 2**63 + 6), 1))
+    assert release.value.columns == ("name", "hash")
+
+
+def test_products_categories_dates_and_booleans_are_keys() -> None:
+    table = np.array(
+        [("oslo", "2024-01-05", True)] * 900 + [("rome", "2024-02-05", False)] * 400,
+        dtype=[("city", object), ("day", object), ("new", object)],
+    )
+    columns = {
+        "city": NAMES,
+        "day": zd.date("2024-01-01", "2024-12-31", by="month"),
+        "new": zd.boolean(),
+    }
+    people = zd.open(table, columns=columns)
+    found = zd.heavy_hitters(people, epsilon=50, false_keys=SURE).value
+    assert [key[0] for key in found.names] == ["oslo", "rome"]
+    assert [key[2] for key in found.names] == [True, False]
+    assert all(abs(count - true) < 9 for count, true in zip(found.counts, (900, 400), strict=True))
+    top = zd.top_k(people, ["day", "new"], k=2, epsilon=50).value
+    assert [key[1] for key in top.names] == [True, False]
+    assert top.false_keys == 0
+    assert top.warning == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "match"),
+    [
+        (zd.text(20), "alphabet"),
+        (zd.number(0, 1), "integer=True"),
+        (zd.text(5000, alphabet="ab"), "4096 letters"),
+    ],
+)
+def test_a_universe_without_a_size_is_refused_with_the_remedy(kind: Any, match: str) -> None:
+    with pytest.raises(zd.ParameterError, match=match):
+        zd.heavy_hitters(["a"], universe=kind, epsilon=1)
+
+
+def test_other_mistakes_are_refused_before_a_row_is_read() -> None:
+    people = zd.open(["ann"], columns={"0": NAMES})
+    wrong: list[tuple[Any, str]] = [
+        (lambda: zd.heavy_hitters(["a"], epsilon=1), "universe"),
+        (lambda: zd.heavy_hitters(["a"], universe="abc", epsilon=1), "universe"),
+        (lambda: zd.heavy_hitters(people, universe=NAMES, epsilon=1), "universe"),
+        (lambda: zd.heavy_hitters(people, "1", epsilon=1), "columns"),
+        (lambda: zd.heavy_hitters(people, epsilon=1, false_keys=0), "false_keys"),
+        (lambda: zd.heavy_hitters(people, epsilon=1, goal="both"), "goal"),
+        (lambda: zd.heavy_hitters(people, epsilon=0), "epsilon"),
+        (lambda: zd.heavy_hitters(np.zeros((2, 2)), universe=3, epsilon=1), "columns"),
+        (lambda: zd.top_k(people, k=0, epsilon=1), "k"),
+        (lambda: zd.top_k([1], universe=3, k=4, epsilon=1), "k"),
+        (lambda: zd.top_k([1], universe=3, k=1, epsilon=1, method="joint"), "method"),
+        (lambda: zd.top_k(people, k=1, epsilon=1, method="joint"), "method"),
+        (lambda: zd.top_k([1], universe=3, k=1, epsilon=1, sensitivity=1), "sensitivity"),
+        (lambda: zd.top_k(scores=[1, 2], k=1, epsilon=1), "sensitivity"),
+        (lambda: zd.top_k(scores=[1, 2], sensitivity=1, k=3, epsilon=1), "k"),
+        (lambda: zd.top_k([1], scores=[1, 2], sensitivity=1, k=1, epsilon=1), "data"),
+        (lambda: zd.top_k(scores=[1], sensitivity=1, k=1, epsilon=1, expected_gap=3), "expected"),
+        (lambda: universe_of({c: zd.text(20, alphabet="ab") for c in "xyz"}), "columns"),
+    ]
+    for ask, name in wrong:
+        with pytest.raises(zd.ParameterError, match=rf"^{name}"):
+            ask()
+
+
+# Values.
+
+
+def test_counts_err_as_forecast() -> None:
+    """Far above the threshold all are published, minus the median of the noise."""
+    names = [f"{a}{b}" for a in LETTERS for b in LETTERS[:10]]
+    cells = np.array(names * 300, dtype=object)
+    for goal in ("counts", "keys"):
+        bits = ReplayBits(f"counts {goal}")
+        release = zd.heavy_hitters(cells, universe=NAMES, epsilon=1, goal=goal, bits=bits)
+        found = dict(release.value)
+        errors = [abs(found[name] - 300) for name in names]
+        assert isinstance(release.error, float)
+        assert release.error / 1.3 < np.mean(errors) < release.error * 1.3
+        assert abs(np.median([found[name] - 300 for name in names])) <= 1
+
+
+def test_top_k_of_known_keys_has_the_values_and_any_k() -> None:
+    items = np.repeat(np.arange(1000), np.arange(1000)[::-1])
+    release = zd.top_k(items, universe=5000, k=1000, epsilon=20)
+    assert len(release.value) == 1000
+    found = dict(release.value)
+    assert all(abs(found[i] - (999 - i)) < 20 for i in range(500))
+    assert zd.verify(release.certificate, epsilon=20, proven=False)
+
+
+def test_top_k_chooses_its_noise_by_the_forecast() -> None:
+    assert top_k_methods(epsilon=1, keys=5, k=3)[0].name == "symmetric"
+    assert top_k_methods(epsilon=1, keys=10**5, k=10)[0].name == "asymmetric"
+    far = top_k_methods(epsilon=1, keys=10**5, k=10, expected_gap=500)
+    assert far[0].error < 1e-6
+    (only,) = top_k_methods(epsilon=1, keys=10**5, k=10, neighbors=Neighbors.ADD_REMOVE)
+    assert only.name == "symmetric"
+
+
+@pytest.mark.parametrize("method", ["asymmetric", "symmetric"])
+def test_a_place_is_lost_as_often_as_forecast(method: str) -> None:
+    """k keys tied, all others tied behind them: the gap times the share of places lost."""
+    size, k, gap = 2000, 10, {"asymmetric": 9, "symmetric": 12}[method]
+    counts = {i: 60 + gap * (i < k) for i in range(size)}
+    kind = zd.number(0, size - 1, integer=True)
+    source = KeySource(zd.open(np.zeros(1), columns={"0": kind}))
+    question = TopKQuestion(source=source, k=k, method=method, expected_gap=gap)
+    plan = question.plan(Facts.of(source), 1)
+    bits, runs = ReplayBits("places"), 150
+    kept = sum(key < k for _ in range(runs) for key in plan.answer(counts, bits).names)
+    lost = gap * (1 - kept / (runs * k))
+    error = plan.error
+    assert isinstance(error, float)
+    assert error / 1.5 < lost < error * 1.5
+
+
+def test_general_scores_in_one_draw_or_peeled() -> None:
+    scores = {"a": 10, "b": 90_000, "c": 50_000, "d": float("nan"), "e": Hostile(), "f": -3}
+    for method in ("auto", "joint", "peeling"):
+        release = zd.top_k(scores=scores, sensitivity=1, k=2, epsilon=1, method=method)
+        assert release.value == ["b", "c"]
+        assert release.certificate.status.value == "asserted"
+    assert zd.top_k(scores=[3, 900, 70], sensitivity=1, k=1, epsilon=1).value == [1]
+    peeled = zd.top_k(scores=scores, sensitivity=1, k=3, epsilon=1, method="peeling")
+    claim = zd.verify(peeled.certificate)
+    assert isinstance(claim, PureDP)
+    assert claim.exact_epsilon == 1
+
+
+def test_the_largest_of_a_data_set_are_asked_of_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Any] = []
+
+    def apply(self: NoisyTop, keys: Any, counts: Any, bits: Any) -> list[tuple[int, int]]:
+        calls.append((self, dict(zip(keys.tolist(), counts.tolist(), strict=True))))
+        return [(0, 1)]
+
+    monkeypatch.setattr(NoisyTop, "apply", apply)
+    for relation in RELATIONS:
+        for key in relation.keys:
+            zd.top_k(relation.open(key, zd.number(0, 3, integer=True)), "0", k=1, epsilon=1)
+            used, counts = calls[-1]
+            assert counts == Counter(int(value) for value in relation.counted(key))
+            assert used.noise.epsilon * relation.max_rows == 1
+
+
+def test_diagnostics_are_a_part_of_the_same_epsilon() -> None:
+    people = zd.open(["ann"] * 4000 + ["!!"] * 1000, columns={"0": NAMES})
+    release = zd.heavy_hitters(people, epsilon=1, diagnostics="1/10", false_keys=SURE)
+    assert release.diagnostics is not None
+    assert abs(release.diagnostics.unreadable - 0.2) < 0.1
+    claim = zd.verify(release.certificate)
+    assert isinstance(claim, PureDP)
+    assert claim.exact_epsilon == 1
+
+
+# As groups of a table.
+
+
+def test_found_keys_are_a_part_of_a_plan_and_become_a_category() -> None:
+    people = zd.open(["ann"] * 5000 + ["bob"] * 3000 + ["zoe"], columns={"0": NAMES})
+    source = KeySource(people["0"])
+    alone = plan_keys(source, epsilon=1)
+    assert (alone.epsilon, alone.left) == (Fraction(1), Fraction(0))
+    plan = plan_keys(source, epsilon=1, statistics=True, false_keys=SURE)
+    assert (plan.epsilon, plan.left) == (Fraction(1, 2), Fraction(1, 2))
+    others = plan_keys(source, epsilon=plan.left).part
+    both = Certificate(claim=PureDP(1), parts=(plan.part, others))
+    assert isinstance(plan.part, Part)
+    assert zd.verify(both)
+    found = plan.apply({"ann": 5000, "bob": 3000, "zoe": 1}, SystemBits())
+    kind = plan.category(found, "0")
+    assert kind is not None
+    assert kind.labels == ("ann", "bob", "other")
+    assert kind.read(np.array(["bob", "zoe", "ann"], dtype=object)).tolist() == [1, 2, 0]
+    assert plan.category([], "0") is None
+    assert plan.category([("other", 5)], "0") is None
+
+
+def test_rows_are_read_to_the_found_keys() -> None:
+    """The same rows count as for the keys: bounded and filtered by what was declared."""
+    table = np.array(
+        [(1, "ann", 20)] * 5 + [(2, "bob", 30)] * 2 + [(3, "zoe", 40), (4, "bob", 90)],
+        dtype=[("id", int), ("name", object), ("age", int)],
+    )
+    columns = {"name": NAMES, "age": zd.number(0, 120)}
+    people = zd.open(table, columns=columns, unit="id", max_rows=2).where("age < 80")
+    named = people["name"]
+    plan = plan_keys(KeySource(named), epsilon=1)
+    kind = plan.category([("ann", 9), ("bob", 9)], "name")
+    assert kind is not None
+    assert plan.groups == KeySource(named).universe.size + 1
+    codes = named.read_as({"name": kind})
+    assert codes.kinds["name"] is kind
+    assert codes.declared["name"] is NAMES
+    ticket = Ticket(zd.count(people, epsilon=1).certificate)
+    assert codes.open(ticket).counts(0, 3).tolist() == [2, 2, 1]
+    assert codes.where("age < 25").open(ticket).counts(0, 3).tolist() == [2, 0, 0]
+    both = people.read_as({"name": kind})[["name", "age"]].open(ticket)
+    assert both.group_sums(["name"], [3], None, None)[:, 0].tolist() == [2, 2, 1]
+    # a condition on the column itself sees the texts
+    some = zd.open(["ann", "bob", "bob"], columns={"0": NAMES})
+    assert some.read_as({"0": kind}).open(ticket).counts(0, 3).tolist() == [1, 2, 0]
+
+
+def test_keys_that_no_cell_is_read_to_are_not_published() -> None:
+    """As a category they would be read alike: "01" and "1", or "nan"."""
+    people = zd.open(["a"], columns={"0": zd.text(3, alphabet="01an")})
+    plan = plan_keys(KeySource(people), epsilon="1/100", false_keys=50)
+    bits = ReplayBits("impossible")
+    for _ in range(20):
+        found = plan.apply({}, bits)
+        kind = plan.category(found, "0")
+        assert kind is None or len(kind.options) == len(found)
+        assert not {"01", "001", "nan", "00"} & {key for key, _ in found}
+
+
+# What is shown.
+
+EVIL = [
+    "<script>alert(1)</script>",
+    "=cmd|' /C calc'!A0",
+    "\x1b[2J\x1b]0;x\x07",
+    "a\u202eb",
+    "+1",
+    "@x",
+]
+
+
+def test_what_somebody_chose_as_a_key_is_shown_escaped() -> None:
+    shown = FoundKeys(pairs=tuple((key, 9 - i) for i, key in enumerate(EVIL)), false_keys=1.0)
+    page = shown._repr_html_()
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    for text in (repr(shown), page, shown.to_csv()):
+        assert not {"\x1b", "\x07", "\u202e"} & set(text)
+    cells = [row[0] for row in csv.reader(io.StringIO(shown.to_csv()))][1:]
+    assert not any(cell[:1] in "=+-@" for cell in cells)
+    assert shown.to_dict()["key"] == EVIL
+
+
+def test_every_list_says_how_many_keys_may_be_invented() -> None:
+    release = zd.heavy_hitters(["ann"] * 900, universe=NAMES, epsilon=1)
+    for text in (repr(release), repr(release.value), release.value._repr_html_()):
+        assert "may be invented" in text
+    assert 0 < release.value.false_keys <= 1
+    top = zd.top_k(["ann"] * 900, universe=NAMES, k=3, epsilon=1)
+    assert "may be invented" in repr(top)
+
+
+def test_a_sequence_of_pairs() -> None:
+    shown = FoundKeys(pairs=((("a", 1), 5), (("b", 2), 3)), columns=("name", "year"))
+    assert shown[0] == (("a", 1), 5)
+    assert list(shown) == list(shown[:])
+    assert (shown.names, shown.counts, len(shown)) == ([("a", 1), ("b", 2)], [5, 3], 2)
+    assert shown.to_dict() == {"name": ["a", "b"], "year": [1, 2], "count": [5, 3]}
+    assert "may be invented" not in repr(shown)
+    many = FoundKeys(pairs=tuple((i, 1) for i in range(30)))
+    assert "and 10 more" in repr(many)
