@@ -72,6 +72,7 @@ bench: env ## speed and accuracy, beside our peers
 	$(BIN)/python bench/tasks.py
 	$(BIN)/python bench/tasks_forecasts.py
 	$(BIN)/python bench/defaults_classifiers.py
+	$(BIN)/python bench/tables_classifiers.py
 	$(BIN)/python bench/defaults.py
 	$(BIN)/python bench/purify_your_own.py
 

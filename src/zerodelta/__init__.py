@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from zerodelta.tasks.bounded_local_sensitivity import bounded_local_sensitivity
     from zerodelta.tasks.cdf import cdf
     from zerodelta.tasks.count import count
+    from zerodelta.tasks.covariance import correlation, covariance
     from zerodelta.tasks.decision_tree import decision_tree
     from zerodelta.tasks.heavy_hitters import heavy_hitters
     from zerodelta.tasks.histogram import histogram
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from zerodelta.tasks.mean import mean
     from zerodelta.tasks.mode import mode
     from zerodelta.tasks.open import open
+    from zerodelta.tasks.pca import pca
     from zerodelta.tasks.propose_test_release import propose_test_release
     from zerodelta.tasks.quantile import median, quantile
     from zerodelta.tasks.quantiles import quantiles
@@ -90,7 +92,9 @@ _HOME = {
     "category": "data.declare",
     "cdf": "tasks.cdf",
     "compose": "privacy.composition",
+    "correlation": "tasks.covariance",
     "count": "tasks.count",
+    "covariance": "tasks.covariance",
     "date": "data.declare",
     "decision_tree": "tasks.decision_tree",
     "fake": "data.fake",
@@ -103,6 +107,7 @@ _HOME = {
     "mode": "tasks.mode",
     "number": "data.declare",
     "open": "tasks.open",
+    "pca": "tasks.pca",
     "plan": "channels.planner",
     "propose_test_release": "tasks.propose_test_release",
     "purify": "channels.planner",
@@ -157,7 +162,9 @@ __all__ = [
     "category",
     "cdf",
     "compose",
+    "correlation",
     "count",
+    "covariance",
     "date",
     "decision_tree",
     "fake",
@@ -170,6 +177,7 @@ __all__ = [
     "mode",
     "number",
     "open",
+    "pca",
     "plan",
     "propose_test_release",
     "purify",

@@ -13,11 +13,15 @@ import pytest
 from zerodelta.exact import bits
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.sklearn import (
+    PCA,
     BoundedScaler,
+    GaussianNB,
     KMeans,
     LinearRegression,
     LogisticRegression,
     MLPClassifier,
+    NearestCentroid,
+    RandomForestClassifier,
     SparseRegression,
 )
 
@@ -30,8 +34,19 @@ CLASSIFIERS: list[Any] = [
     LogisticRegression(epsilon=1, data_norm=10, classes=[0, 1, 2]),
     MLPClassifier(epsilon=1, bounds=(-10, 10), classes=[0, 1], rounds=5, hidden_units=2),
     MLPClassifier(epsilon=1, bounds=(-10, 10), classes=[0, 1, 2], rounds=5, hidden_units=2),
+    NearestCentroid(epsilon=1, bounds=(-10, 10), classes=[0, 1]),
+    NearestCentroid(epsilon=1, bounds=(-10, 10), classes=[0, 1, 2], block="l2"),
+    GaussianNB(epsilon=1, bounds=(-10, 10), classes=[0, 1]),
+    GaussianNB(epsilon=1, bounds=(-10, 10), classes=[0, 1, 2]),
+    RandomForestClassifier(epsilon=1, bounds=(-10, 10), classes=[0, 1]),
+    RandomForestClassifier(epsilon=1, bounds=(-10, 10), classes=[0, 1, 2], random_state=3),
 ]
-PRIVATE: list[Any] = [*REGRESSORS, *CLASSIFIERS, KMeans(n_clusters=3, epsilon=1, bounds=(-10, 10))]
+PRIVATE: list[Any] = [
+    *REGRESSORS,
+    *CLASSIFIERS,
+    KMeans(n_clusters=3, epsilon=1, bounds=(-10, 10)),
+    PCA(epsilon=1, bounds=(-10, 10)),
+]
 ALL: list[Any] = [*PRIVATE, BoundedScaler(bounds=(-10, 10))]
 
 

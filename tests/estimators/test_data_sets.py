@@ -23,10 +23,14 @@ from zerodelta.regression.k_norm_statistics import LENGTH, exact_statistics
 from zerodelta.regression.label_values import ClassLabels, Targets
 from zerodelta.regression.labeled_rows import Features, LabeledRows
 from zerodelta.sklearn import (
+    PCA,
+    GaussianNB,
     KMeans,
     LinearRegression,
     LogisticRegression,
     MLPClassifier,
+    NearestCentroid,
+    RandomForestClassifier,
     SparseRegression,
 )
 
@@ -146,6 +150,10 @@ def test_the_other_estimators_take_the_declared_bounds() -> None:
             (SparseRegression(epsilon=2), {"bounds_y": (0, 500)}, "spent"),
             (MLPClassifier(epsilon=2, rounds=3), {"classes": [False, True]}, "member"),
             (KMeans(epsilon=2, n_clusters=2), {}, None),
+            (NearestCentroid(epsilon=2), {"classes": [False, True]}, "member"),
+            (NearestCentroid(epsilon=2, block="l2"), {"classes": [False, True]}, "member"),
+            (GaussianNB(epsilon=2), {"classes": [False, True]}, "member"),
+            (RandomForestClassifier(epsilon=2), {"classes": [False, True]}, "member"),
         ):
             y = None if label is None else table[label].to_numpy()
             declared = None if label is None else data[label]
@@ -156,7 +164,13 @@ def test_the_other_estimators_take_the_declared_bounds() -> None:
 
 
 def published(value: Any) -> Any:
-    return [value.coefficients, value.intercept] if hasattr(value, "coefficients") else [value]
+    """The arrays of a model; those of the splits of a forest are public, and the same."""
+    if isinstance(value, np.ndarray):
+        return [value]
+    parts = [getattr(value, name) for name in value.__slots__]
+    found = [part for part in parts if isinstance(part, np.ndarray)]
+    assert found
+    return found
 
 
 def test_classes_may_be_given_and_other_labels_are_none() -> None:
@@ -205,6 +219,11 @@ def test_frames_are_predicted_by_the_schema_and_arrays_work_as_before() -> None:
         (SparseRegression(epsilon=2), "spent"),
         (MLPClassifier(epsilon=2, rounds=3), "member"),
         (KMeans(epsilon=2, n_clusters=2), None),
+        (NearestCentroid(epsilon=2), "member"),
+        (NearestCentroid(epsilon=2, block="l2"), "city"),
+        (GaussianNB(epsilon=2), "city"),
+        (RandomForestClassifier(epsilon=2), "city"),
+        (PCA(epsilon=2), None),
     ],
     ids=str,
 )
@@ -266,6 +285,11 @@ def test_more_rows_than_were_expected_are_all_read() -> None:
         (LogisticRegression(), "city"),
         (SparseRegression(), "spent"),
         (KMeans(n_clusters=2), None),
+        (NearestCentroid(), "member"),
+        (NearestCentroid(block="l2"), "city"),
+        (GaussianNB(), "city"),
+        (RandomForestClassifier(), "city"),
+        (PCA(), None),
     ],
     ids=str,
 )
@@ -497,6 +521,90 @@ def test_rows_that_come_and_go_are_refused(estimator: Any, label: str | None) ->
 @pytest.mark.parametrize(
     ("estimator", "label"),
     [
+        (NearestCentroid(epsilon=1), "member"),
+        (NearestCentroid(epsilon=1, block="l2"), "city"),
+        (GaussianNB(epsilon=1), "member"),
+        (RandomForestClassifier(epsilon=1), "city"),
+        (PCA(epsilon=1), None),
+    ],
+    ids=str,
+)
+def test_sums_of_rows_that_come_and_go_are_released(estimator: Any, label: str | None) -> None:
+    data = people(neighbors="add-remove", expected_rows=400)
+    model = estimator.fit(data[["age", "income"]], None if label is None else data[label])
+    assert zd.verify(model.certificate_, epsilon=1, neighbors="add-remove")
+    assert "the number of rows" not in model.certificate_.public
+    frame_rows = frame()[["age", "income"]]
+    found = model.transform(frame_rows) if label is None else model.predict_proba(frame_rows)
+    assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        NearestCentroid(epsilon=1),
+        GaussianNB(epsilon=1),
+        RandomForestClassifier(epsilon=1),
+        PCA(epsilon=1),
+    ],
+    ids=str,
+)
+def test_diagnostics_of_a_data_set_are_a_part_of_the_certificate(estimator: Any) -> None:
+    data = people()
+    label = None if isinstance(estimator, PCA) else data["member"]
+    model = clone(estimator).set_params(diagnostics="1/10").fit(data[["age", "income"]], label)
+    assert len(model.certificate_.parts) == 2
+    assert zd.verify(model.certificate_, epsilon=1)
+    assert model.diagnostics_.unreadable >= 0
+
+
+def test_principal_components_are_those_of_the_task() -> None:
+    data, table = people(), frame()
+    names = ["age", "income"]
+    with same_noise_in_every_fit():
+        model = PCA(epsilon=3, n_components=1).fit(data[names])
+        array = PCA(epsilon=3, n_components=1, bounds=([0, -1000], [100, 3000])).fit(
+            table[names].fillna(50)
+        )
+    assert model.components_.shape == array.components_.shape == (1, 2)
+    assert model.get_feature_names_out().tolist() == ["pca0"]
+    for fitted in (model, array):
+        assert fitted.n_components_ == 1
+        found = fitted.transform(table[names])
+        assert found.shape == (400, 1)
+        inside = np.array([[1.0]])  # so near the mean that the bounds clip nothing
+        back = fitted.inverse_transform(inside)
+        np.testing.assert_allclose((back - fitted.mean_) @ fitted.components_.T, inside)
+        np.testing.assert_array_equal(fitted.components_, fitted.release_.value.components)
+    with pytest.raises(zd.ParameterError, match="numbers"):
+        PCA(epsilon=1).fit(data[FEATURES])
+
+
+def test_a_forest_has_new_splits_unless_a_seed_is_given_which_is_a_number() -> None:
+    data = people()
+    fitted = [
+        RandomForestClassifier(epsilon=1, random_state=seed).fit(data[["age"]], data["member"])
+        for seed in (None, None, 5, 5)
+    ]
+    thresholds = [model.forest_.splits.thresholds for model in fitted]
+    assert (thresholds[0] != thresholds[1]).any()
+    np.testing.assert_array_equal(thresholds[2], thresholds[3])
+    assert (fitted[2].forest_.scores != fitted[3].forest_.scores).any()  # noise has no seed
+    seeds: list[Any] = [-1, 1.5, "a", np.random.default_rng(0), True]
+    for wrong in seeds:
+        with pytest.raises(zd.ParameterError, match="random_state"):
+            RandomForestClassifier(epsilon=1, random_state=wrong).fit(data[["age"]], data["member"])
+    sizes: list[Any] = [{"n_estimators": 0}, {"max_depth": 17}]
+    for size in [*sizes, {"max_depth": 16, "n_estimators": 999}]:
+        with pytest.raises(zd.ParameterError):
+            RandomForestClassifier(epsilon=1, **size).fit(data[["age"]], data["member"])
+    with pytest.raises(zd.ParameterError, match="block"):
+        NearestCentroid(epsilon=1, block="l1").fit(data[["age"]], data["member"])
+
+
+@pytest.mark.parametrize(
+    ("estimator", "label"),
+    [
         (LinearRegression(epsilon=1, method="descent"), "spent"),
         (LogisticRegression(epsilon=1, method="descent"), "member"),
         (MLPClassifier(epsilon=1, rounds=3), "member"),
@@ -528,6 +636,9 @@ def test_bounds_that_are_declared_are_not_given_again() -> None:
         (SparseRegression(epsilon=1, bounds=(0, 1)), "spent"),
         (MLPClassifier(epsilon=1, bounds=(0, 1)), "member"),
         (KMeans(epsilon=1, bounds=(0, 1)), None),
+        (NearestCentroid(epsilon=1, bounds=(0, 1)), "member"),
+        (RandomForestClassifier(epsilon=1, bounds=(0, 1)), "member"),
+        (PCA(epsilon=1, bounds=(0, 1)), None),
     ):
         with pytest.raises(zd.ParameterError, match="declared"):
             estimator.fit(data[["age"]], None if label is None else data[label])

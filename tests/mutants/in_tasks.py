@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant
 
+SECOND_MOMENTS = (
+    "tasks/test_second_moments.py::"
+    "test_one_row_moves_the_sums_by_the_stated_sensitivity_and_no_more"
+)
 ADDED = "tasks/test_rows_added.py"
 
 MUTANTS = (
@@ -24,6 +28,76 @@ MUTANTS = (
         old="        if drop:\n",
         new="        if False:\n",
         tests=("tasks/test_vote.py::test_a_vote_is_pure_on_all_neighbors",),
+    ),
+    Mutant(  # √2 dropped
+        file="tasks/second_moments.py",
+        old="(Fraction(BESIDE) if replaced else _HALF_ROOT)",
+        new="_HALF_ROOT",
+        tests=(SECOND_MOMENTS,),
+    ),
+    Mutant(  # the noise of added rows for replaced ones
+        file="tasks/second_moments.py",
+        old="STEPS**2 * (2 if replaced else 1)",
+        new="STEPS**2",
+        tests=(SECOND_MOMENTS,),
+    ),
+    Mutant(  # the constant left out of the length of a row
+        file="tasks/second_moments.py",
+        old="length = products.square + _constant(products, norm) ** 2",
+        new="length = products.square",
+        tests=(SECOND_MOMENTS,),
+    ),
+    Mutant(  # the corner of a box is a ball's
+        file="tasks/second_moments.py",
+        old="(self.columns if self.lattice.norm == math.inf else 1)",
+        new="1",
+        tests=(SECOND_MOMENTS,),
+    ),
+    Mutant(  # a row with a missing cell counts
+        file="tasks/second_moments.py",
+        old="if counted:\n            rows = rows",
+        new="if False:\n            rows = rows",
+        tests=("tasks/test_second_moments.py::test_without_noise_values_are_those_of_numpy",),
+    ),
+    Mutant(  # T dropped
+        file="regression/random_forest.py",
+        old="row_total=trees,",
+        new="row_total=1,",
+        tests=(
+            "estimators/test_class_statistics_are_private.py::test_counts_of_two_trees_move_by_two_for_each_row_that_moves",
+        ),
+    ),
+    Mutant(  # half the noise on the blocks of classes
+        file="regression/class_blocks.py",
+        old="row_bound=_STEPS,",
+        new="row_bound=_STEPS // 2,",
+        tests=(
+            "estimators/test_class_statistics_are_private.py::test_blocks_move_by_what_the_noise_covers_and_reach_it",
+        ),
+    ),
+    Mutant(  # a row leaves one class and joins another
+        file="regression/class_blocks.py",
+        old="length * (2 if neighbors is Neighbors.REPLACE else 1)",
+        new="length",
+        tests=(
+            "estimators/test_class_statistics_are_private.py::test_l2_blocks_move_by_what_the_noise_covers",
+        ),
+    ),
+    Mutant(  # the number of rows for free
+        file="regression/class_blocks.py",
+        old="math.isqrt(_STEPS**2 + self.constant**2) + 1",
+        new="_STEPS",
+        tests=(
+            "estimators/test_class_statistics_are_private.py::test_l2_blocks_move_by_what_the_noise_covers",
+        ),
+    ),
+    Mutant(  # squares beyond the bound of a block
+        file="regression/class_blocks.py",
+        old="2 * integers**2 // _STEPS - _STEPS",
+        new="2 * integers**2 // _STEPS",
+        tests=(
+            "estimators/test_class_statistics_are_private.py::test_no_coordinate_of_a_block_exceeds_its_bound",
+        ),
     ),
     Mutant(
         file="tasks/sum.py",

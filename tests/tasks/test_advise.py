@@ -33,6 +33,9 @@ ASKED: dict[str, dict[str, Any]] = {
     "linear": {"n": 10_000, "dimension": 3, "epsilon": 1},
     "logistic": {"n": 10_000, "dimension": 3, "epsilon": 1},
     "multinomial": {"n": 10_000, "dimension": 3, "classes": 4, "epsilon": 1},
+    "classifier": {"n": 1000, "dimension": 3, "classes": 4, "epsilon": 1},
+    "covariance": {"n": 10_000, "dimension": 4, "epsilon": 1, "bounds": (0, 100)},
+    "pca": {"n": 10_000, "dimension": 4, "epsilon": 1, "data_norm": 3},
     "kmeans": {"n": 10_000, "dimension": 2, "clusters": 4, "epsilon": 1},
     "select_features": {"n": 10_000, "dimension": 20, "size": 3, "epsilon": 1},
     "study": {"questions": 100, "publish": 16, "epsilon": 1},
@@ -182,6 +185,23 @@ def test_the_call_names_what_there_is(task: str) -> None:
     found = getattr(zd if module == "zd" else importlib.import_module(module), name)
     keywords = set(re.findall(r"(\w+)=", rest))
     assert keywords <= set(inspect.signature(found).parameters)
+
+
+@pytest.mark.parametrize(
+    ("n", "dimension", "classes", "epsilon", "name"),
+    [
+        (105, 4, 3, 1, 'NearestCentroid(bounds=…, classes=[…], block="l2"'),
+        (398, 30, 2, 1, "NearestCentroid(bounds=…, classes=[…], epsilon=1)"),
+        (1257, 64, 10, "1/2", "RandomForestClassifier("),
+        (10**6, 4, 2, 1, "LogisticRegression("),
+    ],
+)
+def test_the_call_of_a_classifier_is_that_of_the_winner(
+    n: int, dimension: int, classes: int, epsilon: Any, name: str
+) -> None:
+    found = advise("classifier", n=n, dimension=dimension, classes=classes, epsilon=epsilon)
+    assert name in found.call
+    assert len(found) == 5
 
 
 @pytest.mark.parametrize(

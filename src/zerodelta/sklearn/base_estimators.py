@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -12,15 +12,21 @@ import numpy.typing as npt
 from scipy.special import expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 
+from zerodelta.data.dataset import Dataset
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.rational import Rational
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
-from zerodelta.regression.label_values import as_classes
-from zerodelta.sklearn.given_data import Floats, rows_to_predict
+from zerodelta.regression.class_means import fit_classes
+from zerodelta.regression.column_bounds import ColumnBounds
+from zerodelta.regression.encoded_columns import Encoding
+from zerodelta.regression.label_values import as_classes, declared_classes
+from zerodelta.sklearn.given_data import Floats, check_examples, remember, rows_to_predict
+from zerodelta.spine.facts import Question
 
 __all__ = [
+    "ClassStatistics",
     "PrivateClassifier",
     "PrivateRegressor",
     "accepting_any_value",
@@ -158,3 +164,45 @@ class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             labels[:] = known
         self.classes_, self.temperature_ = labels, temperature
         self.release_, self.certificate_ = release, release.certificate
+
+
+class ClassStatistics(PrivateClassifier):
+    """A classifier of features inside public `bounds`, made of one release; its subclasses ask."""
+
+    epsilon: Rational | None
+    bounds: Any
+    diagnostics: Rational | None
+
+    def _fit(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        question: Callable[[ColumnBounds, tuple[Any, ...]], Question],
+    ) -> Any:
+        """Ask the question of labeled rows, publish the answer, and return it."""
+        epsilon = required_epsilon(self.epsilon)
+        known = sorted_classes(declared_classes(y) if self.classes is None else self.classes)
+        rows, labels = check_examples(self, X, y)
+        encoding = Encoding.of(rows.kinds) if isinstance(rows, Dataset) else None
+        if encoding is None:
+            bounds = ColumnBounds.of_columns(self.bounds, self)
+        else:
+            bounds = ColumnBounds.declared(self.bounds, encoding)
+        release = fit_classes(
+            question(bounds, known),
+            rows,
+            labels,
+            classes=known,
+            epsilon=epsilon,
+            diagnostics=self.diagnostics,
+        )
+        self.diagnostics_ = release.diagnostics
+        self._publish(release, known, temperature=release.value.temperature)
+        remember(self, encoding)
+        return release.value
+
+    def decision_function(self, X: Any) -> Floats:  # noqa: N803
+        """Return the log-odds of the second class, or one score for each class."""
+        rows = rows_to_predict(self, X)
+        scores: Floats = self.release_.value.decision(rows)
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores

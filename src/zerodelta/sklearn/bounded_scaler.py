@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 
 from zerodelta.errors import require
 from zerodelta.exact.rational import Rational, as_positive, as_rational
+from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.sklearn.base_estimators import accepting_any_value
-from zerodelta.sklearn.column_bounds import ColumnBounds
 from zerodelta.sklearn.given_data import Floats, check_rows, rows_to_transform
 
 __all__ = ["BoundedScaler"]

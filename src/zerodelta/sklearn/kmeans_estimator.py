@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator
 
 from zerodelta.data.dataset import Dataset
 from zerodelta.exact.rational import Rational
+from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.sklearn.base_estimators import accepting_any_value, required_epsilon
-from zerodelta.sklearn.column_bounds import ColumnBounds
 from zerodelta.sklearn.given_data import Floats, check_rows, remember, rows_to_predict
 from zerodelta.tasks.kmeans import kmeans
 

@@ -14,11 +14,11 @@ from zerodelta.data.dataset import Dataset
 from zerodelta.data.row_queries import public_rows
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.label_values import ClassLabels, declared_classes
 from zerodelta.regression.labeled_rows import LabeledRows
 from zerodelta.sklearn.base_estimators import PrivateClassifier, required_epsilon, sorted_classes
-from zerodelta.sklearn.column_bounds import ColumnBounds
 from zerodelta.sklearn.given_data import Floats, check_examples, remember, rows_to_predict
 from zerodelta.spaces import Ball
 from zerodelta.spine.run import post_processed

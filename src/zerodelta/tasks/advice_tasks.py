@@ -16,6 +16,7 @@ import numpy as np
 from zerodelta.channels.planner import plan
 from zerodelta.errors import require
 from zerodelta.exact.rational import as_count, as_positive
+from zerodelta.regression.classifier_forecast import compare_classifiers
 from zerodelta.regression.classifiers import classifier_methods
 from zerodelta.regression.label_values import Targets, as_classes
 from zerodelta.regression.linear import linear_methods
@@ -25,11 +26,14 @@ from zerodelta.spine.methods import Method, ranked
 from zerodelta.spine.public_inputs import as_bounds, as_universe
 from zerodelta.study.study_plan import Schedule, StudyPlan
 from zerodelta.tasks.answer_queries import queries_methods
+from zerodelta.tasks.covariance import CovarianceQuestion
 from zerodelta.tasks.histogram import histogram_methods
 from zerodelta.tasks.kmeans import KMeansQuestion
 from zerodelta.tasks.mean import MeanQuestion
 from zerodelta.tasks.mode import mode_methods
+from zerodelta.tasks.pca import ComponentsQuestion
 from zerodelta.tasks.quantile import quantile_methods
+from zerodelta.tasks.second_moments import STEPS, Products
 from zerodelta.tasks.select import select_methods
 from zerodelta.tasks.select_features import FeaturesQuestion
 from zerodelta.tasks.synthesize import synthesis_methods
@@ -61,6 +65,8 @@ class Task:
     """Each number that must be given ("a|b": one of them), with an example."""
     allows: Mapping[str, Any] = field(default_factory=dict)
     """Each number that may be given, with its default."""
+    calls: Mapping[str, str] = field(default_factory=dict)
+    """How to call a winner of this name, where that is not `call`."""
     reliable: str = _CLOSE
     blind: Callable[[Numbers], float] | None = None
     """The error of an answer that reads no rows; by default what is forecast for one row."""
@@ -121,10 +127,21 @@ def _linear(given: Numbers) -> tuple[Method, ...]:
     return tuple(replace(method, error=method.error * unit**2) for method in found)
 
 
-def _multinomial(given: Numbers) -> tuple[Method, ...]:
-    classes = given["classes"]
-    count = classes if isinstance(classes, numbers.Number) else len(as_classes(classes))
-    return classifier_methods(**{**given, "classes": count})
+def _classes(function: Callable[..., tuple[Method, ...]]) -> Any:
+    """Return a forecast that takes the classes, or their number."""
+
+    def methods(given: Numbers) -> tuple[Method, ...]:
+        classes = given["classes"]
+        count = classes if isinstance(classes, numbers.Number) else len(as_classes(classes))
+        return function(**{**given, "classes": count})
+
+    return methods
+
+
+def _even_spread(given: Numbers) -> float:
+    """Return the mean error of a covariance matrix of zeros, for columns spread evenly."""
+    products = Products.of(_widest(given), bounds=given["bounds"], data_norm=given["data_norm"])
+    return float(np.mean((products.unit * STEPS) ** 2)) / 3 / products.columns
 
 
 def _study(given: Numbers) -> tuple[Method, ...]:
@@ -165,6 +182,7 @@ _CLASSIFY = (
     "zerodelta.sklearn.LogisticRegression(data_norm=…, classes=[…], fit_intercept={intercept}, "
     "epsilon={epsilon}).fit(rows, labels)"
 )
+_BOUNDED = "zerodelta.sklearn.{}(bounds=…, classes=[…], {}epsilon={{epsilon}}).fit(rows, labels)"
 _MEDIAN = Task(
     unit="expected rank error, in rows",
     call="zd.median(rows, bounds=…, epsilon={epsilon})",
@@ -256,10 +274,41 @@ TASKS: dict[str, Task] = {
     "multinomial": Task(
         unit="expected excess of the mean log loss, in nats",
         call=_CLASSIFY,
-        methods=_multinomial,
+        methods=_classes(classifier_methods),
         needs={**_TABLE, "classes": "classes=3"},
         allows=_FIT,
         reliable=_ROUGH,
+    ),
+    "classifier": Task(
+        unit="expected error rate, where one in ten is mistaken without noise",
+        call=_CLASSIFY.format(intercept=True, epsilon="{epsilon}"),
+        calls={
+            "nearest centroid": _BOUNDED.format("NearestCentroid", ""),
+            "nearest centroid, l2": _BOUNDED.format("NearestCentroid", 'block="l2", '),
+            "naive Bayes": _BOUNDED.format("GaussianNB", ""),
+            "forest": _BOUNDED.format("RandomForestClassifier", ""),
+        },
+        methods=_classes(compare_classifiers),
+        needs={**_TABLE, "classes": "classes=3"},
+        reliable="curves fitted to four small data sets: a guide to the choice, see "
+        "bench/tables_classifiers.py",
+        blind=lambda _: 1.0,
+    ),
+    "covariance": Task(
+        unit="expected absolute error of a covariance, averaged over the matrix",
+        call="zd.covariance(rows, bounds={bounds}, data_norm={data_norm}, epsilon={epsilon})",
+        methods=_planned(CovarianceQuestion, columns=_widest),
+        needs={**_ROWS, "bounds|data_norm": "bounds=(0, 100)"},
+        allows={"dimension": None, "bounds": None, "data_norm": None},
+        blind=_even_spread,
+    ),
+    "pca": Task(
+        unit="expected absolute error of a covariance, averaged over the matrix",
+        call="zd.pca(rows, bounds={bounds}, data_norm={data_norm}, epsilon={epsilon})",
+        methods=_planned(ComponentsQuestion, columns=_widest),
+        needs={**_ROWS, "bounds|data_norm": "bounds=(0, 100)"},
+        allows={"dimension": None, "bounds": None, "data_norm": None},
+        blind=_even_spread,
     ),
     "kmeans": Task(
         unit="expected inertia relative to the best, less 1",

@@ -33,8 +33,8 @@ def advise(
     ----------
     task : str
         "mean", "histogram", "select", "mode", "quantile", "median", "trimmed_mean", "queries",
-        "synthesize", "linear", "logistic", "multinomial", "kmeans", "select_features", or "study"
-        (internal queries against pure composition).
+        "synthesize", "linear", "logistic", "multinomial", "classifier" (all of them), "covariance",
+        "pca", "kmeans", "select_features", or "study" (internal queries against pure composition).
     n : int, optional
         The number of rows.
     dimension : int, optional
@@ -77,14 +77,16 @@ def advise(
             return forecast({**asked, "n": 1})[0].error
         return known.blind({**known.allows, **asked})
 
+    methods = forecast(numbers)
+    call = known.calls.get(methods[0].name, known.call)
     told = {name: _shown(value) for name, value in {**known.allows, **numbers}.items()}
     return Advice(
         task=task,
         numbers=numbers,
         unit=known.unit,
         reliable=known.reliable,
-        call=known.call.format(**told),
-        methods=forecast(numbers),
+        call=call.format(**told),
+        methods=methods,
         forecast=forecast,
         blind=None if "n" not in known.needs else blind,
         complete=forecast({**numbers, "missing": None})[0] if numbers.get("missing") else None,

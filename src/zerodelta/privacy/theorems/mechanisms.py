@@ -166,7 +166,8 @@ class KNormNoise(PureBase):
             2: "l2",
             "inf": "l∞",
             "counts": "of counts (the larger of what goes up and what goes down)",
-            "blocks": "of blocks (the sum of the l2 norms of the blocks, one for each cluster)",
+            "blocks": "of blocks (the sum of the l2 norms of the blocks, one for each cluster or "
+            "class)",
         }
     }
     inequality = staticmethod(lambda sensitivity, scale, **_: k_norm_epsilon(sensitivity, scale))

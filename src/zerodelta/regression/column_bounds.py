@@ -10,7 +10,7 @@ import numpy as np
 
 from zerodelta.errors import require
 from zerodelta.regression.encoded_columns import Encoding
-from zerodelta.sklearn.given_data import Floats
+from zerodelta.regression.integer_rows import Floats
 from zerodelta.spaces import Box
 
 __all__ = ["ColumnBounds"]

@@ -1,0 +1,194 @@
+"""What estimators hand to their mechanisms, over all neighbors of tiny data: no tolerance."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zerodelta as zd
+from tasks.spying import first, recorded
+from zerodelta.mechanisms.k_norm_noise import KNorm
+from zerodelta.mechanisms.partition_noise import BlockNoise, PartitionNoise
+from zerodelta.regression.class_blocks import ClassBlocks
+from zerodelta.regression.column_bounds import ColumnBounds
+from zerodelta.regression.random_forest import Splits
+from zerodelta.sklearn import GaussianNB, NearestCentroid, RandomForestClassifier
+
+pandas = pytest.importorskip("pandas")
+
+EPSILON = Fraction(3, 4)
+STEPS = 1 << 20
+CELLS = [-5.0, 0.0, 1.0, 2.0, math.inf, math.nan]
+"""Within and beyond the bounds (0, 2), and missing."""
+LABELS = ["a", "b", "elsewhere"]
+ROWS = list(itertools.product(CELLS, [0.0, 2.0, math.nan], LABELS))
+RELATIONS = ["replace", "add-remove", "unit"]
+each_relation = pytest.mark.parametrize("relation", RELATIONS)
+
+
+def opened(rows: Sequence[Any], relation: str) -> Any:
+    """One row for each entry; a unit has two, the other unit one that stays."""
+    table = pandas.DataFrame(list(rows), columns=["x", "z", "y"])
+    columns = {"x": zd.number(0, 2), "z": zd.number(0, 2), "y": zd.category(["a", "b"])}
+    options: dict[str, Any] = {}
+    if relation == "add-remove":
+        options = {"neighbors": "add-remove", "expected_rows": 2}
+    if relation == "unit":
+        table["who"] = ["ann"] * (len(table) - 1) + ["bob"]
+        options = {"unit": "who", "max_rows": 2, "units": 2}
+    return zd.open(table, columns=columns, **options)
+
+
+def datasets(relation: str) -> list[tuple[Any, ...]]:
+    """Data sets that are all neighbors of each other, or of the first."""
+    other = (1.0, 2.0, "a")
+    if relation == "replace":
+        return [(row, other) for row in ROWS]
+    if relation == "add-remove":
+        return [(other,), *((other, row) for row in ROWS)]
+    corners = [row for row in ROWS if row[0] in (-5.0, 2.0) and row[1] in (0.0, 2.0)]
+    return [(*pair, other) for pair in itertools.combinations_with_replacement(corners, 2)]
+
+
+def neighbors(found: list[Any], relation: str) -> list[tuple[Any, Any]]:
+    if relation == "add-remove":
+        return [(found[0], one) for one in found[1:]]
+    return list(itertools.combinations(found, 2))
+
+
+def handed_by(calls: list[tuple[Any, ...]], model: Any, relation: str) -> list[Any]:
+    """What was handed to the mechanism for each data set, and the mechanism of the last."""
+    found = []
+    for rows in datasets(relation):
+        calls.clear()
+        data = opened(rows, relation)
+        model.fit(data[["x", "z"]], data["y"])
+        sums = np.concatenate([np.asarray(call[1], dtype=object) for call in calls])
+        found.append(sums.astype(np.int64))
+    return found
+
+
+def certified(model: Any, relation: str) -> None:
+    unit = "who" if relation == "unit" else None
+    related = "add-remove" if relation == "add-remove" else "replace"
+    assert zd.verify(model.certificate_, epsilon=EPSILON, neighbors=related, unit=unit)
+    assert model.certificate_.status.value == "proven"
+
+
+@each_relation
+@pytest.mark.parametrize("kind", [NearestCentroid, GaussianNB], ids=["centroid", "bayes"])
+def test_blocks_move_by_what_the_noise_covers_and_reach_it(
+    monkeypatch: pytest.MonkeyPatch, kind: Any, relation: str
+) -> None:
+    """The norm of G2: the sum over classes of the largest coordinate."""
+    calls = recorded(monkeypatch, BlockNoise, "apply", first)
+    model = kind(epsilon=EPSILON)
+    found = handed_by(calls, model, relation)
+    noise = calls[-1][0]
+    blocks = [sums.reshape(2, noise.dimension) for sums in found]
+    moved = [np.abs(a - b).max(axis=1).sum() for a, b in neighbors(blocks, relation)]
+    assert max(moved) == EPSILON * noise.scale
+    assert max(moved) == {"replace": 2, "add-remove": 1, "unit": 4}[relation] * STEPS
+    certified(model, relation)
+
+
+@each_relation
+def test_l2_blocks_move_by_what_the_noise_covers(
+    monkeypatch: pytest.MonkeyPatch, relation: str
+) -> None:
+    """The sum over classes of the l2 norms; squared norms and the limit are integers."""
+    calls = recorded(monkeypatch, KNorm, "apply", first)
+    model = NearestCentroid(epsilon=EPSILON, block="l2")
+    found = handed_by(calls, model, relation)
+    noise = calls[-1][0]
+    limit, most = EPSILON * noise.scale, 0.0
+    for a, b in neighbors([sums.reshape(2, -1) for sums in found], relation):
+        squares = [int(one) for one in ((a - b).astype(object) ** 2).sum(axis=1)]
+        # √s + √t <= m, in integers
+        rest = limit**2 - sum(squares)
+        assert rest >= 0
+        assert 4 * squares[0] * squares[1] <= rest**2
+        most = max(most, sum(map(math.sqrt, squares)))
+    assert most > 0.999 * limit
+    certified(model, relation)
+
+
+@each_relation
+def test_counts_of_two_trees_move_by_two_for_each_row_that_moves(
+    monkeypatch: pytest.MonkeyPatch, relation: str
+) -> None:
+    calls = recorded(monkeypatch, PartitionNoise, "apply", first)
+    model = RandomForestClassifier(epsilon=EPSILON, n_estimators=2, max_depth=2, random_state=7)
+    found = handed_by(calls, model, relation)
+    noise = calls[-1][0]
+    assert (noise.cells, noise.row_total) == (2 * 4 * 2, 2)
+    moved = [int(np.abs(a - b).sum()) for a, b in neighbors(found, relation)]
+    assert max(moved) == EPSILON * noise.scale
+    assert max(moved) == {"replace": 4, "add-remove": 2, "unit": 8}[relation]
+    certified(model, relation)
+
+
+def test_every_row_of_a_class_is_in_one_leaf_of_every_tree(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By hand: a row goes right where it exceeds the threshold, level by level."""
+    calls = recorded(monkeypatch, PartitionNoise, "apply", first)
+    rng = np.random.default_rng(3)
+    X, y = rng.uniform(-1, 1, size=(40, 3)), rng.integers(0, 2, size=40)  # noqa: N806
+    model = RandomForestClassifier(
+        epsilon=1, bounds=(-1, 1), classes=[0, 1], n_estimators=3, max_depth=3, random_state=1
+    ).fit(X, y)
+    splits = Splits.draw(trees=3, depth=3, columns=3, seed=1)
+    wanted = np.zeros((3, 8, 2), dtype=int)
+    for row, label in zip(X, y, strict=True):
+        for tree in range(3):
+            node, leaf = 0, 0
+            for _ in range(3):
+                right = row[splits.features[tree, node]] > splits.thresholds[tree, node]
+                node, leaf = 2 * node + 1 + right, 2 * leaf + right
+            wanted[tree, leaf, label] += 1
+    np.testing.assert_array_equal(calls[-1][1], wanted.reshape(-1))
+    assert (wanted.sum(axis=(1, 2)) == 40).all()
+    np.testing.assert_array_equal(model.forest_.splits.features, splits.features)
+
+
+def test_splits_are_inside_what_is_left_of_a_feature_and_follow_from_the_seed() -> None:
+    splits, again, other = (
+        Splits.draw(trees=5, depth=4, columns=2, seed=seed) for seed in (3, 3, 4)
+    )
+    np.testing.assert_array_equal(splits.thresholds, again.thresholds)
+    assert (splits.thresholds != other.thresholds).any()
+    for tree in range(5):
+        for node in range(15):
+            low, high = -1.0, 1.0
+            place = node
+            while place:  # up to the root: what is left of this feature
+                parent = (place - 1) // 2
+                if splits.features[tree, parent] == splits.features[tree, node]:
+                    cut = splits.thresholds[tree, parent]
+                    low, high = (max(low, cut), high) if place % 2 == 0 else (low, min(high, cut))
+                place = parent
+            quarter = (high - low) / 4
+            assert low + quarter <= splits.thresholds[tree, node] <= high - quarter
+
+
+@pytest.mark.parametrize("squares", ["mean", "each"])
+def test_no_coordinate_of_a_block_exceeds_its_bound(squares: Any) -> None:
+    """Over a lattice of rows, whatever the rounding of squares."""
+    values = [-1.0, -0.7, -1 / 3, 0.0, 1e-7, 0.5, 0.9999999, 1.0]
+    rows = np.array(list(itertools.product(values, repeat=3)))
+    bounds = ColumnBounds(lower=np.full(3, -1.0), upper=np.full(3, 1.0))
+    blocks = ClassBlocks(bounds=bounds, classes=2, squares=squares)
+    found = blocks.coordinates(rows)
+    assert np.abs(found).max() == STEPS
+    np.testing.assert_allclose(found[:, 1:4] / STEPS, rows, atol=2.0**-20)
+    wanted = 2 * rows**2 - 1
+    if squares == "mean":
+        wanted = wanted.mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(found[:, 4:] / STEPS, wanted, atol=2.0**-17)

@@ -1,0 +1,254 @@
+"""Covariances, correlations, principal components: sensitivity over all neighbors, and values."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zerodelta as zd
+from tasks.spying import first, recorded
+from zerodelta.mechanisms.k_norm_noise import KNorm
+from zerodelta.spine.facts import Facts
+from zerodelta.tasks.covariance import CovarianceQuestion
+from zerodelta.tasks.second_moments import BESIDE, DIAGONAL, STEPS
+
+pandas = pytest.importorskip("pandas")
+
+EPSILON = Fraction(3, 4)
+CELLS = [-9.0, -1.0, 0.0, 0.5, 1.0, math.inf, math.nan]
+ROWS = list(itertools.product(CELLS, repeat=2))
+OTHER = (0.5, -1.0)
+methods = pytest.mark.parametrize("method", ["frobenius", "max"])
+relations = pytest.mark.parametrize("relation", ["replace", "where", "add-remove", "unit"])
+
+
+def opened(rows: Any, relation: str, missing: Any = "skip") -> Any:
+    table = pandas.DataFrame(list(rows), columns=["x", "z"])
+    table["keep"] = True
+    options: dict[str, Any] = {}
+    if relation == "add-remove":
+        options = {"neighbors": "add-remove", "expected_rows": 2}
+    if relation == "unit":
+        table["who"] = ["ann"] * (len(table) - 1) + ["bob"]
+        options = {"unit": "who", "max_rows": 2, "units": 2}
+    columns = {
+        "x": zd.number(-1, 1, missing=missing),
+        "z": zd.number(-1, 1, missing=missing),
+        "keep": zd.boolean(),
+    }
+    data = zd.open(table, columns=columns, **options)
+    return (data.where("x > -1") if relation == "where" else data)[["x", "z"]]
+
+
+def datasets(relation: str) -> list[Any]:
+    if relation == "add-remove":
+        return [(OTHER,), *((OTHER, row) for row in ROWS)]
+    if relation == "unit":
+        corners = list(itertools.product([-1.0, 0.0, 1.0, math.nan], repeat=2))
+        pairs = itertools.combinations_with_replacement(corners, 2)
+        return [(*pair, OTHER) for pair in pairs]
+    return [(row, OTHER) for row in ROWS]
+
+
+def pairs(found: list[Any], relation: str) -> list[tuple[Any, Any]]:
+    if relation == "add-remove":
+        return [(found[0], one) for one in found[1:]]
+    return list(itertools.combinations(found, 2))
+
+
+def length(change: Any, norm: float) -> Fraction:
+    """The norm, or for l2 its square: exact integers."""
+    if norm == math.inf:
+        return Fraction(max(abs(int(x)) for x in change))
+    return Fraction(sum(int(x) ** 2 for x in change))
+
+
+@methods
+@relations
+@pytest.mark.parametrize("missing", ["skip", None])
+def test_one_row_moves_the_sums_by_the_stated_sensitivity_and_no_more(
+    monkeypatch: pytest.MonkeyPatch, method: str, relation: str, missing: Any
+) -> None:
+    calls = recorded(monkeypatch, KNorm, "apply", first)
+    found = []
+    for rows in datasets(relation):
+        release = zd.covariance(opened(rows, relation, missing), epsilon=EPSILON, method=method)
+        found.append(calls[-1][1])
+    mechanism = calls[-1][0]
+    assert mechanism.norm == (2 if method == "frobenius" else math.inf)
+    most = max(length(a - b, mechanism.norm) for a, b in pairs(found, relation))
+    limit = EPSILON * mechanism.scale
+    limit = limit**2 if method == "frobenius" else limit
+    assert most <= limit
+    assert most > Fraction(1, 2) * limit
+    unit = "who" if relation == "unit" else None
+    related = "add-remove" if relation == "add-remove" else "replace"
+    claim = zd.verify(release.certificate, epsilon=EPSILON, neighbors=related, unit=unit)
+    assert claim == zd.PureDP(EPSILON, neighbors=zd.Neighbors(related))
+
+
+def test_the_frobenius_sensitivity_is_reached_up_to_the_constant() -> None:
+    """Orthogonal rows of full length: √2 of the squared length, which nothing smaller covers."""
+    rows = [np.array(row) for row in itertools.product(range(-2, 3), repeat=2)]
+    inside = [row for row in rows if row @ row <= 4]
+    squares = [
+        int(((np.outer(a, a) - np.outer(b, b)) ** 2).sum())
+        for a, b in itertools.combinations(inside, 2)
+    ]
+    assert max(squares) == 2 * 4**2
+    assert 2 * DIAGONAL**2 <= BESIDE**2 < 2 * DIAGONAL**2 + 2
+
+
+@methods
+def test_what_is_handed_over_is_the_triangle_of_the_sums(
+    monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    calls = recorded(monkeypatch, KNorm, "apply", first)
+    rows = np.array([[1.0, -1.0], [0.5, 0.25], [0.0, 1.0]])
+    zd.covariance(rows, bounds=(-1, 1), epsilon=1, method=method)
+    k = np.round(rows * STEPS).astype(int)
+    c = STEPS if method == "max" else math.isqrt(2 * STEPS**2) // 2
+    whole = np.column_stack([k, np.full(3, c)])
+    gram = (whole.T @ whole).tolist()
+    if method == "max":
+        inside = [2 * gram[i][i] - 3 * STEPS**2 for i in range(2)]
+        wanted = [inside[0], gram[0][1], gram[0][2], inside[1], gram[1][2]]
+    else:
+        wanted = [
+            DIAGONAL * gram[0][0],
+            BESIDE * gram[0][1],
+            BESIDE * gram[0][2],
+            DIAGONAL * gram[1][1],
+            BESIDE * gram[1][2],
+        ]
+    assert [int(x) for x in calls[-1][1]] == wanted
+
+
+@methods
+@pytest.mark.parametrize("skip", [True, False])
+def test_without_noise_values_are_those_of_numpy(
+    monkeypatch: pytest.MonkeyPatch, method: str, skip: bool
+) -> None:
+    recorded(monkeypatch, KNorm, "apply", first)
+    rng = np.random.default_rng(5)
+    rows = rng.uniform(-1, 3, size=(200, 3)) @ np.array([[1, 0.5, 0], [0, 1, 0], [0, 0, 0.3]])
+    rows = np.clip(rows, -1, 3)
+    given = np.vstack([rows, [[1.0, math.nan, 2.0]]]) if skip else rows
+    options: dict[str, Any] = {"bounds": (-1, 3), "epsilon": 1, "method": method}
+    options["missing"] = "skip" if skip else None
+    cov = zd.covariance(given, **options).value
+    np.testing.assert_allclose(cov, np.cov(rows.T, ddof=0), atol=1e-4)
+    # variances below the noise count as noise: here there is no noise but a large ε
+    options["epsilon"] = 1000
+    corr = zd.correlation(given, **options).value
+    np.testing.assert_allclose(corr, np.corrcoef(rows.T), atol=1e-2)
+    found = zd.pca(given, components=2, radius=1, **options).value
+    values, vectors = np.linalg.eigh(np.cov(rows.T, ddof=0))
+    np.testing.assert_allclose(found.explained_variance, values[::-1][:2], atol=1e-3)
+    np.testing.assert_allclose(abs(np.diag(found.components @ vectors[:, ::-1][:, :2])), 1, 1e-3)
+    np.testing.assert_allclose(found.mean, rows.mean(axis=0), atol=1e-4)
+    assert found.transform(rows).shape == (200, 2)
+
+
+@methods
+def test_rows_of_bounded_length_have_noise_for_it(
+    monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    calls = recorded(monkeypatch, KNorm, "apply", first)
+    rows = np.array([[3.0, 4.0], [30.0, 40.0], [0.0, -5.0]])
+    cov = zd.covariance(rows, data_norm=5, epsilon=1, method=method).value
+    shown = np.array([[3.0, 4.0], [3.0, 4.0], [0.0, -5.0]])
+    np.testing.assert_allclose(cov, np.cov(shown.T, ddof=0), atol=1e-3)
+    square = STEPS**2 + (STEPS // 2) ** 2
+    wanted = BESIDE * square if method == "frobenius" else 2 * STEPS**2
+    assert calls[-1][0].sensitivity == wanted
+
+
+@pytest.mark.parametrize("epsilon", ["1/1000", 1, 100])
+@pytest.mark.parametrize("rows", [1, 3, 400])
+def test_what_is_released_is_what_it_is_said_to_be(epsilon: Any, rows: int) -> None:
+    """Whatever the noise: symmetric, no negative eigenvalue, a unit diagonal, parts of 1."""
+    table = np.random.default_rng(1).uniform(size=(rows, 4))
+    frame = pandas.DataFrame(table, columns=list("abcd"))
+    data = zd.open(frame, columns={name: zd.number(0, 2) for name in "abcd"})
+    for given in (table, data, data.where("a > 0.5")):
+        bounds: dict[str, Any] = {"bounds": (0, 2)} if given is table else {}
+        cov = zd.covariance(given, epsilon=epsilon, **bounds).value
+        np.testing.assert_allclose(cov, cov.T)
+        assert np.linalg.eigvalsh(cov).min() > -1e-9
+        assert np.diag(cov).max() <= 1 + 1e-9
+        corr = zd.correlation(given, epsilon=epsilon, **bounds).value
+        np.testing.assert_array_equal(np.diag(corr), 1)
+        assert np.abs(corr).max() <= 1
+        assert np.linalg.eigvalsh(corr).min() > -1e-9
+        found = zd.pca(given, epsilon=epsilon, **bounds).value
+        np.testing.assert_allclose(found.components @ found.components.T, np.eye(4), atol=1e-9)
+        assert 0 <= found.explained_variance_ratio.sum() <= 1 + 1e-9
+        assert (np.diff(found.explained_variance) <= 1e-12).all()
+
+
+@pytest.mark.parametrize("case", ["box", "ball", "skip"])
+def test_the_forecast_is_within_a_factor_of_one_and_a_half(case: str) -> None:
+    rng = np.random.default_rng(2)
+    rows = rng.uniform(-1, 1, size=(3000, 4)) / (2 if case == "ball" else 1)
+    stated: dict[str, Any] = {"data_norm": 1} if case == "ball" else {"bounds": (-1, 1)}
+    if case == "skip":
+        stated["missing"] = "skip"
+    true, errors, forecast = np.cov(rows.T, ddof=0), [], 0.0
+    for _ in range(60):
+        release = zd.covariance(rows, epsilon="1/4", **stated)
+        forecast = float(release.error)
+        errors.append(np.abs(release.value - true).mean())
+    assert 1 / 1.5 < np.mean(errors) / forecast < 1.5
+
+
+def test_the_better_norm_is_taken() -> None:
+    box = CovarianceQuestion(bounds=(0, 1)).plan(_facts(5), 1)
+    ball = CovarianceQuestion(data_norm=1).plan(_facts(20), 1)
+    assert [box.methods[0].name, ball.methods[0].name] == ["max", "frobenius"]
+
+
+def _facts(width: int) -> Facts:
+    return Facts(rows=100, columns=("",) * width)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        {"bounds": (0, 1), "data_norm": 1},
+        {"bounds": (1, 0)},
+        {"bounds": 3},
+        {"bounds": (0, "1e101")},
+        {"data_norm": "1e-101"},
+        {"data_norm": 0},
+        {"bounds": (0, 1), "method": "laplace"},
+        {"bounds": (0, 1), "epsilon": 0},
+    ],
+    ids=str,
+)
+def test_malformed_parameters_are_refused(wrong: dict[str, Any]) -> None:
+    rows = np.zeros((3, 2))
+    for verb in (zd.covariance, zd.correlation, zd.pca):
+        with pytest.raises(zd.ParameterError):
+            verb(rows, **{"epsilon": 1, **wrong})
+    odd: list[dict[str, Any]]
+    odd = [{"components": 3}, {"components": 0}, {"radius": 2}, {"radius": 0}]
+    for each in odd:
+        with pytest.raises(zd.ParameterError):
+            zd.pca(rows, bounds=(0, 1), epsilon=1, **each)
+    texts = zd.open(pandas.DataFrame({"c": ["a"]}), columns={"c": zd.category(["a", "b"])})
+    with pytest.raises(zd.ParameterError, match="numbers"):
+        zd.covariance(texts, epsilon=1)
+
+
+def test_diagnostics_are_a_part_of_the_same_certificate() -> None:
+    release = zd.covariance(np.zeros((500, 2)), bounds=(-1, 1), epsilon=5, diagnostics="1/5")
+    assert zd.verify(release.certificate, epsilon=5)
+    assert release.diagnostics is not None
+    assert release.diagnostics.used > 0.9
