@@ -53,6 +53,8 @@ VERBS: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
     "count": (COLUMN, {"epsilon": 1}, ()),
     "quantile": (COLUMN, {"q": 0.5, **UNIT}, ("permute-and-flip", "exponential")),
     "median": (COLUMN, UNIT, ("permute-and-flip", "exponential")),
+    "quantiles": (COLUMN, {"q": [0.2, 0.8], **UNIT}, ("joint",)),
+    "cdf": (COLUMN, {"at": [0.5], **UNIT}, ("counts",)),
     "trimmed_mean": (
         COLUMN,
         {"trim": 0.1, "spread": 0.1, **UNIT},
@@ -75,6 +77,9 @@ VERBS: dict[str, tuple[Any, dict[str, Any], tuple[str, ...]]] = {
 ON_A_WORD = {"bounded_local_sensitivity", "propose_test_release", "select_model", "vote"}
 """Verbs that rest on functions of the caller, with the source among what they are given."""
 
+OF_DATA_SETS = {"heavy_hitters", "table", "top_k"}
+"""Verbs that need declared columns: they refuse a source of another's."""
+
 NO_ROWS = {"advise", "calibrate", "compose", "is_purifier", "plan", "purify", "verify"}
 NO_ROWS |= {"bins", "boolean", "category", "date", "fake", "number", "open", "read_schema", "text"}
 
@@ -91,7 +96,7 @@ def ask(verb: str, rows: Any, method: str | None) -> Release:
 
 def test_every_verb_and_every_method_is_listed() -> None:
     functions = {name for name in zd.__all__ if callable(getattr(zd, name)) and name.islower()}
-    assert functions == {*VERBS, *ON_A_WORD, *NO_ROWS, "table"}
+    assert functions == {*VERBS, *ON_A_WORD, *NO_ROWS, *OF_DATA_SETS}
     with pytest.raises(zd.ParameterError, match=r"zd\.open"):
         zd.table(Foreign(TABLE), of={"0": "mean"}, **UNIT)
     for verb, (table, _, methods) in VERBS.items():

@@ -254,7 +254,7 @@ MUTANTS = (
     ),
     Mutant(  # counts of one column stand in for those of another
         file="data/shared_copy.py",
-        old="None if key is None else (self._names, key)",
+        old="None if key is None else (self._names, self._itself, key)",
         new="key",
         tests=(f"{READ}::test_columns_of_one_copy_have_their_own_counts",),
     ),

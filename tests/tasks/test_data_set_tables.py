@@ -121,6 +121,12 @@ def test_unknown_values_may_count_as_a_category() -> None:
     np.testing.assert_allclose(release.value["plan",], shares, atol=1e-3)
 
 
+def test_rows_that_count_nowhere_are_not_unknown_values() -> None:
+    for ask in (zd.answer_queries, zd.synthesize):
+        with pytest.raises(zd.ParameterError, match="other=True"):
+            ask(people().where("age > 60"), ["plan"], epsilon=1, unknown=3)
+
+
 # -- a private number of rows ---------------------------------------------------------------------
 
 

@@ -145,6 +145,20 @@ CASES: dict[str, tuple[str, Callable[..., Any]]] = {
     "sum": ("sum", lambda d, **o: zd.sum(d, "income", **o)),
     "synthesize": ("synthesize", lambda d, **o: zd.synthesize(d, ["city", "member"], **o)),
     "trimmed_mean": ("trimmed_mean", lambda d, **o: zd.trimmed_mean(d, "age", trim="1/10", **o)),
+    "quantiles": ("quantiles", lambda d, **o: zd.quantiles(d, "age", q=[0.2, 0.5, 0.8], **o)),
+    "cdf": ("cdf", lambda d, **o: zd.cdf(d, "age", at=[20, 50], **o)),
+    "table": ("table", lambda d, **o: zd.table(d, by="city", of={"age": "mean"}, **o)),
+    "table, filtered": (
+        "table",
+        lambda d, **o: zd.table(d.where("age >= 0"), of={"age": ["mean", "std"]}, **o),
+    ),
+    "variance": ("variance", lambda d, **o: zd.variance(d, "age", **o)),
+    "std": ("std", lambda d, **o: zd.std(d, "age", **o)),
+    "covariance": ("covariance", lambda d, **o: zd.covariance(d, ["age", "income"], **o)),
+    "correlation": ("correlation", lambda d, **o: zd.correlation(d, ["age", "income"], **o)),
+    "pca": ("pca", lambda d, **o: zd.pca(d, ["age", "income"], **o)),
+    "top_k": ("top_k", lambda d, **o: zd.top_k(d, "city", k=2, **o)),
+    "heavy_hitters": ("heavy_hitters", lambda d, **o: zd.heavy_hitters(d, "city", **o)),
     "vote": ("vote", lambda d, **o: zd.vote(d, lambda rows: 0, NUMBERS, options=[0, 1], **o)),
     "KMeans": ("KMeans", fitted("KMeans", label=None, n_clusters=2)),
     "LinearRegression": ("LinearRegression", fitted("LinearRegression", label="income")),
@@ -156,6 +170,13 @@ CASES: dict[str, tuple[str, Callable[..., Any]]] = {
     "LogisticRegression, study": (
         "LogisticRegression",
         fitted("LogisticRegression", label="member", method="descent"),
+    ),
+    "GaussianNB": ("GaussianNB", fitted("GaussianNB", label="member")),
+    "NearestCentroid": ("NearestCentroid", fitted("NearestCentroid", label="member")),
+    "PCA": ("PCA", fitted("PCA", label=None)),
+    "RandomForestClassifier": (
+        "RandomForestClassifier",
+        fitted("RandomForestClassifier", label="member"),
     ),
     "MLPClassifier": ("MLPClassifier", fitted("MLPClassifier", label="member", rounds=2)),
     "SparseRegression": ("SparseRegression", fitted("SparseRegression", label="income")),
@@ -250,6 +271,10 @@ def test_a_query_is_run_once_for_a_ticket(
 ) -> None:
     _, verb = CASES[case]
     data, runs = zd.open(SOURCES[source](), columns=COLUMNS), Runs(monkeypatch)
+    if source == "Spark" and case in ("top_k", "heavy_hitters"):
+        with pytest.raises(zd.ParameterError, match="not counted on a cluster"):
+            verb(data, epsilon=2, diagnostics=SHARE)
+        return
     release = verb(data, epsilon=2, diagnostics=SHARE)
     assert runs.number == 1
     assert isinstance(release.diagnostics, Diagnostics)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pytest
 from sklearn.cluster import KMeans
 
+import zerodelta as zd
 from zerodelta.audit.exact import (
     ExpRational,
     Law,
@@ -419,3 +420,16 @@ def test_directions_are_orthonormal_and_lead_back() -> None:
         Frame(lower=np.zeros(9), unit=1.0, sides=np.ones(9)), grid, Seeds(places=points, radius=0.1)
     )
     assert seeded.points.shape == (5, 9)
+
+
+@pytest.mark.parametrize("expected", [None, 50, 4000])
+def test_one_center_of_filtered_rows_is_their_mean(expected: int | None) -> None:
+    """Whatever number is planned with: rows that count nowhere pull no center to the middle."""
+    rows = np.column_stack([np.arange(3000.0), np.ones(3000)])
+    kinds = {"0": zd.number(0, 3000), "1": zd.number(0, 10)}
+    some = zd.open(rows, columns=kinds).where("`0` < 300", expected_rows=expected)
+    release = zd.kmeans(some, ["0", "1"], clusters=1, epsilon=500, method="one-center")
+    assert release.value[0] == pytest.approx([149.5, 1.0], rel=0.05)
+    none = zd.open(rows, columns=kinds).where("`0` < -1", expected_rows=expected)
+    released = zd.kmeans(none, ["0", "1"], clusters=1, epsilon=500, method="one-center").value
+    assert np.isfinite(released).all()

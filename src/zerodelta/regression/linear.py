@@ -78,6 +78,7 @@ def fit_linear(
     **Error**: the expected excess of the mean squared error for rows that fill their bound evenly;
     the true one depends on unseen data, and short rows have 10 times more and beyond.
 
+    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.uniform(-0.7, 0.7, size=(20_000, 2))
     >>> release = fit_linear(rows, 3 * rows[:, 0] + 1, epsilon=4, data_norm=1, bounds_y=(-2, 4))

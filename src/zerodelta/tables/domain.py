@@ -163,10 +163,10 @@ def table_domain(
         remedy='name its columns: columns=["city", "member"]',
     )
     require(
-        unknown is None,
+        unknown is None or not rows.drops,
         "unknown",
         unknown,
-        expected="None for a data set, which has declared where an unknown item counts",
+        expected="None where rows may count nowhere (a condition, units, add-remove)",
         remedy="declare it: zd.category([…], other=True)",
     )
     chosen = rows if columns is None else rows[columns]
