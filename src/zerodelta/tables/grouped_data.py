@@ -22,8 +22,9 @@ from zerodelta.data.kinds import Boolean, Number, Text
 from zerodelta.data.reader import places
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError, did_you_mean, require
+from zerodelta.mechanisms.ranks import grid_of
 from zerodelta.spine.public_inputs import as_bounds, needed
-from zerodelta.tables.asked_columns import AskedColumn
+from zerodelta.tables.asked_columns import AskedColumn, Statistic
 
 __all__ = ["MOST_CELLS", "By", "GroupedData", "grouped"]
 
@@ -57,7 +58,7 @@ def grouped(
     data: Any,
     *,
     by: By = None,
-    of: Mapping[str, tuple[str, ...]],
+    of: Mapping[str, tuple[Statistic, ...]],
     bounds: Any = None,
     missing: Any = DEFAULT_MISSING,
 ) -> GroupedData:
@@ -120,7 +121,7 @@ def _asked(by: By) -> dict[str, Kind | Bins | None]:
 def _opened(
     data: Any,
     asked: Mapping[str, Kind | Bins | None],
-    of: Mapping[str, tuple[str, ...]],
+    of: Mapping[str, tuple[Statistic, ...]],
     bounds: Any,
     missing: Any,
 ) -> Dataset:
@@ -230,7 +231,7 @@ def _refuse_text(name: str, kind: Text) -> NoReturn:
     )
 
 
-def _column(name: str, kind: Kind, statistics: tuple[str, ...], bounds: Any) -> AskedColumn:
+def _column(name: str, kind: Kind, statistics: tuple[Statistic, ...], bounds: Any) -> AskedColumn:
     numeric = isinstance(kind, Number) or (isinstance(kind, Boolean) and not kind.missing)
     require(
         numeric,
@@ -243,7 +244,14 @@ def _column(name: str, kind: Kind, statistics: tuple[str, ...], bounds: Any) -> 
     ends = kind.bounds if given is None else as_bounds(given)
     if ends is None:  # pragma: no cover
         raise AssertionError("numbers have bounds")
-    return AskedColumn(name=name, bounds=ends, missing=skips(kind), statistics=statistics)
+    return AskedColumn(
+        name=name,
+        bounds=ends,
+        missing=skips(kind),
+        statistics=tuple(each for each in statistics if isinstance(each, str)),
+        levels=tuple(each for each in statistics if isinstance(each, Fraction)),
+        grid=grid_of(kind) if given is None else None,
+    )
 
 
 def _bounds(name: str, bounds: Any) -> tuple[Fraction, Fraction]:
@@ -254,7 +262,7 @@ def _bounds(name: str, bounds: Any) -> tuple[Fraction, Fraction]:
 
 
 def _check_size(keys: Sequence[GroupKey], columns: Sequence[AskedColumn]) -> None:
-    cells = 1 + sum(1 + column.degree for column in columns)
+    cells = 1 + sum(1 + column.degree + len(column.levels) for column in columns)
     groups = GroupKeys(keys=tuple(keys)).count
     require(
         groups * cells <= MOST_CELLS,
@@ -266,8 +274,8 @@ def _check_size(keys: Sequence[GroupKey], columns: Sequence[AskedColumn]) -> Non
 
 
 def _check_names(keys: Sequence[GroupKey], columns: Sequence[AskedColumn]) -> None:
-    numbers = ["count", *(c.named(each) for c in columns for each in c.statistics)]
-    names = [key.name for key in keys] + [n + end for n in numbers for end in ("", "_error")]
+    numbers = ["count", "count_error", *(name for column in columns for name in column.numbers)]
+    names = [key.name for key in keys] + numbers
     twice = sorted({name for name in names if names.count(name) > 1})
     require(
         not twice,

@@ -96,11 +96,26 @@ class KeysPlan:
         At most so many of them.
         """
         universe, median = self.mechanism.universe, self.mechanism.noise.median
-        pairs = [(universe.published(key), count - median) for key, count in found]
-        pairs.sort(key=lambda each: -each[1])  # stable: equal counts in the order of the universe
+        pairs = [(universe.published(key), count - median) for key, count in _falling(found)]
         return FoundKeys(
             pairs=tuple(pairs[:most]), columns=self.columns, false_keys=self.mechanism.false_keys
         )
+
+    def groups_of(self, found: Found) -> tuple[dict[Any, int], list[tuple[Any, ...]]]:
+        """Return the group of each key that was found, and the labels of all groups.
+
+        The largest count first; the last group, "other", is for all other rows. A key that is
+        called so is with them.
+        """
+        rest, groups = ("other",) * len(self.columns), {}
+        labels: list[tuple[Any, ...]] = []
+        for key, _ in _falling(found):
+            shown = self.mechanism.universe.published(key)
+            cells = shown if len(self.columns) > 1 else (shown,)
+            if cells != rest:
+                groups[key] = len(labels)
+                labels.append(cells)
+        return groups, [*labels, rest]
 
     def category(self, found: Found, name: str) -> Category | None:
         """Return a column as a category of the keys that were found, with "other" for the rest.
@@ -116,6 +131,11 @@ class KeysPlan:
         named = tuple(option for option in options if option not in ("other", "missing"))
         exact = bool(getattr(kind, "exact", False))
         return Category(options=named, other=True, exact=exact) if named else None
+
+
+def _falling(found: Found) -> Found:
+    """Return the largest noisy count first; equal ones in the order of the universe."""
+    return sorted(found, key=lambda each: -each[1])
 
 
 def plan_keys(

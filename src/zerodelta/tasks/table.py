@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, final
 
 import numpy as np
@@ -15,21 +14,17 @@ from zerodelta.data.source import Rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.diagnostics import diagnosis
-from zerodelta.mechanisms.moments import EXPECTED
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
-from zerodelta.privacy.step import Part
 from zerodelta.spine.facts import Facts
-from zerodelta.spine.methods import Method
 from zerodelta.spine.public_inputs import needed
 from zerodelta.spine.release_plan import Measured, ReleasePlan
 from zerodelta.spine.run import ask
-from zerodelta.tables.asked_columns import AskedColumn, as_statistics
-from zerodelta.tables.group_table import Table
+from zerodelta.tables.asked_columns import AskedColumn, Statistic, as_statistics
 from zerodelta.tables.grouped_data import By, grouped
-from zerodelta.tables.moment_part import whole_counts
-from zerodelta.tables.table_plan import GOALS, TablePart, TablePlan, plan_table
+from zerodelta.tables.table_answer import TableAnswer, forecast_text, proof_parts, table_methods
+from zerodelta.tables.table_plan import GOALS, TablePlan, plan_table
 
 __all__ = ["TableQuestion", "grouped_statistic", "table", "table_of"]
 
@@ -132,7 +127,7 @@ def table_of(
     data: Any,
     *,
     by: By,
-    of: Mapping[str, tuple[str, ...]],
+    of: Mapping[str, tuple[Statistic, ...]],
     epsilon: Rational,
     bounds: Any = None,
     missing: Any = DEFAULT_MISSING,
@@ -191,16 +186,21 @@ class TableQuestion:
             goal=self.goal,
         )
 
+        labels = list(zip(*self.keys.labels(), strict=True)) if self.only is None else []
+        named = {
+            key.name: column
+            for key, column in zip(self.keys.keys, labels, strict=False)
+            if key.name
+        }
+
         def answer(rows: Rows, bits: BitSource) -> Measured:
-            found = [part.answer(rows, bits) for part in plan.parts]
-            sums = tuple(each for part in found for each in part.sums)
-            values = {name: both for part in found for name, both in part.columns.items()}
+            found = TableAnswer.of(plan.parts, rows, bits)
             if self.only is not None:
-                each = [values[column.named(self.only)][0][0] for column in self.columns]
+                each = [found.values[column.named(self.only)][0] for column in self.columns]
                 value = float(each[0]) if len(each) == 1 else np.array(each)
-                return Measured(value=value, sums=sums)
-            counts = [part.rows for part in found if part.rows is not None]
-            return Measured(value=self._shown(counts, values, total), sums=sums)
+                return Measured(value=value, sums=found.sums)
+            shown = found.shown(named, groups=self.keys.count, total=total, frame=self.frame)
+            return Measured(value=shown, sums=found.sums)
 
         public = ["the groups"] if self.keys.keys else []
         public += ["bounds on the columns"] if self.columns else []
@@ -209,55 +209,16 @@ class TableQuestion:
         return ReleasePlan(
             claim=PureDP(exact, neighbors=facts.neighbors),
             steps=() if several else plan.parts[0].steps,
-            parts=tuple(_part(part) for part in plan.parts) if several else (),
+            parts=proof_parts(plan.parts) if several else (),
             answer=answer,
             error=_forecast(plan, self.only, self.columns),
-            methods=_methods(plan),
+            methods=table_methods(plan),
             public=tuple(public),
             details=plan,
         )
-
-    def _shown(
-        self, counts: Sequence[tuple[Any, float]], values: Mapping[str, Any], total: int | None
-    ) -> Any:
-        """Return the table, in which counts of several parts are averaged."""
-        groups = self.keys.count
-        if counts:
-            weights = np.array([1 / max(error, 1e-100) ** 2 for _, error in counts])
-            noisy = np.average([rows for rows, _ in counts], axis=0, weights=weights)
-            count = whole_counts(noisy, total=total)
-            error = EXPECTED * float(1 / np.sqrt(weights.sum()))
-        else:  # all rows, whose number is public
-            count, error = np.full(groups, total, dtype=np.int64), 0.0
-        numbers: dict[str, Any] = {"count": count, "count_error": np.full(groups, error)}
-        for name, (value, wrong) in values.items():
-            numbers |= {name: value, f"{name}_error": wrong}
-        labels = list(zip(*self.keys.labels(), strict=True))
-        named = {
-            key.name: column for key, column in zip(self.keys.keys, labels, strict=True) if key.name
-        }
-        shown = Table(named, numbers)
-        return shown if self.frame is None else shown.to_frame(self.frame)
-
-
-def _part(part: TablePart) -> Part:
-    return Part(steps=part.steps, epsilon=part.epsilon)
 
 
 def _forecast(plan: TablePlan, only: str | None, columns: Sequence[AskedColumn]) -> float | str:
     if only is not None:
         return float(np.mean([plan.errors[column.named(only)][0] for column in columns]))
-    told = [f"{name} {error:.3g}" for name, (error, _) in plan.errors.items()]
-    return ", ".join(told) + f", for a group of {plan.group_rows:.0f} rows"
-
-
-def _methods(plan: TablePlan) -> tuple[Method, ...]:
-    """Return what was chosen, for the advisor."""
-    told = "; ".join(f"{part.text} at ε = {_short(part.epsilon)}" for part in plan.parts)
-    why = "the largest relative error" if plan.goal == GOALS[0] else "all relative errors together"
-    name = "together" if len(plan.parts) == 1 else "shares"
-    return (Method(name=name, error=plan.worst, spends=told, why=f"least by {why}"),)
-
-
-def _short(epsilon: Fraction) -> str:
-    return f"{float(epsilon):.4g}"
+    return forecast_text(plan)
