@@ -78,6 +78,11 @@ class KeysPlan:
         middle = sorted(steps)[len(steps) // 2]
         return middle - self.mechanism.noise.median
 
+    @property
+    def warning(self) -> str:
+        """How many of the keys may be invented, in words."""
+        return self.labeled([]).warning
+
     def apply(self, counts: Mapping[Any, int], bits: BitSource) -> Found:
         """Return the keys that pass and their noisy counts, in the order of the universe.
 

@@ -11,18 +11,20 @@ import numpy as np
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.group_keys import GroupKeys
 from zerodelta.data.source import Rows
+from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
-from zerodelta.spine.facts import Facts
+from zerodelta.spine.facts import Facts, Question
 from zerodelta.spine.public_inputs import needed
 from zerodelta.spine.release_plan import Measured, ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.tables.asked_columns import AskedColumn, Statistic, as_statistics
 from zerodelta.tables.grouped_data import By, grouped
+from zerodelta.tables.keyed_table import KeyedTableQuestion
 from zerodelta.tables.table_answer import TableAnswer, forecast_text, proof_parts, table_methods
 from zerodelta.tables.table_plan import GOALS, TablePlan, plan_table
 
@@ -38,6 +40,7 @@ def table(
     bounds: Any = None,
     missing: Any = DEFAULT_MISSING,
     goal: str = GOALS[0],
+    false_keys: Rational = 1,
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
 ) -> Release:
@@ -118,6 +121,7 @@ def table(
         bounds=bounds,
         missing=missing,
         goal=goal,
+        false_keys=false_keys,
         diagnostics=diagnostics,
         bits=bits,
     )
@@ -132,18 +136,29 @@ def table_of(
     bounds: Any = None,
     missing: Any = DEFAULT_MISSING,
     goal: str = GOALS[0],
+    false_keys: Rational = 1,
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
 ) -> Release:
     """Release a table of statistics that are known to be some: the short forms come here."""
     rows = grouped(data, by=by, of=of, bounds=bounds, missing=missing)
-    question = TableQuestion(
-        keys=rows.keys,
-        columns=rows.columns,
-        complete=rows.complete,
-        goal=goal,
-        frame=rows.frame,
-    )
+    about: dict[str, Any] = {
+        "keys": rows.keys,
+        "columns": rows.columns,
+        "complete": rows.complete,
+        "goal": goal,
+        "frame": rows.frame,
+    }
+    question: Question = TableQuestion(**about)
+    if rows.universe is not None:
+        question = KeyedTableQuestion(universe=rows.universe, false_keys=false_keys, **about)
+        require(
+            diagnostics is None or rows.judged.protection.premise is None,
+            "diagnostics",
+            diagnostics,
+            expected="nothing beside unknown keys of a query, which is run once",
+            remedy="leave diagnostics out, or open the result as a file or a frame",
+        )
     beside = diagnosis(diagnostics, rows.judged, bounds=None)
     return ask(question, rows.source, epsilon=epsilon, bits=bits, beside=beside)
 
