@@ -558,7 +558,21 @@ BARE: dict[str, tuple[dict[str, Any], str]] = {
     "undeclared key": ({"by": "city"}, r"zd.category\(\[…\], other=True\)"),
     "no bounds": ({"by": {"city": KINDS["city"]}, "bounds": None}, "known without the rows"),
     "any text": ({"by": {"city": zd.text(9)}}, "a size"),
-    "unknown keys": ({"by": {"city": zd.text(9, alphabet="ab")}}, "no unknown keys yet"),
+    "bins beside texts": (
+        {"by": {"city": zd.text(9, alphabet="ab"), "age": zd.bins([0, 9])}},
+        "nobody listed",
+    ),
+    "too many false keys": (
+        {"by": {"city": zd.text(9, alphabet="ab")}, "false_keys": 2**25},
+        r"2\^24",
+    ),
+    "too many quantiles": (
+        {
+            "by": {"age": zd.bins(range(2000)), "person": zd.bins(range(2000))},
+            "of": {"income": [{"quantiles": [i / 10 for i in range(10)]}]},
+        },
+        r"2\^24",
+    ),
     "no such column": ({"by": {"town": KINDS["city"]}}, "town"),
     "key and value": ({"by": {"income": KINDS["city"]}}, "zd.bins"),
     "too many groups": (

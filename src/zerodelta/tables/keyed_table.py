@@ -1,4 +1,4 @@
-"""Statistics by keys that nobody listed: the keys are found, then their groups summed up (theory U).
+"""Statistics by keys that nobody listed: they are found, then their groups summed up (theory U).
 
 If only counts are asked, all of ε goes to the keys, and the counts are the numbers that passed.
 Otherwise half of it does, and the rest to the statistics of the found keys and of all other rows,

@@ -46,6 +46,9 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 _MOST_APART = 8
 """More columns than this are one block of sums: no other plan is looked at."""
 
+_ROUNDS = 4
+"""How often shares are corrected."""
+
 _LEAST = 1e-100
 """What an error of 0 counts as: noise of a very large ε is 0 for all that floats can tell."""
 
@@ -261,15 +264,32 @@ def _quantiles(column: AskedColumn, facts: Mapping[str, object]) -> MakePart:
 
 def _shared(makers: Sequence[MakePart], epsilon: Fraction, goal: str) -> tuple[TablePart, ...]:
     """Return the parts at their shares of ε, which add up to it exactly."""
+    parts = tuple(make(epsilon) for make in makers)
     if len(makers) == 1:
-        return (makers[0](epsilon),)
-    sizes = [max(_size(make(epsilon).errors, goal), _LEAST) for make in makers]
-    weights = np.array([size if goal == GOALS[0] else size ** (2 / 3) for size in sizes])
-    weights = np.maximum(weights / weights.sum(), 0.01 / len(makers))
-    unit = 10_000 * len(makers)
-    shares = [Fraction(int(unit * each), unit) for each in weights / weights.sum()]
+        return parts
+    shares, best, least = [Fraction(1)] * len(makers), parts, math.inf
+    for _ in range(_ROUNDS):
+        # errors at ε, if they go with 1/ε; those of quantiles do so only about
+        sizes = [
+            max(_size(part.errors, goal) * float(share), _LEAST)
+            for part, share in zip(parts, shares, strict=True)
+        ]
+        shares = _shares([size if goal == GOALS[0] else size ** (2 / 3) for size in sizes])
+        parts = tuple(make(share * epsilon) for make, share in zip(makers, shares, strict=True))
+        size = _size(_merged([part.errors for part in parts]), goal)
+        if size > 0.99 * least:
+            break
+        best, least = parts, size
+    return best
+
+
+def _shares(weights: Sequence[float]) -> list[Fraction]:
+    """Return shares in proportion to weights, none of them tiny, that add up to 1 exactly."""
+    parts = np.maximum(np.array(weights) / math.fsum(weights), 0.01 / len(weights))
+    unit = 10_000 * len(weights)
+    shares = [Fraction(int(unit * each), unit) for each in parts / parts.sum()]
     shares[-1] += 1 - sum(shares, Fraction(0))
-    return tuple(make(share * epsilon) for make, share in zip(makers, shares, strict=True))
+    return shares
 
 
 def _merged(parts: Sequence[Errors]) -> dict[str, tuple[float, float]]:

@@ -1,9 +1,8 @@
 """Keys that nobody listed, planned for a list of their own or as the groups of a table (theory U).
 
     plan = plan_keys(source, epsilon=…, statistics=True)      # before a row is read
-    found = plan.apply(source.open(ticket), bits)             # the keys, in the universe's order
-    kind = plan.category(found, "name")                       # groups of the second part:
-    people.read_as({"name": kind})                            # its codes, by the same ticket
+    found = plan.apply(counts, bits)                          # the keys, in the universe's order
+    groups, labels = plan.groups_of(found)                    # of the second part
 
 The keys cost ``plan.epsilon``, and what is left of ε is for statistics of the found keys and all
 others, for whom the found keys are public: the parts of one certificate add up. By the parallel
@@ -20,7 +19,6 @@ from typing import Any, final
 from zerodelta.data.columns import as_objects
 from zerodelta.data.key_source import KeySource
 from zerodelta.data.kind import Kind
-from zerodelta.data.kinds import Category
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.mechanisms.key_noise import FOR_COUNTS, FOR_KEYS, Found, UnknownKeys
@@ -121,21 +119,6 @@ class KeysPlan:
                 groups[key] = len(labels)
                 labels.append(cells)
         return groups, [*labels, rest]
-
-    def category(self, found: Found, name: str) -> Category | None:
-        """Return a column as a category of the keys that were found, with "other" for the rest.
-
-        The keys are public by now, so this is a declaration like any other. Keys of several columns
-        give each its own options. A text "other" is with the rest. None if no key was found: then
-        all rows are in one group.
-        """
-        place, kind = self.columns.index(name), self.kinds[name]
-        cells = [key[place] if len(self.columns) > 1 else key for key, _ in found]
-        labels = kind.labels
-        options = dict.fromkeys(cells if labels is None else [labels[code] for code in cells])
-        named = tuple(option for option in options if option not in ("other", "missing"))
-        exact = bool(getattr(kind, "exact", False))
-        return Category(options=named, other=True, exact=exact) if named else None
 
 
 def _falling(found: Found) -> Found:

@@ -58,9 +58,13 @@ def table(
         The columns that rows are grouped by: categories, booleans and dates of a data set. A dict
         says how: ``{"age": zd.bins([0, 18, 65, 120])}`` cuts numbers at public edges, and for a
         frame ``{"city": zd.category([...])}`` declares the groups. Without it all rows are one.
+        Texts over an alphabet and whole numbers are keys that nobody listed: those that occur
+        often are found, for half of ε (all of it, if only counts are asked), and all other rows
+        are one more group, "other".
     of : dict
         For each column the names of its statistics: "mean", "sum", "variance" (divided by the
-        count), "std", "count" (of its values). Rows are always counted.
+        count), "std", "count" (of its values), "median", ``{"quantiles": [0.1, 0.9]}``. Rows are
+        always counted.
     epsilon : number
         The privacy loss of the whole table, as an int, a float, a Fraction or a text like "1/2".
     bounds : dict, or (lower, upper)
@@ -71,6 +75,8 @@ def table(
         How ε is shared where columns are not measured together: "equal relative error" (relative
         to the width of a column; for counts to the expected rows of a group) or "least total
         error" (the least sum of their squares).
+    false_keys : number, default 1
+        Of keys that nobody listed: how many may be invented by noise, on average.
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
         used, clipped to the bounds, and unreadable.
@@ -82,13 +88,17 @@ def table(
     Release
         Its value is a frame of the kind that the data came as, else a `Table`: a line for each
         group, also for one without rows; the keys, `count`, then for each statistic a column such
-        as `income_mean`. A column such as `income_mean_error` has the expected absolute error of
-        each cell. `release.plan` shows how ε is shared, `release.sums` has the noisy integers.
+        as `income_mean`, `income_q10` or `income_median`. A column such as `income_mean_error` has
+        the expected absolute error of each cell; for quantiles `income_q10_rank_error` says by how
+        many rows of the group. `release.plan` shows how ε is shared, `release.sums` has the noisy
+        integers. Of keys that nobody listed only the found ones have a line, the largest first,
+        then "other"; beside them stands how many may be invented.
 
     Notes
     -----
     **Guarantee**: pure ε-DP (theory P1, P2, G2), proven: noise on exact integer sums, one table of
-    them for all groups. What is known without the rows is used afterwards: counts are whole and
+    them for all groups; quantiles are drawn together from each group (Q), unknown keys found by
+    asymmetric noise (U). What is known without the rows is used afterwards: counts are whole and
     not negative, they add up to the number of rows where that is public and all rows are in some
     group, means lie within the bounds. A mean whose noisy count is not positive is the middle.
     **Neighbors**: replace-one, or what the data set says.
