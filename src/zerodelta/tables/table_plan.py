@@ -46,7 +46,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 _MOST_APART = 8
 """More columns than this are one block of sums: no other plan is looked at."""
 
-_ROUNDS = 4
+_ROUNDS = 6
 """How often shares are corrected."""
 
 _LEAST = 1e-100
@@ -267,25 +267,27 @@ def _shared(makers: Sequence[MakePart], epsilon: Fraction, goal: str) -> tuple[T
     parts = tuple(make(epsilon) for make in makers)
     if len(makers) == 1:
         return parts
-    shares, best, least = [Fraction(1)] * len(makers), parts, math.inf
-    for _ in range(_ROUNDS):
+    shares, best, least = np.ones(len(makers)), parts, math.inf
+    for step in range(_ROUNDS):
         # errors at ε, if they go with 1/ε; those of quantiles do so only about
-        sizes = [
-            max(_size(part.errors, goal) * float(share), _LEAST)
-            for part, share in zip(parts, shares, strict=True)
-        ]
-        shares = _shares([size if goal == GOALS[0] else size ** (2 / 3) for size in sizes])
-        parts = tuple(make(share * epsilon) for make, share in zip(makers, shares, strict=True))
-        size = _size(_merged([part.errors for part in parts]), goal)
-        if size > 0.99 * least:
+        sizes = [_size(part.errors, goal) for part in parts]
+        weights = np.maximum(sizes, _LEAST) * shares
+        wanted = weights if goal == GOALS[0] else weights ** (2 / 3)
+        wanted = wanted / wanted.sum()
+        before, shares = shares, wanted if step == 0 else (shares + wanted) / 2
+        if np.abs(shares - before).max() < 1e-3:
             break
-        best, least = parts, size
+        exact = _shares(shares)
+        parts = tuple(make(share * epsilon) for make, share in zip(makers, exact, strict=True))
+        size = _size(_merged([part.errors for part in parts]), goal)
+        if size < least:
+            best, least = parts, size
     return best
 
 
-def _shares(weights: Sequence[float]) -> list[Fraction]:
-    """Return shares in proportion to weights, none of them tiny, that add up to 1 exactly."""
-    parts = np.maximum(np.array(weights) / math.fsum(weights), 0.01 / len(weights))
+def _shares(weights: Floats) -> list[Fraction]:
+    """Return shares that are about so large, none of them tiny, and add up to 1 exactly."""
+    parts = np.maximum(weights, 0.01 / len(weights))
     unit = 10_000 * len(weights)
     shares = [Fraction(int(unit * each), unit) for each in parts / parts.sum()]
     shares[-1] += 1 - sum(shares, Fraction(0))
