@@ -17,8 +17,10 @@ from fractions import Fraction
 from typing import Any, final
 
 from zerodelta.data.columns import as_objects
+from zerodelta.data.dataset import Dataset
 from zerodelta.data.key_source import KeySource
 from zerodelta.data.kind import Kind
+from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.mechanisms.key_noise import FOR_COUNTS, FOR_KEYS, Found, UnknownKeys
@@ -26,7 +28,7 @@ from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Part
 from zerodelta.tables.found_keys import FoundKeys
 
-__all__ = ["KeysPlan", "plan_keys"]
+__all__ = ["KeysPlan", "check_run_once", "plan_keys"]
 
 
 @final
@@ -124,6 +126,17 @@ class KeysPlan:
 def _falling(found: Found) -> Found:
     """Return the largest noisy count first; equal ones in the order of the universe."""
     return sorted(found, key=lambda each: -each[1])
+
+
+def check_run_once(data: Dataset, diagnostics: Rational | None) -> None:
+    """Refuse diagnostics beside keys of a query, which would be run again for them."""
+    require(
+        diagnostics is None or data.protection.premise is None,
+        "diagnostics",
+        diagnostics,
+        expected="nothing beside unknown keys of a query, which is run once",
+        remedy="leave diagnostics out, or open the result as a file or a frame",
+    )
 
 
 def plan_keys(

@@ -23,7 +23,7 @@ from zerodelta.spine.methods import Method
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.tables.found_keys import FoundKeys
-from zerodelta.tables.unknown_keys import plan_keys
+from zerodelta.tables.unknown_keys import check_run_once, plan_keys
 from zerodelta.tasks.open import open as open_data
 
 __all__ = ["HeavyHittersQuestion", "heavy_hitters", "keyed"]
@@ -101,6 +101,7 @@ def heavy_hitters(
     """
     source, dataset = keyed(data, columns, universe)
     question = HeavyHittersQuestion(source=source, false_keys=false_keys, goal=goal)
+    check_run_once(dataset, diagnostics)
     beside = diagnosis(diagnostics, dataset)
     return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
 

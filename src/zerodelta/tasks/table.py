@@ -11,7 +11,6 @@ import numpy as np
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.group_keys import GroupKeys
 from zerodelta.data.source import Rows
-from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.diagnostics import diagnosis
@@ -27,6 +26,7 @@ from zerodelta.tables.grouped_data import By, grouped
 from zerodelta.tables.keyed_table import KeyedTableQuestion
 from zerodelta.tables.table_answer import TableAnswer, forecast_text, proof_parts, table_methods
 from zerodelta.tables.table_plan import GOALS, TablePlan, plan_table
+from zerodelta.tables.unknown_keys import check_run_once
 
 __all__ = ["TableQuestion", "grouped_statistic", "table", "table_of"]
 
@@ -162,13 +162,7 @@ def table_of(
     question: Question = TableQuestion(**about)
     if rows.universe is not None:
         question = KeyedTableQuestion(universe=rows.universe, false_keys=false_keys, **about)
-        require(
-            diagnostics is None or rows.judged.protection.premise is None,
-            "diagnostics",
-            diagnostics,
-            expected="nothing beside unknown keys of a query, which is run once",
-            remedy="leave diagnostics out, or open the result as a file or a frame",
-        )
+        check_run_once(rows.judged, diagnostics)
     beside = diagnosis(diagnostics, rows.judged, bounds=None)
     return ask(question, rows.source, epsilon=epsilon, bits=bits, beside=beside)
 

@@ -31,6 +31,7 @@ from zerodelta.spine.methods import Method, choose, ranked
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask, run
 from zerodelta.tables.found_keys import FoundKeys
+from zerodelta.tables.unknown_keys import check_run_once
 from zerodelta.tasks.heavy_hitters import HeavyHittersQuestion, keyed
 from zerodelta.tasks.select import MONOTONE, SENSITIVITY, exact_score, listed_options
 
@@ -140,6 +141,7 @@ def top_k(
     given = (sensitivity, monotone)
     require(stated, "sensitivity, monotone", given, "nothing: one row moves one count", remedy)
     source, dataset = keyed(data, columns, universe)
+    check_run_once(dataset, diagnostics)
     wanted, beside = as_count(k, "k", minimum=1), diagnosis(diagnostics, dataset)
     question: HeavyHittersQuestion | TopKQuestion
     if _known(source):
