@@ -101,9 +101,9 @@ MUTANTS = (
     ),
     Mutant(  # groups are counted from the found keys: one cell would need half the noise
         file="mechanisms/moment_estimates.py",
-        old="some = replace(self.noise, cells=groups * self.row.cells)",
+        old="some = replace(self.noise, cells=groups * each)",
         new="some = PartitionNoise.for_epsilon(epsilon=self.noise.epsilon, cells=groups * "
-        "self.row.cells, row_total=self.noise.row_total, neighbors=self.noise.neighbors)",
+        "each, row_total=self.noise.row_total, neighbors=self.noise.neighbors)",
         tests=(HALVES,),
     ),
     Mutant(  # the certificate is for the keys that were declared, of which there are none

@@ -79,7 +79,7 @@ def test_quantiles_and_counts_of_a_table_cost_epsilon_together(
             handed.clear()
             calls.clear()
             release = ask(rows, relation, by, {"1": [{"quantiles": LEVELS}]})
-            shares = [part.epsilon for part in release.plan.parts]  # type: ignore[union-attr]
+            shares = [part.epsilon for part in release.plan.parts]  # type: ignore[attr-defined]
             drawn = tuple((tuple(r), tuple(gaps), rate) for r, gaps, rate in calls)
             known[rows] = drawn, tuple(handed), tuple(shares)
         return known[rows]
@@ -116,7 +116,7 @@ def test_counts_of_all_points_of_all_groups_cost_their_share(
                 handed.clear()
                 release = ask(rows, "replace", "0", {"1": [{"quantiles": LEVELS}]})
                 known[rows] = list(handed)
-        parts = release.plan.parts  # type: ignore[union-attr]
+        parts = release.plan.parts  # type: ignore[attr-defined]
         for part, (noise, before), (_, after) in zip(parts, known[a], known[b], strict=True):
             away = [x - y for x, y in zip(before, after, strict=True)]
             assert norm(noise, away) / noise.scale <= part.epsilon
@@ -177,7 +177,7 @@ def test_the_plan_shows_the_shares_and_what_errors_are() -> None:
         assert "income_q10 " in str(release.error)
     sizes = [
         max(error / unit for name, (error, unit) in part.errors.items() if name != "count")
-        for part in zd.table(data, by="city", of=ASKED, epsilon=1).plan.parts  # type: ignore[union-attr]
+        for part in zd.table(data, by="city", of=ASKED, epsilon=1).plan.parts  # type: ignore[attr-defined]
     ]
     assert max(sizes) / min(sizes) < 1.05
 

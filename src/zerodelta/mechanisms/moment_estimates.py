@@ -118,13 +118,14 @@ class MomentPlan:
         Where keys are found first, noise on all groups that there can be was planned, and only that
         of the found ones is drawn. It is independent; of one draw over all cells there is no part.
         """
-        if isinstance(self.noise, PartitionNoise) and self.noise.method != "laplace":
-            raise AssertionError("one draw over all groups")  # pragma: no cover
         some: PartitionNoise | BlockNoise
-        if isinstance(self.noise, PartitionNoise):
-            some = replace(self.noise, cells=groups * self.row.cells)
-        else:
+        if isinstance(self.noise, BlockNoise):
             some = replace(self.noise, blocks=groups)
+        else:
+            if self.noise.method != "laplace":
+                raise AssertionError("one draw over all groups")  # pragma: no cover
+            each = self.noise.cells // self.groups
+            some = replace(self.noise, cells=groups * each)
         rows = self.expected_rows if expected_rows is None else expected_rows
         return replace(self, groups=groups, noise=some, expected_rows=rows)
 
