@@ -122,6 +122,7 @@ def quantile(
 
     Examples
     --------
+    >>> import numpy as np
     >>> ages = np.arange(100_000) % 100
     >>> quantile(ages, q=0.855, bounds=(0, 120), grid=121, epsilon=1).value
     85.0
@@ -187,6 +188,7 @@ def median(
 
     Examples
     --------
+    >>> import numpy as np
     >>> median(np.arange(101_000) % 101, bounds=(0, 100), grid=101, epsilon=1).value
     50.0
 
