@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from data.opening import opened
 from zerodelta.data.arrays import ArraySource
+from zerodelta.data.group_keys import GroupKey, GroupKeys
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.joint_ranks import SortedRuns
 from zerodelta.exact.rank_bounds import Ranks
@@ -92,8 +93,9 @@ def test_groups_are_the_same_however_many_fit_in_memory(
     table[3, 0], table[5, 2] = 0.0, np.nan
     grouped = GroupedColumn(
         rows=opened(ArraySource(table, missing="skip")),
-        by=[0, 1],
-        sizes=[3, 2],
+        keys=GroupKeys(
+            keys=(GroupKey(name="0", labels=(0, 1, 2)), GroupKey(name="1", labels=(0, 1)))
+        ),
         column=2,
         points=as_points((0, 15), 16),
         skip=True,

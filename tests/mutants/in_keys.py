@@ -85,8 +85,8 @@ MUTANTS = (
     ),
     Mutant(
         file="data/key_source.py",
-        old="                columns = [column[counts] for column in columns]\n",
-        new="                pass\n",
+        old="        columns = [column[counts] for column in columns]\n",
+        new="        pass\n",
         tests=(f"{CELLS}::test_each_row_that_counts_counts_for_its_key",),
     ),
     Mutant(

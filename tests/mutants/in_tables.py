@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant
 
+DRAWN = "tasks/test_table_quantiles.py::"
+FOUND = "tasks/test_table_of_unknown_keys.py::"
+HALVES = f"{FOUND}test_keys_cost_half_and_statistics_of_whatever_is_found_the_other_half"
 PRIVATE, TABLE = "tasks/test_table_is_private.py::", "tasks/test_table.py::"
 SUMS, MOMENTS = "mechanisms/test_power_sums.py::", "mechanisms/test_moments.py::"
 
@@ -83,6 +86,61 @@ MUTANTS = (
         old="make(share * epsilon)",
         new="make(epsilon)",
         tests=(f"{TABLE}test_shares_reach_the_goal_and_add_up_to_epsilon",),
+    ),
+    Mutant(  # the keys are free
+        file="tables/keyed_table.py",
+        old="parts=(keys.part, *proof_parts(plan.parts)) if plan.parts else (),",
+        new="parts=proof_parts(plan.parts) if plan.parts else (),",
+        tests=(HALVES,),
+    ),
+    Mutant(  # statistics get all of ε
+        file="tables/unknown_keys.py",
+        old="left=exact - spent)",
+        new="left=exact)",
+        tests=(HALVES,),
+    ),
+    Mutant(  # groups are counted from the found keys: one cell would need half the noise
+        file="mechanisms/moment_estimates.py",
+        old="some = replace(self.noise, cells=groups * each)",
+        new="some = PartitionNoise.for_epsilon(epsilon=self.noise.epsilon, cells=groups * "
+        "each, row_total=self.noise.row_total, neighbors=self.noise.neighbors)",
+        tests=(HALVES,),
+    ),
+    Mutant(  # the certificate is for the keys that were declared, of which there are none
+        file="tables/grouped_data.py",
+        old="possible=universe.universe.size + 1",
+        new="possible=1",
+        tests=(f"{FOUND}test_the_certificate_is_for_all_keys_there_can_be",),
+    ),
+    Mutant(  # rows of keys that were not found are in the first group
+        file="data/rows_by_key.py",
+        old="codes = np.full(len(self._numbers) + 1, rest, dtype=np.float64)",
+        new="codes = np.zeros(len(self._numbers) + 1)",
+        tests=(f"{FOUND}test_values_are_those_of_the_found_keys_and_all_other_rows",),
+    ),
+    Mutant(  # rows that a filter drops are counted for their keys
+        file="data/rows_by_key.py",
+        old="found = keys_in(kinds, cells, counts)",
+        new="found, counts = keys_in(kinds, cells, None), None",
+        tests=(f"{FOUND}test_rows_are_counted_where_they_are_kept_and_filtered",),
+    ),
+    Mutant(
+        file="data/rows_by_key.py",
+        old="if self._blocks is None:",
+        new="if True:",
+        tests=(f"{FOUND}test_a_query_is_run_once_for_keys_and_statistics",),
+    ),
+    Mutant(  # as if there were one group: a row that changes groups costs twice as much
+        file="tables/quantile_part.py",
+        old="groups=keys.count,",
+        new="groups=1,",
+        tests=(f"{FOUND}test_quantiles_are_drawn_from_the_found_groups_at_one_rate",),
+    ),
+    Mutant(  # quantiles of missing values
+        file="tables/quantile_part.py",
+        old="skip=column.missing,",
+        new="skip=False,",
+        tests=(f"{DRAWN}test_quantiles_and_counts_of_a_table_cost_epsilon_together",),
     ),
     Mutant(
         file="tables/group_table.py",

@@ -15,6 +15,7 @@ import pytest
 import zerodelta as zd
 from tasks.related import added, filtered, of_units, replaced
 from zerodelta.data.key_source import KeySource, universe_of
+from zerodelta.data.rows_by_key import GROUP, RowsByKey
 from zerodelta.data.ticket import Ticket
 from zerodelta.exact.bits import ReplayBits, SystemBits
 from zerodelta.mechanisms.key_noise import UnknownKeys
@@ -324,7 +325,7 @@ def test_diagnostics_are_a_part_of_the_same_epsilon() -> None:
 # As groups of a table.
 
 
-def test_found_keys_are_a_part_of_a_plan_and_become_a_category() -> None:
+def test_found_keys_are_a_part_of_a_plan_and_become_groups() -> None:
     people = zd.open(["ann"] * 5000 + ["bob"] * 3000 + ["zoe"], columns={"0": NAMES})
     source = KeySource(people["0"])
     alone = plan_keys(source, epsilon=1)
@@ -336,15 +337,14 @@ def test_found_keys_are_a_part_of_a_plan_and_become_a_category() -> None:
     assert isinstance(plan.part, Part)
     assert zd.verify(both)
     found = plan.apply({"ann": 5000, "bob": 3000, "zoe": 1}, SystemBits())
-    kind = plan.category(found, "0")
-    assert kind is not None
-    assert kind.labels == ("ann", "bob", "other")
-    assert kind.read(np.array(["bob", "zoe", "ann"], dtype=object)).tolist() == [1, 2, 0]
-    assert plan.category([], "0") is None
-    assert plan.category([("other", 5)], "0") is None
+    groups, labels = plan.groups_of(found)
+    assert groups == {"ann": 0, "bob": 1}
+    assert labels == [("ann",), ("bob",), ("other",)]
+    assert plan.groups_of([]) == ({}, [("other",)])
+    assert plan.groups_of([("other", 5)]) == ({}, [("other",)])
 
 
-def test_rows_are_read_to_the_found_keys() -> None:
+def test_rows_are_those_of_the_found_keys() -> None:
     """The same rows count as for the keys: bounded and filtered by what was declared."""
     table = np.array(
         [(1, "ann", 20)] * 5 + [(2, "bob", 30)] * 2 + [(3, "zoe", 40), (4, "bob", 90)],
@@ -352,33 +352,25 @@ def test_rows_are_read_to_the_found_keys() -> None:
     )
     columns = {"name": NAMES, "age": zd.number(0, 120)}
     people = zd.open(table, columns=columns, unit="id", max_rows=2).where("age < 80")
-    named = people["name"]
-    plan = plan_keys(KeySource(named), epsilon=1)
-    kind = plan.category([("ann", 9), ("bob", 9)], "name")
-    assert kind is not None
-    assert plan.groups == KeySource(named).universe.size + 1
-    codes = named.read_as({"name": kind})
-    assert codes.kinds["name"] is kind
-    assert codes.declared["name"] is NAMES
     ticket = Ticket(zd.count(people, epsilon=1).certificate)
-    assert codes.open(ticket).counts(0, 3).tolist() == [2, 2, 1]
-    assert codes.where("age < 25").open(ticket).counts(0, 3).tolist() == [2, 0, 0]
-    both = people.read_as({"name": kind})[["name", "age"]].open(ticket)
-    assert both.group_sums(["name"], [3], None, None)[:, 0].tolist() == [2, 2, 1]
-    # a condition on the column itself sees the texts
-    some = zd.open(["ann", "bob", "bob"], columns={"0": NAMES})
-    assert some.read_as({"0": kind}).open(ticket).counts(0, 3).tolist() == [1, 2, 0]
+    rows = RowsByKey(people, ["name"], ["age"]).open(ticket)
+    assert rows.counts() == KeySource(people["name"]).open(ticket) == {"ann": 2, "bob": 2, "zoe": 1}
+    grouped = rows.by_group({"bob": 0, "nobody": 1}, 2)
+    assert grouped.columns == (GROUP, "age")
+    found = np.concatenate(list(grouped.blocks()))
+    assert sorted(found.tolist()) == [[0, 30], [0, 30], [2, 20], [2, 20], [2, 40]]
+    # changing the rows in between changes nothing
+    table["name"] = "ann"
+    assert rows.counts() == {"ann": 2, "bob": 2, "zoe": 1}
 
 
 def test_keys_that_no_cell_is_read_to_are_not_published() -> None:
-    """As a category they would be read alike: "01" and "1", or "nan"."""
+    """ "01" is read as 1, and "nan" is missing."""
     people = zd.open(["a"], columns={"0": zd.text(3, alphabet="01an")})
     plan = plan_keys(KeySource(people), epsilon="1/100", false_keys=50)
     bits = ReplayBits("impossible")
     for _ in range(20):
         found = plan.apply({}, bits)
-        kind = plan.category(found, "0")
-        assert kind is None or len(kind.options) == len(found)
         assert not {"01", "001", "nan", "00"} & {key for key, _ in found}
 
 

@@ -16,6 +16,7 @@ from tasks.related import Relation
 from tasks.test_laws_of_data_sets import EPSILON, RELATIONS, certified
 from zerodelta.audit.exact import certainly_pure
 from zerodelta.data.arrays import ArraySource
+from zerodelta.data.group_keys import GroupKey, GroupKeys
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits, SystemBits
 from zerodelta.mechanisms import joint_exponential, quantile_plan
@@ -75,6 +76,10 @@ def test_quantiles_are_pure_on_every_pair_of_neighbors(
     assert all(certainly_pure(exact[a], exact[b], EPSILON) for a, b in pairs)
 
 
+def codes(*columns: int) -> GroupKeys:
+    return GroupKeys(keys=tuple(GroupKey(name=str(column), labels=(0, 1)) for column in columns))
+
+
 def test_by_group_every_group_is_drawn_from_its_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Codes that are none are in no group, nor are missing values; an empty group is drawn too."""
     calls = spied(monkeypatch)
@@ -89,7 +94,7 @@ def test_by_group_every_group_is_drawn_from_its_own_rows(monkeypatch: pytest.Mon
         method="joint",
     )
     rows = opened(ArraySource(table, missing="skip"))
-    found = plan.by_group(rows, ReplayBits("groups"), by=[0, 1], sizes=[2, 2], column=2)
+    found = plan.by_group(rows, ReplayBits("groups"), keys=codes(0, 1), column=2)
     assert found.shape == (4, 3)
     assert [call[0] for call in calls] == [[], [1, 3], [2], []]
     assert [sum(call[1]) for call in calls] == [0, 2, 1, 0]
@@ -98,7 +103,8 @@ def test_by_group_every_group_is_drawn_from_its_own_rows(monkeypatch: pytest.Mon
     assert {call[2] for call in calls} == {1 / (8 * (1 - min(mechanism.gaps)))}
     assert plan.claim == zd.PureDP(1)
     named = opened(ArraySource(pd.DataFrame({"g": [0, 1, 1], "v": [0, 3, 3]})))
-    plan.by_group(named, ReplayBits("groups"), by=["g"], sizes=[4], column="v")
+    four = GroupKeys(keys=(GroupKey(name="g", labels=tuple(range(4))),))
+    plan.by_group(named, ReplayBits("groups"), keys=four, column="v")
     assert [call[0] for call in calls[4:]] == [[0], [3, 3], [], []]
 
 
@@ -120,7 +126,7 @@ def test_by_group_counts_share_one_draw(monkeypatch: pytest.MonkeyPatch) -> None
         groups=2,
         method="counts",
     )
-    found = plan.by_group(opened(ArraySource(table)), ReplayBits("x"), by=[0], sizes=[2], column=1)
+    found = plan.by_group(opened(ArraySource(table)), ReplayBits("x"), keys=codes(0), column=1)
     ((noise, sums),) = handed
     assert sums == [1, 0, 1, 0, 2, 0]
     assert noise.cells == 6

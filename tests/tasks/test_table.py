@@ -531,8 +531,11 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
     "of is a list": ({"by": "city", "of": ["income"]}, "statistics of one column"),
     "unknown statistic": ({"by": "city", "of": {"income": ["average"]}}, '"mean"'),
     "a misspelled one": ({"by": "city", "of": {"income": ["meen"]}}, 'did you mean "mean"'),
-    "median": ({"by": "city", "of": {"income": ["median"]}}, "no quantiles yet"),
-    "quantiles": ({"by": "city", "of": {"income": [{"quantiles": [0.1]}]}}, "no quantiles yet"),
+    "no levels": ({"by": "city", "of": {"income": [{"quantiles": []}]}}, "list of 1 to"),
+    "one level": ({"by": "city", "of": {"income": {"quantiles": 0.5}}}, "list of 1 to"),
+    "a level of 2": ({"by": "city", "of": {"income": [{"quantiles": [2]}]}}, "from 0 to 1"),
+    "a misspelled dict": ({"by": "city", "of": {"income": [{"quantile": [0.5]}]}}, "quantiles"),
+    "the median of a text": ({"by": "member", "of": {"city": "median"}}, "numbers or booleans"),
     "numbers as keys": ({"by": "age", "of": INCOME}, "zd.bins"),
     "bins of a category": ({"by": {"city": zd.bins([0, 1])}, "of": INCOME}, "column of numbers"),
     "declared twice": ({"by": {"city": zd.category(["a"])}, "of": INCOME}, "was declared"),
@@ -555,7 +558,21 @@ BARE: dict[str, tuple[dict[str, Any], str]] = {
     "undeclared key": ({"by": "city"}, r"zd.category\(\[…\], other=True\)"),
     "no bounds": ({"by": {"city": KINDS["city"]}, "bounds": None}, "known without the rows"),
     "any text": ({"by": {"city": zd.text(9)}}, "a size"),
-    "unknown keys": ({"by": {"city": zd.text(9, alphabet="ab")}}, "no unknown keys yet"),
+    "bins beside texts": (
+        {"by": {"city": zd.text(9, alphabet="ab"), "age": zd.bins([0, 9])}},
+        "nobody listed",
+    ),
+    "too many false keys": (
+        {"by": {"city": zd.text(9, alphabet="ab")}, "false_keys": 2**25},
+        r"2\^24",
+    ),
+    "too many quantiles": (
+        {
+            "by": {"age": zd.bins(range(2000)), "person": zd.bins(range(2000))},
+            "of": {"income": [{"quantiles": [i / 10 for i in range(10)]}]},
+        },
+        r"2\^24",
+    ),
     "no such column": ({"by": {"town": KINDS["city"]}}, "town"),
     "key and value": ({"by": {"income": KINDS["city"]}}, "zd.bins"),
     "too many groups": (

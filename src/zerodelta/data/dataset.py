@@ -148,7 +148,7 @@ class Dataset(Source):
     chooses rows.
     """
 
-    __slots__ = ("__weakref__", "_base", "_expected", "_instead", "_judged", "_names", "_where")
+    __slots__ = ("__weakref__", "_base", "_expected", "_judged", "_names", "_where")
 
     def __init__(
         self,
@@ -158,10 +158,8 @@ class Dataset(Source):
         where: tuple[Predicate, ...] = (),
         expected_rows: int | None = None,
         judged: Mapping[str, Bounds | None] | None = None,
-        instead: Mapping[str, Kind] | None = None,
     ) -> None:
         self._base, self._where, self._judged = base, where, judged
-        self._instead = instead or {}
         self._names = tuple(base.kinds) if names is None else names
         self._expected = expected_rows
 
@@ -176,8 +174,7 @@ class Dataset(Source):
     def kinds(self) -> Mapping[str, Kind]:
         """The chosen columns and what they were declared as."""
         named = (name for name in self._names if name not in (ITSELF, UNIT))
-        known = {**self._base.kinds, **self._instead}
-        return MappingProxyType({name: known[name] for name in named})
+        return MappingProxyType({name: self._base.kinds[name] for name in named})
 
     @property
     def declared(self) -> Mapping[str, Kind]:
@@ -326,14 +323,6 @@ class Dataset(Source):
         )
         return self._with(names=asked)
 
-    def read_as(self, kinds: Mapping[str, Kind]) -> Dataset:
-        """Return the same rows with some columns read to other kinds than were declared.
-
-        For keys that were released: they are the options of a category by now. Conditions, and
-        which rows of a unit count, are decided by the columns as declared.
-        """
-        return self._with(instead={**self._instead, **kinds})
-
     def where(self, condition: str, *, expected_rows: int | None = None) -> Dataset:
         """Return the rows for which a public condition holds; how many these are is private.
 
@@ -360,7 +349,6 @@ class Dataset(Source):
             "names": self._names,
             "where": self._where,
             "expected_rows": self._expected,
-            "instead": self._instead,
         }
         return Dataset(self._base, **{**same, **changed})
 
@@ -499,7 +487,7 @@ class Dataset(Source):
         if self._base.reader.premise is None or not isinstance(other, Dataset):
             return None
         copied = ticket.once(other, other._with_judged)
-        alike = other._base is self._base and other._where == self._where and not self._instead
+        alike = other._base is self._base and other._where == self._where
         plain = ITSELF in self._names and self._judged is None
         other_judged = self._judged is not None and self._judged != other._judged
         if self is copied or not alike or other_judged or not {*self._names} <= {*copied._names}:
@@ -564,8 +552,7 @@ class Dataset(Source):
 
         What texts are read to is known from the batches before (`distinct`).
         """
-        declared = self._base.kinds
-        kinds = {**declared, **self._instead}
+        kinds = self._base.kinds
         rows = len(next(iter(cells.values())))
         block = np.empty((len(self._names), rows))  # each column in one piece
         for i, name in enumerate(self._names):
@@ -576,9 +563,8 @@ class Dataset(Source):
             ):
                 block[i] = _read(kinds[name], cells[name])
         if self._where:
-            named = zip(self._names, block, strict=True)
-            done = {name: column for name, column in named if name not in self._instead}
-            others = {n: _read(declared[n], cells[n]) for n in cells if n not in done}
+            done = dict(zip(self._names, block, strict=True))
+            others = {n: _read(kinds[n], cells[n]) for n in cells if n not in done}
             block[:, ~self._kept({**done, **others})] = np.nan
         found: Block = block.T
         return found

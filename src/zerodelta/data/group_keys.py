@@ -135,6 +135,8 @@ class GroupKeys:
     """The keys of a table; without any, all rows are one group."""
 
     keys: tuple[GroupKey, ...] = ()
+    possible: int | None = None
+    """How many groups there can be, where keys are yet to be found: these have no labels."""
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -144,7 +146,7 @@ class GroupKeys:
     @property
     def count(self) -> int:
         """The number of groups."""
-        return math.prod(self.sizes)
+        return math.prod(self.sizes) if self.possible is None else self.possible
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from zerodelta.data.ticket import Ticket
 from zerodelta.errors import ParameterError, require
 from zerodelta.spaces.key_universe import CodeKeys, KeyUniverse, ProductKeys, RangeKeys, TextKeys
 
-__all__ = ["KeySource", "universe_of"]
+__all__ = ["KeySource", "is_absent", "keys_in", "not_floats", "universe_of"]
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -137,7 +137,7 @@ class KeySource(Source):
     def blocks(self, ticket: Ticket) -> Iterator[Block]:
         """Yield 1 for each row that has a key, NaN for all others."""
         for keys in self._keys(ticket):
-            yield np.array([[np.nan if _absent(key) else 1.0] for key in keys]).reshape(-1, 1)
+            yield np.array([[np.nan if is_absent(key) else 1.0] for key in keys]).reshape(-1, 1)
 
     def open(self, ticket: Ticket, *, keep: bool = False) -> Any:
         """Return how often each key occurs, in no order that means anything."""
@@ -147,20 +147,32 @@ class KeySource(Source):
         counts: Counter[Any] = Counter()
         for keys in self._keys(ticket):
             counts.update(keys)
-        return {key: count for key, count in counts.items() if not _absent(key)}
+        return {key: count for key, count in counts.items() if not is_absent(key)}
 
     def _keys(self, ticket: Ticket) -> Iterator[list[Any]]:
         kinds = self._dataset.kinds
-        whole = frozenset(name for name, kind in kinds.items() if isinstance(kind, Number))
-        for cells, counts in self._dataset.cells(ticket, whole=whole):
-            columns = [_read(kind, cells[name]) for name, kind in kinds.items()]
-            if counts is not None:
-                columns = [column[counts] for column in columns]
-            lists = [column.tolist() for column in columns]
-            yield lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
+        for cells, counts in self._dataset.cells(ticket, whole=not_floats(kinds)):
+            yield keys_in(kinds, cells, counts)
 
 
-def _absent(key: Any) -> bool:
+def not_floats(kinds: Mapping[str, Kind]) -> frozenset[str]:
+    """Return the columns of keys that are numbers: floats would not tell them apart."""
+    return frozenset(name for name, kind in kinds.items() if isinstance(kind, Number))
+
+
+def keys_in(
+    kinds: Mapping[str, Kind], cells: Mapping[str, Any], counts: npt.NDArray[np.bool_] | None
+) -> list[Any]:
+    """Return the key of each row of a batch that counts (None: all do); see `is_absent`."""
+    columns = [_read(kind, cells[name]) for name, kind in kinds.items()]
+    if counts is not None:
+        columns = [column[counts] for column in columns]
+    lists = [column.tolist() for column in columns]
+    return lists[0] if len(lists) == 1 else list(zip(*lists, strict=True))
+
+
+def is_absent(key: Any) -> bool:
+    """Tell whether a row has no key of the universe."""
     return key is None or (type(key) is tuple and None in key)
 
 

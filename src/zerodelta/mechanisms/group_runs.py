@@ -7,14 +7,14 @@ for as many groups as fit; a group that does not fit is counted by cell (`grid_r
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.group_keys import GroupKeys
 from zerodelta.data.rowwise import Block, Column
 from zerodelta.data.source import Rows
 from zerodelta.exact.bits import BitSource
@@ -38,14 +38,11 @@ _HELD = 1 << 22
 class GroupedColumn:
     """One column of opened rows by group, each row moved to its point of the grid.
 
-    `by` are columns of codes 0..size-1 and groups all of their combinations, the last column
-    fastest, as for `Rows.group_sums`; a row with another code, or none, is in no group, and with
-    `skip` neither is one without a value.
+    A row without a key is in no group, and with `skip` neither is one without a value.
     """
 
     rows: Rows
-    by: Sequence[Column]
-    sizes: Sequence[int]
+    keys: GroupKeys
     column: Column
     points: EvenPoints | ListedPoints
     skip: bool
@@ -53,7 +50,7 @@ class GroupedColumn:
     @property
     def groups(self) -> int:
         """The number of groups."""
-        return math.prod(self.sizes)
+        return self.keys.count
 
     def counts(self) -> Integers:
         """Return how many rows of each group are at each point, one group after the other."""
@@ -128,13 +125,8 @@ class GroupedColumn:
 
     def _codes(self, block: Block) -> Integers:
         """Return the group of each row, -1 for none."""
-        codes = np.zeros(len(block), dtype=np.int64)
-        inside = np.ones(len(block), dtype=np.bool_)
-        for name, size in zip(self.by, self.sizes, strict=True):
-            column = block[:, self._place(name)]
-            known = (column >= 0) & (column < size)  # NaN: in no group
-            codes = codes * size + np.where(known, column, 0).astype(np.int64)
-            inside &= known
+        places = [self._place(name) for name in self.keys.columns]
+        codes, inside = self.keys.codes(block[:, places])
         return np.where(inside, codes, -1)
 
     def _place(self, column: Column) -> int:

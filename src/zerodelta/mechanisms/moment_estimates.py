@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias, final
 
@@ -111,6 +111,23 @@ class MomentPlan:
         return FixedPoint.box(
             dimension=1, lower=center - half, upper=center + half, steps=self.lattice.steps
         )
+
+    def for_groups(self, groups: int, *, expected_rows: int | None = None) -> MomentPlan:
+        """Return the plan for so many of the groups: noise of the same scale, for any number.
+
+        Where keys are found first, noise on all groups that there can be was planned, and only that
+        of the found ones is drawn. It is independent; of one draw over all cells there is no part.
+        """
+        some: PartitionNoise | BlockNoise
+        if isinstance(self.noise, BlockNoise):
+            some = replace(self.noise, blocks=groups)
+        else:
+            if self.noise.method != "laplace":
+                raise AssertionError("one draw over all groups")  # pragma: no cover
+            each = self.noise.cells // self.groups
+            some = replace(self.noise, cells=groups * each)
+        rows = self.expected_rows if expected_rows is None else expected_rows
+        return replace(self, groups=groups, noise=some, expected_rows=rows)
 
     def apply(self, sums: npt.NDArray[Any], bits: BitSource) -> Moments:
         """Return the estimates from the exact (groups, cells) sums, with fresh noise."""

@@ -15,6 +15,7 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.group_keys import GroupKeys
 from zerodelta.data.rowwise import Column
 from zerodelta.data.source import Rows
 from zerodelta.exact.bits import BitSource
@@ -80,17 +81,15 @@ class QuantilePlan:
         rows: Rows,
         bits: BitSource,
         *,
-        by: Sequence[Column],
-        sizes: Sequence[int],
+        keys: GroupKeys,
         column: Column,
     ) -> Floats:
         """Return the quantiles of each group, of shape (groups, levels).
 
-        `by` are columns of codes 0..size-1 and groups all of their combinations, the last column
-        fastest, as for `Rows.group_sums`; a row with another code, or none, is in no group.
+        `keys` may be fewer groups than were planned for, if each is drawn by itself ("joint").
         """
         grouped = GroupedColumn(
-            rows=rows, by=by, sizes=sizes, column=column, points=self.points, skip=self.skip
+            rows=rows, keys=keys, column=column, points=self.points, skip=self.skip
         )
         if isinstance(self.mechanism, CumulativeCounts):
             return self._from_counts(self.mechanism.release(grouped.counts(), bits))

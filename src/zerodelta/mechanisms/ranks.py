@@ -16,8 +16,10 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.kind import Kind
+from zerodelta.data.kinds import Boolean, Number
 from zerodelta.errors import require
-from zerodelta.exact.rational import as_count, as_rational, float_within
+from zerodelta.exact.rational import Rational, as_count, as_rational, float_within
 from zerodelta.spine.public_inputs import as_bounds
 
 __all__ = [
@@ -28,8 +30,10 @@ __all__ = [
     "PrivateAim",
     "Within",
     "aimed_ranks",
+    "as_level",
     "as_points",
     "end_margin",
+    "grid_of",
     "rank_distances",
     "wanted_ranks",
 ]
@@ -215,6 +219,23 @@ def rank_distances(
     low[:left] = ordered[last - left - skipped : last - skipped][::-1]
     high[:right] = ordered[first - skipped : first + right - skipped]
     return Within(low=low, high=high)
+
+
+def as_level(q: Rational) -> Fraction:
+    """Return the level as it is written: 0.9 of 10 rows is row 9, whatever its nearest float is."""
+    level = as_rational(repr(float(q)) if isinstance(q, (float, np.floating)) else q, "q")
+    require(0 <= level <= 1, "q", q, expected="a number from 0 to 1", remedy="pass q=0.5")
+    return level
+
+
+def grid_of(kind: Kind) -> int | None:
+    """Return how many values a column has that was declared to be whole, if not too many."""
+    if isinstance(kind, Boolean):
+        return 2
+    if not isinstance(kind, Number) or not kind.integer:
+        return None
+    size = int(kind.upper - kind.lower) + 1
+    return size if size <= MOST_POINTS else None
 
 
 def as_points(bounds: Any, grid: Any) -> EvenPoints | ListedPoints:

@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import Any, TypeAlias, final
+
+import numpy as np
 
 from zerodelta.errors import ParameterError, did_you_mean, require
+from zerodelta.mechanisms.ranks import as_level
 
-__all__ = ["STATISTICS", "AskedColumn", "as_statistics"]
+__all__ = ["STATISTICS", "AskedColumn", "Statistic", "as_statistics", "level_name"]
+
+Statistic: TypeAlias = str | Fraction
+"""The name of a statistic, or the level of a quantile."""
 
 STATISTICS = ("count", "sum", "mean", "variance", "std")
 
 _DEGREE = {"count": 0, "sum": 1, "mean": 1, "variance": 2, "std": 2}
+_MOST_LEVELS = 10_000
 _LEAST = 1e-300
 """What a width counts as whose square is 0 for a float."""
 
@@ -29,11 +36,22 @@ class AskedColumn:
     bounds: tuple[Fraction, Fraction]
     missing: bool
     statistics: tuple[str, ...]
+    levels: tuple[Fraction, ...] = ()
+    """Of the quantiles that are asked."""
+    grid: int | None = None
+    """How many points quantiles may be, if the values are whole."""
 
     @property
     def degree(self) -> int:
         """The highest power of the values whose sum is needed."""
-        return max(_DEGREE[each] for each in self.statistics)
+        return max((_DEGREE[each] for each in self.statistics), default=0)
+
+    @property
+    def numbers(self) -> list[str]:
+        """The names of all columns of the result, and of their errors."""
+        found = [self.named(each) + end for each in self.statistics for end in ("", "_error")]
+        levels = [self.named(level_name(each)) for each in self.levels]
+        return found + [name + end for name in levels for end in ("", "_rank_error")]
 
     @property
     def width(self) -> float:
@@ -54,11 +72,20 @@ class AskedColumn:
         return max(scale.get(statistic, self.width), _LEAST)
 
 
-def as_statistics(of: Any) -> dict[str, tuple[str, ...]]:
-    """Return the names of the statistics of each column; what is none is refused.
+def level_name(level: Fraction) -> str:
+    """Return what a quantile is called, by its percentage.
 
-    >>> as_statistics({"income": ["mean", "std"], "age": "mean"})
-    {'income': ('mean', 'std'), 'age': ('mean',)}
+    >>> level_name(Fraction(1, 10)), level_name(Fraction(1, 2)), level_name(Fraction(1, 40))
+    ('q10', 'median', 'q2.5')
+    """
+    return "median" if level == Fraction(1, 2) else f"q{float(100 * level):.10g}"
+
+
+def as_statistics(of: Any) -> dict[str, tuple[Statistic, ...]]:
+    """Return the statistics of each column, quantiles by their levels; what is none is refused.
+
+    >>> as_statistics({"income": ["mean", "std"], "age": ["mean", "median"]})
+    {'income': ('mean', 'std'), 'age': ('mean', Fraction(1, 2))}
     """
     require(
         isinstance(of, Mapping) and of,
@@ -73,25 +100,32 @@ def as_statistics(of: Any) -> dict[str, tuple[str, ...]]:
         listed = [given] if isinstance(given, (str, Mapping)) else given
         several = isinstance(listed, Sequence) and len(listed) > 0
         require(several, f"of[{column!r}]", given, "one statistic or more", _EXAMPLE)
-        found[column] = tuple(dict.fromkeys(_statistic(column, each) for each in listed))
+        every = [each for one in listed for each in _statistics(column, one)]
+        found[column] = tuple(dict.fromkeys(every))
     return found
 
 
-def _statistic(column: str, given: Any) -> str:
+def _statistics(column: str, given: Any) -> list[Statistic]:
     if isinstance(given, str) and given in STATISTICS:
-        return given
-    if given == "median" or (isinstance(given, Mapping) and "quantiles" in given):
-        _refuse_quantiles(column, given)
-    names = ", ".join(f'"{each}"' for each in STATISTICS)
-    remedy = did_you_mean(given, STATISTICS, "pass some of these names")
-    raise ParameterError(f"of[{column!r}]", given, expected=f"some of {names}", remedy=remedy)
+        return [given]
+    if isinstance(given, str) and given == "median":
+        return [Fraction(1, 2)]
+    if isinstance(given, Mapping) and set(given) == {"quantiles"}:
+        return list(_levels(column, given["quantiles"]))
+    known = (*STATISTICS, "median")
+    names = ", ".join(f'"{each}"' for each in known)
+    remedy = did_you_mean(given, known, "pass some of these names")
+    expected = f'some of {names}, {{"quantiles": [0.1, 0.9]}}'
+    raise ParameterError(f"of[{column!r}]", given, expected=expected, remedy=remedy)
 
 
-def _refuse_quantiles(column: str, given: Any) -> None:
-    """Say that quantiles of groups are not there: the place where they are joined to a table."""
-    raise ParameterError(
+def _levels(column: str, given: Any) -> list[Fraction]:
+    listed = isinstance(given, (Sequence, np.ndarray)) and not isinstance(given, (str, bytes))
+    require(
+        listed and 0 < len(given) <= _MOST_LEVELS,
         f"of[{column!r}]",
-        given,
-        expected="counts, sums, means, variances or stds: a table has no quantiles yet",
-        remedy="ask zd.quantile for those of all rows",
+        given if not listed else len(given),
+        expected=f"a list of 1 to {_MOST_LEVELS} levels from 0 to 1",
+        remedy='pass {"quantiles": [0.1, 0.5, 0.9]}',
     )
+    return [as_level(level) for level in given]

@@ -26,7 +26,7 @@ _SHOWN = 20
 
 @final
 class Table:
-    """Columns by name, all of one length: first the keys, then numbers.
+    """Columns by name, all of one length: first the keys, then numbers; and a note beside them.
 
     >>> table = Table({"city": ["oslo", "rome"]}, {"count": np.array([3, 5])})
     >>> table
@@ -37,11 +37,16 @@ class Table:
     ([3, 5], 2, ('city', 'count'))
     """
 
-    __slots__ = ("_keys", "_numbers")
+    __slots__ = ("_keys", "_numbers", "note")
 
     def __init__(
-        self, keys: Mapping[str, Sequence[Any]], numbers: Mapping[str, npt.NDArray[Any]]
+        self,
+        keys: Mapping[str, Sequence[Any]],
+        numbers: Mapping[str, npt.NDArray[Any]],
+        *,
+        note: str = "",
     ) -> None:
+        self.note = note
         self._keys = {name: list(labels) for name, labels in keys.items()}
         self._numbers = {name: np.asarray(values) for name, values in numbers.items()}
 
@@ -120,6 +125,7 @@ class Table:
         if left:
             half = 1 + len(lines) // 2
             shown.insert(half, f"… {left} more")
+        shown += [f"({self.note})"] if self.note else []
         return "\n".join(shown)
 
     def _repr_html_(self) -> str:
@@ -131,7 +137,8 @@ class Table:
         ]
         if left:
             rows.insert(len(lines) // 2, f'<tr><td colspan="{len(names)}">… {left} more</td></tr>')
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        note = f"<p>{html.escape(self.note)}</p>" if self.note else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>{note}"
 
     def _texts(self) -> tuple[list[str], list[list[str]], int]:
         """Return the names, the lines that are shown as texts, and how many are not."""

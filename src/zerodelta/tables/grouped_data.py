@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NoReturn, TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import narwhals as nw
 import numpy as np
@@ -17,13 +17,16 @@ from zerodelta.data.dataset import ITSELF, Base, Dataset, skips
 from zerodelta.data.declare import number
 from zerodelta.data.find_reader import reader_of
 from zerodelta.data.group_keys import Bins, GroupKey, GroupKeys
+from zerodelta.data.key_source import KeySource
 from zerodelta.data.kind import Coded, Kind
 from zerodelta.data.kinds import Boolean, Number, Text
 from zerodelta.data.reader import places
+from zerodelta.data.rows_by_key import RowsByKey
 from zerodelta.data.source import Source
 from zerodelta.errors import ParameterError, did_you_mean, require
+from zerodelta.mechanisms.ranks import grid_of
 from zerodelta.spine.public_inputs import as_bounds, needed
-from zerodelta.tables.asked_columns import AskedColumn
+from zerodelta.tables.asked_columns import AskedColumn, Statistic
 
 __all__ = ["MOST_CELLS", "By", "GroupedData", "grouped"]
 
@@ -42,10 +45,12 @@ _EVERY_ROW = GroupKey(name=ITSELF, labels=("",), bins=Bins(edges=(Fraction(0), F
 class GroupedData:
     """A data set of the columns that a table needs, and what a plan needs to know of them."""
 
-    source: Dataset
+    source: Source
     judged: Dataset
     """The same without the column that says which rows count."""
     keys: GroupKeys
+    universe: KeySource | None
+    """What keys there can be, where nobody listed them."""
     columns: tuple[AskedColumn, ...]
     complete: bool
     """Whether every row is in a group."""
@@ -57,7 +62,7 @@ def grouped(
     data: Any,
     *,
     by: By = None,
-    of: Mapping[str, tuple[str, ...]],
+    of: Mapping[str, tuple[Statistic, ...]],
     bounds: Any = None,
     missing: Any = DEFAULT_MISSING,
 ) -> GroupedData:
@@ -79,10 +84,12 @@ def grouped(
     columns = tuple(
         _column(name, people.declared[name], statistics, bounds) for name, statistics in of.items()
     )
-    _check_size(keys, columns)
     _check_names(keys, columns)
     names = list(dict.fromkeys([*asked, *of]))
     chosen = people[names]
+    if any(_unlisted(people.declared[name], how) for name, how in asked.items()):
+        return _by_unknown_keys(people, keys, columns, chosen)
+    _check_size(keys, columns)
     if not keys and chosen.drops:
         keys = (_EVERY_ROW,)
     found = GroupKeys(keys=keys)
@@ -90,10 +97,42 @@ def grouped(
         source=chosen.with_itself if keys == (_EVERY_ROW,) else chosen,
         judged=chosen,
         keys=found,
+        universe=None,
         columns=columns,
         complete=not chosen.drops and found.complete,
         frame=_frame(people.text),
     )
+
+
+def _by_unknown_keys(
+    people: Dataset, keys: tuple[GroupKey, ...], columns: tuple[AskedColumn, ...], chosen: Dataset
+) -> GroupedData:
+    """Return the data of a table whose groups are found; all other rows are one more group."""
+    for key in keys:
+        require(
+            key.bins is None,
+            f"by[{key.name!r}]",
+            "bins",
+            expected="no bins beside keys that nobody listed",
+            remedy="declare the column as a category, or group by the other columns alone",
+        )
+    names = [key.name for key in keys]
+    universe = KeySource(people[names])
+    values = [column.name for column in columns]
+    return GroupedData(
+        source=RowsByKey(people, names, values) if values else universe,
+        judged=chosen,
+        keys=GroupKeys(keys=keys, possible=universe.universe.size + 1),
+        universe=universe,
+        columns=columns,
+        complete=not chosen.drops,
+        frame=_frame(people.text),
+    )
+
+
+def _unlisted(kind: Kind, how: Kind | Bins | None) -> bool:
+    """Tell whether nobody listed the keys of a column: texts, and whole numbers without bins."""
+    return not isinstance(how, Bins) and not isinstance(kind, Coded)
 
 
 def _asked(by: By) -> dict[str, Kind | Bins | None]:
@@ -120,7 +159,7 @@ def _asked(by: By) -> dict[str, Kind | Bins | None]:
 def _opened(
     data: Any,
     asked: Mapping[str, Kind | Bins | None],
-    of: Mapping[str, tuple[str, ...]],
+    of: Mapping[str, tuple[Statistic, ...]],
     bounds: Any,
     missing: Any,
 ) -> Dataset:
@@ -204,33 +243,27 @@ def _key(name: str, kind: Kind, how: Kind | Bins | None, clips: bool) -> GroupKe
     if isinstance(kind, Coded):
         return GroupKey(name=name, labels=tuple(kind.labels or ()), complete=not skips(kind))
     if isinstance(kind, Text):
-        _refuse_text(name, kind)
-    raise ParameterError(
-        f"by[{name!r}]",
-        str(kind),
-        expected="a category, a boolean, a date, or numbers with public edges",
-        remedy=f"pass by={{{name!r}: zd.bins([0, 18, 65, 120])}}, with edges of your own",
-    )
-
-
-def _refuse_text(name: str, kind: Text) -> NoReturn:
-    """Say that keys must be known: the place where unknown ones are joined to a table."""
-    if kind.alphabet is None:
-        raise ParameterError(
+        require(
+            kind.alphabet is not None,
             f"by[{name!r}]",
             str(kind),
             expected="keys of a universe that has a size: texts of any characters have none",
-            remedy=f"declare {name!r} as zd.category([…], other=True)",
+            remedy=f"declare {name!r} as zd.text({kind.length}, alphabet=…), all letters there can "
+            "be, or as zd.category([…], other=True)",
         )
-    raise ParameterError(
-        f"by[{name!r}]",
-        str(kind),
-        expected="keys that are known: a table has no unknown keys yet",
-        remedy=f"declare {name!r} as zd.category([…], other=True)",
-    )
+    else:
+        require(
+            isinstance(kind, Number) and kind.integer,
+            f"by[{name!r}]",
+            str(kind),
+            expected="a category, a boolean, a date, texts over an alphabet, whole numbers, or "
+            "numbers with public edges",
+            remedy=f"pass by={{{name!r}: zd.bins([0, 18, 65, 120])}}, with edges of your own",
+        )
+    return GroupKey(name=name, labels=())  # to be found
 
 
-def _column(name: str, kind: Kind, statistics: tuple[str, ...], bounds: Any) -> AskedColumn:
+def _column(name: str, kind: Kind, statistics: tuple[Statistic, ...], bounds: Any) -> AskedColumn:
     numeric = isinstance(kind, Number) or (isinstance(kind, Boolean) and not kind.missing)
     require(
         numeric,
@@ -243,7 +276,14 @@ def _column(name: str, kind: Kind, statistics: tuple[str, ...], bounds: Any) -> 
     ends = kind.bounds if given is None else as_bounds(given)
     if ends is None:  # pragma: no cover
         raise AssertionError("numbers have bounds")
-    return AskedColumn(name=name, bounds=ends, missing=skips(kind), statistics=statistics)
+    return AskedColumn(
+        name=name,
+        bounds=ends,
+        missing=skips(kind),
+        statistics=tuple(each for each in statistics if isinstance(each, str)),
+        levels=tuple(each for each in statistics if isinstance(each, Fraction)),
+        grid=grid_of(kind) if given is None else None,
+    )
 
 
 def _bounds(name: str, bounds: Any) -> tuple[Fraction, Fraction]:
@@ -254,7 +294,7 @@ def _bounds(name: str, bounds: Any) -> tuple[Fraction, Fraction]:
 
 
 def _check_size(keys: Sequence[GroupKey], columns: Sequence[AskedColumn]) -> None:
-    cells = 1 + sum(1 + column.degree for column in columns)
+    cells = 1 + sum(1 + column.degree + len(column.levels) for column in columns)
     groups = GroupKeys(keys=tuple(keys)).count
     require(
         groups * cells <= MOST_CELLS,
@@ -266,8 +306,8 @@ def _check_size(keys: Sequence[GroupKey], columns: Sequence[AskedColumn]) -> Non
 
 
 def _check_names(keys: Sequence[GroupKey], columns: Sequence[AskedColumn]) -> None:
-    numbers = ["count", *(c.named(each) for c in columns for each in c.statistics)]
-    names = [key.name for key in keys] + [n + end for n in numbers for end in ("", "_error")]
+    numbers = ["count", "count_error", *(name for column in columns for name in column.numbers)]
+    names = [key.name for key in keys] + numbers
     twice = sorted({name for name in names if names.count(name) > 1})
     require(
         not twice,

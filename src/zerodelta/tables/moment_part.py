@@ -8,7 +8,7 @@ used afterwards: counts are whole and not negative, means lie within the bounds,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeAlias, final
 
@@ -54,6 +54,8 @@ class MomentPart:
     moments: MomentPlan
     epsilon: Fraction
     rows: int | None
+    group_rows: float
+    """Of a group, for a forecast."""
 
     @classmethod
     def of(
@@ -63,6 +65,7 @@ class MomentPart:
         epsilon: Fraction,
         keys: GroupKeys,
         expected_rows: int,
+        group_rows: float,
         rows: int | None,
         neighbors: Neighbors,
     ) -> MomentPart:
@@ -77,8 +80,22 @@ class MomentPart:
             count_rows=rows is None,
             known_rows=rows,
             neighbors=neighbors,
+            # of keys that are found later, each has noise of its own
+            method="auto" if keys.possible is None else "laplace",
         )
-        return cls(columns=columns, keys=keys, moments=moments, epsilon=epsilon, rows=rows)
+        return cls(
+            columns=columns,
+            keys=keys,
+            moments=moments,
+            epsilon=epsilon,
+            rows=rows,
+            group_rows=group_rows,
+        )
+
+    @property
+    def in_ranks(self) -> bool:
+        """False: errors are in the unit of the statistic."""
+        return False
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -101,7 +118,10 @@ class MomentPart:
     @property
     def errors(self) -> dict[str, tuple[float, float]]:
         """The expected absolute error of each column of the result, and what it is relative to."""
-        forecast, rows = self.moments.forecast(), self.moments.expected_rows / self.keys.count
+        moments, rows = self.moments, self.group_rows
+        if self.keys.possible is not None:
+            moments = moments.for_groups(1, expected_rows=max(1, round(rows)))
+        forecast = moments.forecast()
         found = {}
         if self.rows is None:
             found["count"] = (EXPECTED * float(forecast.rows), rows)
@@ -117,6 +137,10 @@ class MomentPart:
             spread = _SPREAD * column.width
             return min(float(forecast.variance[place]) / (2 * spread), column.width / 2)
         return float(getattr(forecast, statistic)[place])
+
+    def of_groups(self, keys: GroupKeys) -> MomentPart:
+        """Return the same noise on some of the groups."""
+        return replace(self, keys=keys, moments=self.moments.for_groups(keys.count))
 
     def answer(self, rows: Rows, bits: BitSource) -> MeasuredMoments:
         """Add noise to the exact sums of opened rows, and estimate."""

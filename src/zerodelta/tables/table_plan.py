@@ -8,9 +8,12 @@ each a `TablePart`, split ε between them for a goal that is stated:
 - "least total error": the sum of squared relative errors is the least; shares go with the cube
   root of what a part adds to it.
 
-Errors are relative to the public width of a column, those of counts to the rows of a group. Counts
-of rows come along with any part: they decide only where nothing else is asked. New kinds of
-statistics join a table as parts: see `plan_table`.
+Errors are relative to the public width of a column, those of counts and of the ranks of quantiles
+to the rows of a group. Counts of rows come along with any part: they decide only where nothing else
+is asked. New kinds of statistics join a table as parts: see `plan_table`.
+
+Groups whose keys nobody listed are found first, for a share of ε of their own (`KeysPlan`). Parts
+are planned for all groups there can be, and measure those that were found: `of_groups`.
 """
 
 from __future__ import annotations
@@ -33,6 +36,8 @@ from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.tables.asked_columns import AskedColumn
 from zerodelta.tables.moment_part import MomentPart
+from zerodelta.tables.quantile_part import QuantilePart
+from zerodelta.tables.unknown_keys import KeysPlan
 
 __all__ = ["GOALS", "TablePart", "TablePlan", "plan_table"]
 
@@ -40,6 +45,9 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 
 _MOST_APART = 8
 """More columns than this are one block of sums: no other plan is looked at."""
+
+_ROUNDS = 6
+"""How often shares are corrected."""
 
 _LEAST = 1e-100
 """What an error of 0 counts as: noise of a very large ε is 0 for all that floats can tell."""
@@ -89,6 +97,15 @@ class TablePart(Protocol):
         """The expected absolute error of each column of the result, and what it is relative to."""
         ...  # pragma: no cover
 
+    @property
+    def in_ranks(self) -> bool:
+        """Whether errors are by how many rows a value is off, not in the unit of the column."""
+        ...  # pragma: no cover
+
+    def of_groups(self, keys: GroupKeys) -> TablePart:
+        """Return the part that measures only these of the groups it was planned for."""
+        ...  # pragma: no cover
+
     def answer(self, rows: Rows, bits: BitSource) -> PartAnswer:
         """Measure opened rows."""
         ...  # pragma: no cover
@@ -114,10 +131,14 @@ class TablePlan:
     goal: str
     parts: tuple[TablePart, ...]
     group_rows: float
+    found: KeysPlan | None = None
+    """How the groups are found, if nobody listed them."""
 
     @property
     def errors(self) -> dict[str, tuple[float, float]]:
         """The expected absolute error of each column, and what it is relative to."""
+        if self.found is not None and not self.parts:
+            return {"count": (self.found.error, self.group_rows)}
         return _merged([part.errors for part in self.parts])
 
     @property
@@ -128,16 +149,29 @@ class TablePlan:
     def __str__(self) -> str:
         named = [name for name in self.keys.columns if name]
         groups = f"{self.keys.count} groups by {', '.join(named)}" if named else "all rows"
+        if self.found is not None:
+            groups = f"the keys of {', '.join(named)} that are found"
         of = f"{self.group_rows:.0f} rows" + (" each" if named else "")
         lines = [f"table of {groups}, planned for {of}"]
         if len(self.parts) > 1:
             lines.append(f"goal: {self.goal}")
+        if self.found is not None:
+            lines.append(
+                f"  keys, of which half of those with {self.found.half_found} rows are found: "
+                + self._share(self.found.epsilon)
+            )
+            if not self.parts:
+                lines.append(f"    count ± {self.found.error:.3g}")
         for part in self.parts:
-            share = float(part.epsilon / self.epsilon)
-            lines.append(f"  {part.text}: {share:.1%} of ε" if share < 1 else f"  {part.text}: ε")
+            lines.append(f"  {part.text}: {self._share(part.epsilon)}")
             for name, (error, unit) in part.errors.items():
-                lines.append(f"    {name} ± {error:.3g} ({100 * error / unit:.2g} %)")
+                rows = " rows" if part.in_ranks else ""
+                lines.append(f"    {name} ± {error:.3g}{rows} ({100 * error / unit:.2g} %)")
         return "\n".join(lines)
+
+    def _share(self, epsilon: Fraction) -> str:
+        share = float(epsilon / self.epsilon)
+        return f"{share:.1%} of ε" if share < 1 else "ε"
 
     __repr__ = __str__
 
@@ -152,13 +186,15 @@ def plan_table(
     neighbors: Neighbors = Neighbors.REPLACE,
     goal: str = GOALS[0],
     others: Sequence[MakePart] = (),
+    found: KeysPlan | None = None,
 ) -> TablePlan:
     """Plan counts of rows and statistics of columns by group, together or at shares of ε.
 
     Counts, sums, means and variances of several columns are one l∞ block for each group (G2) or a
-    partition for each column (P1), whichever the goal prefers. `rows` is the public number of all
-    rows, where there is one group and all are in it. `others` make further parts, such as
-    quantiles.
+    partition for each column (P1), whichever the goal prefers; the quantiles of each column are
+    drawn together (Q). `rows` is the public number of all rows, where there is one group and all
+    are in it. `others` make further parts. `found` says how keys are found that nobody listed; the
+    parts share what it leaves of ε.
 
     >>> from zerodelta.data.group_keys import GroupKey
     >>> keys = GroupKeys(keys=(GroupKey(name="city", labels=("a", "b", "c", "d")),))
@@ -180,22 +216,36 @@ def plan_table(
         expected=" or ".join(f'"{each}"' for each in GOALS),
         remedy=did_you_mean(goal, GOALS, "pass one of these"),
     )
-    facts = {"keys": keys, "expected_rows": expected_rows, "rows": rows, "neighbors": neighbors}
-    apart = [*(_moments((column,), facts) for column in columns), *others]
-    ways = [] if len(columns) > 1 else [[_moments(tuple(columns), facts), *others]]
-    if len(columns) > 1 and any(column.degree > 0 for column in columns):
-        ways.append([_moments(tuple(columns), facts), *others])
-    if 1 < len(columns) <= _MOST_APART or not ways:  # values are counted one column at a time
-        ways.append(apart)
-    plans = [_shared(makers, epsilon, goal) for makers in ways]
+    each = expected_rows / keys.count if found is None else _found_rows(found, expected_rows)
+    facts = {"keys": keys, "group_rows": each, "rows": rows, "neighbors": neighbors}
+    drawn = [*(_quantiles(column, facts) for column in columns if column.levels), *others]
+    summed = [column for column in columns if column.statistics]
+    facts = {**facts, "expected_rows": expected_rows}
+    together = [_moments(tuple(summed), facts), *drawn]
+    ways = [] if len(summed) > 1 else [together]
+    if not summed and rows is not None and drawn:  # nothing is to be counted
+        ways = [drawn]
+    if len(summed) > 1 and any(column.degree > 0 for column in summed):
+        ways.append(together)
+    if 1 < len(summed) <= _MOST_APART or not ways:  # values are counted one column at a time
+        ways.append([*(_moments((column,), facts) for column in summed), *drawn])
+    shared = epsilon if found is None else found.left
+    plans = [_shared(makers, shared, goal) for makers in ways] if shared else [()]
     best = min(plans, key=lambda parts: _size(_merged([part.errors for part in parts]), goal))
     return TablePlan(
         keys=keys,
         epsilon=epsilon,
         goal=goal,
         parts=best,
-        group_rows=expected_rows / keys.count,
+        group_rows=each,
+        found=found,
     )
+
+
+def _found_rows(found: KeysPlan, expected_rows: int) -> float:
+    """Return the rows of a group to plan with: between the least that are found, and all rows."""
+    least = max(1, found.half_found)
+    return math.sqrt(least * max(least, expected_rows))
 
 
 def _moments(columns: tuple[AskedColumn, ...], facts: Mapping[str, object]) -> MakePart:
@@ -205,17 +255,43 @@ def _moments(columns: tuple[AskedColumn, ...], facts: Mapping[str, object]) -> M
     return make
 
 
+def _quantiles(column: AskedColumn, facts: Mapping[str, object]) -> MakePart:
+    def make(epsilon: Fraction) -> TablePart:
+        return QuantilePart.of(column, epsilon=epsilon, **facts)  # type: ignore[arg-type]
+
+    return make
+
+
 def _shared(makers: Sequence[MakePart], epsilon: Fraction, goal: str) -> tuple[TablePart, ...]:
     """Return the parts at their shares of ε, which add up to it exactly."""
+    parts = tuple(make(epsilon) for make in makers)
     if len(makers) == 1:
-        return (makers[0](epsilon),)
-    sizes = [max(_size(make(epsilon).errors, goal), _LEAST) for make in makers]
-    weights = np.array([size if goal == GOALS[0] else size ** (2 / 3) for size in sizes])
-    weights = np.maximum(weights / weights.sum(), 0.01 / len(makers))
-    unit = 10_000 * len(makers)
-    shares = [Fraction(int(unit * each), unit) for each in weights / weights.sum()]
+        return parts
+    shares, best, least = np.ones(len(makers)), parts, math.inf
+    for step in range(_ROUNDS):
+        # errors at ε, if they go with 1/ε; those of quantiles do so only about
+        sizes = [_size(part.errors, goal) for part in parts]
+        weights = np.maximum(sizes, _LEAST) * shares
+        wanted = weights if goal == GOALS[0] else weights ** (2 / 3)
+        wanted = wanted / wanted.sum()
+        before, shares = shares, wanted if step == 0 else (shares + wanted) / 2
+        if np.abs(shares - before).max() < 1e-3:
+            break
+        exact = _shares(shares)
+        parts = tuple(make(share * epsilon) for make, share in zip(makers, exact, strict=True))
+        size = _size(_merged([part.errors for part in parts]), goal)
+        if size < least:
+            best, least = parts, size
+    return best
+
+
+def _shares(weights: Floats) -> list[Fraction]:
+    """Return shares that are about so large, none of them tiny, and add up to 1 exactly."""
+    parts = np.maximum(weights, 0.01 / len(weights))
+    unit = 10_000 * len(weights)
+    shares = [Fraction(int(unit * each), unit) for each in parts / parts.sum()]
     shares[-1] += 1 - sum(shares, Fraction(0))
-    return tuple(make(share * epsilon) for make, share in zip(makers, shares, strict=True))
+    return shares
 
 
 def _merged(parts: Sequence[Errors]) -> dict[str, tuple[float, float]]:
@@ -232,4 +308,8 @@ def _size(errors: Errors, goal: str) -> float:
     """Return what the goal makes small; rows are counted along, and decide only if alone."""
     asked = {name: error for name, error in errors.items() if name != "count"} or errors
     each = [error / unit for error, unit in asked.values()]
-    return max(each) if goal == GOALS[0] else math.sqrt(math.fsum(error**2 for error in each))
+    return (
+        max(each, default=0.0)
+        if goal == GOALS[0]
+        else math.sqrt(math.fsum(error**2 for error in each))
+    )

@@ -1,9 +1,8 @@
 """Keys that nobody listed, planned for a list of their own or as the groups of a table (theory U).
 
     plan = plan_keys(source, epsilon=…, statistics=True)      # before a row is read
-    found = plan.apply(source.open(ticket), bits)             # the keys, in the universe's order
-    kind = plan.category(found, "name")                       # groups of the second part:
-    people.read_as({"name": kind})                            # its codes, by the same ticket
+    found = plan.apply(counts, bits)                          # the keys, in the universe's order
+    groups, labels = plan.groups_of(found)                    # of the second part
 
 The keys cost ``plan.epsilon``, and what is left of ε is for statistics of the found keys and all
 others, for whom the found keys are public: the parts of one certificate add up. By the parallel
@@ -20,7 +19,6 @@ from typing import Any, final
 from zerodelta.data.columns import as_objects
 from zerodelta.data.key_source import KeySource
 from zerodelta.data.kind import Kind
-from zerodelta.data.kinds import Category
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.mechanisms.key_noise import FOR_COUNTS, FOR_KEYS, Found, UnknownKeys
@@ -78,6 +76,11 @@ class KeysPlan:
         middle = sorted(steps)[len(steps) // 2]
         return middle - self.mechanism.noise.median
 
+    @property
+    def warning(self) -> str:
+        """How many of the keys may be invented, in words."""
+        return self.labeled([]).warning
+
     def apply(self, counts: Mapping[Any, int], bits: BitSource) -> Found:
         """Return the keys that pass and their noisy counts, in the order of the universe.
 
@@ -96,26 +99,31 @@ class KeysPlan:
         At most so many of them.
         """
         universe, median = self.mechanism.universe, self.mechanism.noise.median
-        pairs = [(universe.published(key), count - median) for key, count in found]
-        pairs.sort(key=lambda each: -each[1])  # stable: equal counts in the order of the universe
+        pairs = [(universe.published(key), count - median) for key, count in _falling(found)]
         return FoundKeys(
             pairs=tuple(pairs[:most]), columns=self.columns, false_keys=self.mechanism.false_keys
         )
 
-    def category(self, found: Found, name: str) -> Category | None:
-        """Return a column as a category of the keys that were found, with "other" for the rest.
+    def groups_of(self, found: Found) -> tuple[dict[Any, int], list[tuple[Any, ...]]]:
+        """Return the group of each key that was found, and the labels of all groups.
 
-        The keys are public by now, so this is a declaration like any other. Keys of several columns
-        give each its own options. A text "other" is with the rest. None if no key was found: then
-        all rows are in one group.
+        The largest count first; the last group, "other", is for all other rows. A key that is
+        called so is with them.
         """
-        place, kind = self.columns.index(name), self.kinds[name]
-        cells = [key[place] if len(self.columns) > 1 else key for key, _ in found]
-        labels = kind.labels
-        options = dict.fromkeys(cells if labels is None else [labels[code] for code in cells])
-        named = tuple(option for option in options if option not in ("other", "missing"))
-        exact = bool(getattr(kind, "exact", False))
-        return Category(options=named, other=True, exact=exact) if named else None
+        rest, groups = ("other",) * len(self.columns), {}
+        labels: list[tuple[Any, ...]] = []
+        for key, _ in _falling(found):
+            shown = self.mechanism.universe.published(key)
+            cells = shown if len(self.columns) > 1 else (shown,)
+            if cells != rest:
+                groups[key] = len(labels)
+                labels.append(cells)
+        return groups, [*labels, rest]
+
+
+def _falling(found: Found) -> Found:
+    """Return the largest noisy count first; equal ones in the order of the universe."""
+    return sorted(found, key=lambda each: -each[1])
 
 
 def plan_keys(

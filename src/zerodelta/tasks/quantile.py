@@ -8,15 +8,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
-import numpy as np
-
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.dataset import Dataset
-from zerodelta.data.kinds import Number
 from zerodelta.data.source import Rows, Source
-from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.rational import Rational, as_count, as_rational
+from zerodelta.exact.rational import Rational, as_count
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.near_ranks import GridRows
 from zerodelta.mechanisms.ranks import (
@@ -24,8 +20,10 @@ from zerodelta.mechanisms.ranks import (
     Aim,
     PrivateAim,
     aimed_ranks,
+    as_level,
     as_points,
     end_margin,
+    grid_of,
     wanted_ranks,
 )
 from zerodelta.mechanisms.selection import SELECTIONS, selection_methods, worst_gap
@@ -41,7 +39,6 @@ from zerodelta.spine.run import ask
 
 __all__ = [
     "QuantileQuestion",
-    "as_level",
     "declared_grid",
     "median",
     "quantile",
@@ -125,6 +122,7 @@ def quantile(
 
     Examples
     --------
+    >>> import numpy as np
     >>> ages = np.arange(100_000) % 100
     >>> quantile(ages, q=0.855, bounds=(0, 120), grid=121, epsilon=1).value
     85.0
@@ -190,6 +188,7 @@ def median(
 
     Examples
     --------
+    >>> import numpy as np
     >>> median(np.arange(101_000) % 101, bounds=(0, 100), grid=101, epsilon=1).value
     50.0
 
@@ -356,14 +355,4 @@ def declared_grid(source: Source) -> int | None:
     answer is half a year off, and 6 to 40 rows instead of 0 to 5 (bench/quantile_grid.py).
     """
     kinds = list(source.kinds.values()) if isinstance(source, Dataset) else []
-    if len(kinds) != 1 or not isinstance(kinds[0], Number) or not kinds[0].integer:
-        return None
-    size = int(kinds[0].upper - kinds[0].lower) + 1
-    return size if size <= MOST_POINTS else None
-
-
-def as_level(q: Rational) -> Fraction:
-    """Return the level as it is written: 0.9 of 10 rows is row 9, whatever its nearest float is."""
-    level = as_rational(repr(float(q)) if isinstance(q, (float, np.floating)) else q, "q")
-    require(0 <= level <= 1, "q", q, expected="a number from 0 to 1", remedy="pass q=0.5")
-    return level
+    return grid_of(kinds[0]) if len(kinds) == 1 else None

@@ -17,7 +17,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.quantile_plan import plan_quantiles
-from zerodelta.mechanisms.ranks import as_points
+from zerodelta.mechanisms.ranks import as_level, as_points
 from zerodelta.mechanisms.selection import SELECTIONS
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
@@ -25,7 +25,7 @@ from zerodelta.spine.facts import Facts
 from zerodelta.spine.public_inputs import as_source, bounds_of, one_column
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask
-from zerodelta.tasks.quantile import QuantileQuestion, as_level, declared_grid
+from zerodelta.tasks.quantile import QuantileQuestion, declared_grid
 
 __all__ = ["QuantilesQuestion", "quantiles"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, final
 
 import numpy as np
@@ -15,21 +14,18 @@ from zerodelta.data.source import Rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.diagnostics import diagnosis
-from zerodelta.mechanisms.moments import EXPECTED
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
-from zerodelta.privacy.step import Part
-from zerodelta.spine.facts import Facts
-from zerodelta.spine.methods import Method
+from zerodelta.spine.facts import Facts, Question
 from zerodelta.spine.public_inputs import needed
 from zerodelta.spine.release_plan import Measured, ReleasePlan
 from zerodelta.spine.run import ask
-from zerodelta.tables.asked_columns import AskedColumn, as_statistics
-from zerodelta.tables.group_table import Table
+from zerodelta.tables.asked_columns import AskedColumn, Statistic, as_statistics
 from zerodelta.tables.grouped_data import By, grouped
-from zerodelta.tables.moment_part import whole_counts
-from zerodelta.tables.table_plan import GOALS, TablePart, TablePlan, plan_table
+from zerodelta.tables.keyed_table import KeyedTableQuestion
+from zerodelta.tables.table_answer import TableAnswer, forecast_text, proof_parts, table_methods
+from zerodelta.tables.table_plan import GOALS, TablePlan, plan_table
 
 __all__ = ["TableQuestion", "grouped_statistic", "table", "table_of"]
 
@@ -43,6 +39,7 @@ def table(
     bounds: Any = None,
     missing: Any = DEFAULT_MISSING,
     goal: str = GOALS[0],
+    false_keys: Rational = 1,
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
 ) -> Release:
@@ -60,9 +57,13 @@ def table(
         The columns that rows are grouped by: categories, booleans and dates of a data set. A dict
         says how: ``{"age": zd.bins([0, 18, 65, 120])}`` cuts numbers at public edges, and for a
         frame ``{"city": zd.category([...])}`` declares the groups. Without it all rows are one.
+        Texts over an alphabet and whole numbers are keys that nobody listed: those that occur
+        often are found, for half of ε (all of it, if only counts are asked), and all other rows
+        are one more group, "other".
     of : dict
         For each column the names of its statistics: "mean", "sum", "variance" (divided by the
-        count), "std", "count" (of its values). Rows are always counted.
+        count), "std", "count" (of its values), "median", ``{"quantiles": [0.1, 0.9]}``. Rows are
+        always counted.
     epsilon : number
         The privacy loss of the whole table, as an int, a float, a Fraction or a text like "1/2".
     bounds : dict, or (lower, upper)
@@ -73,6 +74,8 @@ def table(
         How ε is shared where columns are not measured together: "equal relative error" (relative
         to the width of a column; for counts to the expected rows of a group) or "least total
         error" (the least sum of their squares).
+    false_keys : number, default 1
+        Of keys that nobody listed: how many may be invented by noise, on average.
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
         used, clipped to the bounds, and unreadable.
@@ -84,13 +87,17 @@ def table(
     Release
         Its value is a frame of the kind that the data came as, else a `Table`: a line for each
         group, also for one without rows; the keys, `count`, then for each statistic a column such
-        as `income_mean`. A column such as `income_mean_error` has the expected absolute error of
-        each cell. `release.plan` shows how ε is shared, `release.sums` has the noisy integers.
+        as `income_mean`, `income_q10` or `income_median`. A column such as `income_mean_error` has
+        the expected absolute error of each cell; for quantiles `income_q10_rank_error` says by how
+        many rows of the group. `release.plan` shows how ε is shared, `release.sums` has the noisy
+        integers. Of keys that nobody listed only the found ones have a line, the largest first,
+        then "other"; beside them stands how many may be invented.
 
     Notes
     -----
     **Guarantee**: pure ε-DP (theory P1, P2, G2), proven: noise on exact integer sums, one table of
-    them for all groups. What is known without the rows is used afterwards: counts are whole and
+    them for all groups; quantiles are drawn together from each group (Q), unknown keys found by
+    asymmetric noise (U). What is known without the rows is used afterwards: counts are whole and
     not negative, they add up to the number of rows where that is public and all rows are in some
     group, means lie within the bounds. A mean whose noisy count is not positive is the middle.
     **Neighbors**: replace-one, or what the data set says.
@@ -123,6 +130,7 @@ def table(
         bounds=bounds,
         missing=missing,
         goal=goal,
+        false_keys=false_keys,
         diagnostics=diagnostics,
         bits=bits,
     )
@@ -132,23 +140,27 @@ def table_of(
     data: Any,
     *,
     by: By,
-    of: Mapping[str, tuple[str, ...]],
+    of: Mapping[str, tuple[Statistic, ...]],
     epsilon: Rational,
     bounds: Any = None,
     missing: Any = DEFAULT_MISSING,
     goal: str = GOALS[0],
+    false_keys: Rational = 1,
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
 ) -> Release:
     """Release a table of statistics that are known to be some: the short forms come here."""
     rows = grouped(data, by=by, of=of, bounds=bounds, missing=missing)
-    question = TableQuestion(
-        keys=rows.keys,
-        columns=rows.columns,
-        complete=rows.complete,
-        goal=goal,
-        frame=rows.frame,
-    )
+    about: dict[str, Any] = {
+        "keys": rows.keys,
+        "columns": rows.columns,
+        "complete": rows.complete,
+        "goal": goal,
+        "frame": rows.frame,
+    }
+    question: Question = TableQuestion(**about)
+    if rows.universe is not None:
+        question = KeyedTableQuestion(universe=rows.universe, false_keys=false_keys, **about)
     beside = diagnosis(diagnostics, rows.judged, bounds=None)
     return ask(question, rows.source, epsilon=epsilon, bits=bits, beside=beside)
 
@@ -191,16 +203,21 @@ class TableQuestion:
             goal=self.goal,
         )
 
+        labels = list(zip(*self.keys.labels(), strict=True)) if self.only is None else []
+        named = {
+            key.name: column
+            for key, column in zip(self.keys.keys, labels, strict=False)
+            if key.name
+        }
+
         def answer(rows: Rows, bits: BitSource) -> Measured:
-            found = [part.answer(rows, bits) for part in plan.parts]
-            sums = tuple(each for part in found for each in part.sums)
-            values = {name: both for part in found for name, both in part.columns.items()}
+            found = TableAnswer.of(plan.parts, rows, bits)
             if self.only is not None:
-                each = [values[column.named(self.only)][0][0] for column in self.columns]
+                each = [found.values[column.named(self.only)][0] for column in self.columns]
                 value = float(each[0]) if len(each) == 1 else np.array(each)
-                return Measured(value=value, sums=sums)
-            counts = [part.rows for part in found if part.rows is not None]
-            return Measured(value=self._shown(counts, values, total), sums=sums)
+                return Measured(value=value, sums=found.sums)
+            shown = found.shown(named, groups=self.keys.count, total=total, frame=self.frame)
+            return Measured(value=shown, sums=found.sums)
 
         public = ["the groups"] if self.keys.keys else []
         public += ["bounds on the columns"] if self.columns else []
@@ -209,55 +226,16 @@ class TableQuestion:
         return ReleasePlan(
             claim=PureDP(exact, neighbors=facts.neighbors),
             steps=() if several else plan.parts[0].steps,
-            parts=tuple(_part(part) for part in plan.parts) if several else (),
+            parts=proof_parts(plan.parts) if several else (),
             answer=answer,
             error=_forecast(plan, self.only, self.columns),
-            methods=_methods(plan),
+            methods=table_methods(plan),
             public=tuple(public),
             details=plan,
         )
-
-    def _shown(
-        self, counts: Sequence[tuple[Any, float]], values: Mapping[str, Any], total: int | None
-    ) -> Any:
-        """Return the table, in which counts of several parts are averaged."""
-        groups = self.keys.count
-        if counts:
-            weights = np.array([1 / max(error, 1e-100) ** 2 for _, error in counts])
-            noisy = np.average([rows for rows, _ in counts], axis=0, weights=weights)
-            count = whole_counts(noisy, total=total)
-            error = EXPECTED * float(1 / np.sqrt(weights.sum()))
-        else:  # all rows, whose number is public
-            count, error = np.full(groups, total, dtype=np.int64), 0.0
-        numbers: dict[str, Any] = {"count": count, "count_error": np.full(groups, error)}
-        for name, (value, wrong) in values.items():
-            numbers |= {name: value, f"{name}_error": wrong}
-        labels = list(zip(*self.keys.labels(), strict=True))
-        named = {
-            key.name: column for key, column in zip(self.keys.keys, labels, strict=True) if key.name
-        }
-        shown = Table(named, numbers)
-        return shown if self.frame is None else shown.to_frame(self.frame)
-
-
-def _part(part: TablePart) -> Part:
-    return Part(steps=part.steps, epsilon=part.epsilon)
 
 
 def _forecast(plan: TablePlan, only: str | None, columns: Sequence[AskedColumn]) -> float | str:
     if only is not None:
         return float(np.mean([plan.errors[column.named(only)][0] for column in columns]))
-    told = [f"{name} {error:.3g}" for name, (error, _) in plan.errors.items()]
-    return ", ".join(told) + f", for a group of {plan.group_rows:.0f} rows"
-
-
-def _methods(plan: TablePlan) -> tuple[Method, ...]:
-    """Return what was chosen, for the advisor."""
-    told = "; ".join(f"{part.text} at ε = {_short(part.epsilon)}" for part in plan.parts)
-    why = "the largest relative error" if plan.goal == GOALS[0] else "all relative errors together"
-    name = "together" if len(plan.parts) == 1 else "shares"
-    return (Method(name=name, error=plan.worst, spends=told, why=f"least by {why}"),)
-
-
-def _short(epsilon: Fraction) -> str:
-    return f"{float(epsilon):.4g}"
+    return forecast_text(plan)
