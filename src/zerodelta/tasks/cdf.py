@@ -30,7 +30,7 @@ from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.tasks.quantile import declared_grid
 
-__all__ = ["CdfQuestion", "StepFunction", "cdf"]
+__all__ = ["CdfQuestion", "StepFunction", "as_values", "cdf"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -123,7 +123,7 @@ def cdf(
     stated = bounds_of(source, bounds)
     points = declared_grid(source) if bounds is None and grid is None else grid
     question = CdfQuestion(
-        at=None if at is None else _as_values(at), bounds=stated, grid=points, method=method
+        at=None if at is None else as_values(at), bounds=stated, grid=points, method=method
     )
     beside = diagnosis(diagnostics, source, bounds=stated)
     return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
@@ -228,7 +228,7 @@ class CdfQuestion:
         )
 
 
-def _as_values(at: Any) -> tuple[float, ...]:
+def as_values(at: Any) -> tuple[float, ...]:
     """Return the public values, in rising order."""
     listed = isinstance(at, (Sequence, np.ndarray)) and not isinstance(at, (str, bytes))
     values = [float(as_rational(value, "at")) for value in at] if listed else []
