@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 
 from zerodelta.errors import ParameterError, ZeroDeltaError, require
@@ -45,12 +44,12 @@ def sought_for(given: Mapping[str, Any], *, has_rows: bool) -> str:
     return left_out[0]
 
 
-def solved(error: Callable[[Any], float], sought: str, wanted: Fraction, unit: str) -> Any:
+def solved(error: Callable[[Any], float], sought: str, wanted: float, unit: str) -> Any:
     """Return the least value, to three digits, with error(value) <= wanted: a text, or an int.
 
-    >>> solved(lambda epsilon: 2 / float(epsilon), "epsilon", Fraction(3), "rows")
+    >>> solved(lambda epsilon: 2 / float(epsilon), "epsilon", 3.0, "rows")
     '0.667'
-    >>> solved(lambda n: 5000 / n, "n", Fraction(3), "years")
+    >>> solved(lambda n: 5000 / n, "n", 3.0, "years")
     1670
     """
     error(START[sought])  # a mistake in the other numbers is told as it is
@@ -65,8 +64,8 @@ def solved(error: Callable[[Any], float], sought: str, wanted: Fraction, unit: s
     if not best <= wanted:
         raise ParameterError(
             "error",
-            float(wanted),
-            expected=f"at least {float(best):.3g}, forecast for {aimed(sought, _value(sought, high))} "
+            wanted,
+            expected=f"at least {best:.3g}, forecast for {aimed(sought, _value(sought, high))} "
             f"(in its unit: {unit})",
             remedy=f"pass a larger error, or {_OTHERS[sought]}",
         )
@@ -75,7 +74,7 @@ def solved(error: Callable[[Any], float], sought: str, wanted: Fraction, unit: s
             return _value(sought, low)
         raise ParameterError(
             "error",
-            float(wanted),
+            wanted,
             expected=f"less than what {aimed(sought, _value(sought, low))} has: such an error "
             f"needs no rows at all (in its unit: {unit})",
             remedy="pass a smaller error",
@@ -92,13 +91,12 @@ def solved(error: Callable[[Any], float], sought: str, wanted: Fraction, unit: s
 _OTHERS = {"epsilon": "more rows with n=", "n": "a larger epsilon"}
 
 
-def _error(error: Callable[[Any], float], value: Any) -> float | Fraction:
-    """Return a forecast as an exact number; infinity where no method applies."""
+def _error(error: Callable[[Any], float], value: Any) -> float:
+    """Return a forecast; infinity where no method applies."""
     try:
-        found = error(value)
+        return error(value)
     except ZeroDeltaError:  # so few rows, or so small an ε, that nothing can be planned
         return math.inf
-    return Fraction(found) if math.isfinite(found) else math.inf
 
 
 def _value(sought: str, place: int) -> Any:

@@ -115,7 +115,7 @@ def advise(
     else:
         sought = sought_for(given, has_rows="n" in known.needs)
         numbers = _numbers(task, known, {**given, sought: START[sought]})
-        wanted = as_positive(error, "error")
+        wanted = float(as_positive(error, "error"))
         numbers[sought] = solved(
             lambda value: forecast({**numbers, sought: value})[0].error, sought, wanted, known.unit
         )

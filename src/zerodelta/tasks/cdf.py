@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -207,8 +208,10 @@ class CdfQuestion:
             neighbors=facts.neighbors,
             total=facts.rows if counted else None,
         )
-        # between two steps a share is off by a quarter of their distance
-        error = min(plan.error / rows + 0.25 / (len(levels) + 1), 0.5)
+        # a step is flat while the share rises to the next: off by half of that, where rows are
+        ends = [0.0, *map(float, levels), 1.0]
+        flat = math.fsum((b - a) ** 2 / 2 for a, b in itertools.pairwise(ends))
+        error = min(math.hypot(plan.error / rows, flat), 0.5)
         spends, why = "ε on quantiles together", "no value is public, so quantiles are drawn"
         methods = (Method(name="quantiles", error=error, spends=spends, why=why),)
         choose(methods, self.method)

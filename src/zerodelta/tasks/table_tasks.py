@@ -182,7 +182,7 @@ _VOTE = Task(
 )
 _KEYS = Task(
     unit="expected absolute error of the count of a published key",
-    call="zd.heavy_hitters(keys, universe={universe}, false_keys={false_keys}, epsilon={epsilon})",
+    call="zd.heavy_hitters(keys, universe=…, false_keys={false_keys}, epsilon={epsilon})",
     methods=_heavy,
     needs={**ROWS, "universe": "universe=zd.text(10, alphabet=…)"},
     allows={"false_keys": 1},
@@ -202,7 +202,8 @@ TABLE_TASKS: dict[str, Task] = {
     "sum": _SUM,
     "variance": replace(
         _SUM,
-        unit="expected absolute error, in the squared unit of the data",
+        unit="expected absolute error, in the squared unit of the data, averaged over all places "
+        "of\n       the mean between the bounds",
         call="zd.variance(rows, bounds={bounds}, epsilon={epsilon}, missing={missing})",
         methods=_spread("variance"),
         blind=None,
@@ -218,7 +219,7 @@ TABLE_TASKS: dict[str, Task] = {
     "table": Task(
         unit="largest expected error of a cell of an average group, relative to the width of its "
         "column",
-        call="zd.table(people, by=…, of={of}, bounds={bounds}, goal={goal}, epsilon={epsilon})",
+        call="zd.table(people, by=…, of=…, bounds=…, goal={goal}, epsilon={epsilon})",
         methods=_of_table,
         needs={**ROWS, "of": 'of={"income": ["mean"]}'},
         allows={"by": None, "bounds": None, "missing": None, "goal": GOALS[0]},
@@ -248,8 +249,7 @@ TABLE_TASKS: dict[str, Task] = {
         _KEYS,
         unit="largest expected gap between a count that is wanted and the one in its place; of "
         "keys\n       that nobody can list, the expected absolute error of a count",
-        call="zd.top_k(keys, universe={universe}, k={k}, false_keys={false_keys}, "
-        "epsilon={epsilon})",
+        call="zd.top_k(keys, universe=…, k={k}, false_keys={false_keys}, epsilon={epsilon})",
         methods=_top_k,
         needs={**ROWS, "universe": "universe=1000", "k": "k=10"},
         reliable="for the counts that are hardest to tell apart; usually much less",
@@ -261,7 +261,7 @@ TABLE_TASKS: dict[str, Task] = {
     "vote": _VOTE,
     "select_model": replace(
         _VOTE,
-        call="zd.select_model(rows, {{…}}, fit=…, train=…, score=…, rounds=…, "
+        call="zd.select_model(rows, candidates, fit=…, train=…, score=…, rounds=…, "
         "least_rows={least_rows}, epsilon={epsilon})",
     ),
 }
