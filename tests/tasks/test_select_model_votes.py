@@ -16,7 +16,7 @@ from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.study.study import Study
 from zerodelta.study.study_plan import FUNCTIONS
 from zerodelta.tasks.select_model import FIT, ModelQuestion, select_model
-from zerodelta.tasks.vote_or_study import blocks_for, can_decide, vote_or_study
+from zerodelta.tasks.vote_or_study import PARAMETERS, blocks_for, can_decide, vote_or_study
 
 DEGREES = {"constant": 0, "line": 1, "parabola": 2, "quartic": 4}
 
@@ -104,7 +104,7 @@ def test_auto_takes_the_vote_where_votes_can_decide_and_the_study_elsewhere() ->
     for options in ({"epsilon": "1/10"}, {"least_rows": 500}):
         studied, why = theorem(1000, **options)
         assert studied == "adaptive-gaussian"
-        assert "too weak to choose" in why
+        assert "blocks too weak to choose" in why
     assert theorem(1000, method="study")[0] == "adaptive-gaussian"
     assert theorem(1000, method="vote", least_rows=500)[0] == "permute-and-flip"
 
@@ -118,12 +118,32 @@ def test_the_advisor_weighs_the_same() -> None:
     assert few.methods[1].error == np.inf
 
 
-@pytest.mark.parametrize("n", [500, 3000, 20_000])
-def test_votes_are_taken_where_they_were_measured_to_be_better(n: int) -> None:
-    """Degrees 1 to 8 at ε = 1, and the one setting where blocks are too weak to learn."""
-    assert vote_or_study(n=n, options=8, epsilon=1)[0].name == "vote"
-    weak = vote_or_study(n=n, options=28, epsilon="1/2", least_rows=n // 10)
+def test_a_study_trains_few_numbers_better_and_a_vote_many() -> None:
+    """As bench/vote_or_study.py measured: columns have 1, polynomials of degree 8 have 9."""
+
+    def picked(n: int, epsilon: str, parameters: int) -> str:
+        return vote_or_study(n=n, options=8, epsilon=epsilon, parameters=parameters)[0].name
+
+    for n, epsilon in ((300, "1"), (1000, "1/4"), (1000, "1"), (5000, "1/4")):
+        assert picked(n, epsilon, 9) == "vote"
+        assert picked(n, epsilon, 1) == "study"
+    # evidence §6, where the study trains on a Gram matrix of 45 numbers
+    assert all(picked(n, "1", 45) == "vote" for n in (500, 3000, 20_000))
+    assert picked(300, "1/4", 9) == "study"  # so few votes cannot decide
+    weak = vote_or_study(n=3000, options=28, epsilon="1/2", parameters=30, least_rows=300)
     assert weak[0].name == "study"
+
+
+def test_numbers_that_are_trained_are_counted_on_made_up_rows() -> None:
+    def counted(found: Any) -> int:
+        question = ModelQuestion(
+            candidates={"a": 0, "b": 1}, fit=lambda model, rows: found, tried=np.zeros((4, 2))
+        )
+        return question._parameters()
+
+    assert counted(np.zeros((3, 4))) == 12
+    assert counted(0.5) == counted([]) == 1
+    assert counted(object()) == counted([[1], [2, 3]]) == PARAMETERS
 
 
 def test_blocks_decide_from_twice_their_noise_on() -> None:

@@ -31,13 +31,13 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status
 from zerodelta.spaces import Finite
 from zerodelta.spine.facts import Facts
-from zerodelta.spine.methods import Method, choose
+from zerodelta.spine.methods import choose
 from zerodelta.spine.public_inputs import as_bounds, as_source, needed
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.study.program import StudyProgram, carry_out
 from zerodelta.study.study import Study
 from zerodelta.tasks.vote import VoteQuestion, made_up
-from zerodelta.tasks.vote_or_study import LEAST_ROWS, vote_or_study
+from zerodelta.tasks.vote_or_study import LEAST_ROWS, PARAMETERS, vote_or_study
 from zerodelta.training.candidate_models import Floats, LinearModel, NetworkModel
 
 __all__ = ["FIT", "SCORE", "Fit", "ModelQuestion", "Score", "Train", "select_model"]
@@ -103,8 +103,8 @@ def select_model(
         ``score(candidate, parameters, rows)``, or for fixed candidates ``score(candidate, rows)``:
         a number for each row, clipped to `bounds`; larger is better.
     method : str
-        "study" (needs `train`), "vote" (needs `fit`), or "auto": if both are given a vote, unless
-        its blocks are too few to decide, or it is forecast to lose more, as `zd.advise` shows.
+        "study" (needs `train`), "vote" (needs `fit`), or "auto": if both are given the one that is
+        forecast to lose less, as `zd.advise` shows. A vote trains without noise, on few rows.
     rounds : int
         The internal queries for each candidate that is trained.
     bounds : pair of numbers
@@ -220,10 +220,15 @@ class ModelQuestion:
         """Plan a vote or a study, whichever is forecast to lose less, and say why."""
         remedy = "pass score=, a number for each row"
         require(self.score is not None, "score", None, "a function beside fit", remedy)
+        question = VoteQuestion(
+            choose=self._of_block, options=tuple(self._names), least_rows=self.least_rows
+        )
+        question.tried(np.asarray(self.tried, dtype=np.float64), named="fit, score")
         methods = vote_or_study(
             n=max(1, facts.planned_rows),
             options=len(self._names),
             epsilon=epsilon,
+            parameters=self._parameters(),
             least_rows=self.least_rows,
             scoring=self.scoring,
             mixing_probability=self.mixing_probability,
@@ -235,28 +240,29 @@ class ModelQuestion:
             require(votes, "method", self.method, '"auto" or "vote" without train', remedy)
         chosen = choose(methods, self.method)
         if chosen.name == "vote":
-            return self._voted(facts, epsilon, methods, chosen.why)
+            made = question.plan(facts, epsilon)
+            return replace(
+                made,
+                methods=methods,
+                error=f"{made.error} (a vote: {chosen.why})",
+                public=("the candidates", "the bounds of a score", *made.public[1:]),
+                assumed=(FIT,),
+            )
         rarely = f"a random candidate with probability {self.mixing_probability} at most"
         told = f"{rarely} (a study: {chosen.why})"
         return replace(self._trained(facts, epsilon), methods=methods, error=told)
 
-    def _voted(
-        self, facts: Facts, epsilon: Rational, methods: tuple[Method, ...], why: str
-    ) -> ReleasePlan[Rows]:
-        """Plan a vote of blocks, each of which trains on one half of its rows, scores the other."""
-        names = self._names
-        question = VoteQuestion(
-            choose=self._of_block, options=tuple(names), least_rows=self.least_rows
-        )
-        question.tried(np.asarray(self.tried, dtype=np.float64), named="fit, score")
-        made = question.plan(facts, epsilon)
-        return replace(
-            made,
-            methods=methods,
-            error=f"{made.error} (a vote: {why})",
-            public=("the candidates", "the bounds of a score", *made.public[1:]),
-            assumed=(FIT,),
-        )
+    def _parameters(self) -> int:
+        """Return how many numbers `fit` finds at most, for made-up rows: so it is public."""
+        fit, found = self.fit, [1]
+        assert fit is not None
+        for model in self.candidates.values():
+            trained = fit(model, np.array(self.tried, dtype=np.float64))
+            try:
+                found.append(np.asarray(trained, dtype=np.float64).size)
+            except (TypeError, ValueError):  # a model of some library
+                found.append(PARAMETERS)
+        return max(found)
 
     def _of_block(self, block: Floats) -> str:
         """Return the candidate with the best mean score on rows that did not train it.

@@ -31,7 +31,7 @@ from zerodelta.tasks.quantiles import QuantilesQuestion, as_levels
 from zerodelta.tasks.sum import SumQuestion
 from zerodelta.tasks.table import TableQuestion
 from zerodelta.tasks.top_k import known_keys, top_k_methods
-from zerodelta.tasks.vote_or_study import LEAST_ROWS, vote_or_study
+from zerodelta.tasks.vote_or_study import LEAST_ROWS, PARAMETERS, vote_or_study
 
 __all__ = ["TABLE_TASKS"]
 
@@ -104,7 +104,8 @@ def _width(given: Numbers) -> int:
 def _total(given: Numbers) -> float:
     """Return how far n times the middle of the bounds may be from a sum, on average."""
     ends = each_bounds(given["bounds"], _width(given))
-    return given["n"] * float(sum(upper - lower for lower, upper in ends)) / (2 * len(ends))
+    widths = float(sum(upper - lower for lower, upper in ends))
+    return float(given["n"]) * widths / (2 * len(ends))
 
 
 def _count(given: Numbers) -> tuple[Method, ...]:
@@ -174,9 +175,9 @@ _VOTE = Task(
     call="zd.vote(rows, choose, options=[…], least_rows={least_rows}, epsilon={epsilon})",
     methods=simple(vote_or_study),
     needs={**ROWS, "options": "options=8"},
-    allows={"least_rows": LEAST_ROWS},
+    allows={"parameters": PARAMETERS, "least_rows": LEAST_ROWS},
     reliable="a vote's within a factor of 1.5 for independent scores of rows, usually much less;\n"
-    "       a study's has an allowance for training, which depends on how it takes noise",
+    "       a study's depends on how training takes noise: a guide to the choice",
     blind=lambda _: 0.5,
     typical={"options": 8},
 )

@@ -4,7 +4,9 @@ Both are forecast for one candidate that leads all others, which are tied, in it
 largest expected loss over all leads, as `worst_gap` is for stated scores, in parts of the range of
 a score. Rows are a random sample, and the standard deviation of a score is half its range, the most
 that it can be. On scores alone a study is ahead, for its noise falls with n and that of blocks with
-√n; what it loses is in training, where a block sees no noise at all.
+√n; but a study trains on noise, and a block does not. The noise on the p numbers that are trained
+is taken to move a score as much as it moves them all; what a block loses because it has few rows is
+left to `least_rows`. `bench/vote_or_study.py` measures both.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.spaces import Finite
 from zerodelta.spine.methods import Method, ranked
 
-__all__ = ["LEAST_ROWS", "blocks_for", "can_decide", "vote_or_study"]
+__all__ = ["LEAST_ROWS", "PARAMETERS", "blocks_for", "can_decide", "vote_or_study"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -32,13 +34,8 @@ LEAST_ROWS = 25
 
 _FEWEST_BLOCKS = 3
 
-_TRAINING = 3.0
-"""How much more a study loses than by the noise on its scores, because it trains on noise as well.
-
-No public number says how an algorithm takes noise. With this allowance the pick is the better one
-where both were measured (evidence §6: polynomials of degree 1 to 8, whose votes win at n = 500,
-3000 and 20 000, by 3 to 17 times); where a block is too weak to learn, `least_rows` says so.
-"""
+PARAMETERS = 10
+"""Numbers that training finds, where nobody says how many."""
 
 _SPREAD = 0.5
 """The standard deviation of a score within (0, 1), at most."""
@@ -76,20 +73,22 @@ def vote_or_study(
     n: int,
     options: int,
     epsilon: Rational,
+    parameters: int = PARAMETERS,
     least_rows: int = LEAST_ROWS,
     scoring: Rational = Fraction(1, 5),
     mixing_probability: Rational = Fraction(1, 100),
 ) -> tuple[Method, ...]:
     """Return both ways to choose among models that are trained, best first.
 
-    A vote that cannot decide has an infinite error: blocks would have to be smaller than a learner
-    needs.
+    `parameters`: how many numbers are trained for a candidate. A vote that cannot decide has an
+    infinite error: blocks would have to be smaller than a learner needs.
 
-    >>> [method.name for method in vote_or_study(n=3000, options=8, epsilon=1)]
+    >>> [method.name for method in vote_or_study(n=1000, options=8, epsilon=1, parameters=10)]
     ['vote', 'study']
-    >>> [method.name for method in vote_or_study(n=300, options=8, epsilon="1/4")]
+    >>> [method.name for method in vote_or_study(n=1000, options=8, epsilon=1, parameters=1)]
     ['study', 'vote']
     """
+    trained = as_count(parameters, "parameters")
     exact, count = as_usable_epsilon(epsilon), as_count(options, "options", minimum=1)
     rows = as_count(n, "n", minimum=1)
     blocks = blocks_for(count, exact, rows, least_rows)
@@ -105,24 +104,32 @@ def vote_or_study(
         f"{least_rows} rows a block cannot learn",
     )
     share = as_rational(scoring, "scoring")
-    noise = _study_noise(count, exact, rows, share, mixing_probability)
+    noise = _study_noise(count, exact, rows, trained, share, mixing_probability)
     lead, gap = _normal_gap(count)
     study = Method(
         name="study",
-        error=_TRAINING * noise * (gap + float(as_rational(mixing_probability, "")) * lead),
+        error=noise * (gap + float(as_rational(mixing_probability, "")) * lead),
         spends=f"ε on one name; {share} of the queries' μ² on scores, the rest on training",
-        why="all rows train every candidate, with noise: for blocks that are too weak to choose",
+        why=f"all rows train every candidate, {trained} numbers with noise: for few numbers, or "
+        "blocks too weak to choose",
     )
     return ranked(vote, study)
 
 
 def _study_noise(
-    options: int, epsilon: Fraction, rows: int, share: Fraction, mixing_probability: Rational
+    options: int,
+    epsilon: Fraction,
+    rows: int,
+    trained: int,
+    share: Fraction,
+    mixing_probability: Rational,
 ) -> float:
     """Return the standard deviation of a score in a study, sampling and noise together."""
     made = plan(Finite(options), epsilon=epsilon, mixing_probability=mixing_probability)
-    # one row moves all scores by 1/n: √K/n together
-    noise = options / float(made.calibration.mu_squared * share) / rows**2
+    # one row moves all scores by 1/n, √K/n together, and the p numbers of a candidate by √p/n: each
+    # has noise of √p times that, all of them p times; K candidates share what is left for training
+    parts = 1 / float(share) + trained**2 / float(1 - share)
+    noise = options * parts / float(made.calibration.mu_squared) / rows**2
     return math.sqrt(noise + _SPREAD**2 / rows)
 
 
