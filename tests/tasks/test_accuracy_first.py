@@ -126,4 +126,4 @@ def test_all_tasks_are_listed_with_the_rows_from_which_on_they_are_useful() -> N
     assert strict["mean"].useful_from == 10 * (everything["mean"].useful_from or 0)
     for name in ("n", "dimension", "error", "bounds"):
         with pytest.raises(zd.ParameterError, match="name a task"):
-            zd.advise(None, **{name: 1})  # type: ignore[call-overload]
+            zd.advise(None, **{name: 1})
