@@ -6,7 +6,7 @@ a score. Rows are a random sample, and the standard deviation of a score is half
 that it can be. On scores alone a study is ahead, for its noise falls with n and that of blocks with
 √n; but a study trains on noise, and a block does not. The noise on the p numbers that are trained
 is taken to move a score as much as it moves them all; what a block loses because it has few rows is
-left to `least_rows`. `bench/vote_or_study.py` measures both.
+left to `least_rows`. The rule was chosen on the cells of `bench/vote_or_study.py`.
 """
 
 from __future__ import annotations
@@ -173,5 +173,5 @@ def _vote_gap(options: int, scale: float, blocks: int, rows: float) -> float:
         chances[0] = 1 - chances[1:].sum()
         votes = rng.multinomial(blocks, chances, size=draws)
         noisy = votes + rng.exponential(scale, size=votes.shape)  # the law of permute-and-flip
-        worst = max(worst, lead * float(np.mean(noisy.argmax(axis=1) != 0)))
+        worst = max(worst, float(lead * np.mean(noisy.argmax(axis=1) != 0)))
     return worst * _SPREAD / math.sqrt(rows)
