@@ -252,6 +252,20 @@ MUTANTS = (
             "tasks/test_decision_tree.py::test_trees_are_pure_over_all_neighbors_and_half_the_noise_is_caught",
         ),
     ),
+    Mutant(  # a block scores the rows that trained
+        file="tasks/select_model.py",
+        old="for trains, scores in (halves, halves[::-1]):",
+        new="for trains, scores in zip(halves, halves, strict=True):",
+        tests=(
+            "tasks/test_select_model_votes.py::test_each_half_of_a_block_is_scored_by_what_the_other_trained",
+        ),
+    ),
+    Mutant(  # an ε whose forecast misses the error that was asked for
+        file="tasks/accuracy_first.py",
+        old="if _error(error, _value(sought, middle)) <= wanted:",
+        new="if _error(error, _value(sought, middle)) <= 1.02 * wanted:",
+        tests=("tasks/test_accuracy_first.py::test_the_least_epsilon_of_three_digits_is_found",),
+    ),
     Mutant(
         file="tasks/select_model.py",
         old="moved = lattice.steps if related is Neighbors.ADD_REMOVE else 2 * lattice.steps",

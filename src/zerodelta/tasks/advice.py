@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from zerodelta.errors import ZeroDeltaError, require_extra
-from zerodelta.exact.rational import as_positive
+from zerodelta.exact.rational import as_positive, as_rational
 from zerodelta.spine.methods import Method
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Advice", "least_rows"]
+__all__ = ["Advice", "AllAdvice", "least_rows"]
 
 _WIDTH = 100
 _USEFUL = 0.1
@@ -59,6 +60,22 @@ class Advice:
     """The error of an answer that reads no rows; None where the number of rows does not matter."""
     complete: Method | None = None
     """What missing=None would choose; None unless missing cells are skipped."""
+    few: str = ""
+    """What is the matter with fewer rows than are useful."""
+    shows: Callable[[Mapping[str, Any]], str] | None = None
+    """More of what the numbers buy, where a release has several errors."""
+    aim: str | None = None
+    """What was solved for, if the error was given."""
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The privacy parameter: as given, or what the error that was asked for takes."""
+        return as_rational(self.numbers["epsilon"], "epsilon")
+
+    @property
+    def n(self) -> int | None:
+        """The number of rows: as given, or what the error takes; None where it does not matter."""
+        return self.numbers.get("n")
 
     @property
     def best(self) -> Method:
@@ -160,12 +177,14 @@ class Advice:
         asked = ", ".join(f"{_name(k)} = {_value(v)}" for k, v in self.numbers.items())
         lines = [
             f"{self.task}: {asked} (pure, δ = 0)",
+            *([] if self.aim is None else [self.aim]),
             f"error: {self.unit};",
             f"       {self.reliable}",
             "",
             *self._table(),
             "",
             f"best: {self.reason}",
+            *([] if self.shows is None else self.shows(self.numbers).split("\n")),
             *self._complete(),
             *self._useful(),
             f"call: {self.call}",
@@ -186,7 +205,7 @@ class Advice:
         least = self.useful_from
         if least is None:
             return []
-        few = ": with fewer the error exceeds a tenth of that of a guess without rows"
+        few = f": with fewer {self.few}"
         return [f"useful from n ≈ {_value(least)}{few if self.numbers['n'] < least else ''}"]
 
     def _table(self) -> list[str]:
@@ -212,6 +231,40 @@ class Advice:
             if place:
                 lines.append(" " * (len(head) + 2) + why)
         return [*lines[:1], "  " + "-" * (max(len(line) for line in lines) - 2), *lines[1:]]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True, repr=False)
+class AllAdvice:
+    """All tasks, each with typical numbers; print it for a table."""
+
+    each: tuple[Advice, ...]
+
+    def __iter__(self) -> Iterator[Advice]:
+        return iter(self.each)
+
+    def __len__(self) -> int:
+        return len(self.each)
+
+    def __getitem__(self, task: str) -> Advice:
+        return {advice.task: advice for advice in self.each}[task]
+
+    def __str__(self) -> str:
+        lines = ["task             useful from n ≈   for"]
+        for advice in self.each:
+            least = advice.useful_from
+            useful = "any" if advice.blind is None else "-" if least is None else _value(least)
+            asked = [f"{_name(k)} = {_value(v)}" for k, v in advice.numbers.items() if k != "n"]
+            lines.append(f"{advice.task:<15}  {useful:>15}   {', '.join(asked)}")
+        lines += [
+            "",
+            "useful: the error is a tenth of that of a guess without rows; any: n does not matter.",
+            'One task with its methods: zd.advise("mean", n=10_000, epsilon=1, bounds=(0, 100));',
+            "with error= instead of epsilon=, or of n=, it says what that accuracy takes.",
+        ]
+        return "\n".join(lines)
+
+    __repr__ = __str__
 
 
 def least_rows(share: Callable[[int], float], *, start: int) -> int | None:

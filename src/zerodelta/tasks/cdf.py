@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -30,7 +31,7 @@ from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.tasks.quantile import declared_grid
 
-__all__ = ["CdfQuestion", "StepFunction", "cdf"]
+__all__ = ["CdfQuestion", "StepFunction", "as_values", "cdf"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -123,7 +124,7 @@ def cdf(
     stated = bounds_of(source, bounds)
     points = declared_grid(source) if bounds is None and grid is None else grid
     question = CdfQuestion(
-        at=None if at is None else _as_values(at), bounds=stated, grid=points, method=method
+        at=None if at is None else as_values(at), bounds=stated, grid=points, method=method
     )
     beside = diagnosis(diagnostics, source, bounds=stated)
     return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
@@ -207,8 +208,10 @@ class CdfQuestion:
             neighbors=facts.neighbors,
             total=facts.rows if counted else None,
         )
-        # between two steps a share is off by a quarter of their distance
-        error = min(plan.error / rows + 0.25 / (len(levels) + 1), 0.5)
+        # a step is flat while the share rises to the next: off by half of that, where rows are
+        ends = [0.0, *map(float, levels), 1.0]
+        flat = math.fsum((b - a) ** 2 / 2 for a, b in itertools.pairwise(ends))
+        error = min(math.hypot(plan.error / rows, flat), 0.5)
         spends, why = "ε on quantiles together", "no value is public, so quantiles are drawn"
         methods = (Method(name="quantiles", error=error, spends=spends, why=why),)
         choose(methods, self.method)
@@ -228,7 +231,7 @@ class CdfQuestion:
         )
 
 
-def _as_values(at: Any) -> tuple[float, ...]:
+def as_values(at: Any) -> tuple[float, ...]:
     """Return the public values, in rising order."""
     listed = isinstance(at, (Sequence, np.ndarray)) and not isinstance(at, (str, bytes))
     values = [float(as_rational(value, "at")) for value in at] if listed else []

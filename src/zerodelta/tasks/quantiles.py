@@ -27,7 +27,7 @@ from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.tasks.quantile import QuantileQuestion, declared_grid
 
-__all__ = ["QuantilesQuestion", "quantiles"]
+__all__ = ["QuantilesQuestion", "as_levels", "quantiles"]
 
 _MOST_ASKED = 10_000
 
@@ -108,7 +108,7 @@ def quantiles(
     source = as_source(rows, columns, missing=missing)
     points = declared_grid(source) if bounds is None and grid is None else grid
     question = QuantilesQuestion(
-        q=_as_levels(q), bounds=bounds_of(source, bounds), grid=points, margin=margin, method=method
+        q=as_levels(q), bounds=bounds_of(source, bounds), grid=points, margin=margin, method=method
     )
     beside = diagnosis(diagnostics, source, bounds=question.bounds)
     return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
@@ -169,7 +169,7 @@ class QuantilesQuestion:
         return replace(one, answer=answer)
 
 
-def _as_levels(q: Any) -> tuple[Fraction, ...]:
+def as_levels(q: Any) -> tuple[Fraction, ...]:
     """Return the levels as they are written."""
     listed = isinstance(q, (Sequence, np.ndarray)) and not isinstance(q, (str, bytes))
     require(

@@ -1,7 +1,8 @@
 """Which of several models is best: trained and scored inside a study, or scored as they are.
 
 Only the winner's name is published (theory B1, R2). Where nothing is trained, one score of known
-sensitivity decides, and permute-and-flip is better than any study (C10.1, evidence §2).
+sensitivity decides, and permute-and-flip is better than any study (C10.1, evidence §2). Models that
+can be trained on a few rows may be chosen by a vote of blocks instead (evidence §6).
 """
 
 from __future__ import annotations
@@ -28,21 +29,29 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status
 from zerodelta.spaces import Finite
 from zerodelta.spine.facts import Facts
-from zerodelta.spine.public_inputs import as_source, needed
+from zerodelta.spine.methods import choose
+from zerodelta.spine.public_inputs import as_bounds, as_source, needed
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.study.program import StudyProgram, carry_out
 from zerodelta.study.study import Study
+from zerodelta.tasks.vote import VoteQuestion, made_up
+from zerodelta.tasks.vote_or_study import LEAST_ROWS, PARAMETERS, vote_or_study
 from zerodelta.training.candidate_models import Floats, LinearModel, NetworkModel
 
-__all__ = ["SCORE", "ModelQuestion", "Score", "Train", "select_model"]
+__all__ = ["FIT", "SCORE", "Fit", "ModelQuestion", "Score", "Train", "select_model"]
 
 Train: TypeAlias = Callable[[Study, Any], Any]
 """train(study, candidate): asks at most `rounds` internal queries, returns parameters."""
+
+Fit: TypeAlias = Callable[[Any, Any], Any]
+"""fit(candidate, rows): parameters, from the rows of one block."""
 
 Score: TypeAlias = Callable[..., Any]
 """score(candidate, parameters, rows), or score(candidate, rows): a number for each row."""
 
 SCORE = "score treats rows one by one, keeps no state and shows nothing"
+
+FIT = "fit and score see one block at a time: they keep no state and show nothing"
 
 
 def select_model(
@@ -52,11 +61,14 @@ def select_model(
     columns: Sequence[str] | None = None,
     epsilon: Rational,
     train: Train | None = None,
+    fit: Fit | None = None,
     score: Score | None = None,
+    method: str = "auto",
     rounds: int | None = None,
     bounds: Bounds = (0, 1),
     scoring: Rational = Fraction(1, 5),
     mixing_probability: Rational = Fraction(1, 100),
+    least_rows: int = LEAST_ROWS,
     rowwise: bool = False,
     example: Any = None,
     diagnostics: Rational | None = None,
@@ -81,9 +93,16 @@ def select_model(
         ``train(study, candidate)`` asks at most `rounds` internal queries and returns parameters.
         Without it candidates are fixed, public predictors, and permute-and-flip chooses among
         their total scores, which needs less noise than a study.
+    fit : callable, optional
+        ``fit(candidate, rows)`` returns parameters, trained on the rows of one block, without noise
+        and in any way. With it blocks may vote, each for the candidate with the best mean score on
+        the half of its rows that did not train it.
     score : callable, optional
         ``score(candidate, parameters, rows)``, or for fixed candidates ``score(candidate, rows)``:
         a number for each row, clipped to `bounds`; larger is better.
+    method : str
+        "study" (needs `train`), "vote" (needs `fit`), or "auto": if both are given the one that is
+        forecast to lose less, as `zd.advise` shows. A vote trains without noise, on few rows.
     rounds : int
         The internal queries for each candidate that is trained.
     bounds : pair of numbers
@@ -92,8 +111,10 @@ def select_model(
         The share of the internal queries' μ² that the scores take.
     mixing_probability : number
         With which probability a study publishes a random candidate, at most.
+    least_rows : int
+        How many rows a block needs, on average, to train a candidate: more for noisy labels.
     rowwise : bool
-        Whether functions see one row at a time.
+        Whether functions of a study see one row at a time.
     example : array, optional
         Public made-up rows on which functions are tried first.
     diagnostics : number, optional
@@ -107,9 +128,9 @@ def select_model(
     Release
         `value`: one of the names.
 
-    **Guarantee**: pure ε-DP: a Study (B1, R2), or permute-and-flip (C10.1). `proven` for built-in
-    models, else caller-asserted: that functions treat rows one by one, keep no state and show
-    nothing.
+    **Guarantee**: pure ε-DP: a Study (B1, R2), or permute-and-flip (C10.1) on total scores or on
+    votes. `proven` for built-in models, else caller-asserted: that functions treat rows one by one
+    (`fit`, and `score` in a vote: one block at a time), keep no state and show nothing.
     **Neighbors**: replace-one (the number of rows is public), or what the data set says: one unit,
     or add-remove, which needs half the noise where nothing is trained. A row with a NaN for a
     score, or that a data set's condition drops, scores the middle of the bounds.
@@ -129,13 +150,17 @@ def select_model(
     question = ModelQuestion(
         candidates=candidates,
         train=train,
+        fit=fit,
         score=score,
+        method=method,
         rounds=rounds,
         bounds=bounds,
         scoring=scoring,
         mixing_probability=mixing_probability,
+        least_rows=least_rows,
         rowwise=rowwise,
         example=example,
+        tried=made_up(source) if fit is not None and example is None else example,
     )
     beside = diagnosis(diagnostics, source)
     return carry_out(question, source, epsilon=epsilon, bits=bits, beside=beside)
@@ -148,29 +173,111 @@ class ModelQuestion:
 
     candidates: Mapping[str, Any]
     train: Train | None = None
+    fit: Fit | None = None
     score: Score | None = None
+    method: str = "auto"
     rounds: int | None = None
     bounds: Bounds = (0, 1)
     scoring: Rational = Fraction(1, 5)
     mixing_probability: Rational = Fraction(1, 100)
+    least_rows: int = LEAST_ROWS
     rowwise: bool = False
     example: Any = None
+    tried: Any = None
+    """Made-up rows on which `fit` is tried first."""
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows] | StudyProgram:
-        """Plan permute-and-flip where nothing is trained, else a study."""
+        """Plan permute-and-flip where nothing is trained, else a study or a vote."""
         require(
             isinstance(self.candidates, Mapping) and self.candidates,
             "candidates",
             expected="at least one candidate, by name",
             remedy='pass a mapping such as {"small": model, "large": other}',
         )
-        if self.train is None and self.score is not None:
-            return self._fixed(facts, epsilon)
-        return self._trained(facts, epsilon)
+        if self.fit is not None:
+            return self._weighed(facts, epsilon)
+        fixed = self.train is None and self.score is not None
+        require(
+            self.method in (["auto"] if fixed else ["auto", "study"]),
+            "method",
+            self.method,
+            expected='"auto"' + (", where nothing is trained" if fixed else ' or "study"'),
+            remedy="pass fit=, which trains a candidate on a block, and the blocks may vote",
+        )
+        return self._fixed(facts, epsilon) if fixed else self._trained(facts, epsilon)
 
     @property
     def _names(self) -> list[str]:
         return [str(name) for name in self.candidates]
+
+    def _weighed(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows] | StudyProgram:
+        """Plan a vote or a study, whichever is forecast to lose less, and say why."""
+        remedy = "pass score=, a number for each row"
+        require(self.score is not None, "score", None, "a function beside fit", remedy)
+        question = VoteQuestion(
+            choose=self._of_block, options=tuple(self._names), least_rows=self.least_rows
+        )
+        question.tried(np.asarray(self.tried, dtype=np.float64), named="fit, score")
+        methods = vote_or_study(
+            n=max(1, facts.planned_rows),
+            options=len(self._names),
+            epsilon=epsilon,
+            parameters=self._parameters(),
+            least_rows=self.least_rows,
+            scoring=self.scoring,
+            mixing_probability=self.mixing_probability,
+        )
+        if self.train is None:
+            methods = tuple(each for each in methods if each.name == "vote")
+            remedy = "pass train=, which asks a study, or leave method out"
+            votes = self.method in ("auto", "vote")
+            require(votes, "method", self.method, '"auto" or "vote" without train', remedy)
+        chosen = choose(methods, self.method)
+        if chosen.name == "vote":
+            made = question.plan(facts, epsilon)
+            return replace(
+                made,
+                methods=methods,
+                error=f"{made.error} (a vote: {chosen.why})",
+                public=("the candidates", "the bounds of a score", *made.public[1:]),
+                assumed=(FIT,),
+            )
+        rarely = f"a random candidate with probability {self.mixing_probability} at most"
+        told = f"{rarely} (a study: {chosen.why})"
+        return replace(self._trained(facts, epsilon), methods=methods, error=told)
+
+    def _parameters(self) -> int:
+        """Return how many numbers `fit` finds at most, for made-up rows: so it is public."""
+        fit, found = self.fit, [1]
+        assert fit is not None
+        for model in self.candidates.values():
+            trained = fit(model, np.array(self.tried, dtype=np.float64))
+            try:
+                found.append(np.asarray(trained, dtype=np.float64).size)
+            except (TypeError, ValueError):  # a model of some library
+                found.append(PARAMETERS)
+        return max(found)
+
+    def _of_block(self, block: Floats) -> str:
+        """Return the candidate with the best mean score on rows that did not train it.
+
+        Rows were dealt at random, so every other one is a random half of them.
+        """
+        fit, score = self.fit, self.score
+        assert fit is not None
+        assert score is not None
+        lower, upper = map(float, as_bounds(self.bounds))
+        halves = (block[::2], block[1::2])
+
+        def total(model: Any) -> float:
+            found = 0.0
+            for trains, scores in (halves, halves[::-1]):
+                each = np.asarray(score(model, fit(model, trains.copy()), scores.copy()), float)
+                each = np.nan_to_num(each.reshape(len(scores)), nan=(lower + upper) / 2)
+                found += float(np.clip(each, lower, upper).sum())
+            return found
+
+        return self._names[int(np.argmax([total(model) for model in self.candidates.values()]))]
 
     def _fixed(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Plan a choice by total scores of known sensitivity.

@@ -34,7 +34,7 @@ from zerodelta.tables.found_keys import FoundKeys
 from zerodelta.tasks.heavy_hitters import HeavyHittersQuestion, keyed
 from zerodelta.tasks.select import MONOTONE, SENSITIVITY, exact_score, listed_options
 
-__all__ = ["ScoredQuestion", "TopKQuestion", "top_k", "top_k_methods"]
+__all__ = ["ScoredQuestion", "TopKQuestion", "known_keys", "top_k", "top_k_methods"]
 
 _MOST_KNOWN = 1 << 24
 """Whole numbers in a larger range are unknown keys: most of them do not occur."""
@@ -142,7 +142,7 @@ def top_k(
     source, dataset = keyed(data, columns, universe)
     wanted, beside = as_count(k, "k", minimum=1), diagnosis(diagnostics, dataset)
     question: HeavyHittersQuestion | TopKQuestion
-    if _known(source):
+    if known_keys(source):
         question = TopKQuestion(source=source, k=wanted, method=method, expected_gap=expected_gap)
     else:
         named = method in ("auto", "thresholds")
@@ -152,7 +152,7 @@ def top_k(
     return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
 
-def _known(source: KeySource) -> bool:
+def known_keys(source: KeySource) -> bool:
     """Tell whether all keys of the universe could be listed, by what was declared."""
     texts = any(isinstance(kind, Text) for kind in source.kinds.values())
     return not texts and source.universe.size <= _MOST_KNOWN

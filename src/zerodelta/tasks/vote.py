@@ -5,7 +5,6 @@ Nothing has to be known of how the choice is made: a row is in one block, so it 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -35,18 +34,14 @@ from zerodelta.spine.facts import Facts
 from zerodelta.spine.public_inputs import as_source
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask
+from zerodelta.tasks.vote_or_study import LEAST_ROWS, blocks_for, can_decide
 
-__all__ = ["CHOICE", "VoteQuestion", "vote"]
+__all__ = ["CHOICE", "VoteQuestion", "made_up", "vote"]
 
 CHOICE = (
     "choose(rows) sees one block at a time: it keeps no state, shares no random generator and "
     "shows nothing"
 )
-
-_LEAST_ROWS = 25
-"""Rows of a block on average, at least: with fewer most learners collapse (tables.md §6)."""
-
-_FEWEST_BLOCKS = 3
 
 
 def vote(
@@ -56,7 +51,7 @@ def vote(
     *,
     options: Sequence[Hashable],
     blocks: int | None = None,
-    least_rows: int = _LEAST_ROWS,
+    least_rows: int = LEAST_ROWS,
     epsilon: Rational,
     example: Any = None,
     missing: Any = DEFAULT_MISSING,
@@ -67,7 +62,7 @@ def vote(
 
     Use it if the choice is made by code whose sensitivity nobody knows: cross-validation, a test, a
     solver. For options with one score that is a mean over rows see `select_model`, which needs
-    fewer rows.
+    fewer rows, and weighs a vote where models are trained.
 
     Parameters
     ----------
@@ -124,7 +119,7 @@ def vote(
     question = VoteQuestion(
         choose=choose, options=tuple(options), blocks=blocks, least_rows=least_rows
     )
-    question.tried(_made_up(source) if example is None else np.asarray(example, np.float64))
+    question.tried(made_up(source) if example is None else np.asarray(example, np.float64))
     beside = diagnosis(diagnostics, source)
     return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
@@ -137,7 +132,7 @@ class VoteQuestion:
     choose: Callable[[Block], Any]
     options: tuple[Hashable, ...]
     blocks: int | None = None
-    least_rows: int = _LEAST_ROWS
+    least_rows: int = LEAST_ROWS
 
     def __post_init__(self) -> None:
         remedy = "pass choose=lambda rows: …"
@@ -200,47 +195,43 @@ class VoteQuestion:
         chosen = self.choose(block)
         return places.get(chosen.item() if isinstance(chosen, np.generic) else chosen)
 
-    def tried(self, rows: Block) -> None:
+    def tried(self, rows: Block, *, named: str = "choose") -> None:
         """Call `choose` with made-up rows, and say what is wrong with it; nothing is spent yet."""
         places = {option: place for place, option in enumerate(self.options)}
         try:
             found = self._place(places, rows)
         except Exception as mistake:
             raise ParameterError(
-                "choose",
+                named,
                 expected="a function that makes a choice from made-up rows; it raised "
                 f"{type(mistake).__name__}: {mistake}",
                 remedy="mend it, or pass example= with made-up rows on which it works",
             ) from mistake
         require(
             found is not None,
-            "choose",
+            named,
             expected=f"a function that returns one of the options {list(self.options)[:10]}",
             remedy="let it return one of them, or add what it returned for made-up rows",
         )
-
-    def _wanted(self, epsilon: Fraction) -> float:
-        return (math.log(len(self.options)) + 1) / float(epsilon)
 
     def _blocks(self, facts: Facts, epsilon: Fraction) -> int:
         least = as_count(self.least_rows, "least_rows", minimum=1)
         if self.blocks is not None:
             return as_count(self.blocks, "blocks", minimum=1)
-        most = facts.planned_rows // least
-        return max(_FEWEST_BLOCKS, min(math.ceil(8 * self._wanted(epsilon)), most))
+        return blocks_for(len(self.options), epsilon, facts.planned_rows, least)
 
     def _forecast(self, behind: float, blocks: int, epsilon: Fraction) -> str:
         told = f"the winner is at most {behind:.2g} of {blocks} votes behind, on average"
-        if blocks < 2 * self._wanted(epsilon):
+        if not can_decide(len(self.options), epsilon, blocks):
             told += ": so few votes cannot decide; a larger epsilon or more rows would"
         return told
 
 
-def _made_up(source: Any) -> Block:
+def made_up(source: Any) -> Block:
     """Return made-up rows with the columns of a source."""
     if not isinstance(source, Dataset):
-        return public_rows(len(source.columns), None, None, count=4 * _LEAST_ROWS)
-    table = fake(source, rows=4 * _LEAST_ROWS)
+        return public_rows(len(source.columns), None, None, count=4 * LEAST_ROWS)
+    table = fake(source, rows=4 * LEAST_ROWS)
     read = [kind.read(table[name]) for name, kind in source.kinds.items()]
     made: Block = np.stack(read, axis=1).astype(np.float64)
     return made
