@@ -28,7 +28,7 @@ WIDTH = 200_000.0
 
 
 def context(frame: Any, relation: str, epsilon: float, queries: int = 1, delta: float = 0) -> Any:
-    """Open a frame with OpenDP: under "replace" the number of rows is public, and it may know it."""
+    """Open a frame with OpenDP, which is told the number of rows where that is public."""
     lengths = {"invariant": "lengths"} if relation == "replace" else {}
     loss = {"epsilon": epsilon, "delta": delta} if delta else {"epsilon": epsilon}
     return dp.Context.compositor(
@@ -94,8 +94,9 @@ def opendp_two_way(people: Any, keys: Any, names: list[str]) -> Any:
 
 
 def opendp_histogram(people: Any, edges: Floats) -> Any:
-    cut = pl.col("income").cut(edges[1:-1].tolist(), left_closed=True).to_physical().alias("bin")
-    keys = pl.LazyFrame({"bin": np.arange(len(edges) - 1, dtype=np.uint32)})
+    labels = [f"{i:02d}" for i in range(len(edges) - 1)]
+    cut = pl.col("income").cut(edges[1:-1].tolist(), labels=labels, left_closed=True).alias("bin")
+    keys = pl.LazyFrame({"bin": pl.Series(labels, dtype=pl.Categorical)})
     asked = people.query().with_columns(cut).group_by("bin").agg(dp.len())
     return asked.with_keys(keys).release().collect()
 
