@@ -1,32 +1,24 @@
-"""Tables, quantiles and keys at equal ε and equal neighbors, beside OpenDP, diffprivlib and Tumult.
+"""Tables, quantiles and keys at equal ε and equal neighbors, beside OpenDP and diffprivlib.
 
     pip install opendp[polars] diffprivlib
-    python bench/tables.py [--runs 12] [--relation replace] [--tumult PYTHON] [task ...]
+    python bench/tables.py [--runs 12] [--relation replace] [task ...]
 
 ε = 1 under both relations: one replaced row (n is public), and one added or removed row. What users
-of the peers write is in `bench/tables_peers.py` and `bench/tables_tumult.py`. PYTHON is the
-interpreter of an environment with `tmlt.analytics`, which needs Java; without it Tumult is left
-out. Printed, as Markdown: mean errors, the best peer's over ours (± its standard error), the median
-seconds of a run with opening the data, and how many lines each wrote after opening the data. Data,
-seeds and settings were fixed before the first run. All rows are made up.
+of the peers write is in `bench/tables_peers.py`. Printed, as Markdown: mean errors, the best peer's
+over ours (± its standard error), median processor seconds of a run, opening the data included, and
+in brackets how many lines each wrote after that. "centered by hand" is OpenDP given columns shifted so that
+their bounds are symmetric. Data, seeds and settings were fixed before the first run; all rows are
+made up, and peers get fewer runs where one takes long.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
-import csv
-import inspect
 import itertools
-import json
 import math
-import subprocess
 import sys
-import tempfile
-import textwrap
-import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -39,11 +31,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import tables_peers as peers
 from bench.tables_keys import (
-    FOR_KEYS,
     KEYS,
     LOG_DELTA,
     ROWS,
-    KeyNoise,
     best_approximate,
     found_by,
     known_counts,
@@ -52,14 +42,15 @@ from bench.tables_keys import (
     zipf,
 )
 from bench.tables_quantiles import DATA, rank_errors, separate
+from bench.tables_report import EPSILON, OURS, RELATIONS, Report, header, lines_of, row
 
 import zerodelta as zd
+from zerodelta.mechanisms.key_noise import FOR_KEYS, KeyNoise
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Scores: TypeAlias = Mapping[str, float]
 
-EPSILON, WIDTH = 1, 200_000
-RELATIONS = {"replace": "one replaced row", "add-remove": "one added or removed row"}
+WIDTH = 200_000
 CITIES = [f"city {letter}" for letter in "abcdefghijkl"]
 EDGES = np.linspace(0, WIDTH, 21)
 SIZES = {"city": 12, "decade": 10, "plan": 4, "member": 2}
@@ -71,7 +62,6 @@ KINDS = {
     "member": zd.category(range(2)),
     "income": zd.number(0, WIDTH, missing=None),
 }
-OURS = "zerodelta"
 
 
 def made_people() -> pl.DataFrame:
@@ -97,7 +87,7 @@ def made_people() -> pl.DataFrame:
 
 def opened(rows: Any, columns: Any, relation: str) -> Any:
     """Open rows with us."""
-    expected = {} if relation == "replace" else {"expected_rows": len(rows)}
+    expected: dict[str, Any] = {} if relation == "replace" else {"expected_rows": len(rows)}
     return zd.open(rows, columns=columns, neighbors=relation, **expected)
 
 
@@ -140,88 +130,6 @@ def our_keys(items: Any, goal: str) -> Any:
     return zd.heavy_hitters(items, epsilon=EPSILON, goal=goal).value.names
 
 
-# -- measuring -------------------------------------------------------------------------------------
-
-
-def lines_of(function: Callable[..., Any]) -> int:
-    """Count the lines of a function's body: no comments, no docstring, no blank lines."""
-    text = textwrap.dedent(inspect.getsource(function))
-    node = ast.parse(text).body[0]
-    assert isinstance(node, ast.FunctionDef)
-    docstring = ast.get_docstring(node) is not None
-    first = node.body[1 if docstring else 0].lineno
-    body = text.splitlines()[first - 1 : node.end_lineno]
-    return sum(bool(line.strip()) and not line.strip().startswith("#") for line in body)
-
-
-class Report:
-    """Errors, seconds and lines of one relation, by task and by who answered."""
-
-    def __init__(self, relation: str) -> None:
-        self.relation = relation
-        self.errors: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-        self.cost: dict[str, dict[str, tuple[float, int]]] = defaultdict(dict)
-
-    def add(
-        self, task: str, who: str, runs: int, ask: Callable[[], Any], lines: int, score: Any
-    ) -> None:
-        """Ask some times, and keep the scores of the answers."""
-        seconds = []
-        for _ in range(runs):
-            start = time.perf_counter()
-            answer = ask()
-            seconds.append(time.perf_counter() - start)
-            for name, error in score(answer).items():
-                self.errors[f"{task}: {name}"][who].append(error)
-        self.cost[task][who] = float(np.median(seconds)), lines
-        print(self.relation, task, who, f"{sum(seconds):.1f} s", file=sys.stderr, flush=True)
-
-    def show(self) -> None:
-        """Print both tables."""
-        if not self.errors:
-            return
-        found = [who for each in self.errors.values() for who in each]
-        names = [name for name in dict.fromkeys(found) if name != OURS]
-        print(f"\n### {RELATIONS[self.relation].capitalize()}, ε = {EPSILON}: mean errors\n")
-        header(["task: error", OURS, *names, "best peer over ours"])
-        for task, by in self.errors.items():
-            others = [name for name in names if name in by and not name.startswith("zd.")]
-            best = min(others, key=lambda name: np.mean(by[name]), default=None)
-            cells = [number(float(np.mean(by[name]))) if name in by else "" for name in names]
-            print(row([task, number(float(np.mean(by[OURS]))), *cells, ratio(by, best)]))
-        print(f"\n### {RELATIONS[self.relation].capitalize()}: seconds (lines)\n")
-        header(["task", OURS, *names, "fastest peer over ours"])
-        for task, cost in self.cost.items():
-            told = [f"{cost[n][0]:.2g} ({cost[n][1]})" if n in cost else "" for n in (OURS, *names)]
-            times = [cost[n][0] for n in names if n in cost and not n.startswith("zd.")]
-            print(row([task, *told, f"{min(times) / cost[OURS][0]:.1f}" if times else ""]))
-
-
-def header(names: Sequence[str]) -> None:
-    print(row(names))
-    print("|---" * len(names) + "|")
-
-
-def row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"
-
-
-def number(value: float) -> str:
-    return f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
-
-
-def ratio(by: Mapping[str, list[float]], best: str | None) -> str:
-    """Return the best peer's error over ours, with a standard error."""
-    if best is None or not np.mean(by[OURS]):
-        return ""
-    pair = [np.array(by[name]) for name in (best, OURS)]
-    top, bottom = (float(each.mean()) for each in pair)
-    if len(pair[0]) == 1:
-        return f"{top / bottom:.2f} ({best}, one run)"
-    spread = [each.std(ddof=1) / math.sqrt(len(each)) / each.mean() for each in pair if each.mean()]
-    return f"{top / bottom:.2f} ± {top / bottom * math.hypot(*spread):.2f} ({best})"
-
-
 # -- tasks -----------------------------------------------------------------------------------------
 
 
@@ -256,13 +164,16 @@ NAMED = {
 }
 
 
+SHOWN = {"counts": "counts", "means": "count, mean", "variances": "count, mean, variance"}
+
+
 def as_frame(columns: Any) -> pl.DataFrame:
     """Name the columns of an answer without keys: counts, then means, then variances."""
     names = ["count", "mean", "variance"][: len(columns)]
     return pl.DataFrame({"city": CITIES, **dict(zip(names, columns, strict=True))})
 
 
-def by_city(report: Report, runs: int, tumult: Mapping[str, Any]) -> None:
+def by_city(report: Report, runs: int) -> None:
     frame, relation = made_people(), report.relation
     half = EPSILON / 2 if relation == "replace" else EPSILON
     keys = peers.every(city=CITIES)
@@ -287,8 +198,7 @@ def by_city(report: Report, runs: int, tumult: Mapping[str, Any]) -> None:
         ),
     }
     for number_of, (task, (ours, theirs, other)) in enumerate(asked.items(), 1):
-        shown = {"counts": "counts", "means": "count, mean", "variances": "count, mean, variance"}
-        name = f"{shown[task]} by city"
+        name = f"{SHOWN[task]} by city"
         statistics = ["mean", "variance"][: number_of - 1]
         our_names = {each: f"income_{each}" for each in statistics}
         plain = city_scores(frame, {each: each for each in statistics}, "count")
@@ -304,7 +214,7 @@ def by_city(report: Report, runs: int, tumult: Mapping[str, Any]) -> None:
                 return program(peers.context(frame, relation, EPSILON), keys)
 
             score = city_scores(frame, {each: each for each in statistics}, "len")
-            report.add(name, who, runs, ask_them, lines_of(program), score)
+            report.add(name, who, max(2, runs // 3), ask_them, lines_of(program), score)
 
         def ask_other(other: Any = other) -> Any:
             found = other(city, cities=CITIES, epsilon=half)
@@ -313,13 +223,8 @@ def by_city(report: Report, runs: int, tumult: Mapping[str, Any]) -> None:
         program = getattr(other, "func", other)
         report.add(name, "diffprivlib", 10 * runs, ask_other, lines_of(program), plain)
 
-        def of_columns(columns: Any, plain: Any = plain) -> Scores:
-            return plain(as_frame(columns))
 
-        tumults(report, tumult, task, name, of_columns)
-
-
-def histogram(report: Report, runs: int, tumult: Mapping[str, Any]) -> None:
+def histogram(report: Report, runs: int) -> None:
     frame, relation = made_people(), report.relation
     half = EPSILON / 2 if relation == "replace" else EPSILON
     income = frame["income"].to_numpy()
@@ -336,10 +241,10 @@ def histogram(report: Report, runs: int, tumult: Mapping[str, Any]) -> None:
         return found.sort(pl.col("bin").cast(pl.String))["len"].to_numpy()
 
     report.add(name, OURS, 10 * runs, ask_us, lines_of(our_histogram), score)
-    report.add(name, "OpenDP", runs, ask_opendp, lines_of(peers.opendp_histogram), score)
+    few, lines = max(2, runs // 3), lines_of(peers.opendp_histogram)
+    report.add(name, "OpenDP", few, ask_opendp, lines, score)
     ask = partial(peers.diffprivlib_histogram, income, EDGES, half)
     report.add(name, "diffprivlib", 10 * runs, ask, lines_of(peers.diffprivlib_histogram), score)
-    tumults(report, tumult, "histogram", name, lambda columns: score(columns[0][:20]))
 
 
 def codes_of(frame: pl.DataFrame, name: str) -> Any:
@@ -348,7 +253,7 @@ def codes_of(frame: pl.DataFrame, name: str) -> Any:
     return np.searchsorted(CITIES, column) if name == "city" else column
 
 
-def two_way(report: Report, runs: int, tumult: Mapping[str, Any]) -> None:
+def two_way(report: Report, runs: int) -> None:
     """One table, then all six of four columns."""
     frame, relation = made_people(), report.relation
     half = EPSILON / 2 if relation == "replace" else EPSILON
@@ -394,7 +299,7 @@ def two_way(report: Report, runs: int, tumult: Mapping[str, Any]) -> None:
         ("city × decade (120 cells)", PAIRS[:1], ask_one, our_two_way),
         ("six two-way tables of 4 columns", PAIRS, ask_six, our_tables),
     ):
-        few, loop = max(2, runs // len(pairs)), 2 * (len(pairs) > 1)
+        few, loop = max(2, runs // 3 // len(pairs)), 2 * (len(pairs) > 1)
         report.add(name, OURS, runs, ask_us, lines_of(ours), score)
         lines = lines_of(peers.opendp_two_way) + loop
         report.add(name, "OpenDP", few, partial(opendp, pairs), lines, score)
@@ -409,7 +314,7 @@ CANDIDATES = {
 """What OpenDP chooses between: it has no default. Powers where rows are lognormal favor it."""
 
 
-def quantiles(report: Report, runs: int, tumult: Mapping[str, Any]) -> None:
+def quantiles(report: Report, runs: int) -> None:
     relation = report.relation
     for (label, candidates), m in itertools.product(CANDIDATES.items(), (9, 99)):
         make, bounds, _ = DATA[label]
@@ -428,7 +333,7 @@ def quantiles(report: Report, runs: int, tumult: Mapping[str, Any]) -> None:
             return peers.opendp_quantiles(peers.context(frame, relation, EPSILON), levels, points)
 
         report.add(name, OURS, runs, ask_us, lines_of(our_quantiles), score)
-        few = max(1, runs // 3 if m == 9 else runs // 6)
+        few = max(1, runs // (3 if m == 9 else 6))
         report.add(name, "OpenDP", few, ask_opendp, lines_of(peers.opendp_quantiles), score)
         ask = partial(peers.diffprivlib_quantiles, x, levels, bounds, EPSILON)
         lines = lines_of(peers.diffprivlib_quantiles)
@@ -441,7 +346,7 @@ def quantiles(report: Report, runs: int, tumult: Mapping[str, Any]) -> None:
             report.add(name, "zd.quantile, margin=0", few, calls, 1, score)
 
 
-def top_ten(report: Report, runs: int, tumult: Mapping[str, Any]) -> None:
+def top_ten(report: Report, runs: int) -> None:
     relation, rows, size = report.relation, 10_000, 100_000
     counts = known_counts(rows, size)
     items = np.repeat(np.arange(size), counts)
@@ -467,10 +372,10 @@ def top_ten(report: Report, runs: int, tumult: Mapping[str, Any]) -> None:
         few = max(1, runs // 6)
         report.add(name, "OpenDP", few, ask_opendp, lines_of(peers.opendp_top), score)
         ask = partial(peers.diffprivlib_top, items, size, half)
-        report.add(name, "diffprivlib", few, ask, lines_of(peers.diffprivlib_top), score)
+        report.add(name, "diffprivlib", 2 * runs, ask, lines_of(peers.diffprivlib_top), score)
 
 
-def unknown_keys(report: Report, runs: int, tumult: Mapping[str, Any]) -> None:
+def unknown_keys(report: Report, runs: int) -> None:
     """Pure DP beside (ε, 1e-10): how many keys are found, and how many rows they hold."""
     relation, replace = report.relation, report.relation == "replace"
     items = zipf(ROWS, 1.3, KEYS, seed=0)
@@ -500,11 +405,11 @@ def unknown_keys(report: Report, runs: int, tumult: Mapping[str, Any]) -> None:
         wide, safe = math.sqrt(-LOG_DELTA), math.sqrt(FOR_KEYS)
         ways = (("even", EPSILON / 2), ("our", EPSILON * wide / (wide + safe)))
         for name, up in ways:
-            find = partial(best_approximate, counts, up, EPSILON - up, LOG_DELTA, rng)
-            finders.append((f"optimal, δ = 1e-10, {name} directions", find, 0))
+            pick = partial(best_approximate, counts, up, EPSILON - up, LOG_DELTA, rng)
+            finders.append((f"optimal, δ = 1e-10, {name} directions", pick, 0))
     else:
-        find = partial(best_approximate, counts, EPSILON, EPSILON, LOG_DELTA + math.log(2), rng)
-        finders.append(("optimal, δ = 1e-10", find, 0))
+        pick = partial(best_approximate, counts, EPSILON, EPSILON, LOG_DELTA + math.log(2), rng)
+        finders.append(("optimal, δ = 1e-10", pick, 0))
     finders.append(("OpenDP, δ = 1e-10", opendp, lines_of(peers.opendp_keys)))
     print(f"\n### Unknown keys, {RELATIONS[relation]}: 1e6 Zipf(1.3) rows, 26^10 keys, ε = 1\n")
     header(["", "keys found", "rows covered", "false keys", "seconds (lines)"])
@@ -512,44 +417,6 @@ def unknown_keys(report: Report, runs: int, tumult: Mapping[str, Any]) -> None:
         keys, rows, false, seconds = measured(find, counts, max(2, runs // 3))
         cost = f"{seconds:.2g} ({lines})" if lines else "(counts given)"
         print(row([name, f"{keys:.0f}", f"{rows:.1%}", f"{false:.2f}", cost]), flush=True)
-
-
-# -- Tumult ----------------------------------------------------------------------------------------
-
-
-def asked_tumult(python: str | None, relation: str, runs: int) -> dict[str, Any]:
-    """Let Tumult answer all its tasks in its own environment."""
-    if python is None:
-        return {}
-    frame = made_people().select("city", "income")
-    epsilon = EPSILON / 2 if relation == "replace" else EPSILON
-    asked = {"cities": CITIES, "epsilon": epsilon, "width": WIDTH, "runs": runs}
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "people.csv"
-        with path.open("w", newline="", encoding="utf-8") as file:
-            write = csv.writer(file)
-            write.writerow(frame.columns)
-            write.writerows(frame.iter_rows())
-        script = Path(__file__).with_name("tables_tumult.py")
-        command = [python, str(script), str(path), json.dumps({**asked, "edges": EDGES.tolist()})]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=3000)
-    if done.returncode:
-        raise RuntimeError(f"Tumult: {done.stderr[-2000:]}")
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
-
-
-def tumults(report: Report, found: Mapping[str, Any], task: str, name: str, score: Any) -> None:
-    """Add what Tumult answered, with its own seconds."""
-    if task not in found:
-        return
-    source = ast.parse(Path(__file__).with_name("tables_tumult.py").read_text(encoding="utf-8"))
-    program = next(n for n in source.body if isinstance(n, ast.FunctionDef) and n.name == task)
-    lines = (program.end_lineno or 0) - program.body[0].lineno + 1
-    for columns, _ in found[task]:
-        for metric, error in score(columns).items():
-            report.errors[f"{name}: {metric}"]["Tumult"].append(error)
-    report.cost[name]["Tumult"] = float(np.median([seconds for _, seconds in found[task]])), lines
 
 
 TASKS = {
@@ -567,14 +434,14 @@ def main() -> None:
     parser.add_argument("tasks", nargs="*", help=f"of {', '.join(TASKS)}; or all")
     parser.add_argument("--runs", type=int, default=12)
     parser.add_argument("--relation", choices=[*RELATIONS], help="only this one")
-    parser.add_argument("--tumult", help="the interpreter of an environment with tmlt.analytics")
     given = parser.parse_args()
     for relation in [given.relation] if given.relation else RELATIONS:
         report = Report(relation)
-        tumult = asked_tumult(given.tumult, relation, max(2, given.runs // 6))
-        for name in given.tasks or TASKS:
-            TASKS[name](report, given.runs, tumult)
-        report.show()
+        try:
+            for name in given.tasks or TASKS:
+                TASKS[name](report, given.runs)
+        finally:  # what was measured, also if it is interrupted
+            report.show()
 
 
 if __name__ == "__main__":

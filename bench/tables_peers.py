@@ -17,13 +17,14 @@ import diffprivlib.tools as tools
 import numpy as np
 import numpy.typing as npt
 import opendp.prelude as dp
-import polars as pl
+import polars
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 warnings.simplefilter("ignore")
 dp.enable_features("contrib")
 
+pl: Any = polars  # OpenDP adds to its expressions what no type says
 WIDTH = 200_000.0
 
 
