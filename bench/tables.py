@@ -6,9 +6,9 @@
 ε = 1 under both relations: one replaced row (n is public), and one added or removed row. What users
 of the peers write is in `bench/tables_peers.py`. Printed, as Markdown: mean errors, the best peer's
 over ours (± its standard error), median processor seconds of a run, opening the data included, and
-in brackets how many lines each wrote after that. "centered by hand" is OpenDP given columns shifted so that
-their bounds are symmetric. Data, seeds and settings were fixed before the first run; all rows are
-made up, and peers get fewer runs where one takes long.
+in brackets how many lines each wrote after that. "centered by hand" is OpenDP given columns shifted
+so that their bounds are symmetric. Data and seeds were fixed before the first run; all rows are
+made up, and peers get fewer runs where one takes long. Of noise alone errors are known: "laws".
 """
 
 from __future__ import annotations
@@ -419,7 +419,19 @@ def unknown_keys(report: Report, runs: int) -> None:
         print(row([name, f"{keys:.0f}", f"{rows:.1%}", f"{false:.2f}", cost]), flush=True)
 
 
+def laws(report: Report, runs: int) -> None:
+    """The expected absolute error of a count: two-sided geometric noise, and rounded Laplace."""
+    scale = (2 if report.relation == "replace" else 1) / EPSILON
+    ratio = math.exp(-1 / scale)
+    geometric, rounded = 2 * ratio / (1 - ratio**2), math.exp(-0.5 / scale) / (1 - ratio)
+    print(
+        f"\ncounts, {RELATIONS[report.relation]}, ε = {EPSILON}, by the law of the noise: ", end=""
+    )
+    print(f"geometric (the peers) {geometric:.3f}, rounded Laplace (ours) {rounded:.3f}")
+
+
 TASKS = {
+    "laws": laws,
     "by_city": by_city,
     "histogram": histogram,
     "two_way": two_way,
