@@ -69,8 +69,10 @@ def best_approximate(
     return [key for key, passed in zip(counts, drawn, strict=True) if passed]
 
 
-def describe(name: str, find: Callable[[], list[Any]], counts: dict[Any, int], runs: int) -> None:
-    """Print true keys found, rows covered, false keys, and the time of one run."""
+def measured(
+    find: Callable[[], list[Any]], counts: dict[Any, int], runs: int
+) -> tuple[float, float, float, float]:
+    """Return true keys found, the part of rows covered, false keys, and the seconds of one run."""
     start = time.perf_counter()
     found = [find() for _ in range(runs)]
     seconds = (time.perf_counter() - start) / runs
@@ -78,6 +80,12 @@ def describe(name: str, find: Callable[[], list[Any]], counts: dict[Any, int], r
     keys = np.mean([len(run) for run in true])
     rows = np.mean([sum(counts[key] for key in run) for run in true]) / sum(counts.values())
     false = np.mean([len(run) for run in found]) - keys
+    return float(keys), float(rows), float(false), seconds
+
+
+def describe(name: str, find: Callable[[], list[Any]], counts: dict[Any, int], runs: int) -> None:
+    """Print what was measured."""
+    keys, rows, false, seconds = measured(find, counts, runs)
     print(f"{name:36s} {keys:7.0f} keys  {rows:6.1%} of rows  {false:5.2f} false  {seconds:6.2f} s")
 
 
@@ -117,16 +125,25 @@ def name_of(key: int) -> str:
     return "".join(reversed(spelled))
 
 
+def known_counts(rows: int, size: int) -> Integers:
+    """Draw rows of which the keys 0..size-1 have Zipf frequencies (a = 1.1), and count them."""
+    weights = np.arange(1, size + 1.0) ** -1.1
+    return np.random.default_rng(2).multinomial(rows, weights / weights.sum())
+
+
+def place_loss(counts: Integers, keys: list[int]) -> float:
+    """Return by how much the counts of these keys fall short of the largest, on average."""
+    best = np.sort(counts)[::-1][: len(keys)]
+    return float(np.mean(best - np.sort(counts[keys])[::-1]))
+
+
 def top_ten(runs: int) -> None:
     """The ten most frequent of known keys: mean loss of a place, by noise."""
     print(
         "\nten most frequent of N known keys: mean loss of a place (asymmetric, symmetric, peeling)"
     )
     for rows, size, epsilon in ((10**4, 10**3, 1.0), (10**4, 10**5, 1.0), (10**4, 10**5, 0.2)):
-        weights = np.arange(1, size + 1.0) ** -1.1
-        rng = np.random.default_rng(2)
-        counts = rng.multinomial(rows, weights / weights.sum())
-        best = np.sort(counts)[::-1][:10]
+        counts = known_counts(rows, size)
         losses = []
         for noise in (
             KeyNoise.for_epsilon(epsilon=epsilon, log_keys=math.log(size / 10), wish=FOR_COUNTS),
@@ -137,9 +154,9 @@ def top_ten(runs: int) -> None:
                 [key for key, _ in top.apply(np.arange(size), counts, SystemBits())]
                 for _ in range(runs)
             ]
-            losses.append(np.mean([best - np.sort(counts[keys])[::-1] for keys in found]))
+            losses.append(np.mean([place_loss(counts, keys) for keys in found]))
         found = [peeled(counts, epsilon, 10) for _ in range(runs)]
-        losses.append(np.mean([best - np.sort(counts[keys])[::-1] for keys in found]))
+        losses.append(np.mean([place_loss(counts, keys) for keys in found]))
         noisy = " ".join(f"{loss:8.2f}" for loss in losses)
         print(f"n = {rows:>6}, N = {size:>6}, ε = {epsilon}: {noisy}")
 
