@@ -138,6 +138,16 @@ class MomentPart:
             integers=noisy.reshape(self.keys.count, -1),
             forms={**forms, **({None: moments.forms(None)} if counted else {})},
             bounds={column.name: column.bounds for column in self.columns},
+            statistics={
+                **({"count": (None, "count")} if counted else {}),
+                **{
+                    column.named(statistic): (column.name, statistic)
+                    for column in self.columns
+                    for statistic in column.statistics
+                },
+            },
+            resolution=Fraction(1, 2 * moments.lattice.steps),
+            rows=self.rows,
         )
         return MeasuredMoments(
             columns=columns,
