@@ -165,7 +165,7 @@ def form_radius(law: NoiseLaw, form: tuple[Fraction, ...], a: Fraction) -> Fract
         return Fraction(0)
     if len(used) == 1:
         return abs(used[0]) * integer_radius(law, a)
-    size = sum(map(abs, used))
+    size = sum(map(abs, used), Fraction(0))
     unit = max(map(abs, used))
     coefficients = np.array([[float(c / unit) for c in used]])
     high, low = 2 * float(size / unit * _reach(law, a)), 0.0  # a norm of the coefficients
@@ -286,7 +286,7 @@ def _exceeded_by_counts(law: NoiseLaw, line: Floats, x: float, a: Fraction) -> b
     if np.count_nonzero(line) == 1:
         return bool(Fraction(x) / largest >= _reach(law, a))
     ordered = sorted([*given, *[Fraction(0)] * (p + 1 - len(given))])
-    zero, apart = ordered.index(0), list(ordered)
+    zero, apart = ordered.index(Fraction(0)), list(ordered)
     for place in range(zero + 1, len(apart)):
         apart[place] = max(apart[place], apart[place - 1] + _SPLIT)
     for place in range(zero - 1, -1, -1):

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Protocol, final, runtime_checkable
 import narwhals as nw
 import numpy as np
 
-from zerodelta.errors import GuaranteeError, require
+from zerodelta.errors import ParameterError, require
 from zerodelta.exact.rational import Rational, as_rational
 from zerodelta.privacy.intervals import Level, Pair, intervals
 
 if TYPE_CHECKING:
     from zerodelta.privacy.release import Release
 
-__all__ = ["Cells", "cells_of", "covered", "found_intervals", "interval_of", "why_none"]
+__all__ = ["Cells", "cells_of", "covered", "found_intervals", "interval_of"]
 
 _NONE = {
     "smooth-sensitivity": ("smooth sensitivity", 'the mean, or method="laplace"'),
@@ -29,7 +29,7 @@ _NONE = {
     "pure-local-sensitivity": ("local sensitivity", "zd.mean or zd.sum of bounded values"),
     "permute-and-flip": (
         "permute-and-flip",
-        "for a quantile, two more of them some ranks below and above; for options, their counts",
+        "two more quantiles, some ranks below and above, or for the counts of options",
     ),
     "exponential-mechanism": ("the exponential mechanism", "counts or means of the options"),
     "joint-quantiles": ("joint quantiles", "more quantiles, some ranks below and above each"),
@@ -86,7 +86,7 @@ def interval_of(
     """Return the lower and the upper ends in the shape of the value."""
     found = found_intervals(release, level, of=of, simultaneous=simultaneous)
     if not found:
-        raise GuaranteeError(why_none(release, of=of))
+        raise _refusal(release, of=of)
     value = release.value
     lower, upper = ({name: pair[side] for name, pair in found.items()} for side in (0, 1))
     if isinstance(value, np.ndarray):
@@ -125,21 +125,21 @@ def found_intervals(
     return intervals(release.sums, asked)
 
 
-def why_none(release: Release, *, of: str = "sample") -> str:
-    """Say why a release has no interval, and what to ask instead."""
+def _refusal(release: Release, *, of: str = "sample") -> ParameterError:
+    """Say why a release has no interval, and what to ask instead: public, as its certificate."""
     if release.sums and of == "population":
-        return (
-            "a population has no count or sum without its size: ask for of='sample', or for a mean."
-        )
+        expected = "a mean, a variance or a std: without its size a population has no other numbers"
+        return ParameterError("of", of, expected=expected, remedy='pass of="sample"')
     made = next((_NONE[step.theorem] for step in _steps(release) if step.theorem in _NONE), None)
     method, remedy = made or _SOMETHING
-    return f"no interval: the law of the error of {method} is not public; ask for {remedy}."
+    expected = f"a noise law that is public, which that of {method} is not"
+    return ParameterError("interval", expected=expected, remedy=f"ask for {remedy}")
 
 
 def covered(release: Release) -> str:
     """Say what intervals of a release cover, and what not."""
     if not release.sums:
-        return why_none(release)
+        return f"No {_refusal(release)}"
     without = [
         name
         for name in (cells_of(release).numbers if is_table(release.value) else ())
@@ -164,7 +164,7 @@ def cells_of(release: Release) -> Cells:
     Of a table, a statistic is a column that has its errors in another one.
     """
     value = release.value
-    if isinstance(value, (int, float)):
+    if isinstance(value, (int, float, str)):
         return Cells(keys={}, numbers={_name(release): [value]})
     if isinstance(value, np.ndarray) and value.ndim == 1:
         labels = _labels(release, len(value))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import html
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import narwhals as nw
 import numpy as np
 
-from zerodelta.errors import GuaranteeError, did_you_mean, require, require_extra
+from zerodelta.errors import did_you_mean, require, require_extra
 from zerodelta.exact.rational import Rational, as_rational
 from zerodelta.privacy.interval_shapes import (
     Cells,
@@ -60,7 +60,11 @@ def frame_of(release: Release, level: Rational, *, of: str, simultaneous: bool) 
             },
         }
         there = next((kind for kind in _KINDS if find_spec(kind) is not None), None)
-        made = columns if there is None else nw.from_dict(columns, backend=there).to_native()
+        made = (
+            columns
+            if there is None
+            else nw.from_dict(columns, backend=cast(Any, there)).to_native()
+        )
     if hasattr(made, "attrs"):  # of pandas: why cells are empty
         made.attrs["intervals"] = covered(release)
     return made
@@ -137,8 +141,8 @@ def picture_of(release: Release, column: str | None, level: Rational, *, ax: Any
 
 def _cells(release: Release) -> Cells:
     cells = cells_of(release)
-    if not cells.numbers:
-        raise GuaranteeError("the value is no number, no vector and no table: use release.value.")
+    expected = "a number, a vector or a table"
+    require(cells.numbers, "value", expected=expected, remedy="use release.value itself")
     return cells
 
 
@@ -147,13 +151,7 @@ def _ends(release: Release, cells: Cells, level: Rational, **asked: Any) -> dict
     found: dict[str, Any] = dict(found_intervals(release, level, **asked))
     if not is_table(release.value) and found:
         (name,) = cells.numbers
-        each = list(found.values())
-        ends = (
-            each[0]
-            if len(each) == 1
-            else tuple(np.concatenate(list(side)) for side in zip(*each, strict=True))
-        )
-        return {name: ends}
+        return {name: tuple(np.concatenate(side) for side in zip(*found.values(), strict=True))}
     return {**found, **{name: (cells.numbers[name],) * 2 for name in cells.exact}}
 
 
