@@ -126,6 +126,27 @@ def test_deviations_are_covered(family: str) -> None:
         assert covered(intervals([sums], LEVEL), "y", float(truth)).mean() >= 0.95
 
 
+def test_the_box_of_a_deviation_has_half_of_a_for_each_side() -> None:
+    """Its corners follow from two ratios, the means of y and y², at half of a."""
+    law, _, row = drawn("block", runs=1)
+    lines = row.coordinates(np.arange(-100, 101)[:, None]).sum(axis=0)[None, :]
+    half = Level(level=Fraction(39, 40))
+    (first_low,), (first_high,) = intervals([table(law, lines, row, "mean")], half)["y"]
+    (low,), (high,) = intervals([table(law, lines, row, "variance")], LEVEL)["y"]
+    assert first_low == pytest.approx(-first_high, rel=1e-3)
+    forms = (table(law, lines, row, "mean").forms["y"][i] for i in (0, 2))
+    second = NoisySums(
+        law=law,
+        integers=lines,
+        forms={"y": tuple(forms)},
+        bounds={"y": (Fraction(-1), Fraction(1))},
+        statistics={"y": ("y", "mean")},
+    )
+    (second_low,), (second_high,) = intervals([second], half)["y"]
+    assert low == pytest.approx(second_low - first_high**2, rel=1e-6)
+    assert high == pytest.approx(second_high, rel=1e-6)
+
+
 def test_joint_counts_noise_is_covered_too() -> None:
     law, noise, row = drawn("counts", runs=400)
     y = np.random.default_rng(7).integers(-500, 501, size=50)

@@ -14,6 +14,7 @@ margin; where scales are (nearly) equal one is raised a little first, which only
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -285,6 +286,9 @@ def _exceeded_by_counts(law: NoiseLaw, line: Floats, x: float, a: Fraction) -> b
     given = [Fraction(float(c)) / largest for c in line]
     if np.count_nonzero(line) == 1:
         return bool(Fraction(x) / largest >= _reach(law, a))
+    surely = _by_floats(law, [float(c) for c in given], x / float(largest), float(a))
+    if surely is not None:
+        return surely
     ordered = sorted([*given, *[Fraction(0)] * (p + 1 - len(given))])
     zero, apart = ordered.index(Fraction(0)), list(ordered)
     for place in range(zero + 1, len(apart)):
@@ -306,3 +310,24 @@ def _exceeded_by_counts(law: NoiseLaw, line: Floats, x: float, a: Fraction) -> b
                 total += ball(weight) * (-tau / ball(delta)).exp()
         found = 2 * (-1) ** (p - 1) * total / math.comb(2 * p, p)
         return bool(found <= ball(a))
+
+
+def _by_floats(law: NoiseLaw, line: list[float], x: float, a: float) -> bool | None:
+    """Decide the same in floats, where coefficients are far apart; None if that is not certain."""
+    p = law.dimension
+    knots = sorted([*line, *[0.0] * (p + 1 - len(line))])
+    if min(high - low for low, high in itertools.pairwise(knots)) < 2.0**-12:
+        return None
+    tau, total, size = x / float(law.scale), 0.0, 0.0
+    for i, high in enumerate(knots):
+        for low in knots[:i]:
+            delta = high - low
+            others = (o for o in knots if o not in (high, low))
+            product = math.prod((high - o) * (low - o) for o in others)
+            term = delta ** (2 * p - 2) / product * math.exp(-tau / delta)
+            total, size = total + term, size + abs(term) * (1 + tau / delta)
+    weight = 2 / math.comb(2 * p, p)
+    found, error = (-1) ** (p - 1) * total * weight, _ERROR * size * weight
+    if found + error <= a * (1 - _ERROR):
+        return True
+    return False if found - error > a * (1 + _ERROR) else None
