@@ -2,9 +2,9 @@
 
 `python bench/tables_intervals.py [runs]` (10 000 by default) draws noise by the mechanism of each
 kind of release, at ε = 1 and replace-one, on fixed rows, and prints for 95 % intervals of the
-sample: the share that covers, the mean width, that of ± 1.96 standard deviations of the released
-values, and the coverage of the latter. Populations: rows are drawn anew in each run. The runs of
-one kind are the lines of one table of noisy sums, so that all intervals are found together.
+sample the share that covers, the mean width and the time of one. For populations rows are new
+in each run (a twentieth of the runs). The runs of one kind are lines of one table of noisy sums, so
+that all intervals are found together.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def main(runs: int) -> None:
         "3 means, l2": lambda: sums(runs // 3, 3, 2),
         "4 means, l2": lambda: sums(runs // 4, 4, 2),
         "mean, n public, 1000 rows": lambda: moments(runs, "mean", rows=1000, known=True),
-        "mean, skip, 1000 rows (joint pair)": lambda: moments(few, "mean", rows=1000),
+        "mean, skip, 1000 rows (joint pair)": lambda: moments(runs, "mean", rows=1000),
         "mean by group, 1000 rows (pair)": lambda: moments(runs, "mean", rows=1000, groups=12),
         "mean by group, 30 rows (pair)": lambda: moments(runs, "mean", rows=30, groups=12),
         "sum by group, 1000 rows (pair)": lambda: moments(runs, "sum", rows=1000, groups=12),
@@ -172,7 +172,7 @@ def main(runs: int) -> None:
         made, truth = make()
         share, width, seconds = measured(made, truth)
         table.add_row(name, f"{share:.2%}", f"{width:.4g}", f"{1e3 * seconds / len(truth):.3f}")
-    table.add_row("20 counts together", f"{all_cells(few):.2%}", "", "")
+    table.add_row("20 counts together", f"{all_cells(runs):.2%}", "", "")
     for unit_rows in (1, 3):
         share, width = population(few, rows=3000, unit_rows=unit_rows)
         whose = "rows" if unit_rows == 1 else "units of 3"
