@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from flint import acb, arb
 from scipy.integrate import quad
+from scipy.special import gammaincc
 
 from zerodelta.exact.arb import precision
 from zerodelta.exact.noise_law import NoiseLaw
@@ -143,17 +144,19 @@ def test_two_coordinates_in_a_cube_exceed_what_their_integral_says(
         return float(2 * np.mean(np.clip((1 - left / b) / 2, 0, 1)))
 
     def tail(x: float) -> float:
-        return quad(
+        found = quad(
             lambda g: above(x / g) * g**d * math.exp(-g) / math.factorial(d), 1e-9, 60, limit=200
-        )[0]
+        )
+        return float(found[0])
 
     found = float(
         form_radius(law("k-norm", 1, d, math.inf), tuple(map(Fraction, coefficients)), TWENTIETH)
     )
-    rounding = (a + b) / 2
-    radius = found - rounding if b else None
-    if radius is not None:
-        assert tail(radius) == pytest.approx(0.05, abs=3e-4)
+    if b == 0:  # one coefficient: the least integer
+        assert tail(found + 0.5) <= 0.0505
+        assert tail(found - 0.5) > 0.05
+    else:
+        assert tail(found - (a + b) / 2) == pytest.approx(0.05, abs=3e-4)
 
 
 def test_forms_of_counts_noise_have_the_laws_that_symmetry_gives_them() -> None:
@@ -168,6 +171,17 @@ def test_forms_of_counts_noise_have_the_laws_that_symmetry_gives_them() -> None:
     # z_1 - z_2 = (z_1 + z_1 + rest) with roles of the counts exchanged: knots 0, 1, -1 and -1, 0, 1
     same = float(form_radius(noise, (Fraction(2), *[Fraction(1)] * 3), TWENTIETH)) - 2.5
     assert low == pytest.approx(same, rel=1e-3)
+
+
+@pytest.mark.parametrize("r", [2, 3, 10])
+def test_equal_laplace_noises_have_the_tail_of_a_sum_of_gammas(r: int) -> None:
+    """P(|Γ_r - Γ'_r| > x): the mean over one of them of the tail of the other."""
+    found = float(form_radius(law("laplace", 1), (Fraction(1),) * r, TWENTIETH)) - r / 2
+
+    def above(u: float) -> float:
+        return float(gammaincc(r, found + u)) * u ** (r - 1) * math.exp(-u) / math.factorial(r - 1)
+
+    assert 2 * quad(above, 0, 100)[0] == pytest.approx(0.05, abs=1e-8)
 
 
 def test_what_complete_counts_leave_is_covered() -> None:

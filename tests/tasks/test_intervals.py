@@ -38,6 +38,8 @@ def people(frame: Any = FRAME, **options: Any) -> Any:
     return zd.open(frame, columns=COLUMNS, **options)
 
 
+BALL = GENERATOR.uniform(-1, 1, size=(N, 3)) * [1, 0.5, 0.1]
+
 RELEASES: dict[str, Any] = {
     "count": lambda: (
         zd.count(people().where("age < 18"), epsilon=1),
@@ -72,12 +74,22 @@ RELEASES: dict[str, Any] = {
     ),
     "histogram": lambda: (zd.histogram(people(), "city", epsilon=1), by_city()),
     "counts of items": lambda: (
-        zd.histogram(list("aab") * 50, universe=["a", "b", "c"], epsilon=1, unknown="c"),
-        np.array([100, 50, 0]),
+        zd.histogram(
+            list("aab") * 50 + ["c"] * 90, universe=["a", "b", "c"], epsilon=1, unknown="c"
+        ),
+        np.array([100, 50, 90]),
     ),
     "bins": lambda: (
         zd.histogram(people(), "age", bins=[0, 50, 100], epsilon=1, method="laplace"),
         np.array([(FRAME.age < 50).sum(), (FRAME.age >= 50).sum()]),
+    ),
+    "cdf": lambda: (
+        zd.cdf(FRAME.age.to_numpy(), at=[17, 64], bounds=(0, 100), epsilon=1),
+        np.array([(FRAME.age <= 17).mean(), (FRAME.age <= 64).mean()]),
+    ),
+    "cdf in blocks": lambda: (
+        zd.cdf(FRAME.age.to_numpy(), at=list(range(3, 90)), bounds=(0, 100), epsilon=1),
+        np.array([(FRAME.age <= age).mean() for age in range(3, 90)]),
     ),
     "trimmed mean": lambda: (
         zd.trimmed_mean(
@@ -92,7 +104,6 @@ for _norm in (1, 2, np.inf):
             zd.mean(BALL, data_norm=4, norm=norm, missing=missing, epsilon=1),
             BALL.mean(axis=0),
         )
-BALL = GENERATOR.uniform(-1, 1, size=(N, 3)) * [1, 0.5, 0.1]
 
 
 def clipped() -> Any:
@@ -160,7 +171,7 @@ def test_tables_have_tables_of_their_own_kind(given: Any, kind: type) -> None:
     means = FRAME.assign(income=clipped()).groupby("city").income.mean()[low["city"]].to_numpy()
     assert np.all(np.array(low["income_mean"]) <= means)
     assert np.all(means <= np.array(high["income_mean"]))
-    frame = release.to_frame(0.999999)
+    frame: Any = release.to_frame(0.999999)
     assert isinstance(frame, kind)
     shown = _columns(frame)
     assert list(shown)[:4] == ["city", "count", "count_lower", "count_upper"]

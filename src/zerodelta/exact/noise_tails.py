@@ -168,6 +168,10 @@ def form_radius(law: NoiseLaw, form: tuple[Fraction, ...], a: Fraction) -> Fract
         return abs(used[0]) * integer_radius(law, a)
     size = sum(map(abs, used), Fraction(0))
     unit = max(map(abs, used))
+    if law.family == "laplace" and all(abs(c) == unit for c in used):
+        # the law of one coordinate of l2 noise in 2r - 1 dimensions
+        alike = replace(law, family="k-norm", norm=2.0, dimension=2 * len(used) - 1)
+        return unit * _reach(alike, a) + size / 2
     coefficients = np.array([[float(c / unit) for c in used]])
     high, low = 2 * float(size / unit * _reach(law, a)), 0.0  # a norm of the coefficients
     for _ in range(60):
