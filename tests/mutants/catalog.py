@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutants import (
     in_channels,
     in_exact,
+    in_intervals,
     in_keys,
     in_mechanisms,
     in_paper,
@@ -34,4 +35,5 @@ MUTANTS = (
     *in_paper.MUTANTS,
     *in_units.MUTANTS,
     *in_quantiles.MUTANTS,
+    *in_intervals.MUTANTS,
 )

@@ -416,10 +416,10 @@ def test_a_release_has_a_value_a_certificate_and_a_forecast_and_nothing_else() -
     assert {field.name for field in fields(zd.Release)} == named
     assert release.seconds is None  # a plan states it where a run may be long
     assert release.diagnostics is None  # paid for by a share of ε where asked
-    assert release.sums == ()  # of a table, what the noise was added to, with the noise
+    assert release.sums == ()  # noisy integers of known law, where a value was made of some
     assert release.plan is None  # made before a row was read
     public = {name for name in dir(release) if not name.startswith("_")}
-    assert public == named
+    assert public == {*named, "interval", "covers", "to_frame", "plot"}
     assert not hasattr(release, "__dict__")
     with pytest.raises((AttributeError, TypeError)):
         release.was_uniform = True  # type: ignore[attr-defined]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import final
 
 import numpy as np
@@ -16,6 +17,7 @@ from scipy.optimize import isotonic_regression
 
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
+from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.privacy.neighbors import Neighbors
@@ -109,12 +111,45 @@ class CumulativeCounts:
 
         The last one of a group is its number of rows.
         """
+        return self.fitted(self.noisy(counts, bits))
+
+    def noisy(self, counts: Integers, bits: BitSource) -> IntegerArray:
+        """Return the noisy counts of (groups, cells and blocks), from exact ones of the cells."""
         rows = np.asarray(counts).reshape(self.groups, self.cells)
         if self.width > 1:
             starts = np.arange(0, self.cells, self.width)
             rows = np.concatenate([rows, np.add.reduceat(rows, starts, axis=1)], axis=1)
-        noisy = self.noise.apply(rows.ravel(), bits).astype(np.float64)
-        return np.array([self._fitted(group) for group in noisy.reshape(self.groups, -1)])
+        return self.noise.apply(rows.ravel(), bits).reshape(self.groups, -1)
+
+    def fitted(self, noisy: IntegerArray) -> Floats:
+        """Return monotone cumulative counts from noisy ones of cells and blocks."""
+        return np.array([self._fitted(group) for group in noisy.astype(np.float64)])
+
+    def forms(self, place: int) -> tuple[tuple[Fraction, ...], ...]:
+        """Return forms of noisy counts: how many rows there are, and twice those up to a cell less.
+
+        For a known total. The fewest counts that make up the cells, or what is above them.
+        """
+        if self.total is None:
+            raise AssertionError("without a total a share is a ratio of many counts")
+        total = Fraction(self.total)
+        below, above = self._parts(0, place + 1), self._parts(place + 1, self.cells)
+        few, sign = (below, 2) if len(below) <= len(above) else (above, -2)
+        size = self.cells + (0 if self.width == 1 else -(-self.cells // self.width))
+        chosen = [Fraction(sign if each in few else 0) for each in range(size)]
+        none = [Fraction(0)] * size
+        return (*none, total), (*chosen, -total if sign > 0 else total)
+
+    def _parts(self, start: int, end: int) -> set[int]:
+        """Return the places of cells and whole blocks that make up the first or the last cells."""
+        k = self.width
+        if k == 1:
+            return set(range(start, end))
+        first, last = -(-start // k), -(-end // k) if end == self.cells else end // k
+        if first >= last:
+            return set(range(start, end))
+        edges = {*range(start, first * k), *range(min(last * k, end), end)}
+        return edges | {self.cells + block for block in range(first, last)}
 
     def _fitted(self, noisy: Floats) -> Floats:
         cells, k = noisy[: self.cells], self.width

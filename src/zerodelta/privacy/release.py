@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from zerodelta.exact.noise_law import NoiseLaw, NoisySums
-from zerodelta.exact.rational import number_text
+from zerodelta.exact.rational import Rational, number_text
 from zerodelta.privacy.certificate import Certificate
 
 __all__ = ["Diagnostics", "Release"]
@@ -57,7 +57,8 @@ class Release:
     diagnostics : Diagnostics, optional
         How the rows were read, if a share of ε was spent on that: ``diagnostics="1/100"``.
     sums : tuple of NoisySums
-        Of a table, the noisy integers of which it was made, with their noise laws.
+        The noisy integers of which the value was made, with their noise laws, where these are
+        public: intervals follow from them.
     plan : object, optional
         What was decided before a row was read, such as the shares of ε in a table; print it.
 
@@ -71,6 +72,87 @@ class Release:
     diagnostics: Diagnostics | None = None
     sums: tuple[NoisySums, ...] = ()
     plan: object | None = None
+
+    def interval(
+        self, level: Rational = "0.95", *, of: str = "sample", simultaneous: bool = False
+    ) -> tuple[Any, Any]:
+        """Return the lower and the upper ends of intervals, each in the value's own shape.
+
+        Post-processing: it costs no ε, and may be asked as often as you like.
+
+        Parameters
+        ----------
+        level : number
+            At least with this probability an interval covers; the smallest such, by the exact law
+            of the noise.
+        of : "sample" or "population"
+            What is covered: the statistic of the rows, or of what they were drawn from
+            independently (units, where units are protected): then Hoeffding's and, with a variance,
+            the empirical Bernstein bound take their shares. A population has no counts and sums.
+        simultaneous : bool
+            Whether all cells are covered together with that probability, and not each of them.
+
+        Returns
+        -------
+        (lower, upper)
+            Numbers, arrays or tables; of a table cells are empty (NaN) that have none.
+
+        Notes
+        -----
+        **Covered** are the clipped values of the rows that count: what clipping to the bounds
+        changes, and missing rows and cells, are not. Counts are whole and not negative, means lie
+        within the bounds; the mean of a group whose noisy count is not positive can be anywhere
+        there. Where the law of the error is not public (smooth sensitivity, propose-test-release,
+        local sensitivity, quantiles, keys that passed a threshold) a `GuaranteeError` says what to
+        ask instead (theory I).
+
+        Examples
+        --------
+        >>> import zerodelta as zd
+        >>> release = zd.mean(np.array([20.0, 40.0] * 50_000), bounds=(0, 100), epsilon=1)
+        >>> lower, upper = release.interval(0.95)
+        >>> round(upper - lower, 3)
+        0.006
+
+        """
+        from zerodelta.privacy.interval_shapes import interval_of
+
+        return interval_of(self, level, of=of, simultaneous=simultaneous)
+
+    @property
+    def covers(self) -> str:
+        """What intervals cover and what not, or why there are none."""
+        from zerodelta.privacy.interval_shapes import covered
+
+        return covered(self)
+
+    def to_frame(
+        self, level: Rational = "0.95", *, of: str = "sample", simultaneous: bool = False
+    ) -> Any:
+        """Return the value as a frame with columns for the lower and upper ends of intervals.
+
+        Of a table a frame of its own kind, with columns such as `income_mean_lower`; else one of
+        the first kind that is installed (pandas, polars, pyarrow; without any a dict of lists) with
+        columns `value`, `lower`, `upper`. Cells that have no interval are empty: `covers` says why
+        (in pandas also ``frame.attrs["intervals"]``). Parameters as for `interval`.
+        """
+        from zerodelta.privacy.shown_release import frame_of
+
+        return frame_of(self, level, of=of, simultaneous=simultaneous)
+
+    def plot(self, column: str | None = None, *, level: Rational = "0.95", ax: Any = None) -> Any:
+        """Draw the value with its intervals as bars, and return matplotlib's axes.
+
+        Of a table `column` says which statistic. Needs ``pip install 'zerodelta[plot]'``.
+        """
+        from zerodelta.privacy.shown_release import picture_of
+
+        return picture_of(self, column, level, ax=ax)
+
+    def _repr_html_(self) -> str:
+        from zerodelta.privacy.shown_release import page_of
+
+        return page_of(self)
 
     def __repr__(self) -> str:
         error = self.error if isinstance(self.error, str) else f"{self.error:.4g}"

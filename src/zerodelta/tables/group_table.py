@@ -106,6 +106,10 @@ class Table:
         numbers = {name: values.tolist() for name, values in self._numbers.items()}
         return nw.from_dict({**columns, **numbers}, backend=chosen).to_native()
 
+    def with_numbers(self, numbers: Mapping[str, npt.NDArray[Any]]) -> Table:
+        """Return the same groups with other numbers."""
+        return Table(self._keys, numbers)
+
     # -- showing ------------------------------------------------------------------------------
 
     def __repr__(self) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, TypeAlias, final
+from typing import Any, TypeAlias, cast, final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from zerodelta.data.group_keys import GroupKeys
 from zerodelta.data.source import Rows
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.noise_law import NoisySums
+from zerodelta.exact.noise_law import NoisySums, Statistic
 from zerodelta.mechanisms.moment_estimates import MomentPlan, Moments
 from zerodelta.mechanisms.moments import EXPECTED, plan_moments
 from zerodelta.mechanisms.partition_noise import PartitionNoise
@@ -162,6 +162,16 @@ class MomentPart:
             integers=noisy.reshape(self.keys.count, -1),
             forms={**forms, **({None: moments.forms(None)} if counted else {})},
             bounds={column.name: column.bounds for column in self.columns},
+            statistics={
+                **({"count": (None, "count")} if counted else {}),
+                **{
+                    column.named(statistic): (column.name, cast(Statistic, statistic))
+                    for column in self.columns
+                    for statistic in column.statistics
+                },
+            },
+            resolution=Fraction(1, 2 * moments.lattice.steps),
+            rows=self.rows,
         )
         return MeasuredMoments(
             columns=columns,

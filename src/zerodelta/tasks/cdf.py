@@ -17,6 +17,7 @@ from zerodelta.data.source import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
+from zerodelta.exact.noise_law import LazyForms, NoisySums
 from zerodelta.exact.rational import Rational, as_rational
 from zerodelta.mechanisms.cumulative_counts import CumulativeCounts
 from zerodelta.mechanisms.diagnostics import diagnosis
@@ -27,7 +28,7 @@ from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose
 from zerodelta.spine.public_inputs import as_source, bounds_of, one_column
-from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.release_plan import Measured, ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.tasks.quantile import declared_grid
 
@@ -175,13 +176,22 @@ class CdfQuestion:
             places[np.isnan(column)] = (cells - 1) // 2
             return np.bincount(places, minlength=cells)
 
-        def answer(rows: Rows, bits: BitSource) -> Floats:
+        def answer(rows: Rows, bits: BitSource) -> Measured:
             found = rows.total(tabulated, [0], shape=(cells,), bound=1).astype(np.int64)
-            (cumulative,) = counts.release(found, bits)
+            noisy = counts.noisy(found, bits)
+            (cumulative,) = counts.fitted(noisy)
             total = cumulative[-1]
-            if not total > 0:  # as if rows lay evenly
-                return np.arange(1, cells) / cells
-            return np.asarray(np.clip(cumulative[:-1] / total, 0.0, 1.0))
+            names = [repr(float(each)) for each in values]
+            sums = NoisySums(
+                law=counts.noise.law(unit=Fraction(1)),
+                integers=noisy,
+                forms=LazyForms(names, counts.forms),
+                bounds=dict.fromkeys(names, (Fraction(0), Fraction(1))),
+                statistics={name: (name, "mean") for name in names},
+            )
+            even = np.arange(1, cells) / cells  # as if rows lay evenly
+            share = np.clip(cumulative[:-1] / total, 0.0, 1.0) if total > 0 else even
+            return Measured(value=np.asarray(share), sums=(sums,) if counted else ())
 
         return ReleasePlan(
             claim=counts.noise.claim,

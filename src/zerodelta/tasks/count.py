@@ -6,11 +6,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
+import numpy as np
+
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.source import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
+from zerodelta.exact.exact_sums import IntegerArray
+from zerodelta.exact.noise_law import NoiseLaw, NoisySums, Statistic
 from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.moments import EXPECTED
@@ -22,7 +26,7 @@ from zerodelta.privacy.step import Step
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method
 from zerodelta.spine.public_inputs import as_source, one_column
-from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.release_plan import Measured, ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.tables.grouped_data import By
 from zerodelta.tasks.table import table_of
@@ -128,9 +132,11 @@ class CountQuestion:
         noise = PartitionNoise.for_epsilon(epsilon=exact, cells=1, neighbors=facts.neighbors)
         error = noise.covariance([1], [1]) ** 0.5 * EXPECTED
 
-        def answer(rows: Rows, bits: BitSource) -> int:
+        def answer(rows: Rows, bits: BitSource) -> Measured:
             counts = rows.group_sums((), (), 0, None)
-            return int(noise.apply(counts[:, 1], bits)[0])
+            noisy = noise.apply(counts[:, 1], bits)
+            sums = _sums(noise.law(unit=Fraction(1)), noisy[:, None], (Fraction(1), Fraction(0)))
+            return Measured(value=int(noisy[0]), sums=(sums,))
 
         return ReleasePlan(
             claim=noise.claim,
@@ -144,10 +150,18 @@ class CountQuestion:
 
 def _public(rows: int) -> ReleasePlan[Rows]:
     """Return the plan that publishes what is public already."""
+    none = NoiseLaw(family="laplace", scale=Fraction(1), unit=Fraction(1))
+    sums = _sums(none, np.zeros((1, 1), dtype=np.int64), (Fraction(0), Fraction(rows)))
     return ReleasePlan(
         claim=PureDP(0),
         steps=(Step(theorem="public"),),
-        answer=lambda _rows, _bits: rows,
+        answer=lambda _rows, _bits: Measured(value=rows, sums=(sums,)),
         error=0.0,
         public=("the number of rows",),
     )
+
+
+def _sums(law: NoiseLaw, noisy: IntegerArray, form: tuple[Fraction, Fraction]) -> NoisySums:
+    """Return what intervals are made of."""
+    counted: dict[str, tuple[str | None, Statistic]] = {"count": (None, "count")}
+    return NoisySums(law=law, integers=noisy, forms={None: (form,)}, bounds={}, statistics=counted)

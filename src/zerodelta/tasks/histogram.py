@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, final
 
@@ -18,6 +18,7 @@ from zerodelta.data.kinds import Number
 from zerodelta.data.source import Source
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
+from zerodelta.exact.noise_law import NoisySums
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.counts import CountNoise
 from zerodelta.mechanisms.diagnostics import diagnosis
@@ -40,7 +41,7 @@ from zerodelta.spine.public_inputs import (
     one_column,
     unknown_index,
 )
-from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.release_plan import Measured, ReleasePlan
 from zerodelta.spine.run import ask, run
 
 __all__ = ["HistogramQuestion", "histogram", "histogram_methods"]
@@ -179,17 +180,33 @@ class HistogramQuestion:
         chosen = choose(methods, self.method)
         noise = _noise(chosen.name, exact, space.size - complete, related)
 
-        def answer(items: Any, bits: BitSource) -> Any:
+        def sums(noisy: Any) -> NoisySums:
+            return NoisySums(
+                law=noise.law(unit=Fraction(1)),
+                integers=noisy[:, None],
+                forms={None: ((Fraction(1), Fraction(0)),)},
+                bounds={},
+                joint=isinstance(noise, KNorm),
+                statistics={"count": (None, "count")},
+                labels=range(space.size) if space.options is None else space.options,
+                rows=n,
+            )
+
+        def answer(items: Any, bits: BitSource) -> Measured:
             counts: Any
             if self.cut is not None:
                 counts, _ = power_sums(items, GroupKeys(keys=(self.cut,)), (), (), (), missing=())
             else:
                 counts = tally(items, read, unknown=unknown).dense(space.size)
             if not complete or follows is None or n is None:
-                return noise.apply(counts, bits)
-            whole = noise.apply(np.delete(counts, follows), bits).tolist()
+                noisy = noise.apply(counts, bits)
+                return Measured(value=noisy, sums=(sums(noisy),))
+            noisy = noise.apply(np.delete(counts, follows), bits)
+            whole = noisy.tolist()
             whole.insert(follows, n - sum(whole))
-            return add_exactly(np.array(whole, dtype=object), np.zeros(len(whole), dtype=np.int64))
+            zeros = np.zeros(len(whole), dtype=np.int64)
+            value = add_exactly(np.array(whole, dtype=object), zeros)
+            return Measured(value=value, sums=(replace(sums(noisy), rest=follows),))
 
         return ReleasePlan(
             claim=PureDP(exact, neighbors=related),

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, final
 
 import numpy as np
@@ -18,6 +18,7 @@ from zerodelta.data.source import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.fixed_point import FixedPoint
+from zerodelta.exact.noise_law import LazyForms, NoisySums
 from zerodelta.exact.rational import Rational, as_count, as_positive, inner_ends
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.k_norm_noise import KNorm, as_norm
@@ -29,7 +30,7 @@ from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
 from zerodelta.spine.public_inputs import as_pair, as_source, bounds_of, each_bounds
-from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.release_plan import Measured, ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.tables.grouped_data import By
 from zerodelta.tasks.table import grouped_statistic
@@ -177,11 +178,21 @@ class MeanQuestion:
             sensitivity=2 * lattice.steps * _stretch(lattice.norm, norm, dimension),
         )
 
-        def answer(rows: Rows, bits: BitSource) -> Any:
-            total = rows.sum(list(range(dimension)), lattice)
-            noisy = lattice.dequantize(mechanism.apply(total, bits), rows=n)
-            value = _inside(noisy / n, lattice)
-            return float(value[0]) if dimension == 1 else value
+        def answer(rows: Rows, bits: BitSource) -> Measured:
+            total = mechanism.apply(rows.sum(list(range(dimension)), lattice), bits)
+            value = _inside(lattice.dequantize(total, rows=n) / n, lattice)
+            sums = NoisySums(
+                law=mechanism.law(unit=lattice.quantum, rows=n),
+                integers=total[:, None],
+                forms={"": ((Fraction(0), Fraction(n)), (Fraction(1, lattice.steps), Fraction(0)))},
+                bounds={"": _ends(lattice)},
+                joint=True,
+                statistics={"mean": ("", "mean")},
+                labels=facts.columns,
+                resolution=_resolution(lattice),
+                rows=n,
+            )
+            return Measured(value=float(value[0]) if dimension == 1 else value, sums=(sums,))
 
         return ReleasePlan(
             claim=PureDP(exact),
@@ -214,10 +225,20 @@ class MeanQuestion:
         spends = "ε on counts and sums together"
         why = "a missing cell counts nowhere; missing=None, if none is missing, needs less noise"
 
-        def answer(rows: Rows, bits: BitSource) -> Any:
-            sums = moments.measure(rows, list(range(facts.width)))
-            value = moments.apply(sums, bits).mean[0]
-            return float(value[0]) if facts.width == 1 else value
+        names, ends = facts.columns, each_bounds(self.bounds, facts.width)
+
+        def answer(rows: Rows, bits: BitSource) -> Measured:
+            noisy = moments.noisy(moments.measure(rows, list(range(facts.width))), bits)
+            value = moments.estimate(noisy).mean[0]
+            sums = NoisySums(
+                law=moments.law,
+                integers=noisy.reshape(1, -1),
+                forms=LazyForms(names, moments.forms),
+                bounds=dict(zip(names, ends, strict=True)),
+                statistics={name: (name, "mean") for name in names},
+                resolution=_resolution(moments.lattice),
+            )
+            return Measured(value=float(value[0]) if facts.width == 1 else value, sums=(sums,))
 
         return ReleasePlan(
             claim=moments.claim,
@@ -253,13 +274,23 @@ class MeanQuestion:
         method = Method(name=name, error=error, spends="ε on one number and one sum", why=why)
         chosen = choose((method,), self.method)
 
-        def answer(rows: Rows, bits: BitSource) -> Any:
-            present, sums = rows.present_sums(list(range(dimension)), lattice, joint=True)
-            exact = [int(present[0]) * steps, *map(int, sums)]
-            number, *total = map(int, mechanism.apply(np.array(exact, dtype=object), bits))
+        def answer(rows: Rows, bits: BitSource) -> Measured:
+            present, found = rows.present_sums(list(range(dimension)), lattice, joint=True)
+            exact = [int(present[0]) * steps, *map(int, found)]
+            noisy = mechanism.apply(np.array(exact, dtype=object), bits)
+            number, *total = map(int, noisy)
             value = np.array([size * k / number if number > 0 else 0.0 for k in total])
             inside = _inside(value, lattice)
-            return float(inside[0]) if dimension == 1 else inside
+            ends = (-_average(lattice.bound), _average(lattice.bound))
+            sums = NoisySums(
+                law=mechanism.law(unit=Fraction(1)),
+                integers=noisy[None, :],
+                forms=LazyForms(facts.columns, partial(_forms, dimension, steps)),
+                bounds=dict.fromkeys(facts.columns, ends),
+                statistics={name: (name, "mean") for name in facts.columns},
+                resolution=_resolution(lattice),
+            )
+            return Measured(value=float(inside[0]) if dimension == 1 else inside, sums=(sums,))
 
         return ReleasePlan(
             claim=PureDP(epsilon, neighbors=facts.neighbors),
@@ -356,6 +387,30 @@ def _stretch(norm: float, noise_norm: float, dimension: int) -> Fraction:
 
 def _average(bound: Fraction | tuple[Fraction, ...]) -> Fraction:
     return sum(bound, Fraction(0)) / len(bound) if isinstance(bound, tuple) else bound
+
+
+def _forms(dimension: int, steps: int, column: int) -> tuple[tuple[Fraction, ...], ...]:
+    """Return the count of complete rows and the sum of a column, of what `_complete_rows` adds."""
+    places = range(dimension + 2)
+    one = (Fraction(int(place == 0), steps) for place in places)
+    return tuple(one), tuple(Fraction(int(place == column + 1), steps) for place in places)
+
+
+def _ends(lattice: FixedPoint) -> tuple[list[Fraction], list[Fraction]]:
+    """Return the bounds of each coordinate."""
+    center, bound = (
+        list(each) if isinstance(each, tuple) else [each] * lattice.dimension
+        for each in (lattice.center, lattice.bound)
+    )
+    return (
+        [c - b for c, b in zip(center, bound, strict=True)],
+        [c + b for c, b in zip(center, bound, strict=True)],
+    )
+
+
+def _resolution(lattice: FixedPoint) -> Fraction:
+    """Return how far quantizing moves a coordinate, the bound being 1: in a ball also inwards."""
+    return Fraction(1, lattice.steps if lattice.norm != math.inf else 2 * lattice.steps)
 
 
 def _inside(value: Floats, lattice: FixedPoint) -> Floats:

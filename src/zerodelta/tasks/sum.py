@@ -15,6 +15,7 @@ from zerodelta.data.source import Rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.fixed_point import FixedPoint
+from zerodelta.exact.noise_law import NoisySums
 from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.k_norm_noise import KNorm
@@ -25,7 +26,7 @@ from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method
 from zerodelta.spine.public_inputs import as_source, bounds_of, each_bounds
-from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.release_plan import Measured, ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.tables.grouped_data import By
 from zerodelta.tasks.table import grouped_statistic
@@ -135,10 +136,20 @@ class SumQuestion:
         unit = quanta[0] if len(quanta) == 1 else quanta
         error = noise.error() * float(np.mean([float(quantum) for quantum in quanta]))
 
-        def answer(rows: Rows, bits: BitSource) -> Any:
+        def answer(rows: Rows, bits: BitSource) -> Measured:
             noisy = noise.apply(_totals(rows, columns, facts), bits)
             values = [float(int(k) * q) for k, q in zip(noisy, quanta, strict=True)]
-            return values[0] if len(values) == 1 else np.array(values)
+            sums = NoisySums(
+                law=noise.law(unit=unit),
+                integers=noisy[:, None],
+                forms={},
+                bounds={},
+                joint=True,
+                statistics={"sum": (None, "integers")},
+                labels=facts.columns,
+            )
+            value = values[0] if len(values) == 1 else np.array(values)
+            return Measured(value=value, sums=(sums,))
 
         return ReleasePlan(
             claim=noise.claim,

@@ -17,7 +17,7 @@ from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.source import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.noise_law import NoiseLaw
+from zerodelta.exact.noise_law import NoiseLaw, NoisySums
 from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational, float_within
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.laplace import RoundedLaplace
@@ -31,7 +31,7 @@ from zerodelta.privacy.step import Step
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
 from zerodelta.spine.public_inputs import as_bounds, as_source, bounds_of, one_column
-from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.release_plan import Measured, ReleasePlan
 from zerodelta.spine.run import ask
 
 __all__ = ["TrimmedMeanQuestion", "trimmed_mean", "trimmed_mean_methods"]
@@ -45,7 +45,7 @@ _FINEST = Fraction(1, 10**9)
 _SAFETY = 1.25
 """The proposed bound is for a spread this much larger: a failed test is a random answer."""
 
-Answer = Callable[[Rows, BitSource], float]
+Answer = Callable[[Rows, BitSource], float | Measured]
 
 
 def trimmed_mean(
@@ -254,9 +254,17 @@ class _Tuned:
             scale = self.smooth.sensitivity(order, count=n, trim=trim, steps=query.steps)
             return self.value(self.smooth.apply(int(ordered[trim : n - trim].sum()), scale, bits))
 
-        def laplace(rows: Rows, bits: BitSource) -> float:
+        def laplace(rows: Rows, bits: BitSource) -> Measured:
             total = query.read(rows)[trim : n - trim].sum(keepdims=True)
-            return self.value(int(self.laplace.apply(total, bits)[0]))
+            noisy = self.laplace.apply(total, bits)
+            sums = NoisySums(
+                law=self.laplace.law(unit=self.unit),
+                integers=noisy[:, None],
+                forms={"": ((self.unit, (query.lower + query.upper) / 2),)},
+                bounds={"": (query.lower, query.upper)},
+                statistics={"mean": ("", "form")},
+            )
+            return Measured(value=self.value(int(noisy[0])), sums=(sums,))
 
         if name == "laplace":
             return laplace, self.laplace.step(), self.laplace.law(unit=self.unit)

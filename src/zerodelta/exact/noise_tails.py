@@ -1,0 +1,337 @@
+"""How far noise of a public law reaches: tails of a coordinate and of linear forms (theory I).
+
+Of one coordinate: P(|z_j| > t) = e^(-τ) Σ_i w_i τ^i/i!, τ = t/scale, with weights that are
+
+- Laplace noise: 1;
+- l∞ noise in d dimensions: 1 - i/d, i < d;
+- counts noise on p counts: 2·C(2p-i-1, p)/C(2p, p), i < p;
+- l2 noise in an odd number d of dimensions, which is a sum of r = (d+1)/2 independent Laplace
+  noises: 2·Σ_{j < r-i} C(r+j-1, j)/2^(r+j), i < r. In even dimensions a mean over the sphere.
+
+All terms are positive, so that nothing cancels. Bounds for linear forms are floats with a proven
+margin; where scales are (nearly) equal one is raised a little first, which only makes tails longer.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from flint import arb
+from scipy.special import betaincinv, gammaincc
+
+from zerodelta.exact.arb import ball, precision, to_float_down
+from zerodelta.exact.noise_law import NoiseLaw
+
+__all__ = ["exceeded", "form_radius", "integer_radius", "rest_radius", "tail_of_one"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+_BITS = 256
+_PIECES = 1 << 16
+"""Of the sphere, for l2 noise in even dimensions: tails are at most such a part of 1 too large."""
+
+_FINE = 1 << 40
+"""The scale at which a quantile is looked for among integers, where it is to be a number."""
+
+_GAP = 2.0**-10
+"""Scales of independent noises are at least so far apart, relative to the smaller one."""
+
+_NONE = 2.0**-30
+"""What a noise without a coefficient counts as, of the largest one."""
+
+_ERROR = 2.0**-44
+"""More than the relative error of a term, of a few exact products and one exponential."""
+
+_SPLIT = Fraction(1, 1 << 20)
+"""Coefficients of counts noise are at least so far apart, relative to the largest."""
+
+
+def tail_of_one(law: NoiseLaw, t: Fraction) -> arb:
+    """Return P(|z_j| > t) for one coordinate, as a ball at working precision.
+
+    >>> law = NoiseLaw(family="laplace", scale=Fraction(2), unit=Fraction(1))
+    >>> round(float(tail_of_one(law, Fraction(2)).mid()), 6)
+    0.367879
+    """
+    if t <= 0:
+        return arb(1)
+    tau = ball(t) / ball(law.scale)
+    if law.family == "k-norm" and law.norm == 2 and law.dimension % 2 == 0:
+        return _sphere_tail(law.dimension, tau)
+    term, total = arb(1), arb(0)
+    for place, weight in enumerate(_weights(law)):
+        term = term * tau / place if place else term
+        total += ball(weight) * term
+    return (-tau).exp() * total
+
+
+def _weights(law: NoiseLaw) -> Iterator[Fraction]:
+    d = law.dimension
+    if law.family == "counts":
+        weight = Fraction(1)
+        for place in range(d):
+            yield weight
+            weight = weight * (d - place - 1) / (2 * d - place - 1)
+    elif law.family == "k-norm" and law.norm == math.inf:
+        yield from (1 - Fraction(place, d) for place in range(d))
+    elif law.family == "k-norm" and law.norm == 2:
+        yield from _sum_weights((d + 1) // 2)
+    else:
+        yield Fraction(1)
+
+
+@lru_cache(maxsize=64)
+def _sum_weights(r: int) -> tuple[Fraction, ...]:
+    terms = [Fraction(2 * math.comb(r + j - 1, j), 1 << (r + j)) for j in range(r)]
+    sums = [Fraction(0)]
+    for term in terms:
+        sums.append(sums[-1] + term)
+    return tuple(sums[r - i] for i in range(r))
+
+
+def _sphere_tail(d: int, tau: arb) -> arb:
+    """Bound P(|z_1| > τ) of l2 noise of scale 1 in an even number of dimensions.
+
+    z = G·V, G ~ Gamma(d), V uniform on the sphere: the mean of P(G > τ/|V_1|), which rises with
+    |V_1|; taken at the upper end of equally likely pieces it is a bound.
+    """
+    found = gammaincc(d, to_float_down(tau) / _pieces(d)).mean()
+    return arb(min(1.0, float(found) * (1 + 2.0**-30)))
+
+
+@lru_cache(maxsize=16)
+def _pieces(d: int) -> Floats:
+    """Return the upper ends of equally likely pieces of |V_1|, a little raised."""
+    levels = np.arange(1, _PIECES + 1) / _PIECES
+    squares = betaincinv(0.5, (d - 1) / 2, levels)  # |V_1|² is Beta(1/2, (d-1)/2)
+    return np.asarray(np.minimum(np.sqrt(squares) * (1 + 2.0**-30), 1.0))
+
+
+def integer_radius(law: NoiseLaw, a: Fraction) -> int:
+    """Return the smallest k with P(|round(z_j)| > k) <= a, for one coordinate.
+
+    For Laplace noise max(0, ⌈b ln(1/a) - 1/2⌉): the noise is rounded to nearest.
+
+    >>> law = NoiseLaw(family="laplace", scale=Fraction(2), unit=Fraction(1))
+    >>> integer_radius(law, Fraction(1, 20))
+    6
+    """
+    return _radius(replace(law, unit=Fraction(1)), a)
+
+
+@lru_cache(maxsize=256)
+def _radius(law: NoiseLaw, a: Fraction) -> int:
+    def enough(k: int) -> bool:
+        return bool(tail_of_one(law, k + Fraction(1, 2)) <= ball(a))
+
+    with precision(_BITS):
+        if enough(0):
+            return 0
+        high = max(1, math.ceil(law.scale))
+        while not enough(high):
+            high *= 2
+        low = 0  # not enough
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if enough(middle) else (middle, high)
+        return high
+
+
+def _reach(law: NoiseLaw, a: Fraction) -> Fraction:
+    """Return hardly more than the t with P(|z_j| > t) = a."""
+    fine = replace(law, scale=Fraction(_FINE), unit=Fraction(1))
+    return (integer_radius(fine, a) + Fraction(1, 2)) / _FINE * law.scale
+
+
+def form_radius(law: NoiseLaw, form: tuple[Fraction, ...], a: Fraction) -> Fraction:
+    """Return r with P(|Σ c_i round(z_i)| > r) <= a: the least for one coefficient that is not 0.
+
+    For several, noise before rounding reaches q, hardly more than its quantile, and rounding adds
+    at most Σ|c_i|/2.
+
+    >>> law = NoiseLaw(family="laplace", scale=Fraction(2), unit=Fraction(1))
+    >>> form_radius(law, (Fraction(1, 2),), Fraction(1, 20))
+    Fraction(3, 1)
+    """
+    used = [c for c in form if c]
+    if not used:
+        return Fraction(0)
+    if len(used) == 1:
+        return abs(used[0]) * integer_radius(law, a)
+    size = sum(map(abs, used), Fraction(0))
+    unit = max(map(abs, used))
+    if law.family == "laplace" and all(abs(c) == unit for c in used):
+        # the law of one coordinate of l2 noise in 2r - 1 dimensions
+        alike = replace(law, family="k-norm", norm=2.0, dimension=2 * len(used) - 1)
+        return unit * _reach(alike, a) + size / 2
+    coefficients = np.array([[float(c / unit) for c in used]])
+    high, low = 2 * float(size / unit * _reach(law, a)), 0.0  # a norm of the coefficients
+    for _ in range(60):
+        middle = (low + high) / 2
+        if exceeded(law, coefficients, np.array([middle]), a)[0]:
+            high = middle
+        else:
+            low = middle
+    return unit * Fraction(high) * (1 + Fraction(1, 1 << 45)) + size / 2
+
+
+def rest_radius(law: NoiseLaw, free: int, a: Fraction) -> int:
+    """Return r with P(|Σ round(z_i)| > r) <= a for all of `free` counts together: what they leave.
+
+    Counts noise has one law for each of them and for minus their sum; all of them are rounded. For
+    independent Laplace noises a Chernoff bound: E e^(λz) = 1/(1 - λ²), λ < 1, in scales.
+    """
+    half = Fraction(free, 2)
+    if free == 1:
+        return integer_radius(law, a)
+    if law.family == "counts":
+        return math.floor(integer_radius(law, a) + Fraction(1, 2) + half)
+    if law.family != "laplace":
+        return 1 << 62  # nobody knows, but that it is a count
+    log = math.log(2) - math.log(a.numerator) + math.log(a.denominator)
+    rates = np.linspace(0.001, 0.999, 999)
+    reach = float(((log - free * np.log1p(-(rates**2))) / rates).min()) * (1 + 2.0**-40)
+    return math.floor(Fraction(reach) * law.scale + half)
+
+
+def exceeded(law: NoiseLaw, coefficients: Floats, x: Floats, a: Fraction) -> npt.NDArray[np.bool_]:
+    """Tell for each line of coefficients whether surely P(|Σ c_i z_i| > x) <= a.
+
+    Coefficients that are 0 for all lines may be left out.
+    """
+    sizes, limit = np.abs(coefficients), float(a) * (1 - 2.0**-40)
+    if law.family == "counts":
+        lines = zip(coefficients, x, strict=True)
+        return np.array([_exceeded_by_counts(law, line, float(at), a) for line, at in lines])
+    if law.family == "k-norm" and law.norm == 2:
+        lengths = np.sqrt((sizes**2).sum(axis=1)) * float(_reach(law, a))
+        return np.asarray(x > lengths * (1 + 2.0**-40))
+    scaled = sizes * float(law.scale)
+    if law.family == "k-norm" and law.norm == math.inf:
+        return np.asarray((x > 0) & (_two_uniforms(scaled, x, law.dimension) <= limit))
+    return np.asarray((x > 0) & (_laplaces(scaled, x) <= limit))
+
+
+def _laplaces(scales: Floats, x: Floats) -> Floats:
+    """Bound P(|Σ z_i| > x) for independent Laplace noises: Σ_i A_i e^(-x/c_i) (theory I).
+
+    A_i = Π_{j≠i} c_i²/(c_i² - c_j²). A larger scale makes tails longer: all are symmetric and
+    unimodal.
+    """
+    c = np.sort(scales, axis=1)
+    c[:, 0] = np.maximum(c[:, 0], _NONE * np.maximum(c[:, -1], 1e-300))
+    for place in range(1, c.shape[1]):
+        c[:, place] = np.maximum(c[:, place], c[:, place - 1] * (1 + _GAP))
+    total, size = np.zeros(len(c)), np.zeros(len(c))
+    with np.errstate(all="ignore"):
+        for i in range(c.shape[1]):
+            term = np.exp(-np.maximum(x, 0) / c[:, i])
+            for j in range(c.shape[1]):
+                if j != i:
+                    ratio = c[:, j] / c[:, i]
+                    term = term / ((1 - ratio) * (1 + ratio))
+            total, size = total + term, size + np.abs(term) * (2 + np.maximum(x, 0) / c[:, i])
+    return total + _ERROR / _GAP * size
+
+
+def _two_uniforms(scales: Floats, x: Floats, d: int) -> Floats:
+    """Bound P(|a z_1 + b z_2| > x) for two coordinates of l∞ noise (theory I).
+
+    z = G·U, G ~ Gamma(d+1), U uniform in a cube: (s²F(x/s) - t²F(x/t))/(4ab), s = a + b, t = a - b,
+    F(τ) = E(1 - τ/G)₊² = e^(-τ) Σ_i τ^i/i! · (d-i)(d-1-i)/(d(d-1)).
+    """
+    if scales.shape[1] > 2:  # none of ours has more
+        raise AssertionError("forms of l∞ noise have one or two coefficients")
+    ordered = np.sort(scales, axis=1)
+    large = np.maximum(ordered[:, -1], 1e-300)
+    small = np.maximum(ordered[:, 0] if scales.shape[1] == 2 else 0.0, _GAP * large)
+    if d == 1:
+        return _laplaces(scales, x)
+    s, t = large + small, large - small
+    with np.errstate(all="ignore"):
+        first = s * s * _squares(x / s, d)
+        second = np.where(t > 0, t * t * _squares(x / np.where(t > 0, t, 1.0), d), 0.0)
+        return np.asarray((first - second + _ERROR * (first + second)) / (4 * large * small))
+
+
+def _squares(tau: Floats, d: int) -> Floats:
+    term, total = np.ones_like(tau), np.zeros_like(tau)
+    logs = np.zeros_like(tau)
+    for i in range(d - 1):
+        if i:
+            term = term * (tau / i)
+            big = term > 1e200  # e^(-τ) is far below where τ is that large
+            term, total = np.where(big, term * 1e-200, term), np.where(big, total * 1e-200, total)
+            logs = logs + np.where(big, 200 * math.log(10), 0.0)
+        total = total + term * ((d - i) * (d - 1 - i) / (d * (d - 1)))
+    return np.asarray(np.exp(logs - tau) * total)
+
+
+def _exceeded_by_counts(law: NoiseLaw, line: Floats, x: float, a: Fraction) -> bool:
+    """Tell whether surely P(|Σ c_i z_i| > x) <= a for counts noise; what is not there has c = 0.
+
+    With a_0 = 0 and a_i = c_i, all different, P(Σ c_i z_i > x) is the sum over pairs with
+    δ = a_i - a_j > 0 of (-1)^(p-1) δ^(2p-2) e^(-x/(δ·scale)), divided by C(2p,p) and by the
+    product of (a_i - a_l)(a_j - a_l) over all others l.
+    Quantiles are a norm of the coefficients: what these are moved by is added to them.
+    """
+    p = law.dimension
+    largest = max((abs(Fraction(float(c))) for c in line), default=Fraction(0))
+    if largest == 0 or x <= 0:
+        return bool(x > 0)
+    given = [Fraction(float(c)) / largest for c in line]
+    if np.count_nonzero(line) == 1:
+        return bool(Fraction(x) / largest >= _reach(law, a))
+    surely = _by_floats(law, [float(c) for c in given], x / float(largest), float(a))
+    if surely is not None:
+        return surely
+    ordered = sorted([*given, *[Fraction(0)] * (p + 1 - len(given))])
+    zero, apart = ordered.index(Fraction(0)), list(ordered)
+    for place in range(zero + 1, len(apart)):
+        apart[place] = max(apart[place], apart[place - 1] + _SPLIT)
+    for place in range(zero - 1, -1, -1):
+        apart[place] = min(apart[place], apart[place + 1] - _SPLIT)
+    moved = sum((abs(n - o) for n, o in zip(apart, ordered, strict=True)), Fraction(0))
+    left = Fraction(x) / largest - moved * _reach(law, a)
+    if left <= 0:
+        return False
+    with precision(_BITS + 48 * p):
+        tau, total = ball(left / law.scale), arb(0)
+        for i, high in enumerate(apart):
+            for low in apart[:i]:
+                delta = high - low
+                others = [each for each in apart if each not in (high, low)]
+                product = math.prod(((high - o) * (low - o) for o in others), start=Fraction(1))
+                weight = delta ** (2 * p - 2) / product
+                total += ball(weight) * (-tau / ball(delta)).exp()
+        found = 2 * (-1) ** (p - 1) * total / math.comb(2 * p, p)
+        return bool(found <= ball(a))
+
+
+def _by_floats(law: NoiseLaw, line: list[float], x: float, a: float) -> bool | None:
+    """Decide the same in floats, where coefficients are far apart; None if that is not certain."""
+    p = law.dimension
+    knots = sorted([*line, *[0.0] * (p + 1 - len(line))])
+    if min(high - low for low, high in itertools.pairwise(knots)) < 2.0**-12:
+        return None
+    tau, total, size = x / float(law.scale), 0.0, 0.0
+    for i, high in enumerate(knots):
+        for low in knots[:i]:
+            delta = high - low
+            others = (o for o in knots if o not in (high, low))
+            product = math.prod((high - o) * (low - o) for o in others)
+            term = delta ** (2 * p - 2) / product * math.exp(-tau / delta)
+            total, size = total + term, size + abs(term) * (1 + tau / delta)
+    weight = 2 / math.comb(2 * p, p)
+    found, error = (-1) ** (p - 1) * total * weight, _ERROR * size * weight
+    if found + error <= a * (1 - _ERROR):
+        return True
+    return False if found - error > a * (1 + _ERROR) else None

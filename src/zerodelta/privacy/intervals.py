@@ -1,0 +1,328 @@
+"""Intervals of released statistics, from the noisy integers and their public law (theory I).
+
+All of it is post-processing. A sample interval covers the statistic of the clipped values of the
+rows that count, with at least the level; a population interval that of whom rows (or units) were
+drawn from independently. Shares of a = 1 - level pay for what may go wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.exact.noise_law import NoisySums, Statistic
+from zerodelta.exact.noise_tails import exceeded, form_radius, integer_radius, rest_radius
+
+__all__ = ["Level", "intervals"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Form: TypeAlias = tuple[Fraction, ...]
+Pair: TypeAlias = tuple[npt.NDArray[Any], npt.NDArray[Any]]
+
+_HALVINGS = 52
+_ROUNDED = 2.0**-48
+"""More than the relative error of the float arithmetic of a line."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Level:
+    """What is asked: which level, of the sample or the population, cell by cell or of all cells.
+
+    `unit_rows` is how many rows a unit has at most; with units these are independent, rows not.
+    """
+
+    level: Fraction
+    population: bool = False
+    simultaneous: bool = False
+    unit_rows: int | None = None
+
+    def share(self, sums: Sequence[NoisySums], names: int) -> Fraction:
+        """Return what may go wrong in one cell.
+
+        Of all cells together: lines whose noise is independent are all right with the product of
+        their probabilities; statistics of one line, and lines with joint noise, add up.
+        """
+        if not self.simultaneous:
+            return 1 - self.level
+        lines = max(len(each.integers) + (each.rest is not None) for each in sums)
+        apart = all(each.law.family != "counts" and not each.joint for each in sums)
+        if lines == 1 or not apart or self.population:
+            return (1 - self.level) / (lines * names)
+        each = -math.expm1(math.log(self.level) / lines)
+        return Fraction(each) * (1 - Fraction(1, 1 << 40)) / names
+
+
+def intervals(sums: Sequence[NoisySums], asked: Level) -> dict[str, Pair]:
+    """Return for each statistic its lower and upper ends, one for each line; none for some.
+
+    Rows that several parts count have the interval of the one with the least noise.
+    """
+    named: dict[str, NoisySums] = {}
+    for each in sums:
+        for name, (column, statistic) in each.statistics.items():
+            if asked.population and statistic in ("integers", "form", "count", "sum"):
+                continue
+            if name not in named or _tighter(each, named[name], column):
+                named[name] = each
+    if not named:
+        return {}
+    a = asked.share(list(named.values()), len(named))
+    return {name: _Line(sums=each, asked=asked, a=a).ends(name) for name, each in named.items()}
+
+
+def _tighter(one: NoisySums, other: NoisySums, column: str | None) -> bool:
+    usual = Fraction(1, 20)
+    mine, theirs = (
+        form_radius(each.law, each.forms[column][0][:-1], usual) for each in (one, other)
+    )
+    return mine < theirs
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Line:
+    """The intervals of the lines of one table of sums, where `a` may go wrong in each."""
+
+    sums: NoisySums
+    asked: Level
+    a: Fraction
+
+    def ends(self, name: str) -> Pair:
+        column, statistic = self.sums.statistics[name]
+        if statistic == "integers":
+            return self._integers()
+        if statistic == "form" and column is not None:
+            form, (lower, upper) = self.sums.forms[column][0], self.sums.bounds[column]
+            return _within(*self._linear(form), float(lower), float(upper))
+        if statistic == "count":
+            return self._counts(self.sums.forms[column][0])
+        if column is None:
+            raise AssertionError("rows are only counted")
+        return self._values(column, statistic)
+
+    # -- linear statistics --------------------------------------------------------------------
+
+    def _integers(self) -> Pair:
+        law, given = self.sums.law, self.sums.integers.reshape(-1).tolist()
+        units = law.unit if isinstance(law.unit, tuple) else (law.unit,) * len(given)
+        k = integer_radius(law, self.a)
+        low = [_down((int(i) - k) * unit) for i, unit in zip(given, units, strict=True)]
+        high = [_up((int(i) + k) * unit) for i, unit in zip(given, units, strict=True)]
+        return np.array(low), np.array(high)
+
+    def _counts(self, form: Form) -> Pair:
+        """Return whole numbers: a count is one, at least 0 and at most that of all rows."""
+        radius = form_radius(self.sums.law, form[:-1], self.a)
+        values = _values_of(form, self.sums.integers)
+        low = [math.ceil(value - radius) for value in values]
+        high = [math.floor(value + radius) for value in values]
+        place, rows = self.sums.rest, self.sums.rows
+        if place is not None and rows is not None:
+            last, far = (
+                rows - sum(map(int, values)),
+                rest_radius(self.sums.law, len(values), self.a),
+            )
+            low.insert(place, last - far)
+            high.insert(place, last + far)
+        most = (1 << 62) if rows is None else rows
+        ends = np.clip(np.array([low, high], dtype=object), 0, most)
+        return ends[0].astype(np.int64), ends[1].astype(np.int64)
+
+    def _sum(self, column: str) -> Pair:
+        (lower, upper), forms = self.sums.bounds[column], self.sums.forms[column]
+        center, half = (lower + upper) / 2, (upper - lower) / 2
+        form = tuple(center * c + half * y for c, y in zip(forms[0], forms[1], strict=True))
+        low, high = self._linear(form)
+        if not any(forms[0][:-1]):  # the number of values is public
+            rows = forms[0][-1]
+            return _within(low, high, _down(rows * lower), _up(rows * upper))
+        return low, high
+
+    def _linear(self, form: Form) -> tuple[Floats, Floats]:
+        radius = form_radius(self.sums.law, form[:-1], self.a)
+        values = _values_of(form, self.sums.integers)
+        return (
+            np.array([_down(value - radius) for value in values]),
+            np.array([_up(value + radius) for value in values]),
+        )
+
+    # -- ratios -------------------------------------------------------------------------------
+
+    def _values(self, column: str, statistic: Statistic) -> Pair:
+        if statistic == "sum":
+            return self._sum(column)
+        forms, resolution = self.sums.forms[column], float(self.sums.resolution)
+        lower, upper = (np.array(_floats(end)) for end in self.sums.bounds[column])
+        center, half = lower / 2 + upper / 2, upper / 2 - lower / 2
+        if statistic == "mean":
+            low, high = self._mean(forms)
+            low, high = np.maximum(low - resolution, -1), np.minimum(high + resolution, 1)
+            slack = _ROUNDED * (np.abs(center) + half)
+            return _within(center + half * low - slack, center + half * high + slack, lower, upper)
+        low, high = self._deviation(forms)
+        low, high = np.maximum(low - resolution, 0), np.minimum(high + resolution, 1)
+        low, high = low * half * (1 - _ROUNDED), np.minimum(high * half * (1 + _ROUNDED), half)
+        return (low, high) if statistic == "std" else (low * low, high * high)
+
+    def _mean(self, forms: Sequence[Form]) -> tuple[Floats, Floats]:
+        """Return where the mean of y is: Fieller's set, and what sampling adds."""
+        if not self.asked.population:
+            return self._ratio(forms, 1, self.a)
+        spread = len(forms) == 3 and self.asked.unit_rows is None
+        share = self.a / (_events(forms) + (2 if spread else 0))
+        low, high = self._ratio(forms, 1, share)
+        rows = self._least_rows(forms[0], share)
+        far = self._hoeffding(rows, share, width=2)
+        if spread:
+            _, deviation = self._sample_deviation(forms, share)
+            x = _log_up(3 / share)
+            with np.errstate(all="ignore"):
+                near = np.sqrt(2 * deviation**2 * x / rows) + 6 * x / rows
+            far = np.fmin(far, near)
+        return _spread(low, high, far, -1.0, 1.0)
+
+    def _deviation(self, forms: Sequence[Form]) -> tuple[Floats, Floats]:
+        """Return where the deviation of y is."""
+        if not self.asked.population:
+            return self._sample_deviation(forms, self.a)
+        share = self.a / (_events(forms) + 2)
+        rows = self._least_rows(forms[0], share)
+        first = self._ratio(forms, 1, share)
+        second = self._ratio(forms, 2, share)
+        return _box(
+            _spread(*first, self._hoeffding(rows, share, width=2), -1.0, 1.0),
+            _spread(*second, self._hoeffding(rows, share, width=1), 0.0, 1.0),
+        )
+
+    def _sample_deviation(self, forms: Sequence[Form], a: Fraction) -> tuple[Floats, Floats]:
+        """Return it from the box of the means of y and y², each of which may fail with a/2."""
+        return _box(self._ratio(forms, 1, a / 2), self._ratio(forms, 2, a / 2))
+
+    def _least_rows(self, form: Form, a: Fraction) -> Floats:
+        """Return so many values there are at least: a one-sided bound of a symmetric law."""
+        radius = form_radius(self.sums.law, form[:-1], 2 * a) if any(form[:-1]) else Fraction(0)
+        values = _values_of(form, self.sums.integers)
+        return np.array([float(max(0, math.ceil(value - radius))) for value in values])
+
+    def _hoeffding(self, rows: Floats, a: Fraction, *, width: int) -> Floats:
+        """Return how far a mean of independent values may be from what it is expected to be.
+
+        Of units with at most m rows, no more of them than rows count, each sum of deviations has a
+        range of m widths: √(N ln(2/a)/2) of that, over n >= N rows.
+        """
+        m = 1 if self.asked.unit_rows is None else self.asked.unit_rows
+        with np.errstate(all="ignore"):
+            return np.asarray(m * width * np.sqrt(_log_up(2 / a) / (2 * rows)))
+
+    def _ratio(self, forms: Sequence[Form], power: int, a: Fraction) -> tuple[Floats, Floats]:
+        least = -1.0 if power == 1 else 0.0
+        return _hull(self.sums, forms[power], forms[0], a, least=least)
+
+
+def _events(forms: Sequence[Form]) -> int:
+    """Return how many things may go wrong: noise, sampling, and the number of values if private."""
+    return 3 if any(forms[0][:-1]) else 2
+
+
+def _hull(
+    sums: NoisySums, top: Form, bottom: Form, a: Fraction, *, least: float
+) -> tuple[Floats, Floats]:
+    """Return the hull of Fieller's set {m : |top - m·bottom| is not surprising}, in [least, 1].
+
+    Noise of top - m·bottom before rounding reaches its quantile q_m with probability a, and
+    rounding adds half of the coefficients. q_m is convex in m (quantiles of a symmetric log-concave
+    law are a norm of the coefficients), so what is excluded on one side of top/bottom is an
+    interval, and halving finds its end. Where the noisy bottom is not positive all of [least, 1].
+    """
+    over, under = (np.array(_floats(_values_of(form, sums.integers))) for form in (top, bottom))
+    if not any(bottom[:-1]):  # the number of values is public
+        rows = bottom[-1]
+        if rows <= 0:
+            return np.full(len(over), least), np.ones(len(over))
+        far = float(form_radius(sums.law, top[:-1], a) / rows) * (1 + _ROUNDED)
+        middle, slack = over / float(rows), _ROUNDED * np.abs(over / float(rows))
+        return _within(middle - far - slack, middle + far + slack, least, 1.0)
+    used = [i for i, pair in enumerate(zip(top[:-1], bottom[:-1], strict=True)) if any(pair)]
+    unit = max(abs(bottom[i]) for i in used)
+    up, down = (np.array([float(form[i] / unit) for i in used]) for form in (top, bottom))
+    over, under = over / float(unit), under / float(unit)
+
+    def excluded(m: Floats) -> npt.NDArray[np.bool_]:
+        coefficients = up - m[:, None] * down
+        rounding = np.abs(coefficients).sum(axis=1) / 2
+        gap = np.abs(over - m * under) - _ROUNDED * (np.abs(over) + np.abs(under))
+        return exceeded(sums.law, coefficients, gap - rounding, a)
+
+    known = under > 0
+    inner = np.where(known, np.clip(over / np.where(known, under, 1.0), least, 1.0), 0.0)
+    ends = []
+    for end in (least, 1.0):
+        out, inside = np.full(len(over), end), inner.copy()
+        cut = known & excluded(out)
+        for _ in range(_HALVINGS if cut.any() else 0):
+            middle = (out + inside) / 2
+            beyond = excluded(middle)
+            out, inside = np.where(beyond, middle, out), np.where(beyond, inside, middle)
+        ends.append(np.where(cut, out, end))
+    return ends[0], ends[1]
+
+
+def _box(first: tuple[Floats, Floats], second: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
+    """Return where √(second - first²) lies over a box of the two means."""
+    largest = np.maximum(np.abs(first[0]), np.abs(first[1]))
+    smallest = np.where(
+        (first[0] <= 0) & (first[1] >= 0), 0.0, np.minimum(np.abs(first[0]), np.abs(first[1]))
+    )
+    low = np.clip(second[0] - largest**2 - _ROUNDED, 0, 1)
+    high = np.clip(second[1] - smallest**2 + _ROUNDED, 0, 1)
+    return np.sqrt(low) * (1 - _ROUNDED), np.sqrt(high) * (1 + _ROUNDED)
+
+
+def _spread(
+    low: Floats, high: Floats, far: Floats, least: float, most: float
+) -> tuple[Floats, Floats]:
+    reach = np.nan_to_num(far, nan=np.inf) * (1 + _ROUNDED)
+    return np.maximum(low - reach, least), np.minimum(high + reach, most)
+
+
+def _within(low: Floats, high: Floats, least: Any, most: Any) -> tuple[Floats, Floats]:
+    """Return the interval intersected with where the statistic can be; never empty."""
+    return np.clip(low, least, most), np.clip(high, least, most)
+
+
+def _values_of(form: Form, integers: npt.NDArray[Any]) -> list[Fraction]:
+    """Return the exact value of a form of each line; the last coefficient is a constant."""
+    used = [(place, c) for place, c in enumerate(form[:-1]) if c]
+    denominator = math.lcm(*(c.denominator for c in form))
+    exact = [(place, int(c * denominator)) for place, c in used]
+    constant = int(form[-1] * denominator)
+    lines = integers.tolist()
+    return [
+        Fraction(sum((c * int(line[place]) for place, c in exact), constant), denominator)
+        for line in lines
+    ]
+
+
+def _floats(values: Any) -> Any:
+    return [float(each) for each in values] if isinstance(values, (list, tuple)) else float(values)
+
+
+def _log_up(x: Fraction) -> float:
+    return (math.log(x.numerator) - math.log(x.denominator)) * (1 + 2.0**-40) + 2.0**-40
+
+
+def _down(value: Fraction) -> float:
+    near = float(value)
+    return near if near <= value else math.nextafter(near, -math.inf)
+
+
+def _up(value: Fraction) -> float:
+    near = float(value)
+    return near if near >= value else math.nextafter(near, math.inf)

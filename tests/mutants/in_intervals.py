@@ -1,0 +1,92 @@
+"""Mistakes in intervals: too short by a rounding, by a share of a, or by a quantum."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant
+
+TAILS, INTERVALS = "exact/test_noise_tails.py::", "privacy/test_intervals.py::"
+VERBS = "tasks/test_intervals.py::"
+
+MUTANTS = (
+    Mutant(  # b ln(1/a), as if noise were not rounded to nearest
+        file="exact/noise_tails.py",
+        old="return bool(tail_of_one(law, k + Fraction(1, 2)) <= ball(a))",
+        new="return bool(tail_of_one(law, Fraction(k + 1)) <= ball(a))",
+        tests=(f"{TAILS}test_the_interval_of_an_integer_is_the_smallest_that_covers",),
+    ),
+    Mutant(  # longer than needed
+        file="exact/noise_tails.py",
+        old="return bool(tail_of_one(law, k + Fraction(1, 2)) <= ball(a))",
+        new="return bool(tail_of_one(law, Fraction(k)) <= ball(a))",
+        tests=(f"{TAILS}test_the_interval_of_an_integer_is_the_smallest_that_covers",),
+    ),
+    Mutant(  # of a pair, rounding adds 1 to (1-m)u - (1+m)v
+        file="privacy/intervals.py",
+        old="return exceeded(sums.law, coefficients, gap - rounding, a)",
+        new="return exceeded(sums.law, coefficients, gap + rounding, a)",
+        tests=(f"{INTERVALS}test_fieller_covers_for_every_noise_that_laplace_pairs_can_have",),
+    ),
+    Mutant(
+        file="exact/noise_tails.py",
+        old="(1 + Fraction(1, 1 << 45)) + size / 2",
+        new="(1 + Fraction(1, 1 << 45))",
+        tests=(
+            f"{TAILS}test_forms_of_counts_noise_have_the_laws_that_symmetry_gives_them",
+            f"{TAILS}test_two_coordinates_in_a_cube_exceed_what_their_integral_says",
+        ),
+    ),
+    Mutant(  # a for a/2: the box of two means
+        file="privacy/intervals.py",
+        old="return _box(self._ratio(forms, 1, a / 2), self._ratio(forms, 2, a / 2))",
+        new="return _box(self._ratio(forms, 1, a), self._ratio(forms, 2, a))",
+        tests=(f"{INTERVALS}test_the_box_of_a_deviation_has_half_of_a_for_each_side",),
+    ),
+    Mutant(
+        file="privacy/intervals.py",
+        old='return (low, high) if statistic == "std" else (low * low, high * high)',
+        new="return (low, high)",
+        tests=(f"{INTERVALS}test_deviations_are_covered",),
+    ),
+    Mutant(  # all of a for each cell
+        file="privacy/intervals.py",
+        old="each = -math.expm1(math.log(self.level) / lines)",
+        new="each = -math.expm1(math.log(self.level))",
+        tests=(f"{INTERVALS}test_simultaneous_intervals_are_the_smallest_that_cover_all_cells",),
+    ),
+    Mutant(
+        file="privacy/intervals.py",
+        old="m = 1 if self.asked.unit_rows is None else self.asked.unit_rows",
+        new="m = 1",
+        tests=(f"{INTERVALS}test_a_variance_helps_where_values_are_close_together",),
+    ),
+    Mutant(  # sampling and noise each with all of a
+        file="privacy/intervals.py",
+        old="return 3 if any(forms[0][:-1]) else 2",
+        new="return 1",
+        tests=(f"{INTERVALS}test_a_variance_helps_where_values_are_close_together",),
+    ),
+    Mutant(
+        file="privacy/intervals.py",
+        old="low, high = np.maximum(low - resolution, -1), np.minimum(high + resolution, 1)",
+        new="low, high = np.maximum(low, -1), np.minimum(high, 1)",
+        tests=(f"{INTERVALS}test_quantizing_is_added",),
+    ),
+    Mutant(
+        file="privacy/intervals.py",
+        old="known = under > 0",
+        new="known = under != 0",
+        tests=(f"{INTERVALS}test_a_group_without_a_positive_count_may_have_any_mean",),
+    ),
+    Mutant(  # the last of complete counts as if it were not a sum of rounded ones
+        file="exact/noise_tails.py",
+        old="return math.floor(integer_radius(law, a) + Fraction(1, 2) + half)",
+        new="return integer_radius(law, a)",
+        tests=(f"{TAILS}test_what_complete_counts_leave_is_covered",),
+    ),
+    Mutant(
+        file="privacy/shown_release.py",
+        old="<{tag}>{html.escape(_printable(c))}</{tag}>",
+        new="<{tag}>{_printable(c)}</{tag}>",
+        tests=(f"{VERBS}test_pages_escape_what_is_anyones_text",),
+    ),
+)

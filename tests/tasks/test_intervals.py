@@ -1,0 +1,293 @@
+"""Releases of every verb: intervals in their shape, frames, pages and pictures of them."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import zerodelta as zd
+from zerodelta.tables.group_table import Table
+
+mpl.use("Agg")
+
+N = 4000
+GENERATOR = np.random.default_rng(12)
+FRAME = pd.DataFrame(
+    {
+        "city": GENERATOR.choice(["oslo", "rome", "<b>"], N, p=[0.7, 0.29, 0.01]),
+        "income": np.where(GENERATOR.uniform(size=N) < 0.1, np.nan, GENERATOR.gamma(2, 20_000, N)),
+        "age": GENERATOR.integers(0, 90, N),
+        "who": np.arange(N) // 2,
+    }
+)
+COLUMNS = {
+    "city": zd.category(["oslo", "rome", "<b>"]),
+    "income": zd.number(0, 200_000),
+    "age": zd.number(0, 100, missing=None),
+}
+
+
+def people(frame: Any = FRAME, **options: Any) -> Any:
+    return zd.open(frame, columns=COLUMNS, **options)
+
+
+BALL = GENERATOR.uniform(-1, 1, size=(N, 3)) * [1, 0.5, 0.1]
+
+RELEASES: dict[str, Any] = {
+    "count": lambda: (
+        zd.count(people().where("age < 18"), epsilon=1),
+        int((FRAME.age < 18).sum()),
+    ),
+    "public count": lambda: (zd.count(people(), epsilon=1), N),
+    "values": lambda: (zd.count(people(), "income", epsilon=1), int(FRAME.income.count())),
+    "sum": lambda: (zd.sum(people(), "income", epsilon=1), clipped().sum()),
+    "sums": lambda: (
+        zd.sum(people(), ["income", "age"], epsilon=1),
+        np.array([clipped().sum(), FRAME.age.sum()]),
+    ),
+    "mean": lambda: (zd.mean(people(), "age", epsilon=1), FRAME.age.mean()),
+    "skipping mean": lambda: (zd.mean(people(), "income", epsilon=1), clipped().mean()),
+    "skipping means": lambda: (
+        zd.mean(people(), ["income", "age"], epsilon=1),
+        np.array([clipped().mean(), FRAME.age.mean()]),
+    ),
+    "means": lambda: (
+        zd.mean(FRAME[["age", "who"]].to_numpy(), bounds=(0, N), epsilon=1),
+        FRAME[["age", "who"]].mean().to_numpy(),
+    ),
+    "variance": lambda: (zd.variance(people(), "age", epsilon=1), FRAME.age.var(ddof=0)),
+    "std": lambda: (zd.std(people(), "income", epsilon=1), clipped().std(ddof=0)),
+    "added": lambda: (
+        zd.mean(people(neighbors="add-remove", expected_rows=N), "income", epsilon=1),
+        clipped().mean(),
+    ),
+    "units": lambda: (
+        zd.mean(zd.open(FRAME, columns=COLUMNS, unit="who", max_rows=2), "income", epsilon=1),
+        clipped().mean(),
+    ),
+    "histogram": lambda: (zd.histogram(people(), "city", epsilon=1), by_city()),
+    "counts of items": lambda: (
+        zd.histogram(
+            list("aab") * 50 + ["c"] * 90, universe=["a", "b", "c"], epsilon=1, unknown="c"
+        ),
+        np.array([100, 50, 90]),
+    ),
+    "bins": lambda: (
+        zd.histogram(people(), "age", bins=[0, 50, 100], epsilon=1, method="laplace"),
+        np.array([(FRAME.age < 50).sum(), (FRAME.age >= 50).sum()]),
+    ),
+    "cdf": lambda: (
+        zd.cdf(FRAME.age.to_numpy(), at=[17, 64], bounds=(0, 100), epsilon=1),
+        np.array([(FRAME.age <= 17).mean(), (FRAME.age <= 64).mean()]),
+    ),
+    "cdf in blocks": lambda: (
+        zd.cdf(FRAME.age.to_numpy(), at=list(range(3, 90)), bounds=(0, 100), epsilon=1),
+        np.array([(FRAME.age <= age).mean() for age in range(3, 90)]),
+    ),
+    "trimmed mean": lambda: (
+        zd.trimmed_mean(
+            FRAME.age.to_numpy(), trim=0.1, bounds=(0, 100), epsilon=1, method="laplace"
+        ),
+        np.sort(FRAME.age)[N // 10 : N - N // 10].mean(),
+    ),
+}
+for _norm in (1, 2, np.inf):
+    for _missing in (None, "skip"):
+        RELEASES[f"ball {_norm} {_missing}"] = lambda norm=_norm, missing=_missing: (
+            zd.mean(BALL, data_norm=4, norm=norm, missing=missing, epsilon=1),
+            BALL.mean(axis=0),
+        )
+
+
+def clipped() -> Any:
+    return FRAME.income.dropna().clip(0, 200_000)
+
+
+def by_city() -> Any:
+    return FRAME.city.value_counts().reindex(["oslo", "rome", "<b>"]).to_numpy()
+
+
+@pytest.mark.parametrize("name", RELEASES)
+def test_every_release_with_a_public_law_has_an_interval_of_its_shape(name: str) -> None:
+    release, truth = RELEASES[name]()
+    lower, upper = release.interval(1 - 1e-9)
+    assert np.shape(lower) == np.shape(upper) == np.shape(release.value)
+    assert type(lower) is type(release.value)
+    assert np.all(lower <= np.asarray(truth) + 1e-9 * np.abs(truth))
+    assert np.all(np.asarray(truth) - 1e-9 * np.abs(truth) <= upper)
+    low, high = release.interval()
+    assert np.all(np.asarray(upper) - lower >= np.asarray(high) - low)
+    assert np.all(np.asarray(lower) <= release.value)
+    wide = release.interval(0.9, simultaneous=True)
+    each = release.interval(0.9)
+    assert np.all(np.asarray(wide[1]) - wide[0] >= np.asarray(each[1]) - each[0])
+    frame = release.to_frame()
+    assert frame["lower"].tolist() == np.ravel(low).tolist()
+    assert frame["upper"].tolist() == np.ravel(high).tolist()
+    assert "clipped" in release.covers
+    again = pickle.loads(pickle.dumps(release)).interval()
+    assert np.array_equal(again, (low, high))
+    assert zd.verify(release.certificate, unit=release.certificate.unit)
+
+
+def test_a_public_number_of_rows_is_a_point() -> None:
+    assert zd.count(people(), epsilon=1).interval() == (N, N)
+
+
+ASKED: dict[str, Any] = {"income": ["mean", "std"], "age": ["sum"]}
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        (FRAME, pd.DataFrame),
+        (pl.from_pandas(FRAME), pl.DataFrame),
+        (pa.Table.from_pandas(FRAME), pa.Table),
+        (
+            FRAME[["city", "income", "age"]]
+            .to_records(index=False)
+            .astype([("city", "U4"), ("income", float), ("age", float)]),
+            Table,
+        ),
+    ],
+)
+def test_tables_have_tables_of_their_own_kind(given: Any, kind: type) -> None:
+    release = zd.table(people(given), by="city", of=ASKED, epsilon=1)
+    lower, upper = release.interval(0.999999)
+    assert isinstance(lower, kind)
+    low, high = (_columns(each) for each in (lower, upper))
+    assert list(low) == ["city", "count", "income_mean", "income_std", "age_sum"]
+    assert low["city"] == ["oslo", "rome", "<b>"]
+    truth = by_city()
+    assert np.all(np.array(low["count"]) <= truth)
+    assert np.all(truth <= np.array(high["count"]))
+    means = FRAME.assign(income=clipped()).groupby("city").income.mean()[low["city"]].to_numpy()
+    assert np.all(np.array(low["income_mean"]) <= means)
+    assert np.all(means <= np.array(high["income_mean"]))
+    frame: Any = release.to_frame(0.999999)
+    assert isinstance(frame, kind)
+    shown = _columns(frame)
+    assert list(shown)[:4] == ["city", "count", "count_lower", "count_upper"]
+    assert shown["income_std_lower"] == low["income_std"]
+    if isinstance(frame, pd.DataFrame):
+        assert "clipped" in frame.attrs["intervals"]
+
+
+def _columns(table: Any) -> dict[str, list[Any]]:
+    if isinstance(table, pa.Table):
+        return dict(table.to_pydict())
+    return {
+        name: table[name].tolist() if hasattr(table[name], "tolist") else table[name].to_list()
+        for name in table.columns
+    }
+
+
+def test_a_population_has_means_but_no_counts() -> None:
+    release = zd.table(people(), by="city", of=ASKED, epsilon=1)
+    lower, upper = release.interval(of="population")
+    assert lower["count"].isna().all()
+    assert upper["age_sum"].isna().all()
+    sample = release.interval()
+    assert (lower["income_mean"] <= sample[0]["income_mean"]).all()
+    assert (upper["income_mean"] >= sample[1]["income_mean"]).all()
+    with pytest.raises(zd.ParameterError, match='of="sample"'):
+        zd.count(people().where("age < 9"), epsilon=1).interval(of="population")
+
+
+def test_units_make_population_intervals_wider_by_their_rows() -> None:
+    widths = []
+    for most in (1, 2):
+        data = zd.open(FRAME, columns=COLUMNS, unit="who", max_rows=most)
+        lower, upper = zd.mean(data, "income", epsilon=1000).interval(of="population")
+        widths.append((upper - lower) * np.sqrt(most))  # twice as many rows
+    assert widths[1] == pytest.approx(2 * widths[0], rel=0.05)
+
+
+REFUSED: dict[str, tuple[Any, str]] = {
+    "median": (lambda: zd.median(FRAME.age.to_numpy(), bounds=(0, 100), epsilon=1), "ranks"),
+    "quantiles": (
+        lambda: zd.quantiles(FRAME.age.to_numpy(), q=[0.1, 0.9], bounds=(0, 100), epsilon=1),
+        "ranks",
+    ),
+    "mode": (lambda: zd.mode(list("aab"), universe=["a", "b"], epsilon=1), "counts of options"),
+    "smooth": (
+        lambda: zd.trimmed_mean(
+            FRAME.age.to_numpy(), trim=0.1, bounds=(0, 100), epsilon=1, method="smooth-sensitivity"
+        ),
+        "laplace",
+    ),
+    "keys": (
+        lambda: zd.heavy_hitters(
+            ["a"] * 900, universe=zd.text(alphabet="abc", length=2), epsilon=1
+        ),
+        "zd.table or zd.histogram of the keys",
+    ),
+    "purified": (
+        lambda: zd.purify(1, space=zd.Finite(4), claim=zd.GaussianDP("1/10"), epsilon=1),
+        "a count, a sum, a mean",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_elsewhere_the_refusal_names_the_method_and_what_to_ask(name: str) -> None:
+    make, remedy = REFUSED[name]
+    release = make()
+    with pytest.raises(zd.ParameterError, match=remedy) as refused:
+        release.interval()
+    assert str(refused.value)[1:] in release.covers
+    if np.ndim(release.value) == 1 or np.isscalar(release.value):
+        frame = release.to_frame()
+        assert frame["lower"].isna().all()
+        assert frame["upper"].isna().all()
+    assert "<script" not in release._repr_html_()
+
+
+@pytest.mark.parametrize("level", [0, 1, -0.5, 95, "many", float("nan"), None])
+def test_a_level_is_between_0_and_1(level: Any) -> None:
+    release = zd.mean(people(), "age", epsilon=1)
+    with pytest.raises(zd.ParameterError):
+        release.interval(level)
+    with pytest.raises(zd.ParameterError, match="sample"):
+        release.interval(of="everybody")
+
+
+def test_pages_escape_what_is_anyones_text() -> None:
+    page = zd.table(people(), by="city", of=ASKED, epsilon=1)._repr_html_()
+    assert "&lt;b&gt;" in page
+    assert "<b>" not in page
+    assert "income_mean" in page
+    assert " to " in page
+    assert "are not covered" in page
+    many = zd.histogram([1] * 9, universe=100, epsilon=1)._repr_html_()
+    assert "80 more" in many
+
+
+def test_pictures_have_labeled_axes_and_a_bar_for_each_value() -> None:
+    release = zd.table(people(), by="city", of=ASKED, epsilon=1)
+    axes = release.plot()
+    assert "income_mean" in axes.get_xlabel()
+    assert "95 %" in axes.get_xlabel()
+    assert axes.get_ylabel() == "city"
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["oslo", "rome", "<b>"]
+    (bars,) = axes.collections
+    lower, upper = release.interval()
+    ends = np.array([segment[:, 0] for segment in bars.get_segments()])
+    assert ends[:, 0].tolist() == lower["income_mean"].tolist()
+    assert ends[:, 1].tolist() == upper["income_mean"].tolist()
+    other = release.plot("count", level=0.5)
+    assert "count" in other.get_xlabel()
+    assert "50 %" in other.get_xlabel()
+    with pytest.raises(zd.ParameterError, match="income_mean"):
+        release.plot("income_men")
+    assert zd.histogram([1, 2, 2], universe=70, epsilon=1).plot().get_xlabel().startswith("count")
+    bare = zd.median(FRAME.age.to_numpy(), bounds=(0, 100), epsilon=1).plot()
+    assert not bare.collections
+    mpl.pyplot.close("all")
