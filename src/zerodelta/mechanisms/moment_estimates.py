@@ -27,6 +27,7 @@ from zerodelta.privacy.step import Step
 
 __all__ = ["MomentPlan", "Moments", "value_of"]
 
+Covariances: TypeAlias = list[list[float]]
 Floats: TypeAlias = npt.NDArray[np.float64]
 
 
@@ -165,7 +166,7 @@ class MomentPlan:
         over all places between the bounds, for values close together. None exceeds what the
         middle would do. Quantizing moves a mean by at most half a quantum.
         """
-        each = [self._expected(column) for column in range(self.columns)]
+        each = [self._expected(i, cov) for i, cov in enumerate(self._every_covariance())]
         count, total, mean, variance = (
             np.array(found) for found in (zip(*each, strict=True) if each else [()] * 4)
         )
@@ -182,7 +183,7 @@ class MomentPlan:
 
         Post-processing: first order in the noise, and no more than what the middle would do.
         """
-        each = [self._errors_of(found, column) for column in range(self.columns)]
+        each = [self._errors_of(found, i, cov) for i, cov in enumerate(self._every_covariance())]
         count, total, mean, variance = _stacked(each, self.groups)
         return Moments(
             rows=np.full(self.groups, self._rows_error()),
@@ -272,16 +273,36 @@ class MomentPlan:
     def _covariance(self, first: Form, second: Form) -> float:
         return self.noise.covariance(first[:-1], second[:-1])  # the last is a constant
 
-    def _covariances(self, column: int) -> list[list[float]]:
+    def _covariances(self, column: int) -> Covariances:
         """Return those of the noise on the powers 0, 1, 2 of a column; 0 beyond its degree."""
         forms = self.forms(column)
         none: Form = (Fraction(0),) * len(forms[0])
         three = (*forms, none, none)[:3]
         return [[self._covariance(a, b) for b in three] for a in three]
 
-    def _expected(self, column: int) -> tuple[float, ...]:
+    def _every_covariance(self) -> list[Covariances]:
+        """Return them for each column; those of columns that are measured alike are the same."""
+        known: dict[object, int] = {}
+        for column in range(self.columns):
+            known.setdefault(self._alike(column), column)
+        made = {key: self._covariances(column) for key, column in known.items()}
+        return [made[self._alike(column)] for column in range(self.columns)]
+
+    def _alike(self, column: int) -> object:
+        """Return what the forms of a column are, but for the place where its sums begin."""
+        if isinstance(self.row, BernsteinCells):
+            return column
+        powers = range(self.row.degrees[column] + 1)
+        forms = [self.row.places(power, column) for power in powers]
+        first = min((place for form in forms for place in form if place), default=0)
+        return tuple(
+            tuple((place and place - first + 1, value) for place, value in form.items())
+            for form in forms
+        )
+
+    def _expected(self, column: int, cov: Covariances) -> tuple[float, ...]:
         center, half = map(float, self._place(column))
-        cov, degree = self._covariances(column), self.row.degrees[column]
+        degree = self.row.degrees[column]
         n = self.expected_rows / self.groups
         # y around μ: the mean errs by (z₁ - μz₀)/n, the variance by (z₂ - 2μz₁ + μ²z₀)/n; over μ
         # in [-1, 1] the means of μ² and μ⁴ are 1/3 and 1/5, and odd powers vanish
@@ -295,9 +316,9 @@ class MomentPlan:
             half * half * min(variance, 0.5) if degree == 2 else math.nan,
         )
 
-    def _errors_of(self, found: Moments, column: int) -> tuple[Floats, ...]:
+    def _errors_of(self, found: Moments, column: int, cov: Covariances) -> tuple[Floats, ...]:
         center, half = map(float, self._place(column))
-        cov, degree = self._covariances(column), self.row.degrees[column]
+        degree = self.row.degrees[column]
         every = np.ones(self.groups)
         count = every * math.sqrt(cov[0][0])
         if degree == 0:
