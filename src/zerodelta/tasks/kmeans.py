@@ -139,7 +139,7 @@ class KMeansQuestion:
         clusters = as_count(self.clusters, "clusters", minimum=1)
         few = f"at most one for each of {n} rows"
         require(clusters <= max(n, _FEW), "clusters", clusters, expected=few, remedy="pass fewer")
-        counted = facts.rows is not None and not facts.drops
+        counted = facts.rows is not None and not facts.may_miss
         methods = kmeans_methods(rows=n, clusters=clusters, epsilon=float(exact), sides=frame.sides)
         chosen = choose(methods, method)
         fits = chosen.error < math.inf
