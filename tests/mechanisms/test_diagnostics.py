@@ -207,7 +207,7 @@ def test_what_cannot_be_diagnosed_is_refused_before_a_row_is_read() -> None:
         with pytest.raises(ParameterError, match="diagnostics"):
             zd.mean(data, "age", epsilon=1, diagnostics=share)
     cases: list[tuple[Any, Any, dict[str, Any]]] = [
-        (zd.count, data, {}),
+        (zd.count, [1, 2], {}),
         (zd.mean, np.ones((3, 2)), {"data_norm": 1}),
         (zd.mode, [1, 2], {"universe": 3}),
         (zd.histogram, [1, 2], {"universe": 3}),

@@ -135,7 +135,7 @@ def test_a_release_carries_nothing_else(name: str) -> None:
     release = RELEASES[name]()
     assert isinstance(release.error, float)
     assert release.error == RELEASES[name]().error
-    told = {"value", "certificate", "error", "noise", "seconds", "diagnostics"}
+    told = {"value", "certificate", "error", "noise", "seconds", "diagnostics", "sums", "plan"}
     assert set(release.__slots__) == told
     assert release.diagnostics is None
     assert release.noise is None
