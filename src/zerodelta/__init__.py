@@ -16,6 +16,7 @@ from zerodelta.errors import (
     CertificateError,
     EntropyError,
     GuaranteeError,
+    LedgerError,
     ParameterError,
     ZeroDeltaError,
 )
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from zerodelta.data.fake import fake
     from zerodelta.data.group_keys import bins
     from zerodelta.data.schema import read_schema
+    from zerodelta.ledger.ledger import Ledger
     from zerodelta.privacy.calibration import calibrate
     from zerodelta.privacy.certificate import Certificate
     from zerodelta.privacy.claims import RDP, ZCDP, ApproxDP, GaussianDP, PureDP
@@ -74,6 +76,7 @@ _HOME = {
     "Certificate": "privacy.certificate",
     "Finite": "spaces",
     "GaussianDP": "privacy.claims",
+    "Ledger": "ledger.ledger",
     "Multiset": "spaces",
     "Neighbors": "privacy.neighbors",
     "Plan": "channels.purification_plan",
@@ -143,6 +146,8 @@ __all__ = [
     "Finite",
     "GaussianDP",
     "GuaranteeError",
+    "Ledger",
+    "LedgerError",
     "Multiset",
     "Neighbors",
     "ParameterError",

@@ -7,6 +7,7 @@
     ├── GuaranteeError                       the claim cannot reach the promised ε
     ├── CertificateError                     a certificate does not prove what it says
     ├── BudgetError                          the privacy budget is spent
+    │   └── LedgerError                      the ledger cannot be read or written, or was changed
     └── EntropyError                         the operating system gave no randomness
 
 Nothing here is ever raised because of a *value* in the data: an exception is an output
@@ -25,6 +26,7 @@ __all__ = [
     "CertificateError",
     "EntropyError",
     "GuaranteeError",
+    "LedgerError",
     "ParameterError",
     "ZeroDeltaError",
 ]
@@ -140,6 +142,10 @@ class CertificateError(ZeroDeltaError):
 
 class BudgetError(ZeroDeltaError):
     """Less privacy budget is left than the release needs."""
+
+
+class LedgerError(BudgetError):
+    """A ledger cannot be read or written, or was changed; so nothing is spent and nothing read."""
 
 
 class EntropyError(ZeroDeltaError):

@@ -7,6 +7,7 @@ from mutants import (
     in_exact,
     in_intervals,
     in_keys,
+    in_ledger,
     in_mechanisms,
     in_paper,
     in_privacy,
@@ -35,5 +36,6 @@ MUTANTS = (
     *in_paper.MUTANTS,
     *in_units.MUTANTS,
     *in_quantiles.MUTANTS,
+    *in_ledger.MUTANTS,
     *in_intervals.MUTANTS,
 )

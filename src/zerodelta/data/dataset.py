@@ -17,6 +17,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.account import Account
 from zerodelta.data.arrow_cells import Distinct, stored_integers
 from zerodelta.data.kept_copy import Keeping
 from zerodelta.data.kept_copy import kept as copied
@@ -75,6 +76,8 @@ class Base:
     name: str | None = None
     expected_rows: int | None = None
     keeping: Keeping = _KEEPING
+    account: Account | None = None
+    """Who pays for releases from these rows."""
     counted: list[int] = field(default_factory=list, repr=False, compare=False)
 
     def count(self) -> int:
@@ -257,6 +260,7 @@ class Dataset(Source):
             neighbors=base.neighbors,
             bare=reader.bare,
             premise=reader.premise,
+            accounts=() if base.account is None else (base.account,),
         )
 
     @property
@@ -274,6 +278,19 @@ class Dataset(Source):
     def text(self) -> str:
         """The source in one line, without any of its contents."""
         return self._base.reader.text
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What is asked of, as JSON can write it: columns and their kinds, conditions, units."""
+        unit = self._base.unit
+        return {
+            "name": self.name,
+            "columns": {name: repr(kind) for name, kind in self.kinds.items()},
+            "where": [condition.text for condition in self._where],
+            "unit": None if unit is None else [unit.column, unit.max_rows],
+            "neighbors": self._base.neighbors.value,
+            "expected_rows": self._planned,
+        }
 
     @property
     def with_itself(self) -> Dataset:
@@ -588,6 +605,7 @@ class Dataset(Source):
         lines += [f"  where {condition.text}" for condition in self._where]
         protects = self.protection
         lines.append(f"  protects {protects.words or 'one row'} ({protects.neighbors.value})")
+        lines += [f"  {account.line}" for account in protects.accounts]
         return "\n".join(lines)
 
 

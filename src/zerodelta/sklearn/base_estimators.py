@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,16 +25,34 @@ from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.label_values import as_classes, declared_classes
 from zerodelta.sklearn.given_data import Floats, check_examples, remember, rows_to_predict
 from zerodelta.spine.facts import Question
+from zerodelta.spine.paying import paying
 
 __all__ = [
     "ClassStatistics",
     "PrivateClassifier",
     "PrivateRegressor",
     "accepting_any_value",
+    "debited_fit",
     "linear_scores",
     "required_epsilon",
     "sorted_classes",
 ]
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def debited_fit(fit: F) -> F:
+    """Have one `fit` paid for by the estimator's ledger, and by that of the data set."""
+
+    @wraps(fit)
+    def paid(self: Any, X: Any, y: Any = None, **others: Any) -> Any:  # noqa: N803
+        asked = self.get_params(deep=False)
+        ledger, again = asked.pop("ledger"), asked.pop("again")
+        with paying(ledger, again=again, task=type(self).__name__, asked={**asked, "X": X, "y": y}):
+            return fit(self, X, y, **others)
+
+    return paid  # type: ignore[return-value]
 
 
 def accepting_any_value(tags: Any, *, random: bool = True) -> Any:

@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
+from zerodelta.data.account import Account
 from zerodelta.data.dataset import Dataset
 from zerodelta.exact.rational import Rational
 from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.regression.encoded_columns import Encoding
-from zerodelta.sklearn.base_estimators import accepting_any_value, required_epsilon
+from zerodelta.sklearn.base_estimators import accepting_any_value, debited_fit, required_epsilon
 from zerodelta.sklearn.given_data import Floats, check_rows, remember, rows_to_predict
 from zerodelta.tasks.kmeans import kmeans
 
@@ -39,6 +40,10 @@ class KMeans(BaseEstimator):  # type: ignore[misc]
     diagnostics : number, optional
         The share of ε, such as "1/100", for `diagnostics_`: which fractions of the rows
         were used, clipped to the bounds, and unreadable.
+    ledger : Ledger, optional
+        Whose budget each ``fit`` debits; that of the data set, too, if it has one.
+    again : bool
+        Whether to pay once more for a fit that the data set's ledger has seen before.
 
     **Releases**: `cluster_centers_`, which is `release_.value`, `diagnostics_` if asked for, and
     `certificate_`.
@@ -66,13 +71,18 @@ class KMeans(BaseEstimator):  # type: ignore[misc]
         bounds: Any = None,
         method: str = "auto",
         diagnostics: Rational | None = None,
+        ledger: Account | None = None,
+        again: bool = False,
     ) -> None:
         self.n_clusters = n_clusters
         self.epsilon = epsilon
         self.bounds = bounds
         self.method = method
         self.diagnostics = diagnostics
+        self.ledger = ledger
+        self.again = again
 
+    @debited_fit
     def fit(self, X: Any, y: Any = None) -> KMeans:  # noqa: N803
         """Publish centers; this is the one release that the certificate is about."""
         epsilon = required_epsilon(self.epsilon)

@@ -7,11 +7,12 @@ from typing import Any, final
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
+from zerodelta.data.account import Account
 from zerodelta.data.dataset import Dataset
 from zerodelta.exact.rational import Rational
 from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.regression.encoded_columns import Encoding
-from zerodelta.sklearn.base_estimators import accepting_any_value, required_epsilon
+from zerodelta.sklearn.base_estimators import accepting_any_value, debited_fit, required_epsilon
 from zerodelta.sklearn.given_data import Floats, check_rows, remember, rows_to_predict
 from zerodelta.tasks.pca import pca
 
@@ -40,6 +41,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     diagnostics : number, optional
         The share of ε, such as "1/100", for `diagnostics_`: which fractions of the rows
         were used, clipped to the bounds, and unreadable.
+    ledger : Ledger, optional
+        Whose budget each ``fit`` debits; that of the data set, too, if it has one.
+    again : bool
+        Whether to pay once more for a fit that the data set's ledger has seen before.
 
     Attributes
     ----------
@@ -87,6 +92,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         radius: Rational = 0.5,
         method: str = "auto",
         diagnostics: Rational | None = None,
+        ledger: Account | None = None,
+        again: bool = False,
     ) -> None:
         self.n_components = n_components
         self.epsilon = epsilon
@@ -94,7 +101,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         self.radius = radius
         self.method = method
         self.diagnostics = diagnostics
+        self.ledger = ledger
+        self.again = again
 
+    @debited_fit
     def fit(self, X: Any, y: Any = None) -> PCA:  # noqa: N803
         """Publish components; this is the one release that the certificate is about."""
         epsilon = required_epsilon(self.epsilon)

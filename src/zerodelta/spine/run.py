@@ -2,7 +2,8 @@
 
     question -> plan -> certificate -> ticket -> rows and bits to the mechanism -> release
 
-Whatever raises before the ticket exists does so on public grounds, and nothing has been spent.
+Whatever raises before the ticket exists does so on public grounds, and nothing has been spent. What
+raises before a row is read is taken back, if there is a ledger; after that a debit stays.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Diagnostics, Release
 from zerodelta.spine.facts import Facts, Question
+from zerodelta.spine.paying import Paid, pay
 from zerodelta.spine.release_plan import Measured, ReleasePlan
 
 __all__ = [
@@ -56,7 +58,16 @@ class Openable(Protocol[R_co]):
 class Opened(Generic[R]):
     """A release under way: certified, paid for, rows at hand. It ends in one `Release`."""
 
-    __slots__ = ("_aside", "_certificate", "_plan", "_protection", "_read", "bits", "ticket")
+    __slots__ = (
+        "_aside",
+        "_certificate",
+        "_paid",
+        "_plan",
+        "_protection",
+        "_read",
+        "bits",
+        "ticket",
+    )
 
     def __init__(
         self,
@@ -68,10 +79,21 @@ class Opened(Generic[R]):
         protection: Protection,
         aside: Aside | None = None,
         read: Diagnostics | None = None,
+        paid: Paid | None = None,
     ) -> None:
         self._plan, self._certificate, self._protection = plan, certificate, protection
-        self._aside, self._read = aside, read
+        self._aside, self._read, self._paid = aside, read, paid
         self.ticket, self.bits = ticket, bits
+
+    def take_back(self) -> None:
+        """Take the debit back, and make the ticket void, unless a row may have been read.
+
+        For an error before that, which has public grounds; without a ledger nothing happens.
+        """
+        if self._paid is not None and not self.ticket.used:
+            self.ticket.void()
+            self._paid.take_back()
+            self._paid = None
 
     def replanned(self, plan: ReleasePlan[Q]) -> Opened[Q]:
         """Return this release, paid for already, by another plan of the same claim.
@@ -184,9 +206,13 @@ def begin(
     protection = _protection(source)
     made = plan if aside is None else plan.beside(aside.plan)
     certificate = made.certificate(drawn, protection)
-    # A ledger debits here, between the certificate and the ticket.
-    ticket = Ticket(certificate, beside=None if aside is None else aside.source)
-    return Opened(made, certificate, ticket, drawn, protection=protection, aside=aside)
+    paid = pay(certificate, protection)  # raises BudgetError, and then nothing was spent
+    ticket = Ticket(
+        certificate,
+        beside=None if aside is None else aside.source,
+        receipts=() if paid is None else paid.receipts,
+    )
+    return Opened(made, certificate, ticket, drawn, protection=protection, aside=aside, paid=paid)
 
 
 def run(
@@ -198,7 +224,11 @@ def run(
 ) -> Release:
     """Return the release: certificate, then ticket, then rows, in this order."""
     opened = begin(plan, source, bits=bits, aside=aside)
-    return opened.release(plan.answer(source.open(opened.ticket), opened.bits))
+    try:
+        return opened.release(plan.answer(source.open(opened.ticket), opened.bits))
+    except Exception:
+        opened.take_back()
+        raise
 
 
 def ask(

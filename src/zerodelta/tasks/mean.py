@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -29,11 +29,15 @@ from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_pair, as_source, bounds_of, each_bounds
 from zerodelta.spine.release_plan import Measured, ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.tables.grouped_data import By
 from zerodelta.tasks.table import grouped_statistic
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["MeanQuestion", "mean", "mean_methods"]
 
@@ -45,6 +49,7 @@ _LEAST_STEPS, _MOST_STEPS = 1 << 10, 1 << 52
 _SUM_BITS = 62
 
 
+@debited
 def mean(
     rows: Any,
     columns: str | Sequence[str] | None = None,
@@ -58,6 +63,7 @@ def mean(
     method: str = "auto",
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release the mean of bounded rows, like `np.mean(rows, axis=0)`, but private.
 
