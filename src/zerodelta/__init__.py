@@ -18,6 +18,7 @@ from zerodelta.errors import (
     GuaranteeError,
     LedgerError,
     ParameterError,
+    RecordError,
     ZeroDeltaError,
 )
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from zerodelta.privacy.neighbors import Neighbors
     from zerodelta.privacy.release import Release
     from zerodelta.privacy.verify import verify
+    from zerodelta.records.load import load
     from zerodelta.spaces import Ball, Box, Finite, Multiset, Subsets
     from zerodelta.study.study import Study
     from zerodelta.tasks.advise import advise
@@ -105,6 +107,7 @@ _HOME = {
     "histogram": "tasks.histogram",
     "is_purifier": "channels.channel",
     "kmeans": "tasks.kmeans",
+    "load": "records.load",
     "mean": "tasks.mean",
     "median": "tasks.quantile",
     "mode": "tasks.mode",
@@ -153,6 +156,7 @@ __all__ = [
     "ParameterError",
     "Plan",
     "PureDP",
+    "RecordError",
     "Release",
     "Study",
     "Subsets",
@@ -177,6 +181,7 @@ __all__ = [
     "histogram",
     "is_purifier",
     "kmeans",
+    "load",
     "mean",
     "median",
     "mode",

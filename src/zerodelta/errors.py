@@ -6,6 +6,7 @@
     ├── ParameterError (also a ValueError)   a public parameter is malformed
     ├── GuaranteeError                       the claim cannot reach the promised ε
     ├── CertificateError                     a certificate does not prove what it says
+    │   └── RecordError                      a saved release cannot be read, or was changed
     ├── BudgetError                          the privacy budget is spent
     │   └── LedgerError                      the ledger cannot be read or written, or was changed
     └── EntropyError                         the operating system gave no randomness
@@ -28,6 +29,7 @@ __all__ = [
     "GuaranteeError",
     "LedgerError",
     "ParameterError",
+    "RecordError",
     "ZeroDeltaError",
 ]
 
@@ -138,6 +140,10 @@ class GuaranteeError(ZeroDeltaError):
 
 class CertificateError(ZeroDeltaError):
     """A certificate is malformed, was changed, or does not prove its claim."""
+
+
+class RecordError(CertificateError):
+    """A saved release cannot be read, was changed, or is not what it says; it is left as it is."""
 
 
 class BudgetError(ZeroDeltaError):

@@ -29,6 +29,8 @@ class Charge:
     """SHA-256 of all that was asked of a data set; None where it cannot be written down."""
     certificate: str
     """The digest of the certificate."""
+    record: str = ""
+    """The digest of what was asked, as the record of the release has it."""
     again: bool = False
     """Whether a question that was asked before may be paid for once more."""
 
@@ -63,6 +65,10 @@ class Account(Protocol):
 
     def take_back(self, receipt: Receipt, reason: str) -> None:
         """Undo a debit for which no row was read."""
+        ...  # pragma: no cover
+
+    def note_saved(self, entry: int, place: str, digest: str) -> None:
+        """Write down where a release was saved, and its digest."""
         ...  # pragma: no cover
 
     def covers(self, other: Any) -> bool:

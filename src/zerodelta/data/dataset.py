@@ -285,7 +285,7 @@ class Dataset(Source):
         unit = self._base.unit
         return {
             "name": self.name,
-            "columns": {name: repr(kind) for name, kind in self.kinds.items()},
+            "columns": {name: kind.declaration for name, kind in self.kinds.items()},
             "where": [condition.text for condition in self._where],
             "unit": None if unit is None else [unit.column, unit.max_rows],
             "neighbors": self._base.neighbors.value,

@@ -16,7 +16,7 @@ __all__ = ["FIELDS", "History", "entries_of", "registry"]
 
 FIELDS = (
     *("number", "time", "kind", "data", "analyst", "task", "epsilon", "neighbors", "unit"),
-    *("booked", "limit", "reason", "of", "certificate", "question", "hash"),
+    *("booked", "limit", "reason", "of", "certificate", "record", "question", "hash"),
 )
 _SHOWN = ("number", "time", "kind", "data", "analyst", "task", "booked", "limit", "reason")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -17,6 +18,7 @@ from zerodelta.ledger.balances import Balance, Balances, Key
 from zerodelta.ledger.chain import Entry
 from zerodelta.ledger.history import History, entries_of, registry
 from zerodelta.ledger.postgres_store import PostgresStore, is_url, make_tables
+from zerodelta.ledger.recognition import mac_of
 from zerodelta.ledger.spending import (
     as_address,
     as_budget,
@@ -303,10 +305,51 @@ ledger.raise_budget(to, reason).
         with self._writing() as (store, balances):
             raise_budget(store, balances, self._key, limit, said)
 
-    def note_saved(self, receipt: Receipt, place: str | os.PathLike[str]) -> None:
-        """Write down where a release was saved, for whoever asks the same again."""
+    def note_saved(self, entry: int, place: str, digest: str) -> None:
+        """Write down where a release was saved, for whoever asks the same again.
+
+        Called by `release.save`; `verify` compares the digest. It is no entry of the chain.
+        """
         with self._writing() as (store, _):
-            store.note_saved(receipt.entry, os.fspath(place))
+            store.note_saved(entry, place, digest)
+
+    # -- recognizing the data -------------------------------------------------------------------
+
+    def remember(self, path: str | os.PathLike[str], key: bytes) -> None:
+        """Keep a keyed hash of a file of the data, so that its owner can recognize it later.
+
+        It depends on every row, so it is kept apart: in no entry, record or export.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        key : bytes
+            A secret of at least 16 bytes, kept elsewhere: with it anyone can try guesses of rows.
+
+        """
+        mac = mac_of(path, key)
+        with self._writing() as (store, _):
+            if mac not in store.files(self._data):
+                store.note_file(self._data, mac)
+
+    def recognize(self, path: str | os.PathLike[str], key: bytes) -> bool:
+        """Tell the owner whether a file is one that `remember` was given with the same key.
+
+        Parameters
+        ----------
+        path, key
+            As for `remember`.
+
+        Returns
+        -------
+        bool
+            True for the same bytes. It is computed from rows: not to be published.
+
+        """
+        mac = mac_of(path, key)
+        with self._reading() as (store, _):
+            return any(hmac.compare_digest(mac, each) for each in store.files(self._data))
 
     # -- checking and taking along --------------------------------------------------------------
 

@@ -29,7 +29,10 @@ _SCHEMA = (
     "CREATE TABLE zerodelta_entry (number bigint PRIMARY KEY, question text, "
     "body text NOT NULL, hash text NOT NULL)",
     "CREATE INDEX zerodelta_asked ON zerodelta_entry (question) WHERE question IS NOT NULL",
-    "CREATE TABLE zerodelta_saved (number bigint PRIMARY KEY, place text NOT NULL)",
+    "CREATE TABLE zerodelta_saved (number bigint NOT NULL, place text NOT NULL, "
+    "digest text NOT NULL, place_number bigint GENERATED ALWAYS AS IDENTITY)",
+    "CREATE INDEX zerodelta_places ON zerodelta_saved (number)",
+    "CREATE TABLE zerodelta_file (data text NOT NULL, mac text NOT NULL)",
 )
 _COLUMNS = "number, question, body, hash"
 
@@ -128,19 +131,23 @@ class PostgresStore(Store):
         """Write an entry."""
         _insert(self._connection, row)
 
-    def note_saved(self, number: int, place: str) -> None:
+    def note_saved(self, number: int, place: str, digest: str) -> None:
         """Write down where a release was saved."""
-        self._run(
-            "INSERT INTO zerodelta_saved VALUES (%s, %s) "
-            "ON CONFLICT (number) DO UPDATE SET place = excluded.place",
-            number,
-            place,
-        )
+        self._run("INSERT INTO zerodelta_saved VALUES (%s, %s, %s)", number, place, digest)
 
-    def saved(self, number: int) -> str | None:
+    def saved(self, number: int) -> list[tuple[str, str]]:
         """Return where a release was saved."""
-        found = self._one("SELECT place FROM zerodelta_saved WHERE number = %s", number)
-        return None if found is None else str(found)
+        asked = "SELECT place, digest FROM zerodelta_saved WHERE number = %s ORDER BY place_number"
+        return [(str(p), str(d)) for p, d in self._run(asked, number)]
+
+    def note_file(self, data: str, mac: str) -> None:
+        """Write down the keyed hash of a file."""
+        self._run("INSERT INTO zerodelta_file VALUES (%s, %s)", data, mac)
+
+    def files(self, data: str) -> list[str]:
+        """Return the keyed hashes of files of a data set."""
+        asked = "SELECT mac FROM zerodelta_file WHERE data = %s"
+        return [str(mac) for (mac,) in self._run(asked, data)]
 
     def check(self) -> None:
         """Look at the number of entries; PostgreSQL checks its pages by itself."""

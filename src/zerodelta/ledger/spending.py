@@ -137,6 +137,7 @@ def debit(store: Store, balances: Balances, key: Key, charge: Charge) -> Receipt
         "booked": str(amount),
         "question": charge.question,
         "certificate": charge.certificate,
+        "record": charge.record,
         "time": now,
     }
     row = store.append(body)
@@ -208,8 +209,8 @@ def _refuse_repeated(store: Store, balances: Balances, charge: Charge, data: str
         body = {} if row is None else json.loads(row[2])
         if number in balances.returned or body.get("data") != data:
             continue
-        place = store.saved(number)
-        saved = f"saved as {place!r}" if place else "if it was saved"
+        places = store.saved(number)
+        saved = f"saved as {places[-1][0]!r}" if places else "if it was saved"
         raise BudgetError(
             f"{charge.task} was asked before, at the same epsilon: entry {number} of "
             f"{body['time']}. That release is free: load it with zd.load, {saved}; or pay once "

@@ -32,7 +32,9 @@ _SCHEMA = (
     "CREATE TABLE entry (number INTEGER PRIMARY KEY, question TEXT, body TEXT NOT NULL, "
     "hash TEXT NOT NULL)",
     "CREATE INDEX asked ON entry (question) WHERE question IS NOT NULL",
-    "CREATE TABLE saved (number INTEGER PRIMARY KEY, place TEXT NOT NULL)",
+    "CREATE TABLE saved (number INTEGER NOT NULL, place TEXT NOT NULL, digest TEXT NOT NULL)",
+    "CREATE INDEX places ON saved (number)",
+    "CREATE TABLE file (data TEXT NOT NULL, mac TEXT NOT NULL)",
 )
 
 _REMOTE = frozenset(
@@ -119,15 +121,23 @@ class SqliteStore(Store):
         """Write an entry."""
         self._connection.execute("INSERT INTO entry VALUES (?, ?, ?, ?)", row)
 
-    def note_saved(self, number: int, place: str) -> None:
+    def note_saved(self, number: int, place: str, digest: str) -> None:
         """Write down where a release was saved."""
-        self._connection.execute("INSERT OR REPLACE INTO saved VALUES (?, ?)", (number, place))
+        self._connection.execute("INSERT INTO saved VALUES (?, ?, ?)", (number, place, digest))
 
-    def saved(self, number: int) -> str | None:
+    def saved(self, number: int) -> list[tuple[str, str]]:
         """Return where a release was saved."""
-        asked = "SELECT place FROM saved WHERE number = ?"
-        found = self._connection.execute(asked, (number,)).fetchone()
-        return None if found is None else str(found[0])
+        asked = "SELECT place, digest FROM saved WHERE number = ? ORDER BY rowid"
+        return [(str(p), str(d)) for p, d in self._connection.execute(asked, (number,))]
+
+    def note_file(self, data: str, mac: str) -> None:
+        """Write down the keyed hash of a file."""
+        self._connection.execute("INSERT INTO file VALUES (?, ?)", (data, mac))
+
+    def files(self, data: str) -> list[str]:
+        """Return the keyed hashes of files of a data set."""
+        asked = "SELECT mac FROM file WHERE data = ?"
+        return [str(mac) for (mac,) in self._connection.execute(asked, (data,))]
 
     def check(self) -> None:
         """Let SQLite look at every page."""

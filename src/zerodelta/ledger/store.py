@@ -62,12 +62,20 @@ class Store(ABC):
         """Write an entry, inside `writing`."""
 
     @abstractmethod
-    def note_saved(self, number: int, place: str) -> None:
+    def note_saved(self, number: int, place: str, digest: str) -> None:
         """Write down where the release of an entry was saved, inside `writing`."""
 
     @abstractmethod
-    def saved(self, number: int) -> str | None:
-        """Return where the release of an entry was saved, if that was said."""
+    def saved(self, number: int) -> list[tuple[str, str]]:
+        """Return where the release of an entry was saved, and the digests, the latest last."""
+
+    @abstractmethod
+    def note_file(self, data: str, mac: str) -> None:
+        """Write down the keyed hash of a file, inside `writing`; it is in no entry."""
+
+    @abstractmethod
+    def files(self, data: str) -> list[str]:
+        """Return the keyed hashes of files of a data set."""
 
     @abstractmethod
     def check(self) -> None:

@@ -24,6 +24,7 @@ from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.label_values import as_classes, declared_classes
 from zerodelta.sklearn.given_data import Floats, check_examples, remember, rows_to_predict
+from zerodelta.sklearn.saved_estimators import SavedEstimator
 from zerodelta.spine.facts import Question
 from zerodelta.spine.paying import paying
 
@@ -107,7 +108,7 @@ def linear_scores(rows: Floats, coefficients: Floats, intercept: Floats) -> Floa
     return scores if usable.all() else np.where(usable, scores, intercept)
 
 
-class PrivateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateRegressor(SavedEstimator, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A linear regressor; its subclasses fit."""
 
     coef_: Floats
@@ -131,7 +132,7 @@ class PrivateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.release_, self.certificate_ = release, release.certificate
 
 
-class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier with public `classes`; its subclasses fit and give scores."""
 
     classes: Sequence[Any] | None

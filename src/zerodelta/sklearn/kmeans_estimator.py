@@ -15,13 +15,14 @@ from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.sklearn.base_estimators import accepting_any_value, debited_fit, required_epsilon
 from zerodelta.sklearn.given_data import Floats, check_rows, remember, rows_to_predict
+from zerodelta.sklearn.saved_estimators import SavedEstimator
 from zerodelta.tasks.kmeans import kmeans
 
 __all__ = ["KMeans"]
 
 
 @final
-class KMeans(BaseEstimator):  # type: ignore[misc]
+class KMeans(SavedEstimator, BaseEstimator):  # type: ignore[misc]
     """k-means centers under pure ε-DP; use it in place of `sklearn.cluster.KMeans`.
 
     There is no `labels_`, `inertia_`, `n_iter_` or ``fit_predict``: they would show rows.

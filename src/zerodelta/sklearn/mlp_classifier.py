@@ -32,7 +32,7 @@ from zerodelta.study.study import Study
 from zerodelta.training.descent import Descent
 from zerodelta.training.tanh_network import TanhNetwork
 
-__all__ = ["MLPClassifier"]
+__all__ = ["MLPClassifier", "ShownRows"]
 
 _WIDEN = 2.0
 _TWICE_WIDEN, _TWICE_FROM = 15.0, 10
@@ -159,7 +159,7 @@ class MLPClassifier(PrivateClassifier):
         facts, beside = source.facts, diagnosis(self.diagnostics, source.declared)
         n = facts.planned_rows
         network = self._network(n, len(bounds.half), len(known), epsilon)
-        shown = _Shown(bounds=bounds, twice=network.inputs > len(bounds.half))
+        shown = ShownRows(bounds=bounds, twice=network.inputs > len(bounds.half))
         study = Study(
             LabeledRows(
                 rows, labels, read=read, encode=encoding, prepare=shown, width=network.inputs
@@ -204,7 +204,7 @@ class MLPClassifier(PrivateClassifier):
 
 @final
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class _Shown:
+class ShownRows:
     """What the network sees of rows, in [-1, 1]; NaN stays NaN.
 
     Bounds are often wider than the rows, so the middle is drawn apart. Only operations that round
@@ -215,6 +215,7 @@ class _Shown:
     twice: bool
 
     def __call__(self, rows: Floats) -> Floats:
+        """Return what is seen of some rows."""
         scaled = self.bounds.scaled(rows)
         widen = _TWICE_WIDEN if self.twice else _WIDEN
         apart = (1 + widen) * scaled / (1 + widen * np.abs(scaled))

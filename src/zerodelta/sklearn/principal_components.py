@@ -14,13 +14,16 @@ from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.sklearn.base_estimators import accepting_any_value, debited_fit, required_epsilon
 from zerodelta.sklearn.given_data import Floats, check_rows, remember, rows_to_predict
+from zerodelta.sklearn.saved_estimators import SavedEstimator
 from zerodelta.tasks.pca import pca
 
 __all__ = ["PCA"]
 
 
 @final
-class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class PCA(  # type: ignore[misc]
+    SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Principal components under pure ε-DP; use it in place of `sklearn.decomposition.PCA`.
 
     There is no `singular_values_`, `noise_variance_` or `n_samples_`.

@@ -7,26 +7,21 @@ asked, until the runner takes the ticket of that verb's one release.
 from __future__ import annotations
 
 import functools
-import hashlib
 import inspect
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, fields, is_dataclass
-from enum import Enum
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from typing import Any, ParamSpec, TypedDict, TypeVar, final
 
-import numpy as np
-
 from zerodelta.data.account import Account, Charge, Receipt
-from zerodelta.data.dataset import Dataset
 from zerodelta.data.protection import Protection
 from zerodelta.errors import BudgetError, require
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
-from zerodelta.privacy.parameters import as_flag, decimal_meant
+from zerodelta.privacy.parameters import as_flag
+from zerodelta.privacy.record import Record
+from zerodelta.spine.asked import Asked, asked_of
 
 __all__ = ["Paid", "debited", "pay", "paying"]
 
@@ -39,7 +34,6 @@ ledger : Ledger, optional
 again : bool, default False
     Whether to pay once more for a question that a data set's ledger has seen before.
 """
-_MOST_CELLS = 10_000
 
 
 class Paying(TypedDict, total=False):
@@ -69,14 +63,25 @@ _CURRENT: ContextVar[_Payment | None] = ContextVar("payment", default=None)
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Paid:
-    """The debits of one release."""
+    """What one release was asked for, and its debits: none where there is no account."""
 
-    debits: tuple[tuple[Account, Receipt], ...]
+    record: Record
+    debits: tuple[tuple[Account, Receipt], ...] = ()
 
     @property
     def receipts(self) -> tuple[Receipt, ...]:
         """Where they are written."""
         return tuple(receipt for _, receipt in self.debits)
+
+    def record_at(self, time: str, certificate: Certificate) -> Record:
+        """Return the record of a release with this ticket: its entries, and when it was taken."""
+        return replace(
+            self.record,
+            claim=certificate.body()["claim"],
+            public=list(certificate.public),
+            time=time,
+            entries=[each.to_json() for each in self.receipts],
+        )
 
     def take_back(self) -> None:
         """Undo them: no row was read."""
@@ -85,8 +90,8 @@ class Paid:
                 account.take_back(receipt, "an error before a row was read")
 
 
-def pay(certificate: Certificate, protection: Protection) -> Paid | None:
-    """Debit all accounts that a release concerns, or none of them; None where there is no account.
+def pay(certificate: Certificate, protection: Protection) -> Paid:
+    """Debit all accounts that a release concerns, or none of them, and say what was asked.
 
     An error raises, and takes back what others have paid by then: no row was read.
     """
@@ -94,33 +99,41 @@ def pay(certificate: Certificate, protection: Protection) -> Paid | None:
     if payment is None or payment.taken:  # a release inside of another's program is not asked so
         payment = _Payment(ledger=None, again=False, task="release", asked={})
     payment.taken = True
+    asked = asked_of(payment.task, payment.asked, repeats=payment.repeats)
+    record = asked.record(certificate)
     accounts = _distinct([*protection.accounts, *([payment.ledger] if payment.ledger else [])])
     claim = certificate.claim
     if not accounts or (type(claim) is PureDP and claim.exact_epsilon == 0):
-        return None
+        return Paid(record=record)
+    charge = _charge(certificate, asked, record, again=payment.again)
+    debits: list[tuple[Account, Receipt]] = []
+    try:
+        for account in accounts:
+            debits.append((account, account.debit(charge)))
+    except BaseException:
+        Paid(record=record, debits=tuple(debits)).take_back()
+        raise
+    return Paid(record=record, debits=tuple(debits))
+
+
+def _charge(certificate: Certificate, asked: Asked, record: Record, *, again: bool) -> Charge:
+    claim = certificate.claim
     require(
         type(claim) is PureDP,
         "ledger",
         expected="a pure release: only these add up exactly",
         remedy="choose a pure method, or leave the ledger out",
     )
-    charge = Charge(
+    return Charge(
         epsilon=claim.exact_epsilon,  # type: ignore[attr-defined]
         neighbors=claim.neighbors,
         unit=certificate.unit,
-        task=f"{payment.task}({_columns(payment.asked)})",
-        question=_digest(payment.task, payment.asked) if payment.repeats else None,
+        task=asked.text,
+        question=asked.question,
         certificate=certificate.digest,
-        again=payment.again,
+        record=record.asked,
+        again=again,
     )
-    debits: list[tuple[Account, Receipt]] = []
-    try:
-        for account in accounts:
-            debits.append((account, account.debit(charge)))
-    except BaseException:
-        Paid(debits=tuple(debits)).take_back()
-        raise
-    return Paid(debits=tuple(debits))
 
 
 def _distinct(accounts: list[Account]) -> list[Account]:
@@ -202,59 +215,3 @@ def _documented(text: str | None) -> str | None:
     end = text.find("\n\n", start)
     lines = "".join(f"\n{indent}{line}" for line in _DOCUMENTED.splitlines())
     return text[:end] + lines + text[end:] if end >= 0 else text
-
-
-class _Unwritten(Exception):  # noqa: N818
-    """Something that was asked cannot be written down, such as a function."""
-
-
-def _digest(task: str, asked: Mapping[str, Any]) -> str | None:
-    """Return the hash of a question, if it is one to a data set and all of it can be written."""
-    values = {name: value for name, value in asked.items() if name != "bits" and value is not None}
-    if not any(isinstance(value, Dataset) for value in values.values()):
-        return None  # of an array nobody knows whether it is the same one
-    try:
-        plain = {name: _plain(value, name) for name, value in values.items()}
-    except _Unwritten:
-        return None
-    text = json.dumps([task, plain], sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _plain(value: Any, name: str = "") -> Any:
-    """Return a public argument as JSON can write it; equal ones alike."""
-    if name == "epsilon":
-        return str(decimal_meant(value, name))
-    if isinstance(value, Dataset):
-        return value.described
-    if isinstance(value, (bool, str)) or value is None:
-        return value
-    if isinstance(value, (int, float, Fraction, np.number)):
-        return repr(value.item() if isinstance(value, np.number) else value)
-    if isinstance(value, Enum):
-        return [type(value).__name__, value.name]
-    if isinstance(value, np.ndarray) and value.size <= _MOST_CELLS and value.dtype != object:
-        return [list(value.shape), [_plain(each) for each in value.ravel().tolist()]]
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    if isinstance(value, dict):
-        return [[_plain(key), _plain(each)] for key, each in value.items()]
-    if is_dataclass(value) and type(value).__module__.startswith("zerodelta."):
-        parts = {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
-        return [type(value).__name__, parts]
-    raise _Unwritten
-
-
-def _columns(asked: Mapping[str, Any]) -> str:
-    """Return the names of the columns that are asked about, as far as these were said."""
-    for value in (asked.get("columns"), *asked.values()):
-        names = value.columns if isinstance(value, Dataset) else value
-        if names is value and value is not asked.get("columns"):
-            continue
-        listed = [names] if isinstance(names, str) else names
-        if isinstance(listed, (list, tuple)) and all(isinstance(each, str) for each in listed):
-            shown = ", ".join(each for each in listed if each)
-            if shown:
-                plain = shown if shown.isprintable() else ascii(shown)[1:-1]
-                return plain if len(plain) <= 100 else plain[:97] + "..."
-    return ""

@@ -9,6 +9,7 @@ raises before a row is read is taken back, if there is a ledger; after that a de
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeVar, final
@@ -38,6 +39,7 @@ __all__ = [
     "left",
     "planned",
     "post_processed",
+    "restored",
     "run",
 ]
 
@@ -79,7 +81,7 @@ class Opened(Generic[R]):
         protection: Protection,
         aside: Aside | None = None,
         read: Diagnostics | None = None,
-        paid: Paid | None = None,
+        paid: Paid,
     ) -> None:
         self._plan, self._certificate, self._protection = plan, certificate, protection
         self._aside, self._read, self._paid = aside, read, paid
@@ -90,10 +92,10 @@ class Opened(Generic[R]):
 
         For an error before that, which has public grounds; without a ledger nothing happens.
         """
-        if self._paid is not None and not self.ticket.used:
+        if self._paid.debits and not self.ticket.used:
             self.ticket.void()
             self._paid.take_back()
-            self._paid = None
+            self._paid = replace(self._paid, debits=())
 
     def replanned(self, plan: ReleasePlan[Q]) -> Opened[Q]:
         """Return this release, paid for already, by another plan of the same claim.
@@ -116,6 +118,7 @@ class Opened(Generic[R]):
             protection=self._protection,
             aside=self._aside,
             read=self._read,
+            paid=self._paid,
         )
 
     def rehearsed(self) -> Opened[R]:
@@ -129,6 +132,7 @@ class Opened(Generic[R]):
             protection=self._protection,
             aside=self._aside,
             read=None if self._aside is None else none,
+            paid=replace(self._paid, debits=()),
         )
 
     def read(self) -> Diagnostics | None:
@@ -155,6 +159,8 @@ class Opened(Generic[R]):
             diagnostics=self.read(),
             sums=sums,
             plan=self._plan.details,
+            record=self._paid.record_at(self.ticket.time, self._certificate),
+            paid_by=tuple((account, receipt.entry) for account, receipt in self._paid.debits),
         )
 
 
@@ -210,7 +216,7 @@ def begin(
     ticket = Ticket(
         certificate,
         beside=None if aside is None else aside.source,
-        receipts=() if paid is None else paid.receipts,
+        receipts=paid.receipts,
     )
     return Opened(made, certificate, ticket, drawn, protection=protection, aside=aside, paid=paid)
 
@@ -294,4 +300,11 @@ def post_processed(release: Release, *, value: Any, error: float | str) -> Relea
         certificate=release.certificate,
         error=error,
         diagnostics=release.diagnostics,
+        record=release.record,
+        paid_by=release.paid_by,
     )
+
+
+def restored(fields: Mapping[str, Any]) -> Release:
+    """Return a release that was saved, from its fields."""
+    return Release(**fields)
