@@ -143,6 +143,28 @@ def test_a_power_cut_leaves_what_was_told(tmp_path: Path, path: str) -> None:
         assert restored.verify() == len(found) + 3
 
 
+def test_a_power_cut_in_a_checkpoint_leaves_what_was_told(tmp_path: Path, path: str) -> None:
+    """Any of the pages are written to the file; the WAL is there until all of them are."""
+    ledger = zd.Ledger(path, budget=1000)
+    numbers = [ledger.debit(charge()).entry for _ in range(200)]
+    before, wal = Path(path).read_bytes(), Path(path + "-wal").read_bytes()
+    close_all()  # the last connection writes all pages to the file
+    after = Path(path).read_bytes()
+    assert len(after) > len(before)
+    page, chance = 4096, random.Random(6)
+    for cut in range(40):
+        pages = [
+            (after if chance.random() < 0.5 else before.ljust(len(after), b"\0"))[at : at + page]
+            for at in range(0, len(after), page)
+        ]
+        copy = tmp_path / f"cut-{cut}.db"
+        copy.write_bytes(b"".join(pages)[: chance.choice([len(before), len(after)])])
+        Path(f"{copy}-wal").write_bytes(wal)
+        restored = zd.Ledger(copy)
+        assert debits(restored) == numbers
+        assert restored.verify() == len(numbers) + 2
+
+
 def test_a_backup_while_others_write_is_a_ledger(tmp_path: Path, path: str) -> None:
     """As docs/ledger.md says: close, or use SQLite's own backup."""
     import sqlite3

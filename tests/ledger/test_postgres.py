@@ -114,25 +114,43 @@ def test_a_password_in_the_query_is_nowhere_either() -> None:
     assert clean == "postgresql://h/d?sslmode=require"
 
 
-def test_processes_and_threads_spend_exactly_the_budget(url: str) -> None:
-    asked = 3 * 3 * 30
+def contend(url: str, *, processes: int, threads: int, times: int) -> None:
+    asked = processes * threads * times
     ledger = zd.Ledger(url, budget=(asked - 20) * EPSILON)
     close_all()
-    told = ran(url, "many", 3, 3, 30)["acknowledged"]
+    told = ran(url, "many", processes, threads, times)["acknowledged"]
     assert sorted(told) == debits(ledger)
     assert len(told) == asked - 20
     assert ledger.remaining == 0
     assert ledger.verify() == asked - 20 + 2
 
 
-def test_kills_of_clients_lose_nothing(url: str) -> None:
-    ledger = zd.Ledger(url, budget=1000)
+def test_processes_and_threads_spend_exactly_the_budget(url: str) -> None:
+    contend(url, processes=3, threads=3, times=30)
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_reservations_on_a_server(url: str) -> None:
+    contend(url, processes=8, threads=4, times=3150)
+
+
+def killed(url: str, *, times: int) -> None:
+    ledger = zd.Ledger(url, budget=10**6)
     close_all()
-    told = ran(url, "kill", 6)["acknowledged"]
+    told = ran(url, "kill", times)["acknowledged"]
     found = debits(ledger)
     assert set(told) <= set(found)
-    assert len(found) - len(told) <= 12
+    assert len(found) - len(told) <= 2 * times
     assert ledger.verify() == len(found) + 2
+
+
+def test_kills_of_clients_lose_nothing(url: str) -> None:
+    killed(url, times=6)
+
+
+@pytest.mark.slow
+def test_two_hundred_kills_of_clients_lose_nothing(url: str) -> None:
+    killed(url, times=200)
 
 
 def test_a_killed_server_loses_nothing(url: str, server: Server) -> None:

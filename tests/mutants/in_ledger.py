@@ -88,8 +88,8 @@ MUTANTS = (
     ),
     Mutant(
         file="spine/run.py",
-        old="if self._paid is not None and not self.ticket.used:",
-        new="if self._paid is not None:",
+        old="if self._paid.debits and not self.ticket.used:",
+        new="if self._paid.debits:",
         tests=(f"{_DEBITS}an_error_after_the_first_row_leaves_the_debit",),
     ),
     Mutant(
@@ -100,7 +100,7 @@ MUTANTS = (
     ),
     Mutant(  # what the first account has paid is lost if the second refuses
         file="spine/paying.py",
-        old="        Paid(debits=tuple(debits)).take_back()\n",
+        old="        Paid(record=record, debits=tuple(debits)).take_back()\n",
         new="",
         tests=(f"{_DEBITS}a_data_set_pays_for_what_it_is_asked",),
     ),

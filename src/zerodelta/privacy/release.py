@@ -77,6 +77,8 @@ class Release:
         What was asked, of which data, when, with which version, and who paid.
     signatures : tuple of Signature
         Who signed it: see `sign`.
+    paid_by : tuple of (Ledger, int)
+        The ledgers that paid for it, with the numbers of their entries; not saved.
 
     """
 
