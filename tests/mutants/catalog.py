@@ -13,6 +13,7 @@ from mutants import (
     in_privacy,
     in_quantiles,
     in_readers,
+    in_records,
     in_spark,
     in_study,
     in_tables,
@@ -37,5 +38,6 @@ MUTANTS = (
     *in_units.MUTANTS,
     *in_quantiles.MUTANTS,
     *in_ledger.MUTANTS,
+    *in_records.MUTANTS,
     *in_intervals.MUTANTS,
 )
