@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,7 @@ def ran(url: str, *arguments: object) -> dict[str, Any]:
     return found
 
 
-def test_the_same_semantics(url: str) -> None:
+def test_the_same_semantics(url: str, tmp_path: Path) -> None:
     ledger = zd.Ledger(url, budget=1)
     release = zd.mean(np.ones(100), bounds=(0, 2), epsilon=0.25, ledger=ledger)
     assert zd.verify(release.certificate, epsilon=0.25)
@@ -74,13 +75,19 @@ def test_the_same_semantics(url: str) -> None:
     receipt = ana.debit(charge("1/4", question="q"))
     with pytest.raises(zd.BudgetError, match="'ana' in 'data'"):
         ana.debit(charge("1/100"))
-    ledger.note_saved(receipt, "income.json")
+    ledger.note_saved(receipt.entry, "income.json", "0" * 64)
+    release.save(tmp_path / "mean.json")
+    assert ledger.verify(records=[receipt, tmp_path / "mean.json"]) == 5
+    ledger.remember(tmp_path / "mean.json", b"a secret of some length")
+    assert ledger.recognize(tmp_path / "mean.json", b"a secret of some length")
     with pytest.raises(zd.BudgetError, match=r"saved as 'income\.json'"):
         ledger.debit(charge("1/4", question="q"))
     ana.take_back(receipt, "an error")
     ledger.raise_budget(2, "agreed")
     assert (ana.spent, ledger.remaining) == (Fraction(0), Fraction(7, 4))
-    assert ledger.verify(records=[receipt]) == 7
+    assert ledger.verify() == 7
+    with pytest.raises(zd.LedgerError, match="taken back"):
+        ledger.verify(records=[receipt])
     assert [row["kind"] for row in ledger.history] == [
         *("account", "debit", "account", "debit", "return", "raise"),
     ]

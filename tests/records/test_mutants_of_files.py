@@ -149,7 +149,7 @@ def _asked(certificate: Any) -> dict[str, Any]:
 def _other_steps(certificate: Any, text: str) -> bool:
     """Whether the steps are not those of the release; `verify` said that they prove the claim."""
     steps = json.loads(text)["certificate"]["parts"]
-    return json.loads(certificate.to_json())["parts"] != steps
+    return bool(json.loads(certificate.to_json())["parts"] != steps)
 
 
 def test_a_thousand_mutants_of_releases(tmp_path_factory: Any) -> None:

@@ -92,7 +92,7 @@ def make_keys(private: Path, public: Path) -> str:
     with os.fdopen(handle, "wb") as file:
         file.write(secret)
     public.write_bytes(shown)
-    return known.public_bytes_raw().hex()
+    return str(known.public_bytes_raw().hex())
 
 
 def as_public(given: str | os.PathLike[str]) -> str:
@@ -115,7 +115,7 @@ def as_public(given: str | os.PathLike[str]) -> str:
             expected="an Ed25519 public key: 64 hexadecimal digits, or the path of a PEM file",
             remedy="pass the .pub file that `zerodelta keys` wrote",
         )
-    return known.public_bytes_raw().hex()
+    return str(known.public_bytes_raw().hex())
 
 
 def _private(key: str | os.PathLike[str]) -> Any:

@@ -41,9 +41,7 @@ CLASSES: Mapping[str, Callable[..., Any]] = {
 """What a released value may be made of, beside numbers, texts and arrays."""
 
 
-def load(
-    path: str | os.PathLike[str], *, signed_by: str | os.PathLike[str] | None = None
-) -> Release | Any:
+def load(path: str | os.PathLike[str], *, signed_by: str | os.PathLike[str] | None = None) -> Any:
     """Read a release that `release.save` wrote, or the fitted estimator that `save` wrote.
 
     Use it instead of asking again: it costs no ε. The certificate is verified, and that value,

@@ -21,8 +21,11 @@ __all__ = ["PCA"]
 
 
 @final
-class PCA(  # type: ignore[misc]
-    SavedEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+class PCA(
+    SavedEstimator,
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
 ):
     """Principal components under pure ε-DP; use it in place of `sklearn.decomposition.PCA`.
 
