@@ -62,9 +62,9 @@ MUTANTS = (
         ),
     ),
     Mutant(  # an empty file is taken for a new ledger
-        file="ledger/ledger.py",
-        old="absent = server or not os.path.lexists(self._address)",
-        new="absent = server or not os.path.getsize(self._address)",
+        file="ledger/connections.py",
+        old="absent = server or not os.path.lexists(address)",
+        new="absent = server or not os.path.getsize(address)",
         tests=(
             f"{_ACCOUNTS}without_a_budget_nothing_is_made",
             f"{_ACCOUNTS}a_ledger_is_its_address",

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hmac
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, final
@@ -14,25 +13,20 @@ from typing import Any, final
 from zerodelta.data.account import Charge, Receipt
 from zerodelta.errors import LedgerError, ParameterError, require
 from zerodelta.exact.rational import Rational, number_text
-from zerodelta.ledger.balances import Balance, Balances, Key
+from zerodelta.ledger.balances import Balance, Key
 from zerodelta.ledger.chain import Entry
+from zerodelta.ledger.connections import connected, open_or_make, reading, writing
 from zerodelta.ledger.history import History, entries_of, registry
-from zerodelta.ledger.postgres_store import PostgresStore, is_url, make_tables
 from zerodelta.ledger.recognition import mac_of
 from zerodelta.ledger.spending import (
     as_address,
     as_budget,
     as_name,
-    check_same,
     debit,
-    first_entries,
-    open_account,
     priced,
     raise_budget,
     take_back,
 )
-from zerodelta.ledger.sqlite_store import SqliteStore, make_file
-from zerodelta.ledger.store import Store, using
 from zerodelta.ledger.verification import verified
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_unit
@@ -111,7 +105,9 @@ ledger.raise_budget(to, reason).
         self._address = as_address(address)
         self._data = DEFAULT_DATA if data is None else as_name(data, "data")
         self._analyst = None if analyst is None else as_name(analyst, "analyst")
-        self._open(
+        open_or_make(
+            self._address,
+            self._key,
             None if budget is None else as_budget(budget, "budget"),
             None if neighbors is None else as_neighbors(neighbors),
             as_unit(unit),
@@ -132,35 +128,8 @@ ledger.raise_budget(to, reason).
         """
         made = _ledger_at(as_address(address), as_name(data, "name"), None)
         limit = None if budget is None else as_budget(budget, "budget")
-        made._open(limit, neighbors, unit, convert=True)
+        open_or_make(made._address, made._key, limit, neighbors, unit, convert=True)
         return made
-
-    def _open(
-        self,
-        limit: Fraction | None,
-        neighbors: Neighbors | None,
-        unit: str | None,
-        *,
-        convert: bool = False,
-    ) -> None:
-        """Find the account, or open it, and make the ledger if there is none.
-
-        With `convert` one that there is may be for other neighbors, or another unit.
-        """
-        server = is_url(self._address)
-        absent = server or not os.path.lexists(self._address)
-        if absent and limit is not None and self._analyst is None:
-            make = make_tables if server else make_file
-            make(self._address, first_entries(self._key, limit, neighbors, unit))
-        with self._reading() as (_, balances):
-            found = balances.accounts.get(self._key)
-        if found is None:
-            with self._writing() as (store, balances):
-                found = balances.accounts.get(self._key)  # another process may have been faster
-                if found is None:
-                    open_account(store, balances, self._key, limit, neighbors, unit)
-                    return
-        check_same(found, limit, neighbors, unit, convert=convert)
 
     # -- what there is --------------------------------------------------------------------------
 
@@ -192,7 +161,7 @@ ledger.raise_budget(to, reason).
     @property
     def remaining(self) -> Fraction:
         """How much may still be spent: of an analyst, no more than is left for the data set."""
-        with self._reading() as (_, balances):
+        with reading(self._address) as (_, balances):
             return balances.left(self._key)
 
     @property
@@ -214,7 +183,7 @@ ledger.raise_budget(to, reason).
     def line(self) -> str:
         """What is left, in one line."""
         try:
-            with self._reading() as (_, balances):
+            with reading(self._address) as (_, balances):
                 account, left = balances.balance(self._key), balances.left(self._key)
         except (LedgerError, ParameterError):
             return f"budget: unknown, {self._address} cannot be read"
@@ -275,12 +244,12 @@ ledger.raise_budget(to, reason).
 
     def debit(self, charge: Charge) -> Receipt:
         """Pay for a release, durably; called by the runner, before a row is read."""
-        with self._writing() as (store, balances):
+        with writing(self._address) as (store, balances):
             return debit(store, balances, self._key, charge)
 
     def take_back(self, receipt: Receipt, reason: str) -> None:
         """Undo a debit for which no row was read; called by the runner."""
-        with self._writing() as (store, balances):
+        with writing(self._address) as (store, balances):
             take_back(store, balances, receipt, reason)
 
     def covers(self, other: Any) -> bool:
@@ -302,7 +271,7 @@ ledger.raise_budget(to, reason).
 
         """
         limit, said = as_budget(to, "to"), as_name(reason, "reason")
-        with self._writing() as (store, balances):
+        with writing(self._address) as (store, balances):
             raise_budget(store, balances, self._key, limit, said)
 
     def note_saved(self, entry: int, place: str, digest: str) -> None:
@@ -310,7 +279,7 @@ ledger.raise_budget(to, reason).
 
         Called by `release.save`; `verify` compares the digest. It is no entry of the chain.
         """
-        with self._writing() as (store, _):
+        with writing(self._address) as (store, _):
             store.note_saved(entry, place, digest)
 
     # -- recognizing the data -------------------------------------------------------------------
@@ -329,26 +298,17 @@ ledger.raise_budget(to, reason).
 
         """
         mac = mac_of(path, key)
-        with self._writing() as (store, _):
+        with writing(self._address) as (store, _):
             if mac not in store.files(self._data):
                 store.note_file(self._data, mac)
 
     def recognize(self, path: str | os.PathLike[str], key: bytes) -> bool:
         """Tell the owner whether a file is one that `remember` was given with the same key.
 
-        Parameters
-        ----------
-        path, key
-            As for `remember`.
-
-        Returns
-        -------
-        bool
-            True for the same bytes. It is computed from rows: not to be published.
-
+        The answer is computed from rows: it is not to be published.
         """
         mac = mac_of(path, key)
-        with self._reading() as (store, _):
+        with reading(self._address) as (store, _):
             return any(hmac.compare_digest(mac, each) for each in store.files(self._data))
 
     # -- checking and taking along --------------------------------------------------------------
@@ -370,7 +330,7 @@ ledger.raise_budget(to, reason).
             The number of entries.
 
         """
-        with using(self._address, self._connect) as store:
+        with connected(self._address) as store:
             return verified(store, list(records))
 
     def export(self, path: str | os.PathLike[str], *, format: str = "json") -> None:
@@ -399,16 +359,9 @@ ledger.raise_budget(to, reason).
         Path(path).write_text(text, encoding="utf-8")
 
     def to_registry(self) -> dict[str, Any]:
-        """Return the fields that a registry of deployments asks for, as far as they are known.
-
-        Returns
-        -------
-        dict
-            Fields that an owner has to fill in are None.
-
-        """
+        """Return what a registry of deployments asks for; None is for the owner to fill in."""
         entries = self._entries()
-        with self._reading() as (_, balances):
+        with reading(self._address) as (_, balances):
             return registry(balances, self._key, entries)
 
     # -- inside ---------------------------------------------------------------------------------
@@ -418,27 +371,12 @@ ledger.raise_budget(to, reason).
         return self._data, self._analyst
 
     def _balance(self) -> Balance:
-        with self._reading() as (_, balances):
+        with reading(self._address) as (_, balances):
             return balances.balance(self._key)
 
     def _entries(self) -> list[Entry]:
-        with self._reading() as (store, _):
+        with reading(self._address) as (store, _):
             return entries_of(store.rows(0), self._key, name=self._address)
-
-    def _connect(self) -> Store:
-        return PostgresStore(self._address) if is_url(self._address) else SqliteStore(self._address)
-
-    @contextmanager
-    def _writing(self) -> Iterator[tuple[Store, Balances]]:
-        with using(self._address, self._connect) as store:
-            with store.writing():
-                yield store, store.catch_up()
-            store.settle()
-
-    @contextmanager
-    def _reading(self) -> Iterator[tuple[Store, Balances]]:
-        with using(self._address, self._connect) as store, store.reading():
-            yield store, store.catch_up()
 
     def __reduce__(self) -> tuple[Callable[..., Ledger], tuple[str, str, str | None]]:
         return _ledger_at, (self._address, self._data, self._analyst)
