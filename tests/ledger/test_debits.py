@@ -309,6 +309,9 @@ def test_the_message_names_the_saved_release(tmp_path: Path) -> None:
     with pytest.raises(zd.BudgetError, match=r"zd\.load, saved as '.*age\.json'"):
         zd.mean(data, "age", epsilon=1)
     assert ledger.verify(records=[tmp_path / "age.json"]) == 3
+    zd.mean(data, "age", epsilon=1, again=True)
+    with pytest.raises(zd.BudgetError, match=r"entry 3 .*, saved as '.*age\.json'"):
+        zd.mean(data, "age", epsilon=1)
 
 
 def test_a_question_that_was_taken_back_may_be_asked(tmp_path: Path) -> None:

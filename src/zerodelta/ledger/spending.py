@@ -204,15 +204,18 @@ def _account(
 
 
 def _refuse_repeated(store: Store, balances: Balances, charge: Charge, data: str) -> None:
+    before: list[tuple[int, str, str | None]] = []
     for number in store.asked(charge.question or ""):
         row = store.find(number)
         body = {} if row is None else json.loads(row[2])
-        if number in balances.returned or body.get("data") != data:
-            continue
-        places = store.saved(number)
-        saved = f"saved as {places[-1][0]!r}" if places else "if it was saved"
-        raise BudgetError(
-            f"{charge.task} was asked before, at the same epsilon: entry {number} of "
-            f"{body['time']}. That release is free: load it with zd.load, {saved}; or pay once "
-            "more with again=True."
-        )
+        if number not in balances.returned and body.get("data") == data:
+            places = store.saved(number)
+            before.append((number, body["time"], places[-1][0] if places else None))
+    if not before:
+        return
+    number, when, place = next((each for each in before if each[2] is not None), before[0])
+    saved = "if it was saved" if place is None else f"saved as {place!r}"
+    raise BudgetError(
+        f"{charge.task} was asked before, at the same epsilon: entry {number} of {when}. That "
+        f"release is free: load it with zd.load, {saved}; or pay once more with again=True."
+    )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -106,19 +107,37 @@ def save(
         whole["signatures"] = [each.to_json() for each in signatures]
     text = "{\n" + ",\n".join(_line(name, part) for name, part in whole.items()) + "\n}\n"
     place = Path(os.path.abspath(path))
-    try:
-        with place.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        if place.read_bytes() != text.encode():
-            raise ParameterError(
-                "path",
-                os.fspath(path),
-                expected="a new file: what was paid for is not written over",
-                remedy="choose another name",
-            ) from None
+    if not _written_once(place, text.encode()):
+        raise ParameterError(
+            "path",
+            os.fspath(path),
+            expected="a new file: what was paid for is not written over",
+            remedy="choose another name",
+        )
     for account, entry in release.paid_by:
         account.note_saved(entry, str(place), digest)
+
+
+def _written_once(place: Path, content: bytes) -> bool:
+    """Write a file that is there as a whole or not at all; False if another one is there."""
+    beside = place.with_name(f"{place.name}.{secrets.token_hex(8)}")
+    try:
+        with beside.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(beside, place)
+        except FileExistsError:
+            return place.is_file() and place.read_bytes() == content
+        except OSError:  # no links on this file system
+            with place.open("xb") as file:
+                file.write(content)
+        return True
+    except FileExistsError:
+        return False
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def _line(name: str, part: Any) -> str:

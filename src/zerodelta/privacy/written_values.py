@@ -26,6 +26,9 @@ _LONG = 13_000
 _DEEPEST = 60
 """How far values may be nested."""
 
+_MOST_CHARACTERS = 1 << 28
+"""Of an array of texts, which takes the room of the longest for each."""
+
 _ARRAYS = {np.dtype(kind).name: np.dtype(kind) for kind in "?bhilqBHILQefd"}
 _ODD = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
@@ -205,6 +208,8 @@ class _Reader:
         if kind.startswith("datetime64["):
             return np.array(cells, dtype=np.int64).astype(kind).reshape(shape)
         if kind == "text":
+            if len(cells) * max(map(len, cells), default=0) > _MOST_CHARACTERS:
+                raise RecordError("an array of texts is too large: it would not fit into memory.")
             return np.array(cells, dtype=np.str_).reshape(shape)
         if kind != "object":
             raise RecordError(f"an array of {kind!r:.20} is not known here: upgrade zerodelta.")

@@ -23,6 +23,7 @@ from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.parameters import decimal_meant
 from zerodelta.privacy.record import Record
 from zerodelta.privacy.step import digest_of
+from zerodelta.spaces import Space
 
 __all__ = ["ROWS", "Asked", "asked_of"]
 
@@ -114,6 +115,8 @@ def _plain(value: Any, name: str = "") -> Any:
         return str(value)
     if isinstance(value, range):
         return ["range", value.start, value.stop, value.step]
+    if isinstance(value, Space):
+        return repr(value)
     if isinstance(value, Enum):
         return [type(value).__name__, value.name]
     if isinstance(value, np.ndarray) and value.size <= _MOST_CELLS and value.dtype != object:
