@@ -90,7 +90,7 @@ MUTANTS = (
         tests=(f"{CELLS}::test_each_row_that_counts_counts_for_its_key",),
     ),
     Mutant(
-        file="data/dataset.py",
+        file="data/row_pieces.py",
         old="counts = found if counts is None else counts & found",
         new="counts = found if counts is None else counts | found",
         tests=(f"{CELLS}::test_a_filter_and_units_hold_together",),

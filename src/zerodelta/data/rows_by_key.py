@@ -94,7 +94,7 @@ class RowsByKey(Source):
 
     def _coded(self, ticket: Ticket, numbers: dict[Any, int]) -> Iterator[Block]:
         """Yield the rows that count, before their numbers that of their key; -1 without one."""
-        kinds, values = self.keys.kinds, self._values
+        kinds, values = self.keys.kinds, self._values.chosen
         for cells, counts in self._dataset.cells(ticket, whole=not_floats(kinds)):
             block = values.read({name: cells[name] for name in values.needed})
             found = keys_in(kinds, cells, counts)

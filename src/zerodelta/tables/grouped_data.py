@@ -12,14 +12,16 @@ import narwhals as nw
 import numpy as np
 
 from zerodelta.data.arrays import DEFAULT_MISSING
+from zerodelta.data.base import Base
+from zerodelta.data.chosen_columns import ITSELF
 from zerodelta.data.columns import as_frame, number_cells
-from zerodelta.data.dataset import ITSELF, Base, Dataset, skips
+from zerodelta.data.dataset import Dataset
 from zerodelta.data.declare import number
 from zerodelta.data.find_reader import reader_of
 from zerodelta.data.group_keys import Bins, GroupKey, GroupKeys
 from zerodelta.data.key_source import KeySource
 from zerodelta.data.kind import Coded, Kind
-from zerodelta.data.kinds import Boolean, Number, Text
+from zerodelta.data.kinds import Boolean, Number, Text, skips
 from zerodelta.data.reader import places
 from zerodelta.data.rows_by_key import RowsByKey
 from zerodelta.data.source import Source
