@@ -38,9 +38,9 @@ from zerodelta.mechanisms import near_ranks
 from zerodelta.mechanisms.near_ranks import GridRows
 from zerodelta.mechanisms.power_sums import power_sums
 from zerodelta.mechanisms.ranks import Aim, as_points
+from zerodelta.regression.features import Features
 from zerodelta.regression.gaussian_statistics import STEPS, GaussianStatistics
 from zerodelta.regression.k_norm_statistics import LENGTH, exact_statistics
-from zerodelta.regression.labeled_rows import Features
 from zerodelta.spaces import Finite
 from zerodelta.tables.domain import as_domain, as_workload
 from zerodelta.tables.streamed_counts import count_rows

@@ -19,9 +19,10 @@ from data.opening import opened
 from estimators.instances import same_noise_in_every_fit
 from zerodelta.mechanisms.gaussian import RoundedGaussian
 from zerodelta.regression.encoded_columns import Encoding
+from zerodelta.regression.features import Features
 from zerodelta.regression.k_norm_statistics import LENGTH, exact_statistics
 from zerodelta.regression.label_values import ClassLabels, Targets
-from zerodelta.regression.labeled_rows import Features, LabeledRows
+from zerodelta.regression.labeled_rows import LabeledRows
 from zerodelta.sklearn import (
     PCA,
     GaussianNB,

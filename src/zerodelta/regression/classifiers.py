@@ -21,8 +21,9 @@ from zerodelta.privacy.release import Release
 from zerodelta.regression.certified_losses import BalancedLogistic, CertifiedLoss, Softmax
 from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.expected import LOG_ODDS, Expected, limited, temperature
+from zerodelta.regression.features import Features
 from zerodelta.regression.label_values import ClassLabels, as_classes, declared_classes
-from zerodelta.regression.labeled_rows import Features, LabeledRows
+from zerodelta.regression.labeled_rows import LabeledRows
 from zerodelta.regression.objective_plan import (
     RegressionPlan,
     Shape,
