@@ -197,14 +197,13 @@ class ClassifierQuestion:
                 theta, encoding=self.encoding, classes=classes, temperature=plan.temperature
             )
 
-        counted = () if facts.rows is None else ("the number of rows",)
         return ReleasePlan(
             claim=plan.claim,
             steps=plan.steps if chosen.name == "objective" else (),
             answer=answer,
             error=chosen.error,
             methods=methods,
-            public=(*counted, "the number of features", "data_norm", "the classes"),
+            public=(*facts.counted, "the number of features", "data_norm", "the classes"),
             row="one row: all of its features and its label",
         )
 

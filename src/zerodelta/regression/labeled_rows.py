@@ -115,6 +115,11 @@ class LabeledRows(DerivedSource):
         return made.width
 
     @property
+    def drops(self) -> bool:
+        """Whether some rows of a data set may be zero rows: those that lack a cell, too."""
+        return self.declared is not None and self.declared.may_miss
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The numbers of the columns; the label is the last."""
         return tuple(str(i) for i in range(self._width + 1))
@@ -132,6 +137,7 @@ class LabeledRows(DerivedSource):
             rows=self.rows if whole else None,
             expected_rows=None if whole else self.rows,
             columns=self.columns,
+            drops=self.drops,
             neighbors=self.protection.neighbors,
             memory=self.keeping.memory,
             remote=self.remote,

@@ -160,14 +160,13 @@ class LinearQuestion:
             theta = chosen.fit(features, rows, bits)
             return features.model(theta.reshape(-1, 1), targets=targets, encoding=self.encoding)
 
-        counted = () if facts.rows is None else ("the number of rows",)
         return ReleasePlan(
             claim=PureDP(shape.epsilon),
             steps=chosen.steps,
             answer=answer,
             error=chosen.method.error * targets.half**2,
             methods=methods,
-            public=(*counted, "the number of features", "data_norm", "bounds_y"),
+            public=(*facts.counted, "the number of features", "data_norm", "bounds_y"),
             row="one row: all of its features and its target",
         )
 

@@ -237,9 +237,8 @@ def planned(
     if known is None:  # pragma: no cover
         raise AssertionError("what is no source comes with its facts")
     plan = question.plan(known, exact / protection.max_rows)
-    private = known.may_miss or known.rows is None
-    if private and isinstance(plan, ReleasePlan) and isinstance(source, Source):
-        # lattices and forecasts follow from it, so the certificate lists it
+    if not known.counted and isinstance(plan, ReleasePlan) and isinstance(source, Source):
+        # lattices and forecasts follow from what stands in for it, so the certificate lists that
         public = tuple(dict.fromkeys([*plan.public, source.told]))
         plan = replace(plan, public=public)
     complete = known.complete
