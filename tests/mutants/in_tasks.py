@@ -19,9 +19,18 @@ MUTANTS = (
     ),
     Mutant(
         file="tasks/vote.py",
-        old="uniform_below(blocks, size=len(rows), bits=bits)",
-        new="np.arange(len(rows)) * blocks // max(1, len(rows))",
+        old="uniform_below(blocks, size=len(different), bits=bits)",
+        new="np.arange(len(different)) * blocks // max(1, len(different))",
         tests=("tasks/test_vote.py::test_every_row_is_dealt_to_one_block_at_random",),
+    ),
+    Mutant(  # each row of a unit draws for itself
+        file="tasks/vote.py",
+        old="rows, units = rows[:, :-1], rows[:, -1].astype(np.int64)",
+        new="rows = rows[:, :-1]",
+        tests=(
+            "tasks/test_vote.py::test_a_vote_is_pure_on_all_neighbors",
+            "tasks/test_vote.py::test_a_unit_has_one_block_and_all_of_epsilon",
+        ),
     ),
     Mutant(
         file="tasks/vote.py",
