@@ -311,7 +311,7 @@ class Rows(ABC):
         def tabulated(values: Block) -> IntegerArray:
             sums = np.int64 if len(values) * bound <= INT64_MOST else np.object_
             found: Any = np.zeros((count, width), dtype=sums)
-            codes, inside = group_codes(values, sizes)
+            codes, inside = group_codes(values.T[: len(by)], sizes, len(values))
             if not inside.all():
                 codes, values = codes[inside], values[inside]
             found[:, 0] = np.bincount(codes, minlength=count)

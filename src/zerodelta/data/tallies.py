@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -117,17 +117,15 @@ def codes_of(found: npt.NDArray[Any], size: int, invalid: int | None) -> npt.NDA
 
 
 def group_codes(
-    columns: Block, sizes: Sequence[int]
+    columns: Iterable[npt.NDArray[np.float64]], sizes: Sequence[int], rows: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Return the group of each row, by codes 0..size-1 in its first columns; and which are in one.
+    """Return the group of each row, by columns of codes 0..size-1; and which rows are in one.
 
-    >>> group_codes(np.array([[1.0, 2.0], [0.0, np.nan]]), (2, 3))
+    >>> group_codes([np.array([1.0, 0.0]), np.array([2.0, np.nan])], (2, 3), rows=2)
     (array([5, 0]), array([ True, False]))
     """
-    codes = np.zeros(len(columns), dtype=np.int64)
-    inside = np.ones(len(columns), dtype=np.bool_)
-    for i, size in enumerate(sizes):
-        column = columns[:, i]
+    codes, inside = np.zeros(rows, dtype=np.int64), np.ones(rows, dtype=np.bool_)
+    for column, size in zip(columns, sizes, strict=True):
         known = (column >= 0) & (column < size)  # NaN: in no group
         if not known.all():
             column = np.where(known, column, 0)
