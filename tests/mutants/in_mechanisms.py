@@ -235,9 +235,9 @@ MUTANTS = (
         ),
     ),
     Mutant(  # an unreadable cell is judged by what it counts as
-        file="data/dataset.py",
-        old="columns = [self._base.kinds[name].read(cells[name]) for name in self._judged]",
-        new="columns = [_read(self._base.kinds[name], cells[name]) for name in self._judged]",
+        file="data/chosen_columns.py",
+        old="columns = [self.base.kinds[name].read(cells[name]) for name in self.judged]",
+        new="columns = [_read(self.base.kinds[name], cells[name]) for name in self.judged]",
         tests=(
             "mechanisms/test_diagnostics.py::test_a_row_is_used_clipped_or_unreadable_by_its_own_cells",
         ),

@@ -31,7 +31,7 @@ __all__ = ["ReadingsQuestion", "diagnosis"]
 
 
 def diagnosis(
-    share: Rational | None, source: Source | None, *, bounds: Any = None
+    share: Rational | Beside | None, source: Source | None, *, bounds: Any = None
 ) -> Beside | None:
     """Return what is asked beside a release with ``diagnostics=share``; None if that is None.
 
@@ -43,8 +43,8 @@ def diagnosis(
     >>> beside.share, beside.source.columns
     (Fraction(1, 100), ('reading',))
     """
-    if share is None:
-        return None
+    if share is None or isinstance(share, Beside):  # the latter was asked for already
+        return share
     exact = as_share(share, "diagnostics")
     if isinstance(source, Dataset) and source.kinds:
         read: Source = source.readings(_limits(source, bounds))

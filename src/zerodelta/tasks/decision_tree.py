@@ -132,10 +132,7 @@ class TreeQuestion:
             steps=(flip.step(),),
             answer=answer,
             error=flip.error(16 * len(splits) ** 3) / facts.planned_rows,
-            public=(
-                "columns, thresholds and classes",
-                *(() if facts.rows is None else ("the number of rows",)),
-            ),
+            public=("columns, thresholds and classes", *facts.counted),
         )
 
 

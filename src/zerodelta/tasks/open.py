@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from zerodelta.data.dataset import DEFAULT_MEMORY, Base, Dataset, Unit
+from zerodelta.data.base import DEFAULT_MEMORY, Base, Unit
+from zerodelta.data.dataset import Dataset
 from zerodelta.data.find_reader import reader_of
 from zerodelta.data.kept_copy import Keeping
 from zerodelta.data.kind import Kind

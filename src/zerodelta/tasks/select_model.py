@@ -302,7 +302,6 @@ class ModelQuestion:
         moved = lattice.steps if related is Neighbors.ADD_REMOVE else 2 * lattice.steps
         flip = PermuteAndFlip.for_epsilon(epsilon=epsilon, sensitivity=moved, neighbors=related)
         behind = flip.error(len(names)) / (2 * lattice.steps * facts.planned_rows)
-        counted = () if facts.rows is None else ("the number of rows",)
         return ReleasePlan(
             claim=PureDP(flip.epsilon, neighbors=related),
             steps=(replace(flip.step(), status=Status.ASSERTED),),
@@ -310,7 +309,7 @@ class ModelQuestion:
             error=f"the mean score is at most {behind:.3g} of its range below the best, on average "
             "(permute-and-flip: nothing is trained, one score of known sensitivity decides, and "
             "a study would only add noise)",
-            public=("the candidates", "the bounds of a score", *counted),
+            public=("the candidates", "the bounds of a score", *facts.counted),
             assumed=(SCORE,),
         )
 

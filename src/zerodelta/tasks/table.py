@@ -57,9 +57,10 @@ def table(
         The columns that rows are grouped by: categories, booleans and dates of a data set. A dict
         says how: ``{"age": zd.bins([0, 18, 65, 120])}`` cuts numbers at public edges, and for a
         frame ``{"city": zd.category([...])}`` declares the groups. Without it all rows are one.
-        Texts over an alphabet and whole numbers are keys that nobody listed: those that occur
-        often are found, for half of ε (all of it, if only counts are asked), and all other rows
-        are one more group, "other".
+        Each of up to 1000 whole numbers (``zd.number(0, 120, integer=True)``) is a group; a number
+        out of range is in none. Texts over an alphabet and whole numbers of a larger range are keys
+        that nobody listed: those that occur often are found, for half of ε (all of it, if only
+        counts are asked), and all other rows are one more group, "other".
     of : dict
         For each column the names of its statistics: "mean", "sum", "variance" (divided by the
         count), "std", "count" (of its values), "median", ``{"quantiles": [0.1, 0.9]}``. Rows are

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from zerodelta.data.arrays import DEFAULT_MISSING
-from zerodelta.data.dataset import Dataset, skips
+from zerodelta.data.dataset import Dataset
 from zerodelta.data.group_keys import GroupKeys
+from zerodelta.data.kinds import skips
 from zerodelta.data.source import Source
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational
