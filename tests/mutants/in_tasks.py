@@ -193,8 +193,8 @@ MUTANTS = (
     ),
     Mutant(
         file="tasks/histogram.py",
-        old="RoundedLaplace.for_epsilon(epsilon=exact, sensitivity=min(2, free))",
-        new="RoundedLaplace.for_epsilon(epsilon=exact, sensitivity=1)",
+        old='epsilon=exact, cells=free, neighbors=neighbors, method="laplace"',
+        new='epsilon=exact * 2, cells=free, neighbors=neighbors, method="laplace"',
         tests=("tasks/test_histogram.py::test_histograms_are_pure_on_every_pair_of_neighbors",),
     ),
     Mutant(
