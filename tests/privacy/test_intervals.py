@@ -180,6 +180,14 @@ def test_simultaneous_intervals_are_the_smallest_that_cover_all_cells(cells: int
     assert all_of(k) >= 0.9 > all_of(k - 1)
 
 
+def test_what_the_others_leave_is_not_taken_for_independent_of_them() -> None:
+    """Of 7 counts that add up the last has the noise of all others: shares of a add up."""
+    together = Level(level=Fraction(9, 10), simultaneous=True)
+    free = counts(3, np.full(6, 1000), rows=9000, rest=6)
+    assert together.share([free], 1) == Fraction(1, 70)
+    assert together.share([counts(3, np.full(7, 1000))], 1) > Fraction(1, 70)
+
+
 def test_known_facts_cut_intervals_and_leave_a_point_at_worst() -> None:
     low, high = intervals([counts(2, [-40, 1, 5, 99], rows=20)], LEVEL)["count"]
     assert low.tolist() == [0, 0, 0, 20]
