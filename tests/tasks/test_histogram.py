@@ -123,9 +123,8 @@ def law(noise: Any, counts: tuple[int, ...], factor: Fraction = Fraction(1)) -> 
     """The exact law of the noisy counts on a window."""
     scale = noise.scale * factor
     if len(counts) == 1 and not isinstance(noise, PartitionNoise):
-        pmf = partial(rounded_laplace_pmf, scale=scale)
-        tail = partial(rounded_laplace_tail, scale=scale)
-        return shifted(pmf, tail, center=counts[0], low=-1, high=4)
+        rounded = (partial(f, scale=scale) for f in (rounded_laplace_pmf, rounded_laplace_tail))
+        return shifted(*rounded, center=counts[0], low=-1, high=4)
     window: Iterable[tuple[int, ...]] = itertools.product(range(-2, 6), repeat=len(counts))
     if isinstance(noise, PartitionNoise):
         each = [laplace(count, scale) for count in counts]

@@ -129,9 +129,9 @@ def integer_radius(law: NoiseLaw, a: Fraction) -> int:
     For Laplace noise max(0, ⌈b ln(1/a) - 1/2⌉): the noise is rounded to nearest.
 
     >>> law = NoiseLaw(family="laplace", scale=Fraction(2), unit=Fraction(1))
-    >>> integer_radius(law, Fraction(1, 20))
+    >>> integer_radius(law, Fraction(1, 16))
     6
-    >>> integer_radius(replace(law, family="geometric"), Fraction(3, 50))
+    >>> integer_radius(replace(law, family="geometric"), Fraction(1, 16))
     5
     """
     return _radius(replace(law, unit=Fraction(1)), a)
