@@ -32,6 +32,7 @@ from zerodelta.audit.exact import (
 )
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.count_noise import rounded_count_noise
+from zerodelta.exact.noise_tails import tail_of_one
 from zerodelta.mechanisms.counts import CountNoise
 from zerodelta.mechanisms.k_norm_noise import KNorm
 from zerodelta.mechanisms.partition_noise import PartitionNoise
@@ -111,6 +112,18 @@ def test_the_noise_has_the_norm_and_the_error_it_should(dimension: int) -> None:
     assert np.maximum(up, down).mean() == pytest.approx(500 * dimension, rel=0.08)
     stated = CountNoise(dimension=dimension, scale=500).error()
     assert np.abs(noise).mean() == pytest.approx(stated, rel=0.08)
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 8), Fraction(1, 2), Fraction(1), Fraction(8)])
+@pytest.mark.parametrize("dimension", [1, 2, 3])
+def test_the_error_of_a_count_is_that_after_rounding(dimension: int, scale: Fraction) -> None:
+    """Σ P(|round(z)| > k) of the exact law of one coordinate; large scales differ by little."""
+    law = CountNoise(dimension=dimension, scale=scale).law(unit=Fraction(1))
+    tails = (tail_of_one(law, k + HALF) for k in range(math.ceil(100 * scale)))
+    exact = sum(float(tail.mid()) for tail in tails)
+    assert CountNoise(dimension=dimension, scale=scale).error() == pytest.approx(exact, rel=1e-9)
+    continuous = 16 * dimension / (dimension + 1)
+    assert CountNoise(dimension=dimension, scale=8).error() == pytest.approx(continuous, rel=1e-3)
 
 
 def laplace(center: int, scale: Fraction) -> Law:

@@ -24,6 +24,7 @@ from zerodelta.exact.k_norm import rounded_k_norm
 from zerodelta.exact.noise import discrete_laplace
 from zerodelta.exact.noise_law import NoiseLaw
 from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.mechanisms.counts import CountNoise
 from zerodelta.mechanisms.integer_sums import add_exactly, check_sums
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
@@ -152,12 +153,9 @@ class PartitionNoise:
         return NoiseLaw(family="geometric", scale=self.scale, unit=unit)
 
     def error(self) -> float:
-        """Return the expected absolute error of a cell; for the joint draw before rounding.
-
-        1/sinh(1/b) for discrete Laplace noise, 2s·p/(p+1) for one draw over p cells (`CountNoise`).
-        """
+        """Return the expected absolute error of a cell: 1/sinh(1/b) for discrete Laplace noise."""
         if self.method == "k-norm":
-            return 2 * float(self.scale) * self.cells / (self.cells + 1)
+            return CountNoise(dimension=self.cells, scale=self.scale).error()
         rate = float(1 / self.scale)
         return 0.0 if rate > 700 else 1 / math.sinh(rate)
 

@@ -284,7 +284,7 @@ def histogram_methods(
     Errors are expected absolute errors of a count.
 
     >>> [(m.name, round(m.error, 2)) for m in histogram_methods(epsilon=1, universe=2)]
-    [('k-norm', 1.33), ('k-norm-max', 1.5), ('laplace', 1.92)]
+    [('k-norm', 1.31), ('k-norm-max', 1.5), ('laplace', 1.92)]
     """
     exact, size = as_positive(epsilon, "epsilon"), as_count(universe, "universe", minimum=1)
     free = max(1, size - bool(complete))
