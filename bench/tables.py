@@ -359,14 +359,14 @@ def unknown_keys(report: Report, runs: int) -> None:
 
 
 def laws(report: Report, runs: int) -> None:
-    """The expected absolute error of a count: two-sided geometric noise, and rounded Laplace."""
+    """The expected absolute error of a count: geometric noise; rounded Laplace noise beside it."""
     scale = (2 if report.relation == "replace" else 1) / EPSILON
     ratio = math.exp(-1 / scale)
     geometric, rounded = 2 * ratio / (1 - ratio**2), math.exp(-0.5 / scale) / (1 - ratio)
     print(
         f"\ncounts, {RELATIONS[report.relation]}, ε = {EPSILON}, by the law of the noise: ", end=""
     )
-    print(f"geometric (the peers) {geometric:.3f}, rounded Laplace (ours) {rounded:.3f}")
+    print(f"geometric (ours, the peers) {geometric:.3f}, rounded Laplace {rounded:.3f}")
 
 
 TASKS = {

@@ -11,6 +11,12 @@ LISTED = f"{DRAWN}::test_keys_of_a_universe_of_1024_are_published_as_if_it_were_
 CELLS = "tasks/test_keys.py"
 
 MUTANTS = (
+    Mutant(  # a key that occurs goes first among those tied
+        file="mechanisms/noisy_top.py",
+        old="if single and len(fresh) >= tied:",
+        new="if single and len(fresh) >= max(lacking, 0):",
+        tests=(f"{DRAWN}::test_a_key_that_occurs_wins_no_tie_against_one_that_does_not",),
+    ),
     Mutant(
         file="privacy/theorems/keys.py",
         old="return sum(rates, Fraction(0)) if neighbors is Neighbors.REPLACE else max(rates)",

@@ -168,8 +168,8 @@ MUTANTS = (
     ),
     Mutant(
         file="mechanisms/partition_noise.py",
-        old="rounded_laplace(scale=self.scale, size",
-        new="rounded_laplace(scale=self.scale / 2, size",
+        old="discrete_laplace(scale=self.scale, size",
+        new="discrete_laplace(scale=self.scale / 2, size",
         tests=(
             "mechanisms/test_apply_adds_its_noise.py::test_the_noise_is_added_as_it_was_drawn_with_the_numbers_of_the_step",
         ),

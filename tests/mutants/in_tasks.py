@@ -202,8 +202,8 @@ MUTANTS = (
     ),
     Mutant(
         file="tasks/histogram.py",
-        old="RoundedLaplace.for_epsilon(epsilon=exact, sensitivity=min(2, free))",
-        new="RoundedLaplace.for_epsilon(epsilon=exact, sensitivity=1)",
+        old='epsilon=exact, cells=free, neighbors=neighbors, method="laplace"',
+        new='epsilon=exact, cells=free, neighbors=Neighbors.ADD_REMOVE, method="laplace"',
         tests=("tasks/test_histogram.py::test_histograms_are_pure_on_every_pair_of_neighbors",),
     ),
     Mutant(
@@ -230,8 +230,8 @@ MUTANTS = (
     ),
     Mutant(
         file="tasks/histogram.py",
-        old="sensitivity=1, neighbors=neighbors)",
-        new='sensitivity="1/2", neighbors=neighbors)',
+        old='epsilon=exact, cells=free, neighbors=neighbors, method="laplace"',
+        new='epsilon=2 * exact, cells=free, neighbors=neighbors, method="laplace"',
         tests=(
             "tasks/test_laws_of_data_sets.py::test_histograms_are_pure_on_every_pair_of_neighbors",
         ),
@@ -325,16 +325,16 @@ MUTANTS = (
     ),
     Mutant(
         file="tables/strategies.py",
-        old="moves = count if neighbors is Neighbors.ADD_REMOVE else 2 * count",
-        new="moves = count",
+        old="neighbors=neighbors,\n                method=",
+        new="neighbors=Neighbors.ADD_REMOVE,\n                method=",
         tests=(
             "tasks/test_answer_queries.py::test_no_move_of_a_row_costs_more_than_epsilon_and_some_cost_all",
         ),
     ),
     Mutant(
         file="tables/strategies.py",
-        old="moves = count if neighbors",
-        new="moves = 1 if neighbors",
+        old="row_total=count,",
+        new="row_total=1,",
         tests=(f"{ADDED}::test_tables_lose_epsilon_at_most_where_a_row_comes_or_goes",),
     ),
     Mutant(  # noise fitted to the two cells of a replaced row

@@ -18,7 +18,7 @@ from zerodelta.data.source import Rows, Source
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational
-from zerodelta.mechanisms.moments import EXPECTED
+from zerodelta.mechanisms.moments import expected_count
 from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Diagnostics
@@ -82,7 +82,7 @@ class ReadingsQuestion:
             epsilon=exact, cells=3 - first, neighbors=facts.neighbors
         )
         one = [1] + [0] * (noise.cells - 1)
-        error = EXPECTED * noise.covariance(one, one) ** 0.5
+        error = expected_count(noise.covariance(one, one) ** 0.5)
 
         def answer(rows: Rows, bits: BitSource) -> Diagnostics:
             counts = rows.counts(0, 3)
