@@ -1,7 +1,7 @@
-"""Tables, quantiles and keys at equal ε and equal neighbors, beside OpenDP and diffprivlib.
+"""Tables, quantiles and keys at equal ε and equal neighbors, beside OpenDP, diffprivlib, Tumult.
 
     pip install opendp[polars] diffprivlib
-    python bench/tables.py [--runs 12] [--relation replace] [task ...]
+    python bench/tables.py [--runs 12] [--relation replace] [--tumult PYTHON] [task ...]
 
 ε = 1 under both relations: one replaced row (n is public), and one added or removed row. What users
 of the peers write is in `bench/tables_peers.py`, what ours write in `bench/tables_ours.py`.
@@ -61,7 +61,7 @@ from bench.tables_ours import (
     our_variances,
 )
 from bench.tables_quantiles import DATA, rank_errors, separate
-from bench.tables_report import EPSILON, OURS, RELATIONS, Report, header, lines_of, row
+from bench.tables_report import EPSILON, OURS, RELATIONS, Report, header, lines_of, row, tumult
 
 import zerodelta as zd
 from zerodelta.mechanisms.key_noise import FOR_KEYS, KeyNoise
@@ -161,6 +161,7 @@ def by_city(report: Report, runs: int) -> None:
 
         program = getattr(other, "func", other)
         report.add(name, "diffprivlib", 10 * runs, ask_other, lines_of(program), plain)
+        report.add_told(name, task, plain, pl.DataFrame)
 
 
 def histogram(report: Report, runs: int) -> None:
@@ -184,6 +185,7 @@ def histogram(report: Report, runs: int) -> None:
     report.add(name, "OpenDP", few, ask_opendp, lines, score)
     ask = partial(peers.diffprivlib_histogram, income, EDGES, half)
     report.add(name, "diffprivlib", 10 * runs, ask, lines_of(peers.diffprivlib_histogram), score)
+    report.add_told(name, "histogram", score, lambda answer: answer["count"])
 
 
 def codes_of(frame: pl.DataFrame, name: str) -> Any:
@@ -244,6 +246,8 @@ def two_way(report: Report, runs: int) -> None:
         report.add(name, "OpenDP", few, partial(opendp, pairs), lines, score)
         lines = lines_of(peers.diffprivlib_two_way) + loop
         report.add(name, "diffprivlib", runs, partial(diffprivlib, pairs), lines, score)
+        if len(pairs) == 1:
+            report.add_told(name, "two_way", score, lambda answer: {PAIRS[0]: answer["count"]})
 
 
 CANDIDATES = {
@@ -385,9 +389,10 @@ def main() -> None:
     parser.add_argument("tasks", nargs="*", help=f"of {', '.join(TASKS)}; or all")
     parser.add_argument("--runs", type=int, default=12)
     parser.add_argument("--relation", choices=[*RELATIONS], help="only this one")
-    given = parser.parse_args()
+    parser.add_argument("--tumult", help="a Python that has tmlt.analytics, and Java")
+    given, frame = parser.parse_args(), made_people().select(*KINDS)
     for relation in [given.relation] if given.relation else RELATIONS:
-        report = Report(relation)
+        report = Report(relation, tumult(given.tumult, frame, relation) if given.tumult else ())
         try:
             for name in given.tasks or TASKS:
                 TASKS[name](report, given.runs)
