@@ -79,7 +79,7 @@ TASKS: dict[str, Task] = {
     "variances": lambda people: zd.variance(people, ["age", "income"], **EPSILON),
     "std": lambda people: zd.std(people, "height", **READ),
     "quantiles by group": lambda people: zd.table(
-        people, by="city", of={"income": ["mean", {"quantiles": [0.25, 0.5]}]}, **READ
+        people, by="city", of={"income": [{"quantiles": [0.25, 0.5]}]}, **READ
     ),
     "quantiles": lambda people: zd.quantiles(people, "age", q=[0.1, 0.5, 0.9], grid=25, **READ),
     "quantiles where": lambda people: zd.quantiles(
