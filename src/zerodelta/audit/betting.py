@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from zerodelta.audit.guess_rule import Objective, learn
-from zerodelta.audit.outcomes import BlackBox, Floats, Sample, columns_of, joined
+from zerodelta.audit.guess_rule import Objective, learn, log_odds_objective
+from zerodelta.audit.outcomes import BlackBox, Coins, Floats, Sample, columns_of, joined
 from zerodelta.audit.sampled_bound import as_confidence
 from zerodelta.errors import require_extra
 from zerodelta.exact.bits import BitSource, SystemBits
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SequentialTest", "log_wealth", "sequential"]
 
-_GAINS = 0.5 ** np.arange(6.0, -6.0, -1.0)
-"""The bets: a twelfth of the money each says that ε is larger than claimed by 1/64, …, 32."""
+_GAINS = 0.25 ** np.arange(4.0, -2.0, -1.0)
+"""The bets: a sixth of the money each says that ε is larger than claimed by 1/256, 1/64, …, 4."""
 _FIRST = 200
 """Outcomes of which the first rule is learned."""
 _LEARN_FROM = 60_000
@@ -151,7 +151,7 @@ def sequential(
     >>> import numpy as np
     >>> from zerodelta import audit
     >>> def noisy(total, count):
-    ...     return total + np.random.default_rng().laplace(scale=0.5, size=count)
+    ...     return np.rint(1000 * (total + np.random.default_rng().laplace(scale=0.5, size=count)))
     >>> test = audit.sequential(noisy, 0, 1, epsilon=1, vectorized=True)
     >>> test.violated, test.samples < 20_000
     (True, True)
@@ -165,7 +165,7 @@ def sequential(
     past = box.draw(_FIRST, coins)
     drawn, guesses, right = len(past), 0, 0
     history = [(drawn, 0.0)]
-    objective = _root_growth(float_claim)
+    objective = _growth(float_claim)
     names: tuple[str, ...] = ()
     learned_at = 0
     while drawn < most and history[-1][1] < needed:
@@ -175,7 +175,8 @@ def sequential(
         if drawn > 1.2 * learned_at or columns.names != names:  # from earlier coins only
             rule = learn(columns[: len(past)], past.coins, objective, classifier)
             names, learned_at = columns.names, drawn
-        found = rule.guesses(columns[len(past) :])
+            promising = _promises(rule.guesses(columns[: len(past)]), past.coins, float_claim)
+        found = rule.guesses(columns[len(past) :]) if promising else np.zeros(len(batch))
         guesses += int(np.count_nonzero(found))
         right += int(np.count_nonzero(found == batch.coins))
         drawn += len(batch)
@@ -213,18 +214,22 @@ def log_wealth(guesses: int, right: int, epsilons: Floats) -> Floats:
     return found
 
 
-def _root_growth(epsilon: float) -> Objective:
-    """Score rules by the signed root of the growth of log-wealth that they promise."""
-    accuracy = 1 / (1 + np.exp(-epsilon))
+def _growth(epsilon: float) -> Objective:
+    """Score rules by the growth of log-wealth that they promise, if any, else by accuracy."""
 
     def objective(guesses: Floats, right: Floats) -> Floats:
-        share = (right + 1) / (guesses + 2)
-        growth = share * np.log(share / accuracy)
-        growth += (1 - share) * (np.log1p(-share) + epsilon + np.log1p(np.exp(-epsilon)))
-        found: Floats = np.sign(share - accuracy) * np.sqrt(np.maximum(guesses * growth, 0))
-        return found
+        gain = log_odds_objective(guesses, right) - epsilon
+        share = 1 / (1 + np.exp(-gain - epsilon))
+        growth = np.log1p(np.exp(-epsilon)) - np.log1p(np.exp(-epsilon - gain))
+        return np.where(gain > 0, guesses * (growth - (1 - share) * gain), gain)
 
     return objective
+
+
+def _promises(guesses: Coins, coins: Coins, epsilon: float) -> bool:
+    """Tell whether a rule has been right more often than ε-DP allows: else it is not bet on."""
+    allowed = np.count_nonzero(guesses) / (1 + np.exp(-epsilon))
+    return bool(np.count_nonzero(guesses == coins) > allowed)
 
 
 def _last(sample: Sample) -> Sample:

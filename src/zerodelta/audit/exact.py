@@ -147,9 +147,9 @@ def exact(
     ...     scores = [rows.count(0), rows.count(1)]
     ...     return audit.permute_and_flip_law(scores, scale=2)
     >>> audit.exact(votes, [0, 1], n=2, epsilon=1)
-    ε = 0.833266, the largest loss over 4 pairs
+    ε = 1, the largest loss over 4 pairs
     claim ε = 1: holds on all of them
-    worst pair: (0, 0) and (0, 1), outcome 1
+    worst pair: (0, 0) and (1, 0), outcome 1
     """
     rows, relation = as_count(n, "n", minimum=1), Neighbors(neighbors)
     require(len(domain) > 0, "domain", domain, "at least one value", "list the values of a row")

@@ -22,6 +22,9 @@ Objective: TypeAlias = Callable[[Floats, Floats], Floats]
 
 _THRESHOLDS = 64
 _BINS = 64
+_CAUTION = 6.0
+_CLEARLY = 0.01
+"""By this share of its value a score must beat those before it, which are simpler."""
 _FEWEST = 10
 """Guesses below which a rule is not considered: what it did may be chance."""
 
@@ -55,17 +58,23 @@ class GuessRule:
 
 
 def log_odds_objective(guesses: Floats, right: Floats) -> Floats:
-    """Score rules by a lower confidence bound on the log-odds of being right (Wilson, z = 2)."""
-    total, z2 = np.maximum(guesses, 1), 4.0
+    """Score rules by a cautious lower bound on their log-odds of being right (Wilson's, z = 6).
+
+    Thousands of rules are compared; a bound that few of them exceed by chance prefers those that
+    guess often.
+    """
+    total = np.maximum(guesses, 1)
     share = right / total
-    spread = np.sqrt(z2 * (share * (1 - share) / total + z2 / (4 * total**2)))
-    low = (share + z2 / (2 * total) - spread) / (1 + z2 / total)
+    spread = _CAUTION * np.sqrt(share * (1 - share) / total + (_CAUTION / (2 * total)) ** 2)
+    low = (share + _CAUTION**2 / (2 * total) - spread) / (1 + _CAUTION**2 / total)
     low = np.clip(low, 1e-12, 1 - 1e-12)
-    found: Floats = np.log(low / (1 - low))
+    found: Floats = np.log(low) - np.log1p(-low)
     return found
 
 
-def learn(columns: Columns, coins: Coins, objective: Objective, classifier: Any = None) -> GuessRule:
+def learn(
+    columns: Columns, coins: Coins, objective: Objective, classifier: Any = None
+) -> GuessRule:
     """Return the best rule found: a third of the outcomes makes the scores, the rest choose.
 
     Considered are each column by itself, all columns by their binned likelihood ratios, a linear
@@ -73,10 +82,10 @@ def learn(columns: Columns, coins: Coins, objective: Objective, classifier: Any 
     """
     third = max(1, len(coins) // 3)
     best = GuessRule(name="nothing", score=_nothing, lower=np.nan, upper=np.nan)
-    best_value = -np.inf
+    best_value = -1e9
     for name, score in _scores(columns[:third], coins[:third], classifier):
         found, value = _thresholds(score(columns[third:]), coins[third:], objective)
-        if value > best_value:
+        if value > best_value + _CLEARLY * abs(best_value):
             best = GuessRule(name=name, score=score, lower=found[0], upper=found[1])
             best_value = value
     return best

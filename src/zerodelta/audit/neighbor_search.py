@@ -75,7 +75,7 @@ def search(
     >>> from zerodelta import audit
     >>> def count(rows, draws):
     ...     noise = np.random.default_rng().laplace(size=draws)
-    ...     return sum(3 if row == 9 else row for row in rows) + noise
+    ...     return np.rint(1000 * (sum(3 if row == 9 else row for row in rows) + noise))
     >>> found = audit.search(count, [0, 1, 9], n=2, epsilon=1, samples=20_000, vectorized=True)
     >>> found.violated, any(9 in rows for rows in found.pair)
     (True, True)

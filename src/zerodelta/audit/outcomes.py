@@ -19,7 +19,7 @@ from zerodelta.errors import ParameterError, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.privacy.release import Release
 
-__all__ = ["BlackBox", "Columns", "Floats", "Sample", "columns_of", "joined"]
+__all__ = ["BlackBox", "Coins", "Columns", "Floats", "Sample", "columns_of", "joined"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Coins: TypeAlias = npt.NDArray[np.int64]

@@ -51,7 +51,7 @@ class LowerBound:
     samples : int
         How often the mechanism was called.
     guesses, right : int
-        How often the rule guessed, in the half of the samples that judges it, and how often rightly.
+        How often the rule guessed in the judging half of the samples, and how often rightly.
     rule : str
         The rule, in words.
     pair : tuple
@@ -170,12 +170,13 @@ def lower_bound(
 
     Examples
     --------
-    Noise of scale 1/2 where 1 was promised: ε is 2, not 1.
+    Noise of scale 1/2 where 1 was promised: ε is 2, not 1. (The outcome is rounded to thousandths:
+    the last bits of a float would show far more than that, see docs/audit.md.)
 
     >>> import numpy as np
     >>> from zerodelta import audit
     >>> def noisy(total, count):
-    ...     return total + np.random.default_rng().laplace(scale=0.5, size=count)
+    ...     return np.rint(1000 * (total + np.random.default_rng().laplace(scale=0.5, size=count)))
     >>> found = audit.lower_bound(noisy, 0, 1, epsilon=1, samples=50_000, vectorized=True)
     >>> found.violated, 1.6 < found.epsilon_lower < 2.1
     (True, True)
