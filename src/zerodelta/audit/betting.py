@@ -30,7 +30,7 @@ __all__ = ["SequentialTest", "log_wealth", "sequential"]
 
 _GAINS = 0.25 ** np.arange(4.0, -2.0, -1.0)
 """The bets: a sixth of the money each says that ε is larger than claimed by 1/256, 1/64, …, 4."""
-_FIRST = 200
+_FIRST = 100
 """Outcomes of which the first rule is learned."""
 _LEARN_FROM = 60_000
 """A rule is learned from at most so many outcomes, the last ones."""
@@ -169,7 +169,7 @@ def sequential(
     names: tuple[str, ...] = ()
     learned_at = 0
     while drawn < most and history[-1][1] < needed:
-        batch = box.draw(min(most - drawn, max(50, drawn // 20)), coins)
+        batch = box.draw(min(most - drawn, max(20, drawn // 20)), coins)
         both = joined([past, batch])
         columns = columns_of(both.outcomes)
         if drawn > 1.2 * learned_at or columns.names != names:  # from earlier coins only

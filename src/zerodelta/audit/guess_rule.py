@@ -35,6 +35,8 @@ class GuessRule:
     """Guess the first dataset if score >= `upper`, the second if score <= `lower`; NaN: never."""
 
     name: str
+    falling: bool
+    """Whether the score is the named quantity with its sign changed."""
     score: Score
     lower: float
     upper: float
@@ -49,11 +51,12 @@ class GuessRule:
         return (scores >= self.upper).astype(np.int64) - (scores <= self.lower).astype(np.int64)
 
     def __str__(self) -> str:
+        sign, most, least = (-1, "<=", ">=") if self.falling else (1, ">=", "<=")
         parts = []
         if not np.isnan(self.upper):
-            parts.append(f"D if {self.name} >= {self.upper:.4g}")
+            parts.append(f"D if {self.name} {most} {sign * self.upper:.4g}")
         if not np.isnan(self.lower):
-            parts.append(f"D' if {self.name} <= {self.lower:.4g}")
+            parts.append(f"D' if {self.name} {least} {sign * self.lower:.4g}")
         return ", ".join(parts) or "no guess"
 
 
@@ -81,12 +84,13 @@ def learn(
     score if there are several, and that of the caller's classifier.
     """
     third = max(1, len(coins) // 3)
-    best = GuessRule(name="nothing", score=_nothing, lower=np.nan, upper=np.nan)
+    best = GuessRule(name="nothing", falling=False, score=_nothing, lower=np.nan, upper=np.nan)
     best_value = -1e9
-    for name, score in _scores(columns[:third], coins[:third], classifier):
+    for name, falling, score in _scores(columns[:third], coins[:third], classifier):
         found, value = _thresholds(score(columns[third:]), coins[third:], objective)
         if value > best_value + _CLEARLY * abs(best_value):
-            best = GuessRule(name=name, score=score, lower=found[0], upper=found[1])
+            lower, upper = found
+            best = GuessRule(name=name, falling=falling, score=score, lower=lower, upper=upper)
             best_value = value
     return best
 
@@ -95,20 +99,20 @@ def _nothing(columns: Columns) -> Floats:
     return np.zeros(len(columns.values))
 
 
-def _scores(columns: Columns, coins: Coins, classifier: Any) -> Iterator[tuple[str, Score]]:
-    """Yield scores with their names, thresholds on single columns first."""
+def _scores(columns: Columns, coins: Coins, classifier: Any) -> Iterator[tuple[str, bool, Score]]:
+    """Yield scores by name, rising or falling; those that are single columns first."""
     if columns.ordered:
         for place, name in enumerate(columns.names):
-            yield name, lambda columns, place=place: columns.values[:, place]
-            yield f"-({name})", lambda columns, place=place: -columns.values[:, place]
+            yield name, False, lambda columns, place=place: columns.values[:, place]
+            yield name, True, lambda columns, place=place: -columns.values[:, place]
     if len(set(coins.tolist())) < 2:
         return
-    yield "likelihood ratio", _likelihood_ratio(columns, coins)
+    yield "likelihood ratio", False, _likelihood_ratio(columns, coins)
     if columns.ordered and len(columns.names) > 1:
-        yield "linear score", _linear(columns, coins)
+        yield "linear score", False, _linear(columns, coins)
     if classifier is not None:
         classifier.fit(columns.values, coins)
-        yield "classifier", lambda columns: _decision(classifier, columns)
+        yield "classifier", False, lambda columns: _decision(classifier, columns)
 
 
 def _decision(classifier: Any, columns: Columns) -> Floats:

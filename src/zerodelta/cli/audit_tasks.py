@@ -45,7 +45,7 @@ TASKS: dict[str, AuditedTask] = {
     ),
     "variance": AuditedTask(
         run=lambda rows, epsilon: zd.variance(rows, bounds=(0, 1), epsilon=epsilon),
-        datasets=_LOW_HIGH,
+        datasets=(np.zeros(8), np.eye(8)[0]),
     ),
     "median": AuditedTask(
         run=lambda rows, epsilon: zd.median(rows, bounds=(0, 1), grid=3, epsilon=epsilon),
