@@ -175,6 +175,34 @@ def test_a_classifier_of_the_caller_is_used() -> None:
     assert found.epsilon_lower > 1
 
 
+class Parity:
+    """A classifier by parity, which remembers what it was shown."""
+
+    def __init__(self) -> None:
+        self.learned_from: set[float] = set()
+        self.judged: set[float] = set()
+
+    def fit(self, points: Any, coins: Any) -> None:
+        self.learned_from = set(points[:, 0])
+
+    def decision_function(self, points: Any) -> Any:
+        self.judged = set(points[:, 0])
+        return 1 - 2 * (points[:, 0] % 2)
+
+
+def test_no_outcome_is_judged_by_a_rule_that_was_learned_from_it() -> None:
+    rng, parity = np.random.default_rng(8), Parity()
+
+    def even_or_odd(data: int, count: int) -> Any:
+        return 2 * rng.integers(0, 1 << 50, size=count) + data
+
+    found = bound(even_or_odd, 8, samples=3000, classifier=parity)
+    assert found.right == found.guesses == 1500
+    assert len(parity.judged) == 1500
+    assert len(parity.learned_from) == 500
+    assert not parity.learned_from & parity.judged
+
+
 def test_a_release_is_audited_by_its_value() -> None:
     found = audit.lower_bound(
         lambda rows: zd.mean(rows, bounds=(0, 1), epsilon=1),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mutants import (
+    in_audit,
     in_channels,
     in_exact,
     in_keys,
@@ -34,4 +35,5 @@ MUTANTS = (
     *in_paper.MUTANTS,
     *in_units.MUTANTS,
     *in_quantiles.MUTANTS,
+    *in_audit.MUTANTS,
 )

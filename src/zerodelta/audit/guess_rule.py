@@ -103,8 +103,8 @@ def _scores(columns: Columns, coins: Coins, classifier: Any) -> Iterator[tuple[s
     """Yield scores by name, rising or falling; those that are single columns first."""
     if columns.ordered:
         for place, name in enumerate(columns.names):
-            yield name, False, lambda columns, place=place: columns.values[:, place]
-            yield name, True, lambda columns, place=place: -columns.values[:, place]
+            yield name, False, _column(place, 1)
+            yield name, True, _column(place, -1)
     if len(set(coins.tolist())) < 2:
         return
     yield "likelihood ratio", False, _likelihood_ratio(columns, coins)
@@ -113,6 +113,10 @@ def _scores(columns: Columns, coins: Coins, classifier: Any) -> Iterator[tuple[s
     if classifier is not None:
         classifier.fit(columns.values, coins)
         yield "classifier", False, lambda columns: _decision(classifier, columns)
+
+
+def _column(place: int, sign: int) -> Score:
+    return lambda columns: sign * columns.values[:, place]
 
 
 def _decision(classifier: Any, columns: Columns) -> Floats:
@@ -164,7 +168,8 @@ def _linear(columns: Columns, coins: Coins) -> Score:
 
     def scaled(columns: Columns) -> Floats:
         with np.errstate(all="ignore"):
-            return np.clip((columns.values[:, usable] - center) / scale, -5, 5)
+            clipped: Floats = np.clip((columns.values[:, usable] - center) / scale, -5, 5)
+        return clipped
 
     points = scaled(columns)
     covariance = np.atleast_2d(np.cov(points, rowvar=False)) if usable.any() else np.eye(0)

@@ -110,7 +110,7 @@ class LowerBound:
         bins = np.linspace(ends[0] - 0.02 * width, ends[1] + 0.02 * width, 81)
         for scores, label, color in zip(self.scores, ("D", "D'"), ("C0", "C1"), strict=True):
             shown = np.clip(scores, bins[0], bins[-1])
-            panel.hist(shown, bins=bins, histtype="step", label=label, color=color)
+            panel.hist(shown, bins=bins.tolist(), histtype="step", label=label, color=color)
         for threshold, color in zip(self.thresholds, ("C1", "C0"), strict=True):
             if np.isfinite(threshold):
                 panel.axvline(threshold, color=color, linestyle="--")
