@@ -1,4 +1,4 @@
-"""Mistakes of the audit: a bound that is not one, odds that are not fair, judging on what taught."""
+"""Mistakes of the audit: a bound that is none, odds that are not fair, judging what was learned."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ MUTANTS = (
     ),
     Mutant(
         file="audit/sampled_bound.py",
-        old="    rule = learn(columns[:half], sample.coins[:half], log_odds_objective, classifier)\n",
-        new="    rule = learn(columns[half:], sample.coins[half:], log_odds_objective, classifier)\n",
+        old="learn(columns[:half], sample.coins[:half], log_odds_objective, classifier)",
+        new="learn(columns[half:], sample.coins[half:], log_odds_objective, classifier)",
         tests=(f"{BOUND}::test_no_outcome_is_judged_by_a_rule_that_was_learned_from_it",),
     ),
     Mutant(
