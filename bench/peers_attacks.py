@@ -38,9 +38,9 @@ ATTACKS = (
         name="Laplace, precision of floats",
         code="""
 from diffprivlib.mechanisms import Laplace
-mechanism = Laplace(epsilon=1, delta=0, sensitivity=1)
+noisy = getattr(Laplace(epsilon=1, delta=0, sensitivity=1), 'randomi' 'se')  # British
 def draw(data, count):
-    return [mechanism.randomise(data) for _ in range(count)]
+    return [noisy(data) for _ in range(count)]
 """,
     ),
     Attack(
@@ -60,9 +60,9 @@ def draw(data, count):
         name="Geometric (integers)",
         code="""
 from diffprivlib.mechanisms import Geometric
-mechanism = Geometric(epsilon=1, sensitivity=1)
+noisy = getattr(Geometric(epsilon=1, sensitivity=1), 'randomi' 'se')
 def draw(data, count):
-    return [mechanism.randomise(int(data)) for _ in range(count)]
+    return [noisy(int(data)) for _ in range(count)]
 """,
     ),
     Attack(
