@@ -12,7 +12,7 @@ import numpy as np
 
 from zerodelta.data.items import Tally, as_items, tally
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.exact.rational import Rational, as_count, as_float, as_positive
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.key_noise import FOR_COUNTS, KeyNoise
 from zerodelta.mechanisms.noisy_test import ClearLead
@@ -206,12 +206,14 @@ def mode_methods(
     """
     exact, size = as_usable_epsilon(epsilon), as_count(universe, "universe", minimum=1)
     rows, scale = as_count(n, "n"), (1 if monotone else 2) / exact
-    gap = None if expected_gap is None else as_positive(expected_gap, "expected_gap")
+    if expected_gap is not None:
+        as_positive(expected_gap, "expected_gap")
+    gap = None if expected_gap is None else as_float(expected_gap, "expected_gap")
 
     def lost(name: str) -> float:
         if gap is None:
             return min(float(rows), worst_gap(size, scale, method=name))
-        return min(float(rows), gap_at(size, scale, float(gap), method=name))
+        return min(float(rows), gap_at(size, scale, gap, method=name))
 
     chosen = selection_methods(
         lost,
