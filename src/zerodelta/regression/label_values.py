@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence, Set, Sized
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias, final
@@ -104,7 +104,7 @@ class Targets:
 
 def as_classes(classes: Sequence[Any] | None) -> tuple[Any, ...]:
     """Return the public classes, at least two and all different."""
-    listed = is_list(classes) or isinstance(classes, Set)
+    listed = isinstance(classes, Sized) and (is_list(classes) or isinstance(classes, Set))
     given = tuple(classes) if classes is not None and listed else ()
     Options(given, "classes")  # refuses labels that are read alike
     require(
