@@ -81,7 +81,7 @@ def test_nobody_leaves_out_a_step_that_costs(name: str) -> None:
 def test_a_claim_of_the_caller_is_not_made_proven_by_an_edit() -> None:
     """A step that nobody here ran cannot be called proven, sealed or not.
 
-    (That an asserted step of ours, as in a vote, was called proven cannot be seen in a text: whoever
+    (That an asserted step of ours, as in a vote, was called proven cannot be seen: whoever
     forges may as well write the certificate of another release. docs/limits.md says so.)
     """
     data = data_of(CERTIFICATES["purified"])
