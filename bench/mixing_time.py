@@ -28,7 +28,7 @@ SPACES: dict[str, tuple[Any, Any]] = {
 
 def times(purifier: Any, value: Any, runs: int) -> tuple[Any, Any]:
     """Return the seconds of each run, with the coin on either side."""
-    real, bits = channel.bernoulli, SystemBits()
+    real, bits = vars(channel)["bernoulli"], SystemBits()
     taken: tuple[list[float], list[float]] = ([], [])
     for run in range(2 * runs):
         side = run % 2

@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
-from privacy.chains import CHAINS
-from privacy.test_certificate import at, data_of, places, put, resealed
+from privacy.chains import CHAINS, data_of, resealed
+from privacy.test_certificate import at, places, put
 from zerodelta.errors import CertificateError
 from zerodelta.privacy.claims import PureDP
 

@@ -18,15 +18,16 @@ from channels.cases import BODIES, MIXING, F, algorithm_one, algorithm_two
 from channels.channel_laws import values_of
 from zerodelta.channels import channel
 from zerodelta.channels.finite_mix import ProfileMix
-from zerodelta.channels.smooth import GaussianStep, SmoothMix
-from zerodelta.exact.bits import ReplayBits
+from zerodelta.channels.smooth import SmoothMix
+from zerodelta.exact.bits import BitSource, ReplayBits
 from zerodelta.mechanisms import local_sensitivity, noisy_test
 from zerodelta.mechanisms.stable_queries import Median
+from zerodelta.privacy.theorems.smoothing import GaussianStep
 from zerodelta.spaces import Ball, Finite
 
 CHANNELS: dict[str, Any] = {
     **MIXING,
-    "profile": ProfileMix(space=Finite(3), at_epsilon=1, profile=("1e-9", "2e-9", "1e-9")),
+    "profile": ProfileMix(space=Finite(3), at_epsilon=F(1), profile=(F(1, 10**9),) * 3),
     "smooth": SmoothMix(
         space=Ball(2, 1),
         step_taken=GaussianStep(dimension=2, variance=F(9), radius=F(4), sensitivity=F(2)),
@@ -40,18 +41,17 @@ CHANNELS: dict[str, Any] = {
 }
 
 
-class CountedBits(ReplayBits):
+class CountedBits(BitSource):
     """Replayed bits that count how many were read."""
 
-    __slots__ = ("count",)
+    __slots__ = ("_bits", "count")
 
     def __init__(self, label: str) -> None:
-        super().__init__(label)
-        self.count = 0
+        self._bits, self.count = ReplayBits(label), 0
 
     def read(self, count: int) -> bytes:
         self.count += count
-        return super().read(count)
+        return self._bits.read(count)
 
 
 def calls(run: Callable[[Any], Any], until: Any = None) -> tuple[list[str], int, Any]:
@@ -97,7 +97,7 @@ def test_both_sides_of_the_mixing_coin_make_the_same_calls(
     """Until one of the two is chosen; what follows is one function of the point to publish."""
     purifier = CHANNELS[name]
     value = np.zeros(2, dtype=np.int64) if name == "smooth" else values_of(purifier)[0]
-    real, found = channel.bernoulli, []
+    real, found = vars(channel)["bernoulli"], []
     for side in (True, False):
         monkeypatch.setattr(channel, "bernoulli", falls(side, real))
         purifier.apply(value, CountedBits("warm up"))  # caches of public numbers

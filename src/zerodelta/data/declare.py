@@ -58,8 +58,8 @@ def number(
     >>> print(age.bounds, number(0, 1, missing=None))
     (Fraction(0, 1), Fraction(120, 1)) number(0, 1, missing='none')
     """
-    plain = missing is None or is_name(missing, ["skip"])
-    filled = missing if plain else as_rational(missing, "missing")
+    skips = is_name(missing, ["skip"])
+    filled = missing if missing is None or skips else as_rational(missing, "missing")
     return Number(
         lower=as_rational(lower, "lower"),
         upper=as_rational(upper, "upper"),

@@ -206,14 +206,12 @@ def mode_methods(
     """
     exact, size = as_usable_epsilon(epsilon), as_count(universe, "universe", minimum=1)
     rows, scale = as_count(n, "n"), (1 if monotone else 2) / exact
-    if expected_gap is not None:
-        as_positive(expected_gap, "expected_gap")
-    gap = None if expected_gap is None else as_float(expected_gap, "expected_gap")
+    gap = None if expected_gap is None else as_positive(expected_gap, "expected_gap")
 
     def lost(name: str) -> float:
         if gap is None:
             return min(float(rows), worst_gap(size, scale, method=name))
-        return min(float(rows), gap_at(size, scale, gap, method=name))
+        return min(float(rows), gap_at(size, scale, as_float(gap, "expected_gap"), method=name))
 
     chosen = selection_methods(
         lost,

@@ -184,8 +184,8 @@ class SelectQuestion:
             moved, monotone = columns.moves(facts)
             width = moved * columns.quantum
         else:
-            stated = self.sensitivity
-            moved = width = as_positive(0 if stated is None else stated, "sensitivity")
+            given = 0 if self.sensitivity is None else self.sensitivity
+            moved = width = as_positive(given, "sensitivity")
             as_float(width, "sensitivity")
             monotone = as_flag(self.monotone, "monotone")
         methods = select_methods(epsilon=exact, options=count, sensitivity=width, monotone=monotone)

@@ -133,7 +133,7 @@ def select_features(
         bounds=bounds,
         target_bounds=target_bounds,
         data_norm=data_norm,
-        features=features if features is None or not is_list(features) else tuple(features),
+        features=None if features is None else tuple(features) if is_list(features) else (),
         method=method,
         mixing_probability=mixing_probability,
         by_position=isinstance(rows, (np.ndarray, list, tuple)),
