@@ -75,6 +75,9 @@ bench: env ## speed and accuracy, beside our peers
 	$(BIN)/python bench/tables_classifiers.py
 	$(BIN)/python bench/defaults.py
 	$(BIN)/python bench/purify_your_own.py
+	$(BIN)/python bench/audit.py
+	$(BIN)/python bench/peers_attacks.py
+	$(BIN)/python bench/mixing_time.py
 
 reproduce: env ## the paper, measured again (half an hour; QUICK=1: two minutes; DOCS=1: into docs/)
 	$(BIN)/python -m reproduce $(if $(QUICK),--quick) $(if $(DOCS),--docs docs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mutants import (
+    in_audit,
     in_channels,
     in_exact,
     in_intervals,
@@ -36,4 +37,5 @@ MUTANTS = (
     *in_units.MUTANTS,
     *in_quantiles.MUTANTS,
     *in_intervals.MUTANTS,
+    *in_audit.MUTANTS,
 )

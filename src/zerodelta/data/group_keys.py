@@ -20,7 +20,7 @@ import numpy.typing as npt
 from zerodelta.data.kind import Bounds
 from zerodelta.data.rowwise import Block
 from zerodelta.data.tallies import group_codes
-from zerodelta.errors import require
+from zerodelta.errors import is_list, require
 from zerodelta.exact.rational import Rational, as_rational, number_text
 
 __all__ = ["Bins", "GroupKey", "GroupKeys", "bins"]
@@ -99,9 +99,8 @@ def bins(edges: Iterable[Rational]) -> Bins:
     >>> bins([0, 18, 65, 120]).labels
     ('[0, 18)', '[18, 65)', '[65, 120]')
     """
-    listed = isinstance(edges, Iterable) and not isinstance(edges, (str, bytes, dict, set))
     remedy = "pass them in rising order, as in zd.bins([0, 18, 65, 120])"
-    require(listed, "bins", edges, "a list of edges", remedy)
+    require(is_list(edges), "bins", edges, "a list of edges", remedy)
     return Bins(edges=tuple(as_rational(edge, "bins") for edge in edges))
 
 

@@ -85,7 +85,7 @@ class Features:
         )
         features = Features(
             dimension=columns,
-            data_norm=as_positive(data_norm or 0, "data_norm"),
+            data_norm=as_positive(0 if data_norm is None else data_norm, "data_norm"),
             intercept=as_flag(intercept, "intercept"),
             length=length,
         )

@@ -15,7 +15,7 @@ from typing import Any, final
 
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.source import Rows
-from zerodelta.errors import require
+from zerodelta.errors import is_name, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.mechanisms.diagnostics import diagnosis
@@ -150,7 +150,7 @@ class LinearQuestion:
             intercept=features.intercept,
         )
         known = self._applicable(facts, features.width)
-        named = [name for name in known if name == self.method]  # it alone is planned
+        named = [name for name in known if is_name(self.method, [name])]  # it alone is planned
         candidates = {name: _PLANNERS[name](shape) for name in named or known}
         methods = ranked(*(candidate.method for candidate in candidates.values()))
         chosen = candidates[choose(methods, self.method).name]

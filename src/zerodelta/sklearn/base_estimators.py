@@ -89,7 +89,7 @@ def required_epsilon(epsilon: Rational | None) -> Fraction:
         expected="how much privacy one fit may cost; there is no default",
         remedy="pass epsilon=..., such as epsilon=1",
     )
-    return as_usable_epsilon(epsilon or 0)
+    return as_usable_epsilon(0 if epsilon is None else epsilon)
 
 
 def sorted_classes(classes: Sequence[Any] | None) -> tuple[Any, ...]:

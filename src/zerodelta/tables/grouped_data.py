@@ -166,7 +166,8 @@ def _asked(by: By) -> dict[str, Kind | Bins | None]:
         good = all(isinstance(how, (Kind, Bins)) for how in found.values())
     else:
         listed = [by] if isinstance(by, str) else by
-        good = isinstance(listed, Sequence) and len(listed) == len(set(map(str, listed)))
+        texts = isinstance(listed, Sequence) and all(isinstance(each, str) for each in listed)
+        good = texts and len(listed) == len(set(listed))
         found = dict.fromkeys(listed) if good else {}
     require(
         good and all(isinstance(name, str) for name in found),

@@ -89,6 +89,11 @@ def open(
     49.5
 
     """
+    declared = columns is None or isinstance(columns, Mapping)
+    remedy = 'pass columns={"age": zd.number(0, 120), "city": zd.category([...])}'
+    require(declared, "columns", columns, "the declared kind of each column", remedy)
+    known = schema is None or isinstance(schema, Schema)
+    require(known, "schema", schema, "a schema", 'pass zd.read_schema("people.toml")')
     stated = schema if schema is not None else Schema(columns=dict(columns or {}))
     kinds = dict(stated.columns if columns is None else columns)
     require(
@@ -96,7 +101,7 @@ def open(
         "columns",
         list(kinds),
         expected="the declared kind of each column that may be used",
-        remedy='pass columns={"age": zd.number(0, 120), "city": zd.category([...])}',
+        remedy=remedy,
     )
     reader = reader_of(source, {**stated.file, **file}, declared=tuple(kinds))
     protected = _unit(stated, unit, max_rows, units)
@@ -117,9 +122,16 @@ def open(
     )
 
 
+def _is_folder(folder: Any) -> bool:
+    try:
+        return Path(folder).is_dir()
+    except (OSError, TypeError, ValueError):  # no path of this system
+        return False
+
+
 def _keeping(memory: int | None, folder: str | Path | None) -> Keeping:
     require(
-        folder is None or Path(folder).is_dir(),
+        folder is None or _is_folder(folder),
         "folder",
         folder,
         expected="a folder that exists",

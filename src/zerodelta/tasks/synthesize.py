@@ -34,6 +34,8 @@ from zerodelta.tables.table_methods import tables_plan
 
 __all__ = ["SynthesisQuestion", "synthesis_methods", "synthesize"]
 
+_MOST_ROWS = 1 << 32
+
 
 def synthesize(
     rows: Any,
@@ -138,6 +140,7 @@ class SynthesisQuestion:
             remedy="leave out columns, group categories, or release tables with answer_queries",
         )
         size = as_count(facts.planned_rows if self.size is None else self.size, "size", minimum=1)
+        require(size <= _MOST_ROWS, "size", size, "at most 2^32 rows", "pass size=10_000, say")
 
         def value(answers: Answers) -> Any:
             assert answers.fitted is not None

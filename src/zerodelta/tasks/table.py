@@ -11,6 +11,7 @@ import numpy as np
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.group_keys import GroupKeys
 from zerodelta.data.source import Rows
+from zerodelta.errors import is_list, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.diagnostics import diagnosis
@@ -171,7 +172,11 @@ def grouped_statistic(
 ) -> Release:
     """Release one statistic of some columns by group: what `mean(…, by=…)` and its like do."""
     named = [columns] if isinstance(columns, str) else columns
-    asked = list(needed(named, "columns", 'name them, as in zd.mean(people, "income", by="city")'))
+    remedy = 'name them, as in zd.mean(people, "income", by="city")'
+    given = needed(named, "columns", remedy)
+    asked = list(given) if is_list(given) else []
+    texts = all(isinstance(name, str) for name in asked)
+    require(asked and texts, "columns", columns, "names of columns", remedy)
     return table_of(rows, by=by, of=as_statistics(dict.fromkeys(asked, statistic)), **options)
 
 

@@ -10,6 +10,7 @@ from zerodelta.data.dataset import Dataset
 from zerodelta.data.group_keys import GroupKeys
 from zerodelta.data.kinds import skips
 from zerodelta.data.source import Source
+from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.diagnostics import diagnosis
@@ -151,6 +152,7 @@ def _spread(
         )
     source = as_source(rows, columns, missing=missing)
     stated = bounds_of(source, bounds)
+    require(source.columns, "columns of rows", 0, "one or more", "pass rows with a column")
     ends = each_bounds(stated, len(source.columns))
     asked = tuple(
         AskedColumn(name=name, bounds=pair, missing=absent, statistics=(statistic,))

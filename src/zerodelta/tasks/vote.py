@@ -20,7 +20,7 @@ from zerodelta.data.fake import fake
 from zerodelta.data.row_queries import public_rows
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Rows
-from zerodelta.errors import ParameterError, require
+from zerodelta.errors import ParameterError, is_list, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import uniform_below
 from zerodelta.exact.rational import Rational, as_count
@@ -35,6 +35,7 @@ from zerodelta.spine.facts import Facts
 from zerodelta.spine.public_inputs import as_source
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask
+from zerodelta.study.rehearsal import rows_to_try
 from zerodelta.tasks.vote_or_study import LEAST_ROWS, blocks_for, can_decide
 
 __all__ = ["CHOICE", "VoteQuestion", "made_up", "vote"]
@@ -43,6 +44,7 @@ CHOICE = (
     "choose(rows) sees one block at a time: it keeps no state, shares no random generator and "
     "shows nothing"
 )
+_MOST_BLOCKS = 1 << 20
 
 
 def vote(
@@ -119,12 +121,13 @@ def vote(
     source = as_source(data, columns, missing=missing)
     question = VoteQuestion(
         choose=choose,
-        options=tuple(options),
+        options=tuple(options) if is_list(options) else (),
         blocks=blocks,
         least_rows=least_rows,
         by_unit=source.by_unit is not None,
     )
-    question.tried(made_up(source) if example is None else np.asarray(example, np.float64))
+    given = example is not None
+    question.tried(rows_to_try(source.columns, None, None, example) if given else made_up(source))
     beside = diagnosis(diagnostics, source)
     return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
@@ -234,7 +237,9 @@ class VoteQuestion:
     def _blocks(self, facts: Facts, epsilon: Fraction) -> int:
         least = as_count(self.least_rows, "least_rows", minimum=1)
         if self.blocks is not None:
-            return as_count(self.blocks, "blocks", minimum=1)
+            blocks = as_count(self.blocks, "blocks", minimum=1)
+            require(blocks <= _MOST_BLOCKS, "blocks", blocks, "at most 2^20", "pass fewer")
+            return blocks
         return blocks_for(len(self.options), epsilon, facts.planned_rows, least)
 
     def _forecast(self, behind: float, blocks: int, epsilon: Fraction) -> str:
