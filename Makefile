@@ -78,6 +78,7 @@ bench: env ## speed and accuracy, beside our peers
 	$(BIN)/python bench/audit.py
 	$(BIN)/python bench/peers_attacks.py
 	$(BIN)/python bench/mixing_time.py
+	$(BIN)/python bench/ledger.py
 
 reproduce: env ## the paper, measured again (half an hour; QUICK=1: two minutes; DOCS=1: into docs/)
 	$(BIN)/python -m reproduce $(if $(QUICK),--quick) $(if $(DOCS),--docs docs)

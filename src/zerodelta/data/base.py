@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
 
+from zerodelta.data.account import Account
 from zerodelta.data.kept_copy import Keeping
 from zerodelta.data.kind import Kind
 from zerodelta.data.kinds import Number
@@ -50,6 +51,8 @@ class Base:
     name: str | None = None
     expected_rows: int | None = None
     keeping: Keeping = _KEEPING
+    account: Account | None = None
+    """Who pays for releases from these rows."""
     counted: list[int] = field(default_factory=list, repr=False, compare=False)
 
     def count(self) -> int:

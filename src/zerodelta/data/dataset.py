@@ -153,6 +153,7 @@ class Dataset(Source):
             neighbors=base.neighbors,
             bare=reader.bare,
             premise=reader.premise,
+            accounts=() if base.account is None else (base.account,),
         )
 
     @property
@@ -170,6 +171,19 @@ class Dataset(Source):
     def text(self) -> str:
         """The source in one line, without any of its contents."""
         return self._base.reader.text
+
+    @property
+    def described(self) -> dict[str, Any]:
+        """What is asked of, as JSON can write it: columns and their kinds, conditions, units."""
+        unit = self._base.unit
+        return {
+            "name": self.name,
+            "columns": {name: kind.declaration for name, kind in self.kinds.items()},
+            "where": [condition.text for condition in self.chosen.where],
+            "unit": None if unit is None else [unit.column, unit.max_rows],
+            "neighbors": self._base.neighbors.value,
+            "expected_rows": self._planned,
+        }
 
     @property
     def with_itself(self) -> Dataset:
@@ -334,4 +348,5 @@ class Dataset(Source):
         lines += [f"  where {condition.text}" for condition in self.chosen.where]
         protects = self.protection
         lines.append(f"  protects {protects.words or 'one row'} ({protects.neighbors.value})")
+        lines += [f"  {account.line}" for account in protects.accounts]
         return "\n".join(lines)

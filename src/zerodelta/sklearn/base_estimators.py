@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,18 +30,37 @@ from zerodelta.sklearn.given_data import (
     remember,
     rows_to_predict,
 )
+from zerodelta.sklearn.saved_estimators import SavedEstimator
 from zerodelta.spine.facts import Question
+from zerodelta.spine.paying import paying
 
 __all__ = [
     "ClassStatistics",
     "PrivateClassifier",
     "PrivateRegressor",
     "accepting_any_value",
+    "debited_fit",
     "fit_columns",
     "linear_scores",
     "required_epsilon",
     "sorted_classes",
 ]
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def debited_fit(fit: F) -> F:
+    """Have one `fit` paid for by the estimator's ledger, and by that of the data set."""
+
+    @wraps(fit)
+    def paid(self: Any, X: Any, y: Any = None, **others: Any) -> Any:  # noqa: N803
+        asked = self.get_params(deep=False)
+        ledger, again = asked.pop("ledger"), asked.pop("again")
+        with paying(ledger, again=again, task=type(self).__name__, asked={**asked, "X": X, "y": y}):
+            return fit(self, X, y, **others)
+
+    return paid  # type: ignore[return-value]
 
 
 def accepting_any_value(tags: Any, *, random: bool = True) -> Any:
@@ -120,7 +140,7 @@ def linear_scores(rows: Floats, coefficients: Floats, intercept: Floats) -> Floa
     return scores if usable.all() else np.where(usable, scores, intercept)
 
 
-class PrivateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateRegressor(SavedEstimator, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A linear regressor; its subclasses fit."""
 
     coef_: Floats
@@ -144,7 +164,7 @@ class PrivateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.release_, self.certificate_ = release, release.certificate
 
 
-class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier with public `classes`; its subclasses fit and give scores."""
 
     classes: Sequence[Any] | None

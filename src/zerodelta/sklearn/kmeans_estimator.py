@@ -8,16 +8,18 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
+from zerodelta.data.account import Account
 from zerodelta.exact.rational import Rational
-from zerodelta.sklearn.base_estimators import accepting_any_value, fit_columns
+from zerodelta.sklearn.base_estimators import accepting_any_value, debited_fit, fit_columns
 from zerodelta.sklearn.given_data import Floats, rows_to_predict
+from zerodelta.sklearn.saved_estimators import SavedEstimator
 from zerodelta.tasks.kmeans import kmeans
 
 __all__ = ["KMeans"]
 
 
 @final
-class KMeans(BaseEstimator):  # type: ignore[misc]
+class KMeans(SavedEstimator, BaseEstimator):  # type: ignore[misc]
     """k-means centers under pure ε-DP; use it in place of `sklearn.cluster.KMeans`.
 
     There is no `labels_`, `inertia_`, `n_iter_` or ``fit_predict``: they would show rows.
@@ -36,6 +38,10 @@ class KMeans(BaseEstimator):  # type: ignore[misc]
     diagnostics : number, optional
         The share of ε, such as "1/100", for `diagnostics_`: which fractions of the rows
         were used, clipped to the bounds, and unreadable.
+    ledger : Ledger, optional
+        Whose budget each ``fit`` debits; that of the data set, too, if it has one.
+    again : bool
+        Whether to pay once more for a fit that the data set's ledger has seen before.
 
     **Releases**: `cluster_centers_`, which is `release_.value`, `diagnostics_` if asked for, and
     `certificate_`.
@@ -63,13 +69,18 @@ class KMeans(BaseEstimator):  # type: ignore[misc]
         bounds: Any = None,
         method: str = "auto",
         diagnostics: Rational | None = None,
+        ledger: Account | None = None,
+        again: bool = False,
     ) -> None:
         self.n_clusters = n_clusters
         self.epsilon = epsilon
         self.bounds = bounds
         self.method = method
         self.diagnostics = diagnostics
+        self.ledger = ledger
+        self.again = again
 
+    @debited_fit
     def fit(self, X: Any, y: Any = None) -> KMeans:  # noqa: N803
         """Publish centers; this is the one release that the certificate is about."""
         self.cluster_centers_ = fit_columns(self, kmeans, X, clusters=self.n_clusters)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -24,15 +24,20 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_source, one_column
 from zerodelta.spine.release_plan import Measured, ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.tables.grouped_data import By
 from zerodelta.tasks.table import table_of
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 __all__ = ["CountQuestion", "count"]
 
 
+@debited
 def count(
     rows: Any,
     columns: str | None = None,
@@ -42,6 +47,7 @@ def count(
     missing: Any = DEFAULT_MISSING,
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release how many rows there are, or how many have a value in one column.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from zerodelta.privacy.release import Release
 from zerodelta.spaces import Finite
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import (
     as_source,
     as_universe,
@@ -45,6 +46,9 @@ from zerodelta.spine.public_inputs import (
 from zerodelta.spine.release_plan import Measured, ReleasePlan
 from zerodelta.spine.run import ask, run
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 __all__ = ["HistogramQuestion", "histogram", "histogram_methods"]
 
 _MOST_ITEMS = 1 << 26
@@ -52,6 +56,7 @@ _MOST_JOINT = 1 << 12
 """Beyond so many counts one joint noise vector gains nothing."""
 
 
+@debited
 def histogram(
     items: Any,
     columns: str | None = None,
@@ -63,6 +68,7 @@ def histogram(
     method: str = "auto",
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release how often each item of a public universe occurs, like `np.bincount`, but private.
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_source, bounds_of, each_bounds
 from zerodelta.spine.release_plan import Measured, ReleasePlan
 from zerodelta.spine.run import ask
@@ -41,6 +42,9 @@ from zerodelta.tasks.mean_lattice import (
 )
 from zerodelta.tasks.table import grouped_statistic
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 __all__ = ["MeanQuestion", "mean", "mean_methods"]
 
 Floats = npt.NDArray[np.float64]
@@ -49,6 +53,7 @@ _NOISE_NORMS = {"laplace": 1.0, "k-norm": 2.0, "k-norm-max": math.inf}
 _FITTING = {norm: name for name, norm in _NOISE_NORMS.items()}
 
 
+@debited
 def mean(
     rows: Any,
     columns: str | Sequence[str] | None = None,
@@ -62,6 +67,7 @@ def mean(
     method: str = "auto",
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release the mean of bounded rows, like `np.mean(rows, axis=0)`, but private.
 

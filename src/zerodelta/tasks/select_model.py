@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from zerodelta.privacy.step import Status
 from zerodelta.spaces import Finite
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import choose
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_bounds, as_source, needed
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.study.program import StudyProgram, carry_out
@@ -39,6 +40,9 @@ from zerodelta.study.study import Study
 from zerodelta.tasks.vote import VoteQuestion, made_up
 from zerodelta.tasks.vote_or_study import LEAST_ROWS, PARAMETERS, vote_or_study
 from zerodelta.training.candidate_models import Floats, LinearModel, NetworkModel
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["FIT", "SCORE", "Fit", "ModelQuestion", "Score", "Train", "select_model"]
 
@@ -56,6 +60,7 @@ SCORE = "score treats rows one by one, keeps no state and shows nothing"
 FIT = "fit and score see one block at a time: they keep no state and show nothing"
 
 
+@debited
 def select_model(
     rows: Any,
     candidates: Mapping[str, Any],
@@ -75,6 +80,7 @@ def select_model(
     example: Any = None,
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release the name of the best candidate, trained and scored on the rows.
 

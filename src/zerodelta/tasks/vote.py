@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -32,11 +32,15 @@ from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status
 from zerodelta.spine.facts import Facts
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_source
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.study.rehearsal import rows_to_try
 from zerodelta.tasks.vote_or_study import LEAST_ROWS, blocks_for, can_decide
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["CHOICE", "VoteQuestion", "made_up", "vote"]
 
@@ -47,6 +51,7 @@ CHOICE = (
 _MOST_BLOCKS = 1 << 20
 
 
+@debited
 def vote(
     data: Any,
     choose: Callable[[Block], Any],
@@ -60,6 +65,7 @@ def vote(
     missing: Any = DEFAULT_MISSING,
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release the option that most blocks of rows choose, whatever the way in which they do.
 
