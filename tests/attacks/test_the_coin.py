@@ -96,7 +96,7 @@ def test_both_sides_of_the_mixing_coin_make_the_same_calls(
 ) -> None:
     """Until one of the two is chosen; what follows is one function of the point to publish."""
     purifier = CHANNELS[name]
-    value = np.zeros(2, dtype=np.int64) if name == "smooth" else values_of(purifier)[0]
+    value = np.zeros(2, dtype=object) if name == "smooth" else values_of(purifier)[0]
     real, found = vars(channel)["bernoulli"], []
     for side in (True, False):
         monkeypatch.setattr(channel, "bernoulli", falls(side, real))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mutants import (
+    in_attacks,
     in_audit,
     in_channels,
     in_exact,
@@ -42,4 +43,5 @@ MUTANTS = (
     *in_records.MUTANTS,
     *in_intervals.MUTANTS,
     *in_audit.MUTANTS,
+    *in_attacks.MUTANTS,
 )
