@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import zerodelta as zd
-from zerodelta.cli import app
+from zerodelta.cli import app, audit_tasks
 from zerodelta.cli.verify_files import MEANING
 from zerodelta.privacy.json_text import LARGEST_TEXT
 
@@ -194,3 +194,50 @@ def test_the_demonstration_publishes_two_verified_releases_and_a_picture(tmp_pat
     assert code == 0
     assert output.count("pure differential privacy, ε = 1, δ = 0: proven") == 2
     assert (tmp_path / "model.svg").read_text(encoding="utf-8").startswith("<?xml")
+
+
+def audited(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["audit", *arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result.exit_code, result.output
+
+
+def test_audit_tries_to_refute_our_own_tasks() -> None:
+    code, output = audited("mode", "mean", "--samples", "100", "--confidence", "0.999999")
+    assert code == 0
+    first, second, last = output.splitlines()
+    assert first.startswith("mode ")
+    assert second.startswith("mean ")
+    assert "not refuted" in first
+    assert last == audit_tasks.MEANING
+
+
+def test_audit_prints_json_and_exits_with_1_if_a_claim_is_refuted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    leak = audit_tasks.AuditedTask(run=lambda rows, epsilon: rows, datasets=(0, 1))
+    monkeypatch.setitem(audit_tasks.TASKS, "leak", leak)
+    code, output = audited("leak", "--samples", "400", "--epsilon", "1/2", "--json")
+    assert code == 1
+    (found,) = json.loads(output)
+    assert found["violated"]
+    assert found["claimed"] == "1/2"
+    assert found["epsilon_lower"] > 2
+
+
+def test_every_audited_task_runs() -> None:
+    code, output = audited("--samples", "40", "--confidence", "0.999999", "--json")
+    assert code == 0
+    assert [each["task"] for each in json.loads(output)] == list(audit_tasks.TASKS)
+
+
+def test_audit_refuses_unknown_tasks_and_malformed_numbers() -> None:
+    for arguments, words in (
+        (("men",), 'did you mean "mean"?'),
+        (("mean", "--epsilon", "0"), "epsilon"),
+        (("mean", "--confidence", "1"), "confidence"),
+        (("mean", "--samples", "3"), "samples"),
+    ):
+        code, output = audited(*arguments)
+        assert code == 2
+        assert words in output

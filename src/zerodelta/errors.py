@@ -18,7 +18,7 @@ Nothing here is ever raised because of a *value* in the data: an exception is an
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 from importlib.util import find_spec
 from typing import final
 
@@ -96,6 +96,27 @@ def require(
     """
     if not holds:
         raise ParameterError(name, value, expected=expected, remedy=remedy)
+
+
+def is_list(value: object) -> bool:
+    """Tell whether a parameter is a list in a fixed order, of whatever type.
+
+    Texts, mappings and sets can be iterated and are none; nor is an array without axes.
+
+    >>> is_list([1, 2]), is_list(range(3)), is_list("ab"), is_list({1, 2})
+    (True, True, False, False)
+    """
+    odd = isinstance(value, (str, bytes, bytearray, Mapping, Set))
+    return isinstance(value, Iterable) and not odd and getattr(value, "ndim", 1) != 0
+
+
+def is_name(value: object, names: Iterable[str]) -> bool:
+    """Tell whether a parameter is one of some names; an array is never compared with them.
+
+    >>> is_name("counts", ["counts", "keys"]), is_name(1, ["counts", "keys"])
+    (True, False)
+    """
+    return isinstance(value, str) and value in names
 
 
 def did_you_mean(name: object, known: Iterable[str], otherwise: str) -> str:

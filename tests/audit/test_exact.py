@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from functools import partial
 
@@ -10,11 +11,15 @@ import pytest
 from flint import arb, ctx
 
 from reference import probabilities
+from zerodelta import audit
 from zerodelta.audit.exact import (
     ExpRational,
+    Law,
     certainly_impure,
     certainly_pure,
     datasets,
+    discrete_laplace_pmf,
+    discrete_laplace_tail,
     exponential_mechanism_law,
     hockey_stick,
     max_log_ratio,
@@ -126,14 +131,15 @@ def test_neighbors_are_all_replacements_of_one_row() -> None:
 
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(7, 3), Fraction(40)])
 def test_the_laplace_law_agrees_with_rational_arithmetic(scale: Fraction) -> None:
-    reference = probabilities.rounded_laplace(scale)
-    for k in range(-6, 7):
-        assert float(rounded_laplace_pmf(k, scale=scale)) == pytest.approx(
-            float(reference.pmf(k)), rel=1e-15
-        )
-        assert float(rounded_laplace_tail(k, scale=scale)) == pytest.approx(
-            1 - float(reference.below(k)), rel=1e-14
-        )
+    for reference, pmf, tail in (
+        (probabilities.rounded_laplace(scale), rounded_laplace_pmf, rounded_laplace_tail),
+        (probabilities.DiscreteLaplace(scale), discrete_laplace_pmf, discrete_laplace_tail),
+    ):
+        for k in range(-6, 7):
+            assert float(pmf(k, scale=scale)) == pytest.approx(float(reference.pmf(k)), rel=1e-15)
+            assert float(tail(k, scale=scale)) == pytest.approx(
+                1 - float(reference.below(k)), rel=1e-14
+            )
 
 
 @pytest.mark.parametrize("variance", [Fraction(1, 2), Fraction(50)])
@@ -165,9 +171,11 @@ def test_selection_laws_agree_with_rational_arithmetic(law, reference) -> None: 
 
 def test_a_truncated_law_loses_no_mass() -> None:
     laplace = (partial(rounded_laplace_pmf, scale=3), partial(rounded_laplace_tail, scale=3))
+    discrete = (partial(discrete_laplace_pmf, scale=3), partial(discrete_laplace_tail, scale=3))
     for center in (-4, 0, 7):
-        law = shifted(*laplace, center=center, low=-2, high=3)
-        assert sum(law.values(), ExpRational.of(0)) == 1
+        for law in (laplace, discrete):
+            whole = shifted(*law, center=center, low=-2, high=3)
+            assert sum(whole.values(), ExpRational.of(0)) == 1
         gaussian = (
             partial(rounded_gaussian_pmf, variance=3),
             partial(rounded_gaussian_tail, variance=3),
@@ -183,3 +191,37 @@ def test_exactly_one_form_of_epsilon_is_wanted() -> None:
         certainly_pure({}, {})
     with pytest.raises(ParameterError, match=r"^epsilon, epsilon_exp = "):
         certainly_pure({}, {}, 1, epsilon_exp=3)
+
+
+def votes(scale: int) -> Callable[[tuple[int, ...]], Law]:
+    return lambda rows: permute_and_flip_law([rows.count(0), rows.count(1)], scale=scale)
+
+
+def test_an_audit_of_all_small_datasets_decides_without_tolerance() -> None:
+    found = audit.exact(votes(2), [0, 1], n=3, epsilon=1)
+    assert found.holds
+    assert not found.violated
+    assert found.epsilon_lower <= 1 <= found.epsilon_upper
+    assert found.pairs == len(list(neighbors(list(datasets([0, 1], 3)))))
+    hair_less = audit.exact(votes(2), [0, 1], n=3, epsilon=1 - HAIR)
+    assert hair_less.holds is False
+    assert "VIOLATED" in str(hair_less)
+
+
+def test_an_audit_under_add_remove_compares_datasets_of_two_sizes() -> None:
+    found = audit.exact(votes(1), [0, 1], n=2, epsilon=1, neighbors="add-remove")
+    assert found.holds
+    assert abs(len(found.pair[0]) - len(found.pair[1])) == 1
+
+
+def test_an_audit_sees_an_event_that_no_sample_contains() -> None:
+    rare = Fraction(1, 10**22)  # about e^-50
+    found = audit.exact(lambda rows: {"all": 1 - rare * rows[0], "x": rare * rows[0]}, [0, 1], n=1)
+    assert found.epsilon_lower == math.inf
+    assert found.outcome == "x"
+    assert found.holds is None
+
+
+def test_an_audit_needs_a_domain() -> None:
+    with pytest.raises(ParameterError, match="domain"):
+        audit.exact(votes(2), [], n=2)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from mutants import (
+    in_attacks,
+    in_audit,
     in_channels,
     in_exact,
     in_intervals,
@@ -40,4 +42,6 @@ MUTANTS = (
     *in_ledger.MUTANTS,
     *in_records.MUTANTS,
     *in_intervals.MUTANTS,
+    *in_audit.MUTANTS,
+    *in_attacks.MUTANTS,
 )

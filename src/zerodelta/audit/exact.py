@@ -9,7 +9,7 @@ relation does.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias, TypeVar, final
@@ -19,6 +19,8 @@ from flint import arb, ctx
 from zerodelta.audit.exponentials import ExpRational
 from zerodelta.audit.extreme_pairs import extreme_pairs
 from zerodelta.audit.laws import (
+    discrete_laplace_pmf,
+    discrete_laplace_tail,
     exponential_mechanism_law,
     permute_and_flip_law,
     rounded_gaussian_pmf,
@@ -27,11 +29,13 @@ from zerodelta.audit.laws import (
     rounded_laplace_tail,
     shifted,
 )
-from zerodelta.errors import ParameterError
-from zerodelta.exact.arb import ball
-from zerodelta.exact.rational import Rational, as_rational
+from zerodelta.errors import ParameterError, require
+from zerodelta.exact.arb import ball, to_float_down, to_float_up
+from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational, number_text
+from zerodelta.privacy.neighbors import Neighbors
 
 __all__ = [
+    "ExactAudit",
     "ExpRational",
     "Law",
     "Probability",
@@ -39,6 +43,9 @@ __all__ = [
     "certainly_impure",
     "certainly_pure",
     "datasets",
+    "discrete_laplace_pmf",
+    "discrete_laplace_tail",
+    "exact",
     "exponential_mechanism_law",
     "extreme_pairs",
     "hockey_stick",
@@ -59,6 +66,130 @@ _Row = TypeVar("_Row", bound=Hashable)
 
 _BITS = 512
 """Balls are combined at this precision; those from `laws` have it too."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExactAudit:
+    """The privacy loss of a mechanism on all small datasets: computed, not sampled.
+
+    Parameters
+    ----------
+    epsilon_lower, epsilon_upper : float
+        Between these lies the largest loss |ln p/q| over all pairs and outcomes.
+    claimed : Fraction or None
+        The ε that was to be checked.
+    holds : bool or None
+        Whether no loss exceeds the claim, decided without tolerance; None if balls are too wide.
+    pair, outcome : object
+        Where the loss is largest.
+    pairs : int
+        How many neighboring pairs there are.
+    """
+
+    epsilon_lower: float
+    epsilon_upper: float
+    claimed: Fraction | None
+    holds: bool | None
+    pair: tuple[Any, Any]
+    outcome: Any
+    pairs: int
+
+    @property
+    def violated(self) -> bool:
+        """Whether the claim is certainly false."""
+        return self.claimed is not None and self.holds is False
+
+    def __str__(self) -> str:
+        lines = [f"ε = {self.epsilon_upper:.6g}, the largest loss over {self.pairs:,} pairs"]
+        if self.claimed is not None:
+            verdicts = {True: "holds on all of them", False: "VIOLATED", None: "undecided"}
+            lines.append(f"claim ε = {number_text(self.claimed)}: {verdicts[self.holds]}")
+        first, second = self.pair
+        lines.append(f"worst pair: {first!r} and {second!r}, outcome {self.outcome!r}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def exact(
+    law: Callable[[tuple[Any, ...]], Law],
+    domain: Sequence[Any],
+    *,
+    n: int,
+    epsilon: Rational | None = None,
+    neighbors: Neighbors | str = Neighbors.REPLACE,
+) -> ExactAudit:
+    """Compute the privacy loss of a mechanism on every pair of small neighboring datasets.
+
+    Use it where the probabilities can be written down: it sees events that no sample contains,
+    however rare. For a black box see `lower_bound`. Beyond these datasets only a proof helps.
+
+    Parameters
+    ----------
+    law : callable
+        ``law(rows)`` returns the probability of each outcome: Fractions, `ExpRational`, Arb balls.
+        `rounded_laplace_pmf`, `exponential_mechanism_law` and others make such laws.
+    domain : sequence
+        The values that a row may have; hashable.
+    n : int
+        How many rows; under add-remove from n - 1 to n.
+    epsilon : int, float, str or Fraction, optional
+        The claim to check.
+    neighbors : Neighbors or str
+        "replace" or "add-remove".
+
+    Returns
+    -------
+    ExactAudit
+        Prints itself; `epsilon_lower`, `epsilon_upper`, `holds`, `pair`, `outcome`.
+
+    Examples
+    --------
+    >>> from zerodelta import audit
+    >>> def votes(rows):
+    ...     scores = [rows.count(0), rows.count(1)]
+    ...     return audit.permute_and_flip_law(scores, scale=2)
+    >>> audit.exact(votes, [0, 1], n=2, epsilon=1)
+    ε = 1, the largest loss over 4 pairs
+    claim ε = 1: holds on all of them
+    worst pair: (0, 0) and (1, 0), outcome 1
+    """
+    rows, relation = as_count(n, "n", minimum=1), Neighbors(neighbors)
+    require(len(domain) > 0, "domain", domain, "at least one value", "list the values of a row")
+    tables = list(datasets(domain, rows))
+    if relation is Neighbors.REPLACE:
+        found = list(_replaced(tables, domain))
+    else:
+        found = list(dict.fromkeys((t, (*t[:i], *t[i + 1 :])) for t in tables for i in range(rows)))
+    laws = {table: law(table) for table in dict.fromkeys(itertools.chain(*found))}
+    worst = worst_ratio(laws, found)
+    claimed = None if epsilon is None else as_positive(epsilon, "epsilon")
+    return ExactAudit(
+        epsilon_lower=to_float_down(worst.log_ratio),
+        epsilon_upper=to_float_up(worst.log_ratio),
+        claimed=claimed,
+        holds=None if claimed is None else _holds([(laws[a], laws[b]) for a, b in found], claimed),
+        pair=worst.pair,
+        outcome=worst.outcome,
+        pairs=len(found),
+    )
+
+
+def _replaced(
+    tables: Iterable[tuple[Any, ...]], domain: Sequence[Any]
+) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
+    """Yield each unordered pair once: a row becomes a later value of the domain."""
+    for table in tables:
+        for i, row in enumerate(table):
+            for value in domain[domain.index(row) + 1 :]:
+                yield table, (*table[:i], value, *table[i + 1 :])
+
+
+def _holds(pairs: Sequence[tuple[Law, Law]], epsilon: Fraction) -> bool | None:
+    if all(certainly_pure(p, q, epsilon) for p, q in pairs):
+        return True
+    return False if any(certainly_impure(p, q, epsilon) for p, q in pairs) else None
 
 
 def certainly_pure(

@@ -20,7 +20,7 @@ from zerodelta.channels.finite_mix import FiniteMix, PriorMix, ProfileMix
 from zerodelta.channels.grid_mix import GridMix, LocalUniformMix, UnequalGridMix
 from zerodelta.channels.kernel import Body, KernelMix
 from zerodelta.channels.smooth import SmoothMix, least_point
-from zerodelta.errors import GuaranteeError, did_you_mean, require
+from zerodelta.errors import GuaranteeError, did_you_mean, is_name, require
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.privacy.readable import equals
 from zerodelta.privacy.theorems.mixing import as_weight, largest_log_delta, smallest_weight
@@ -349,7 +349,7 @@ def _check_channel(channel: str | None, words: list[str], target: Target) -> Non
     if channel is None:
         return
     require(
-        channel in words,
+        is_name(channel, words),
         "channel",
         channel,
         expected=f"one of {', '.join(map(repr, words))} on this space",

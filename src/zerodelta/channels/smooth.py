@@ -176,9 +176,9 @@ class SmoothMix(Purifier):
         dimension = self.step_taken.dimension
         kept = _integer_vector(value, dimension)
         drawn = rounded_gaussian(variance=self.mixing_variance, size=dimension, bits=bits)
-        chosen = mix(kept, drawn, self.mixing_weight, bits)
-        if chosen.dtype == object:
-            chosen = np.clip(chosen, -_FARTHEST_DRAW, _FARTHEST_DRAW)
+        # of one type, so that whichever it is meets the same code
+        either = (kept.astype(object), drawn.astype(object))
+        chosen = np.clip(mix(*either, self.mixing_weight, bits), -_FARTHEST_DRAW, _FARTHEST_DRAW)
         offset = chosen.astype(np.float64) * float(self.spacing)
         return np.asarray(self.space.project(self.space.middle() + offset))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -78,6 +79,47 @@ def verify(
     if any(each.good for each in verdicts):
         _print(MEANING if public is None else SIGNED, to_errors=False)
     if not all(each.good for each in verdicts):
+        raise typer.Exit(1)
+
+
+@app.command()
+def audit(
+    tasks: Annotated[
+        list[str] | None, typer.Argument(help="mean, sum, median, …; all if none is named.")
+    ] = None,
+    epsilon: Annotated[str, typer.Option(help="The ε to release with, and to refute.")] = "1",
+    samples: Annotated[int, typer.Option(help="Releases of each task.")] = 2000,
+    confidence: Annotated[str, typer.Option(help="Of all bounds together.")] = "0.999",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Run our own tasks on made-up neighboring rows and try to refute their ε; exit with 1 if so.
+
+    A few milliseconds a release. A bound on another mechanism: zerodelta.audit.lower_bound.
+    """
+    from zerodelta.audit.sampled_bound import as_confidence  # here, so that others start faster
+    from zerodelta.cli import audit_tasks
+    from zerodelta.exact.rational import as_positive
+
+    try:
+        found = []
+        for name, bound in audit_tasks.audit_tasks(
+            tasks or (),
+            epsilon=as_positive(epsilon, "epsilon"),
+            samples=samples,
+            confidence=as_confidence(confidence),
+        ):
+            found.append((name, bound))
+            if not as_json:
+                _print(audit_tasks.line(name, bound), to_errors=False)
+    except zerodelta.ParameterError as error:
+        _print(str(error), to_errors=True)
+        raise typer.Exit(2) from None
+    if as_json:
+        rows = [audit_tasks.as_json(name, bound) for name, bound in found]
+        _print(json.dumps(rows, indent=2, ensure_ascii=False), to_errors=False)
+    else:
+        _print(audit_tasks.MEANING, to_errors=False)
+    if any(bound.violated for _, bound in found):
         raise typer.Exit(1)
 
 

@@ -24,7 +24,7 @@ from zerodelta.data.source import Source, ours
 from zerodelta.data.threads import Piece
 from zerodelta.data.ticket import Ticket
 from zerodelta.errors import require
-from zerodelta.exact.rational import as_count, as_rational
+from zerodelta.exact.rational import as_count, as_float
 
 __all__ = ["DEFAULT_MISSING", "ArraySource", "public_table"]
 
@@ -180,8 +180,7 @@ def _as_missing(missing: Any, *, skip: bool) -> tuple[bool, float | None]:
         return skip and missing is DEFAULT_MISSING, None
     if isinstance(missing, str) and missing == "skip":
         return True, None
-    number = as_rational(missing, "missing")
-    return False, float(number)
+    return False, as_float(missing, "missing")
 
 
 def _chosen(columns: Sequence[str] | None, available: Sequence[str]) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from zerodelta.data.arrow_cells import read_column
 from zerodelta.data.cells import category, read_all
 from zerodelta.data.kind import Array, Coded
-from zerodelta.errors import did_you_mean, require
+from zerodelta.errors import did_you_mean, is_name, require
 
 __all__ = ["NO_DAY", "PERIODS", "Date", "as_pattern", "day", "days", "period", "period_label"]
 
@@ -198,7 +198,7 @@ class Date(Coded):
         given = [str(self.first), str(self.last)]
         require(self.first <= self.last, "dates", given, "first <= last", "pass the earlier first")
         remedy = did_you_mean(self.by, PERIODS, 'pass by="month"')
-        require(self.by in PERIODS, "by", self.by, f"one of {', '.join(PERIODS)}", remedy)
+        require(is_name(self.by, PERIODS), "by", self.by, f"one of {', '.join(PERIODS)}", remedy)
         as_pattern(self.format)
 
     @cached_property

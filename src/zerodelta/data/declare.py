@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -16,13 +16,10 @@ from zerodelta.data.cells import category as category_key
 from zerodelta.data.cells import is_readable
 from zerodelta.data.dates import Date
 from zerodelta.data.kinds import Boolean, Category, Number, Text
-from zerodelta.errors import ParameterError, require
+from zerodelta.errors import ParameterError, is_list, is_name, require
 from zerodelta.exact.rational import Rational, as_count, as_rational
 
 __all__ = ["boolean", "category", "date", "number", "text"]
-
-_NO_LISTS = (str, bytes, Mapping, set, frozenset)
-"""What can be iterated, and is no list of options: their order would be anyone's guess."""
 
 
 def number(
@@ -61,7 +58,8 @@ def number(
     >>> print(age.bounds, number(0, 1, missing=None))
     (Fraction(0, 1), Fraction(120, 1)) number(0, 1, missing='none')
     """
-    filled = missing if missing is None or missing == "skip" else as_rational(missing, "missing")
+    skips = is_name(missing, ["skip"])
+    filled = missing if missing is None or skips else as_rational(missing, "missing")
     return Number(
         lower=as_rational(lower, "lower"),
         upper=as_rational(upper, "upper"),
@@ -103,8 +101,7 @@ def category(
     (('oslo', 'rome', 'other'), array([1., 2., 2.]))
     """
     remedy = 'pass a list of all options, as in zd.category(["f", "m"])'
-    listed = isinstance(options, Iterable) and not isinstance(options, _NO_LISTS)
-    require(listed, "options", options, "a list of texts, numbers or booleans", remedy)
+    require(is_list(options), "options", options, "a list of texts, numbers or booleans", remedy)
     return Category(
         options=tuple(map(_option, options)),
         other=_flag(other, "other"),

@@ -29,6 +29,8 @@ Array: TypeAlias = npt.NDArray[Any]
 _MISSING = 1 / 32
 """The share of missing cells in a column that may have them."""
 
+_MOST_ROWS = 1 << 32
+
 
 def fake(people: Any, *, rows: int = 1000) -> Array:
     """Make up rows that fit a schema. Use them to try a job before it costs any ε.
@@ -58,6 +60,7 @@ def fake(people: Any, *, rows: int = 1000) -> Array:
     """
     kinds, unit, most, units = _declared(people)
     count = as_count(rows, "rows", minimum=1)
+    require(count <= _MOST_ROWS, "rows", rows, "at most 2^32 rows", "make fewer, several times")
     columns = {
         name: _cells(kind, _spread(count, i)) for i, (name, kind) in enumerate(kinds.items())
     }

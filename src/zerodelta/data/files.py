@@ -36,12 +36,10 @@ def found_files(source: Any) -> tuple[Path, ...]:
             remedy="pass a list of pathlib.Path",
         )
         name = fspath(each)
-        path = Path(name).expanduser()
-        if path.is_file():
-            files.add(path)
-            continue
-        matched = [Path(found) for found in glob.glob(str(path), recursive=True)]
-        matched = [found for found in matched if found.is_file()]
+        try:
+            matched = _matching(name)
+        except (OSError, ValueError, RuntimeError):  # no path of this system
+            matched = []
         if not matched:
             raise ParameterError(
                 "source",
@@ -51,6 +49,14 @@ def found_files(source: Any) -> tuple[Path, ...]:
             )
         files.update(matched)
     return tuple(sorted(files, key=str))
+
+
+def _matching(name: str) -> list[Path]:
+    path = Path(name).expanduser()
+    if path.is_file():
+        return [path]
+    found = [Path(each) for each in glob.glob(str(path), recursive=True)]
+    return [each for each in found if each.is_file()]
 
 
 def same_names(names: Sequence[tuple[str, ...]], kind: str) -> tuple[str, ...]:

@@ -19,7 +19,8 @@ import numpy.typing as npt
 
 from zerodelta.data.kind import Bounds
 from zerodelta.data.rowwise import Block
-from zerodelta.errors import require
+from zerodelta.data.tallies import group_codes
+from zerodelta.errors import is_list, require
 from zerodelta.exact.rational import Rational, as_rational, number_text
 
 __all__ = ["Bins", "GroupKey", "GroupKeys", "bins"]
@@ -98,9 +99,8 @@ def bins(edges: Iterable[Rational]) -> Bins:
     >>> bins([0, 18, 65, 120]).labels
     ('[0, 18)', '[18, 65)', '[65, 120]')
     """
-    listed = isinstance(edges, Iterable) and not isinstance(edges, (str, bytes, dict, set))
     remedy = "pass them in rising order, as in zd.bins([0, 18, 65, 120])"
-    require(listed, "bins", edges, "a list of edges", remedy)
+    require(is_list(edges), "bins", edges, "a list of edges", remedy)
     return Bins(edges=tuple(as_rational(edge, "bins") for edge in edges))
 
 
@@ -164,17 +164,8 @@ class GroupKeys:
 
     def codes(self, block: Block) -> tuple[Codes, Inside]:
         """Return the group of each row, and whether it is in one, from the columns of the keys."""
-        codes = np.zeros(len(block), dtype=np.int64)
-        inside = np.ones(len(block), dtype=np.bool_)
-        for place, key in enumerate(self.keys):
-            found, size = key.codes(block[:, place]), len(key.labels)
-            known = (found >= 0) & (found < size)  # NaN: in no group
-            if not known.all():
-                found = np.where(known, found, 0)
-                inside &= known
-            codes *= size
-            codes += found.astype(np.int64)
-        return codes, inside
+        found = (key.codes(block[:, place]) for place, key in enumerate(self.keys))
+        return group_codes(found, self.sizes, len(block))
 
 
 def _shown(edge: Fraction) -> str:

@@ -31,7 +31,7 @@ from zerodelta.data.source import Rows
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.fixed_point import FixedPoint
-from zerodelta.exact.rational import Rational
+from zerodelta.exact.rational import Rational, as_float
 
 __all__ = [
     "GRAM_STEPS",
@@ -229,7 +229,8 @@ def public_rows(
             low, high = low.min(), high.max()
         rows: npt.NDArray[np.float64] = low + places * (high - low)
     if data_norm is not None:
-        rows = rows * min(1.0, float(Fraction(data_norm)) / float(np.abs(rows).sum(axis=1).max()))
+        norm = as_float(data_norm, "data_norm")
+        rows = rows * min(1.0, norm / float(np.abs(rows).sum(axis=1).max()))
     return rows
 
 

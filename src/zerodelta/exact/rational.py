@@ -10,6 +10,7 @@ import decimal
 import math
 import numbers
 import re
+import sys
 from decimal import Decimal
 from fractions import Fraction
 from typing import TypeAlias
@@ -20,6 +21,7 @@ __all__ = [
     "LONGEST_INTEGER",
     "Rational",
     "as_count",
+    "as_float",
     "as_positive",
     "as_rational",
     "decimal_down",
@@ -43,6 +45,8 @@ _PLAIN = re.compile(r"\s*[-+0-9./]+([eE][-+]?0*([0-9]{1,4}))?\s*", re.ASCII)
 
 _LARGEST_EXPONENT = 5000
 """Larger ones only serve to exhaust memory."""
+
+_LARGEST_FLOAT = Fraction(sys.float_info.max)
 
 _REMEDY = 'pass an int, a finite float, a Fraction, or a string such as "0.1" or "1/50"'
 
@@ -74,6 +78,20 @@ def as_positive(value: Rational, name: str) -> Fraction:
     if exact <= 0:
         raise ParameterError(name, value, expected="a number above 0", remedy=_REMEDY)
     return exact
+
+
+def as_float(value: Rational, name: str) -> float:
+    """Return the float nearest to `value`, refusing what is too large for floats.
+
+    >>> as_float("1/4", "error")
+    0.25
+    """
+    exact = as_rational(value, name)
+    if abs(exact) > _LARGEST_FLOAT:
+        raise ParameterError(
+            name, value, expected="a number of at most 1e308", remedy="pass a smaller one"
+        )
+    return float(exact)
 
 
 def as_count(value: int, name: str, *, minimum: int = 0) -> int:

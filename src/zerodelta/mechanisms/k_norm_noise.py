@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
@@ -28,7 +29,8 @@ __all__ = ["KNorm", "as_norm"]
 
 def as_norm(norm: float) -> float:
     """Return the norm as a float, refusing all but 1, 2 and infinity."""
-    known = not isinstance(norm, bool) and norm in (1, 2, math.inf)
+    plain = isinstance(norm, numbers.Real) and not isinstance(norm, bool)
+    known = plain and norm in (1, 2, math.inf)
     remedy = "pass one of these three norms"
     require(known, "norm", norm, expected="1, 2 or math.inf", remedy=remedy)
     return float(norm)

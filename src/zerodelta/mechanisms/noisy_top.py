@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.rational import Rational, as_positive
+from zerodelta.exact.rational import Rational, as_float, as_positive
 from zerodelta.mechanisms.key_noise import FOR_KEYS, KeyNoise
 
 __all__ = ["NoisyTop", "gap_of", "largest_gap", "lost_at", "wish_for"]
@@ -70,12 +70,13 @@ class NoisyTop:
         bar, last = self.noise.threshold(wanted), None
         stride = math.ceil(math.log(4) / float(self.noise.up))
         while True:
-            above = [key for key, count in known.items() if count >= bar]
-            lacking = self.k - len(above)
+            lacking = self.k - sum(count >= bar for count in known.values())
+            # how many are wanted of those tied at a single level; keys that occur are no better
             single = last is not None and last - bar == 1
+            tied = self.k - sum(count > bar for count in known.values())
             fresh: list[int] = []
             for key in self.noise.unseen(self.size, bar, bits, below=last):
-                if single and len(fresh) >= max(lacking, 0):
+                if single and len(fresh) >= tied:
                     break  # all others are tied with these, and come later
                 if key not in known:
                     fresh.append(key)
@@ -105,6 +106,7 @@ def lost_at(noise: KeyNoise, rivals: int, gap: int) -> float:
     high = math.ceil((40 + math.log(rivals + 1)) / float(noise.up))
     stride = max(1, (high - low) // 20_000)
     values = np.arange(low, high + 1, stride)
+    gap = min(gap, high - low)  # beyond that nothing changes, and integers end
     up, down = float(noise.up), float(noise.down)
     first = noise.passes(0)
     # P(Z < t) at the ends of all strides, and the chance of each
@@ -145,7 +147,7 @@ def gap_of(noise: KeyNoise, rivals: int, expected: Fraction | None) -> float:
     """Return the expected gap where rivals are that far behind; the largest if it is not known."""
     if expected is None:
         return largest_gap(noise, rivals)
-    gap = max(1, round(expected))
+    gap = min(max(1, round(expected)), 1 << 53)  # no count is larger
     return gap * lost_at(noise, rivals, gap) if rivals else 0.0
 
 
@@ -155,5 +157,5 @@ def wish_for(log_keys: float, epsilon: Fraction, expected_gap: Rational) -> floa
     >>> wish_for(9.0, Fraction(1), 25)
     4.0
     """
-    far = float(epsilon * as_positive(expected_gap, "expected_gap"))
+    far = as_float(epsilon * as_positive(expected_gap, "expected_gap"), "expected_gap")
     return max(FOR_KEYS, max(0.0, math.sqrt(far) - math.sqrt(log_keys)) ** 2)

@@ -205,7 +205,7 @@ def aimed_levels(
     most = max(1, math.floor((rows * min(epsilon, 1e6) / (2 * spread)) ** (2 / 3)))
     wide = 2 * math.log(points) / min(epsilon, 1e6)
     if margin is not None:
-        wide = float(as_count(margin, "margin"))
+        wide = float(min(as_count(margin, "margin"), rows))
     end = Fraction(min(wide / rows, 0.5)).limit_denominator(_FINEST)
     inside = sorted({min(max(level, end), 1 - end) for level in levels})
     most = min(most, _MOST_LEVELS)

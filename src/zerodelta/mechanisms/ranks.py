@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from zerodelta.data.kind import Kind
 from zerodelta.data.kinds import Boolean, Number
-from zerodelta.errors import require
-from zerodelta.exact.rational import Rational, as_count, as_rational, float_within
+from zerodelta.errors import is_list, require
+from zerodelta.exact.rational import Rational, as_count, as_float, as_rational, float_within
 from zerodelta.spine.public_inputs import as_bounds
 
 __all__ = [
@@ -248,8 +248,8 @@ def as_points(bounds: Any, grid: Any) -> EvenPoints | ListedPoints:
         require(most, "grid", grid, expected="at most 2^40 + 1 points", remedy=remedy)
         return EvenPoints(lower=lower, upper=upper, size=size)
     points = np.zeros(0)
-    if isinstance(grid, (Sequence, np.ndarray)) and not isinstance(grid, (str, bytes)):
-        points = np.array([float(as_rational(point, "grid")) for point in grid])
+    if isinstance(grid, (Sequence, np.ndarray)) and is_list(grid):
+        points = np.array([as_float(point, "grid") for point in grid])
     require(
         len(points) > 0 and bool(np.all(points[1:] > points[:-1])),
         "grid",

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from zerodelta.exact.argmax import Members, Rest, Scores, exponential_argmax, gumbel_argmax
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import uniform_below
-from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.exact.rational import Rational, as_count, as_float, as_positive
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
@@ -221,7 +221,7 @@ def worst_gap(options: int, scale: Rational, *, method: str = "permute-and-flip"
     True
     """
     count = as_count(options, "options", minimum=1)
-    return float(as_positive(scale, "scale")) * _unit_gap(count, method)
+    return as_float(as_positive(scale, "scale"), "scale") * _unit_gap(count, method)
 
 
 @lru_cache(maxsize=256)
@@ -245,6 +245,7 @@ def gap_at(options: int, scale: Rational, lead: float, *, method: str) -> float:
 
 def _wrong(count: int, leads: npt.NDArray[np.float64], method: str) -> npt.NDArray[np.float64]:
     """Return the probability that one of the others is chosen, for leads at scale 1."""
+    leads = np.clip(leads, 1e-15, 700)  # e^-lead is neither 0 nor 1
     x = np.exp(-leads)
     if method == "exponential":
         found: npt.NDArray[np.float64] = (count - 1) * x / (1 + (count - 1) * x)

@@ -104,7 +104,8 @@ def best_smooth_noise(
     for nu in _DEGREES:
         for share in np.linspace(0.04, 0.96, 24):
             beta = float(epsilon) / nu * float(share)
-            decay = Fraction(math.ceil(math.exp(-beta) * 2**_DECAY_BITS), 2**_DECAY_BITS)
+            whole = max(1, math.ceil(math.exp(-beta) * 2**_DECAY_BITS))
+            decay = Fraction(whole, 2**_DECAY_BITS)
             if 0 < decay < 1:
                 candidates.append((nu, decay))
     if not candidates:  # an ε so small that e^-β rounds to 1

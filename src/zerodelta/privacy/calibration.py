@@ -17,7 +17,7 @@ from zerodelta.errors import require
 from zerodelta.exact.arb import ball, upper
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.privacy.claims import ZCDP, Claim, GaussianDP
-from zerodelta.privacy.parameters import as_log_delta
+from zerodelta.privacy.parameters import as_log_delta, as_usable_epsilon
 from zerodelta.privacy.renyi import saturated
 from zerodelta.privacy.threshold import safe_end
 
@@ -82,7 +82,7 @@ def calibrate(
     True
 
     """
-    t, target = as_positive(epsilon, "epsilon"), as_log_delta(log_delta)
+    t, target = as_usable_epsilon(epsilon), as_log_delta(log_delta)
     require(
         target != 0,
         "log_delta",
@@ -132,6 +132,8 @@ def _variance(
     """Return Δ²/μ² rounded up to a float, so that the noise has a short name."""
     squared = sensitivity**2
     variance = upper(lambda: ball(squared / mu_squared))
+    remedy = "pass a smaller one, or a larger log_delta"
+    require(math.isfinite(variance), "sensitivity", sensitivity, "noise of finite scale", remedy)
     # smaller than the μ² that was checked; its own bound might still round up to the next float
     while GaussianDP(mu_squared=squared / Fraction(variance)).log_delta(epsilon) > target:
         variance = math.nextafter(variance, math.inf)

@@ -197,7 +197,8 @@ def compose(*claims: Claim, count: int = 1) -> Claim:
 
     """
     times = as_count(count, "count", minimum=1)
-    require(bool(claims), "claims", claims, "at least one claim", "pass the claims to compose")
+    stated = bool(claims) and all(isinstance(claim, Claim) for claim in claims)
+    require(stated, "claims", claims, "at least one claim", "pass zd.PureDP(1), say")
     if len(claims) == 1 and times == 1:
         return claims[0]
     return simplest(transcript_claim((claim, times) for claim in claims))

@@ -111,7 +111,7 @@ def as_unit(value: Any) -> str | None:
 def as_log_delta(value: Any) -> float:
     """Return a finite ln δ ≤ 0 as a float, rounded up."""
     require(
-        value not in (-math.inf, "-inf"),
+        not (isinstance(value, (float, str)) and value in (-math.inf, "-inf")),
         "log_delta",
         value,
         "a finite logarithm (ln δ = -inf means pure)",

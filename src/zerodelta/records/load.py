@@ -18,7 +18,7 @@ from zerodelta.privacy.written_values import read_value
 from zerodelta.regression.class_means import ClassModel
 from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.regression.encoded_columns import Encoding
-from zerodelta.regression.labeled_rows import LinearModel
+from zerodelta.regression.features import LinearModel
 from zerodelta.regression.random_forest import Forest, Splits
 from zerodelta.spine.run import restored
 from zerodelta.tables.found_keys import FoundKeys

@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from zerodelta.errors import require
+from zerodelta.errors import is_list, require
 from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.integer_rows import Floats
 from zerodelta.spaces import Box
@@ -119,4 +119,4 @@ def _by_name(bounds: Mapping[Any, Any], names: Sequence[Any]) -> tuple[list[Any]
 
 
 def _is_pair(bounds: Any) -> bool:
-    return isinstance(bounds, (tuple, list, np.ndarray)) and len(bounds) == 2
+    return isinstance(bounds, (tuple, list, np.ndarray)) and is_list(bounds) and len(bounds) == 2

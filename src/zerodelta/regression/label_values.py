@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set, Sized
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias, final
@@ -16,7 +16,7 @@ from zerodelta.data.dataset import Dataset
 from zerodelta.data.kind import Kind
 from zerodelta.data.kinds import Category, Text
 from zerodelta.data.options import Options
-from zerodelta.errors import ParameterError, require
+from zerodelta.errors import ParameterError, is_list, require
 from zerodelta.exact.rational import Rational, as_rational
 from zerodelta.privacy.parameters import as_flag
 from zerodelta.regression.integer_rows import Floats
@@ -104,7 +104,8 @@ class Targets:
 
 def as_classes(classes: Sequence[Any] | None) -> tuple[Any, ...]:
     """Return the public classes, at least two and all different."""
-    given = () if classes is None or isinstance(classes, str) else tuple(classes)
+    listed = isinstance(classes, Sized) and (is_list(classes) or isinstance(classes, Set))
+    given = tuple(classes) if classes is not None and listed else ()
     Options(given, "classes")  # refuses labels that are read alike
     require(
         len(given) >= 2,

@@ -23,7 +23,13 @@ from zerodelta.regression.class_means import fit_classes
 from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.label_values import as_classes, declared_classes
-from zerodelta.sklearn.given_data import Floats, check_examples, remember, rows_to_predict
+from zerodelta.sklearn.given_data import (
+    Floats,
+    check_examples,
+    check_rows,
+    remember,
+    rows_to_predict,
+)
 from zerodelta.sklearn.saved_estimators import SavedEstimator
 from zerodelta.spine.facts import Question
 from zerodelta.spine.paying import paying
@@ -34,6 +40,7 @@ __all__ = [
     "PrivateRegressor",
     "accepting_any_value",
     "debited_fit",
+    "fit_columns",
     "linear_scores",
     "required_epsilon",
     "sorted_classes",
@@ -64,6 +71,31 @@ def accepting_any_value(tags: Any, *, random: bool = True) -> Any:
     return tags
 
 
+def fit_columns(estimator: Any, task: Callable[..., Release], X: Any, **options: Any) -> Any:  # noqa: N803
+    """Ask a task of rows without labels, keep release and bounds, and return the value.
+
+    Bounds are the estimator's, or those that the columns of a data set were declared with.
+    """
+    epsilon, rows = required_epsilon(estimator.epsilon), check_rows(estimator, X)
+    encoding = Encoding.of(rows.kinds) if isinstance(rows, Dataset) else None
+    if encoding is None:
+        bounds = ColumnBounds.of_columns(estimator.bounds, estimator)
+    else:
+        bounds = ColumnBounds.declared(estimator.bounds, encoding)
+    release = task(
+        rows,
+        epsilon=epsilon,
+        bounds=(bounds.lower, bounds.upper) if encoding is None else None,
+        method=estimator.method,
+        diagnostics=estimator.diagnostics,
+        **options,
+    )
+    remember(estimator, encoding)
+    estimator._bounds, estimator.diagnostics_ = bounds, release.diagnostics
+    estimator.release_, estimator.certificate_ = release, release.certificate
+    return release.value
+
+
 def required_epsilon(epsilon: Rational | None) -> Fraction:
     """Return ε; None, which estimators store so that scikit-learn can make them, is refused.
 
@@ -77,7 +109,7 @@ def required_epsilon(epsilon: Rational | None) -> Fraction:
         expected="how much privacy one fit may cost; there is no default",
         remedy="pass epsilon=..., such as epsilon=1",
     )
-    return as_usable_epsilon(epsilon or 0)
+    return as_usable_epsilon(0 if epsilon is None else epsilon)
 
 
 def sorted_classes(classes: Sequence[Any] | None) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 
 from zerodelta.errors import require
-from zerodelta.exact.rational import Rational, as_positive, as_rational
+from zerodelta.exact.rational import Rational, as_float, as_positive, as_rational
 from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.sklearn.base_estimators import accepting_any_value
 from zerodelta.sklearn.given_data import Floats, check_rows, rows_to_transform
@@ -94,7 +94,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         if self.data_norm is None:
             return None
         corner = math.sqrt(columns)
-        norm = float(as_positive(self.data_norm, "data_norm"))
+        norm = as_float(as_positive(self.data_norm, "data_norm"), "data_norm")
         if self.radius is None:
             return norm, max(1.0, _RADIUS * corner)
         part = as_rational(self.radius, "radius")

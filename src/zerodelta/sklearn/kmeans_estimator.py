@@ -9,12 +9,9 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
 from zerodelta.data.account import Account
-from zerodelta.data.dataset import Dataset
 from zerodelta.exact.rational import Rational
-from zerodelta.regression.column_bounds import ColumnBounds
-from zerodelta.regression.encoded_columns import Encoding
-from zerodelta.sklearn.base_estimators import accepting_any_value, debited_fit, required_epsilon
-from zerodelta.sklearn.given_data import Floats, check_rows, remember, rows_to_predict
+from zerodelta.sklearn.base_estimators import accepting_any_value, debited_fit, fit_columns
+from zerodelta.sklearn.given_data import Floats, rows_to_predict
 from zerodelta.sklearn.saved_estimators import SavedEstimator
 from zerodelta.tasks.kmeans import kmeans
 
@@ -86,26 +83,7 @@ class KMeans(SavedEstimator, BaseEstimator):  # type: ignore[misc]
     @debited_fit
     def fit(self, X: Any, y: Any = None) -> KMeans:  # noqa: N803
         """Publish centers; this is the one release that the certificate is about."""
-        epsilon = required_epsilon(self.epsilon)
-        rows = check_rows(self, X)
-        encoding = Encoding.of(rows.kinds) if isinstance(rows, Dataset) else None
-        if encoding is None:
-            bounds = ColumnBounds.of_columns(self.bounds, self)
-        else:
-            bounds = ColumnBounds.declared(self.bounds, encoding)
-        release = kmeans(
-            rows,
-            clusters=self.n_clusters,
-            epsilon=epsilon,
-            bounds=(bounds.lower, bounds.upper) if encoding is None else None,
-            method=self.method,
-            diagnostics=self.diagnostics,
-        )
-        remember(self, encoding)
-        self._bounds = bounds
-        self.cluster_centers_ = release.value
-        self.diagnostics_ = release.diagnostics
-        self.release_, self.certificate_ = release, release.certificate
+        self.cluster_centers_ = fit_columns(self, kmeans, X, clusters=self.n_clusters)
         return self
 
     def predict(self, X: Any) -> npt.NDArray[np.int64]:  # noqa: N803

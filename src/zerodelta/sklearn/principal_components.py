@@ -8,12 +8,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from zerodelta.data.account import Account
-from zerodelta.data.dataset import Dataset
 from zerodelta.exact.rational import Rational
-from zerodelta.regression.column_bounds import ColumnBounds
-from zerodelta.regression.encoded_columns import Encoding
-from zerodelta.sklearn.base_estimators import accepting_any_value, debited_fit, required_epsilon
-from zerodelta.sklearn.given_data import Floats, check_rows, remember, rows_to_predict
+from zerodelta.sklearn.base_estimators import accepting_any_value, debited_fit, fit_columns
+from zerodelta.sklearn.given_data import Floats, rows_to_predict
 from zerodelta.sklearn.saved_estimators import SavedEstimator
 from zerodelta.tasks.pca import pca
 
@@ -113,31 +110,11 @@ class PCA(
     @debited_fit
     def fit(self, X: Any, y: Any = None) -> PCA:  # noqa: N803
         """Publish components; this is the one release that the certificate is about."""
-        epsilon = required_epsilon(self.epsilon)
-        rows = check_rows(self, X)
-        encoding = Encoding.of(rows.kinds) if isinstance(rows, Dataset) else None
-        if encoding is None:
-            bounds = ColumnBounds.of_columns(self.bounds, self)
-        else:
-            bounds = ColumnBounds.declared(self.bounds, encoding)
-        release = pca(
-            rows,
-            components=self.n_components,
-            epsilon=epsilon,
-            bounds=(bounds.lower, bounds.upper) if encoding is None else None,
-            radius=self.radius,
-            method=self.method,
-            diagnostics=self.diagnostics,
-        )
-        remember(self, encoding)
-        self._bounds = bounds
-        found = release.value
+        found = fit_columns(self, pca, X, components=self.n_components, radius=self.radius)
         self.components_, self.mean_ = found.components, found.mean
         self.explained_variance_ = found.explained_variance
         self.explained_variance_ratio_ = found.explained_variance_ratio
         self.n_components_ = len(found.components)
-        self.diagnostics_ = release.diagnostics
-        self.release_, self.certificate_ = release, release.certificate
         return self
 
     def transform(self, X: Any) -> Floats:  # noqa: N803

@@ -16,8 +16,9 @@ from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.parameters import as_flag
 from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.regression.encoded_columns import Encoding
+from zerodelta.regression.features import LinearModel
 from zerodelta.regression.label_values import Targets, declared_bounds
-from zerodelta.regression.labeled_rows import LabeledRows, LinearModel
+from zerodelta.regression.labeled_rows import LabeledRows
 from zerodelta.sklearn.base_estimators import PrivateRegressor, debited_fit, required_epsilon
 from zerodelta.sklearn.given_data import Floats, check_examples, remember
 from zerodelta.spaces import Ball

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, TypeAlias, final
 
 import numpy as np
 
-from zerodelta.errors import ParameterError
+from zerodelta.errors import ParameterError, is_list
 from zerodelta.exact.rational import as_count, number_text
 from zerodelta.spaces.reading import read_integer, read_number
 from zerodelta.spaces.space import FiniteSpace, named_numbers
@@ -153,7 +153,7 @@ def checked_index(index: int, size: int) -> int:
 
 
 def _checked_options(given: Iterable[Option]) -> tuple[Option, ...]:
-    if not isinstance(given, Iterable) or isinstance(given, (str, bytes, Mapping, Set)):
+    if not is_list(given):
         raise ParameterError(
             "options",
             given,

@@ -7,6 +7,7 @@ internal analysis computes can make a release raise.
 from __future__ import annotations
 
 import math
+import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
@@ -125,7 +126,8 @@ class EuclideanSpace(Space):
 
 def as_norm(norm: float, name: str = "norm") -> float:
     """Return 1.0, 2.0 or inf; also the string "inf" of a description is read."""
-    if isinstance(norm, bool) or norm not in (1, 2, math.inf, "inf"):
+    plain = isinstance(norm, (numbers.Real, str)) and not isinstance(norm, bool)
+    if not plain or norm not in (1, 2, math.inf, "inf"):
         raise ParameterError(
             name, norm, expected="1, 2 or math.inf", remedy="pass one of these three norms"
         )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-from zerodelta.errors import ParameterError, did_you_mean
+from zerodelta.errors import ParameterError, did_you_mean, is_name
 
 __all__ = ["LazyMethods", "Method", "choose", "ranked"]
 
@@ -71,7 +71,7 @@ def ranked(*methods: Method) -> tuple[Method, ...]:
 def choose(methods: Sequence[Method], method: str) -> Method:
     """Return the best method for "auto", else the named one; a name that is none is refused."""
     named = {known.name: known for known in methods}
-    if method == "auto":
+    if is_name(method, ["auto"]):
         return min(methods, key=lambda known: known.error)
     if not isinstance(method, str) or method not in named:
         raise ParameterError(

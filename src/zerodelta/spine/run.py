@@ -272,17 +272,17 @@ def planned(
     known = Facts.of(source) if facts is None and isinstance(source, Source) else facts
     if known is None:  # pragma: no cover
         raise AssertionError("what is no source comes with its facts")
-    plan = question.plan(known, exact / protection.max_rows)
-    private = known.may_miss or known.rows is None
-    if private and isinstance(plan, ReleasePlan) and isinstance(source, Source):
-        # lattices and forecasts follow from it, so the certificate lists it
+    whole = protection.unit is not None and getattr(question, "by_unit", False)
+    share = exact if whole else exact / protection.max_rows
+    plan = question.plan(known, share)
+    if not known.counted and isinstance(plan, ReleasePlan) and isinstance(source, Source):
+        # lattices and forecasts follow from what stands in for it, so the certificate lists that
         public = tuple(dict.fromkeys([*plan.public, source.told]))
         plan = replace(plan, public=public)
     complete = known.complete
     if complete is not None and isinstance(plan, ReleasePlan):
-        share = exact / protection.max_rows
         plan = replace(plan, if_complete=lambda: question.plan(complete, share))
-    return plan if protection.unit is None else plan.protecting(protection)
+    return plan if protection.unit is None else plan.protecting(protection, whole=whole)
 
 
 def _protection(source: Openable[Any]) -> Protection:

@@ -148,9 +148,7 @@ class Study(InternalQueries):
         self._probe = self._declared.rows_to_try(bounds, data_norm, example, count=7)
         self._mixing_probability = as_weight(mixing_probability, "mixing_probability")
         space, self._otherwise = with_otherwise(publish, otherwise)
-        protects, beside = protection_of(source), diagnostics
-        if not isinstance(beside, Beside):
-            beside = diagnosis(beside, source, bounds=bounds)
+        protects, beside = protection_of(source), diagnosis(diagnostics, source, bounds=bounds)
         rest, weight = left(epsilon, beside), mixing_probability
         self._plan = StudyPlan(
             publishing=plan(space, epsilon=rest, mixing_probability=weight, resolution=resolution),
@@ -337,14 +335,11 @@ class Study(InternalQueries):
     @property
     def release(self) -> Release:
         """What was published."""
-        if self._release is None:
-            raise ParameterError(
-                "release",
-                "nothing yet",
-                expected="a study that has published",
-                remedy="call publish, run, or leave the with block first",
-            )
-        return self._release
+        found, remedy = self._release, "call publish, run, or leave the with block first"
+        if found is None:
+            wanted = "a study that has published"
+            raise ParameterError("release", "nothing yet", expected=wanted, remedy=remedy)
+        return found
 
     minimize = minimize
     plan_minimize = plan_minimize

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, final
 
@@ -17,7 +17,7 @@ import numpy as np
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.kind import Coded
 from zerodelta.data.options import Options
-from zerodelta.errors import require
+from zerodelta.errors import is_list, require
 from zerodelta.exact.rational import as_count
 from zerodelta.spaces import Finite
 from zerodelta.spine.public_inputs import needed
@@ -201,7 +201,7 @@ def as_workload(workload: Any, domain: Domain) -> TableWorkload:
             remedy="ask for tables of fewer columns, or list the tables",
         )
         wanted: list[Any] = list(itertools.combinations(domain.columns, order))
-    elif isinstance(workload, Iterable) and not isinstance(workload, (str, Mapping)):
+    elif is_list(workload) or isinstance(workload, Set):
         wanted = list(workload)
     else:
         wanted = []

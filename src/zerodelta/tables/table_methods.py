@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias, final
 
 from zerodelta.data.source import Rows
-from zerodelta.errors import require
+from zerodelta.errors import is_name, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational
 from zerodelta.privacy.claims import PureDP
@@ -91,14 +91,14 @@ class TableMethods:
         """
         counting = _COUNTING[self.neighbors]
         require(
-            self.counted or method in ("auto", *counting),
+            self.counted or is_name(method, ("auto", *counting)),
             "method",
             method,
             expected=f"one of {sorted(counting)}: the others divide by the number of rows, which "
             f"is private{'' if 'counts' in counting else ', or are for replaced rows'}",
             remedy='pass method="auto", or release the tables of all rows, without a filter',
         )
-        if method != "auto":
+        if not is_name(method, ["auto"]):
             named = (Method(name=name, error=math.inf, spends="", why="") for name in _NAMES)
             return self.candidate(choose(tuple(named), method).name)
         cheap = [self.candidate(name) for name in (_CHEAP if self.counted else counting)]

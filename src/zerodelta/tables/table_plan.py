@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from zerodelta.data.group_keys import GroupKeys
 from zerodelta.data.source import Rows
-from zerodelta.errors import did_you_mean, require
+from zerodelta.errors import did_you_mean, is_name, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_law import NoisySums
 from zerodelta.privacy.neighbors import Neighbors
@@ -210,7 +210,7 @@ def plan_table(
         income_mean ± 0.0173 (0.17 %)
     """
     require(
-        goal in GOALS,
+        is_name(goal, GOALS),
         "goal",
         goal,
         expected=" or ".join(f'"{each}"' for each in GOALS),

@@ -186,5 +186,7 @@ def _numbers(name: str, task: Task, given: dict[str, Any]) -> dict[str, Any]:
     for count in ("n", "dimension"):
         if count in given:
             given[count] = as_count(given[count], count, minimum=1)
+            most = {"n": 1 << 53, "dimension": 1 << 20}[count]
+            require(given[count] <= most, count, given[count], f"at most {most}", "pass less")
     as_positive(given["epsilon"], "epsilon")
     return {number: given[number] for number in known if number in given}

@@ -86,7 +86,7 @@ def answer_queries(
 
     Notes
     -----
-    **Guarantee**: pure ε-DP (K-norm, rounded-laplace, PF; B1 for "purified"), proven.
+    **Guarantee**: pure ε-DP (K-norm, P1, rounded-laplace, PF; B1 for "purified"), proven.
     **Neighbors**: replace-one (n is public), or what the data set says: one unit, or add-remove
     (one row more or less), which needs half the noise of "laplace".
     **Error**: the expected absolute error of a frequency, averaged over all cells: what is known

@@ -14,11 +14,11 @@ import numpy.typing as npt
 
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.source import Rows
-from zerodelta.errors import require
+from zerodelta.errors import is_list, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.noise_law import LazyForms, NoisySums
-from zerodelta.exact.rational import Rational, as_rational
+from zerodelta.exact.rational import Rational, as_float
 from zerodelta.mechanisms.cumulative_counts import CumulativeCounts
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.quantile_plan import aimed_levels, plan_quantiles
@@ -249,8 +249,7 @@ class CdfQuestion:
 
 def as_values(at: Any) -> tuple[float, ...]:
     """Return the public values, in rising order."""
-    listed = isinstance(at, (Sequence, np.ndarray)) and not isinstance(at, (str, bytes))
-    values = [float(as_rational(value, "at")) for value in at] if listed else []
+    values = [as_float(value, "at") for value in at] if is_list(at) else []
     require(
         bool(values) and all(a < b for a, b in itertools.pairwise(values)),
         "at",

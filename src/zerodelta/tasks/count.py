@@ -17,7 +17,6 @@ from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.noise_law import NoiseLaw, NoisySums, Statistic
 from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.diagnostics import diagnosis
-from zerodelta.mechanisms.moments import EXPECTED
 from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
@@ -83,7 +82,7 @@ def count(
     -----
     **Guarantee**: pure ε-DP (theory P1), proven; 0 where the number is public.
     **Neighbors**: replace-one or what the data set says; a filtered count has noise of scale 1/ε.
-    **Error**: the expected absolute error, about 1/ε.
+    **Error**: the expected absolute error, 1/sinh(ε) for one row more or less: about 1/ε.
 
     Examples
     --------
@@ -136,7 +135,7 @@ class CountQuestion:
             return _public(facts.rows)
         one_column(facts)
         noise = PartitionNoise.for_epsilon(epsilon=exact, cells=1, neighbors=facts.neighbors)
-        error = noise.covariance([1], [1]) ** 0.5 * EXPECTED
+        error = noise.error()
 
         def answer(rows: Rows, bits: BitSource) -> Measured:
             counts = rows.group_sums((), (), 0, None)
@@ -156,7 +155,7 @@ class CountQuestion:
 
 def _public(rows: int) -> ReleasePlan[Rows]:
     """Return the plan that publishes what is public already."""
-    none = NoiseLaw(family="laplace", scale=Fraction(1), unit=Fraction(1))
+    none = NoiseLaw(family="geometric", scale=Fraction(1), unit=Fraction(1))
     sums = _sums(none, np.zeros((1, 1), dtype=np.int64), (Fraction(0), Fraction(rows)))
     return ReleasePlan(
         claim=PureDP(0),

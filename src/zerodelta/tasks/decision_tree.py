@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, final
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.rowwise import Column
 from zerodelta.data.source import Rows
-from zerodelta.errors import require
+from zerodelta.errors import is_list, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_rational
 from zerodelta.mechanisms.diagnostics import diagnosis
@@ -98,7 +98,7 @@ def decision_tree(
     array([1., 0.])
 
     """
-    named = [*(thresholds or {}), label]
+    named = [*(thresholds if isinstance(thresholds, Mapping) else {}), label]
     if columns is None and isinstance(rows, Dataset) and all(type(c) is str for c in named):
         columns = [str(column) for column in dict.fromkeys(named)]
     source, _ = as_numbers(rows, columns)
@@ -138,10 +138,7 @@ class TreeQuestion:
             steps=(flip.step(),),
             answer=answer,
             error=flip.error(16 * len(splits) ** 3) / facts.planned_rows,
-            public=(
-                "columns, thresholds and classes",
-                *(() if facts.rows is None else ("the number of rows",)),
-            ),
+            public=("columns, thresholds and classes", *facts.counted),
         )
 
 
@@ -153,7 +150,7 @@ def _splits(
         (place, column, float(as_rational(value, "thresholds")))
         for column, values in (thresholds if isinstance(thresholds, Mapping) else {}).items()
         for place in [column_position(column, columns, "thresholds")]
-        for value in values
+        for value in (values if is_list(values) else [])
     ]
     require(
         found and 16 * len(found) ** 3 <= _MOST_TREES and label not in {i for i, _, _ in found},

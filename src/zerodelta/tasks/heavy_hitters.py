@@ -11,7 +11,7 @@ from zerodelta.data.declare import category, number
 from zerodelta.data.find_reader import reader_of
 from zerodelta.data.key_source import KeySource
 from zerodelta.data.kind import Kind
-from zerodelta.errors import ParameterError, require
+from zerodelta.errors import ParameterError, is_list, is_name, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.diagnostics import diagnosis
@@ -125,7 +125,7 @@ class HeavyHittersQuestion:
         """Divide ε between the directions of the noise, and choose the thresholds."""
         exact = as_usable_epsilon(epsilon)
         remedy = 'pass goal="counts" or goal="keys"'
-        require(self.goal in _GOALS, "goal", self.goal, "what matters more", remedy)
+        require(is_name(self.goal, _GOALS), "goal", self.goal, "what matters more", remedy)
         keys = plan_keys(
             self.source,
             epsilon=exact,
@@ -165,9 +165,11 @@ def keyed(data: Any, columns: Any, universe: Any) -> tuple[KeySource, Dataset]:
         kinds: dict[str, Kind] = dict(universe)
         wanted = list(kinds) if columns is None else columns
     else:
-        one = [columns] if columns is None or isinstance(columns, str) else list(columns)
+        one: list[Any] = [columns]
+        if columns is not None and not isinstance(columns, str):
+            one = list(columns) if is_list(columns) else []
         require(
-            len(one) == 1,
+            len(one) == 1 and (one[0] is None or isinstance(one[0], str)),
             "universe",
             universe,
             expected="a kind for each of several columns",

@@ -1,4 +1,4 @@
-"""How often each item occurs: noise fitted to counts, or Laplace noise (theory R, C10.4)."""
+"""How often each item occurs: noise fitted to counts, or Laplace noise (theory C10.4, P1)."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from zerodelta.data.source import Source
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_law import NoisySums
-from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.exact.rational import Rational, as_count
 from zerodelta.mechanisms.counts import CountNoise
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.integer_sums import add_exactly
 from zerodelta.mechanisms.k_norm_noise import KNorm
-from zerodelta.mechanisms.laplace import RoundedLaplace
+from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.mechanisms.power_sums import power_sums
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spaces import Finite
 from zerodelta.spine.facts import Facts
@@ -52,7 +53,7 @@ __all__ = ["HistogramQuestion", "histogram", "histogram_methods"]
 
 _MOST_ITEMS = 1 << 26
 _MOST_JOINT = 1 << 12
-"""Beyond so many counts, one joint noise vector is less than 0.03 % better than Laplace noise."""
+"""Beyond so many counts one joint noise vector gains nothing."""
 
 
 @debited
@@ -110,11 +111,11 @@ def histogram(
 
     Notes
     -----
-    **Guarantee**: pure ε-DP (theory R, C10.4, P1), proven.
+    **Guarantee**: pure ε-DP (theory C10.4, P1), proven.
     **Neighbors**: replace-one, or what the data set says. The counts add up to the number of rows
     only where that is public and every row is in one of them (``other=True``, no filter).
-    **Error**: the expected absolute error of a count: (2/ε)·m/(m+1), m noisy counts; Laplace 2/ε,
-    under add-remove 1/ε.
+    **Error**: the expected absolute error of a count: (2/ε)·m/(m+1), m noisy counts; Laplace
+    1/sinh(ε/2), under add-remove 1/sinh(ε).
 
     Examples
     --------
@@ -163,7 +164,7 @@ class HistogramQuestion:
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
         """Choose the noise and calibrate it."""
-        exact, related = as_positive(epsilon, "epsilon"), facts.neighbors
+        exact, related = as_usable_epsilon(epsilon), facts.neighbors
         space = self.universe if self.coded else as_universe(self.universe)
         read = Finite(space.size) if self.coded else space
         require(
@@ -267,15 +268,15 @@ def _edges(given: Any, ends: Bounds | None) -> Bins:
 
 def _noise(
     name: str, exact: Fraction, free: int, neighbors: Neighbors
-) -> CountNoise | KNorm | RoundedLaplace:
+) -> CountNoise | KNorm | PartitionNoise:
     """Return the mechanism on so many counts."""
     if name == "k-norm":
         return CountNoise.for_epsilon(epsilon=exact, dimension=free)
     if name == "k-norm-max":
         return KNorm.for_epsilon(epsilon=exact, norm=math.inf, dimension=free, sensitivity=1)
-    if neighbors is Neighbors.ADD_REMOVE:  # one row more or less moves one count
-        return RoundedLaplace.for_epsilon(epsilon=exact, sensitivity=1, neighbors=neighbors)
-    return RoundedLaplace.for_epsilon(epsilon=exact, sensitivity=min(2, free))
+    return PartitionNoise.for_epsilon(
+        epsilon=exact, cells=free, neighbors=neighbors, method="laplace"
+    )
 
 
 def histogram_methods(
@@ -290,9 +291,9 @@ def histogram_methods(
     Errors are expected absolute errors of a count.
 
     >>> [(m.name, round(m.error, 2)) for m in histogram_methods(epsilon=1, universe=2)]
-    [('k-norm', 1.33), ('k-norm-max', 1.5), ('laplace', 1.98)]
+    [('k-norm', 1.31), ('k-norm-max', 1.5), ('laplace', 1.92)]
     """
-    exact, size = as_positive(epsilon, "epsilon"), as_count(universe, "universe", minimum=1)
+    exact, size = as_usable_epsilon(epsilon), as_count(universe, "universe", minimum=1)
     free = max(1, size - bool(complete))
     small = free <= _MOST_JOINT
     errors = {
@@ -314,7 +315,7 @@ def histogram_methods(
             spends="ε on all counts together",
             why="no other K-norm noise covers the moves of two counts with less"
             if small
-            else "for so many counts it gains less than 0.03 % on Laplace noise",
+            else "for so many counts it gains nothing on Laplace noise",
         ),
         Method(
             name="laplace",

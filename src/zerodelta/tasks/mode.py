@@ -12,7 +12,7 @@ import numpy as np
 
 from zerodelta.data.items import Tally, as_items, tally
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.exact.rational import Rational, as_count, as_float, as_positive
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.key_noise import FOR_COUNTS, KeyNoise
 from zerodelta.mechanisms.noisy_test import ClearLead
@@ -217,7 +217,7 @@ def mode_methods(
     def lost(name: str) -> float:
         if gap is None:
             return min(float(rows), worst_gap(size, scale, method=name))
-        return min(float(rows), gap_at(size, scale, float(gap), method=name))
+        return min(float(rows), gap_at(size, scale, as_float(gap, "expected_gap"), method=name))
 
     chosen = selection_methods(
         lost,

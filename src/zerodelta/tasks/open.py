@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from zerodelta.data.dataset import DEFAULT_MEMORY, Base, Dataset, Unit
+from zerodelta.data.base import DEFAULT_MEMORY, Base, Unit
+from zerodelta.data.dataset import Dataset
 from zerodelta.data.find_reader import reader_of
 from zerodelta.data.kept_copy import Keeping
 from zerodelta.data.kind import Kind
@@ -97,6 +98,11 @@ def open(
     49.5
 
     """
+    declared = columns is None or isinstance(columns, Mapping)
+    remedy = 'pass columns={"age": zd.number(0, 120), "city": zd.category([...])}'
+    require(declared, "columns", columns, "the declared kind of each column", remedy)
+    known = schema is None or isinstance(schema, Schema)
+    require(known, "schema", schema, "a schema", 'pass zd.read_schema("people.toml")')
     stated = schema if schema is not None else Schema(columns=dict(columns or {}))
     kinds = dict(stated.columns if columns is None else columns)
     require(
@@ -104,7 +110,7 @@ def open(
         "columns",
         list(kinds),
         expected="the declared kind of each column that may be used",
-        remedy='pass columns={"age": zd.number(0, 120), "city": zd.category([...])}',
+        remedy=remedy,
     )
     reader = reader_of(source, {**stated.file, **file}, declared=tuple(kinds))
     protected = _unit(stated, unit, max_rows, units)
@@ -126,6 +132,13 @@ def open(
             account=_account(ledger, budget, called, relation, protected),
         )
     )
+
+
+def _is_folder(folder: Any) -> bool:
+    try:
+        return Path(folder).is_dir()
+    except (OSError, TypeError, ValueError):  # no path of this system
+        return False
 
 
 def _account(
@@ -152,7 +165,7 @@ def _account(
 
 def _keeping(memory: int | None, folder: str | Path | None) -> Keeping:
     require(
-        folder is None or Path(folder).is_dir(),
+        folder is None or _is_folder(folder),
         "folder",
         folder,
         expected="a folder that exists",

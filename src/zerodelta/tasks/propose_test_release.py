@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.source import Source
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.rational import Rational
+from zerodelta.exact.rational import Rational, as_float
 from zerodelta.mechanisms.custom_query import as_query
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.noisy_test import ProposedRelease
@@ -142,6 +142,7 @@ class ProposeTestReleaseQuestion:
         exact, share = as_usable_epsilon(epsilon), as_share(self.test_share, "test_share")
         remedy = "pass proposed_bound=, what one row may move the answer"
         given, count = needed(self.proposed_bound, "proposed_bound", remedy), facts.rows or 0
+        as_float(given, "proposed_bound")
         lattice, bound = self.query.lattice(count), self.query.bound_in_cells(given, count)
         only = Method(
             name="free-mixing",

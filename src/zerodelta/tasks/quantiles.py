@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.source import Rows
-from zerodelta.errors import require
+from zerodelta.errors import is_list, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.diagnostics import diagnosis
@@ -177,7 +177,7 @@ class QuantilesQuestion:
 
 def as_levels(q: Any) -> tuple[Fraction, ...]:
     """Return the levels as they are written."""
-    listed = isinstance(q, (Sequence, np.ndarray)) and not isinstance(q, (str, bytes))
+    listed = isinstance(q, (Sequence, np.ndarray)) and is_list(q)
     require(
         listed and 0 < len(q) <= _MOST_ASKED,
         "q",

@@ -19,12 +19,12 @@ from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.fixed_point import FixedPoint
-from zerodelta.exact.rational import Rational, as_positive
+from zerodelta.exact.rational import Rational, as_float, as_positive
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.selection import SELECTIONS, selection_methods, worst_gap
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.parameters import as_usable_epsilon
+from zerodelta.privacy.parameters import as_flag, as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status
 from zerodelta.spine.facts import Facts
@@ -190,8 +190,10 @@ class SelectQuestion:
             moved, monotone = columns.moves(facts)
             width = moved * columns.quantum
         else:
-            moved = width = as_positive(self.sensitivity or 0, "sensitivity")
-            monotone = self.monotone
+            given = 0 if self.sensitivity is None else self.sensitivity
+            moved = width = as_positive(given, "sensitivity")
+            as_float(width, "sensitivity")
+            monotone = as_flag(self.monotone, "monotone")
         methods = select_methods(epsilon=exact, options=count, sensitivity=width, monotone=monotone)
         chosen = choose(methods, self.method)
         mechanism = SELECTIONS[chosen.name].for_epsilon(

@@ -20,7 +20,7 @@ from zerodelta.data.internal import reveal
 from zerodelta.data.row_queries import Bounds, Rowwise
 from zerodelta.data.rowwise import Column
 from zerodelta.data.source import Rows, Source
-from zerodelta.errors import require
+from zerodelta.errors import is_list, is_name, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.mechanisms.diagnostics import diagnosis
@@ -139,7 +139,7 @@ def select_features(
         bounds=bounds,
         target_bounds=target_bounds,
         data_norm=data_norm,
-        features=None if features is None else tuple(features),
+        features=None if features is None else tuple(features) if is_list(features) else (),
         method=method,
         mixing_probability=mixing_probability,
         by_position=isinstance(rows, (np.ndarray, list, tuple)),
@@ -201,7 +201,7 @@ class FeaturesQuestion:
         space = Subsets(of=table.width, size=as_count(self.size, "size", minimum=1))
         related = facts.neighbors
         stepwise = Stepwise(table=table, size=self.size, epsilon=exact, rows=n, neighbors=related)
-        named = self.method in ("gram", "stepwise")
+        named = is_name(self.method, ("gram", "stepwise"))
         methods = () if named else self._methods(space, stepwise)
         method = self.method if named else choose(methods, self.method).name
 

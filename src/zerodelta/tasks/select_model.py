@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
 
-from zerodelta.data.row_queries import Bounds, Rowwise, box_lattice, public_rows, row_query
+from zerodelta.data.row_queries import Bounds, Rowwise, box_lattice, row_query
 from zerodelta.data.rowwise import RowFunction
 from zerodelta.data.source import Rows
-from zerodelta.errors import require
+from zerodelta.errors import is_name, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_rational
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.parameters import as_flag
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status
 from zerodelta.spaces import Finite
@@ -34,6 +35,7 @@ from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_bounds, as_source, needed
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.study.program import StudyProgram, carry_out
+from zerodelta.study.rehearsal import rows_to_try
 from zerodelta.study.study import Study
 from zerodelta.tasks.vote import VoteQuestion, made_up
 from zerodelta.tasks.vote_or_study import LEAST_ROWS, PARAMETERS, vote_or_study
@@ -166,7 +168,9 @@ def select_model(
         least_rows=least_rows,
         rowwise=rowwise,
         example=example,
-        tried=made_up(source) if fit is not None and example is None else example,
+        tried=made_up(source)
+        if fit is not None and example is None
+        else rows_to_try(source.columns, None, None, example),
     )
     beside = diagnosis(diagnostics, source)
     return carry_out(question, source, epsilon=epsilon, bits=bits, beside=beside)
@@ -204,7 +208,7 @@ class ModelQuestion:
             return self._weighed(facts, epsilon)
         fixed = self.train is None and self.score is not None
         require(
-            self.method in (["auto"] if fixed else ["auto", "study"]),
+            is_name(self.method, ["auto"] if fixed else ["auto", "study"]),
             "method",
             self.method,
             expected='"auto"' + (", where nothing is trained" if fixed else ' or "study"'),
@@ -236,7 +240,7 @@ class ModelQuestion:
         if self.train is None:
             methods = tuple(each for each in methods if each.name == "vote")
             remedy = "pass train=, which asks a study, or leave method out"
-            votes = self.method in ("auto", "vote")
+            votes = is_name(self.method, ("auto", "vote"))
             require(votes, "method", self.method, '"auto" or "vote" without train', remedy)
         chosen = choose(methods, self.method)
         if chosen.name == "vote":
@@ -294,12 +298,12 @@ class ModelQuestion:
         rounds, untrained = self.rounds, "None where nothing is trained"
         require(rounds is None, "rounds", rounds, expected=untrained, remedy="leave it out")
         names = self._names
-        probe = public_rows(facts.width, None, None) if self.example is None else self.example
+        probe = rows_to_try(facts.columns, None, None, self.example)
         query = row_query(
             self._own([(model,) for model in self.candidates.values()], facts),
             columns=facts.columns,
-            probe=np.asarray(probe, dtype=np.float64),
-            rowwise=self.rowwise,
+            probe=probe,
+            rowwise=as_flag(self.rowwise, "rowwise"),
             lattice=box_lattice(self.bounds),
             quiet=False,  # there are no internal answers yet
         )
@@ -308,7 +312,6 @@ class ModelQuestion:
         moved = lattice.steps if related is Neighbors.ADD_REMOVE else 2 * lattice.steps
         flip = PermuteAndFlip.for_epsilon(epsilon=epsilon, sensitivity=moved, neighbors=related)
         behind = flip.error(len(names)) / (2 * lattice.steps * facts.planned_rows)
-        counted = () if facts.rows is None else ("the number of rows",)
         return ReleasePlan(
             claim=PureDP(flip.epsilon, neighbors=related),
             steps=(replace(flip.step(), status=Status.ASSERTED),),
@@ -316,7 +319,7 @@ class ModelQuestion:
             error=f"the mean score is at most {behind:.3g} of its range below the best, on average "
             "(permute-and-flip: nothing is trained, one score of known sensitivity decides, and "
             "a study would only add noise)",
-            public=("the candidates", "the bounds of a score", *counted),
+            public=("the candidates", "the bounds of a score", *facts.counted),
             assumed=(SCORE,),
         )
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.source import Rows
+from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.fixed_point import FixedPoint
@@ -123,6 +124,7 @@ class SumQuestion:
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Choose the lattice, and calibrate noise in the l∞ norm."""
+        require(facts.width, "columns of rows", 0, "one or more", "pass rows with a column")
         exact = as_usable_epsilon(epsilon)
         columns = [
             _Column.of(lower, upper, steps=_steps(facts.planned_rows, exact))

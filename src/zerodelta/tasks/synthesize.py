@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SynthesisQuestion", "synthesis_methods", "synthesize"]
 
+_MOST_ROWS = 1 << 32
+
 
 @debited
 def synthesize(
@@ -144,6 +146,7 @@ class SynthesisQuestion:
             remedy="leave out columns, group categories, or release tables with answer_queries",
         )
         size = as_count(facts.planned_rows if self.size is None else self.size, "size", minimum=1)
+        require(size <= _MOST_ROWS, "size", size, "at most 2^32 rows", "pass size=10_000, say")
 
         def value(answers: Answers) -> Any:
             assert answers.fitted is not None

@@ -11,6 +11,7 @@ import numpy as np
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.group_keys import GroupKeys
 from zerodelta.data.source import Rows
+from zerodelta.errors import is_list, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.diagnostics import diagnosis
@@ -63,9 +64,10 @@ def table(
         The columns that rows are grouped by: categories, booleans and dates of a data set. A dict
         says how: ``{"age": zd.bins([0, 18, 65, 120])}`` cuts numbers at public edges, and for a
         frame ``{"city": zd.category([...])}`` declares the groups. Without it all rows are one.
-        Texts over an alphabet and whole numbers are keys that nobody listed: those that occur
-        often are found, for half of ε (all of it, if only counts are asked), and all other rows
-        are one more group, "other".
+        Each of up to 1000 whole numbers (``zd.number(0, 120, integer=True)``) is a group; a number
+        out of range is in none. Texts over an alphabet and whole numbers of a larger range are keys
+        that nobody listed: those that occur often are found, for half of ε (all of it, if only
+        counts are asked), and all other rows are one more group, "other".
     of : dict
         For each column the names of its statistics: "mean", "sum", "variance" (divided by the
         count), "std", "count" (of its values), "median", ``{"quantiles": [0.1, 0.9]}``. Rows are
@@ -176,7 +178,11 @@ def grouped_statistic(
 ) -> Release:
     """Release one statistic of some columns by group: what `mean(…, by=…)` and its like do."""
     named = [columns] if isinstance(columns, str) else columns
-    asked = list(needed(named, "columns", 'name them, as in zd.mean(people, "income", by="city")'))
+    remedy = 'name them, as in zd.mean(people, "income", by="city")'
+    given = needed(named, "columns", remedy)
+    asked = list(given) if is_list(given) else []
+    texts = all(isinstance(name, str) for name in asked)
+    require(asked and texts, "columns", columns, "names of columns", remedy)
     return table_of(rows, by=by, of=as_statistics(dict.fromkeys(asked, statistic)), **options)
 
 

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from zerodelta.data.arrays import DEFAULT_MISSING
-from zerodelta.data.dataset import Dataset, skips
+from zerodelta.data.dataset import Dataset
 from zerodelta.data.group_keys import GroupKeys
+from zerodelta.data.kinds import skips
 from zerodelta.data.source import Source
+from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.diagnostics import diagnosis
@@ -158,6 +160,7 @@ def _spread(
         )
     source = as_source(rows, columns, missing=missing)
     stated = bounds_of(source, bounds)
+    require(source.columns, "columns of rows", 0, "one or more", "pass rows with a column")
     ends = each_bounds(stated, len(source.columns))
     asked = tuple(
         AskedColumn(name=name, bounds=pair, missing=absent, statistics=(statistic,))

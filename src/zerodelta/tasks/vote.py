@@ -1,6 +1,7 @@
 """Any choice at all, made on many small blocks of rows, each of which has one vote (theory Votes).
 
-Nothing has to be known of how the choice is made: a row is in one block, so it moves one vote.
+Nothing has to be known of how the choice is made: a row is in one block, so it moves one vote. All
+rows of a unit are in one block, so a unit does, too (V3).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from zerodelta.data.fake import fake
 from zerodelta.data.row_queries import public_rows
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Rows
-from zerodelta.errors import ParameterError, require
+from zerodelta.errors import ParameterError, is_list, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import uniform_below
 from zerodelta.exact.rational import Rational, as_count
@@ -35,6 +36,7 @@ from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_source
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask
+from zerodelta.study.rehearsal import rows_to_try
 from zerodelta.tasks.vote_or_study import LEAST_ROWS, blocks_for, can_decide
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ CHOICE = (
     "choose(rows) sees one block at a time: it keeps no state, shares no random generator and "
     "shows nothing"
 )
+_MOST_BLOCKS = 1 << 20
 
 
 @debited
@@ -83,7 +86,7 @@ def vote(
     options : list
         All that can be chosen. Public.
     blocks : int, optional
-        Into how many blocks the rows are dealt, each row by its own draw. By default
+        Into how many blocks the rows are dealt, each row (or unit) by its own draw. By default
         8(ln K + 1)/ε for K options, at least 3, at most one for each `least_rows` rows.
     least_rows : int
         How many rows a block needs, on average, for a useful choice.
@@ -123,9 +126,14 @@ def vote(
     """
     source = as_source(data, columns, missing=missing)
     question = VoteQuestion(
-        choose=choose, options=tuple(options), blocks=blocks, least_rows=least_rows
+        choose=choose,
+        options=tuple(options) if is_list(options) else (),
+        blocks=blocks,
+        least_rows=least_rows,
+        by_unit=source.by_unit is not None,
     )
-    question.tried(made_up(source) if example is None else np.asarray(example, np.float64))
+    given = example is not None
+    question.tried(rows_to_try(source.columns, None, None, example) if given else made_up(source))
     beside = diagnosis(diagnostics, source)
     return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
@@ -139,6 +147,8 @@ class VoteQuestion:
     options: tuple[Hashable, ...]
     blocks: int | None = None
     least_rows: int = LEAST_ROWS
+    by_unit: bool = False
+    """Whether all rows of a unit are dealt to one block, by one draw."""
 
     def __post_init__(self) -> None:
         remedy = "pass choose=lambda rows: …"
@@ -163,7 +173,10 @@ class VoteQuestion:
         flip = PermuteAndFlip.for_epsilon(epsilon=exact, sensitivity=1, neighbors=facts.neighbors)
 
         def answer(rows: Rows, bits: BitSource) -> Any:
-            votes = self.votes(list(rows.blocks()), facts.width, blocks, bits, drop=rows.may_miss)
+            dealt = rows.by_unit() if self.by_unit else rows
+            assert dealt is not None  # known from the source
+            found, width = list(dealt.blocks()), len(dealt.columns)
+            votes = self.votes(found, width, blocks, bits, drop=rows.may_miss)
             return self.options[flip.select(votes, bits)]
 
         return ReleasePlan(
@@ -180,12 +193,19 @@ class VoteQuestion:
     ) -> npt.NDArray[np.int64]:
         """Deal rows to blocks, each by a draw of its own, and count for what they vote.
 
-        With `drop` a row without any cell is no row.
+        With `drop` a row without any cell is no row. Of units, whose number is the last column, all
+        rows have one draw.
         """
         rows = np.concatenate([np.empty((0, width)), *found])
+        units = np.arange(len(rows))
+        if self.by_unit:
+            rows, units = rows[:, :-1], rows[:, -1].astype(np.int64)
         if drop:
-            rows = rows[~np.isnan(rows).all(axis=1)]
-        drawn = np.asarray(uniform_below(blocks, size=len(rows), bits=bits), dtype=np.int64)
+            there = ~np.isnan(rows).all(axis=1)
+            rows, units = rows[there], units[there]
+        different, which = np.unique(units, return_inverse=True)
+        draws = uniform_below(blocks, size=len(different), bits=bits)
+        drawn = np.asarray(draws, dtype=np.int64)[which]
         order = np.argsort(drawn, kind="stable")
         ends = np.searchsorted(drawn[order], np.arange(blocks + 1))
         places = {option: place for place, option in enumerate(self.options)}
@@ -223,7 +243,9 @@ class VoteQuestion:
     def _blocks(self, facts: Facts, epsilon: Fraction) -> int:
         least = as_count(self.least_rows, "least_rows", minimum=1)
         if self.blocks is not None:
-            return as_count(self.blocks, "blocks", minimum=1)
+            blocks = as_count(self.blocks, "blocks", minimum=1)
+            require(blocks <= _MOST_BLOCKS, "blocks", blocks, "at most 2^20", "pass fewer")
+            return blocks
         return blocks_for(len(self.options), epsilon, facts.planned_rows, least)
 
     def _forecast(self, behind: float, blocks: int, epsilon: Fraction) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TypeAlias, final
 
 import numpy as np
@@ -16,9 +17,9 @@ import numpy.typing as npt
 
 from zerodelta.data.row_queries import Bounds
 from zerodelta.data.rowwise import Column, whole_rows
-from zerodelta.errors import ParameterError, require
+from zerodelta.errors import ParameterError, is_list, require
 from zerodelta.exact.fixed_point import FixedPoint
-from zerodelta.exact.rational import Rational, as_positive
+from zerodelta.exact.rational import Rational, as_rational
 from zerodelta.spine.public_inputs import needed
 
 __all__ = ["FeatureTable", "Floats", "column_position"]
@@ -61,7 +62,8 @@ class FeatureTable:
     ) -> FeatureTable:
         """Return the table of rows with these columns; what is malformed or missing is refused."""
         label = column_position(target, columns, "target")
-        wanted = [i for i in range(len(columns)) if i != label] if features is None else features
+        others: Sequence[Column] = [i for i in range(len(columns)) if i != label]
+        wanted = others if features is None else features if is_list(features) else []
         chosen = [column_position(column, columns, "features") for column in wanted]
         require(
             chosen and label not in chosen and len(set(chosen)) == len(chosen),
@@ -85,7 +87,7 @@ class FeatureTable:
             target=label,
             centers=centers,
             halves=halves,
-            norm=default if data_norm is None else float(as_positive(data_norm, "data_norm")),
+            norm=default if data_norm is None else _as_norm(data_norm),
             target_center=float(center[0]),
             target_half=float(half[0]),
         )
@@ -138,6 +140,13 @@ def column_position(column: Column, columns: Sequence[str], name: str) -> int:
         expected=f"one of {list(columns)[:10]}, or its position",
         remedy="name a column of the rows",
     )
+
+
+def _as_norm(data_norm: Rational) -> float:
+    exact = as_rational(data_norm, "data_norm")
+    usable = Fraction(1, 10**100) <= exact <= 10**100  # its square is a float, too
+    require(usable, "data_norm", data_norm, "a number between 1e-100 and 1e100", "pass 1, say")
+    return float(exact)
 
 
 def _ends(bounds: Bounds, width: int, name: str) -> tuple[Floats, Floats]:

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 from zerodelta.channels.finite_mix import FiniteMix
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.source import Rows, Source, protection_of
-from zerodelta.errors import ParameterError, did_you_mean, require
+from zerodelta.errors import ParameterError, did_you_mean, is_name, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.diagnostics import diagnosis
@@ -170,9 +170,7 @@ def frank_wolfe_pure(
         rowwise=rowwise,
     )
     protection, size = protection_of(vertices.source), vertices.polytope.size
-    beside = diagnostics
-    if not isinstance(beside, Beside):
-        beside = diagnosis(beside, vertices.source)
+    beside = diagnosis(diagnostics, vertices.source)
     target = as_positive(epsilon, "epsilon") / protection.max_rows
     target *= 1 if beside is None else 1 - beside.share
     plain = target / vertices.iterations
@@ -180,7 +178,7 @@ def frank_wolfe_pure(
         epsilon=target, vertices=size, iterations=iterations, mixing_weight=mixing_weight
     )
     require(
-        method in _METHODS,
+        is_name(method, _METHODS),
         "method",
         method,
         expected='"auto", "composition" or "transcript"',

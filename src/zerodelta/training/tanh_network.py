@@ -23,6 +23,7 @@ __all__ = ["TanhNetwork"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
+_MOST_UNITS = 1 << 16
 _STEEPNESS = 4.0
 """Hidden units are tanh of this times Wx + b, and have weights of this size at the start:"""
 _WEIGHT_IN_PLANE, _WEIGHT_ABOVE = 3.0, 1.0
@@ -65,7 +66,8 @@ class TanhNetwork:
     units: int = 8
 
     def __post_init__(self) -> None:
-        as_count(self.units, "units", minimum=1)
+        units = as_count(self.units, "units", minimum=1)
+        require(units <= _MOST_UNITS, "units", units, "at most 2^16", "pass 8, say")
         require(
             self.lower and len(self.lower) == len(self.upper),
             "lower, upper",

@@ -87,6 +87,8 @@ def smallest_threshold(
         return gap - ball(Fraction(1, 2)) if noise == "rounded" else gap
 
     start = max(0.0, upper(needed))
+    if math.isinf(start):
+        raise GuaranteeError("ε is too small for any threshold: raise it, or its share.")
     whole = noise != "real"
     tau = Fraction(math.ceil(start)) if whole else Fraction(start)
     while True:

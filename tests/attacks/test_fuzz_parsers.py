@@ -1,0 +1,264 @@
+"""Whatever stands in a file or a text: it is read, or an error of ours says what is wrong.
+
+Certificates, schemas, conditions and numbers are parameters, so malformed ones are refused. CSV
+cells are data, so nothing in them is refused: a file of any bytes is as many rows as it has lines.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import warnings
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import zerodelta as zd
+from data.opening import opened
+from privacy.chains import CHAINS
+from zerodelta.data.cells import LARGEST, boolean, category, number
+from zerodelta.data.predicate import Predicate
+from zerodelta.data.schema import Schema
+from zerodelta.errors import CertificateError, ParameterError, ZeroDeltaError
+from zerodelta.exact.rational import as_rational
+
+FEW = settings(max_examples=100, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=10_000, suppress_health_check=list(HealthCheck))
+
+
+def mangled(text: str, alphabet: str) -> st.SearchStrategy[str]:
+    """Texts that are nearly right: some pieces of it left out, doubled, moved or replaced."""
+    places = st.integers(0, len(text))
+    piece = st.one_of(st.text(alphabet, max_size=5), st.text(max_size=3))
+
+    def cut(spots: tuple[int, int], new: str, kept: str) -> str:
+        low, high = sorted(spots)
+        return text[:low] + new + (text[low:high] if kept == "twice" else "") + text[high:]
+
+    once = st.builds(cut, st.tuples(places, places), piece, st.sampled_from(["no", "twice"]))
+    return st.one_of(once, st.text(alphabet, max_size=60), st.text(max_size=60))
+
+
+# -- certificates ---------------------------------------------------------------------------------
+
+CERTIFICATE = CHAINS["Finite"].certificate().to_json()
+
+
+def read_certificate(text: str) -> None:
+    for read in (zd.verify, zd.Certificate.from_json):
+        with contextlib.suppress(CertificateError):
+            read(text)
+
+
+CERTIFICATES = st.one_of(
+    mangled(CERTIFICATE, '{}[]",:0123456789eE+-./\\ '),
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=5),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=8), inner),
+    ).map(json.dumps),
+)
+
+
+@FEW
+@given(CERTIFICATES)
+def test_a_text_is_a_certificate_or_a_certificate_error(text: str) -> None:
+    read_certificate(text)
+
+
+@pytest.mark.slow
+@MANY
+@given(CERTIFICATES)
+def test_a_text_is_a_certificate_or_a_certificate_error_in_10_000(text: str) -> None:
+    read_certificate(text)
+
+
+# -- schemas --------------------------------------------------------------------------------------
+
+SCHEMA = """name = "people"
+neighbors = "replace"
+
+[columns]
+age = {number = [0, 120], missing = "skip", integer = true}
+city = {category = ["oslo", "rome"], other = true}
+member = {boolean = true, missing = true}
+note = {text = 20, alphabet = "abc", exact = true}
+joined = {date = [2020-01-01, 2026-12-31], by = "month"}
+
+[unit]
+column = "who"
+max_rows = 3
+number = 10
+
+[file]
+delimiter = ";"
+header = false
+"""
+
+
+def read_schema(text: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            schema = Schema.from_toml(text)
+        except ParameterError:
+            return
+        assert Schema.from_toml(schema.to_toml()) == schema
+
+
+SCHEMAS = mangled(SCHEMA, '{}[]"=,:0123456789eE+-._#\n numberdatextcgo')
+
+
+@FEW
+@given(SCHEMAS)
+def test_a_text_is_a_schema_or_a_parameter_error(text: str) -> None:
+    read_schema(text)
+
+
+@pytest.mark.slow
+@MANY
+@given(SCHEMAS)
+def test_a_text_is_a_schema_or_a_parameter_error_in_10_000(text: str) -> None:
+    read_schema(text)
+
+
+# -- conditions -----------------------------------------------------------------------------------
+
+KINDS: dict[str, Any] = {
+    "age": zd.number(0, 120),
+    "city": zd.category(["oslo", "rome"], other=True),
+    "member": zd.boolean(),
+    "joined": zd.date("2020-01-01", "2020-12-31"),
+    "home town": zd.category(["a b"]),
+}
+CELLS = {name: np.array([0.0, 1.0, math.nan, 50.0]) for name in KINDS}
+WORDS = ["age", "city", "member", "joined", "`home town`", "and", "or", "not", "in", "(", ")", ","]
+WORDS += ["<", "<=", "==", "!=", ">", ">=", "18", "-1", "1e400", "'oslo'", '"a b"', "None", "True"]
+WORDS += ["'2020-05-01'", "[", "]", "{", "}", "is", "lambda", "age.real", "age()", "0x", "\\d", "`"]
+CONDITIONS = st.one_of(
+    st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join),
+    mangled("18 <= age < 65 and (city in ('oslo', 'rome') or not member)", "agecity()<>=!' `\\0"),
+)
+
+
+def read_condition(text: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            condition = Predicate.of(text, KINDS)
+        except ParameterError:
+            return
+        kept = condition(CELLS)
+        assert kept.dtype == np.bool_
+        assert kept.shape == (4,)
+
+
+@FEW
+@given(CONDITIONS)
+def test_a_text_is_a_condition_or_a_parameter_error(text: str) -> None:
+    read_condition(text)
+
+
+@pytest.mark.slow
+@MANY
+@given(CONDITIONS)
+def test_a_text_is_a_condition_or_a_parameter_error_in_10_000(text: str) -> None:
+    read_condition(text)
+
+
+# -- numbers --------------------------------------------------------------------------------------
+
+SPELLED = st.one_of(
+    st.text("0123456789eE+-./_ ", max_size=12),
+    st.text(max_size=8),
+    st.floats().map(repr),
+    st.fractions().map(str),
+    st.decimals().map(str),
+    st.integers().map(hex),
+)
+
+
+@settings(FEW, max_examples=300)
+@given(SPELLED)
+def test_a_text_is_a_number_or_a_parameter_error(text: str) -> None:
+    try:
+        exact = as_rational(text, "epsilon")
+    except ParameterError:
+        return
+    assert type(exact) is Fraction
+    assert text.isascii()
+    assert "_" not in text
+
+
+@settings(FEW, max_examples=300)
+@given(st.one_of(SPELLED, SPELLED.map(str.encode), st.binary(max_size=8)))
+def test_a_cell_is_read_whatever_it_is(cell: Any) -> None:
+    """Never refused: a finite number or missing, a category or missing, 0 or 1 or missing."""
+    read = number(cell)
+    assert math.isnan(read) or -LARGEST <= read <= LARGEST
+    assert isinstance(category(cell), (int, float, str, type(None)))
+    assert boolean(cell) in (0, 1) or math.isnan(boolean(cell))
+
+
+# -- CSV ------------------------------------------------------------------------------------------
+
+FILE: dict[str, Any] = {"columns": {"age": zd.number(0, 100), "kind": zd.category(["a", "b"])}}
+LINES = st.lists(
+    st.one_of(
+        st.binary(max_size=12),
+        st.text('0123456789.,;"ab \t\r', max_size=20).map(str.encode),
+        st.just(b"12,a,x"),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+def read_file(folder: Path, lines: list[bytes], quote: str | None) -> None:
+    plain = [line.replace(b"\n", b"") for line in lines]
+    path = folder / "any.csv"
+    path.write_bytes(b"1,b,y\n" + b"".join(line + b"\n" for line in plain))
+    options: dict[str, Any] = {} if quote is None else {"quote": quote}
+    people = zd.open(path, header=False, **options, **FILE)
+    rows = np.concatenate(list(opened(people).blocks()))
+    assert len(rows) == 1 + len(plain)
+    numbers = rows[:, 0]
+    assert np.all(np.isnan(numbers) | np.isfinite(numbers))
+    assert rows[0].tolist() == [1, 1]
+    zd.count(people.where("kind == 'a'"), epsilon=1)
+
+
+@settings(FEW, max_examples=40)
+@given(LINES, st.sampled_from([None, '"']))
+def test_any_lines_are_as_many_rows(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], quote: str | None
+) -> None:
+    read_file(tmp_path_factory.mktemp("csv"), lines, quote)
+
+
+@pytest.mark.slow
+@settings(MANY, max_examples=3000)
+@given(LINES, st.sampled_from([None, '"']))
+def test_any_lines_are_as_many_rows_in_3000(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], quote: str | None
+) -> None:
+    read_file(tmp_path_factory.mktemp("csv"), lines, quote)
+
+
+@settings(FEW, max_examples=40)
+@given(st.binary(max_size=40), st.sampled_from(["csv", "csv.gz", "parquet", "toml"]))
+def test_any_bytes_are_a_file_or_an_error_of_ours(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes, kind: str
+) -> None:
+    path = tmp_path_factory.mktemp("file") / f"any.{kind}"
+    path.write_bytes(content)
+    with contextlib.suppress(ZeroDeltaError):
+        if kind == "toml":
+            zd.read_schema(path)
+        else:
+            zd.count(zd.open(path, columns={"a": zd.number(0, 1)}), epsilon=1)

@@ -1,0 +1,160 @@
+"""Coin and exception leaks: beside the value nothing of a release depends on a row.
+
+Every task is run on rows that differ in one hostile row, with the same random bits. Types, shapes,
+certificates, forecasts, attributes, pickles, warnings, logs and what is printed must be the same,
+and nothing may raise. (Cells one by one: tests/data/test_odd_cells.py; estimators:
+tests/estimators/test_estimators.py; programs in studies: tests/study/test_nothing_gets_out.py.)
+"""
+
+from __future__ import annotations
+
+import copy
+import gc
+import logging
+import pickle
+import sys
+import threading
+import types
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zerodelta as zd
+from attacks.every_release import HOSTILE, every, people, replayed, run
+
+KEYED = {"heavy_hitters", "top_k"}
+"""Which keys are found is the value: so is their number."""
+
+
+def shape(value: Any) -> Any:
+    """Types and shapes of a value, without its numbers."""
+    if isinstance(value, np.ndarray):
+        return str(value.dtype), value.shape
+    if isinstance(value, Mapping):
+        return type(value).__name__, [(key, shape(each)) for key, each in value.items()]
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = [(field.name, shape(getattr(value, field.name))) for field in fields(value)]
+        return type(value).__name__, parts
+    if isinstance(value, (list, tuple)):
+        return type(value).__name__, [shape(each) for each in value]
+    return type(value).__name__
+
+
+def told(case: str, release: Any) -> dict[str, Any]:
+    """Everything of a release but its value and what is computed from it."""
+    public = {
+        "type": type(release.value) if case in KEYED else shape(release.value),
+        "certificate": release.certificate.to_json(),
+        "error": type(release.error),
+        "noise": release.noise,
+        "seconds": release.seconds,
+        "diagnostics": type(release.diagnostics),
+        "plan": repr(release.plan),
+        "covers": release.covers,
+        "attributes": dir(release),
+        "threads": sorted(thread.name for thread in threading.enumerate()),
+    }
+    if case not in KEYED:
+        public["sums"] = [
+            (sums.law, sums.integers.shape, sums.integers.dtype) for sums in release.sums
+        ]
+    return public
+
+
+@every
+def test_a_hostile_row_changes_nothing_but_the_value(
+    case: str, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    found = {}
+    for name, row in HOSTILE.items():
+        with replayed(), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found[name] = told(case, run(case, people(row)))
+    for name, public in found.items():
+        assert public == found["plain"], name
+    captured = capfd.readouterr()
+    assert (captured.out, captured.err) == ("", "")
+    assert [each for each in caplog.records if each.name.startswith("zerodelta")] == []
+
+
+@every
+def test_copies_and_pickles_hold_what_the_release_shows(case: str) -> None:
+    """A pickle has the value once, and no cell: not the text, not the number of the row."""
+    row = {**HOSTILE["plain"], "age": 48.15162342, "city": "s3cr3t", "who": 481516}
+    release = run(case, people(row))
+    data = pickle.dumps(release)
+    assert b"s3cr3t" not in data
+    assert np.float64(48.15162342).tobytes() not in data
+    assert np.float64(48.15162342).tobytes()[::-1] not in data  # as pickle writes a float
+    for other in (pickle.loads(data), copy.deepcopy(release), copy.copy(release)):
+        assert other.certificate == release.certificate
+        assert repr(other) == repr(release)
+
+
+# -- what the library remembers -------------------------------------------------------------------
+
+ROWS = 1237
+OURS = (types.FunctionType, type, types.MethodType)
+
+
+def remembered() -> Iterator[Any]:
+    """All that the library's modules, classes, closures and caches reach."""
+    starts = [module for name, module in sys.modules.items() if name.startswith("zerodelta")]
+    seen, pending = {id(each) for each in starts}, [vars(module) for module in starts]
+    while pending:
+        thing = pending.pop()
+        yield thing
+        for inner in gc.get_referents(thing):
+            foreign = isinstance(inner, types.ModuleType) or (
+                isinstance(inner, OURS)
+                and not str(getattr(inner, "__module__", "")).startswith("zerodelta")
+            )
+            if id(inner) not in seen and not foreign:
+                seen.add(id(inner))
+                pending.append(inner)
+
+
+def holds_rows() -> bool:
+    """Whether anything remembered has one entry for each row."""
+    for thing in remembered():
+        sides = thing.shape if isinstance(thing, np.ndarray) else ()
+        if isinstance(thing, (list, tuple, dict, set, bytes)):
+            sides = (len(thing),)
+        if ROWS in sides:
+            return True
+    return False
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda rows: zd.mean(rows[:, 0], bounds=(0, 1), epsilon=1),
+        lambda rows: zd.median(rows[:, 0], bounds=(0, 1), epsilon=1),
+        lambda rows: zd.covariance(rows, bounds=(0, 1), epsilon=1),
+        lambda rows: zd.kmeans(rows, clusters=2, bounds=(0, 1), epsilon=1, method="histogram"),
+        lambda rows: zd.histogram((rows[:, 0] > 0.5).tolist(), universe=[0, 1], epsilon=1),
+        lambda rows: zd.heavy_hitters(
+            [str(i) for i in range(ROWS)], universe=zd.text(4, alphabet="0123456789"), epsilon=1
+        ),
+        lambda rows: zd.sklearn.LogisticRegression(epsilon=1, data_norm=1, classes=[0, 1]).fit(
+            rows, rows[:, 0] > 0.5
+        ),
+        lambda rows: zd.table(
+            zd.open(rows, columns={"0": zd.number(0, 1)}), of={"0": "mean"}, epsilon=1
+        ),
+    ],
+)
+def test_no_cache_remembers_rows(ask: Any) -> None:
+    ask(np.random.default_rng(3).uniform(0, 1, size=(ROWS, 2)))
+    gc.collect()
+    assert not holds_rows()
+
+
+def test_the_test_sees_what_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zd, "kept", {"x": [np.zeros((ROWS, 2))]}, raising=False)
+    assert holds_rows()

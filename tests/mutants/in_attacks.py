@@ -1,0 +1,36 @@
+"""Mistakes that only an attack would notice: a trace of the coin, a seed, a cell that is used."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant
+
+COIN = "attacks/test_the_coin.py"
+RANDOM = "attacks/test_randomness.py"
+PEERS = "attacks/test_known_failures_of_peers.py"
+
+MUTANTS = (
+    Mutant(
+        file="mechanisms/noisy_test.py",
+        old="        inside = self.lattice.contains(np.asarray(cell))\n",
+        new="        inside = passed and self.lattice.contains(np.asarray(cell))\n",
+        tests=(f"{COIN}::test_a_test_that_fails_makes_the_calls_of_one_that_passes",),
+    ),
+    Mutant(
+        file="channels/channel.py",
+        old="bits=bits)[0]) else kept\n",
+        new="bits=bits)[0]) else sorted([kept])[0]\n",
+        tests=(f"{COIN}::test_both_sides_of_the_mixing_coin_make_the_same_calls",),
+    ),
+    Mutant(
+        file="exact/bits.py",
+        old="        data = os.urandom(count)\n",
+        new="        data = np.random.default_rng(7).bytes(count)\n",
+        tests=(f"{RANDOM}::test_threads_never_repeat_each_other",),
+    ),
+    Mutant(
+        file="tasks/sum.py",
+        old="            sensitivity=max(\n",
+        new="            sensitivity=min(1, 1) or max(\n",
+        tests=(f"{PEERS}::test_no_power_of_a_value_moves_more_than_its_noise_is_for",),
+    ),
+)
