@@ -5,6 +5,7 @@ The rows hold secrets; whatever a call says on its way out must not show them.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -34,6 +35,10 @@ NUMBERS, TABLE, ITEMS = _rows(), _rows(3), _items()
 DOMAIN = {name: [0, 1] for name in range(3)}
 
 
+_FOLDER = tempfile.mkdtemp()
+zd.mean(NUMBERS, bounds=(0, 100), epsilon=1).save(f"{_FOLDER}/saved.json")
+
+
 def _choose(rows: Any) -> int:
     return 0
 
@@ -50,6 +55,7 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "Box": ((0, 1), {"dimension": 2}),
     "Finite": ((4,), {}),
     "GaussianDP": (("1/10",), {}),
+    "Ledger": ((f"{_FOLDER}/budget.db",), {"budget": 1}),
     "Multiset": ((4, 2), {}),
     "PureDP": ((1,), {}),
     "Study": ((TABLE,), {"epsilon": 1, "publish": zd.Finite(4), "rounds": 2, "bounds": (0, 100)}),
@@ -79,6 +85,7 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "histogram": ((ITEMS,), {"universe": ["a", "b", "c"], "epsilon": 1}),
     "is_purifier": (([["1/2", "1/2"], ["1/2", "1/2"]], 1, zd.ApproxDP(1, -20.0)), {}),
     "kmeans": ((TABLE,), {"clusters": 2, "bounds": (0, 100), "epsilon": 1}),
+    "load": ((f"{_FOLDER}/saved.json",), {}),
     "mean": ((NUMBERS,), {"bounds": (0, 100), "epsilon": 1}),
     "median": ((NUMBERS,), {"bounds": (0, 100), "epsilon": 1}),
     "mode": ((ITEMS,), {"universe": ["a", "b", "c"], "epsilon": 1}),

@@ -9,6 +9,7 @@ import inspect
 import warnings
 from collections.abc import Iterator
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,6 +30,12 @@ NOT_CALLED = {
 }
 SLOW_TO_PLAN = {"kmeans", "advise", "select_model", "sklearn.KMeans", "sklearn.MLPClassifier"}
 """A call of these takes a second: they have fewer examples."""
+
+
+@pytest.fixture(autouse=True)
+def a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some junk is the name of a file, and a ledger is made of it."""
+    monkeypatch.chdir(tmp_path)
 
 
 def test_every_public_name_is_fuzzed() -> None:
