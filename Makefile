@@ -7,7 +7,7 @@ VENV   := $(if $(filter lowest,$(DEPENDENCIES)),.venv-lowest,.venv)
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help env demo test check lint types layers resolve test-slow mutants bench reproduce architecture clean
+.PHONY: help env demo test check lint types layers proofs resolve test-slow mutants bench reproduce architecture clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -47,6 +47,12 @@ types: env ## for the oldest Python and for the newest
 layers: env
 	$(BIN)/lint-imports
 
+proofs: ## check proofs/ with Coq, and what each theorem rests on
+	@command -v coqc >/dev/null || { echo "Coq is not installed. On Debian: apt-get install" \
+		"coq libcoq-mathcomp-algebra libcoq-mathcomp-algebra-tactics libcoq-interval" >&2; exit 1; }
+	cd proofs && coq_makefile -f _CoqProject -o CoqMakefile && $(MAKE) --no-print-directory -f CoqMakefile -j 2
+	$(PYTHON) proofs/check.py
+
 # Needs the network; the extras that are built for some Pythons only stay out.
 resolve: env ## check that every Python has a lowest and a highest set of dependencies
 	$(BIN)/python -m pip install --quiet uv
@@ -78,6 +84,7 @@ bench: env ## speed and accuracy, beside our peers
 	$(BIN)/python bench/audit.py
 	$(BIN)/python bench/peers_attacks.py
 	$(BIN)/python bench/mixing_time.py
+	$(BIN)/python bench/ledger.py
 
 reproduce: env ## the paper, measured again (half an hour; QUICK=1: two minutes; DOCS=1: into docs/)
 	$(BIN)/python -m reproduce $(if $(QUICK),--quick) $(if $(DOCS),--docs docs)
@@ -87,3 +94,4 @@ architecture: env ## trace docs/architecture.md again
 
 clean: ## remove what the targets above made
 	rm -rf .venv .venv-lowest dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage*
+	cd proofs && rm -f CoqMakefile* .CoqMakefile* .*.aux .*.cache *.glob *.vo *.vok *.vos

@@ -1,14 +1,15 @@
-"""Tables, quantiles and keys at equal ε and equal neighbors, beside OpenDP and diffprivlib.
+"""Tables, quantiles and keys at equal ε and equal neighbors, beside OpenDP, diffprivlib, Tumult.
 
     pip install opendp[polars] diffprivlib
-    python bench/tables.py [--runs 12] [--relation replace] [task ...]
+    python bench/tables.py [--runs 12] [--relation replace] [--tumult PYTHON] [task ...]
 
 ε = 1 under both relations: one replaced row (n is public), and one added or removed row. What users
-of the peers write is in `bench/tables_peers.py`. Printed, as Markdown: mean errors, the best peer's
-over ours (± its standard error), median processor seconds of a run, opening the data included, and
-in brackets how many lines each wrote after that. "centered by hand" is OpenDP given columns shifted
-so that their bounds are symmetric. Data and seeds were fixed before the first run; all rows are
-made up, and peers get fewer runs where one takes long. Of noise alone errors are known: "laws".
+of the peers write is in `bench/tables_peers.py`, what ours write in `bench/tables_ours.py`.
+Printed, as Markdown: mean errors, the best peer's over ours (± its standard error), median
+processor seconds of a run, opening the data included, and in brackets how many lines each wrote
+after that. "centered by hand" is OpenDP given columns shifted so that their bounds are symmetric.
+Data and seeds were fixed before the first run; all rows are made up, and peers get fewer runs where
+one takes long. Of noise alone errors are known: "laws".
 """
 
 from __future__ import annotations
@@ -41,94 +42,32 @@ from bench.tables_keys import (
     place_loss,
     zipf,
 )
+from bench.tables_ours import (
+    CITIES,
+    EDGES,
+    KINDS,
+    PAIRS,
+    SIZES,
+    made_people,
+    opened,
+    our_counts,
+    our_histogram,
+    our_keys,
+    our_means,
+    our_quantiles,
+    our_tables,
+    our_top,
+    our_two_way,
+    our_variances,
+)
 from bench.tables_quantiles import DATA, rank_errors, separate
-from bench.tables_report import EPSILON, OURS, RELATIONS, Report, header, lines_of, row
+from bench.tables_report import EPSILON, OURS, RELATIONS, Report, header, lines_of, row, tumult
 
 import zerodelta as zd
 from zerodelta.mechanisms.key_noise import FOR_KEYS, KeyNoise
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Scores: TypeAlias = Mapping[str, float]
-
-WIDTH = 200_000
-CITIES = [f"city {letter}" for letter in "abcdefghijkl"]
-EDGES = np.linspace(0, WIDTH, 21)
-SIZES = {"city": 12, "decade": 10, "plan": 4, "member": 2}
-PAIRS = list(itertools.combinations(SIZES, 2))
-KINDS = {
-    "city": zd.category(CITIES),
-    "decade": zd.category(range(10)),
-    "plan": zd.category(range(4)),
-    "member": zd.category(range(2)),
-    "income": zd.number(0, WIDTH, missing=None),
-}
-
-
-def made_people() -> pl.DataFrame:
-    """2e5 people of 12 cities of unlike sizes, and columns that OpenDP needs prepared."""
-    rng, n = np.random.default_rng(16), 200_000
-    weights = 1 / np.arange(1, 13)
-    city = rng.choice(12, size=n, p=weights / weights.sum())
-    income = np.clip(np.exp(rng.normal(10.3 + 0.03 * city, 0.6)), 0, WIDTH)
-    off = income - WIDTH / 2
-    return pl.DataFrame(
-        {
-            "city": np.array(CITIES)[city],
-            "decade": np.clip(rng.normal(4.5, 2, n), 0, 9).astype(np.int64),
-            "plan": rng.choice(4, size=n, p=[0.6, 0.25, 0.1, 0.05]),
-            "member": rng.integers(2, size=n),
-            "income": income,
-            "square": income**2,
-            "off": off,
-            "bent": off**2 - WIDTH**2 / 8,
-        }
-    )
-
-
-def opened(rows: Any, columns: Any, relation: str) -> Any:
-    """Open rows with us."""
-    expected: dict[str, Any] = {} if relation == "replace" else {"expected_rows": len(rows)}
-    return zd.open(rows, columns=columns, neighbors=relation, **expected)
-
-
-# -- what our users write --------------------------------------------------------------------------
-
-
-def our_counts(people: Any) -> Any:
-    return zd.count(people, by="city", epsilon=EPSILON).value
-
-
-def our_means(people: Any) -> Any:
-    return zd.mean(people, "income", by="city", epsilon=EPSILON).value
-
-
-def our_variances(people: Any) -> Any:
-    return zd.table(people, by="city", of={"income": ["mean", "variance"]}, epsilon=EPSILON).value
-
-
-def our_two_way(people: Any) -> Any:
-    return zd.count(people, by=["city", "decade"], epsilon=EPSILON).value
-
-
-def our_tables(people: Any) -> Any:
-    return zd.answer_queries(people, [*SIZES], workload=2, epsilon=EPSILON).value
-
-
-def our_histogram(people: Any) -> Any:
-    return zd.histogram(people, "income", bins=EDGES, epsilon=EPSILON).value
-
-
-def our_quantiles(people: Any, levels: Floats) -> Any:
-    return zd.quantiles(people, q=levels, epsilon=EPSILON).value
-
-
-def our_top(items: Any, epsilon: float) -> Any:
-    return zd.top_k(items, k=10, epsilon=epsilon).value.names
-
-
-def our_keys(items: Any, goal: str) -> Any:
-    return zd.heavy_hitters(items, epsilon=EPSILON, goal=goal).value.names
-
 
 # -- tasks -----------------------------------------------------------------------------------------
 
@@ -222,6 +161,7 @@ def by_city(report: Report, runs: int) -> None:
 
         program = getattr(other, "func", other)
         report.add(name, "diffprivlib", 10 * runs, ask_other, lines_of(program), plain)
+        report.add_told(name, task, plain, pl.DataFrame)
 
 
 def histogram(report: Report, runs: int) -> None:
@@ -245,6 +185,7 @@ def histogram(report: Report, runs: int) -> None:
     report.add(name, "OpenDP", few, ask_opendp, lines, score)
     ask = partial(peers.diffprivlib_histogram, income, EDGES, half)
     report.add(name, "diffprivlib", 10 * runs, ask, lines_of(peers.diffprivlib_histogram), score)
+    report.add_told(name, "histogram", score, lambda answer: answer["count"])
 
 
 def codes_of(frame: pl.DataFrame, name: str) -> Any:
@@ -305,6 +246,8 @@ def two_way(report: Report, runs: int) -> None:
         report.add(name, "OpenDP", few, partial(opendp, pairs), lines, score)
         lines = lines_of(peers.diffprivlib_two_way) + loop
         report.add(name, "diffprivlib", runs, partial(diffprivlib, pairs), lines, score)
+        if len(pairs) == 1:
+            report.add_told(name, "two_way", score, lambda answer: {PAIRS[0]: answer["count"]})
 
 
 CANDIDATES = {
@@ -420,14 +363,14 @@ def unknown_keys(report: Report, runs: int) -> None:
 
 
 def laws(report: Report, runs: int) -> None:
-    """The expected absolute error of a count: two-sided geometric noise, and rounded Laplace."""
+    """The expected absolute error of a count: geometric noise; rounded Laplace noise beside it."""
     scale = (2 if report.relation == "replace" else 1) / EPSILON
     ratio = math.exp(-1 / scale)
     geometric, rounded = 2 * ratio / (1 - ratio**2), math.exp(-0.5 / scale) / (1 - ratio)
     print(
         f"\ncounts, {RELATIONS[report.relation]}, ε = {EPSILON}, by the law of the noise: ", end=""
     )
-    print(f"geometric (the peers) {geometric:.3f}, rounded Laplace (ours) {rounded:.3f}")
+    print(f"geometric (ours, the peers) {geometric:.3f}, rounded Laplace {rounded:.3f}")
 
 
 TASKS = {
@@ -446,9 +389,10 @@ def main() -> None:
     parser.add_argument("tasks", nargs="*", help=f"of {', '.join(TASKS)}; or all")
     parser.add_argument("--runs", type=int, default=12)
     parser.add_argument("--relation", choices=[*RELATIONS], help="only this one")
-    given = parser.parse_args()
+    parser.add_argument("--tumult", help="a Python that has tmlt.analytics, and Java")
+    given, frame = parser.parse_args(), made_people().select(*KINDS)
     for relation in [given.relation] if given.relation else RELATIONS:
-        report = Report(relation)
+        report = Report(relation, tumult(given.tumult, frame, relation) if given.tumult else ())
         try:
             for name in given.tasks or TASKS:
                 TASKS[name](report, given.runs)

@@ -22,7 +22,7 @@ from rich.console import Console
 import zerodelta as zd
 from zerodelta.exact.bits import SystemBits
 from zerodelta.exact.k_norm import rounded_k_norm
-from zerodelta.exact.noise import rounded_laplace
+from zerodelta.exact.noise import discrete_laplace
 from zerodelta.exact.noise_law import NoiseLaw, NoisySums
 from zerodelta.mechanisms.counts import CountNoise
 from zerodelta.mechanisms.k_norm_noise import KNorm
@@ -89,7 +89,7 @@ def moments(
         drawn = np.array([plan.noisy(exact, bits) for _ in range(runs)])
     elif columns == 1:  # noise of groups is independent: that of one group is enough
         size = runs * adds.shape[1]
-        noise = rounded_laplace(scale=plan.noise.scale, size=size, bits=bits)
+        noise = discrete_laplace(scale=plan.noise.scale, size=size, bits=bits)
         drawn = exact[0] + noise.reshape(runs, -1)
     else:
         drawn = exact[0] + rounded_k_norm(

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import math
+import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-EPSILON, OURS = 1, "zerodelta"
+EPSILON, OURS, TUMULT = 1, "zerodelta", "Tumult (clock)"
 RELATIONS = {"replace": "one replaced row", "add-remove": "one added or removed row"}
 
 
@@ -32,8 +36,8 @@ def lines_of(function: Callable[..., Any]) -> int:
 class Report:
     """Errors, seconds and lines of one relation, by task and by who answered."""
 
-    def __init__(self, relation: str) -> None:
-        self.relation = relation
+    def __init__(self, relation: str, told: Sequence[Mapping[str, Any]] = ()) -> None:
+        self.relation, self.told = relation, told
         self.errors: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         self.cost: dict[str, dict[str, tuple[float, int]]] = defaultdict(dict)
 
@@ -50,6 +54,16 @@ class Report:
                 self.errors[f"{task}: {name}"][who].append(error)
         self.cost[task][who] = float(np.median(seconds)), lines
         print(self.relation, task, who, f"{sum(seconds):.1f} s", file=sys.stderr, flush=True)
+
+    def add_told(self, task: str, called: str, score: Any, form: Callable[[Any], Any]) -> None:
+        """Keep what Tumult answered in its own process, if asked; seconds are the clock's."""
+        told = [each for each in self.told if each["task"] == called]
+        for each in told:
+            for name, error in score(form(each["answer"])).items():
+                self.errors[f"{task}: {name}"][TUMULT].append(error)
+        if told:
+            clock = float(np.median([each["seconds"] for each in told]))
+            self.cost[task][TUMULT] = clock, told[0]["lines"]
 
     def show(self) -> None:
         """Print both tables."""
@@ -69,8 +83,21 @@ class Report:
         header(["task", OURS, *names, "fastest peer over ours"])
         for task, cost in self.cost.items():
             told = [f"{cost[n][0]:.2g} ({cost[n][1]})" if n in cost else "" for n in (OURS, *names)]
-            times = [cost[n][0] for n in names if n in cost and not n.startswith("zd.")]
+            skipped = ("zd.", TUMULT)
+            times = [cost[n][0] for n in names if n in cost and not n.startswith(skipped)]
             print(row([task, *told, f"{min(times) / cost[OURS][0]:.1f}" if times else ""]))
+
+
+def tumult(python: str, frame: Any, relation: str) -> list[Any]:
+    """Ask Tumult twice for each task, at ε/2 where a row is replaced: it adds or removes one."""
+    epsilon = EPSILON / 2 if relation == "replace" else EPSILON
+    script = Path(__file__).with_name("tables_tumult.py")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "people.parquet"
+        frame.write_parquet(path)
+        command = [python, str(script), str(path), str(epsilon), "2"]
+        found = subprocess.run(command, stdout=subprocess.PIPE, cwd=folder, check=True, text=True)
+    return [json.loads(line) for line in found.stdout.splitlines()]
 
 
 def header(names: Sequence[str]) -> None:

@@ -170,7 +170,7 @@ def mode(data, epsilon, variant, asked):
     kind = getattr(mechanisms, asked["kind"])
     def run():
         counts = np.bincount(data[variant], minlength=asked["universe"]).tolist()
-        return kind(epsilon=epsilon, sensitivity=1, utility=counts).randomize()
+        return kind(epsilon=epsilon, sensitivity=1, utility=counts).randomise()
     return run
 
 def marginals(data, epsilon, variant, asked):

@@ -161,14 +161,17 @@ def test_python_m_zerodelta_verify_prints_even_where_the_terminal_knows_no_greek
     assert done.stderr == b""
 
 
-def test_verifying_loads_no_sampler(good: Path) -> None:
+def test_verifying_loads_no_sampler(good: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "saved.json"
+    zd.mean([1.0], bounds=(0, 1), epsilon=1).save(saved)
     code = f"""
 import sys
 from pathlib import Path
 from zerodelta.cli.verify_files import report
 from zerodelta.privacy.verify import verify
 verify(Path({str(good)!r}).read_text())
-assert report(Path({str(good)!r}), explain=True)[0]
+assert report(Path({str(good)!r}), explain=True).good
+assert report(Path({str(saved)!r}), explain=True).saved
 names = [f"zerodelta.exact.{{name}}" for name in {SAMPLERS!r}]
 assert "zerodelta.exact.arb" in sys.modules
 print([name for name in names if name in sys.modules])

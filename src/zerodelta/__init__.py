@@ -16,7 +16,9 @@ from zerodelta.errors import (
     CertificateError,
     EntropyError,
     GuaranteeError,
+    LedgerError,
     ParameterError,
+    RecordError,
     ZeroDeltaError,
 )
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from zerodelta.data.fake import fake
     from zerodelta.data.group_keys import bins
     from zerodelta.data.schema import read_schema
+    from zerodelta.ledger.ledger import Ledger
     from zerodelta.privacy.calibration import calibrate
     from zerodelta.privacy.certificate import Certificate
     from zerodelta.privacy.claims import RDP, ZCDP, ApproxDP, GaussianDP, PureDP
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from zerodelta.privacy.neighbors import Neighbors
     from zerodelta.privacy.release import Release
     from zerodelta.privacy.verify import verify
+    from zerodelta.records.load import load
     from zerodelta.spaces import Ball, Box, Finite, Multiset, Subsets
     from zerodelta.study.study import Study
     from zerodelta.tasks.advise import advise
@@ -74,6 +78,7 @@ _HOME = {
     "Certificate": "privacy.certificate",
     "Finite": "spaces",
     "GaussianDP": "privacy.claims",
+    "Ledger": "ledger.ledger",
     "Multiset": "spaces",
     "Neighbors": "privacy.neighbors",
     "Plan": "channels.purification_plan",
@@ -102,6 +107,7 @@ _HOME = {
     "histogram": "tasks.histogram",
     "is_purifier": "channels.channel",
     "kmeans": "tasks.kmeans",
+    "load": "records.load",
     "mean": "tasks.mean",
     "median": "tasks.quantile",
     "mode": "tasks.mode",
@@ -143,11 +149,14 @@ __all__ = [
     "Finite",
     "GaussianDP",
     "GuaranteeError",
+    "Ledger",
+    "LedgerError",
     "Multiset",
     "Neighbors",
     "ParameterError",
     "Plan",
     "PureDP",
+    "RecordError",
     "Release",
     "Study",
     "Subsets",
@@ -172,6 +181,7 @@ __all__ = [
     "histogram",
     "is_purifier",
     "kmeans",
+    "load",
     "mean",
     "median",
     "mode",

@@ -6,7 +6,9 @@
     ├── ParameterError (also a ValueError)   a public parameter is malformed
     ├── GuaranteeError                       the claim cannot reach the promised ε
     ├── CertificateError                     a certificate does not prove what it says
+    │   └── RecordError                      a saved release cannot be read, or was changed
     ├── BudgetError                          the privacy budget is spent
+    │   └── LedgerError                      the ledger cannot be read or written, or was changed
     └── EntropyError                         the operating system gave no randomness
 
 Nothing here is ever raised because of a *value* in the data: an exception is an output
@@ -25,7 +27,9 @@ __all__ = [
     "CertificateError",
     "EntropyError",
     "GuaranteeError",
+    "LedgerError",
     "ParameterError",
+    "RecordError",
     "ZeroDeltaError",
 ]
 
@@ -159,8 +163,16 @@ class CertificateError(ZeroDeltaError):
     """A certificate is malformed, was changed, or does not prove its claim."""
 
 
+class RecordError(CertificateError):
+    """A saved release cannot be read, was changed, or is not what it says; it is left as it is."""
+
+
 class BudgetError(ZeroDeltaError):
     """Less privacy budget is left than the release needs."""
+
+
+class LedgerError(BudgetError):
+    """A ledger cannot be read or written, or was changed; so nothing is spent and nothing read."""
 
 
 class EntropyError(ZeroDeltaError):

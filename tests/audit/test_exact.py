@@ -18,6 +18,8 @@ from zerodelta.audit.exact import (
     certainly_impure,
     certainly_pure,
     datasets,
+    discrete_laplace_pmf,
+    discrete_laplace_tail,
     exponential_mechanism_law,
     hockey_stick,
     max_log_ratio,
@@ -129,14 +131,15 @@ def test_neighbors_are_all_replacements_of_one_row() -> None:
 
 @pytest.mark.parametrize("scale", [Fraction(1, 2), Fraction(7, 3), Fraction(40)])
 def test_the_laplace_law_agrees_with_rational_arithmetic(scale: Fraction) -> None:
-    reference = probabilities.rounded_laplace(scale)
-    for k in range(-6, 7):
-        assert float(rounded_laplace_pmf(k, scale=scale)) == pytest.approx(
-            float(reference.pmf(k)), rel=1e-15
-        )
-        assert float(rounded_laplace_tail(k, scale=scale)) == pytest.approx(
-            1 - float(reference.below(k)), rel=1e-14
-        )
+    for reference, pmf, tail in (
+        (probabilities.rounded_laplace(scale), rounded_laplace_pmf, rounded_laplace_tail),
+        (probabilities.DiscreteLaplace(scale), discrete_laplace_pmf, discrete_laplace_tail),
+    ):
+        for k in range(-6, 7):
+            assert float(pmf(k, scale=scale)) == pytest.approx(float(reference.pmf(k)), rel=1e-15)
+            assert float(tail(k, scale=scale)) == pytest.approx(
+                1 - float(reference.below(k)), rel=1e-14
+            )
 
 
 @pytest.mark.parametrize("variance", [Fraction(1, 2), Fraction(50)])
@@ -168,9 +171,11 @@ def test_selection_laws_agree_with_rational_arithmetic(law, reference) -> None: 
 
 def test_a_truncated_law_loses_no_mass() -> None:
     laplace = (partial(rounded_laplace_pmf, scale=3), partial(rounded_laplace_tail, scale=3))
+    discrete = (partial(discrete_laplace_pmf, scale=3), partial(discrete_laplace_tail, scale=3))
     for center in (-4, 0, 7):
-        law = shifted(*laplace, center=center, low=-2, high=3)
-        assert sum(law.values(), ExpRational.of(0)) == 1
+        for law in (laplace, discrete):
+            whole = shifted(*law, center=center, low=-2, high=3)
+            assert sum(whole.values(), ExpRational.of(0)) == 1
         gaussian = (
             partial(rounded_gaussian_pmf, variance=3),
             partial(rounded_gaussian_tail, variance=3),

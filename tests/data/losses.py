@@ -17,10 +17,14 @@ import numpy as np
 import pytest
 
 from zerodelta.mechanisms.counts import CountNoise
+from zerodelta.mechanisms.joint_exponential import CELL_BITS, JointExponential
 from zerodelta.mechanisms.k_norm_noise import KNorm
+from zerodelta.mechanisms.key_noise import KeyNoise, UnknownKeys
 from zerodelta.mechanisms.laplace import RoundedLaplace
+from zerodelta.mechanisms.noisy_top import NoisyTop
 from zerodelta.mechanisms.partition_noise import BlockNoise, PartitionNoise
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip, Selection
+from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.release import Release
 from zerodelta.regression.k_norm_statistics import LENGTH, StatisticsPlan
 from zerodelta.regression.objective_plan import RegressionPlan
@@ -63,6 +67,24 @@ def without_noise(
         handed.append((self, [tuple(row) for row in examples if any(row)]))
         return np.zeros((rows.dimension, loss.outputs))
 
+    def found(self: UnknownKeys, counts: Any, _bits: Any) -> list[Any]:
+        handed.append((self.noise, [*Counter(counts).elements()]))
+        return []
+
+    def top(self: NoisyTop, keys: Any, counts: Any, _bits: Any) -> list[tuple[int, int]]:
+        handed.append((self.noise, np.repeat(keys, counts).tolist()))
+        return [(rank, 10) for rank in range(self.k)]
+
+    def draw(self: JointExponential, runs: Any, _bits: Any) -> list[int]:
+        runs.fetch([(0, runs.count)])
+        # in which cells rows lie; where in them is drawn for each row
+        places = runs.borders(0, runs.count)[1:-1] >> CELL_BITS
+        handed.append((self, places.tolist()))
+        return [0] * len(self.levels)
+
+    monkeypatch.setattr(UnknownKeys, "apply", found)
+    monkeypatch.setattr(NoisyTop, "apply", top)
+    monkeypatch.setattr(JointExponential, "draw", draw)
     for noise in NOISES:
         monkeypatch.setattr(noise, "apply", apply)
     for selection in (PermuteAndFlip, ExponentialMechanism):
@@ -93,6 +115,8 @@ def _loss(mechanism: Any, mine: list[Any], yours: list[Any]) -> Fraction:
         first, second = Counter(mine), Counter(yours)
         rows = max((first - second).total(), (second - first).total())
         return Fraction(rows * mechanism.epsilon)
+    if isinstance(mechanism, (KeyNoise, JointExponential)):
+        return _loss_of_rows(mechanism, Counter(mine), Counter(yours))
     moved = [a - b for a, b in zip(mine, yours, strict=True)]
     if isinstance(mechanism, StatisticsPlan):
         return _statistics_loss(mechanism, moved)
@@ -101,6 +125,21 @@ def _loss(mechanism: Any, mine: list[Any], yours: list[Any]) -> Fraction:
         one_way = mechanism.monotone and (min(moved) >= 0 or max(moved) <= 0)
         return Fraction((1 if one_way else 2) * most / mechanism.scale)
     return Fraction(_norm(mechanism, moved) / mechanism.scale)
+
+
+def _loss_of_rows(
+    mechanism: KeyNoise | JointExponential, first: Counter[Any], second: Counter[Any]
+) -> Fraction:
+    """Return the loss by rows that come (or go), in a count or in the group that is drawn from."""
+    come, gone = (first - second).total(), (second - first).total()
+    if isinstance(mechanism, KeyNoise):
+        up, down = mechanism.up, mechanism.down
+        return max(come * up + gone * down, come * down + gone * up)
+    epsilon = mechanism.claim.exact_epsilon
+    if mechanism.groups == 1:
+        return max(come, gone) * epsilon
+    added = mechanism.neighbors is Neighbors.ADD_REMOVE
+    return (come + gone) * (epsilon if added else epsilon / 2)
 
 
 def _statistics_loss(plan: StatisticsPlan, moved: list[int]) -> Fraction:

@@ -81,7 +81,18 @@ OF_DATA_SETS = {"heavy_hitters", "table", "top_k"}
 """Verbs that need declared columns: they refuse a source of another's."""
 
 NO_ROWS = {"advise", "calibrate", "compose", "is_purifier", "plan", "purify", "verify"}
-NO_ROWS |= {"bins", "boolean", "category", "date", "fake", "number", "open", "read_schema", "text"}
+NO_ROWS |= {
+    "bins",
+    "boolean",
+    "category",
+    "date",
+    "fake",
+    "load",
+    "number",
+    "open",
+    "read_schema",
+    "text",
+}
 
 CASES = [
     (verb, method) for verb, (_, _, methods) in VERBS.items() for method in (methods or (None,))

@@ -15,7 +15,7 @@ import pytest
 
 import zerodelta as zd
 from data.opening import opened
-from zerodelta.data import dataset, rows
+from zerodelta.data import base, rows
 from zerodelta.data.rows import Rows
 from zerodelta.exact.exact_sums import exact_product
 from zerodelta.exact.fixed_point import FixedPoint
@@ -197,7 +197,7 @@ def test_every_source_gives_the_same_integers(
 ) -> None:
     monkeypatch.setattr(rows, "processors", lambda: threads)
     monkeypatch.setattr(rows, "_FEW_ENTRIES", 0)
-    monkeypatch.setattr(dataset, "_BATCH", batch)
+    monkeypatch.setattr(base, "_BATCH", batch)
     people = zd.open(SOURCES[source](tmp_path), columns=COLUMNS)
     assert answers(people) == reference
 

@@ -22,7 +22,15 @@ from data.opening import opened
 from zerodelta.data.dataset import Dataset
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.privacy.release import Release
-from zerodelta.sklearn import LinearRegression, LogisticRegression
+from zerodelta.sklearn import (
+    PCA,
+    GaussianNB,
+    LinearRegression,
+    LogisticRegression,
+    NearestCentroid,
+    RandomForestClassifier,
+)
+from zerodelta.tables.found_keys import FoundKeys
 
 Task = Callable[[Dataset], Release]
 EPSILON: dict[str, Any] = {"epsilon": 1, "bits": ReplayBits("neighbors")}
@@ -70,6 +78,27 @@ TASKS: dict[str, Task] = {
     "bins": lambda people: zd.histogram(people, "income", bins=4, **READ),
     "variances": lambda people: zd.variance(people, ["age", "income"], **EPSILON),
     "std": lambda people: zd.std(people, "height", **READ),
+    "quantiles by group": lambda people: zd.table(
+        people, by="city", of={"income": [{"quantiles": [0.25, 0.5]}]}, **READ
+    ),
+    "quantiles": lambda people: zd.quantiles(people, "age", q=[0.1, 0.5, 0.9], grid=25, **READ),
+    "quantiles where": lambda people: zd.quantiles(
+        people.where(CONDITION), "height", q=[0.25, 0.75], grid=7, **EPSILON
+    ),
+    "shares": lambda people: zd.cdf(people, "income", at=[10, 100, 500], **READ),
+    "distribution": lambda people: zd.cdf(people, "age", grid=9, **EPSILON),
+    "keys": lambda people: zd.heavy_hitters(people, ["city", "day"], **READ),
+    "keys where": lambda people: zd.heavy_hitters(people.where(CONDITION), "town", **EPSILON),
+    "top towns": lambda people: zd.top_k(people, ["town", "city"], k=2, **READ),
+    "vote": lambda people: zd.vote(people, turned, "income", options=range(3), blocks=1, **READ),
+    "vote where": lambda people: zd.vote(
+        people.where(CONDITION), turned, ["age", "height"], options=range(3), blocks=1, **EPSILON
+    ),
+    "covariance": lambda people: zd.covariance(people, ["age", "income"], **READ),
+    "correlation": lambda people: zd.correlation(
+        people.where(CONDITION), ["income", "height"], **EPSILON
+    ),
+    "components": lambda people: zd.pca(people, ["age", "income"], components=1, **READ),
     "select": lambda people: zd.select(people, ["age", "income"], bounds=(-5, 100), **READ),
     "clusters": lambda people: zd.kmeans(
         people, ["age", "income"], clusters=2, method="lloyd", **READ
@@ -101,11 +130,35 @@ TASKS: dict[str, Task] = {
         people.where("income > 40")[["age", "town"]],
         people.where("income > 40")["member"],
     ),
+    "class means": lambda people: fitted(
+        NearestCentroid(epsilon=1, diagnostics="1/10"), people[["age", "day"]], people["member"]
+    ),
+    "class means in a ball": lambda people: fitted(
+        NearestCentroid(epsilon=1, block="l2"),
+        people.where(CONDITION)[["age", "height"]],
+        people.where(CONDITION)["city"],
+    ),
+    "class variances": lambda people: fitted(
+        GaussianNB(epsilon=1, diagnostics="1/10"), people[["income", "town"]], people["city"]
+    ),
+    "forest": lambda people: fitted(
+        RandomForestClassifier(epsilon=1, random_state=0),
+        people[["age", "income", "city"]],
+        people["member"],
+    ),
+    "model of components": lambda people: fitted(
+        PCA(n_components=1, epsilon=1, diagnostics="1/10"), people[["age", "height"]], None
+    ),
 }
 REPLACE_ONLY = {"clusters", "center", "linear by statistics", "linear by objective", "logistic"}
 
 
-def fitted(model: Any, rows: Dataset, labels: Dataset) -> Release:
+def turned(block: Any) -> int:
+    """Choose so that every row can turn the one vote that there is."""
+    return int(np.nansum(block)) % 3
+
+
+def fitted(model: Any, rows: Dataset, labels: Dataset | None) -> Release:
     release: Release = model.fit(rows, labels).release_
     return release
 
@@ -158,6 +211,8 @@ class Pairs:
 
 
 def _shape(value: Any) -> Any:
+    if isinstance(value, FoundKeys):
+        return type(value), value.columns, len(value)
     kind = value.dtype if isinstance(value, np.ndarray) else type(value)
     return kind, np.shape(value)
 

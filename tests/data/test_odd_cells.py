@@ -29,9 +29,10 @@ from zerodelta.data.items import column, tally
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.mechanisms.ranks import EvenPoints, ListedPoints
 from zerodelta.mechanisms.stable_queries import TrimmedMean
+from zerodelta.regression.features import Features
 from zerodelta.regression.k_norm_statistics import exact_statistics
 from zerodelta.regression.label_values import ClassLabels, Targets
-from zerodelta.regression.labeled_rows import Features, LabeledRows
+from zerodelta.regression.labeled_rows import LabeledRows
 from zerodelta.spaces import Box
 from zerodelta.spine.public_inputs import as_source, as_universe
 from zerodelta.tables.codes import code_rows, out_of_domain_codes, row_columns

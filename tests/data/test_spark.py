@@ -38,9 +38,9 @@ from zerodelta.mechanisms import near_ranks
 from zerodelta.mechanisms.near_ranks import GridRows
 from zerodelta.mechanisms.power_sums import power_sums
 from zerodelta.mechanisms.ranks import Aim, as_points
+from zerodelta.regression.features import Features
 from zerodelta.regression.gaussian_statistics import STEPS, GaussianStatistics
 from zerodelta.regression.k_norm_statistics import LENGTH, exact_statistics
-from zerodelta.regression.labeled_rows import Features
 from zerodelta.spaces import Finite
 from zerodelta.tables.domain import as_domain, as_workload
 from zerodelta.tables.streamed_counts import count_rows
@@ -343,10 +343,10 @@ def test_a_worker_shows_nothing_of_what_it_was_told() -> None:
 
 def test_what_a_worker_gets_has_no_rows() -> None:
     people = zd.open(fake.frame(table([("ann", "31337", 1.0, "oslo", True)])), columns=COLUMNS)
-    sent = pickle.dumps(people)
+    sent = pickle.dumps(people.chosen)
     assert b"31337" not in sent
     there = pickle.loads(sent)
-    assert there.needed == people.needed
+    assert there.needed == people.chosen.needed
     assert there.read({name: pa.array(["1"]) for name in there.needed}).tolist() == [[1, 1, 2, 1]]
 
 

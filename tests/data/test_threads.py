@@ -88,10 +88,12 @@ def test_an_interrupt_stops_the_threads() -> None:
                 begun.wait()
 
     tallies = each_tally([endless, partial(counting, 0, 1)], Quick, threads=2)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's & ignores it
     waiting = threading.Timer(0.1, _interrupt)
     waiting.start()
     with pytest.raises(KeyboardInterrupt):
         list(tallies)
+    signal.signal(signal.SIGINT, before)
     assert closed == [1]
 
 

@@ -19,9 +19,10 @@ from data.opening import opened
 from estimators.instances import same_noise_in_every_fit
 from zerodelta.mechanisms.gaussian import RoundedGaussian
 from zerodelta.regression.encoded_columns import Encoding
+from zerodelta.regression.features import Features
 from zerodelta.regression.k_norm_statistics import LENGTH, exact_statistics
 from zerodelta.regression.label_values import ClassLabels, Targets
-from zerodelta.regression.labeled_rows import Features, LabeledRows
+from zerodelta.regression.labeled_rows import LabeledRows
 from zerodelta.sklearn import (
     PCA,
     GaussianNB,
@@ -248,6 +249,10 @@ def test_a_dropped_row_is_a_row_of_missing_cells(estimator: Any, label: str | No
         np.testing.assert_array_equal(ours, theirs)
     shown = {(str(m.release_.error), m.certificate_.to_json()) for m in fitted}
     assert len(shown) == 1
+    told = " ".join(fitted[0].certificate_.public)
+    assert "the number of all rows" in told or "number of rows to plan with, 400" in told
+    assert "the number of rows," not in told
+    assert "the number of rows" not in fitted[0].certificate_.public
 
 
 def test_more_rows_than_were_expected_are_all_read() -> None:

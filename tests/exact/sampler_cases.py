@@ -22,6 +22,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import geometric
 from zerodelta.exact.k_norm import rounded_k_norm
 from zerodelta.exact.noise import (
+    discrete_laplace,
     rounded_exponential,
     rounded_gamma,
     rounded_gaussian,
@@ -121,6 +122,18 @@ def _cases() -> list[Case]:
             name="Laplace, scale 7",
             draw=lambda f, n, b: rounded_laplace(scale=seven * f, size=n, bits=b),
             law=probabilities.rounded_laplace(seven),
+            cells=(-80, 80),
+        ),
+        Case(
+            name="discrete Laplace, scale 1/2",
+            draw=lambda f, n, b: discrete_laplace(scale=half * f, size=n, bits=b),
+            law=probabilities.DiscreteLaplace(half),
+            cells=(-5, 5),
+        ),
+        Case(
+            name="discrete Laplace, scale 7",
+            draw=lambda f, n, b: discrete_laplace(scale=seven * f, size=n, bits=b),
+            law=probabilities.DiscreteLaplace(seven),
             cells=(-80, 80),
         ),
         Case(

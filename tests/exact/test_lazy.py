@@ -22,6 +22,7 @@ from zerodelta.exact.bits import BitSource, ReplayBits, SystemBits
 from zerodelta.exact.k_norm import rounded_k_norm
 from zerodelta.exact.logs import log_binomial_upper
 from zerodelta.exact.noise import (
+    discrete_laplace,
     rounded_exponential,
     rounded_gamma,
     rounded_gaussian,
@@ -310,6 +311,17 @@ def test_rounded_laplace_is_not_the_discrete_laplace() -> None:
     discrete = [samplers.discrete_laplace(Fraction(1, 2), slow) for _ in range(30_000)]
     ours = rounded_laplace(scale=Fraction(1, 2), size=30_000, bits=ReplayBits("two"))
     assert two_sample(discrete, ours.tolist()) < 1e-6
+    same = discrete_laplace(scale=Fraction(1, 2), size=30_000, bits=ReplayBits("two"))
+    assert two_sample(discrete, same.tolist()) > 1e-3
+
+
+def test_discrete_laplace_noise_at_tiny_and_huge_scales() -> None:
+    """Nearly no noise needs no more digits of anything; 2^80 does not fit into 64 bits."""
+    none = discrete_laplace(scale=Fraction(1, 10**30), size=100_000, bits=ReplayBits("none"))
+    assert not none.any()
+    wide = discrete_laplace(scale=2**80, size=2000, bits=ReplayBits("wide"))
+    sizes = np.array([abs(int(z)) for z in wide]) / 2.0**80
+    assert sizes.mean() == pytest.approx(1, abs=0.1)
 
 
 def test_slow_path_is_rare_up_to_scale_one_e_6(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,6 +64,54 @@ def test_coverage_at_small_scales_is_what_the_theory_says() -> None:
     assert [round(each, 3) for each in covers] == [0.970, 0.961]
 
 
+def discrete_mass(scale: Fraction, k: int) -> arb:
+    """P(|z| <= k) of discrete Laplace noise, one integer after the other."""
+    q = (-arb(scale.denominator) / scale.numerator).exp()
+    return (1 - q) / (1 + q) * (1 + sum((2 * q**i for i in range(1, k + 1)), arb(0)))
+
+
+@pytest.mark.parametrize(
+    "scale", [Fraction(1, 10), Fraction(1), Fraction(2), Fraction(7, 3), Fraction(40)]
+)
+@pytest.mark.parametrize("level", [Fraction(1, 2), Fraction(19, 20), Fraction(999, 1000)])
+def test_the_interval_of_discrete_laplace_noise_is_the_smallest_that_covers(
+    scale: Fraction, level: Fraction
+) -> None:
+    with precision(128):
+        k = integer_radius(law("geometric", scale), 1 - level)
+        wanted = arb(level.numerator) / level.denominator
+        assert discrete_mass(scale, k) >= wanted
+        assert k == 0 or discrete_mass(scale, k - 1) < wanted
+        tail = tail_of_one(law("geometric", scale), Fraction(k))
+        assert tail.overlaps(1 - discrete_mass(scale, k))
+        assert tail_of_one(law("geometric", scale), Fraction(-1)) == 1
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 8), Fraction(1), Fraction(2), Fraction(9, 2)])
+@pytest.mark.parametrize("form", [(1, 1), (1, -1), (1, Fraction(2, 3)), (3, 1)], ids=str)
+def test_forms_of_discrete_laplace_noise_are_covered(
+    scale: Fraction, form: tuple[Fraction, ...]
+) -> None:
+    """All pairs of integers far into the tails; from scale 1 on, rounding costs little."""
+    coefficients = tuple(map(Fraction, form))
+    reach = math.ceil(40 * scale) + 2
+    z = np.arange(-reach, reach + 1)
+    mass = np.exp(-np.abs(z) / float(scale))
+    mass = np.outer(mass, mass) / mass.sum() ** 2
+    sizes = np.abs(float(form[0]) * z[:, None] + float(form[1]) * z[None, :])
+    radius = float(form_radius(law("geometric", scale), coefficients, TWENTIETH))
+    assert mass[sizes <= radius].sum() >= 0.95
+    narrow = radius - float(sum(map(abs, coefficients)) + scale / 10)
+    assert scale < 1 or mass[sizes <= narrow].sum() < 0.95
+    lines = np.array([[float(c) for c in coefficients]] * 2)
+    half = float(sum(map(abs, coefficients))) / 2
+    near = (radius - half) * np.array([1.003, 0.99])
+    assert exceeded(law("geometric", scale), lines, near, TWENTIETH).tolist() == [
+        True,
+        False,
+    ]
+
+
 @pytest.mark.parametrize("p", [1, 2, 3, 6, 9])
 def test_a_count_has_the_tail_of_its_simplices(p: int) -> None:
     """Σ_k C(p,k)²/C(2p,p) · k/p · E(1 - t/G)₊^k, each mean as e^(-t) times a polynomial."""
@@ -191,6 +239,17 @@ def test_what_complete_counts_leave_is_covered() -> None:
     noise = np.random.default_rng(3).laplace(scale=2, size=(20_000, 50)).round().sum(axis=1)
     assert np.mean(np.abs(noise) <= many) >= 0.95
     assert many < 3 * np.quantile(np.abs(noise), 0.95)
+
+
+@pytest.mark.parametrize("scale", [Fraction(1, 1000), Fraction(1, 2), Fraction(2), Fraction(2**40)])
+def test_what_complete_counts_with_discrete_noise_leave_is_covered(scale: Fraction) -> None:
+    """A difference of two negative binomials; of a normal law Chernoff covers √(2 ln 40)/1.96."""
+    many = rest_radius(law("geometric", scale), 50, TWENTIETH)
+    q, generator = math.exp(-1 / scale), np.random.default_rng(3)
+    pair = generator.negative_binomial(50, 1 - q, size=(2, 200_000)).astype(float)
+    beyond = np.abs(pair[0] - pair[1])
+    assert np.mean(beyond <= many) >= 0.95
+    assert many <= 1.42 * np.quantile(beyond, 0.95) + 1
 
 
 def test_tails_of_many_counts_and_of_wide_scales_are_found_quickly_and_rightly() -> None:

@@ -12,8 +12,8 @@ from mechanisms.k_norm_laws import cube_pmf
 from zerodelta.audit.exact import (
     ExpRational,
     Law,
-    rounded_laplace_pmf,
-    rounded_laplace_tail,
+    discrete_laplace_pmf,
+    discrete_laplace_tail,
     shifted,
 )
 
@@ -65,8 +65,8 @@ def cut_product(c: Fraction, k: int, d: Fraction, j: int, scale: Fraction) -> Ex
 
 @cache
 def one_cell(center: int, scale: Fraction, high: int) -> dict[float, ExpRational]:
-    pmf = partial(rounded_laplace_pmf, scale=scale)
-    tail = partial(rounded_laplace_tail, scale=scale)
+    pmf = partial(discrete_laplace_pmf, scale=scale)
+    tail = partial(discrete_laplace_tail, scale=scale)
     return shifted(pmf, tail, center=center, low=0, high=high)
 
 

@@ -35,7 +35,7 @@ ADDED: dict[str, tuple[Any, str]] = {
     "counts": (CountNoise(dimension=3, scale="7/3"), "counts.rounded_count_noise"),
     "partition-laplace": (
         PartitionNoise.for_epsilon(epsilon="6/7", cells=3, method="laplace"),
-        "partition_noise.rounded_laplace",
+        "partition_noise.discrete_laplace",
     ),
     "partition-counts": (
         PartitionNoise.for_epsilon(epsilon="3/7", cells=3, method="k-norm"),

@@ -253,6 +253,23 @@ def test_a_search_finds_the_largest_k_with_the_law_of_all(monkeypatch: pytest.Mo
     assert len(pairs) > 25
 
 
+@pytest.mark.parametrize("k", [1, 2])
+def test_a_key_that_occurs_wins_no_tie_against_one_that_does_not(
+    monkeypatch: pytest.MonkeyPatch, k: int
+) -> None:
+    """The last of six keys occurs once; with its noise it is often tied with others at 0."""
+    noise = KeyNoise(up=Fraction(2), down=Fraction(1, 2))
+    top, bits, runs = NoisyTop(noise=noise, size=6, k=k), ReplayBits("tied"), 4000
+    once = np.array([5]), np.array([1])
+    listed = Counter(tuple(top.apply(*once, bits)) for _ in range(runs))
+    monkeypatch.setattr(noisy_top, "_DENSE", 0)
+    monkeypatch.setattr(noisy_top, "_CROWD", 0)
+    search = Counter(tuple(top.apply(*once, bits)) for _ in range(runs))
+    found = [each for each in listed | search if listed[each] + search[each] >= 20]
+    table = np.array([[each[one] for one in found] for each in (listed, search)])
+    assert chi2_contingency(table).pvalue > LEAST
+
+
 def test_a_search_that_lowers_its_bar_often_finds_the_largest_number(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -16,8 +16,9 @@ from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.row_polynomials import BernsteinCells
+from zerodelta.mechanisms.counts import CountNoise
 from zerodelta.mechanisms.moment_estimates import MomentPlan
-from zerodelta.mechanisms.moments import plan_moments
+from zerodelta.mechanisms.moments import expected_count, plan_moments
 from zerodelta.mechanisms.partition_noise import BlockNoise, PartitionNoise
 from zerodelta.mechanisms.power_sums import present_counts
 from zerodelta.privacy.certificate import Certificate
@@ -136,7 +137,7 @@ def test_a_known_number_of_rows_gets_no_noise(degree: Any, missing: bool) -> Non
     sums = added.sum(axis=0)[None, :]
     quiet: dict[str, Any] = {
         f"mechanisms.partition_noise.{name}": lambda **_: np.zeros(sums.size - 1, dtype=int)
-        for name in ("rounded_count_noise", "rounded_laplace", "rounded_k_norm")
+        for name in ("rounded_count_noise", "discrete_laplace", "rounded_k_norm")
     }
     with replaced(quiet):
         noisy = plan.noisy(sums, ReplayBits("not read"))
@@ -330,14 +331,28 @@ def test_the_forecast_never_exceeds_what_the_middle_does() -> None:
     assert float(forecast.variance[0]) == 8
 
 
-def test_the_variance_of_rounded_laplace_noise_is_exact() -> None:
-    """Σ k² P(k) of the law itself, far into its tail."""
+def test_the_variance_and_the_error_of_discrete_laplace_noise_are_exact() -> None:
+    """Σ k² P(k) and Σ |k| P(k) of the law itself, far into its tail."""
     for scale in (0.3, 1.0, 4.0):
         noise = PartitionNoise.for_epsilon(epsilon=1 / F(scale), cells=1)
-        reach = range(1, 400)
-        exact = sum(2 * k * k * math.sinh(0.5 / scale) * math.exp(-k / scale) for k in reach)
-        assert noise.covariance([1], [1]) == pytest.approx(exact, rel=1e-9)
-    assert PartitionNoise.for_epsilon(epsilon=10**6, cells=1).covariance([1], [1]) == 0
+        reach, peak = range(1, 400), math.tanh(0.5 / scale)  # P(0) = (1-q)/(1+q)
+        variance, error = (
+            sum(2 * k**power * peak * math.exp(-k / scale) for k in reach) for power in (2, 1)
+        )
+        assert noise.covariance([1], [1]) == pytest.approx(variance, rel=1e-9)
+        assert noise.error() == pytest.approx(error, rel=1e-9)
+    none = PartitionNoise.for_epsilon(epsilon=10**6, cells=1)
+    assert none.covariance([1], [1]) == none.error() == 0
+    joint = PartitionNoise.for_epsilon(epsilon="1/2", cells=3)
+    assert joint.error() == CountNoise.for_epsilon(epsilon="1/2", dimension=3).error()
+
+
+def test_a_whole_number_errs_by_no_more_than_its_square() -> None:
+    """Forecasts of counts stay within 1.5 of the error, where noise is mostly 0 too."""
+    for rate in (F(1, 10), F(1), F(2), F(17, 10), F(5)):
+        noise = PartitionNoise.for_epsilon(epsilon=rate, cells=1)
+        ratio = expected_count(noise.covariance([1], [1]) ** 0.5) / noise.error()
+        assert 1 <= ratio < 1.5
 
 
 def test_the_joint_draw_has_the_covariance_that_is_forecast() -> None:

@@ -24,6 +24,8 @@ from zerodelta.audit.exact import (
     certainly_pure,
     permute_and_flip_law,
     rounded_laplace_pmf,
+    rounded_laplace_tail,
+    shifted,
 )
 from zerodelta.errors import CertificateError
 from zerodelta.exact.row_polynomials import BernsteinCells, ChebyshevBlock
@@ -254,6 +256,28 @@ def test_g2_is_exactly_epsilon_for_any_number_of_groups(
     check_exactly(moved, law, EPSILON)
     half = partial(block_law, scale=noise.scale / 2, window=window)
     assert any(certainly_impure(half(a), half(b), EPSILON) for a, b in moved)
+
+
+@pytest.mark.parametrize("relation", Neighbors)
+@pytest.mark.parametrize("groups", [1, 2])
+def test_g2_in_one_dimension_is_exactly_epsilon(groups: int, relation: Neighbors) -> None:
+    """One sum for each group, as where the number of rows is known: Laplace noise, rounded."""
+    noise = BlockNoise.for_epsilon(
+        epsilon=EPSILON, blocks=groups, dimension=1, row_bound=1, neighbors=relation
+    )
+    assert noise.scale == (2 if relation is REPLACE else 1) / EPSILON
+    alone = [(0,) * g + (y,) + (0,) * (groups - 1 - g) for g in range(groups) for y in (-1, 1)]
+
+    def law(sums: Sums) -> Law:
+        pmf = partial(rounded_laplace_pmf, scale=noise.scale)
+        tail = partial(rounded_laplace_tail, scale=noise.scale)
+        each = [shifted(pmf, tail, center=center, low=-1, high=1) for center in sums]
+        return {
+            outcome: math.prod((law[x] for law, x in zip(each, outcome, strict=True)), start=1)
+            for outcome in itertools.product(each[0], repeat=groups)
+        }
+
+    check_exactly(pairs([(0,) * groups, *alone], 0, relation), law, EPSILON)
 
 
 def test_g2_for_units_is_exactly_epsilon() -> None:

@@ -5,6 +5,18 @@ from __future__ import annotations
 from mutants.mutant import Mutant
 
 MUTANTS = (
+    Mutant(  # 0 twice as often as the two-sided geometric law says
+        file="exact/noise.py",
+        old="return [-(ball(-1 / exact).expm1() / 2).log1p() * ball(exact) - ball(Fraction(1, 2))]",
+        new="return [-ball(Fraction(1, 2))]",
+        tests=("exact/test_samplers.py::test_a_million_draws_follow_the_exact_law",),
+    ),
+    Mutant(  # rounded Laplace noise
+        file="exact/noise.py",
+        old="return [-(ball(-1 / exact).expm1() / 2).log1p() * ball(exact) - ball(Fraction(1, 2))]",
+        new="return [ball(Fraction(0))]",
+        tests=("exact/test_samplers.py::test_a_million_draws_follow_the_exact_law",),
+    ),
     Mutant(
         file="exact/arb.py",
         old="return to_float_up(_accurate(evaluate))",

@@ -8,6 +8,27 @@ TAILS, INTERVALS = "exact/test_noise_tails.py::", "privacy/test_intervals.py::"
 VERBS = "tasks/test_intervals.py::"
 
 MUTANTS = (
+    Mutant(  # P(|z| >= k) for P(|z| > k): longer than needed
+        file="exact/noise_tails.py",
+        old="(-rate * (math.floor(t) + 1)).exp()",
+        new="(-rate * math.floor(t)).exp()",
+        tests=(f"{TAILS}test_the_interval_of_discrete_laplace_noise_is_the_smallest_that_covers",),
+    ),
+    Mutant(  # one side only
+        file="exact/noise_tails.py",
+        old="return 2 * (-rate *",
+        new="return (-rate *",
+        tests=(f"{TAILS}test_the_interval_of_discrete_laplace_noise_is_the_smallest_that_covers",),
+    ),
+    Mutant(  # variances and forecasts of rounded Laplace noise
+        file="mechanisms/partition_noise.py",
+        old="return product / (2 * math.sinh(half_rate) ** 2)",
+        new="return product * math.cosh(half_rate) / (2 * math.sinh(half_rate) ** 2)",
+        tests=(
+            "mechanisms/test_moments.py::"
+            "test_the_variance_and_the_error_of_discrete_laplace_noise_are_exact",
+        ),
+    ),
     Mutant(  # b ln(1/a), as if noise were not rounded to nearest
         file="exact/noise_tails.py",
         old="return bool(tail_of_one(law, k + Fraction(1, 2)) <= ball(a))",

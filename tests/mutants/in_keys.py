@@ -11,6 +11,12 @@ LISTED = f"{DRAWN}::test_keys_of_a_universe_of_1024_are_published_as_if_it_were_
 CELLS = "tasks/test_keys.py"
 
 MUTANTS = (
+    Mutant(  # a key that occurs goes first among those tied
+        file="mechanisms/noisy_top.py",
+        old="if single and len(fresh) >= tied:",
+        new="if single and len(fresh) >= max(lacking, 0):",
+        tests=(f"{DRAWN}::test_a_key_that_occurs_wins_no_tie_against_one_that_does_not",),
+    ),
     Mutant(
         file="privacy/theorems/keys.py",
         old="return sum(rates, Fraction(0)) if neighbors is Neighbors.REPLACE else max(rates)",
@@ -89,8 +95,22 @@ MUTANTS = (
         new="        pass\n",
         tests=(f"{CELLS}::test_each_row_that_counts_counts_for_its_key",),
     ),
+    Mutant(  # numbers out of range are clipped to the last group
+        file="tables/grouped_data.py",
+        old="labels=tuple(values), bins=Bins(edges=tuple(middles)))",
+        new="labels=tuple(values), bins=Bins(edges=tuple(middles)), ends=kind.bounds)",
+        tests=(
+            "tasks/test_table.py::test_whole_numbers_of_a_small_range_are_groups_like_any_other",
+        ),
+    ),
     Mutant(
-        file="data/dataset.py",
+        file="tables/grouped_data.py",
+        old="kind.upper - kind.lower < _MOST_LISTED",
+        new="kind.upper - kind.lower <= _MOST_LISTED",
+        tests=("tasks/test_table.py::test_whole_numbers_are_listed_up_to_a_limit",),
+    ),
+    Mutant(
+        file="data/row_pieces.py",
         old="counts = found if counts is None else counts & found",
         new="counts = found if counts is None else counts | found",
         tests=(f"{CELLS}::test_a_filter_and_units_hold_together",),

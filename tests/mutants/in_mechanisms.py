@@ -168,8 +168,8 @@ MUTANTS = (
     ),
     Mutant(
         file="mechanisms/partition_noise.py",
-        old="rounded_laplace(scale=self.scale, size",
-        new="rounded_laplace(scale=self.scale / 2, size",
+        old="discrete_laplace(scale=self.scale, size",
+        new="discrete_laplace(scale=self.scale / 2, size",
         tests=(
             "mechanisms/test_apply_adds_its_noise.py::test_the_noise_is_added_as_it_was_drawn_with_the_numbers_of_the_step",
         ),
@@ -235,9 +235,9 @@ MUTANTS = (
         ),
     ),
     Mutant(  # an unreadable cell is judged by what it counts as
-        file="data/dataset.py",
-        old="columns = [self._base.kinds[name].read(cells[name]) for name in self._judged]",
-        new="columns = [_read(self._base.kinds[name], cells[name]) for name in self._judged]",
+        file="data/chosen_columns.py",
+        old="columns = [self.base.kinds[name].read(cells[name]) for name in self.judged]",
+        new="columns = [_read(self.base.kinds[name], cells[name]) for name in self.judged]",
         tests=(
             "mechanisms/test_diagnostics.py::test_a_row_is_used_clipped_or_unreadable_by_its_own_cells",
         ),

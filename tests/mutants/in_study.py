@@ -76,8 +76,8 @@ MUTANTS = (
     ),
     Mutant(
         file="study/internal_queries.py",
-        old="squared, 2 * share)",
-        new="squared, 4 * share)",
+        old="self._noise(squared, 2 * part)",
+        new="self._noise(squared, 4 * part)",
         tests=(
             "study/test_internal_queries.py::test_no_row_moves_an_answer_by_more_than_its_share",
         ),

@@ -19,9 +19,18 @@ MUTANTS = (
     ),
     Mutant(
         file="tasks/vote.py",
-        old="uniform_below(blocks, size=len(rows), bits=bits)",
-        new="np.arange(len(rows)) * blocks // max(1, len(rows))",
+        old="uniform_below(blocks, size=len(different), bits=bits)",
+        new="np.arange(len(different)) * blocks // max(1, len(different))",
         tests=("tasks/test_vote.py::test_every_row_is_dealt_to_one_block_at_random",),
+    ),
+    Mutant(  # each row of a unit draws for itself
+        file="tasks/vote.py",
+        old="rows, units = rows[:, :-1], rows[:, -1].astype(np.int64)",
+        new="rows = rows[:, :-1]",
+        tests=(
+            "tasks/test_vote.py::test_a_vote_is_pure_on_all_neighbors",
+            "tasks/test_vote.py::test_a_unit_has_one_block_and_all_of_epsilon",
+        ),
     ),
     Mutant(
         file="tasks/vote.py",
@@ -151,30 +160,30 @@ MUTANTS = (
     ),
     Mutant(
         file="tasks/mean.py",
-        old="sensitivity=2 * lattice.steps * _stretch",
-        new="sensitivity=lattice.steps * _stretch",
+        old="sensitivity=2 * lattice.steps * stretch",
+        new="sensitivity=lattice.steps * stretch",
         tests=("tasks/test_mean.py::test_one_column_is_pure_on_every_pair_of_neighbors",),
     ),
     Mutant(  # add-remove's constant for replaced rows
         file="tasks/mean.py",
-        old="_stretch(math.inf, lattice.norm, 2) * steps if added else 2 * steps",
-        new="_stretch(math.inf, lattice.norm, 2) * steps",
+        old="stretch(math.inf, lattice.norm, 2) * steps if added else 2 * steps",
+        new="stretch(math.inf, lattice.norm, 2) * steps",
         tests=(f"{ADDED}::test_a_mean_of_complete_rows_loses_epsilon_at_most",),
     ),
     Mutant(
         file="tasks/mean.py",
-        old="_stretch(math.inf, lattice.norm, 2) * steps if added",
+        old="stretch(math.inf, lattice.norm, 2) * steps if added",
         new="steps if added",
         tests=(f"{ADDED}::test_a_mean_of_complete_rows_loses_epsilon_at_most",),
     ),
     Mutant(
-        file="tasks/mean.py",
+        file="tasks/mean_lattice.py",
         old="if noise_norm >= norm:",
         new="if noise_norm <= norm:",
         tests=("tasks/test_mean.py::test_two_columns_are_pure_on_every_pair_of_neighbors",),
     ),
     Mutant(
-        file="tasks/mean.py",
+        file="tasks/mean_lattice.py",
         old="root = math.isqrt((dimension << 64) - 1) + 1",
         new="root = math.isqrt((dimension << 64) - 1)",
         tests=("tasks/test_mean.py::test_one_column_is_pure_on_every_pair_of_neighbors",),
@@ -193,8 +202,8 @@ MUTANTS = (
     ),
     Mutant(
         file="tasks/histogram.py",
-        old="RoundedLaplace.for_epsilon(epsilon=exact, sensitivity=min(2, free))",
-        new="RoundedLaplace.for_epsilon(epsilon=exact, sensitivity=1)",
+        old='epsilon=exact, cells=free, neighbors=neighbors, method="laplace"',
+        new='epsilon=exact, cells=free, neighbors=Neighbors.ADD_REMOVE, method="laplace"',
         tests=("tasks/test_histogram.py::test_histograms_are_pure_on_every_pair_of_neighbors",),
     ),
     Mutant(
@@ -221,8 +230,8 @@ MUTANTS = (
     ),
     Mutant(
         file="tasks/histogram.py",
-        old="sensitivity=1, neighbors=neighbors)",
-        new='sensitivity="1/2", neighbors=neighbors)',
+        old='epsilon=exact, cells=free, neighbors=neighbors, method="laplace"',
+        new='epsilon=2 * exact, cells=free, neighbors=neighbors, method="laplace"',
         tests=(
             "tasks/test_laws_of_data_sets.py::test_histograms_are_pure_on_every_pair_of_neighbors",
         ),
@@ -316,16 +325,16 @@ MUTANTS = (
     ),
     Mutant(
         file="tables/strategies.py",
-        old="moves = count if neighbors is Neighbors.ADD_REMOVE else 2 * count",
-        new="moves = count",
+        old="neighbors=neighbors,\n                method=",
+        new="neighbors=Neighbors.ADD_REMOVE,\n                method=",
         tests=(
             "tasks/test_answer_queries.py::test_no_move_of_a_row_costs_more_than_epsilon_and_some_cost_all",
         ),
     ),
     Mutant(
         file="tables/strategies.py",
-        old="moves = count if neighbors",
-        new="moves = 1 if neighbors",
+        old="row_total=count,",
+        new="row_total=1,",
         tests=(f"{ADDED}::test_tables_lose_epsilon_at_most_where_a_row_comes_or_goes",),
     ),
     Mutant(  # noise fitted to the two cells of a replaced row

@@ -52,7 +52,7 @@ def test_the_chains_use_every_theorem_of_purification() -> None:
     elsewhere = set(THEOREMS) - used  # tasks bring their own theorems, and test them with the task
     assert used == set(WORSE) - {"claim"}
     assert used >= channels | {"given"}
-    of_units = {"units", "clipped-units"}
+    of_units = {"units", "clipped-units", "unit-votes"}
     assert elsewhere <= bases | of_units
     assert set(THEOREMS) == bases | channels | of_units
 

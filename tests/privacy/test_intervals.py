@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from mechanisms.partition_laws import counts_pmf
-from zerodelta.audit.exact import rounded_laplace_pmf
+from zerodelta.audit.exact import discrete_laplace_pmf
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.count_noise import rounded_count_noise
 from zerodelta.exact.k_norm import rounded_k_norm
-from zerodelta.exact.noise import rounded_laplace
+from zerodelta.exact.noise import discrete_laplace
 from zerodelta.exact.noise_law import NoiseLaw, NoisySums
 from zerodelta.exact.noise_tails import exceeded
 from zerodelta.exact.row_polynomials import BernsteinCells, ChebyshevBlock
@@ -30,7 +30,7 @@ def floats(pmf: Any) -> float:
 
 
 def laplace(scale: int | Fraction) -> NoiseLaw:
-    return NoiseLaw(family="laplace", scale=Fraction(scale), unit=Fraction(1))
+    return NoiseLaw(family="geometric", scale=Fraction(scale), unit=Fraction(1))
 
 
 def table(law: NoiseLaw, integers: Any, row: Any, statistic: Any, **more: Any) -> NoisySums:
@@ -54,7 +54,7 @@ def covered(found: dict[str, Any], name: str, truth: float) -> Any:
 def test_fieller_covers_for_every_noise_that_laplace_pairs_can_have(truth: tuple[int, int]) -> None:
     """P1 with M = 2 at ε = 1, all outcomes: the mean of (v - u)/(u + v)."""
     scale, far = Fraction(4), 60
-    mass = np.array([floats(rounded_laplace_pmf(k, scale=scale)) for k in range(-far, far + 1)])
+    mass = np.array([floats(discrete_laplace_pmf(k, scale=scale)) for k in range(-far, far + 1)])
     noise = np.array(list(itertools.product(range(-far, far + 1), repeat=2)))
     weights = np.outer(mass, mass).reshape(-1)
     sums = table(laplace(scale), noise + np.array(truth), BernsteinCells(degree=1, steps=1), "mean")
@@ -88,10 +88,10 @@ def drawn(family: str, runs: int = RUNS) -> tuple[NoiseLaw, Any, Any]:
     """Noise lines of a law, and what a row adds."""
     bits = ReplayBits("intervals")
     if family == "laplace":
-        noise = rounded_laplace(scale=2000, size=2 * runs, bits=bits).reshape(runs, 2)
+        noise = discrete_laplace(scale=2000, size=2 * runs, bits=bits).reshape(runs, 2)
         return laplace(2000), noise, BernsteinCells(degree=1, steps=500)
     if family == "triple":
-        noise = rounded_laplace(scale=80_000, size=3 * runs, bits=bits).reshape(runs, 3)
+        noise = discrete_laplace(scale=80_000, size=3 * runs, bits=bits).reshape(runs, 3)
         return laplace(80_000), noise, BernsteinCells(degree=2, steps=100)
     if family == "block":
         noise = rounded_k_norm(norm=math.inf, dimension=3, scale=20_000, size=runs, bits=bits)
@@ -174,9 +174,18 @@ def test_simultaneous_intervals_are_the_smallest_that_cover_all_cells(cells: int
     assert set(low) == {1000 - k}
 
     def all_of(k: int) -> float:
-        return float((1 - math.exp(-(k + 0.5) / scale)) ** cells)
+        q = math.exp(-1 / scale)
+        return float((1 - 2 * q ** (k + 1) / (1 + q)) ** cells)
 
     assert all_of(k) >= 0.9 > all_of(k - 1)
+
+
+def test_what_the_others_leave_is_not_taken_for_independent_of_them() -> None:
+    """Of 7 counts that add up the last has the noise of all others: shares of a add up."""
+    together = Level(level=Fraction(9, 10), simultaneous=True)
+    free = counts(3, np.full(6, 1000), rows=9000, rest=6)
+    assert together.share([free], 1) == Fraction(1, 70)
+    assert together.share([counts(3, np.full(7, 1000))], 1) > Fraction(1, 70)
 
 
 def test_known_facts_cut_intervals_and_leave_a_point_at_worst() -> None:
@@ -207,7 +216,7 @@ def test_population_intervals_cover_and_units_make_them_wider() -> None:
     """Rows of a biased coin, drawn anew with the noise: Hoeffding's bound is far from tight."""
     generator, runs, n = np.random.default_rng(9), 400, 200
     row = BernsteinCells(degree=2, steps=2)
-    noise = rounded_laplace(scale=32, size=3 * runs, bits=ReplayBits("p")).reshape(runs, 3)
+    noise = discrete_laplace(scale=32, size=3 * runs, bits=ReplayBits("p")).reshape(runs, 3)
     y = np.where(generator.uniform(size=(runs, n)) < 0.3, 2, -2)
     lines = np.array([row.weights(each).sum(axis=0) for each in y]) + noise
     truths = {"mean": -0.4, "std": math.sqrt(1 - 0.16), "variance": 1 - 0.16}

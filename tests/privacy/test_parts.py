@@ -316,6 +316,52 @@ def test_clipping_together_is_about_sums_with_gaussian_noise_before_a_channel() 
         refused_for_unit(of_customer(Part(steps=(small, step, HALVES)), epsilon=9))
 
 
+VOTES = Step(
+    theorem="permute-and-flip",
+    numbers={"sensitivity": 1, "scale": 4, "monotone": False},
+    status=Status.ASSERTED,
+)
+DEALT = Step(theorem="unit-votes", numbers={"max_rows": 3}, status=Status.ASSERTED)
+
+
+def test_a_unit_that_has_one_block_moves_one_vote_whatever_its_rows() -> None:
+    fine = of_customer(Part(steps=(VOTES, DEALT)), epsilon="1/2")
+    assert zd.verify(fine, unit="customer_id", epsilon="1/2") == zd.PureDP("1/2")
+    assert "the one block that the unit drew" in fine.explain()
+    both = of_customer(Part(steps=(VOTES, DEALT)), Part(steps=(HALF, THREE)), epsilon=2)
+    assert zd.verify(both, unit="customer_id") == zd.PureDP(2)
+    for less in (
+        of_customer(Part(steps=(VOTES, DEALT)), epsilon="49/100"),
+        of_customer(Part(steps=(VOTES, DEALT)), Part(steps=(HALF, THREE)), epsilon="199/100"),
+        of_customer(Part(steps=(VOTES, DEALT)), Part(steps=(HALF, ALONE)), epsilon=2),
+    ):
+        refused_for_unit(less)
+    with pytest.raises(zd.CertificateError, match="customer_id"):
+        zd.verify(fine)
+
+
+def test_unit_votes_are_about_permute_and_flip_alone_and_rest_on_a_word() -> None:
+    small = replace(VOTES, numbers={**VOTES.numbers, "sensitivity": F(1, 2)})
+    up = replace(VOTES, numbers={**VOTES.numbers, "monotone": True})
+    gumbel = replace(VOTES, theorem="exponential-mechanism")
+    for steps in (
+        (DEALT,),
+        (DEALT, VOTES),
+        (HALF, DEALT),
+        (small, DEALT),
+        (up, DEALT),
+        (gumbel, DEALT),
+        (VOTES, VOTES, DEALT),
+        (VOTES, DEALT, DEALT),
+        (VOTES, THREE, DEALT),
+        (VOTES, DEALT, THREE),
+        (VOTES, DEALT, HALVES),
+        (VOTES, replace(DEALT, status=Status.PROVEN)),
+    ):
+        refused_for_unit(of_customer(Part(steps=steps), epsilon=9))
+        refused_for_unit(of_customer(Part(steps=steps), Part(steps=(HALF, THREE)), epsilon=99))
+
+
 def test_what_a_group_costs() -> None:
     pure = ((F(1, 4), False, 3), (F(1, 4), True, 2), (F(1, 2), True, 1))
     row = Composed(mu_squared=F(2), rho=F(3, 5), pure=pure)

@@ -12,7 +12,7 @@ import pytest
 import zerodelta.privacy.theorems as package
 from zerodelta.privacy.domains import Domain
 from zerodelta.privacy.theorems import registry
-from zerodelta.privacy.theorems.group_privacy import ClippedUnits, Units
+from zerodelta.privacy.theorems.group_privacy import ClippedUnits, Units, UnitVotes
 from zerodelta.privacy.theorems.registry import THEOREMS
 from zerodelta.privacy.theorems.theorem import Base, Channel, Theorem, domains_of
 
@@ -25,7 +25,7 @@ def test_every_final_theorem_in_the_folder_is_registered() -> None:
         source = file.read_text(encoding="utf-8")
         found |= set(re.findall(r'^    label = "([^"]+)"', source, re.MULTILINE))
     assert found == set(THEOREMS)
-    assert len(registry.THEOREMS) == 43
+    assert len(registry.THEOREMS) == 44
 
 
 @labels
@@ -36,7 +36,7 @@ def test_a_label_is_the_name_of_its_class_in_words(label: str) -> None:
     assert theorem.__name__.lower() == label.replace("-", "")
     assert getattr(theorem, "__final__", True)
     assert not inspect.isabstract(theorem)
-    of_units = theorem in (Units, ClippedUnits)
+    of_units = theorem in (Units, ClippedUnits, UnitVotes)
     kinds = [issubclass(theorem, Base), issubclass(theorem, Channel), of_units]
     assert sum(kinds) == 1
 

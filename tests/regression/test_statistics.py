@@ -28,8 +28,9 @@ from zerodelta.privacy.theorems.sufficient_statistics import (
 from zerodelta.privacy.verify import verify
 from zerodelta.regression import Shape, fit_linear
 from zerodelta.regression import k_norm_statistics as module
+from zerodelta.regression.features import Features
 from zerodelta.regression.k_norm_statistics import LENGTH, exact_statistics, plan_statistics
-from zerodelta.regression.labeled_rows import Features, LabeledRows
+from zerodelta.regression.labeled_rows import LabeledRows
 from zerodelta.spine.release_plan import issue
 
 fit_statistics = partial(fit_linear, method="statistics")

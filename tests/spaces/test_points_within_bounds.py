@@ -15,7 +15,7 @@ from zerodelta.exact.rational import float_within
 from zerodelta.mechanisms.ranks import EvenPoints
 from zerodelta.mechanisms.stable_queries import Median, TrimmedMean
 from zerodelta.spaces import Box
-from zerodelta.tasks.mean import _inside
+from zerodelta.tasks.mean_lattice import inside
 
 F = Fraction
 BOUNDS: list[tuple[Any, Any]] = [
@@ -100,7 +100,7 @@ def test_means_lie_between_their_bounds(bounds: tuple[Any, Any]) -> None:
     low, high = exact(bounds)
     lattice = FixedPoint.box(dimension=1, lower=low, upper=high, steps=1000)
     for noisy in (-1e300, -np.inf, np.inf, 1e300, float(low), float(high), 0.0):
-        assert low <= F(float(_inside(np.array([noisy]), lattice)[0])) <= high
+        assert low <= F(float(inside(np.array([noisy]), lattice)[0])) <= high
 
 
 @given(

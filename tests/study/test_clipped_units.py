@@ -125,7 +125,7 @@ def scattered() -> pyarrow.Table:
 def test_sources_batches_and_memory_do_not_matter(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from zerodelta.data import dataset, units
+    from zerodelta.data import base, units
     from zerodelta.training import gradients, linear_gradients
 
     rows = scattered()
@@ -135,7 +135,7 @@ def test_sources_batches_and_memory_do_not_matter(
     assert sums(name, people(back, **options), 2) == expected
     for source in (duckdb.from_arrow(rows), pl.from_arrow(rows).lazy()):  # type: ignore[union-attr]
         assert sums(name, people(source, **options), 2) == expected
-    monkeypatch.setattr(dataset, "_BATCH", 7)
+    monkeypatch.setattr(base, "_BATCH", 7)
     monkeypatch.setattr(gradients, "_ROWS_OF_UNITS", 5)
     monkeypatch.setattr(linear_gradients, "_MOST_ROWS", 5)
     finish = units.Bounding.finish

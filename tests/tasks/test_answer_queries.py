@@ -22,6 +22,8 @@ from zerodelta.audit.exact import (
     certainly_impure,
     certainly_pure,
     datasets,
+    discrete_laplace_pmf,
+    discrete_laplace_tail,
     neighbors,
     permute_and_flip_law,
     rounded_laplace_pmf,
@@ -32,7 +34,7 @@ from zerodelta.exact.bits import ReplayBits, SystemBits
 from zerodelta.exact.count_noise import rounded_count_noise
 from zerodelta.mechanisms.counts import CountNoise
 from zerodelta.mechanisms.k_norm_noise import KNorm
-from zerodelta.mechanisms.laplace import RoundedLaplace
+from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.spine.facts import Facts
 from zerodelta.tables import table_methods
 from zerodelta.tables.bases import column_basis
@@ -57,7 +59,7 @@ EPSILON = Fraction(3, 4)
 HAIR = Fraction(1, 10**30)
 HALF = Fraction(1, 2)
 OUTSIDE = 99
-MECHANISMS = (KNorm, RoundedLaplace, CountNoise)
+MECHANISMS = (KNorm, PartitionNoise, CountNoise)
 
 
 def every_row(*sizes: int) -> list[tuple[int, ...]]:
@@ -101,7 +103,7 @@ def norm(noise: Any, moved: list[int]) -> Fraction:
     """The length of a move in the norm of the noise; ε is at most length/scale (theory R)."""
     if isinstance(noise, KNorm):
         return Fraction(max(map(abs, moved)))
-    if isinstance(noise, RoundedLaplace):
+    if isinstance(noise, PartitionNoise):
         return Fraction(sum(map(abs, moved)))
     return Fraction(max(sum(m for m in moved if m > 0), -sum(m for m in moved if m < 0)))
 
@@ -139,6 +141,12 @@ def test_no_move_of_a_row_costs_more_than_epsilon_and_some_cost_all(
             assert worst == EPSILON
 
 
+def discrete(center: int, scale: Fraction, low: int, high: int) -> Any:
+    pmf = partial(discrete_laplace_pmf, scale=scale)
+    tail = partial(discrete_laplace_tail, scale=scale)
+    return shifted(pmf, tail, center=center, low=low, high=high)
+
+
 def laplace(center: int, scale: Fraction, low: int = -1, high: int = 3) -> Any:
     pmf = partial(rounded_laplace_pmf, scale=scale)
     tail = partial(rounded_laplace_tail, scale=scale)
@@ -149,10 +157,11 @@ def law(noise: Any, sums: tuple[int, ...], factor: Fraction = Fraction(1)) -> An
     """The exact law of what one mechanism publishes, one or two numbers."""
     scale = noise.scale * factor
     step = int(noise.sensitivity) if isinstance(noise, KNorm) else 1
-    if len(sums) == 1 or isinstance(noise, RoundedLaplace):
-        each = [laplace(x, scale, -2 * step, 2 * step) if step < 5 else {} for x in sums]
+    if len(sums) == 1 or isinstance(noise, PartitionNoise):
+        one = discrete if isinstance(noise, PartitionNoise) else laplace
+        each = [one(x, scale, -2 * step, 2 * step) if step < 5 else {} for x in sums]
         return {
-            cell: math.prod((one[i] for one, i in zip(each, cell, strict=True)), start=1)
+            cell: math.prod((law[i] for law, i in zip(each, cell, strict=True)), start=1)
             for cell in itertools.product(*each)
         }
     pmf = hexagon_pmf if isinstance(noise, CountNoise) else cube_pmf
@@ -298,7 +307,7 @@ def test_the_lazy_choice_is_that_of_the_exhaustive_ranking() -> None:
         assert least <= next(method.error for method in every if method.name == "purified")
         winners.add(every[0].name)
         planned += forecast.call_count
-    assert winners == {"k-norm", "counts", "mwem"}
+    assert winners == {"k-norm", "counts", "laplace", "mwem"}
     assert 0 < planned < len(GRID) / 2
 
 

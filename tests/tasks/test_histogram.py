@@ -23,6 +23,8 @@ from zerodelta.audit.exact import (
     certainly_impure,
     certainly_pure,
     datasets,
+    discrete_laplace_pmf,
+    discrete_laplace_tail,
     neighbors,
     rounded_laplace_pmf,
     rounded_laplace_tail,
@@ -30,9 +32,11 @@ from zerodelta.audit.exact import (
 )
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.count_noise import rounded_count_noise
+from zerodelta.exact.noise_tails import tail_of_one
 from zerodelta.mechanisms.counts import CountNoise
 from zerodelta.mechanisms.k_norm_noise import KNorm
-from zerodelta.mechanisms.laplace import RoundedLaplace
+from zerodelta.mechanisms.partition_noise import PartitionNoise
+from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.tasks.histogram import histogram, histogram_methods
 
 HALF = Fraction(1, 2)
@@ -110,19 +114,32 @@ def test_the_noise_has_the_norm_and_the_error_it_should(dimension: int) -> None:
     assert np.abs(noise).mean() == pytest.approx(stated, rel=0.08)
 
 
+@pytest.mark.parametrize("scale", [Fraction(1, 8), Fraction(1, 2), Fraction(1), Fraction(8)])
+@pytest.mark.parametrize("dimension", [1, 2, 3])
+def test_the_error_of_a_count_is_that_after_rounding(dimension: int, scale: Fraction) -> None:
+    """Σ P(|round(z)| > k) of the exact law of one coordinate; large scales differ by little."""
+    law = CountNoise(dimension=dimension, scale=scale).law(unit=Fraction(1))
+    tails = (tail_of_one(law, k + HALF) for k in range(math.ceil(100 * scale)))
+    exact = sum(float(tail.mid()) for tail in tails)
+    assert CountNoise(dimension=dimension, scale=scale).error() == pytest.approx(exact, rel=1e-9)
+    continuous = 16 * dimension / (dimension + 1)
+    assert CountNoise(dimension=dimension, scale=8).error() == pytest.approx(continuous, rel=1e-3)
+
+
 def laplace(center: int, scale: Fraction) -> Law:
-    pmf = partial(rounded_laplace_pmf, scale=scale)
-    tail = partial(rounded_laplace_tail, scale=scale)
+    pmf = partial(discrete_laplace_pmf, scale=scale)
+    tail = partial(discrete_laplace_tail, scale=scale)
     return shifted(pmf, tail, center=center, low=-1, high=4)
 
 
 def law(noise: Any, counts: tuple[int, ...], factor: Fraction = Fraction(1)) -> Law:
     """The exact law of the noisy counts on a window."""
     scale = noise.scale * factor
-    if len(counts) == 1:
-        return laplace(counts[0], scale)
+    if len(counts) == 1 and not isinstance(noise, PartitionNoise):
+        rounded = (partial(f, scale=scale) for f in (rounded_laplace_pmf, rounded_laplace_tail))
+        return shifted(*rounded, center=counts[0], low=-1, high=4)
     window: Iterable[tuple[int, ...]] = itertools.product(range(-2, 6), repeat=len(counts))
-    if isinstance(noise, RoundedLaplace):
+    if isinstance(noise, PartitionNoise):
         each = [laplace(count, scale) for count in counts]
         return {
             cell: math.prod((one[i] for one, i in zip(each, cell, strict=True)), start=1)
@@ -149,7 +166,7 @@ def test_histograms_are_pure_on_every_pair_of_neighbors(
 ) -> None:
     """Items in and outside the universe, three rows; the law of what is handed to the noise."""
     calls: list[Any] = []
-    for mechanism in (CountNoise, RoundedLaplace, KNorm):
+    for mechanism in (CountNoise, PartitionNoise, KNorm):
         calls.append(recorded(monkeypatch, mechanism, "apply", first))
     found = {}
     for items in datasets([*range(universe), 77], 2 if universe == 3 else 3):
@@ -166,7 +183,10 @@ def test_histograms_are_pure_on_every_pair_of_neighbors(
 
 def test_the_noise_of_one_count_does_not_cover_two() -> None:
     """A mutant: the move (+1, -1) measured as 1 in l1 is 2: Laplace noise of scale 1/ε leaks 2ε."""
-    mechanism = RoundedLaplace(sensitivity=1, scale=1 / EPSILON)
+    mechanism = PartitionNoise.for_epsilon(
+        epsilon=EPSILON, cells=2, neighbors=Neighbors.ADD_REMOVE, method="laplace"
+    )
+    assert mechanism.scale == 1 / EPSILON
     assert certainly_impure(law(mechanism, (1, 2)), law(mechanism, (2, 1)), EPSILON)
     fitted = CountNoise.for_epsilon(epsilon=EPSILON, dimension=2)
     assert certainly_pure(law(fitted, (1, 2)), law(fitted, (2, 1)), EPSILON)
@@ -241,7 +261,11 @@ def test_counts_far_beyond_64_bits_never_raise() -> None:
 
 def test_a_release_keeps_the_law_of_its_noise() -> None:
     """Where the counts add up to n, the last one has the noise of all others: no simple law."""
-    for method, family in (("k-norm", "counts"), ("k-norm-max", "k-norm"), ("laplace", "laplace")):
+    for method, family in (
+        ("k-norm", "counts"),
+        ("k-norm-max", "k-norm"),
+        ("laplace", "geometric"),
+    ):
         public: dict[str, Any] = {"universe": 3, "epsilon": "1/2", "method": method}
         release = histogram([0, 1], **public)
         assert release.noise is not None

@@ -13,7 +13,7 @@ import pytest
 
 import zerodelta as zd
 from zerodelta.exact.bits import ReplayBits
-from zerodelta.mechanisms.laplace import RoundedLaplace
+from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.tables.bases import AxisFunctions, Transform, margin, orthonormal
 from zerodelta.tables.codes import code_rows, row_columns
 from zerodelta.tables.distribution import _on_one_axis, _OneAxis, _Problem, fit, simplex
@@ -174,7 +174,7 @@ def test_the_noise_of_a_large_table_is_that_of_the_mechanism() -> None:
     strategy = table_strategy(domain, as_workload([columns], domain), Fraction(1), joint=False)
     assert strategy is not None
     found = strategy.measure(data, ReplayBits("cells")).table(columns).reshape(-1)
-    mechanism = RoundedLaplace.for_epsilon(epsilon=1, sensitivity=2)
+    mechanism = PartitionNoise.for_epsilon(epsilon=1, cells=2**14)
     noisy = mechanism.apply(data.table(columns).reshape(-1), ReplayBits("cells"))
     assert found - found.mean() == pytest.approx((noisy - noisy.mean()) / 1000, abs=1e-12)
 

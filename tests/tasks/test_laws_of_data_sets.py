@@ -26,7 +26,7 @@ from zerodelta.audit.exact import (
 )
 from zerodelta.mechanisms.counts import CountNoise
 from zerodelta.mechanisms.k_norm_noise import KNorm
-from zerodelta.mechanisms.laplace import RoundedLaplace
+from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.mechanisms.selection import ExponentialMechanism, PermuteAndFlip
 from zerodelta.privacy.claims import PureDP
 
@@ -148,7 +148,7 @@ def test_histograms_are_pure_on_every_pair_of_neighbors(
 ) -> None:
     """With `other` every row is in a count, but only where none is dropped the last one follows."""
     calls = [
-        recorded(monkeypatch, kind, "apply", first) for kind in (CountNoise, RoundedLaplace, KNorm)
+        recorded(monkeypatch, kind, "apply", first) for kind in (CountNoise, PartitionNoise, KNorm)
     ]
     kind = zd.category([0], other=True) if other else zd.category([0, 1])
     found = {}

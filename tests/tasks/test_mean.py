@@ -29,7 +29,7 @@ from zerodelta.audit.exact import (
 from zerodelta.data.source import Rows
 from zerodelta.exact.arb import ball
 from zerodelta.mechanisms.k_norm_noise import KNorm
-from zerodelta.tasks import mean as module
+from zerodelta.tasks import mean_lattice as module
 from zerodelta.tasks.mean import mean, mean_methods
 
 EPSILON = Fraction(3, 4)
@@ -169,7 +169,7 @@ def test_rows_that_are_not_pulled_into_the_l2_ball_are_caught(
 @pytest.mark.parametrize("noise", [1, 2, math.inf])
 def test_the_sensitivity_covers_the_worst_rows(dimension: int, norm: float, noise: float) -> None:
     """Unit vectors and vectors of equal coordinates are the extreme rows of the three balls."""
-    stretch = module._stretch(norm, noise, dimension)
+    stretch = module.stretch(norm, noise, dimension)
     for used in (1, dimension):
         length = 1.0 if norm == math.inf else used ** (-1 / norm)
         row = [length] * used

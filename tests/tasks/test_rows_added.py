@@ -20,7 +20,7 @@ from tasks.spying import recorded, zero
 from zerodelta.audit.exact import certainly_impure, certainly_pure, permute_and_flip_law
 from zerodelta.data.arrays import ArraySource
 from zerodelta.mechanisms.k_norm_noise import KNorm
-from zerodelta.mechanisms.laplace import RoundedLaplace
+from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.spine.run import planned
 from zerodelta.tasks.mean import MeanQuestion
@@ -86,7 +86,7 @@ def test_tables_lose_epsilon_at_most_where_a_row_comes_or_goes(
     monkeypatch: pytest.MonkeyPatch, task: Callable[..., Any], workload: Any, moved: int | None
 ) -> None:
     """A row adds one to one cell of each table: Laplace noise loses its l1 distance over b."""
-    calls = recorded(monkeypatch, RoundedLaplace, "apply", lambda sums, _: np.asarray(sums))
+    calls = recorded(monkeypatch, PartitionNoise, "apply", lambda sums, _: np.asarray(sums))
     keys, found = data_sets(ENTRIES, 2), {}
     for key in keys:
         release = task(opened(key, KINDS), workload=workload, epsilon=EPSILON)
@@ -98,7 +98,7 @@ def test_tables_lose_epsilon_at_most_where_a_row_comes_or_goes(
         (noise, one), (_, two) = found[a], found[b]
         losses.add(sum(abs(x - y) for x, y in zip(one, two, strict=True)) / noise.scale)
     assert max(losses) == EPSILON
-    assert moved is None or noise.sensitivity == moved
+    assert moved is None or noise.row_total == moved
 
 
 def test_only_noise_on_cells_is_for_rows_that_come_and_go() -> None:

@@ -22,6 +22,7 @@ from zerodelta.mechanisms.partition_noise import BlockNoise, PartitionNoise
 from zerodelta.mechanisms.power_sums import _PowerSums
 from zerodelta.tables.asked_columns import AskedColumn
 from zerodelta.tables.group_table import Table
+from zerodelta.tables.grouped_data import grouped
 from zerodelta.tables.moment_part import whole_counts
 from zerodelta.tables.table_plan import GOALS, plan_table
 
@@ -75,6 +76,64 @@ def expected(frame: pd.DataFrame, by: list[Any], column: str) -> pd.DataFrame:
             "std": groups.std(ddof=0),
         }
     )
+
+
+def labels_of(shown: Any, name: str) -> list[Any]:
+    return list(dict.fromkeys(shown[name]))
+
+
+@pytest.mark.usefixtures("quiet")
+def test_whole_numbers_of_a_small_range_are_groups_like_any_other() -> None:
+    cells = [
+        0,
+        1,
+        1,
+        3,
+        4,
+        -1,
+        2.6,
+        1.4,
+        None,
+        "3",
+        "x",
+        np.inf,
+        1e308,
+        "1e400",
+        "2020-01-01",
+        10**30,
+    ]
+    counts = {0: 1, 1: 3, 2: 0, 3: 3}  # numbers are rounded; those out of range are in no group
+    frame = pd.DataFrame({"age": pd.Series(cells, dtype=object), "x": 1.0})
+    kind, x = zd.number(0, 3, integer=True), zd.number(0, 2, missing=None)
+    opened = zd.open(frame, columns={"age": kind, "x": x})
+    for release in (
+        zd.count(opened, by="age", epsilon=1),
+        zd.table(opened, by=["age"], of={"x": "mean"}, epsilon=1),
+        zd.count(frame[["age"]], by={"age": kind}, epsilon=1),
+    ):
+        shown = release.value
+        assert dict(zip(shown["age"], shown["count"], strict=True)) == counts
+        assert "key-counts" not in [step.theorem for step in release.certificate.steps]
+    by_both = zd.count(opened, by={"age": kind, "x": zd.bins([0, 1, 2])}, epsilon=1).value
+    assert labels_of(by_both, "age") == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "listed"),
+    [
+        ([(-500, 499)], True),
+        ([(0, 1000)], False),
+        ([(2**50, 2**50 + 3)], False),  # so large that a float may not tell them apart
+        ([(0, 3), (0, 10**9)], False),
+        ([(0, 999), (0, 999)], True),
+        ([(0, 999), (0, 999), (0, 99)], False),  # more than 2^24 groups
+    ],
+    ids=str,
+)
+def test_whole_numbers_are_listed_up_to_a_limit(kinds: list[Any], listed: bool) -> None:
+    columns = {str(i): zd.number(*ends, integer=True) for i, ends in enumerate(kinds)}
+    rows = grouped(zd.open(np.zeros((2, len(kinds))), columns=columns), by=list(columns), of={})
+    assert (rows.universe is None) is listed
 
 
 @pytest.mark.parametrize("of", [["income"], ["age"], ["income", "age"]], ids=str)

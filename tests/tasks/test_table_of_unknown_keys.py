@@ -262,7 +262,8 @@ def test_the_kind_of_a_bare_frame_is_said_in_the_call() -> None:
     release = zd.table(records, of={"income": "mean"}, false_keys=SURE, **options)
     assert isinstance(release.value, Table)
     assert release.value["name"].tolist() == ["ann", "bob", "other"]
-    for text in (repr(release.value), release.value._repr_html_(), repr(release)):
+    ends = map(repr, release.interval(0.95))
+    for text in (repr(release.value), release.value._repr_html_(), repr(release), *ends):
         assert "may be invented" in text
     counts = zd.count(records, by={"name": NAMES}, epsilon=20).value
     assert "may be invented" in repr(counts)

@@ -67,7 +67,7 @@ def law(monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[int, ExpRational]
         for each in itertools.product(range(BLOCKS), repeat=rows):
             deal = iter(each)
             zd.vote(people, by_sum, "0", options=range(3), blocks=BLOCKS, epsilon=EPSILON)
-            assert next(deal, None) is None  # each row that counts is dealt once
+            assert next(deal, None) is None  # each row or unit that counts is dealt once
         chance = ExpRational.of(Fraction(1, len(seen)))
         total = dict.fromkeys(range(3), ExpRational.of(0))
         for scale, votes in seen:
@@ -86,8 +86,9 @@ def test_a_vote_is_pure_on_all_neighbors(
     kind = zd.number(0, 2)
     laws = {}
     for key in relation.keys:
-        rows = len(relation.counted(key))
-        laws[key] = law(relation.open(key, kind), rows)
+        units = relation.max_rows > 1
+        draws = sum(map(bool, key)) if units else len(relation.counted(key))
+        laws[key] = law(relation.open(key, kind), draws)
     assert all(certainly_pure(laws[a], laws[b], EPSILON) for a, b in relation.pairs)
 
 
@@ -115,6 +116,28 @@ def test_a_vote_that_moves_costs_all_of_epsilon_and_no_more(
     one, two = (permute_and_flip_law(v.tolist(), scale=noise.scale) for v in (votes, moved))
     assert certainly_pure(one, two, EPSILON)
     assert float(max_log_ratio(one, two)) > 0.9999 * float(EPSILON)
+
+
+def test_a_unit_has_one_block_and_all_of_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = recorded(monkeypatch, PermuteAndFlip, "select", zero)
+    seen: list[tuple[float, ...]] = []
+
+    def choose(block: Any) -> int:
+        seen.append(tuple(np.unique(block[:, 0])))
+        return 0
+
+    rows = np.array([[unit, unit] for unit in range(300) for _ in range(unit % 4)], dtype=float)
+    kinds = {"0": zd.number(0, 300, missing=None)}
+    people = zd.open(rows, columns=kinds, unit="1", max_rows=3, units=300)
+    for data, most in ((people, 300), (people.where("`0` < 100"), 100)):
+        seen.clear()
+        release = zd.vote(data, choose, options=[0, 1], blocks=8, epsilon=EPSILON)
+        dealt = sorted(value for block in seen[1:] for value in block)  # the first was tried
+        assert dealt == [unit for unit in range(most) if unit % 4]
+        assert [step.theorem for step in release.certificate.steps][-1] == "unit-votes"
+    assert {call[0].scale for call in calls} == {2 / EPSILON}
+    release = zd.vote(people, choose, options=[0], epsilon=EPSILON, diagnostics="1/10")
+    assert zd.verify(release.certificate, epsilon=EPSILON, unit="1")
 
 
 def test_every_row_is_dealt_to_one_block_at_random() -> None:

@@ -19,6 +19,8 @@ from flint import arb, ctx
 from zerodelta.audit.exponentials import ExpRational
 from zerodelta.audit.extreme_pairs import extreme_pairs
 from zerodelta.audit.laws import (
+    discrete_laplace_pmf,
+    discrete_laplace_tail,
     exponential_mechanism_law,
     permute_and_flip_law,
     rounded_gaussian_pmf,
@@ -41,6 +43,8 @@ __all__ = [
     "certainly_impure",
     "certainly_pure",
     "datasets",
+    "discrete_laplace_pmf",
+    "discrete_laplace_tail",
     "exact",
     "exponential_mechanism_law",
     "extreme_pairs",

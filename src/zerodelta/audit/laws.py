@@ -15,6 +15,8 @@ from zerodelta.exact.arb import ball
 from zerodelta.exact.rational import Rational, as_positive
 
 __all__ = [
+    "discrete_laplace_pmf",
+    "discrete_laplace_tail",
     "exponential_mechanism_law",
     "permute_and_flip_law",
     "rounded_gaussian_pmf",
@@ -28,6 +30,26 @@ _BITS = 512
 _HALF = Fraction(1, 2)
 _Score: TypeAlias = int | Fraction
 _P = TypeVar("_P", ExpRational, arb)
+
+
+def discrete_laplace_pmf(k: int, *, scale: Rational) -> ExpRational:
+    """Return P(k) = q^|k| (1-q)/(1+q), q = e^(-1/scale), of the two-sided geometric law, exactly.
+
+    >>> one, none = (discrete_laplace_pmf(k, scale=2) for k in (1, 0))
+    >>> one / none == ExpRational.exp("-1/2")
+    True
+    """
+    exact = as_positive(scale, "scale")
+    q, power = ExpRational.exp(-1 / exact), ExpRational.exp(-abs(k) / exact)
+    return power * (1 - q) / (1 + q)  # type: ignore[no-any-return]
+
+
+def discrete_laplace_tail(k: int, *, scale: Rational) -> ExpRational:
+    """Return the probability of k or more: q^k/(1+q) for k >= 1, exactly."""
+    if k < 1:
+        return 1 - discrete_laplace_tail(1 - k, scale=scale)  # type: ignore[no-any-return]
+    exact = as_positive(scale, "scale")
+    return ExpRational.exp(-k / exact) / (1 + ExpRational.exp(-1 / exact))  # type: ignore[no-any-return]
 
 
 def rounded_laplace_pmf(k: int, *, scale: Rational) -> ExpRational:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zerodelta.channels.channel import Mixing, as_claim
 from zerodelta.channels.finite_mix import ProfileMix
@@ -20,6 +20,10 @@ from zerodelta.exact.rational import Rational
 from zerodelta.privacy.claims import Claim, GaussianDP
 from zerodelta.privacy.release import Release
 from zerodelta.spaces import Space, is_known
+from zerodelta.spine.paying import Paying, debited
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["plan", "purify"]
 
@@ -133,6 +137,7 @@ def plan(
     )
 
 
+@debited
 def purify(
     value: Any,
     *,
@@ -144,6 +149,7 @@ def purify(
     prior: Sequence[Rational] | None = None,
     profile: Sequence[Rational] | None = None,
     channel: str | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Publish the value of a mechanism with a δ on a space, under pure ε-DP, in one call.
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +13,7 @@ import typer
 from rich.console import Console
 
 import zerodelta
-from zerodelta.errors import require_extra
+from zerodelta.errors import ZeroDeltaError, require_extra
 
 __all__ = ["app"]
 
@@ -37,25 +39,46 @@ def version() -> None:
 def verify(
     files: Annotated[list[Path], typer.Argument(help="Certificates, or releases, as JSON.")],
     explain: Annotated[bool, typer.Option("--explain", help="Print every step.")] = False,
+    epsilon: Annotated[
+        str | None, typer.Option(help="The most that each, and all of a data set, may cost.")
+    ] = None,
+    neighbors: Annotated[str, typer.Option(help="replace or add-remove.")] = "replace",
+    unit: Annotated[str | None, typer.Option(help="Whom it protects, if not a row.")] = None,
+    signed_by: Annotated[
+        str | None, typer.Option(help="A public key, or its file, that must have signed.")
+    ] = None,
 ) -> None:
     """Re-derive the claim of each certificate; exit with 1 if one does not prove what it says.
 
-    The steps prove the claim: that is what is checked. Not that they were run; nobody has signed
-    them.
+    Of saved releases also that value, record and certificate belong together, and what those of one
+    data set cost in all. The steps prove the claim: that is what is checked. Not that they were
+    run; for that there is the word of whoever signed, if somebody did.
     """
     from zerodelta.cli.verify_files import (  # here, so that other commands start faster
         MEANING,
+        SIGNED,
+        Demand,
         report,
+        totals,
     )
+    from zerodelta.privacy.signatures import as_public
 
-    verdicts = []
-    for path in files:
-        good, text = report(path, explain=explain)
-        _print(f"{path}: {text}" if good else f"{path}: NOT VERIFIED: {text}", to_errors=not good)
-        verdicts.append(good)
-    if any(verdicts):
-        _print(MEANING, to_errors=False)
-    if not all(verdicts):
+    with _refusals():
+        public = None if signed_by is None else as_public(signed_by)
+        demand = Demand(epsilon=epsilon, neighbors=neighbors, unit=unit, signed_by=public)
+        verdicts = []
+        for path in files:
+            found = report(path, demand, explain=explain)
+            said = found.text if found.good else f"NOT VERIFIED: {found.text}"
+            _print(f"{path}: {said}", to_errors=not found.good)
+            verdicts.append(found)
+        total = totals(verdicts, demand)
+    if total is not None:
+        _print(total.text, to_errors=not total.good)
+        verdicts.append(total)
+    if any(each.good for each in verdicts):
+        _print(MEANING if public is None else SIGNED, to_errors=False)
+    if not all(each.good for each in verdicts):
         raise typer.Exit(1)
 
 
@@ -101,6 +124,21 @@ def audit(
 
 
 @app.command()
+def keys(
+    name: Annotated[Path, typer.Argument(help="Writes NAME.key and NAME.pub.")] = Path("zerodelta"),
+) -> None:
+    """Make a pair of Ed25519 keys, to sign releases with and to check who signed."""
+    from zerodelta.privacy.signatures import make_keys
+
+    private, public = Path(f"{name}.key"), Path(f"{name}.pub")
+    with _refusals():
+        key = make_keys(private, public)
+    _print(f"{private}: keep it secret; release.save(…, sign={str(private)!r})", to_errors=False)
+    _print(f"{public}: give it to others; zerodelta verify --signed-by {public}", to_errors=False)
+    _print(key, to_errors=False)
+
+
+@app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Where to write; made if missing.")] = Path(
         "demo-output"
@@ -112,6 +150,16 @@ def demo(
     from zerodelta.cli.demo import run  # here, so that other commands start faster
 
     _print(f"wrote {run(out)}", to_errors=False)
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Say what is wrong with what was asked in one line, and exit with 2."""
+    try:
+        yield
+    except (ZeroDeltaError, ImportError) as error:
+        _print(str(error), to_errors=True)
+        raise typer.Exit(2) from None
 
 
 def _print(text: str, *, to_errors: bool) -> None:

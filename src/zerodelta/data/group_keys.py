@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from zerodelta.data.kind import Bounds
 from zerodelta.data.rowwise import Block
+from zerodelta.data.tallies import group_codes
 from zerodelta.errors import is_list, require
 from zerodelta.exact.rational import Rational, as_rational, number_text
 
@@ -163,17 +164,8 @@ class GroupKeys:
 
     def codes(self, block: Block) -> tuple[Codes, Inside]:
         """Return the group of each row, and whether it is in one, from the columns of the keys."""
-        codes = np.zeros(len(block), dtype=np.int64)
-        inside = np.ones(len(block), dtype=np.bool_)
-        for place, key in enumerate(self.keys):
-            found, size = key.codes(block[:, place]), len(key.labels)
-            known = (found >= 0) & (found < size)  # NaN: in no group
-            if not known.all():
-                found = np.where(known, found, 0)
-                inside &= known
-            codes *= size
-            codes += found.astype(np.int64)
-        return codes, inside
+        found = (key.codes(block[:, place]) for place, key in enumerate(self.keys))
+        return group_codes(found, self.sizes, len(block))
 
 
 def _shown(edge: Fraction) -> str:

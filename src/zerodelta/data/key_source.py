@@ -18,12 +18,11 @@ from zerodelta.data import cells as one_cell
 from zerodelta.data.arrow_cells import read_column
 from zerodelta.data.columns import as_objects
 from zerodelta.data.dataset import Dataset
-from zerodelta.data.kept_copy import Keeping
+from zerodelta.data.derived_source import DerivedSource
 from zerodelta.data.kind import Kind
 from zerodelta.data.kinds import Number, Text
-from zerodelta.data.protection import Protection
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import Rows, Source, ours
+from zerodelta.data.source import Rows, ours
 from zerodelta.data.ticket import Ticket
 from zerodelta.errors import ParameterError, require
 from zerodelta.spaces.key_universe import CodeKeys, KeyUniverse, ProductKeys, RangeKeys, TextKeys
@@ -70,13 +69,15 @@ def _universe(name: str, kind: Kind) -> KeyUniverse:
 
 @ours
 @final
-class KeySource(Source):
+class KeySource(DerivedSource):
     """The keys of a data set's columns; opened by a ticket they are counted.
 
     As a source it has one column, 1 where a row has a key of the universe.
     """
 
-    __slots__ = ("_dataset", "universe")
+    __slots__ = ("universe",)
+
+    _of: Dataset
 
     def __init__(self, dataset: Dataset) -> None:
         require(
@@ -86,13 +87,8 @@ class KeySource(Source):
             expected="rows that this process reads: keys are not counted on a cluster",
             remedy="group and count there by a query of your own, or collect the key columns",
         )
-        self._dataset = dataset
+        self._of = dataset
         self.universe = universe_of(dataset.kinds)
-
-    @property
-    def rows(self) -> int:
-        """The number of rows, or one to plan with."""
-        return self._dataset.rows
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -102,37 +98,12 @@ class KeySource(Source):
     @property
     def kinds(self) -> Mapping[str, Kind]:
         """The columns of which a key is made, and what they were declared as."""
-        return self._dataset.kinds
-
-    @property
-    def whole(self) -> bool:
-        """Whether the number of rows is public."""
-        return self._dataset.whole
+        return self._of.kinds
 
     @property
     def may_miss(self) -> bool:
         """Whether a row may have no key."""
         return True
-
-    @property
-    def drops(self) -> bool:
-        """Whether some rows may count nowhere."""
-        return self._dataset.drops
-
-    @property
-    def keeping(self) -> Keeping:
-        """Where a copy of the rows may be kept."""
-        return self._dataset.keeping
-
-    @property
-    def told(self) -> str:
-        """Which number a plan uses for that of the rows."""
-        return self._dataset.told
-
-    @property
-    def protection(self) -> Protection:
-        """Who is protected."""
-        return self._dataset.protection
 
     def blocks(self, ticket: Ticket) -> Iterator[Block]:
         """Yield 1 for each row that has a key, NaN for all others."""
@@ -150,8 +121,8 @@ class KeySource(Source):
         return {key: count for key, count in counts.items() if not is_absent(key)}
 
     def _keys(self, ticket: Ticket) -> Iterator[list[Any]]:
-        kinds = self._dataset.kinds
-        for cells, counts in self._dataset.cells(ticket, whole=not_floats(kinds)):
+        kinds = self._of.kinds
+        for cells, counts in self._of.cells(ticket, whole=not_floats(kinds)):
             yield keys_in(kinds, cells, counts)
 
 

@@ -21,7 +21,7 @@ from zerodelta.data.options import Options
 from zerodelta.errors import require
 from zerodelta.exact.rational import as_count, number_text
 
-__all__ = ["Boolean", "Category", "Kind", "Number", "Text"]
+__all__ = ["Boolean", "Category", "Kind", "Number", "Text", "skips"]
 
 _FARTHEST = Fraction(1 << 500)
 _OTHER, _MISSING = "other", "missing"
@@ -298,6 +298,15 @@ class Text(Kind):
 
 
 # -- cells and options ------------------------------------------------------------------------
+
+
+def skips(kind: Kind) -> bool:
+    """Tell whether a cell of the column may count nowhere."""
+    if isinstance(kind, Number):
+        return kind.missing == "skip"
+    if isinstance(kind, Category):
+        return not kind.other
+    return not (isinstance(kind, Boolean) and kind.missing)
 
 
 def _objects(cells: Array) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
+from zerodelta.data.account import Account
 from zerodelta.privacy.neighbors import Neighbors
 
 __all__ = ["Protection"]
@@ -25,6 +26,8 @@ class Protection:
     """Whether rows came as an array, a list or a frame that the caller may have prepared."""
     premise: str | None = None
     """What code that we did not write is asserted to do, if it yields the rows."""
+    accounts: tuple[Account, ...] = ()
+    """Who pays for a release from these rows."""
 
     @property
     def words(self) -> str | None:

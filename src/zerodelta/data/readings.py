@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.arrays import ArraySource
+from zerodelta.data.derived_source import DerivedSource
 from zerodelta.data.kind import Bounds
-from zerodelta.data.protection import Protection
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import Source, ours, protection_of
+from zerodelta.data.source import Source, ours
 from zerodelta.data.ticket import Ticket
 from zerodelta.exact.rational import inner_ends
 
@@ -47,36 +47,21 @@ def readings_of(columns: Sequence[npt.NDArray[Any]], limits: Limits) -> npt.NDAr
 
 @ours
 @final
-class Readings(Source):
+class Readings(DerivedSource):
     """One column that says how each row of another source was read."""
 
-    __slots__ = ("_limits", "_source")
+    __slots__ = ("_limits",)
 
     def __init__(self, source: Source, limits: Limits) -> None:
-        self._source = source.unfilled if isinstance(source, ArraySource) else source
+        self._of = source.unfilled if isinstance(source, ArraySource) else source
         self._limits = limits
-
-    @property
-    def rows(self) -> int:
-        """The number of rows."""
-        return self._source.rows
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The one column."""
         return ("reading",)
 
-    @property
-    def whole(self) -> bool:
-        """Whether the number of rows is public."""
-        return self._source.whole
-
-    @property
-    def protection(self) -> Protection:
-        """Who is protected: what the other source says, if it is believed."""
-        return protection_of(self._source)
-
     def blocks(self, ticket: Ticket) -> Iterator[Block]:
         """Yield the readings of all rows."""
-        for block in self._source.blocks(ticket):
+        for block in self._of.blocks(ticket):
             yield readings_of(list(block.T), self._limits)[:, None]

@@ -24,15 +24,16 @@ from zerodelta.data.rowwise import (
     is_columns,
     row_function,
     whole_rows,
+    without_blanks,
 )
-from zerodelta.data.tallies import Keys, RunningSum, add_powers, codes_of
+from zerodelta.data.tallies import Keys, RunningSum, add_powers, codes_of, group_codes
 from zerodelta.data.threads import Piece, each_tally, processors
 from zerodelta.errors import require
 from zerodelta.exact.exact_sums import INT64_MOST, IntegerArray, arithmetic, exact_product
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import as_count
 
-__all__ = ["Rows", "without_blanks"]
+__all__ = ["Rows"]
 
 _FEW_ENTRIES = 1 << 21
 """Fewer entries than this are added by one thread: the others would cost more than they do."""
@@ -303,31 +304,20 @@ class Rows(ABC):
         k^degree. Of shape (groups, 2 + degree); (groups, 2) without a lattice, (groups, 1) without
         `of`.
         """
-        keyed, count = len(by), math.prod(sizes)
-        named = [*by, *([] if of is None else [of])]
+        count, named = math.prod(sizes), [*by, *([] if of is None else [of])]
         steps = 1 if lattice is None else lattice.steps
         width = 1 if of is None else 2 + (0 if lattice is None else degree)
 
         def tabulated(values: Block) -> IntegerArray:
-            codes = np.zeros(len(values), dtype=np.int64)
-            inside = np.ones(len(values), dtype=np.bool_)
-            for i, size in enumerate(sizes):
-                column = values[:, i]
-                known = (column >= 0) & (column < size)  # NaN: in no group
-                if not known.all():
-                    column = np.where(known, column, 0)
-                    inside &= known
-                codes *= size
-                codes += column.astype(np.int64)
-            shape = (count, width)
-            fits = len(values) * bound <= INT64_MOST
-            found: IntegerArray = np.zeros(shape, np.int64) if fits else np.zeros(shape, np.object_)
+            sums = np.int64 if len(values) * bound <= INT64_MOST else np.object_
+            found: Any = np.zeros((count, width), dtype=sums)
+            codes, inside = group_codes(values.T[: len(by)], sizes, len(values))
             if not inside.all():
                 codes, values = codes[inside], values[inside]
             found[:, 0] = np.bincount(codes, minlength=count)
             if of is not None:
-                add_powers(found, codes, values[:, keyed:], lattice, degree)
-            return found
+                add_powers(found, codes, values[:, len(by) :], lattice, degree)
+            return np.asarray(found)
 
         bound = max(1, steps**degree)
         return self._total(
@@ -408,14 +398,3 @@ class Rows(ABC):
         if key is None or not named:
             return self._answer(None, added)
         return self._answer((function, kind, *key), added)
-
-
-def without_blanks(values: Block, rows: Block) -> Block:
-    """Return what a function made of the rows; nothing, which is NaN, of a row without any cell.
-
-    >>> without_blanks(np.array([[1.0], [0.0]]), np.array([[3.0, np.nan], [np.nan, np.nan]]))
-    array([[ 1.],
-           [nan]])
-    """
-    blank = np.isnan(rows).all(axis=1, keepdims=True)
-    return np.where(blank, np.nan, values) if blank.any() else values

@@ -12,11 +12,11 @@ from typing import Any, final
 import numpy as np
 
 from zerodelta.data.dataset import Dataset
+from zerodelta.data.derived_source import DerivedSource
 from zerodelta.data.kept_copy import Keeping, kept
 from zerodelta.data.key_source import KeySource, is_absent, keys_in, not_floats
-from zerodelta.data.protection import Protection
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import Rows, Source, ours
+from zerodelta.data.source import Rows, ours
 from zerodelta.data.ticket import Ticket
 from zerodelta.exact.exact_sums import IntegerArray
 
@@ -28,23 +28,20 @@ GROUP = "\1"
 
 @ours
 @final
-class RowsByKey(Source):
+class RowsByKey(DerivedSource):
     """Columns of numbers of a data set, and other columns that are the key of a row.
 
     As a source it has the columns of numbers; opened it is a `KeyedRows`.
     """
 
-    __slots__ = ("_dataset", "_values", "keys")
+    __slots__ = ("_values", "keys")
+
+    _of: Dataset
 
     def __init__(self, dataset: Dataset, by: Sequence[str], of: Sequence[str]) -> None:
         self.keys = KeySource(dataset[list(by)])
-        self._dataset = dataset[list(dict.fromkeys([*by, *of]))]
+        self._of = dataset[list(dict.fromkeys([*by, *of]))]
         self._values = dataset[list(of)]
-
-    @property
-    def rows(self) -> int:
-        """The number of rows, or one to plan with."""
-        return self._dataset.rows
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -52,34 +49,9 @@ class RowsByKey(Source):
         return self._values.columns
 
     @property
-    def whole(self) -> bool:
-        """Whether the number of rows is public."""
-        return self._dataset.whole
-
-    @property
     def may_miss(self) -> bool:
         """Whether a row may have no key."""
         return True
-
-    @property
-    def drops(self) -> bool:
-        """Whether some rows may count nowhere."""
-        return self._dataset.drops
-
-    @property
-    def keeping(self) -> Keeping:
-        """Where a copy of the rows may be kept."""
-        return self._dataset.keeping
-
-    @property
-    def told(self) -> str:
-        """Which number a plan uses for that of the rows."""
-        return self._dataset.told
-
-    @property
-    def protection(self) -> Protection:
-        """Who is protected."""
-        return self._dataset.protection
 
     def blocks(self, ticket: Ticket) -> Iterator[Block]:
         """Yield the columns of numbers."""
@@ -94,8 +66,8 @@ class RowsByKey(Source):
 
     def _coded(self, ticket: Ticket, numbers: dict[Any, int]) -> Iterator[Block]:
         """Yield the rows that count, before their numbers that of their key; -1 without one."""
-        kinds, values = self.keys.kinds, self._values
-        for cells, counts in self._dataset.cells(ticket, whole=not_floats(kinds)):
+        kinds, values = self.keys.kinds, self._values.chosen
+        for cells, counts in self._of.cells(ticket, whole=not_floats(kinds)):
             block = values.read({name: cells[name] for name in values.needed})
             found = keys_in(kinds, cells, counts)
             codes = [

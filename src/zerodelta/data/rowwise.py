@@ -32,6 +32,7 @@ __all__ = [
     "row_status",
     "try_function",
     "whole_rows",
+    "without_blanks",
 ]
 
 Block: TypeAlias = npt.NDArray[np.float64]
@@ -277,3 +278,14 @@ def _position(column: Any, columns: Sequence[str]) -> int:
         expected=f"one of {list(columns)[:10]}, or its position",
         remedy="name a column of the source",
     )
+
+
+def without_blanks(values: Block, rows: Block) -> Block:
+    """Return what a function made of the rows; nothing, which is NaN, of a row without any cell.
+
+    >>> without_blanks(np.array([[1.0], [0.0]]), np.array([[3.0, np.nan], [np.nan, np.nan]]))
+    array([[ 1.],
+           [nan]])
+    """
+    blank = np.isnan(rows).all(axis=1, keepdims=True)
+    return np.where(blank, np.nan, values) if blank.any() else values

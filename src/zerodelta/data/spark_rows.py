@@ -162,15 +162,15 @@ class SparkRows(Rows):
 
     def _bounded(self) -> Any:
         """Return the rows that count: all, or of each unit so many (theory V, as `units` does)."""
-        people, unit = self._people, self._people.unit
+        people, chosen, unit = self._people, self._people.chosen, self._people.unit
         columns = [f"c{i}" for i in range(len(people.columns))]
         numbers = [f"{each} double" for each in columns]
         if unit is None:
-            function = partial(read_rows, people)
-            return self._reader.mapped(people.needed, function, ", ".join(numbers))
+            function = partial(read_rows, chosen)
+            return self._reader.mapped(chosen.needed, function, ", ".join(numbers))
         everything = tuple(dict.fromkeys([*people.declared, unit.column]))
         schema = ", ".join([*(f"{each} bigint" for each in HASHES), *numbers])
-        hashed = self._reader.mapped(everything, partial(hash_rows, people, unit.column), schema)
+        hashed = self._reader.mapped(everything, partial(hash_rows, chosen, unit.column), schema)
         # equal rows are told apart by a number; rows that differ and agree in their hashes are
         # ordered by what is chosen of them, which no other unit's rows change
         keys, contents = ", ".join(HASHES), ", ".join(columns)

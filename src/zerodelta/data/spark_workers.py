@@ -21,7 +21,7 @@ from zerodelta.data.units import Words, hashed_rows, with_copies
 from zerodelta.exact.exact_sums import IntegerArray, exact_total
 
 if TYPE_CHECKING:
-    from zerodelta.data.dataset import Dataset
+    from zerodelta.data.chosen_columns import ChosenColumns
 
 __all__ = [
     "COPY",
@@ -81,22 +81,22 @@ def _showing_nothing(function: _Mapped) -> _Mapped:
 
 
 @_showing_nothing
-def read_rows(people: Dataset, batches: Batches) -> Iterator[Any]:
+def read_rows(chosen: ChosenColumns, batches: Batches) -> Iterator[Any]:
     """Yield the numbers and codes of the selected columns, in the order of the cells."""
     for batch in batches:
-        yield _floats(_block(people, people.needed, batch))
+        yield _floats(_block(chosen, chosen.needed, batch))
 
 
 @_showing_nothing
-def hash_rows(people: Dataset, unit: str, batches: Batches) -> Iterator[Any]:
+def hash_rows(chosen: ChosenColumns, unit: str, batches: Batches) -> Iterator[Any]:
     """Yield the hashes by which the rows of a unit are chosen, then the selected columns."""
-    kinds = people.declared
+    kinds = chosen.base.kinds
     everything = tuple(dict.fromkeys([*kinds, unit]))
     for batch in batches:
         cells = dict(zip(everything, batch.columns, strict=True))
         columns = [kind.read(cells[name]) for name, kind in kinds.items()]
         hashes = hashed_rows(cells[unit], columns)
-        yield _floats(_block(people, everything, batch), hashes)
+        yield _floats(_block(chosen, everything, batch), hashes)
 
 
 @_showing_nothing
@@ -120,10 +120,10 @@ def mix_copies(batches: Batches) -> Iterator[Any]:
         yield pa.RecordBatch.from_arrays(columns, names=batch.schema.names[:-1])
 
 
-def _block(people: Dataset, names: tuple[str, ...], batch: Any) -> Block:
+def _block(chosen: ChosenColumns, names: tuple[str, ...], batch: Any) -> Block:
     """Return the selected columns of a batch, whose columns are in the order of the names."""
     cells = dict(zip(names, batch.columns, strict=True))
-    return people.read({name: cells[name] for name in people.needed})
+    return chosen.read({name: cells[name] for name in chosen.needed})
 
 
 def _floats(block: Block, hashes: Words | None = None) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -12,7 +12,7 @@ from zerodelta.data.rowwise import Block
 from zerodelta.exact.exact_sums import INT64_MOST, IntegerArray
 from zerodelta.exact.fixed_point import FixedPoint
 
-__all__ = ["Keys", "RunningSum", "add_powers", "codes_of"]
+__all__ = ["Keys", "RunningSum", "add_powers", "codes_of", "group_codes"]
 
 CACHED = 1 << 14
 """Keys that are looked at while they are in the cache."""
@@ -114,6 +114,25 @@ def codes_of(found: npt.NDArray[Any], size: int, invalid: int | None) -> npt.NDA
     if valid.all():
         return codes
     return codes[valid] if invalid is None else np.where(valid, codes, invalid)
+
+
+def group_codes(
+    columns: Iterable[npt.NDArray[np.float64]], sizes: Sequence[int], rows: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Return the group of each row, by columns of codes 0..size-1; and which rows are in one.
+
+    >>> group_codes([np.array([1.0, 0.0]), np.array([2.0, np.nan])], (2, 3), rows=2)
+    (array([5, 0]), array([ True, False]))
+    """
+    codes, inside = np.zeros(rows, dtype=np.int64), np.ones(rows, dtype=np.bool_)
+    for column, size in zip(columns, sizes, strict=True):
+        known = (column >= 0) & (column < size)  # NaN: in no group
+        if not known.all():
+            column = np.where(known, column, 0)
+            inside &= known
+        codes *= size
+        codes += column.astype(np.int64)
+    return codes, inside
 
 
 def add_powers(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timezone
 from typing import Any, TypeVar, final
 
+from zerodelta.data.account import Receipt
 from zerodelta.privacy.certificate import Certificate
 
 __all__ = ["Ticket"]
@@ -22,10 +24,18 @@ class Ticket:
     TypeError: rows are read with a ticket only: plan a release and run it (zerodelta.spine.run)
     """
 
-    __slots__ = ("_beside", "_certificate", "_made", "_used")
+    __slots__ = ("_beside", "_certificate", "_made", "_receipts", "_time", "_used", "_void")
 
-    def __init__(self, certificate: Certificate, *, beside: Any = None) -> None:
+    def __init__(
+        self,
+        certificate: Certificate,
+        *,
+        beside: Any = None,
+        receipts: tuple[Receipt, ...] = (),
+    ) -> None:
         self._certificate, self._used, self._beside = certificate, False, beside
+        self._receipts, self._void = receipts, False
+        self._time = receipts[0].time if receipts else _now()
         self._made: dict[int, tuple[Any, Any]] = {}
 
     @property
@@ -37,6 +47,22 @@ class Ticket:
     def beside(self) -> Any:
         """Another source of the same rows, which this ticket opens too; None if there is none."""
         return self._beside
+
+    @property
+    def receipts(self) -> tuple[Receipt, ...]:
+        """Where it was paid for; empty where there is no ledger."""
+        return self._receipts
+
+    @property
+    def time(self) -> str:
+        """When the ticket was taken (UTC), before a row was read: the time of the debit."""
+        return self._time
+
+    def void(self) -> None:
+        """Make a ticket, whose debit is taken back, useless; one that was used cannot be."""
+        if self._used:
+            raise RuntimeError("rows may have been read with this ticket: its debit stays")
+        self._void = True
 
     def once(self, owner: Any, make: Callable[[], T]) -> T:
         """Return what is made of an owner's rows, once for the ticket."""
@@ -66,4 +92,10 @@ class Ticket:
     def use(ticket: Any) -> None:
         """Check a ticket and mark it as used: rows are read from now on."""
         Ticket.check(ticket)
+        if ticket._void:
+            raise RuntimeError("the debit for this ticket was taken back: begin another release")
         ticket._used = True
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

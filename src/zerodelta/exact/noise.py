@@ -1,13 +1,16 @@
-"""Rounded continuous noise: Gaussian, Laplace, exponential, Gumbel, Gamma, Student-t.
+"""Integer noise: discrete Laplace, and rounded Gaussian, Laplace, exponential, Gumbel, Gamma, t.
 
-Each function returns round(X) for independent X of the named law, drawn exactly (`lazy`), so a
-theorem about continuous noise on integers holds verbatim for the integer output (theory R). The
-noise is rounded to nearest, never truncated, clipped or redrawn.
+Each function named rounded_… returns round(X) for independent X of the named law, drawn exactly
+(`lazy`), so a theorem about continuous noise on integers holds verbatim for the integer output
+(theory R). The noise is rounded to nearest, never truncated, clipped or redrawn.
 """
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import partial
+
+from flint import arb
 
 from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball
@@ -17,6 +20,7 @@ from zerodelta.exact.rational import Rational, as_count, as_positive
 
 __all__ = [
     "box_muller",
+    "discrete_laplace",
     "rounded_exponential",
     "rounded_gamma",
     "rounded_gaussian",
@@ -52,6 +56,27 @@ def rounded_laplace(*, scale: Rational, size: int, bits: BitSource) -> Integers:
     """
     size = as_count(size, "size")
     return rounded_exponential(scale=scale, size=size, bits=bits) * bits.signs(size)
+
+
+def discrete_laplace(*, scale: Rational, size: int, bits: BitSource) -> Integers:
+    """Draw `size` integers of the two-sided geometric law, P(z) ∝ q^|z|, q = e^(-1/scale).
+
+    P(|z| >= k) = q^k · 2/(1+q) for k >= 1, so that |z| = floor(scale·(E + ln(2/(1+q)))), E standard
+    exponential: one logarithm and a fair sign, as for rounded Laplace noise, which errs more.
+
+    >>> from zerodelta.exact.bits import SystemBits
+    >>> discrete_laplace(scale="1/1000", size=3, bits=SystemBits()).tolist()
+    [0, 0, 0]
+    """
+    exact, size = as_positive(scale, "scale"), as_count(size, "size")
+
+    def shift() -> list[arb]:
+        """Return scale · ln(2/(1+q)) - 1/2, as floor(x) = round(x - 1/2); it is in (-1/2, 0)."""
+        return [-(ball(-1 / exact).expm1() / 2).log1p() * ball(exact) - ball(Fraction(1, 2))]
+
+    constants = (constant(exact), shift, constant(Fraction(1, 2)))
+    draw = Draw(uniforms=1, outputs=1, formula=_shifted_exponential, constants=constants)
+    return rounded(draw, size, bits).reshape(-1) * bits.signs(size)
 
 
 def rounded_gumbel(*, scale: Rational, size: int, bits: BitSource) -> Integers:
@@ -108,6 +133,12 @@ def _gaussian(uniforms: Reals, *constants: Reals) -> Reals:
 def _exponential(uniforms: Reals, *constants: Reals) -> Reals:
     (scale,) = constants
     return -uniforms.log() * scale
+
+
+def _shifted_exponential(uniforms: Reals, *constants: Reals) -> Reals:
+    scale, shift, half = constants
+    length = -uniforms.log() * scale + shift
+    return (length + abs(length)) * half  # below 0 it rounds to 0 too, without a closer look
 
 
 def _gumbel(uniforms: Reals, *constants: Reals) -> Reals:

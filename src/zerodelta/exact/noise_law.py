@@ -17,16 +17,19 @@ Statistic = Literal["integers", "form", "count", "sum", "mean", "variance", "std
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NoiseLaw:
-    """The value is (integers + round(z)) times `unit`, before it is clipped to where it can be.
+    """The value is (integers + noise) times `unit`, before it is clipped to where it can be.
+
+    Noise is round(z), but for "geometric", which is on integers to begin with.
 
     `family`: "k-norm" (density of z ∝ exp(-‖z‖/scale) in l1, l2 or l∞ `norm`, over `dimension`
     coordinates together), "counts" (density ∝ exp(-max(Σz⁺, Σz⁻)/scale), over `dimension` counts),
-    or "gaussian" and "laplace", where coordinates are independent.
+    or "gaussian", "laplace" and "geometric" (P(z) ∝ e^(-|z|/scale), the discrete Laplace law),
+    where coordinates are independent.
     `scale` is in integers: b, or for "gaussian" the standard deviation squared. `unit` is one
     integer in the value's own units, for all coordinates or for each.
     """
 
-    family: Literal["k-norm", "counts", "gaussian", "laplace"]
+    family: Literal["k-norm", "counts", "gaussian", "laplace", "geometric"]
     scale: Fraction
     unit: Fraction | tuple[Fraction, ...]
     dimension: int = 1
@@ -39,10 +42,11 @@ class NoisySums:
     """Released integers of which a value was made, before it was clipped to where it can be.
 
     `integers` has one line for each group; `law` is that of the noise on them ("counts": on all
-    lines together, "k-norm": on each line, or with ``joint=True`` on all together, "laplace": on
-    each integer). `forms` has for the number of rows (None) one linear form of a line, and for
-    each column those of Σ y^0, Σ y and Σ y² over its values, as far as these are known; the last
-    coefficient is a constant. y is a value scaled so that its bounds, in `bounds`, are -1 and 1.
+    lines together, "k-norm": on each line, or with ``joint=True`` on all together, "laplace" and
+    "geometric": on each integer). `forms` has for the number of rows (None) one linear form of a
+    line, and for each column those of Σ y^0, Σ y and Σ y² over its values, as far as these are
+    known; the last coefficient is a constant. y is a value scaled so that its bounds, in `bounds`,
+    are -1 and 1.
     """
 
     law: NoiseLaw

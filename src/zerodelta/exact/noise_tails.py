@@ -8,6 +8,9 @@ Of one coordinate: P(|z_j| > t) = e^(-τ) Σ_i w_i τ^i/i!, τ = t/scale, with w
 - l2 noise in an odd number d of dimensions, which is a sum of r = (d+1)/2 independent Laplace
   noises: 2·Σ_{j < r-i} C(r+j-1, j)/2^(r+j), i < r. In even dimensions a mean over the sphere.
 
+Discrete Laplace noise has P(|z| > k) = 2q^(k+1)/(1+q), q = e^(-1/scale); a form of several of them
+is bounded by one of Laplace noises that are hardly wider (`_wider`).
+
 All terms are positive, so that nothing cancels. Bounds for linear forms are floats with a proven
 margin; where scales are (nearly) equal one is raised a little first, which only makes tails longer.
 """
@@ -50,6 +53,8 @@ _NONE = 2.0**-30
 _ERROR = 2.0**-44
 """More than the relative error of a term, of a few exact products and one exponential."""
 
+_HALF = Fraction(1, 2)
+
 _SPLIT = Fraction(1, 1 << 20)
 """Coefficients of counts noise are at least so far apart, relative to the largest."""
 
@@ -61,6 +66,9 @@ def tail_of_one(law: NoiseLaw, t: Fraction) -> arb:
     >>> round(float(tail_of_one(law, Fraction(2)).mid()), 6)
     0.367879
     """
+    if law.family == "geometric" and t >= 0:
+        rate = ball(1 / law.scale)
+        return 2 * (-rate * (math.floor(t) + 1)).exp() / (1 + (-rate).exp())
     if t <= 0:
         return arb(1)
     tau = ball(t) / ball(law.scale)
@@ -121,8 +129,10 @@ def integer_radius(law: NoiseLaw, a: Fraction) -> int:
     For Laplace noise max(0, ⌈b ln(1/a) - 1/2⌉): the noise is rounded to nearest.
 
     >>> law = NoiseLaw(family="laplace", scale=Fraction(2), unit=Fraction(1))
-    >>> integer_radius(law, Fraction(1, 20))
+    >>> integer_radius(law, Fraction(1, 16))
     6
+    >>> integer_radius(replace(law, family="geometric"), Fraction(1, 16))
+    5
     """
     return _radius(replace(law, unit=Fraction(1)), a)
 
@@ -155,7 +165,7 @@ def form_radius(law: NoiseLaw, form: tuple[Fraction, ...], a: Fraction) -> Fract
     """Return r with P(|Σ c_i round(z_i)| > r) <= a: the least for one coefficient that is not 0.
 
     For several, noise before rounding reaches q, hardly more than its quantile, and rounding adds
-    at most Σ|c_i|/2.
+    at most Σ|c_i|/2; discrete Laplace noise counts as rounded (`_wider`).
 
     >>> law = NoiseLaw(family="laplace", scale=Fraction(2), unit=Fraction(1))
     >>> form_radius(law, (Fraction(1, 2),), Fraction(1, 20))
@@ -166,6 +176,7 @@ def form_radius(law: NoiseLaw, form: tuple[Fraction, ...], a: Fraction) -> Fract
         return Fraction(0)
     if len(used) == 1:
         return abs(used[0]) * integer_radius(law, a)
+    law = _wider(law)
     size = sum(map(abs, used), Fraction(0))
     unit = max(map(abs, used))
     if law.family == "laplace" and all(abs(c) == unit for c in used):
@@ -187,19 +198,39 @@ def rest_radius(law: NoiseLaw, free: int, a: Fraction) -> int:
     """Return r with P(|Σ round(z_i)| > r) <= a for all of `free` counts together: what they leave.
 
     Counts noise has one law for each of them and for minus their sum; all of them are rounded. For
-    independent Laplace noises a Chernoff bound: E e^(λz) = 1/(1 - λ²), λ < 1, in scales.
+    independent Laplace noises a Chernoff bound: E e^(λz) = 1/(1 - λ²), λ < 1, in scales; discrete
+    ones have sinh²(λh)/sinh²(h) for λ², h = 1/(2·scale), and are not rounded.
     """
     half = Fraction(free, 2)
     if free == 1:
         return integer_radius(law, a)
     if law.family == "counts":
         return math.floor(integer_radius(law, a) + Fraction(1, 2) + half)
-    if law.family != "laplace":
+    if law.family not in ("laplace", "geometric"):
         return 1 << 62  # nobody knows, but that it is a count
     log = math.log(2) - math.log(a.numerator) + math.log(a.denominator)
     rates = np.linspace(0.001, 0.999, 999)
-    reach = float(((log - free * np.log1p(-(rates**2))) / rates).min()) * (1 + 2.0**-40)
+    squares = rates**2
+    if law.family == "geometric":
+        h, half = float(1 / (2 * law.scale)), Fraction(0)
+        ends = np.expm1(-2 * h * rates) / math.expm1(-2 * h)
+        squares = (np.exp(h * (rates - 1)) * ends) ** 2
+    reach = float(((log - free * np.log1p(-squares)) / rates).min()) * (1 + 2.0**-40)
     return math.floor(Fraction(reach) * law.scale + half)
+
+
+def _wider(law: NoiseLaw) -> NoiseLaw:
+    """Return Laplace noise whose forms are at least as wide as those of discrete Laplace noise.
+
+    Discrete noise plus U, uniform in [-1/2, 1/2], is symmetric and unimodal, and for t within 1/2
+    of an integer k >= 0 exceeds t with probability q^k (1 - 2(t-k)T) <= e^(-2tT), T = tanh(h),
+    h = 1/(2·scale). So it is more peaked than Laplace noise of scale 1/(2T), and so is every form
+    of independent ones (Birnbaum 1948); taking U off again moves it no more than rounding does.
+    h·coth(h) <= 1 + min(h, h²/3).
+    """
+    if law.family != "geometric":
+        return law
+    return replace(law, family="laplace", scale=law.scale + min(1 / (12 * law.scale), _HALF))
 
 
 def exceeded(law: NoiseLaw, coefficients: Floats, x: Floats, a: Fraction) -> npt.NDArray[np.bool_]:
@@ -207,6 +238,7 @@ def exceeded(law: NoiseLaw, coefficients: Floats, x: Floats, a: Fraction) -> npt
 
     Coefficients that are 0 for all lines may be left out.
     """
+    law = _wider(law)
     sizes, limit = np.abs(coefficients), float(a) * (1 - 2.0**-40)
     if law.family == "counts":
         lines = zip(coefficients, x, strict=True)

@@ -18,7 +18,7 @@ from zerodelta.data.source import Rows, Source
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational
-from zerodelta.mechanisms.moments import EXPECTED
+from zerodelta.mechanisms.moments import expected_count
 from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Diagnostics
@@ -31,7 +31,7 @@ __all__ = ["ReadingsQuestion", "diagnosis"]
 
 
 def diagnosis(
-    share: Rational | None, source: Source | None, *, bounds: Any = None
+    share: Rational | Beside | None, source: Source | None, *, bounds: Any = None
 ) -> Beside | None:
     """Return what is asked beside a release with ``diagnostics=share``; None if that is None.
 
@@ -43,8 +43,8 @@ def diagnosis(
     >>> beside.share, beside.source.columns
     (Fraction(1, 100), ('reading',))
     """
-    if share is None:
-        return None
+    if share is None or isinstance(share, Beside):  # the latter was asked for already
+        return share
     exact = as_share(share, "diagnostics")
     if isinstance(source, Dataset) and source.kinds:
         read: Source = source.readings(_limits(source, bounds))
@@ -82,7 +82,7 @@ class ReadingsQuestion:
             epsilon=exact, cells=3 - first, neighbors=facts.neighbors
         )
         one = [1] + [0] * (noise.cells - 1)
-        error = EXPECTED * noise.covariance(one, one) ** 0.5
+        error = expected_count(noise.covariance(one, one) ** 0.5)
 
         def answer(rows: Rows, bits: BitSource) -> Diagnostics:
             counts = rows.counts(0, 3)

@@ -20,7 +20,7 @@ from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mechanisms import gaussian_mu_squared
 
-__all__ = ["RoundedGaussian"]
+__all__ = ["RoundedGaussian", "noisy_gram"]
 
 _SMOOTH_DEVIATION = 50
 """From here on the first correction of the midpoint rule leaves less than 1e-8 of the error."""
@@ -104,3 +104,19 @@ class RoundedGaussian:
             )
         cells = range(1, 2 + math.ceil(40 * deviation))
         return math.fsum(math.erfc((k - 0.5) / (deviation * math.sqrt(2))) for k in cells)
+
+
+def noisy_gram(
+    gram: IntegerArray, on_diagonal: RoundedGaussian, beside: RoundedGaussian, bits: BitSource
+) -> npt.NDArray[np.float64]:
+    """Return a symmetric matrix with symmetric noise.
+
+    In the Frobenius norm each entry beside the diagonal counts twice, so its noise has half the
+    variance.
+    """
+    noisy = np.zeros(gram.shape)
+    above = np.triu_indices(len(gram), 1)
+    noisy[above] = beside.apply(gram[above], bits)
+    noisy += noisy.T
+    noisy[np.diag_indices(len(gram))] = on_diagonal.apply(gram.diagonal().copy(), bits)
+    return noisy

@@ -27,7 +27,7 @@ from zerodelta.mechanisms.partition_noise import BlockNoise, PartitionNoise
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_usable_epsilon
 
-__all__ = ["EXPECTED", "plan_moments", "steps_for"]
+__all__ = ["EXPECTED", "expected_count", "plan_moments", "steps_for"]
 
 T = TypeVar("T")
 
@@ -36,6 +36,14 @@ EXPECTED = 0.75
 
 _LEAST_STEPS, _MOST_STEPS = 1 << 10, 1 << 52
 _SUM_BITS = 62
+
+
+def expected_count(deviation: float) -> float:
+    """Return the expected absolute error of a whole number with this standard error.
+
+    An integer is at most its own square: where noise is mostly 0 that is less.
+    """
+    return min(EXPECTED * deviation, deviation**2)
 
 
 def plan_moments(

@@ -70,12 +70,13 @@ class NoisyTop:
         bar, last = self.noise.threshold(wanted), None
         stride = math.ceil(math.log(4) / float(self.noise.up))
         while True:
-            above = [key for key, count in known.items() if count >= bar]
-            lacking = self.k - len(above)
+            lacking = self.k - sum(count >= bar for count in known.values())
+            # how many are wanted of those tied at a single level; keys that occur are no better
             single = last is not None and last - bar == 1
+            tied = self.k - sum(count > bar for count in known.values())
             fresh: list[int] = []
             for key in self.noise.unseen(self.size, bar, bits, below=last):
-                if single and len(fresh) >= max(lacking, 0):
+                if single and len(fresh) >= tied:
                     break  # all others are tied with these, and come later
                 if key not in known:
                     fresh.append(key)

@@ -21,9 +21,10 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.count_noise import rounded_count_noise
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.k_norm import rounded_k_norm
-from zerodelta.exact.noise import rounded_laplace
+from zerodelta.exact.noise import discrete_laplace
 from zerodelta.exact.noise_law import NoiseLaw
 from zerodelta.exact.rational import Rational, as_count, as_positive
+from zerodelta.mechanisms.counts import CountNoise
 from zerodelta.mechanisms.integer_sums import add_exactly, check_sums
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
@@ -49,8 +50,9 @@ class PartitionNoise:
     """Releases integer cells plus noise, where a row adds at most `row_total` to all of them.
 
     **Neighbors**: one unit's rows, at most `unit_rows`, replaced, or added or removed.
-    **Guarantee**: pure DP. "laplace": independent noise, ε = 2mM/scale for replaced rows and
-    several cells, else mM/scale (P1). "k-norm": one draw over *all* cells, ε = mM/scale (P2).
+    **Guarantee**: pure DP. "laplace": independent discrete Laplace noise (the two-sided geometric
+    law), ε = 2mM/scale for replaced rows and several cells, else mM/scale (P1). "k-norm": one draw
+    over *all* cells, ε = mM/scale (P2).
     **Public**: everything stored here. `cells` is that of all groups together; ε is not split.
     **Error**: `covariance`.
 
@@ -141,19 +143,26 @@ class PartitionNoise:
         if self.method == "k-norm":  # one draw over all groups: one for each would cost twice ε
             noise = rounded_count_noise(dimension=self.cells, scale=self.scale, bits=bits)
         else:
-            noise = rounded_laplace(scale=self.scale, size=self.cells, bits=bits)
+            noise = discrete_laplace(scale=self.scale, size=self.cells, bits=bits)
         return add_exactly(sums, noise)
 
     def law(self, *, unit: Fraction) -> NoiseLaw:
         """Return the law of the noise on the cells, one integer being `unit` of the value."""
         if self.method == "k-norm":
             return NoiseLaw(family="counts", dimension=self.cells, scale=self.scale, unit=unit)
-        return NoiseLaw(family="laplace", scale=self.scale, unit=unit)
+        return NoiseLaw(family="geometric", scale=self.scale, unit=unit)
+
+    def error(self) -> float:
+        """Return the expected absolute error of a cell: 1/sinh(1/b) for discrete Laplace noise."""
+        if self.method == "k-norm":
+            return CountNoise(dimension=self.cells, scale=self.scale).error()
+        rate = float(1 / self.scale)
+        return 0.0 if rate > 700 else 1 / math.sinh(rate)
 
     def covariance(self, first: _Coefficients, second: _Coefficients) -> float:
         """Return the covariance of two linear forms of the noise on some of the cells.
 
-        Laplace noise rounded to integers has variance cosh(h)/(2 sinh²(h)), h = 1/(2b). The joint
+        Discrete Laplace noise has variance 2q/(1-q)² = 1/(2 sinh²(1/(2b))), q = e^(-1/b). The joint
         draw has variance 4p(2p+1)/((p+1)(p+2))·s² and correlation -1/p, before rounding.
         """
         product = math.fsum(float(a) * float(b) for a, b in zip(first, second, strict=True))
@@ -161,7 +170,7 @@ class PartitionNoise:
             half_rate = float(1 / (2 * self.scale))
             if half_rate > 300:
                 return 0.0
-            return product * math.cosh(half_rate) / (2 * math.sinh(half_rate) ** 2)
+            return product / (2 * math.sinh(half_rate) ** 2)
         p, sums = self.cells, math.fsum(map(float, first)) * math.fsum(map(float, second))
         variance = 4 * p * (2 * p + 1) / ((p + 1) * (p + 2)) * float(self.scale) ** 2
         return variance * ((1 + 1 / p) * product - sums / p)

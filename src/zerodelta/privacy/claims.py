@@ -8,16 +8,16 @@ toward less privacy, so they may be quoted; δ itself is never formed, because t
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, final
 
-from zerodelta.errors import ParameterError, require
+from zerodelta.errors import ParameterError
 from zerodelta.exact.arb import ball, upper
 from zerodelta.exact.logs import gaussian_log_delta_upper, log_sum_upper
-from zerodelta.exact.rational import Rational, number_text
+from zerodelta.exact.rational import Rational
+from zerodelta.privacy.claim import Claim
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import (
     as_at_least_zero,
@@ -36,7 +36,6 @@ from zerodelta.privacy.renyi import (
     log_delta_at_order,
     zcdp_log_delta,
 )
-from zerodelta.privacy.threshold import excess_over, safe_end
 
 __all__ = [
     "RDP",
@@ -50,58 +49,6 @@ __all__ = [
 
 _set = object.__setattr__
 """How the constructor of a frozen claim stores its checked numbers."""
-
-
-class Claim(ABC):
-    """A promise about a mechanism's output on every pair of neighboring datasets."""
-
-    __slots__ = ()
-
-    neighbors: Neighbors
-
-    @abstractmethod
-    def log_delta(self, epsilon: Rational) -> float:
-        """Return a float at least ln δ(ε), in [-inf, 0]: the mechanism is (ε, δ(ε))-DP."""
-
-    @abstractmethod
-    def numbers(self) -> dict[str, Any]:
-        """Return "kind" and exact numbers from which `claim_from_numbers` restores it."""
-
-    def epsilon(self, log_delta: float) -> float:
-        """Return a float ε, rounded up, with ``self.log_delta(ε) <= log_delta``; inf if none.
-
-        >>> PureDP("1/2").epsilon(-math.inf), GaussianDP(1).epsilon(-math.inf)
-        (0.5, inf)
-        """
-        require(
-            log_delta <= 0,
-            "log_delta",
-            log_delta,
-            "a logarithm of a probability, at most 0",
-            "pass ln δ, such as -30.0, not δ",
-        )  # also NaN
-
-        def excess(epsilon: float) -> float:
-            return excess_over(self.log_delta(epsilon), log_delta)
-
-        if excess(0.0) <= 0:
-            return 0.0
-        unsafe, safe = 0.0, 1.0
-        while excess(safe) > 0:
-            unsafe, safe = safe, 4 * safe * safe
-            if math.isinf(safe):
-                return math.inf
-        return safe_end(excess, safe=safe, unsafe=unsafe)
-
-    def __repr__(self) -> str:
-        numbers = self.numbers()
-        del numbers["kind"]
-        shown = ", ".join(f"{name}={_text(value)}" for name, value in numbers.items())
-        return f"{type(self).__name__}({shown}, neighbors={self.neighbors.value})"
-
-
-def _text(value: Any) -> str:
-    return number_text(value) if isinstance(value, (int, Fraction)) else str(value)
 
 
 @final

@@ -19,7 +19,7 @@ from zerodelta.privacy.intervals import Level, Pair, intervals
 if TYPE_CHECKING:
     from zerodelta.privacy.release import Release
 
-__all__ = ["Cells", "cells_of", "covered", "found_intervals", "interval_of"]
+__all__ = ["Cells", "as_frame", "cells_of", "covered", "found_intervals", "interval_of"]
 
 _NONE = {
     "smooth-sensitivity": ("smooth sensitivity", 'the mean, or method="laplace"'),
@@ -155,7 +155,7 @@ def covered(release: Release) -> str:
 
 def is_table(value: Any) -> bool:
     """Tell whether a value is a frame, or a light table."""
-    return isinstance(value, LightTable) or _frame(value) is not None
+    return isinstance(value, LightTable) or as_frame(value) is not None
 
 
 def cells_of(release: Release) -> Cells:
@@ -172,7 +172,7 @@ def cells_of(release: Release) -> Cells:
     if isinstance(value, LightTable):
         columns: dict[str, Any] = {name: value[name] for name in value.columns}
     else:
-        frame = _frame(value)
+        frame = as_frame(value)
         columns = {} if frame is None else {name: frame[name].to_list() for name in frame.columns}
     numbers = {name: each for name, each in columns.items() if f"{name}_error" in columns}
     exact = tuple(
@@ -220,7 +220,7 @@ def _table(value: Any, cells: Cells, ends: Mapping[str, Any]) -> Any:
 
 def beside(value: Any, cells: Cells, numbers: Mapping[str, Any]) -> Any:
     """Return a frame of the kind of `value` with its groups, and numbers, or nothing for None."""
-    frame = _frame(value)
+    frame = as_frame(value)
     if frame is None:  # pragma: no cover
         raise AssertionError("a value with groups is a frame")
     lines = {
@@ -234,6 +234,7 @@ def beside(value: Any, cells: Cells, numbers: Mapping[str, Any]) -> Any:
     return nw.concat([kept, made], how="horizontal").to_native()
 
 
-def _frame(value: Any) -> Any:
+def as_frame(value: Any) -> Any:
+    """Return a data frame of any kind as Narwhals has it; None if it is none."""
     found = nw.from_native(value, eager_only=True, pass_through=True)
     return found if isinstance(found, nw.DataFrame) else None

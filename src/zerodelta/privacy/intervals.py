@@ -47,12 +47,15 @@ class Level:
         """Return what may go wrong in one cell.
 
         Of all cells together: lines whose noise is independent are all right with the product of
-        their probabilities; statistics of one line, and lines with joint noise, add up.
+        their probabilities; statistics of one line, lines with joint noise, and one that is what
+        the others leave add up.
         """
         if not self.simultaneous:
             return 1 - self.level
         lines = max(len(each.integers) + (each.rest is not None) for each in sums)
-        apart = all(each.law.family != "counts" and not each.joint for each in sums)
+        apart = all(
+            each.law.family != "counts" and not each.joint and each.rest is None for each in sums
+        )
         if lines == 1 or not apart or self.population:
             return (1 - self.level) / (lines * names)
         each = -math.expm1(math.log(self.level) / lines)

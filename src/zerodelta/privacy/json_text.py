@@ -16,14 +16,14 @@ _LONGEST_INTEGER = 4000
 """Digits; longer ones are written in hexadecimal."""
 
 
-def read_json(text: str, *, floats: bool = False) -> Any:
+def read_json(text: str, *, floats: bool = False, largest: int = LARGEST_TEXT) -> Any:
     """Return what the text says, refusing what could be read in two ways or takes long to read.
 
     >>> read_json('{"epsilon": "1/2"}')
     {'epsilon': '1/2'}
     """
-    if type(text) is not str or len(text) > LARGEST_TEXT:
-        raise CertificateError(f"this is not a text of at most {LARGEST_TEXT} characters.")
+    if type(text) is not str or len(text) > largest:
+        raise CertificateError(f"this is not a text of at most {largest} characters.")
     if floats:  # a release file also holds the released value
         return json.loads(text, object_pairs_hook=_without_repetition)
     return json.loads(

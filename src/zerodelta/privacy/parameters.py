@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import numbers
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -20,6 +22,7 @@ __all__ = [
     "as_relation",
     "as_unit",
     "as_usable_epsilon",
+    "decimal_meant",
     "log_delta_from",
     "log_of_delta",
     "split_epsilon",
@@ -42,10 +45,10 @@ def as_epsilon(value: Rational) -> Fraction:
 def as_usable_epsilon(value: Rational) -> Fraction:
     """Return an ε for which noise and forecasts neither vanish nor overflow in floats.
 
-    >>> as_usable_epsilon("0.1")
-    Fraction(1, 10)
+    >>> as_usable_epsilon("0.1"), as_usable_epsilon(0.1)
+    (Fraction(1, 10), Fraction(1, 10))
     """
-    exact = as_rational(value, "epsilon")
+    exact = decimal_meant(value, "epsilon")
     require(
         Fraction(1, 10**9) <= exact <= 10**6,
         "epsilon",
@@ -54,6 +57,22 @@ def as_usable_epsilon(value: Rational) -> Fraction:
         "pass epsilon=1, say",
     )
     return exact
+
+
+def decimal_meant(value: Rational, name: str) -> Fraction:
+    """Return an amount of ε as an exact rational; a float means the decimal that it prints as.
+
+    So ten releases at ``epsilon=0.1`` cost 1, although the float is a little more than a tenth.
+
+    >>> decimal_meant(0.3, "epsilon")
+    Fraction(3, 10)
+    """
+    exact = as_rational(value, name)
+    if isinstance(value, float):
+        return Fraction(float.__repr__(value))
+    if isinstance(value, (numbers.Rational, Decimal, str)):
+        return exact
+    return Fraction(str(value))  # such as np.float32
 
 
 def as_flag(value: Any, name: str) -> bool:

@@ -5,6 +5,7 @@ The theorems are judged by the functions that calibrated them, from their number
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
 from zerodelta.errors import CertificateError
@@ -13,13 +14,15 @@ from zerodelta.privacy.composition import Composed, simplest, transcript_claim, 
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.readable import equals
 from zerodelta.privacy.step import Part, Step
-from zerodelta.privacy.theorems.group_privacy import ClippedUnits, Units
-from zerodelta.privacy.theorems.mechanisms import RoundedGaussian
+from zerodelta.privacy.theorems.group_privacy import ClippedUnits, Units, UnitVotes
+from zerodelta.privacy.theorems.mechanisms import PermuteAndFlip, RoundedGaussian
 from zerodelta.privacy.theorems.registry import theorem_of
 from zerodelta.privacy.theorems.theorem import Base, Channel, Theorem
 from zerodelta.privacy.theorems.transport import NumericalError
 
 __all__ = ["base_claim", "check_proof", "proven_epsilon", "proves_epsilon", "units_of"]
+
+_LAST = "theorem 'unit-votes' is about permute-and-flip before it, and the last step."
 
 
 def base_claim(steps: tuple[Step, ...]) -> Composed:
@@ -44,6 +47,10 @@ def check_proof(steps: tuple[Step, ...], claim: Claim) -> None:
     *before, last = (theorem_of(step) for step in steps)
     if units_of(steps) is not None:
         _check_absent_rows((*before, last))
+    if isinstance(last, UnitVotes):
+        _check_votes(before)
+        check_proof(steps[:-1], claim)
+        return
     if isinstance(last, Units):
         if type(claim) is not PureDP or claim.bounded_range:
             raise CertificateError("theorem 'units' is about plain pure DP; the claim is not.")
@@ -52,6 +59,8 @@ def check_proof(steps: tuple[Step, ...], claim: Claim) -> None:
         check_proof(steps[:-1], row)
         return
     units = units_of(steps)
+    if isinstance(units, UnitVotes):
+        raise CertificateError(_LAST)
     bases = [_base(theorem) for theorem in (before if units is None else before[:-1])]
     _check_real_minimum(bases, last)
     if isinstance(last, Channel):
@@ -74,6 +83,9 @@ def proven_epsilon(part: Part, claim: Claim) -> Fraction:
         _check_once(part.steps[:-1])
         _check_absent_rows(tuple(map(theorem_of, part.steps)))
         return proven_epsilon(Part(steps=part.steps[:-1]), claim) * last.max_rows
+    if isinstance(last, UnitVotes):
+        _check_votes([theorem_of(step) for step in part.steps[:-1]])
+        return proven_epsilon(Part(steps=part.steps[:-1]), claim)
     if isinstance(last, Channel):
         raise CertificateError("one of several parts ends in a channel: it has to state its ε.")
     alone = simplest(base_claim(part.steps))
@@ -84,7 +96,7 @@ def proven_epsilon(part: Part, claim: Claim) -> Fraction:
     return alone.exact_epsilon
 
 
-def units_of(steps: tuple[Step, ...]) -> Units | ClippedUnits | None:
+def units_of(steps: tuple[Step, ...]) -> Units | ClippedUnits | UnitVotes | None:
     """Return the step that says that a unit has several rows; None if rows are protected.
 
     It is the last one, or the one before a channel that is.
@@ -93,7 +105,17 @@ def units_of(steps: tuple[Step, ...]) -> Units | ClippedUnits | None:
     if len(found) == 2 and isinstance(found[1], Channel):
         found.pop()
     last = found[-1] if found else None
-    return last if isinstance(last, (Units, ClippedUnits)) else None
+    return last if isinstance(last, (Units, ClippedUnits, UnitVotes)) else None
+
+
+def _check_votes(before: Sequence[Theorem]) -> None:
+    """Refuse votes of units that are not counted by permute-and-flip: one of them moves by one."""
+    flips = [theorem for theorem in before if isinstance(theorem, PermuteAndFlip)]
+    if not (len(flips) == len(before) == 1 and flips[0].sensitivity >= 1 and not flips[0].monotone):
+        raise CertificateError(
+            "theorem 'unit-votes' is about permute-and-flip on votes, which move by 1 up or down: "
+            "another step goes before it."
+        )
 
 
 def _check_absent_rows(theorems: tuple[Theorem, ...]) -> None:
@@ -111,6 +133,8 @@ def _check_once(steps: tuple[Step, ...]) -> None:
 
 
 def _base(theorem: Theorem) -> Base:
+    if isinstance(theorem, UnitVotes):
+        raise CertificateError(_LAST)
     if isinstance(theorem, (Units, ClippedUnits)):
         last = "" if isinstance(theorem, ClippedUnits) else "the last step, or "
         raise CertificateError(

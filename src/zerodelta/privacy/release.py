@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, final
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, final
 
 import numpy as np
 
 from zerodelta.exact.noise_law import NoiseLaw, NoisySums
 from zerodelta.exact.rational import Rational, number_text
 from zerodelta.privacy.certificate import Certificate
+from zerodelta.privacy.record import Record
+from zerodelta.privacy.signatures import Signature
+from zerodelta.privacy.step import digest_of
 
 __all__ = ["Diagnostics", "Release"]
 
@@ -31,6 +35,14 @@ class Diagnostics:
     used: float
     clipped: float
     unreadable: float
+
+
+class Payer(Protocol):
+    """An account that paid for a release: a ledger."""
+
+    def note_saved(self, entry: int, place: str, digest: str) -> None:
+        """Write down where a release was saved, and its digest."""
+        ...  # pragma: no cover
 
 
 @final
@@ -61,6 +73,12 @@ class Release:
         public: intervals follow from them.
     plan : object, optional
         What was decided before a row was read, such as the shares of ε in a table; print it.
+    record : Record
+        What was asked, of which data, when, with which version, and who paid.
+    signatures : tuple of Signature
+        Who signed it: see `sign`.
+    paid_by : tuple of (Ledger, int)
+        The ledgers that paid for it, with the numbers of their entries; not saved.
 
     """
 
@@ -72,6 +90,60 @@ class Release:
     diagnostics: Diagnostics | None = None
     sums: tuple[NoisySums, ...] = ()
     plan: object | None = None
+    record: Record | None = None
+    signatures: tuple[Signature, ...] = ()
+    paid_by: tuple[tuple[Payer, int], ...] = field(default=(), compare=False)
+
+    def save(
+        self, path: str | os.PathLike[str], *, sign: str | os.PathLike[str] | None = None
+    ) -> None:
+        """Save value, certificate and record to a new file, which `zd.load` reads.
+
+        Load it whenever the value is wanted again: that is free. `zerodelta verify` checks it. A
+        ledger that paid notes where it is, and names it when the same is asked again.
+
+        Parameters
+        ----------
+        path : path
+            A file that is not there yet.
+        sign : path, optional
+            A private key to sign it with; see `sign`.
+
+        Examples
+        --------
+        >>> import tempfile, zerodelta as zd
+        >>> path = tempfile.mkdtemp() + "/income.json"
+        >>> zd.mean(np.full(100_000, 30.0), bounds=(0, 100), epsilon=1).save(path)
+        >>> round(zd.load(path).value)
+        30
+
+        """
+        from zerodelta.privacy.release_file import save
+
+        save(self, path, key=sign)
+
+    def sign(self, key: str | os.PathLike[str]) -> Release:
+        """Return the release signed by you, with Ed25519; `save` writes the signature.
+
+        Needs ``pip install 'zerodelta[sign]'``. A signature vouches for what a certificate cannot
+        show: that its steps were run.
+
+        Parameters
+        ----------
+        key : path
+            Your private key; ``zerodelta keys`` makes one.
+
+        Returns
+        -------
+        Release
+            The same, with one more of `signatures`.
+
+        """
+        from zerodelta.privacy.release_file import content_of
+        from zerodelta.privacy.signatures import sign
+
+        made = sign(digest_of(content_of(self)), key)
+        return replace(self, signatures=(*self.signatures, made))
 
     def interval(
         self, level: Rational = "0.95", *, of: str = "sample", simultaneous: bool = False

@@ -10,7 +10,7 @@ from zerodelta.exact.rational import Rational
 from zerodelta.privacy.certificate import OS_ENTROPY, Certificate
 from zerodelta.privacy.claims import Claim, PureDP
 from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.parameters import as_epsilon, as_flag, as_unit
+from zerodelta.privacy.parameters import as_epsilon, as_flag, as_unit, decimal_meant
 from zerodelta.privacy.proof import check_proof, proven_epsilon, units_of
 from zerodelta.privacy.readable import equals, shown
 from zerodelta.privacy.step import Part, Status
@@ -41,8 +41,8 @@ def verify(
         domain of its theorem, a missing step, an unknown theorem, mixed neighboring relations,
         and replayed test bits.
     epsilon : number or str, optional
-        If given, the claim must be pure (δ = 0) and at most this ε. A float is the binary number it
-        is: write "0.3" for three tenths.
+        If given, the claim must be pure (δ = 0) and at most this ε. A float is the decimal that it
+        prints as, or the binary number that it is if that is more.
     neighbors : "replace" or "add-remove"
         The relation you ask about. A claim for add-remove counts with twice its ε where replace is
         asked; a claim for replace is refused where add-remove is asked.
@@ -66,7 +66,7 @@ def verify(
 
     """
     relation, asked = as_neighbors(neighbors), as_unit(unit)
-    limit = None if epsilon is None else as_epsilon(epsilon)
+    limit = None if epsilon is None else max(as_epsilon(epsilon), decimal_meant(epsilon, "epsilon"))
     strict = as_flag(proven, "proven")
     read = _read(certificate)
     if read.digest != read.fingerprint():

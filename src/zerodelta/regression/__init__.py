@@ -1,8 +1,8 @@
 """Private regression: noise in the objective, pure on a computer (theory C9), or in the sums."""
 
 from zerodelta.regression.classifiers import ClassifierQuestion, fit_logistic, fit_multinomial
+from zerodelta.regression.features import LinearModel
 from zerodelta.regression.k_norm_statistics import plan_statistics
-from zerodelta.regression.labeled_rows import LinearModel
 from zerodelta.regression.linear import LinearQuestion, fit_linear, linear_methods
 from zerodelta.regression.objective_plan import (
     RegressionPlan,

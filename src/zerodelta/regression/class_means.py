@@ -190,7 +190,6 @@ def _plan(
     def answer(rows: Rows, bits: BitSource) -> ClassModel:
         return model(noise.release(rows, bits, expected_rows=expected, most=public))
 
-    counted = ("the number of rows",) if public else ()
     return ReleasePlan(
         claim=PureDP(exact, neighbors=facts.neighbors),
         steps=(noise.step,),
@@ -204,7 +203,7 @@ def _plan(
                 why="a row is in one class: ε is not split over classes",
             ),
         ),
-        public=(*counted, "the number of features", "bounds on the features", "the classes"),
+        public=(*facts.counted, "the number of features", "bounds on the features", "the classes"),
         row="one row: all of its features and its label",
     )
 

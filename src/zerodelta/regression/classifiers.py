@@ -21,8 +21,9 @@ from zerodelta.privacy.release import Release
 from zerodelta.regression.certified_losses import BalancedLogistic, CertifiedLoss, Softmax
 from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.expected import LOG_ODDS, Expected, limited, temperature
+from zerodelta.regression.features import Features
 from zerodelta.regression.label_values import ClassLabels, as_classes, declared_classes
-from zerodelta.regression.labeled_rows import Features, LabeledRows
+from zerodelta.regression.labeled_rows import LabeledRows
 from zerodelta.regression.objective_plan import (
     RegressionPlan,
     Shape,
@@ -196,14 +197,13 @@ class ClassifierQuestion:
                 theta, encoding=self.encoding, classes=classes, temperature=plan.temperature
             )
 
-        counted = () if facts.rows is None else ("the number of rows",)
         return ReleasePlan(
             claim=plan.claim,
             steps=plan.steps if chosen.name == "objective" else (),
             answer=answer,
             error=chosen.error,
             methods=methods,
-            public=(*counted, "the number of features", "data_norm", "the classes"),
+            public=(*facts.counted, "the number of features", "data_norm", "the classes"),
             row="one row: all of its features and its label",
         )
 

@@ -25,8 +25,8 @@ from zerodelta.privacy.theorems.sufficient_statistics import (
     k_norm_statistics_scale,
 )
 from zerodelta.regression.expected import TARGETS, limited
+from zerodelta.regression.features import Features
 from zerodelta.regression.integer_rows import Floats
-from zerodelta.regression.labeled_rows import Features
 from zerodelta.regression.objective_plan import Shape
 
 __all__ = [

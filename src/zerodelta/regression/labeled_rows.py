@@ -6,48 +6,40 @@ the zero row: its gradient is 0 whatever the parameters. Longer rows are clipped
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
 from typing import Any, TypeAlias, final
 
 import numpy as np
-import numpy.typing as npt
 
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.cells import numbers
 from zerodelta.data.dataset import Dataset
-from zerodelta.data.kept_copy import Keeping, together
+from zerodelta.data.derived_source import DerivedSource
 from zerodelta.data.prepared_rows import PreparedRows
-from zerodelta.data.protection import Protection
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import Rows, Source, ours
+from zerodelta.data.source import Rows, ours
 from zerodelta.data.threads import Piece
 from zerodelta.data.ticket import Ticket
 from zerodelta.data.written_here import is_written_here
 from zerodelta.errors import require
-from zerodelta.exact.fixed_point import FixedPoint
-from zerodelta.exact.rational import Rational, as_positive
-from zerodelta.privacy.parameters import as_flag
 from zerodelta.regression.encoded_columns import Encoding
-from zerodelta.regression.integer_rows import STEPS, Floats, IntegerRows
+from zerodelta.regression.integer_rows import Floats
 from zerodelta.regression.label_values import ClassLabels, Targets, as_column, label_kind
 from zerodelta.spine.facts import Facts
 
-__all__ = ["Features", "LabeledRows", "LinearModel"]
+__all__ = ["LabeledRows"]
 
 _Prepare: TypeAlias = Callable[[Block], Block]
 
 _BLOCK_ENTRIES = 1 << 17
 _MOST_ROWS = 1 << 13
-_MOST_COLUMNS = 1 << 20
 
 
 @ours
 @final
-class LabeledRows(Source):
+class LabeledRows(DerivedSource):
     """Features and, as the last column, one label for each row; nothing is read without a ticket.
 
     `read` turns the labels into numbers, NaN for none (by default the number that a cell is);
@@ -57,7 +49,7 @@ class LabeledRows(Source):
     """
 
     __slots__ = (
-        *("__weakref__", "_batch", "_features", "_labels", "_prepare", "_prepared"),
+        *("__weakref__", "_array", "_batch", "_labels", "_prepare", "_prepared"),
         *("_read", "_width"),
     )
 
@@ -80,7 +72,7 @@ class LabeledRows(Source):
             remedy="prepare the rows, each by itself, before they are passed",
         )
         self._read, self._prepare = read, prepare
-        self._features: Any
+        self._array: Any = None
         self._labels: Any = None
         self._prepared: _Prepared | None = None
         if isinstance(rows, Dataset):
@@ -99,9 +91,10 @@ class LabeledRows(Source):
             expected="values as the features are: an array, a list or a series",
             remedy='pass features and labels of one data set: fit(people[["age"]], people["y"])',
         )
-        plain = type(rows) is np.ndarray and rows.ndim == 2 and rows.dtype.kind in "biuf"
-        held: Any = rows if plain or isinstance(rows, ArraySource) else ArraySource(rows)
-        self._features, self._labels = held, as_column(labels)
+        self._of = rows if isinstance(rows, ArraySource) else ArraySource(rows)
+        self._labels = as_column(labels)
+        if type(rows) is np.ndarray and rows.ndim == 2 and rows.dtype.kind in "biuf":
+            self._array = rows  # read by rows, not column by column
         require(
             len(self._labels) == self.rows,
             "labels",
@@ -109,41 +102,22 @@ class LabeledRows(Source):
             expected=f"as many as there are rows, {self.rows}",
             remedy="pass one value for each row",
         )
-        return held.shape[1] if plain else len(held.columns)
+        return len(self._of.columns)
 
     def _declare(self, rows: Dataset, labels: Any, encode: Encoding | None) -> int:
         """Take two selections of a data set; return the number of encoded features."""
         kind, codes = label_kind(labels), None
         if isinstance(self._read, ClassLabels) and kind.labels is not None:
             codes = self._read(list(kind.labels))
-        self._features = rows.beside(labels)
+        self._of = rows.beside(labels)
         made = Encoding.of(rows.kinds) if encode is None else encode
         self._prepared = _Prepared(encode=made, read=self._read, codes=codes, prepare=self._prepare)
         return made.width
 
     @property
-    def rows(self) -> int:
-        """The number of rows, or where that is private one to plan with."""
-        held = self._features
-        return len(held) if isinstance(held, np.ndarray) else int(held.rows)
-
-    @property
-    def whole(self) -> bool:
-        """Whether there are just so many."""
-        held = self._features
-        return held.whole if isinstance(held, Dataset) else True
-
-    @property
-    def protection(self) -> Protection:
-        """Who is protected: what the data set says."""
-        held = self._features
-        return held.protection if isinstance(held, Dataset) else Protection()
-
-    @property
-    def told(self) -> str:
-        """Which number plans use for that of the rows."""
-        held = self._features
-        return held.told if isinstance(held, Dataset) else super().told
+    def drops(self) -> bool:
+        """Whether some rows of a data set may be zero rows: those that lack a cell, too."""
+        return self.declared is not None and self.declared.may_miss
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -153,7 +127,7 @@ class LabeledRows(Source):
     @property
     def declared(self) -> Dataset | None:
         """The columns of the data set; None for an array or a frame."""
-        return self._features if isinstance(self._features, Dataset) else None
+        return self._of if isinstance(self._of, Dataset) else None
 
     @property
     def facts(self) -> Facts:
@@ -163,38 +137,28 @@ class LabeledRows(Source):
             rows=self.rows if whole else None,
             expected_rows=None if whole else self.rows,
             columns=self.columns,
+            drops=self.drops,
             neighbors=self.protection.neighbors,
             memory=self.keeping.memory,
             remote=self.remote,
         )
 
-    @property
-    def keeping(self) -> Keeping:
-        """Where a copy of the rows may be kept: as the data set says."""
-        held = self._features
-        return held.keeping if isinstance(held, Dataset) else super().keeping
-
-    @property
-    def remote(self) -> bool:
-        """Whether the rows are on a cluster."""
-        return isinstance(self._features, Dataset) and self._features.remote
-
     def open(self, ticket: Ticket, *, keep: bool = False) -> Rows:
         """Return the rows, for one release; those of units are chosen once, and kept."""
         if self.remote and self._prepared is not None:
-            return PreparedRows(self._features.open(ticket), self._prepared, self.columns)
+            return PreparedRows(self._of.open(ticket), self._prepared, self.columns)
         unit = self.protection.unit is not None
         return super().open(ticket, keep=keep or self._prepare is not None or unit)
 
     def blocks(self, ticket: Ticket) -> Iterator[Block]:
         """Yield all rows in order, at most 8192 at a time."""
         Ticket.check(ticket)
-        held, read = self._features, numbers if self._read is None else self._read
+        read = numbers if self._read is None else self._read
         if self._prepared is not None:
-            yield from map(self._prepared, _cut(held.blocks(ticket), self._batch))
+            yield from map(self._prepared, _cut(self._of.blocks(ticket), self._batch))
             return
         labels, start = read(self._labels), 0
-        whole = held.blocks(ticket) if isinstance(held, ArraySource) else [held]
+        whole = self._of.blocks(ticket) if self._array is None else [self._array]
         for part in _cut(whole, self._batch):
             with np.errstate(all="ignore"):  # an extended float may overflow
                 floats = part.astype(np.float64, copy=False)
@@ -213,7 +177,7 @@ class LabeledRows(Source):
         def prepare(piece: Piece) -> Iterator[Block]:
             return map(prepared, _cut(piece(), most))
 
-        return [partial(prepare, piece) for piece in self._features.pieces(ticket)]
+        return [partial(prepare, piece) for piece in self._of.pieces(ticket)]
 
 
 @final
@@ -248,157 +212,3 @@ def _cut(blocks: Iterable[Any], most: int) -> Iterator[Any]:
     for block in blocks:
         for start in range(0, len(block), most):
             yield block[start : start + most]
-
-
-@final
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class LinearModel:
-    """Coefficients and intercepts for rows as they were given: rows @ coefficients.T + intercept.
-
-    One line for two classes (positive: the second) or a regression, else one line for each class.
-    For a data set the coefficients belong to `encoding.names`: a category has one for each option.
-    """
-
-    coefficients: npt.NDArray[np.float64]
-    intercept: npt.NDArray[np.float64]
-    classes: tuple[Any, ...] = ()
-    temperature: float = 1.0
-    """What scores are divided by before they become probabilities; public numbers alone say it."""
-    encoding: Encoding | None = None
-    """How the declared columns of a data set became features."""
-
-    def decision(self, rows: Any) -> npt.NDArray[np.float64]:
-        """Return the linear predictors of rows, one line for each row."""
-        table = np.asarray(rows) if self.encoding is None else self.encoding.read(rows)
-        values: npt.NDArray[np.float64] = table @ self.coefficients.T + self.intercept
-        return values
-
-
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Features:
-    """How rows of `dimension` features become integers, and parameters become coefficients.
-
-    The row (x, data_norm/2) is scaled to length at most 1, so features take `steps` of the
-    `length` steps (2^22) and the intercept `constant` of them; steps² + constant² <= length².
-    """
-
-    dimension: int
-    data_norm: Fraction
-    intercept: bool
-    length: int = STEPS
-
-    @staticmethod
-    def of(
-        columns: int, data_norm: Rational | None, intercept: bool, *, length: int = STEPS
-    ) -> Features:
-        """Check the public shape and bound of the rows."""
-        require(
-            1 <= columns < _MOST_COLUMNS,
-            "rows",
-            f"{columns} columns",
-            expected="between 1 and 2^20 - 1 columns",
-            remedy="pass one column for each feature",
-        )
-        require(
-            data_norm is not None,
-            "data_norm",
-            None,
-            expected="a public bound on the l2 length of a row",
-            remedy="pass data_norm=..., from what is known of the columns, not from the rows",
-        )
-        features = Features(
-            dimension=columns,
-            data_norm=as_positive(0 if data_norm is None else data_norm, "data_norm"),
-            intercept=as_flag(intercept, "intercept"),
-            length=length,
-        )
-        features.lattice()  # refuses a bound that floats cannot work with
-        return features
-
-    @property
-    def width(self) -> int:
-        """The number of columns with the constant one."""
-        return self.dimension + self.intercept
-
-    @property
-    def steps(self) -> int:
-        """The steps of a feature vector of length `data_norm`."""
-        return math.isqrt(4 * self.length**2 // 5) if self.intercept else self.length
-
-    @property
-    def constant(self) -> int:
-        """The steps of the constant feature."""
-        return math.isqrt(self.length**2 // 5) if self.intercept else 0
-
-    def lattice(self) -> FixedPoint:
-        """Return the lattice of the features."""
-        return FixedPoint.ball(dimension=self.dimension, bound=self.data_norm, steps=self.steps)
-
-    def integers(self, rows: Rows, *, signed: bool = False) -> tuple[IntegerRows, Floats]:
-        """Return integer rows and labels; zero rows for those that lack a cell or a label.
-
-        With `signed` a row is multiplied by the sign of its label, the place 0 or 1 of a class.
-        """
-
-        def read(block: Block) -> Block:
-            values, label = np.empty((len(block), self.width + 1)), block[:, -1]
-            part = np.empty((len(block), self.dimension))
-            unusable = self.quantize(block[:, :-1], part) | np.isnan(label)
-            factor = np.where(unusable, 0.0, 2 * label - 1 if signed else 1.0)
-            np.multiply(part, factor[:, None], out=values[:, : self.dimension])
-            if self.intercept:
-                np.multiply(factor, float(self.constant), out=values[:, -2])
-            values[:, -1] = np.where(unusable, 0.0, label)
-            return values
-
-        table = together(
-            map(read, rows.blocks()), self.width + 1, planned=rows.rows, keeping=rows.keeping
-        )
-        return IntegerRows(values=table[:, :-1]), np.ascontiguousarray(table[:, -1])
-
-    def __call__(self, block: Block) -> Block:
-        """Return rows of length at most 1, the constant as their last column."""
-        scaled = np.empty((len(block), self.width))
-        part = np.empty((len(block), self.dimension))
-        unusable = self.quantize(block, part)
-        scaled[:, : self.dimension] = part
-        scaled[:, self.dimension :] = self.constant
-        scaled[unusable] = 0.0
-        return scaled / self.length
-
-    def quantize(self, block: Floats, out: Floats) -> npt.NDArray[np.bool_]:
-        """Write integer rows of length at most `steps` to `out`; return which lack a number.
-
-        Most rows are inside the bound: cut entry by entry, with a squared length that is exact in
-        floats up to 2^53 in any order, hence a function of the row alone. `FixedPoint` does
-        the others; entries are never larger than 2^22 there either.
-        """
-        with np.errstate(all="ignore"):
-            np.multiply(block, float(self.steps / self.data_norm), out=out)
-            np.trunc(out, out=out)  # toward 0: a row of just that length stays inside
-            inside = np.einsum("ij,ij->i", out, out) <= float(self.steps) ** 2
-        if inside.all():
-            return np.zeros(len(block), dtype=np.bool_)
-        out[~inside] = self.lattice().quantize(block[~inside])
-        return np.asarray(np.isnan(block).any(axis=1), dtype=np.bool_)
-
-    def model(
-        self,
-        theta: Floats,
-        *,
-        targets: Targets | None = None,
-        encoding: Encoding | None = None,
-        **others: Any,
-    ) -> LinearModel:
-        """Return the model of θ of shape (columns, outputs), for rows and targets as given."""
-        middle, half = (0.0, 1.0) if targets is None else (targets.middle, targets.half)
-        theta = theta * half
-        slope = theta[: self.dimension].T * float(self.steps / (self.length * self.data_norm))
-        constant = np.zeros(theta.shape[1])
-        if self.intercept:
-            constant = theta[-1] * (self.constant / self.length)
-        constant = constant + middle
-        if encoding is not None:
-            slope, constant = encoding.in_units(slope, constant)
-        return LinearModel(coefficients=slope, intercept=constant, encoding=encoding, **others)

@@ -27,6 +27,7 @@ from zerodelta.regression.adassp import LatticeAdassp
 from zerodelta.regression.certified_losses import PseudoHuber
 from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.expected import TARGETS, expected_length, limited
+from zerodelta.regression.features import Features
 from zerodelta.regression.integer_rows import STEPS, Floats
 from zerodelta.regression.k_norm_statistics import (
     LENGTH,
@@ -35,7 +36,7 @@ from zerodelta.regression.k_norm_statistics import (
     statistics_error,
 )
 from zerodelta.regression.label_values import Targets, declared_bounds
-from zerodelta.regression.labeled_rows import Features, LabeledRows
+from zerodelta.regression.labeled_rows import LabeledRows
 from zerodelta.regression.objective_plan import Shape, plan_huber
 from zerodelta.spaces import Ball
 from zerodelta.spine.facts import Facts
@@ -159,14 +160,13 @@ class LinearQuestion:
             theta = chosen.fit(features, rows, bits)
             return features.model(theta.reshape(-1, 1), targets=targets, encoding=self.encoding)
 
-        counted = () if facts.rows is None else ("the number of rows",)
         return ReleasePlan(
             claim=PureDP(shape.epsilon),
             steps=chosen.steps,
             answer=answer,
             error=chosen.method.error * targets.half**2,
             methods=methods,
-            public=(*counted, "the number of features", "data_norm", "bounds_y"),
+            public=(*facts.counted, "the number of features", "data_norm", "bounds_y"),
             row="one row: all of its features and its target",
         )
 

@@ -181,7 +181,6 @@ class ForestQuestion:
                 temperature=max(1.0, trees / _TREES_A_VOICE),
             )
 
-        counted = () if facts.rows is None else ("the number of rows",)
         return ReleasePlan(
             claim=noise.claim,
             steps=(noise.step(),),
@@ -196,7 +195,7 @@ class ForestQuestion:
                 ),
             ),
             public=(
-                *counted,
+                *facts.counted,
                 "the number of features",
                 "bounds on the features",
                 "the classes",

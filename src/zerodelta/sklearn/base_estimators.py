@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,18 +23,44 @@ from zerodelta.regression.class_means import fit_classes
 from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.label_values import as_classes, declared_classes
-from zerodelta.sklearn.given_data import Floats, check_examples, remember, rows_to_predict
+from zerodelta.sklearn.given_data import (
+    Floats,
+    check_examples,
+    check_rows,
+    remember,
+    rows_to_predict,
+)
+from zerodelta.sklearn.saved_estimators import SavedEstimator
 from zerodelta.spine.facts import Question
+from zerodelta.spine.paying import paying
 
 __all__ = [
     "ClassStatistics",
     "PrivateClassifier",
     "PrivateRegressor",
     "accepting_any_value",
+    "debited_fit",
+    "fit_columns",
     "linear_scores",
     "required_epsilon",
     "sorted_classes",
 ]
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def debited_fit(fit: F) -> F:
+    """Have one `fit` paid for by the estimator's ledger, and by that of the data set."""
+
+    @wraps(fit)
+    def paid(self: Any, X: Any, y: Any = None, **others: Any) -> Any:  # noqa: N803
+        asked = self.get_params(deep=False)
+        ledger, again = asked.pop("ledger"), asked.pop("again")
+        with paying(ledger, again=again, task=type(self).__name__, asked={**asked, "X": X, "y": y}):
+            return fit(self, X, y, **others)
+
+    return paid  # type: ignore[return-value]
 
 
 def accepting_any_value(tags: Any, *, random: bool = True) -> Any:
@@ -42,6 +69,31 @@ def accepting_any_value(tags: Any, *, random: bool = True) -> Any:
     tags.input_tags.string = True  # a text is the number it spells, else NaN
     tags.non_deterministic = random
     return tags
+
+
+def fit_columns(estimator: Any, task: Callable[..., Release], X: Any, **options: Any) -> Any:  # noqa: N803
+    """Ask a task of rows without labels, keep release and bounds, and return the value.
+
+    Bounds are the estimator's, or those that the columns of a data set were declared with.
+    """
+    epsilon, rows = required_epsilon(estimator.epsilon), check_rows(estimator, X)
+    encoding = Encoding.of(rows.kinds) if isinstance(rows, Dataset) else None
+    if encoding is None:
+        bounds = ColumnBounds.of_columns(estimator.bounds, estimator)
+    else:
+        bounds = ColumnBounds.declared(estimator.bounds, encoding)
+    release = task(
+        rows,
+        epsilon=epsilon,
+        bounds=(bounds.lower, bounds.upper) if encoding is None else None,
+        method=estimator.method,
+        diagnostics=estimator.diagnostics,
+        **options,
+    )
+    remember(estimator, encoding)
+    estimator._bounds, estimator.diagnostics_ = bounds, release.diagnostics
+    estimator.release_, estimator.certificate_ = release, release.certificate
+    return release.value
 
 
 def required_epsilon(epsilon: Rational | None) -> Fraction:
@@ -88,7 +140,7 @@ def linear_scores(rows: Floats, coefficients: Floats, intercept: Floats) -> Floa
     return scores if usable.all() else np.where(usable, scores, intercept)
 
 
-class PrivateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateRegressor(SavedEstimator, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A linear regressor; its subclasses fit."""
 
     coef_: Floats
@@ -112,7 +164,7 @@ class PrivateRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.release_, self.certificate_ = release, release.certificate
 
 
-class PrivateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class PrivateClassifier(SavedEstimator, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier with public `classes`; its subclasses fit and give scores."""
 
     classes: Sequence[Any] | None

@@ -7,10 +7,11 @@ from typing import Any, final
 
 import numpy as np
 
+from zerodelta.data.account import Account
 from zerodelta.exact.rational import Rational
 from zerodelta.regression.class_means import BayesQuestion
 from zerodelta.regression.column_bounds import ColumnBounds
-from zerodelta.sklearn.base_estimators import ClassStatistics
+from zerodelta.sklearn.base_estimators import ClassStatistics, debited_fit
 from zerodelta.sklearn.given_data import Floats
 
 __all__ = ["GaussianNB"]
@@ -35,6 +36,10 @@ class GaussianNB(ClassStatistics):
     diagnostics : number, optional
         The share of ε, such as "1/100", for `diagnostics_`, of a data set: which fractions of the
         rows were used, clipped to the declared bounds, and unreadable.
+    ledger : Ledger, optional
+        Whose budget each ``fit`` debits; that of the data set, too, if it has one.
+    again : bool
+        Whether to pay once more for a fit that the data set's ledger has seen before.
 
     Attributes
     ----------
@@ -94,12 +99,17 @@ class GaussianNB(ClassStatistics):
         bounds: Any = None,
         classes: Sequence[Any] | None = None,
         diagnostics: Rational | None = None,
+        ledger: Account | None = None,
+        again: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.bounds = bounds
         self.classes = classes
         self.diagnostics = diagnostics
+        self.ledger = ledger
+        self.again = again
 
+    @debited_fit
     def fit(self, X: Any, y: Any) -> GaussianNB:  # noqa: N803
         """Publish means and variances; this is the one release that the certificate is about."""
 

@@ -8,19 +8,18 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 
-from zerodelta.data.dataset import Dataset
+from zerodelta.data.account import Account
 from zerodelta.exact.rational import Rational
-from zerodelta.regression.column_bounds import ColumnBounds
-from zerodelta.regression.encoded_columns import Encoding
-from zerodelta.sklearn.base_estimators import accepting_any_value, required_epsilon
-from zerodelta.sklearn.given_data import Floats, check_rows, remember, rows_to_predict
+from zerodelta.sklearn.base_estimators import accepting_any_value, debited_fit, fit_columns
+from zerodelta.sklearn.given_data import Floats, rows_to_predict
+from zerodelta.sklearn.saved_estimators import SavedEstimator
 from zerodelta.tasks.kmeans import kmeans
 
 __all__ = ["KMeans"]
 
 
 @final
-class KMeans(BaseEstimator):  # type: ignore[misc]
+class KMeans(SavedEstimator, BaseEstimator):  # type: ignore[misc]
     """k-means centers under pure ε-DP; use it in place of `sklearn.cluster.KMeans`.
 
     There is no `labels_`, `inertia_`, `n_iter_` or ``fit_predict``: they would show rows.
@@ -39,6 +38,10 @@ class KMeans(BaseEstimator):  # type: ignore[misc]
     diagnostics : number, optional
         The share of ε, such as "1/100", for `diagnostics_`: which fractions of the rows
         were used, clipped to the bounds, and unreadable.
+    ledger : Ledger, optional
+        Whose budget each ``fit`` debits; that of the data set, too, if it has one.
+    again : bool
+        Whether to pay once more for a fit that the data set's ledger has seen before.
 
     **Releases**: `cluster_centers_`, which is `release_.value`, `diagnostics_` if asked for, and
     `certificate_`.
@@ -66,35 +69,21 @@ class KMeans(BaseEstimator):  # type: ignore[misc]
         bounds: Any = None,
         method: str = "auto",
         diagnostics: Rational | None = None,
+        ledger: Account | None = None,
+        again: bool = False,
     ) -> None:
         self.n_clusters = n_clusters
         self.epsilon = epsilon
         self.bounds = bounds
         self.method = method
         self.diagnostics = diagnostics
+        self.ledger = ledger
+        self.again = again
 
+    @debited_fit
     def fit(self, X: Any, y: Any = None) -> KMeans:  # noqa: N803
         """Publish centers; this is the one release that the certificate is about."""
-        epsilon = required_epsilon(self.epsilon)
-        rows = check_rows(self, X)
-        encoding = Encoding.of(rows.kinds) if isinstance(rows, Dataset) else None
-        if encoding is None:
-            bounds = ColumnBounds.of_columns(self.bounds, self)
-        else:
-            bounds = ColumnBounds.declared(self.bounds, encoding)
-        release = kmeans(
-            rows,
-            clusters=self.n_clusters,
-            epsilon=epsilon,
-            bounds=(bounds.lower, bounds.upper) if encoding is None else None,
-            method=self.method,
-            diagnostics=self.diagnostics,
-        )
-        remember(self, encoding)
-        self._bounds = bounds
-        self.cluster_centers_ = release.value
-        self.diagnostics_ = release.diagnostics
-        self.release_, self.certificate_ = release, release.certificate
+        self.cluster_centers_ = fit_columns(self, kmeans, X, clusters=self.n_clusters)
         return self
 
     def predict(self, X: Any) -> npt.NDArray[np.int64]:  # noqa: N803

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, final
 
+from zerodelta.data.account import Account
 from zerodelta.exact.rational import Rational
 from zerodelta.regression.linear import LinearQuestion
-from zerodelta.sklearn.base_estimators import PrivateRegressor, required_epsilon
+from zerodelta.sklearn.base_estimators import PrivateRegressor, debited_fit, required_epsilon
 from zerodelta.sklearn.given_data import check_examples, remember
 
 __all__ = ["LinearRegression"]
@@ -34,6 +35,10 @@ class LinearRegression(PrivateRegressor):
     diagnostics : number, optional
         The share of ε, such as "1/100", for `diagnostics_`, of a data set: which fractions of the
         rows were used, clipped to the declared bounds, and unreadable.
+    ledger : Ledger, optional
+        Whose budget each ``fit`` debits; that of the data set, too, if it has one.
+    again : bool
+        Whether to pay once more for a fit that the data set's ledger has seen before.
 
     Attributes
     ----------
@@ -93,6 +98,8 @@ class LinearRegression(PrivateRegressor):
         fit_intercept: bool = True,
         method: str = "auto",
         diagnostics: Rational | None = None,
+        ledger: Account | None = None,
+        again: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.data_norm = data_norm
@@ -100,7 +107,10 @@ class LinearRegression(PrivateRegressor):
         self.fit_intercept = fit_intercept
         self.method = method
         self.diagnostics = diagnostics
+        self.ledger = ledger
+        self.again = again
 
+    @debited_fit
     def fit(self, X: Any, y: Any) -> LinearRegression:  # noqa: N803
         """Publish coefficients; this is the one release that the certificate is about."""
         epsilon = required_epsilon(self.epsilon)

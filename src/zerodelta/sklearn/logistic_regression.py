@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, final
 
+from zerodelta.data.account import Account
 from zerodelta.exact.rational import Rational
 from zerodelta.regression.classifiers import ClassifierQuestion
 from zerodelta.regression.label_values import declared_classes
 from zerodelta.sklearn.base_estimators import (
     PrivateClassifier,
+    debited_fit,
     linear_scores,
     required_epsilon,
     sorted_classes,
@@ -41,6 +43,10 @@ class LogisticRegression(PrivateClassifier):
     diagnostics : number, optional
         The share of ε, such as "1/100", for `diagnostics_`, of a data set: which fractions of the
         rows were used, clipped to the declared bounds, and unreadable.
+    ledger : Ledger, optional
+        Whose budget each ``fit`` debits; that of the data set, too, if it has one.
+    again : bool
+        Whether to pay once more for a fit that the data set's ledger has seen before.
 
     Attributes
     ----------
@@ -93,6 +99,8 @@ class LogisticRegression(PrivateClassifier):
         fit_intercept: bool = True,
         method: str = "auto",
         diagnostics: Rational | None = None,
+        ledger: Account | None = None,
+        again: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.data_norm = data_norm
@@ -100,7 +108,10 @@ class LogisticRegression(PrivateClassifier):
         self.fit_intercept = fit_intercept
         self.method = method
         self.diagnostics = diagnostics
+        self.ledger = ledger
+        self.again = again
 
+    @debited_fit
     def fit(self, X: Any, y: Any) -> LogisticRegression:  # noqa: N803
         """Publish coefficients; this is the one release that the certificate is about."""
         epsilon = required_epsilon(self.epsilon)

@@ -10,6 +10,7 @@ from typing import Any, final
 
 import numpy as np
 
+from zerodelta.data.account import Account
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.row_queries import public_rows
 from zerodelta.exact.rational import Rational, as_count
@@ -18,7 +19,12 @@ from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.label_values import ClassLabels, declared_classes
 from zerodelta.regression.labeled_rows import LabeledRows
-from zerodelta.sklearn.base_estimators import PrivateClassifier, required_epsilon, sorted_classes
+from zerodelta.sklearn.base_estimators import (
+    PrivateClassifier,
+    debited_fit,
+    required_epsilon,
+    sorted_classes,
+)
 from zerodelta.sklearn.given_data import Floats, check_examples, remember, rows_to_predict
 from zerodelta.spaces import Ball
 from zerodelta.spine.run import post_processed
@@ -26,7 +32,7 @@ from zerodelta.study.study import Study
 from zerodelta.training.descent import Descent
 from zerodelta.training.tanh_network import TanhNetwork
 
-__all__ = ["MLPClassifier"]
+__all__ = ["MLPClassifier", "ShownRows"]
 
 _WIDEN = 2.0
 _TWICE_WIDEN, _TWICE_FROM = 15.0, 10
@@ -68,6 +74,10 @@ class MLPClassifier(PrivateClassifier):
     diagnostics : number, optional
         The share of ε, such as "1/100", for `diagnostics_`, of a data set: which fractions of the
         rows were used, clipped to the bounds, and unreadable.
+    ledger : Ledger, optional
+        Whose budget each ``fit`` debits; that of the data set, too, if it has one.
+    again : bool
+        Whether to pay once more for a fit that the data set's ledger has seen before.
 
     Attributes
     ----------
@@ -120,6 +130,8 @@ class MLPClassifier(PrivateClassifier):
         rounds: int = 100,
         radius: Rational = 2.5,
         diagnostics: Rational | None = None,
+        ledger: Account | None = None,
+        again: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.bounds = bounds
@@ -128,7 +140,10 @@ class MLPClassifier(PrivateClassifier):
         self.rounds = rounds
         self.radius = radius
         self.diagnostics = diagnostics
+        self.ledger = ledger
+        self.again = again
 
+    @debited_fit
     def fit(self, X: Any, y: Any) -> MLPClassifier:  # noqa: N803
         """Publish a network; this is the one release that the certificate is about."""
         epsilon = required_epsilon(self.epsilon)
@@ -144,7 +159,7 @@ class MLPClassifier(PrivateClassifier):
         facts, beside = source.facts, diagnosis(self.diagnostics, source.declared)
         n = facts.planned_rows
         network = self._network(n, len(bounds.half), len(known), epsilon)
-        shown = _Shown(bounds=bounds, twice=network.inputs > len(bounds.half))
+        shown = ShownRows(bounds=bounds, twice=network.inputs > len(bounds.half))
         study = Study(
             LabeledRows(
                 rows, labels, read=read, encode=encoding, prepare=shown, width=network.inputs
@@ -189,7 +204,7 @@ class MLPClassifier(PrivateClassifier):
 
 @final
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class _Shown:
+class ShownRows:
     """What the network sees of rows, in [-1, 1]; NaN stays NaN.
 
     Bounds are often wider than the rows, so the middle is drawn apart. Only operations that round
@@ -200,6 +215,7 @@ class _Shown:
     twice: bool
 
     def __call__(self, rows: Floats) -> Floats:
+        """Return what is seen of some rows."""
         scaled = self.bounds.scaled(rows)
         widen = _TWICE_WIDEN if self.twice else _WIDEN
         apart = (1 + widen) * scaled / (1 + widen * np.abs(scaled))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, final
 
+from zerodelta.data.account import Account
 from zerodelta.exact.rational import Rational
 from zerodelta.regression.class_means import CentroidQuestion
 from zerodelta.regression.column_bounds import ColumnBounds
-from zerodelta.sklearn.base_estimators import ClassStatistics
+from zerodelta.sklearn.base_estimators import ClassStatistics, debited_fit
 from zerodelta.sklearn.given_data import Floats
 
 __all__ = ["NearestCentroid"]
@@ -37,6 +38,10 @@ class NearestCentroid(ClassStatistics):
     diagnostics : number, optional
         The share of ε, such as "1/100", for `diagnostics_`, of a data set: which fractions of the
         rows were used, clipped to the declared bounds, and unreadable.
+    ledger : Ledger, optional
+        Whose budget each ``fit`` debits; that of the data set, too, if it has one.
+    again : bool
+        Whether to pay once more for a fit that the data set's ledger has seen before.
 
     Attributes
     ----------
@@ -97,13 +102,18 @@ class NearestCentroid(ClassStatistics):
         classes: Sequence[Any] | None = None,
         block: str = "max",
         diagnostics: Rational | None = None,
+        ledger: Account | None = None,
+        again: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.bounds = bounds
         self.classes = classes
         self.block = block
         self.diagnostics = diagnostics
+        self.ledger = ledger
+        self.again = again
 
+    @debited_fit
     def fit(self, X: Any, y: Any) -> NearestCentroid:  # noqa: N803
         """Publish the means; this is the one release that the certificate is about."""
 

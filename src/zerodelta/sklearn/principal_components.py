@@ -7,19 +7,23 @@ from typing import Any, final
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from zerodelta.data.dataset import Dataset
+from zerodelta.data.account import Account
 from zerodelta.exact.rational import Rational
-from zerodelta.regression.column_bounds import ColumnBounds
-from zerodelta.regression.encoded_columns import Encoding
-from zerodelta.sklearn.base_estimators import accepting_any_value, required_epsilon
-from zerodelta.sklearn.given_data import Floats, check_rows, remember, rows_to_predict
+from zerodelta.sklearn.base_estimators import accepting_any_value, debited_fit, fit_columns
+from zerodelta.sklearn.given_data import Floats, rows_to_predict
+from zerodelta.sklearn.saved_estimators import SavedEstimator
 from zerodelta.tasks.pca import pca
 
 __all__ = ["PCA"]
 
 
 @final
-class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class PCA(
+    SavedEstimator,
+    ClassNamePrefixFeaturesOutMixin,  # type: ignore[misc]
+    TransformerMixin,  # type: ignore[misc]
+    BaseEstimator,  # type: ignore[misc]
+):
     """Principal components under pure ε-DP; use it in place of `sklearn.decomposition.PCA`.
 
     There is no `singular_values_`, `noise_variance_` or `n_samples_`.
@@ -40,6 +44,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
     diagnostics : number, optional
         The share of ε, such as "1/100", for `diagnostics_`: which fractions of the rows
         were used, clipped to the bounds, and unreadable.
+    ledger : Ledger, optional
+        Whose budget each ``fit`` debits; that of the data set, too, if it has one.
+    again : bool
+        Whether to pay once more for a fit that the data set's ledger has seen before.
 
     Attributes
     ----------
@@ -87,6 +95,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         radius: Rational = 0.5,
         method: str = "auto",
         diagnostics: Rational | None = None,
+        ledger: Account | None = None,
+        again: bool = False,
     ) -> None:
         self.n_components = n_components
         self.epsilon = epsilon
@@ -94,34 +104,17 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # 
         self.radius = radius
         self.method = method
         self.diagnostics = diagnostics
+        self.ledger = ledger
+        self.again = again
 
+    @debited_fit
     def fit(self, X: Any, y: Any = None) -> PCA:  # noqa: N803
         """Publish components; this is the one release that the certificate is about."""
-        epsilon = required_epsilon(self.epsilon)
-        rows = check_rows(self, X)
-        encoding = Encoding.of(rows.kinds) if isinstance(rows, Dataset) else None
-        if encoding is None:
-            bounds = ColumnBounds.of_columns(self.bounds, self)
-        else:
-            bounds = ColumnBounds.declared(self.bounds, encoding)
-        release = pca(
-            rows,
-            components=self.n_components,
-            epsilon=epsilon,
-            bounds=(bounds.lower, bounds.upper) if encoding is None else None,
-            radius=self.radius,
-            method=self.method,
-            diagnostics=self.diagnostics,
-        )
-        remember(self, encoding)
-        self._bounds = bounds
-        found = release.value
+        found = fit_columns(self, pca, X, components=self.n_components, radius=self.radius)
         self.components_, self.mean_ = found.components, found.mean
         self.explained_variance_ = found.explained_variance
         self.explained_variance_ratio_ = found.explained_variance_ratio
         self.n_components_ = len(found.components)
-        self.diagnostics_ = release.diagnostics
-        self.release_, self.certificate_ = release, release.certificate
         return self
 
     def transform(self, X: Any) -> Floats:  # noqa: N803

@@ -7,12 +7,13 @@ from typing import Any, final
 
 import numpy as np
 
+from zerodelta.data.account import Account
 from zerodelta.errors import require
 from zerodelta.exact.bits import SystemBits
 from zerodelta.exact.rational import Rational
 from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.regression.random_forest import ForestQuestion
-from zerodelta.sklearn.base_estimators import ClassStatistics
+from zerodelta.sklearn.base_estimators import ClassStatistics, debited_fit
 
 __all__ = ["RandomForestClassifier"]
 
@@ -42,6 +43,10 @@ class RandomForestClassifier(ClassStatistics):
     diagnostics : number, optional
         The share of ε, such as "1/100", for `diagnostics_`, of a data set: which fractions of the
         rows were used, clipped to the declared bounds, and unreadable.
+    ledger : Ledger, optional
+        Whose budget each ``fit`` debits; that of the data set, too, if it has one.
+    again : bool
+        Whether to pay once more for a fit that the data set's ledger has seen before.
 
     Attributes
     ----------
@@ -96,6 +101,8 @@ class RandomForestClassifier(ClassStatistics):
         max_depth: int | None = None,
         random_state: int | None = None,
         diagnostics: Rational | None = None,
+        ledger: Account | None = None,
+        again: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.bounds = bounds
@@ -104,7 +111,10 @@ class RandomForestClassifier(ClassStatistics):
         self.max_depth = max_depth
         self.random_state = random_state
         self.diagnostics = diagnostics
+        self.ledger = ledger
+        self.again = again
 
+    @debited_fit
     def fit(self, X: Any, y: Any) -> RandomForestClassifier:  # noqa: N803
         """Publish a forest; this is the one release that the certificate is about."""
 

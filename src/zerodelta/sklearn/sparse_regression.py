@@ -9,15 +9,17 @@ from typing import Any, final
 
 import numpy as np
 
+from zerodelta.data.account import Account
 from zerodelta.data.dataset import Dataset
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.parameters import as_flag
 from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.regression.encoded_columns import Encoding
+from zerodelta.regression.features import LinearModel
 from zerodelta.regression.label_values import Targets, declared_bounds
-from zerodelta.regression.labeled_rows import LabeledRows, LinearModel
-from zerodelta.sklearn.base_estimators import PrivateRegressor, required_epsilon
+from zerodelta.regression.labeled_rows import LabeledRows
+from zerodelta.sklearn.base_estimators import PrivateRegressor, debited_fit, required_epsilon
 from zerodelta.sklearn.given_data import Floats, check_examples, remember
 from zerodelta.spaces import Ball
 from zerodelta.spine.run import left, post_processed
@@ -62,6 +64,10 @@ class SparseRegression(PrivateRegressor):
     diagnostics : number, optional
         The share of ε, such as "1/100", for `diagnostics_`, of a data set: which fractions of the
         rows were used, clipped to the bounds, and unreadable.
+    ledger : Ledger, optional
+        Whose budget each ``fit`` debits; that of the data set, too, if it has one.
+    again : bool
+        Whether to pay once more for a fit that the data set's ledger has seen before.
 
     Attributes
     ----------
@@ -108,6 +114,8 @@ class SparseRegression(PrivateRegressor):
         fit_intercept: bool = True,
         method: Method = "auto",
         diagnostics: Rational | None = None,
+        ledger: Account | None = None,
+        again: bool = False,
     ) -> None:
         self.epsilon = epsilon
         self.bounds = bounds
@@ -116,7 +124,10 @@ class SparseRegression(PrivateRegressor):
         self.fit_intercept = fit_intercept
         self.method = method
         self.diagnostics = diagnostics
+        self.ledger = ledger
+        self.again = again
 
+    @debited_fit
     def fit(self, X: Any, y: Any) -> SparseRegression:  # noqa: N803
         """Publish coefficients; this is the one release that the certificate is about."""
         epsilon = required_epsilon(self.epsilon)

@@ -64,6 +64,12 @@ class Facts:
         return len(self.columns)
 
     @property
+    def counted(self) -> tuple[str, ...]:
+        """What a certificate lists as public where every row counts: how many there are."""
+        private = self.rows is None or self.may_miss or self.drops
+        return () if private else ("the number of rows",)
+
+    @property
     def complete(self) -> Facts | None:
         """The same, if no cell were missing; None where that is so, or would not be enough."""
         if not self.may_miss or self.drops or self.rows is None:

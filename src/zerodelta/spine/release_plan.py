@@ -92,10 +92,11 @@ class ReleasePlan(Generic[R]):
             return None
         return error if isinstance(error, float) else None
 
-    def protecting(self, protection: Protection) -> ReleasePlan[R]:
+    def protecting(self, protection: Protection, *, whole: bool = False) -> ReleasePlan[R]:
         """Return the plan for a unit of several rows, made of the plan for one of its rows.
 
-        One without a proof stands for a study, which protects units by itself.
+        One without a proof stands for a study, which protects units by itself. With `whole` all
+        rows of a unit cost what one of them does: they are in one block that votes (V3).
         """
         if protection.unit is None or not (self.steps or self.parts):
             return self
@@ -109,6 +110,9 @@ class ReleasePlan(Generic[R]):
                 remedy="ask for a task that is pure, or open the data without a unit",
             )
         last = Step(theorem="units", numbers={"max_rows": most}, neighbors=protection.neighbors)
+        if whole:
+            last = replace(last, theorem="unit-votes", status=Status.ASSERTED)
+            return replace(self, steps=(*self.steps, last), unit=protection.unit)
         return replace(
             self,
             claim=PureDP(claim.exact_epsilon * most, neighbors=claim.neighbors),

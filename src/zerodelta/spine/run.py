@@ -2,12 +2,14 @@
 
     question -> plan -> certificate -> ticket -> rows and bits to the mechanism -> release
 
-Whatever raises before the ticket exists does so on public grounds, and nothing has been spent.
+Whatever raises before the ticket exists does so on public grounds, and nothing has been spent. What
+raises before a row is read is taken back, if there is a ledger; after that a debit stays.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Generic, Protocol, TypeVar, final
@@ -23,6 +25,7 @@ from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Diagnostics, Release
 from zerodelta.spine.facts import Facts, Question
+from zerodelta.spine.paying import Paid, pay
 from zerodelta.spine.release_plan import Measured, ReleasePlan
 
 __all__ = [
@@ -36,6 +39,7 @@ __all__ = [
     "left",
     "planned",
     "post_processed",
+    "restored",
     "run",
 ]
 
@@ -56,7 +60,16 @@ class Openable(Protocol[R_co]):
 class Opened(Generic[R]):
     """A release under way: certified, paid for, rows at hand. It ends in one `Release`."""
 
-    __slots__ = ("_aside", "_certificate", "_plan", "_protection", "_read", "bits", "ticket")
+    __slots__ = (
+        "_aside",
+        "_certificate",
+        "_paid",
+        "_plan",
+        "_protection",
+        "_read",
+        "bits",
+        "ticket",
+    )
 
     def __init__(
         self,
@@ -68,10 +81,21 @@ class Opened(Generic[R]):
         protection: Protection,
         aside: Aside | None = None,
         read: Diagnostics | None = None,
+        paid: Paid,
     ) -> None:
         self._plan, self._certificate, self._protection = plan, certificate, protection
-        self._aside, self._read = aside, read
+        self._aside, self._read, self._paid = aside, read, paid
         self.ticket, self.bits = ticket, bits
+
+    def take_back(self) -> None:
+        """Take the debit back, and make the ticket void, unless a row may have been read.
+
+        For an error before that, which has public grounds; without a ledger nothing happens.
+        """
+        if self._paid.debits and not self.ticket.used:
+            self.ticket.void()
+            self._paid.take_back()
+            self._paid = replace(self._paid, debits=())
 
     def replanned(self, plan: ReleasePlan[Q]) -> Opened[Q]:
         """Return this release, paid for already, by another plan of the same claim.
@@ -94,6 +118,7 @@ class Opened(Generic[R]):
             protection=self._protection,
             aside=self._aside,
             read=self._read,
+            paid=self._paid,
         )
 
     def rehearsed(self) -> Opened[R]:
@@ -107,6 +132,7 @@ class Opened(Generic[R]):
             protection=self._protection,
             aside=self._aside,
             read=None if self._aside is None else none,
+            paid=replace(self._paid, debits=()),
         )
 
     def read(self) -> Diagnostics | None:
@@ -133,6 +159,8 @@ class Opened(Generic[R]):
             diagnostics=self.read(),
             sums=sums,
             plan=self._plan.details,
+            record=self._paid.record_at(self.ticket.time, self._certificate),
+            paid_by=tuple((account, receipt.entry) for account, receipt in self._paid.debits),
         )
 
 
@@ -184,9 +212,13 @@ def begin(
     protection = _protection(source)
     made = plan if aside is None else plan.beside(aside.plan)
     certificate = made.certificate(drawn, protection)
-    # A ledger debits here, between the certificate and the ticket.
-    ticket = Ticket(certificate, beside=None if aside is None else aside.source)
-    return Opened(made, certificate, ticket, drawn, protection=protection, aside=aside)
+    paid = pay(certificate, protection)  # raises BudgetError, and then nothing was spent
+    ticket = Ticket(
+        certificate,
+        beside=None if aside is None else aside.source,
+        receipts=paid.receipts,
+    )
+    return Opened(made, certificate, ticket, drawn, protection=protection, aside=aside, paid=paid)
 
 
 def run(
@@ -198,7 +230,11 @@ def run(
 ) -> Release:
     """Return the release: certificate, then ticket, then rows, in this order."""
     opened = begin(plan, source, bits=bits, aside=aside)
-    return opened.release(plan.answer(source.open(opened.ticket), opened.bits))
+    try:
+        return opened.release(plan.answer(source.open(opened.ticket), opened.bits))
+    except Exception:
+        opened.take_back()
+        raise
 
 
 def ask(
@@ -236,17 +272,17 @@ def planned(
     known = Facts.of(source) if facts is None and isinstance(source, Source) else facts
     if known is None:  # pragma: no cover
         raise AssertionError("what is no source comes with its facts")
-    plan = question.plan(known, exact / protection.max_rows)
-    private = known.may_miss or known.rows is None
-    if private and isinstance(plan, ReleasePlan) and isinstance(source, Source):
-        # lattices and forecasts follow from it, so the certificate lists it
+    whole = protection.unit is not None and getattr(question, "by_unit", False)
+    share = exact if whole else exact / protection.max_rows
+    plan = question.plan(known, share)
+    if not known.counted and isinstance(plan, ReleasePlan) and isinstance(source, Source):
+        # lattices and forecasts follow from what stands in for it, so the certificate lists that
         public = tuple(dict.fromkeys([*plan.public, source.told]))
         plan = replace(plan, public=public)
     complete = known.complete
     if complete is not None and isinstance(plan, ReleasePlan):
-        share = exact / protection.max_rows
         plan = replace(plan, if_complete=lambda: question.plan(complete, share))
-    return plan if protection.unit is None else plan.protecting(protection)
+    return plan if protection.unit is None else plan.protecting(protection, whole=whole)
 
 
 def _protection(source: Openable[Any]) -> Protection:
@@ -264,4 +300,11 @@ def post_processed(release: Release, *, value: Any, error: float | str) -> Relea
         certificate=release.certificate,
         error=error,
         diagnostics=release.diagnostics,
+        record=release.record,
+        paid_by=release.paid_by,
     )
+
+
+def restored(fields: Mapping[str, Any]) -> Release:
+    """Return a release that was saved, from its fields."""
+    return Release(**fields)

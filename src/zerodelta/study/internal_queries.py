@@ -32,7 +32,7 @@ from zerodelta.exact.bits import BitSource
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_count, as_positive
-from zerodelta.mechanisms.gaussian import RoundedGaussian
+from zerodelta.mechanisms.gaussian import RoundedGaussian, noisy_gram
 from zerodelta.mechanisms.selection import ExponentialMechanism
 from zerodelta.study.declared import Declared
 from zerodelta.study.present_values import present_mean, present_rows, present_sum
@@ -250,8 +250,9 @@ class InternalQueries(ABC):
                 rows = present_rows(query, number, partial(self._noised, share=part))
             else:
                 rows, gram = self._size, query.gram(source)
-            noisy = self._noised_gram(gram, part)
-            second: Floats = noisy * (unit**2 / rows)
+            squared = 2 * GRAM_STEPS**4  # of k kᵀ, in the Frobenius norm
+            both = self._noise(squared, part), self._noise(squared, 2 * part)
+            second: Floats = noisy_gram(gram, *both, self._bits) * (unit**2 / rows)
             if not centered:
                 return second
             squared = query.sensitivity_squared
@@ -387,20 +388,8 @@ class InternalQueries(ABC):
     def _noised(
         self, sums: IntegerArray, sensitivity_squared: int, share: Fraction
     ) -> IntegerArray:
+        return self._noise(sensitivity_squared, share).apply(sums, self._bits)
+
+    def _noise(self, sensitivity_squared: int, share: Fraction) -> RoundedGaussian:
         variance = self._plan.variance(sensitivity_squared, share)
-        noise = RoundedGaussian(sensitivity_squared=sensitivity_squared, variance=variance)
-        return noise.apply(sums, self._bits)
-
-    def _noised_gram(self, gram: IntegerArray, share: Fraction) -> Floats:
-        """Return the symmetric matrix with noise of half the variance beside the diagonal.
-
-        In the Frobenius norm each entry beside the diagonal counts twice, and k kᵀ has sensitivity
-        √2·steps².
-        """
-        squared = 2 * GRAM_STEPS**4
-        noisy = np.zeros(gram.shape)
-        above = np.triu_indices(len(gram), 1)
-        noisy[above] = self._noised(gram[above], squared, 2 * share)
-        noisy += noisy.T
-        noisy[np.diag_indices(len(gram))] = self._noised(gram.diagonal().copy(), squared, share)
-        return noisy
+        return RoundedGaussian(sensitivity_squared=sensitivity_squared, variance=variance)

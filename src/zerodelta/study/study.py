@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from contextlib import ExitStack
 from fractions import Fraction
 from types import TracebackType
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Space
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_source
 from zerodelta.spine.run import Beside, aside, begin, left
 from zerodelta.study.declared import Declared, check_defaults, rows_of_a_unit, studied
@@ -35,6 +36,9 @@ from zerodelta.study.lifecycle import Lifecycle, closed
 from zerodelta.study.minimize import minimize, plan_minimize
 from zerodelta.study.rehearsal import Rehearsal, check_asked, check_program
 from zerodelta.study.study_plan import Schedule, Shares, StudyPlan, element_of, with_otherwise
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["Study"]
 
@@ -86,6 +90,8 @@ class Study(InternalQueries):
         used, clipped to the bounds, and unreadable. Of an array or a frame it needs `bounds`.
     bits : BitSource, optional
         Where randomness comes from; for tests only.
+    ledger, again : optional
+        As for the verbs: whose budget is debited, here and now, whatever the program will do.
 
     **Releases**: one element of `publish`, once.
     **Neighbors**: replace-one, or all rows of a unit; after a filter or with units n is private.
@@ -107,6 +113,7 @@ class Study(InternalQueries):
 
     """
 
+    @debited
     def __init__(
         self,
         rows: Any,
@@ -127,6 +134,7 @@ class Study(InternalQueries):
         example: Any = None,
         diagnostics: Rational | Beside | None = None,
         bits: BitSource | None = None,
+        **paying: Unpack[Paying],
     ) -> None:
         schedule = Schedule.of(rounds)
         source = studied(as_source(rows, columns, missing=missing, texts=True))
@@ -140,9 +148,7 @@ class Study(InternalQueries):
         self._probe = self._declared.rows_to_try(bounds, data_norm, example, count=7)
         self._mixing_probability = as_weight(mixing_probability, "mixing_probability")
         space, self._otherwise = with_otherwise(publish, otherwise)
-        protects, beside = protection_of(source), diagnostics
-        if not isinstance(beside, Beside):
-            beside = diagnosis(beside, source, bounds=bounds)
+        protects, beside = protection_of(source), diagnosis(diagnostics, source, bounds=bounds)
         rest, weight = left(epsilon, beside), mixing_probability
         self._plan = StudyPlan(
             publishing=plan(space, epsilon=rest, mixing_probability=weight, resolution=resolution),
@@ -252,7 +258,11 @@ class Study(InternalQueries):
         self._lifecycle.check()
         check_program(program)
         if rehearse:
-            self._rehearse(program)
+            try:
+                self._rehearse(program)
+            except Exception:  # a mistake that shows before a row is read costs nothing
+                self._opened.take_back()
+                raise
         with self:
             self._conduct(program)
         return self.release
@@ -325,14 +335,11 @@ class Study(InternalQueries):
     @property
     def release(self) -> Release:
         """What was published."""
-        if self._release is None:
-            raise ParameterError(
-                "release",
-                "nothing yet",
-                expected="a study that has published",
-                remedy="call publish, run, or leave the with block first",
-            )
-        return self._release
+        found, remedy = self._release, "call publish, run, or leave the with block first"
+        if found is None:
+            wanted = "a study that has published"
+            raise ParameterError("release", "nothing yet", expected=wanted, remedy=remedy)
+        return found
 
     minimize = minimize
     plan_minimize = plan_minimize

@@ -108,7 +108,7 @@ class Table:
 
     def with_numbers(self, numbers: Mapping[str, npt.NDArray[Any]]) -> Table:
         """Return the same groups with other numbers."""
-        return Table(self._keys, numbers)
+        return Table(self._keys, numbers, note=self.note)
 
     # -- showing ------------------------------------------------------------------------------
 

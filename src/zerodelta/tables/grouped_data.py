@@ -12,14 +12,16 @@ import narwhals as nw
 import numpy as np
 
 from zerodelta.data.arrays import DEFAULT_MISSING
+from zerodelta.data.base import Base
+from zerodelta.data.chosen_columns import ITSELF
 from zerodelta.data.columns import as_frame, number_cells
-from zerodelta.data.dataset import ITSELF, Base, Dataset, skips
+from zerodelta.data.dataset import Dataset
 from zerodelta.data.declare import number
 from zerodelta.data.find_reader import reader_of
 from zerodelta.data.group_keys import Bins, GroupKey, GroupKeys
 from zerodelta.data.key_source import KeySource
 from zerodelta.data.kind import Coded, Kind
-from zerodelta.data.kinds import Boolean, Number, Text
+from zerodelta.data.kinds import Boolean, Number, Text, skips
 from zerodelta.data.reader import places
 from zerodelta.data.rows_by_key import RowsByKey
 from zerodelta.data.source import Source
@@ -34,6 +36,9 @@ By: TypeAlias = str | Sequence[str] | Mapping[str, Kind | Bins] | None
 
 MOST_CELLS = 1 << 24
 """How many noisy numbers a table has at most."""
+
+_MOST_LISTED = 1000
+"""Whole numbers of so small a range are groups, each of them; of a larger one keys to be found."""
 
 _FRAMES = {"pandas": "pandas", "Polars": "polars", "Arrow": "pyarrow"}
 _EVERY_ROW = GroupKey(name=ITSELF, labels=("",), bins=Bins(edges=(Fraction(0), Fraction(2))))
@@ -80,14 +85,18 @@ def grouped(
     _declared(people, asked, "by")
     _declared(people, of, "of")
     clips = people is data  # a number was declared with bounds, to which it is clipped
-    keys = tuple(_key(name, people.declared[name], how, clips) for name, how in asked.items())
     columns = tuple(
         _column(name, people.declared[name], statistics, bounds) for name, statistics in of.items()
     )
+    kinds = {name: people.declared[name] for name in asked}
+    listed = not any(_unlisted(kinds[name], how) for name, how in asked.items())
+    keys = tuple(_key(name, kinds[name], how, clips, listed) for name, how in asked.items())
+    if listed and _cells(keys, columns) > MOST_CELLS and any(map(_whole_numbers, kinds.values())):
+        listed = False
+        keys = tuple(_key(name, kinds[name], how, clips, listed) for name, how in asked.items())
     _check_names(keys, columns)
-    names = list(dict.fromkeys([*asked, *of]))
-    chosen = people[names]
-    if any(_unlisted(people.declared[name], how) for name, how in asked.items()):
+    chosen = people[list(dict.fromkeys([*asked, *of]))]
+    if not listed:
         return _by_unknown_keys(people, keys, columns, chosen)
     _check_size(keys, columns)
     if not keys and chosen.drops:
@@ -131,8 +140,21 @@ def _by_unknown_keys(
 
 
 def _unlisted(kind: Kind, how: Kind | Bins | None) -> bool:
-    """Tell whether nobody listed the keys of a column: texts, and whole numbers without bins."""
-    return not isinstance(how, Bins) and not isinstance(kind, Coded)
+    """Tell whether nobody listed the keys of a column: texts, and many whole numbers."""
+    return not isinstance(how, Bins) and not isinstance(kind, Coded) and not _whole_numbers(kind)
+
+
+def _whole_numbers(kind: Kind) -> range | None:
+    """Return all values of a column, if these are few whole numbers, which floats tell apart.
+
+    >>> _whole_numbers(number(0, 120, integer=True))
+    range(0, 121)
+    """
+    if not (isinstance(kind, Number) and kind.integer):
+        return None
+    found = range(int(kind.lower), int(kind.upper) + 1)
+    few = kind.upper - kind.lower < _MOST_LISTED and max(-kind.lower, kind.upper) < 1 << 50
+    return found if few else None
 
 
 def _asked(by: By) -> dict[str, Kind | Bins | None]:
@@ -221,7 +243,8 @@ def _declared(people: Dataset, names: Mapping[str, Any], where: str) -> None:
         )
 
 
-def _key(name: str, kind: Kind, how: Kind | Bins | None, clips: bool) -> GroupKey:
+def _key(name: str, kind: Kind, how: Kind | Bins | None, clips: bool, listed: bool) -> GroupKey:
+    """Return how a column groups rows; if not all keys are listed, whole numbers are found, too."""
     if isinstance(how, Bins):
         if not isinstance(kind, Number):
             raise ParameterError(
@@ -241,6 +264,10 @@ def _key(name: str, kind: Kind, how: Kind | Bins | None, clips: bool) -> GroupKe
         expected=f"what was declared for it, {kind}",
         remedy=f"pass by={name!r}, or declare another kind in zd.open(…)",
     )
+    values = _whole_numbers(kind)
+    if listed and values is not None:  # one that is out of range is in no group, not clipped
+        middles = (Fraction(2 * value - 1, 2) for value in (*values, values[-1] + 1))
+        return GroupKey(name=name, labels=tuple(values), bins=Bins(edges=tuple(middles)))
     if isinstance(kind, Coded):
         return GroupKey(name=name, labels=tuple(kind.labels or ()), complete=not skips(kind))
     if isinstance(kind, Text):
@@ -294,13 +321,20 @@ def _bounds(name: str, bounds: Any) -> tuple[Fraction, Fraction]:
     return as_bounds(needed(given, f"bounds[{name!r}]", remedy))
 
 
+def _cells(keys: Sequence[GroupKey], columns: Sequence[AskedColumn]) -> int:
+    """Return how many noisy numbers a table of listed keys has."""
+    return GroupKeys(keys=tuple(keys)).count * _sums(columns)
+
+
+def _sums(columns: Sequence[AskedColumn]) -> int:
+    return 1 + sum(1 + column.degree + len(column.levels) for column in columns)
+
+
 def _check_size(keys: Sequence[GroupKey], columns: Sequence[AskedColumn]) -> None:
-    cells = 1 + sum(1 + column.degree + len(column.levels) for column in columns)
-    groups = GroupKeys(keys=tuple(keys)).count
     require(
-        groups * cells <= MOST_CELLS,
+        _cells(keys, columns) <= MOST_CELLS,
         "by",
-        f"{groups} groups of {cells} sums",
+        f"{GroupKeys(keys=tuple(keys)).count} groups of {_sums(columns)} sums",
         expected="at most 2^24 numbers in all",
         remedy="group by fewer columns, or by coarser ones",
     )

@@ -20,7 +20,7 @@ from zerodelta.data.source import Rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_law import NoisySums, Statistic
 from zerodelta.mechanisms.moment_estimates import MomentPlan, Moments
-from zerodelta.mechanisms.moments import EXPECTED, plan_moments
+from zerodelta.mechanisms.moments import EXPECTED, expected_count, plan_moments
 from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
@@ -124,10 +124,11 @@ class MomentPart:
         forecast = moments.forecast()
         found = {}
         if self.rows is None:
-            found["count"] = (EXPECTED * float(forecast.rows), rows)
+            found["count"] = (expected_count(float(forecast.rows)), rows)
         for place, column in enumerate(self.columns):
             for statistic in column.statistics:
-                error = EXPECTED * self._forecast(forecast, place, statistic)
+                wrong = self._forecast(forecast, place, statistic)
+                error = expected_count(wrong) if statistic == "count" else EXPECTED * wrong
                 found[column.named(statistic)] = (error, column.unit(statistic, rows))
         return found
 
@@ -191,7 +192,7 @@ def _statistic(
         return std, np.minimum(np.minimum(error, np.sqrt(wrong)), column.width / 2)
     values, wrong = (getattr(each, statistic)[:, place] for each in (found, errors))
     if statistic == "count":
-        return whole_counts(values), EXPECTED * wrong
+        return whole_counts(values), np.array([expected_count(float(each)) for each in wrong])
     return values, EXPECTED * wrong
 
 

@@ -21,7 +21,7 @@ from scipy.special import gammaln
 from zerodelta.exact.bits import BitSource
 from zerodelta.mechanisms.counts import CountNoise
 from zerodelta.mechanisms.k_norm_noise import KNorm
-from zerodelta.mechanisms.laplace import RoundedLaplace
+from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.tables.bases import MOST_CATEGORIES, Floats, coefficients, spans
@@ -48,6 +48,8 @@ _STEPS = 1 << 20
 
 What the integers lose is range/2^20 at most: 2^-10 for ranges up to 2^10.
 """
+_LEAST_VARIANCE = 2.0**-200
+"""Noise that is 0 but for an underflow has some, so that it can be divided by."""
 _MOST_COEFFICIENTS = 1 << 17
 _MOST_TOTAL = 1 << 62
 MOST_JOINT = 1 << 12
@@ -133,7 +135,7 @@ class TableStrategy:
     workload: TableWorkload
     groups: tuple[tuple[Columns, ...], ...]
     """Tables that get their noise together."""
-    noises: tuple[CountNoise | RoundedLaplace, ...]
+    noises: tuple[CountNoise | PartitionNoise, ...]
 
     def steps(self) -> tuple[Step, ...]:
         """Return the proof steps; equal ones are counted."""
@@ -240,17 +242,21 @@ def table_strategy(
 
     def of(tables: tuple[Columns, ...]) -> TableStrategy:
         count, groups = len(tables), tuple((table,) for table in tables) if joint else (tables,)
-        noises: tuple[CountNoise | RoundedLaplace, ...]
+        noises: tuple[CountNoise | PartitionNoise, ...]
+        sizes = [domain.cells_of(table) for table in tables]
         if joint:
-            sizes = [domain.cells_of(table) for table in tables]
             share = epsilon / count
             by_size = {d: CountNoise.for_epsilon(epsilon=share, dimension=d) for d in set(sizes)}
             noises = tuple(by_size[size] for size in sizes)
         else:
-            moves = count if neighbors is Neighbors.ADD_REMOVE else 2 * count
-            noises = (
-                RoundedLaplace.for_epsilon(epsilon=epsilon, sensitivity=moves, neighbors=neighbors),
+            noise = PartitionNoise.for_epsilon(
+                epsilon=epsilon,
+                cells=sum(sizes),
+                row_total=count,
+                neighbors=neighbors,
+                method="laplace",
             )
+            noises = (noise,)
         return TableStrategy(domain=domain, workload=workload, groups=groups, noises=noises)
 
     strategies = [of(tables) for tables in candidates]
@@ -340,15 +346,15 @@ def _all_ranges(domain: Domain, group: Sequence[Orbit]) -> set[int]:
 
 
 @lru_cache(maxsize=1024)
-def _unit_variance(noise: CountNoise | RoundedLaplace) -> float:
+def _unit_variance(noise: CountNoise | PartitionNoise) -> float:
     """Return the variance of noise on d counts along a unit vector that adds up to 0.
 
     Of `CountNoise`: with k of d coordinates positive, which has weight C(d,k)², the point is
     uniform in a product of two simplices: E x² = 2/((k+1)(k+2)), E xy = 1/((k+1)(k+2)), across
     -1/((k+1)(d-k+1)).
     """
-    if isinstance(noise, RoundedLaplace):
-        return 2 * float(noise.scale) ** 2
+    if isinstance(noise, PartitionNoise):
+        return max(noise.covariance([1.0], [1.0]), _LEAST_VARIANCE)
     d, scale = noise.dimension, float(noise.scale)
     k = np.arange(d + 1, dtype=np.float64)
     logs = -2 * (gammaln(k + 1) + gammaln(d - k + 1))

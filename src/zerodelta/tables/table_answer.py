@@ -12,7 +12,7 @@ import numpy as np
 from zerodelta.data.source import Rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_law import NoisySums
-from zerodelta.mechanisms.moments import EXPECTED
+from zerodelta.mechanisms.moments import expected_count
 from zerodelta.privacy.step import Part
 from zerodelta.spine.methods import Method
 from zerodelta.tables.group_table import Table
@@ -65,7 +65,7 @@ class TableAnswer:
             weights = np.array([1 / max(error, 1e-100) ** 2 for _, error in self.counts])
             noisy = np.average([rows for rows, _ in self.counts], axis=0, weights=weights)
             count = whole_counts(noisy, total=total)
-            error = EXPECTED * float(1 / np.sqrt(weights.sum()))
+            error = expected_count(float(1 / np.sqrt(weights.sum())))
         else:  # all rows, whose number is public
             count, error = np.full(groups, total, dtype=np.int64), 0.0
         numbers = {"count": count, "count_error": np.full(groups, error), **self.values}

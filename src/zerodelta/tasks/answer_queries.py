@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.tables.codes import given_rows
@@ -22,9 +23,13 @@ from zerodelta.tables.distribution import Answers
 from zerodelta.tables.domain import Domain, TableWorkload, as_domain, as_workload, table_domain
 from zerodelta.tables.table_methods import tables_plan
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 __all__ = ["QueriesQuestion", "answer_queries", "queries_methods"]
 
 
+@debited
 def answer_queries(
     rows: Any,
     columns: Sequence[str] | None = None,
@@ -36,6 +41,7 @@ def answer_queries(
     method: str = "auto",
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release tables of how often categories occur together, as frequencies that add up to 1.
 
@@ -80,7 +86,7 @@ def answer_queries(
 
     Notes
     -----
-    **Guarantee**: pure ε-DP (K-norm, rounded-laplace, PF; B1 for "purified"), proven.
+    **Guarantee**: pure ε-DP (K-norm, P1, rounded-laplace, PF; B1 for "purified"), proven.
     **Neighbors**: replace-one (n is public), or what the data set says: one unit, or add-remove
     (one row more or less), which needs half the noise of "laplace".
     **Error**: the expected absolute error of a frequency, averaged over all cells: what is known

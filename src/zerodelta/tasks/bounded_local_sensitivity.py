@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.exact.bits import BitSource
@@ -18,6 +18,7 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_share
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import aside, left, run
@@ -28,9 +29,13 @@ from zerodelta.tasks.propose_test_release import (
     stable_rows,
 )
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 __all__ = ["BoundedLocalSensitivityQuestion", "bounded_local_sensitivity"]
 
 
+@debited
 def bounded_local_sensitivity(
     rows: Any,
     columns: str | list[str] | None = None,
@@ -47,6 +52,7 @@ def bounded_local_sensitivity(
     method: str = "auto",
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release the answer of your own query with noise for its local sensitivity on these rows.
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -27,10 +27,14 @@ from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_source, bounds_of, one_column
 from zerodelta.spine.release_plan import Measured, ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.tasks.quantile import declared_grid
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["CdfQuestion", "StepFunction", "as_values", "cdf"]
 
@@ -58,6 +62,7 @@ class StepFunction:
         return np.concatenate([[0.0], self.levels])[places]
 
 
+@debited
 def cdf(
     rows: Any,
     columns: str | None = None,
@@ -70,6 +75,7 @@ def cdf(
     method: str = "auto",
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release which share of the rows is at most each value: the empirical distribution function.
 

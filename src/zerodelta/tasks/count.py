@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.exact.noise_law import NoiseLaw, NoisySums, Statistic
 from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.diagnostics import diagnosis
-from zerodelta.mechanisms.moments import EXPECTED
 from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
@@ -25,15 +24,20 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_source, one_column
 from zerodelta.spine.release_plan import Measured, ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.tables.grouped_data import By
 from zerodelta.tasks.table import table_of
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 __all__ = ["CountQuestion", "count"]
 
 
+@debited
 def count(
     rows: Any,
     columns: str | None = None,
@@ -43,6 +47,7 @@ def count(
     missing: Any = DEFAULT_MISSING,
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release how many rows there are, or how many have a value in one column.
 
@@ -77,7 +82,7 @@ def count(
     -----
     **Guarantee**: pure ε-DP (theory P1), proven; 0 where the number is public.
     **Neighbors**: replace-one or what the data set says; a filtered count has noise of scale 1/ε.
-    **Error**: the expected absolute error, about 1/ε.
+    **Error**: the expected absolute error, 1/sinh(ε) for one row more or less: about 1/ε.
 
     Examples
     --------
@@ -130,7 +135,7 @@ class CountQuestion:
             return _public(facts.rows)
         one_column(facts)
         noise = PartitionNoise.for_epsilon(epsilon=exact, cells=1, neighbors=facts.neighbors)
-        error = noise.covariance([1], [1]) ** 0.5 * EXPECTED
+        error = noise.error()
 
         def answer(rows: Rows, bits: BitSource) -> Measured:
             counts = rows.group_sums((), (), 0, None)
@@ -150,7 +155,7 @@ class CountQuestion:
 
 def _public(rows: int) -> ReleasePlan[Rows]:
     """Return the plan that publishes what is public already."""
-    none = NoiseLaw(family="laplace", scale=Fraction(1), unit=Fraction(1))
+    none = NoiseLaw(family="geometric", scale=Fraction(1), unit=Fraction(1))
     sums = _sums(none, np.zeros((1, 1), dtype=np.int64), (Fraction(0), Fraction(rows)))
     return ReleasePlan(
         claim=PureDP(0),

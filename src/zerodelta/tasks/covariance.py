@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,16 +17,21 @@ from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Facts
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_numbers, as_source
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.tasks.second_moments import ProductNoise, Products
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["CovarianceQuestion", "correlation", "covariance", "numbers_of"]
 
 Floats = npt.NDArray[np.float64]
 
 
+@debited
 def covariance(
     rows: Any,
     columns: Sequence[str] | None = None,
@@ -38,6 +43,7 @@ def covariance(
     method: str = "auto",
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release the covariance matrix of columns, like ``np.cov(rows.T, ddof=0)``, but private.
 
@@ -96,6 +102,7 @@ def covariance(
     return _ask(question, rows, columns, missing, epsilon, diagnostics, bits)
 
 
+@debited
 def correlation(
     rows: Any,
     columns: Sequence[str] | None = None,
@@ -107,6 +114,7 @@ def correlation(
     method: str = "auto",
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release the correlation matrix of columns, like ``np.corrcoef(rows.T)``, but private.
 

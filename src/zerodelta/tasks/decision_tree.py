@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.rowwise import Column
@@ -22,17 +22,22 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Facts
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_numbers
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.training.feature_table import column_position
 from zerodelta.training.trees import DecisionTree, Splits, tree_of, tree_scores
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 __all__ = ["TreeQuestion", "decision_tree"]
 
 _MOST_TREES = 1 << 23
 
 
+@debited
 def decision_tree(
     rows: Any,
     columns: Sequence[str] | None = None,
@@ -43,6 +48,7 @@ def decision_tree(
     epsilon: Rational,
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release the tree of depth two that classifies (nearly) most rows right.
 
@@ -132,10 +138,7 @@ class TreeQuestion:
             steps=(flip.step(),),
             answer=answer,
             error=flip.error(16 * len(splits) ** 3) / facts.planned_rows,
-            public=(
-                "columns, thresholds and classes",
-                *(() if facts.rows is None else ("the number of rows",)),
-            ),
+            public=("columns, thresholds and classes", *facts.counted),
         )
 
 

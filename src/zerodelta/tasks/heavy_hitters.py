@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.declare import category, number
@@ -20,17 +20,22 @@ from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.tables.found_keys import FoundKeys
 from zerodelta.tables.unknown_keys import plan_keys
 from zerodelta.tasks.open import open as open_data
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 __all__ = ["HeavyHittersQuestion", "heavy_hitters", "keyed"]
 
 _GOALS = ("counts", "keys")
 
 
+@debited
 def heavy_hitters(
     data: Any,
     columns: str | Sequence[str] | None = None,
@@ -41,6 +46,7 @@ def heavy_hitters(
     goal: str = "counts",
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release which keys occur often, and how often, where nobody can list all keys.
 

@@ -1,11 +1,11 @@
-"""How often each item occurs: noise fitted to counts, or Laplace noise (theory R, C10.4)."""
+"""How often each item occurs: noise fitted to counts, or Laplace noise (theory C10.4, P1)."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from zerodelta.mechanisms.counts import CountNoise
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.integer_sums import add_exactly
 from zerodelta.mechanisms.k_norm_noise import KNorm
-from zerodelta.mechanisms.laplace import RoundedLaplace
+from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.mechanisms.power_sums import power_sums
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
@@ -32,6 +32,7 @@ from zerodelta.privacy.release import Release
 from zerodelta.spaces import Finite
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import (
     as_source,
     as_universe,
@@ -44,13 +45,17 @@ from zerodelta.spine.public_inputs import (
 from zerodelta.spine.release_plan import Measured, ReleasePlan
 from zerodelta.spine.run import ask, run
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 __all__ = ["HistogramQuestion", "histogram", "histogram_methods"]
 
 _MOST_ITEMS = 1 << 26
 _MOST_JOINT = 1 << 12
-"""Beyond so many counts, one joint noise vector is less than 0.03 % better than Laplace noise."""
+"""Beyond so many counts one joint noise vector gains nothing."""
 
 
+@debited
 def histogram(
     items: Any,
     columns: str | None = None,
@@ -62,6 +67,7 @@ def histogram(
     method: str = "auto",
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release how often each item of a public universe occurs, like `np.bincount`, but private.
 
@@ -104,11 +110,11 @@ def histogram(
 
     Notes
     -----
-    **Guarantee**: pure ε-DP (theory R, C10.4, P1), proven.
+    **Guarantee**: pure ε-DP (theory C10.4, P1), proven.
     **Neighbors**: replace-one, or what the data set says. The counts add up to the number of rows
     only where that is public and every row is in one of them (``other=True``, no filter).
-    **Error**: the expected absolute error of a count: (2/ε)·m/(m+1), m noisy counts; Laplace 2/ε,
-    under add-remove 1/ε.
+    **Error**: the expected absolute error of a count: (2/ε)·m/(m+1), m noisy counts; Laplace
+    1/sinh(ε/2), under add-remove 1/sinh(ε).
 
     Examples
     --------
@@ -261,15 +267,15 @@ def _edges(given: Any, ends: Bounds | None) -> Bins:
 
 def _noise(
     name: str, exact: Fraction, free: int, neighbors: Neighbors
-) -> CountNoise | KNorm | RoundedLaplace:
+) -> CountNoise | KNorm | PartitionNoise:
     """Return the mechanism on so many counts."""
     if name == "k-norm":
         return CountNoise.for_epsilon(epsilon=exact, dimension=free)
     if name == "k-norm-max":
         return KNorm.for_epsilon(epsilon=exact, norm=math.inf, dimension=free, sensitivity=1)
-    if neighbors is Neighbors.ADD_REMOVE:  # one row more or less moves one count
-        return RoundedLaplace.for_epsilon(epsilon=exact, sensitivity=1, neighbors=neighbors)
-    return RoundedLaplace.for_epsilon(epsilon=exact, sensitivity=min(2, free))
+    return PartitionNoise.for_epsilon(
+        epsilon=exact, cells=free, neighbors=neighbors, method="laplace"
+    )
 
 
 def _as_epsilon(value: Rational) -> Fraction:
@@ -292,7 +298,7 @@ def histogram_methods(
     Errors are expected absolute errors of a count.
 
     >>> [(m.name, round(m.error, 2)) for m in histogram_methods(epsilon=1, universe=2)]
-    [('k-norm', 1.33), ('k-norm-max', 1.5), ('laplace', 1.98)]
+    [('k-norm', 1.31), ('k-norm-max', 1.5), ('laplace', 1.92)]
     """
     exact, size = _as_epsilon(epsilon), as_count(universe, "universe", minimum=1)
     free = max(1, size - bool(complete))
@@ -316,7 +322,7 @@ def histogram_methods(
             spends="ε on all counts together",
             why="no other K-norm noise covers the moves of two counts with less"
             if small
-            else "for so many counts it gains less than 0.03 % on Laplace noise",
+            else "for so many counts it gains nothing on Laplace noise",
         ),
         Method(
             name="laplace",

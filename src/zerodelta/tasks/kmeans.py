@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from zerodelta.clustering.cell_grid import Frame
 from zerodelta.clustering.center_mechanisms import (
@@ -28,9 +28,13 @@ from zerodelta.privacy.release import Release
 from zerodelta.spaces import Box
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import choose
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_numbers
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.study.program import StudyProgram, carry_out
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["KMeansQuestion", "kmeans"]
 
@@ -38,6 +42,7 @@ _BLOCK_ENTRIES = 1 << 20
 _FEW = 100
 
 
+@debited
 def kmeans(
     rows: Any,
     columns: Sequence[str] | None = None,
@@ -48,6 +53,7 @@ def kmeans(
     method: str = "auto",
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release the centers of k-means clusters; like `sklearn.cluster.k_means`, but private.
 

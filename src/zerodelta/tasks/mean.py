@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +16,8 @@ from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.source import Rows
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.noise_law import LazyForms, NoisySums
-from zerodelta.exact.rational import Rational, as_count, as_positive, inner_ends
+from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.k_norm_noise import KNorm, as_norm
 from zerodelta.mechanisms.moments import EXPECTED, plan_moments
@@ -29,11 +27,23 @@ from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
-from zerodelta.spine.public_inputs import as_pair, as_source, bounds_of, each_bounds
+from zerodelta.spine.paying import Paying, debited
+from zerodelta.spine.public_inputs import as_source, bounds_of, each_bounds
 from zerodelta.spine.release_plan import Measured, ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.tables.grouped_data import By
+from zerodelta.tasks.mean_lattice import (
+    average,
+    ends_of,
+    inside,
+    mean_lattice,
+    resolution_of,
+    stretch,
+)
 from zerodelta.tasks.table import grouped_statistic
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["MeanQuestion", "mean", "mean_methods"]
 
@@ -41,10 +51,9 @@ Floats = npt.NDArray[np.float64]
 
 _NOISE_NORMS = {"laplace": 1.0, "k-norm": 2.0, "k-norm-max": math.inf}
 _FITTING = {norm: name for name, norm in _NOISE_NORMS.items()}
-_LEAST_STEPS, _MOST_STEPS = 1 << 10, 1 << 52
-_SUM_BITS = 62
 
 
+@debited
 def mean(
     rows: Any,
     columns: str | Sequence[str] | None = None,
@@ -58,6 +67,7 @@ def mean(
     method: str = "auto",
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release the mean of bounded rows, like `np.mean(rows, axis=0)`, but private.
 
@@ -156,18 +166,22 @@ class MeanQuestion:
     norm: float = 2
     method: str = "auto"
 
+    @property
+    def _within(self) -> tuple[tuple[Any, Any] | None, Rational | None, float]:
+        return self.bounds, self.data_norm, as_norm(self.norm)
+
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Choose the norm of the noise, and calibrate it."""
         if facts.may_miss:
             return self._skipping(facts, as_usable_epsilon(epsilon))
         exact, n, dimension = as_usable_epsilon(epsilon), facts.public_rows, facts.width
-        lattice = _lattice(self, dimension=dimension, n=n, epsilon=exact)
+        lattice = mean_lattice(*self._within, dimension=dimension, n=n, epsilon=exact)
         methods = mean_methods(
             epsilon=exact,
             n=n,
             dimension=dimension,
             norm=lattice.norm,
-            bound=_average(lattice.bound),
+            bound=average(lattice.bound),
         )
         chosen = choose(methods, self.method)
         norm = _NOISE_NORMS[chosen.name]
@@ -175,21 +189,21 @@ class MeanQuestion:
             epsilon=exact,
             norm=norm,
             dimension=dimension,
-            sensitivity=2 * lattice.steps * _stretch(lattice.norm, norm, dimension),
+            sensitivity=2 * lattice.steps * stretch(lattice.norm, norm, dimension),
         )
 
         def answer(rows: Rows, bits: BitSource) -> Measured:
             total = mechanism.apply(rows.sum(list(range(dimension)), lattice), bits)
-            value = _inside(lattice.dequantize(total, rows=n) / n, lattice)
+            value = inside(lattice.dequantize(total, rows=n) / n, lattice)
             sums = NoisySums(
                 law=mechanism.law(unit=lattice.quantum, rows=n),
                 integers=total[:, None],
                 forms={"": ((Fraction(0), Fraction(n)), (Fraction(1, lattice.steps), Fraction(0)))},
-                bounds={"": _ends(lattice)},
+                bounds={"": ends_of(lattice)},
                 joint=True,
                 statistics={"mean": ("", "mean")},
                 labels=facts.columns,
-                resolution=_resolution(lattice),
+                resolution=resolution_of(lattice),
                 rows=n,
             )
             return Measured(value=float(value[0]) if dimension == 1 else value, sums=(sums,))
@@ -236,7 +250,7 @@ class MeanQuestion:
                 forms=LazyForms(names, moments.forms),
                 bounds=dict(zip(names, ends, strict=True)),
                 statistics={name: (name, "mean") for name in names},
-                resolution=_resolution(moments.lattice),
+                resolution=resolution_of(moments.lattice),
             )
             return Measured(value=float(value[0]) if facts.width == 1 else value, sums=(sums,))
 
@@ -256,17 +270,17 @@ class MeanQuestion:
         are 2s apart, as without s, and one is (s, s) from none.
         """
         dimension, n = facts.width, facts.planned_rows
-        lattice = _lattice(self, dimension=dimension, n=n, epsilon=epsilon)
+        lattice = mean_lattice(*self._within, dimension=dimension, n=n, epsilon=epsilon)
         name, steps = _FITTING[lattice.norm], lattice.steps
         added = facts.neighbors is Neighbors.ADD_REMOVE
         mechanism = KNorm.for_epsilon(
             epsilon=epsilon,
             norm=lattice.norm,
             dimension=dimension + 1,
-            sensitivity=_stretch(math.inf, lattice.norm, 2) * steps if added else 2 * steps,
+            sensitivity=stretch(math.inf, lattice.norm, 2) * steps if added else 2 * steps,
             neighbors=facts.neighbors,
         )
-        size = float(_average(lattice.bound))
+        size = float(average(lattice.bound))
         # of a mean as long as half the bound
         spread = math.hypot(1, 0.5 / math.sqrt(dimension)) * mechanism.error() / (steps * n)
         error = min(spread * size, size)
@@ -280,17 +294,17 @@ class MeanQuestion:
             noisy = mechanism.apply(np.array(exact, dtype=object), bits)
             number, *total = map(int, noisy)
             value = np.array([size * k / number if number > 0 else 0.0 for k in total])
-            inside = _inside(value, lattice)
-            ends = (-_average(lattice.bound), _average(lattice.bound))
+            clipped = inside(value, lattice)
+            ends = (-average(lattice.bound), average(lattice.bound))
             sums = NoisySums(
                 law=mechanism.law(unit=Fraction(1)),
                 integers=noisy[None, :],
                 forms=LazyForms(facts.columns, partial(_forms, dimension, steps)),
                 bounds=dict.fromkeys(facts.columns, ends),
                 statistics={name: (name, "mean") for name in facts.columns},
-                resolution=_resolution(lattice),
+                resolution=resolution_of(lattice),
             )
-            return Measured(value=float(inside[0]) if dimension == 1 else inside, sums=(sums,))
+            return Measured(value=float(clipped[0]) if dimension == 1 else clipped, sums=(sums,))
 
         return ReleasePlan(
             claim=PureDP(epsilon, neighbors=facts.neighbors),
@@ -331,7 +345,7 @@ def _forecast(
 
     def of(name: str, why: str) -> Method:
         noise = KNorm(norm=_NOISE_NORMS[name], dimension=d, sensitivity=1, scale=1).error()
-        moved = 2 * size / count * float(_stretch(norm, _NOISE_NORMS[name], d))
+        moved = 2 * size / count * float(stretch(norm, _NOISE_NORMS[name], d))
         error = min(noise * moved / float(epsilon), size)  # clipped to the bounds
         return Method(name=name, error=error, spends="ε on one sum", why=why)
 
@@ -345,83 +359,8 @@ def _forecast(
     return ranked(*(of(name, reasons[name]) for name in order))
 
 
-def _lattice(question: MeanQuestion, *, dimension: int, n: int, epsilon: Fraction) -> FixedPoint:
-    bounds, data_norm, norm = question.bounds, question.data_norm, as_norm(question.norm)
-    require(
-        (bounds is None) != (data_norm is None),
-        "bounds, data_norm",
-        (bounds, data_norm),
-        expected="exactly one public bound on the rows",
-        remedy="pass bounds=(lower, upper), or data_norm= the largest norm a row can have",
-    )
-    if bounds is None:
-        steps = _steps(n, epsilon, dimension, norm)
-        return FixedPoint.ball(dimension=dimension, bound=data_norm or 0, norm=norm, steps=steps)
-    lower, upper = as_pair(bounds)
-    steps = _steps(n, epsilon, dimension, math.inf)
-    return FixedPoint.box(dimension=dimension, lower=lower, upper=upper, steps=steps)
-
-
-def _steps(n: int, epsilon: Fraction, dimension: int, norm: float) -> int:
-    """Return the bound in quanta: 2^8·n·ε makes half a quantum 2^-10 of the noise on a mean.
-
-    At most so many that n of them, and for l2 the squares of one row, add up in 64 bits.
-    """
-    wanted = 1 << math.ceil(math.log2(max(1.0, min(float(256 * n * epsilon), 2.0**60))))
-    most = min(_MOST_STEPS, (1 << _SUM_BITS) // n)
-    if norm == 2:
-        most = min(most, math.isqrt((1 << _SUM_BITS) // dimension))
-    return max(_LEAST_STEPS, min(wanted, most))
-
-
-def _stretch(norm: float, noise_norm: float, dimension: int) -> Fraction:
-    """Return the largest l_noise norm of a vector of unit l_norm norm, rounded up."""
-    if noise_norm >= norm:
-        return Fraction(1)
-    power = 1 / noise_norm - (0.0 if norm == math.inf else 1 / norm)
-    if power == 1:
-        return Fraction(dimension)
-    root = math.isqrt((dimension << 64) - 1) + 1  # √d · 2^32, rounded up
-    return Fraction(root, 1 << 32)
-
-
-def _average(bound: Fraction | tuple[Fraction, ...]) -> Fraction:
-    return sum(bound, Fraction(0)) / len(bound) if isinstance(bound, tuple) else bound
-
-
 def _forms(dimension: int, steps: int, column: int) -> tuple[tuple[Fraction, ...], ...]:
     """Return the count of complete rows and the sum of a column, of what `_complete_rows` adds."""
     places = range(dimension + 2)
     one = (Fraction(int(place == 0), steps) for place in places)
     return tuple(one), tuple(Fraction(int(place == column + 1), steps) for place in places)
-
-
-def _ends(lattice: FixedPoint) -> tuple[list[Fraction], list[Fraction]]:
-    """Return the bounds of each coordinate."""
-    center, bound = (
-        list(each) if isinstance(each, tuple) else [each] * lattice.dimension
-        for each in (lattice.center, lattice.bound)
-    )
-    return (
-        [c - b for c, b in zip(center, bound, strict=True)],
-        [c + b for c, b in zip(center, bound, strict=True)],
-    )
-
-
-def _resolution(lattice: FixedPoint) -> Fraction:
-    """Return how far quantizing moves a coordinate, the bound being 1: in a ball also inwards."""
-    return Fraction(1, lattice.steps if lattice.norm != math.inf else 2 * lattice.steps)
-
-
-def _inside(value: Floats, lattice: FixedPoint) -> Floats:
-    """Clip the noisy mean to where a mean can be: post-processing that never adds error."""
-    if lattice.norm == 2:  # around 0
-        most, length = _average(lattice.bound), float(np.linalg.norm(value))
-        return value * min(1.0, float(most) / length) if length > 0 else value
-    each = itertools.repeat
-    centers = lattice.center if isinstance(lattice.center, tuple) else each(lattice.center)
-    bounds = lattice.bound if isinstance(lattice.bound, tuple) else each(lattice.bound)
-    alike = not isinstance(lattice.center, tuple) and not isinstance(lattice.bound, tuple)
-    pairs = itertools.islice(zip(centers, bounds, strict=False), 1 if alike else lattice.dimension)
-    ends = np.array([inner_ends(center - bound, center + bound) for center, bound in pairs])
-    return np.clip(value, ends[:, 0], ends[:, 1])

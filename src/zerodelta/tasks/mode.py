@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -31,9 +31,13 @@ from zerodelta.privacy.release import Release
 from zerodelta.spaces import Finite
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_universe, codes_of, labels_of, unknown_index
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask, run
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["ModeQuestion", "mode", "mode_methods"]
 
@@ -41,6 +45,7 @@ _FEW_ITEMS = 100
 """Up to so many items permute-and-flip is as good in close races, and better in others."""
 
 
+@debited
 def mode(
     items: Any,
     columns: str | None = None,
@@ -52,6 +57,7 @@ def mode(
     expected_gap: Rational | None = None,
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release the most frequent item of a public universe, like `statistics.mode`, but private.
 

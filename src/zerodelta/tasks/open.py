@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from zerodelta.data.dataset import DEFAULT_MEMORY, Base, Dataset, Unit
+from zerodelta.data.base import DEFAULT_MEMORY, Base, Unit
+from zerodelta.data.dataset import Dataset
 from zerodelta.data.find_reader import reader_of
 from zerodelta.data.kept_copy import Keeping
 from zerodelta.data.kind import Kind
 from zerodelta.data.reader import places
 from zerodelta.data.schema import Schema
 from zerodelta.errors import ParameterError, require
-from zerodelta.exact.rational import as_count
+from zerodelta.exact.rational import Rational, as_count
+from zerodelta.ledger.ledger import DEFAULT_DATA, Ledger
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.verify import as_neighbors
 
@@ -33,6 +35,8 @@ def open(
     name: str | None = None,
     memory: int | None = None,
     folder: str | Path | None = None,
+    ledger: str | Path | Ledger | None = None,
+    budget: Rational | None = None,
     **file: Any,
 ) -> Dataset:
     """Open data for private questions: what its columns are, and who is protected in it.
@@ -69,6 +73,12 @@ def open(
     folder : path, optional
         Where that file is made, readable by its owner only; by default the system's temporary
         folder.
+    ledger : path, URL or Ledger, optional
+        Where every release from these data is debited, before a row is read, in the account of
+        their `name`.
+    budget : number, optional
+        How much ε may be spent on them in all: needed when the account is opened, and later the
+        same or left out.
     **file : optional
         How a CSV file is written: `header`, `delimiter`, `decimal`, `encoding`, `quote`.
 
@@ -106,17 +116,20 @@ def open(
     protected = _unit(stated, unit, max_rows, units)
     places(reader.names, [*kinds, *([] if protected is None else [protected.column])])
     given = neighbors if neighbors is not None else stated.neighbors
+    relation = Neighbors.REPLACE if given is None else as_neighbors(given)
+    called = name if name is not None else stated.name
     return Dataset(
         Base(
             reader=reader,
             kinds=kinds,
             unit=protected,
-            neighbors=Neighbors.REPLACE if given is None else as_neighbors(given),
-            name=name if name is not None else stated.name,
+            neighbors=relation,
+            name=called,
             expected_rows=None
             if expected_rows is None
             else as_count(expected_rows, "expected_rows", minimum=1),
             keeping=_keeping(memory, folder),
+            account=_account(ledger, budget, called, relation, protected),
         )
     )
 
@@ -126,6 +139,28 @@ def _is_folder(folder: Any) -> bool:
         return Path(folder).is_dir()
     except (OSError, TypeError, ValueError):  # no path of this system
         return False
+
+
+def _account(
+    ledger: str | Path | Ledger | None,
+    budget: Rational | None,
+    name: str | None,
+    neighbors: Neighbors,
+    unit: Unit | None,
+) -> Ledger | None:
+    """Return the account of a data set, opened if it is new; what it adds up is decided then."""
+    if ledger is None:
+        remedy = "pass ledger='people.ledger', say"
+        require(budget is None, "budget", budget, "a ledger to keep it in", remedy)
+        return None
+    whole = ledger.address if isinstance(ledger, Ledger) else ledger
+    data = name if name is not None else DEFAULT_DATA
+    if isinstance(ledger, Ledger) and name is None:
+        data = ledger.data
+    analyst = ledger.analyst if isinstance(ledger, Ledger) else None
+    column = None if unit is None else unit.column
+    made = Ledger.of_data(whole, data, budget=budget, neighbors=neighbors, unit=column)
+    return made if analyst is None else made.account(analyst=analyst)
 
 
 def _keeping(memory: int | None, folder: str | Path | None) -> Keeping:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,16 +18,21 @@ from zerodelta.exact.rational import Rational, as_count, as_rational
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Facts
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.tasks.covariance import numbers_of
 from zerodelta.tasks.second_moments import NoisyMoments, ProductNoise, Products, eigenvectors
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["ComponentsQuestion", "PrincipalComponents", "pca"]
 
 Floats = npt.NDArray[np.float64]
 
 
+@debited
 def pca(
     rows: Any,
     columns: Sequence[str] | None = None,
@@ -41,6 +46,7 @@ def pca(
     method: str = "auto",
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release principal components, like `sklearn.decomposition.PCA`, but private.
 

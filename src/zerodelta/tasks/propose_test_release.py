@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.source import Source
@@ -21,13 +21,18 @@ from zerodelta.privacy.release import Release
 from zerodelta.spaces import GridLattice
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_share, as_source, needed
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import Beside, Openable, aside, left, run
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 __all__ = ["ProposeTestReleaseQuestion", "propose_test_release"]
 
 
+@debited
 def propose_test_release(
     rows: Any,
     columns: str | list[str] | None = None,
@@ -43,6 +48,7 @@ def propose_test_release(
     method: str = "auto",
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release the answer of your own query with noise for a proposed bound on its sensitivity.
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.dataset import Dataset
@@ -33,9 +33,13 @@ from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_source, bounds_of, one_column
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = [
     "QuantileQuestion",
@@ -51,6 +55,7 @@ _FILLED = 100
 """Forecasts are for rows that lie evenly in one part of the bounds out of so many."""
 
 
+@debited
 def quantile(
     rows: Any,
     columns: str | None = None,
@@ -64,6 +69,7 @@ def quantile(
     method: str = "auto",
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release a q-quantile of one bounded column, like `np.quantile`, but private.
 
@@ -137,6 +143,7 @@ def quantile(
     return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
 
+@debited
 def median(
     rows: Any,
     columns: str | None = None,
@@ -148,6 +155,7 @@ def median(
     method: str = "auto",
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release a median of one bounded column, like `np.median`, but private.
 

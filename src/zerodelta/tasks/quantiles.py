@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -22,16 +22,21 @@ from zerodelta.mechanisms.selection import SELECTIONS
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Facts
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_source, bounds_of, one_column
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.tasks.quantile import QuantileQuestion, declared_grid
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["QuantilesQuestion", "as_levels", "quantiles"]
 
 _MOST_ASKED = 10_000
 
 
+@debited
 def quantiles(
     rows: Any,
     columns: str | None = None,
@@ -45,6 +50,7 @@ def quantiles(
     method: str = "auto",
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release several quantiles of one bounded column, like `np.quantile(rows, q)`, but private.
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -29,9 +29,13 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_bounds, as_source, bounds_of
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask, run
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = [
     "MONOTONE",
@@ -52,6 +56,7 @@ SENSITIVITY = "every score has at most the stated sensitivity between neighborin
 """The premise of stated scores."""
 
 
+@debited
 def select(
     scores: Any,
     columns: Sequence[str] | None = None,
@@ -64,6 +69,7 @@ def select(
     method: str = "auto",
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release the option with (nearly) the largest score, like `np.argmax`, but private.
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from zerodelta.privacy.release import Release
 from zerodelta.spaces import Subsets
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_numbers, as_source
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.study.program import StudyProgram, carry_out
@@ -38,11 +39,15 @@ from zerodelta.training.feature_table import FeatureTable, column_position
 from zerodelta.training.gram_search import GramQuery
 from zerodelta.training.stepwise import Stepwise
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 __all__ = ["FeaturesQuestion", "select_features"]
 
 MethodName = Literal["auto", "gram", "stepwise"]
 
 
+@debited
 def select_features(
     rows: Any,
     columns: Sequence[str] | None = None,
@@ -58,6 +63,7 @@ def select_features(
     mixing_probability: Rational = Fraction(1, 100),
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release which `size` of the features predict the target best by a linear model.
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from zerodelta.privacy.step import Status
 from zerodelta.spaces import Finite
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import choose
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_bounds, as_source, needed
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.study.program import StudyProgram, carry_out
@@ -39,6 +40,9 @@ from zerodelta.study.study import Study
 from zerodelta.tasks.vote import VoteQuestion, made_up
 from zerodelta.tasks.vote_or_study import LEAST_ROWS, PARAMETERS, vote_or_study
 from zerodelta.training.candidate_models import Floats, LinearModel, NetworkModel
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["FIT", "SCORE", "Fit", "ModelQuestion", "Score", "Train", "select_model"]
 
@@ -56,6 +60,7 @@ SCORE = "score treats rows one by one, keeps no state and shows nothing"
 FIT = "fit and score see one block at a time: they keep no state and show nothing"
 
 
+@debited
 def select_model(
     rows: Any,
     candidates: Mapping[str, Any],
@@ -75,6 +80,7 @@ def select_model(
     example: Any = None,
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release the name of the best candidate, trained and scored on the rows.
 
@@ -306,7 +312,6 @@ class ModelQuestion:
         moved = lattice.steps if related is Neighbors.ADD_REMOVE else 2 * lattice.steps
         flip = PermuteAndFlip.for_epsilon(epsilon=epsilon, sensitivity=moved, neighbors=related)
         behind = flip.error(len(names)) / (2 * lattice.steps * facts.planned_rows)
-        counted = () if facts.rows is None else ("the number of rows",)
         return ReleasePlan(
             claim=PureDP(flip.epsilon, neighbors=related),
             steps=(replace(flip.step(), status=Status.ASSERTED),),
@@ -314,7 +319,7 @@ class ModelQuestion:
             error=f"the mean score is at most {behind:.3g} of its range below the best, on average "
             "(permute-and-flip: nothing is trained, one score of known sensitivity decides, and "
             "a study would only add noise)",
-            public=("the candidates", "the bounds of a score", *counted),
+            public=("the candidates", "the bounds of a score", *facts.counted),
             assumed=(SCORE,),
         )
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -26,17 +26,22 @@ from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_source, bounds_of, each_bounds
 from zerodelta.spine.release_plan import Measured, ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.tables.grouped_data import By
 from zerodelta.tasks.table import grouped_statistic
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 __all__ = ["SumQuestion", "sum"]
 
 _LEAST_STEPS, _MOST_STEPS = 1 << 10, 1 << 40
 
 
+@debited
 def sum(
     rows: Any,
     columns: str | Sequence[str] | None = None,
@@ -47,6 +52,7 @@ def sum(
     missing: Any = DEFAULT_MISSING,
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release the sum of bounded columns, like `np.nansum(rows, axis=0)`, but private.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.tables.codes import Integers, given_rows, row_writer
@@ -32,11 +33,15 @@ from zerodelta.tables.forecast import whole_rows_error
 from zerodelta.tables.rounding import whole_rows
 from zerodelta.tables.table_methods import tables_plan
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 __all__ = ["SynthesisQuestion", "synthesis_methods", "synthesize"]
 
 _MOST_ROWS = 1 << 32
 
 
+@debited
 def synthesize(
     rows: Any,
     columns: Sequence[str] | None = None,
@@ -49,6 +54,7 @@ def synthesize(
     method: str = "auto",
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release synthetic rows whose tables resemble those of the rows.
 

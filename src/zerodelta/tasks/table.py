@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Facts, Question
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import needed
 from zerodelta.spine.release_plan import Measured, ReleasePlan
 from zerodelta.spine.run import ask
@@ -28,9 +29,13 @@ from zerodelta.tables.keyed_table import KeyedTableQuestion
 from zerodelta.tables.table_answer import TableAnswer, forecast_text, proof_parts, table_methods
 from zerodelta.tables.table_plan import GOALS, TablePlan, plan_table
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 __all__ = ["TableQuestion", "grouped_statistic", "table", "table_of"]
 
 
+@debited
 def table(
     data: Any,
     *,
@@ -43,6 +48,7 @@ def table(
     false_keys: Rational = 1,
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release statistics of columns by group, like `frame.groupby(by).agg(of)`, but private.
 
@@ -58,9 +64,10 @@ def table(
         The columns that rows are grouped by: categories, booleans and dates of a data set. A dict
         says how: ``{"age": zd.bins([0, 18, 65, 120])}`` cuts numbers at public edges, and for a
         frame ``{"city": zd.category([...])}`` declares the groups. Without it all rows are one.
-        Texts over an alphabet and whole numbers are keys that nobody listed: those that occur
-        often are found, for half of ε (all of it, if only counts are asked), and all other rows
-        are one more group, "other".
+        Each of up to 1000 whole numbers (``zd.number(0, 120, integer=True)``) is a group; a number
+        out of range is in none. Texts over an alphabet and whole numbers of a larger range are keys
+        that nobody listed: those that occur often are found, for half of ε (all of it, if only
+        counts are asked), and all other rows are one more group, "other".
     of : dict
         For each column the names of its statistics: "mean", "sum", "variance" (divided by the
         count), "std", "count" (of its values), "median", ``{"quantiles": [0.1, 0.9]}``. Rows are

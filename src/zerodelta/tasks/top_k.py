@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -28,11 +28,15 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask, run
 from zerodelta.tables.found_keys import FoundKeys
 from zerodelta.tasks.heavy_hitters import HeavyHittersQuestion, keyed
 from zerodelta.tasks.select import MONOTONE, SENSITIVITY, exact_score, listed_options
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["ScoredQuestion", "TopKQuestion", "known_keys", "top_k", "top_k_methods"]
 
@@ -40,6 +44,7 @@ _MOST_KNOWN = 1 << 24
 """Whole numbers in a larger range are unknown keys: most of them do not occur."""
 
 
+@debited
 def top_k(
     data: Any = None,
     columns: str | Sequence[str] | None = None,
@@ -55,6 +60,7 @@ def top_k(
     false_keys: Rational = 1,
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release the k most frequent keys with their counts, or the k options with the best scores.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -30,9 +30,13 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_bounds, as_source, bounds_of, one_column
 from zerodelta.spine.release_plan import Measured, ReleasePlan
 from zerodelta.spine.run import ask
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["TrimmedMeanQuestion", "trimmed_mean", "trimmed_mean_methods"]
 
@@ -48,6 +52,7 @@ _SAFETY = 1.25
 Answer = Callable[[Rows, BitSource], float | Measured]
 
 
+@debited
 def trimmed_mean(
     rows: Any,
     columns: str | None = None,
@@ -60,6 +65,7 @@ def trimmed_mean(
     method: str = "auto",
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release a mean without the smallest and largest rows, like `scipy.stats.trim_mean`.
 

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zerodelta.data.arrays import DEFAULT_MISSING
-from zerodelta.data.dataset import Dataset, skips
+from zerodelta.data.dataset import Dataset
 from zerodelta.data.group_keys import GroupKeys
+from zerodelta.data.kinds import skips
 from zerodelta.data.source import Source
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.release import Release
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_source, bounds_of, each_bounds
 from zerodelta.spine.run import ask
 from zerodelta.tables.asked_columns import AskedColumn
 from zerodelta.tables.grouped_data import By
 from zerodelta.tasks.table import TableQuestion, grouped_statistic
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 __all__ = ["std", "variance"]
 
 
+@debited
 def variance(
     rows: Any,
     columns: str | Sequence[str] | None = None,
@@ -33,6 +39,7 @@ def variance(
     missing: Any = DEFAULT_MISSING,
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release the variance of bounded columns, like `np.var(rows, axis=0)`, but private.
 
@@ -83,6 +90,7 @@ def variance(
     return _spread("variance", rows, columns, by, bounds, epsilon, missing, diagnostics, bits)
 
 
+@debited
 def std(
     rows: Any,
     columns: str | Sequence[str] | None = None,
@@ -93,6 +101,7 @@ def std(
     missing: Any = DEFAULT_MISSING,
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release the standard deviation of bounded columns, like `np.std(rows, axis=0)`, but private.
 

@@ -1,6 +1,7 @@
 """Any choice at all, made on many small blocks of rows, each of which has one vote (theory Votes).
 
-Nothing has to be known of how the choice is made: a row is in one block, so it moves one vote.
+Nothing has to be known of how the choice is made: a row is in one block, so it moves one vote. All
+rows of a unit are in one block, so a unit does, too (V3).
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -31,11 +32,15 @@ from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status
 from zerodelta.spine.facts import Facts
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_source
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask
 from zerodelta.study.rehearsal import rows_to_try
 from zerodelta.tasks.vote_or_study import LEAST_ROWS, blocks_for, can_decide
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["CHOICE", "VoteQuestion", "made_up", "vote"]
 
@@ -46,6 +51,7 @@ CHOICE = (
 _MOST_BLOCKS = 1 << 20
 
 
+@debited
 def vote(
     data: Any,
     choose: Callable[[Block], Any],
@@ -59,6 +65,7 @@ def vote(
     missing: Any = DEFAULT_MISSING,
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release the option that most blocks of rows choose, whatever the way in which they do.
 
@@ -79,7 +86,7 @@ def vote(
     options : list
         All that can be chosen. Public.
     blocks : int, optional
-        Into how many blocks the rows are dealt, each row by its own draw. By default
+        Into how many blocks the rows are dealt, each row (or unit) by its own draw. By default
         8(ln K + 1)/ε for K options, at least 3, at most one for each `least_rows` rows.
     least_rows : int
         How many rows a block needs, on average, for a useful choice.
@@ -123,6 +130,7 @@ def vote(
         options=tuple(options) if is_list(options) else (),
         blocks=blocks,
         least_rows=least_rows,
+        by_unit=source.by_unit is not None,
     )
     given = example is not None
     question.tried(rows_to_try(source.columns, None, None, example) if given else made_up(source))
@@ -139,6 +147,8 @@ class VoteQuestion:
     options: tuple[Hashable, ...]
     blocks: int | None = None
     least_rows: int = LEAST_ROWS
+    by_unit: bool = False
+    """Whether all rows of a unit are dealt to one block, by one draw."""
 
     def __post_init__(self) -> None:
         remedy = "pass choose=lambda rows: …"
@@ -163,7 +173,10 @@ class VoteQuestion:
         flip = PermuteAndFlip.for_epsilon(epsilon=exact, sensitivity=1, neighbors=facts.neighbors)
 
         def answer(rows: Rows, bits: BitSource) -> Any:
-            votes = self.votes(list(rows.blocks()), facts.width, blocks, bits, drop=rows.may_miss)
+            dealt = rows.by_unit() if self.by_unit else rows
+            assert dealt is not None  # known from the source
+            found, width = list(dealt.blocks()), len(dealt.columns)
+            votes = self.votes(found, width, blocks, bits, drop=rows.may_miss)
             return self.options[flip.select(votes, bits)]
 
         return ReleasePlan(
@@ -180,12 +193,19 @@ class VoteQuestion:
     ) -> npt.NDArray[np.int64]:
         """Deal rows to blocks, each by a draw of its own, and count for what they vote.
 
-        With `drop` a row without any cell is no row.
+        With `drop` a row without any cell is no row. Of units, whose number is the last column, all
+        rows have one draw.
         """
         rows = np.concatenate([np.empty((0, width)), *found])
+        units = np.arange(len(rows))
+        if self.by_unit:
+            rows, units = rows[:, :-1], rows[:, -1].astype(np.int64)
         if drop:
-            rows = rows[~np.isnan(rows).all(axis=1)]
-        drawn = np.asarray(uniform_below(blocks, size=len(rows), bits=bits), dtype=np.int64)
+            there = ~np.isnan(rows).all(axis=1)
+            rows, units = rows[there], units[there]
+        different, which = np.unique(units, return_inverse=True)
+        draws = uniform_below(blocks, size=len(different), bits=bits)
+        drawn = np.asarray(draws, dtype=np.int64)[which]
         order = np.argsort(drawn, kind="stable")
         ends = np.searchsorted(drawn[order], np.arange(blocks + 1))
         places = {option: place for place, option in enumerate(self.options)}

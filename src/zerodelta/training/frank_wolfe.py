@@ -170,9 +170,7 @@ def frank_wolfe_pure(
         rowwise=rowwise,
     )
     protection, size = protection_of(vertices.source), vertices.polytope.size
-    beside = diagnostics
-    if not isinstance(beside, Beside):
-        beside = diagnosis(beside, vertices.source)
+    beside = diagnosis(diagnostics, vertices.source)
     target = as_positive(epsilon, "epsilon") / protection.max_rows
     target *= 1 if beside is None else 1 - beside.share
     plain = target / vertices.iterations

@@ -25,6 +25,7 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.composition import transcript_claim
 from zerodelta.privacy.parameters import as_log_delta
 from zerodelta.privacy.step import Status, Step
+from zerodelta.spine.release_plan import rows_told
 from zerodelta.training.gradient_sums import GRADIENT
 from zerodelta.training.gradients import try_gradient
 from zerodelta.training.loss_functions import Hinge, Huber, Logistic, Loss, Squared
@@ -212,7 +213,7 @@ class VertexSteps:
     def public(self) -> tuple[str, ...]:
         """Return what the certificate lists as public."""
         return (
-            f"n = {self.source.rows}",
+            rows_told(self.source.rows, public=not self.source.drops),
             f"{self.polytope.size} vertices in {self.polytope.dimension} dimensions, l1 radius "
             f"{self.polytope.length}",
             f"gradients clipped to {self.lipschitz} in linf, {self.steps} steps",

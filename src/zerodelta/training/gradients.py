@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from zerodelta.data.kept_copy import together
 from zerodelta.data.row_queries import public_rows, row_query
-from zerodelta.data.rows import without_blanks
-from zerodelta.data.rowwise import evaluate
+from zerodelta.data.rowwise import evaluate, without_blanks
 from zerodelta.errors import require
 from zerodelta.exact.exact_sums import IntegerArray, arithmetic
 from zerodelta.exact.fixed_point import FixedPoint

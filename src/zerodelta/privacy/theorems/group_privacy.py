@@ -1,4 +1,4 @@
-"""Several rows of one unit: group privacy over its slots (theory V)."""
+"""Several rows of one unit: group privacy over its slots, or what moves as one row (theory V)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from zerodelta.privacy.composition import Composed
 from zerodelta.privacy.domains import Count
 from zerodelta.privacy.theorems.theorem import Theorem
 
-__all__ = ["ClippedUnits", "Units"]
+__all__ = ["ClippedUnits", "UnitVotes", "Units"]
 
 
 @final
@@ -64,3 +64,23 @@ class ClippedUnits(Theorem):
     def of_unit(self, row: Composed) -> Composed:
         """Return what holds for a unit of what is proven for sums of rows, of a row's bound."""
         return row.of_group(min(self.weight, self.max_rows))
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class UnitVotes(Theorem):
+    """All rows of a unit are dealt to one block, so a unit moves one vote, as one row does.
+
+    It is the last step, after permute-and-flip on votes.
+    """
+
+    label = "unit-votes"
+    section = "V3"
+    sentence = (
+        "at most {max_rows} rows of one unit were kept, by a rule that looks at its own rows only, "
+        "and all of them are in the one block that the unit drew; so a unit moves one vote, and "
+        "what the step before proves for one row holds for all of them together."
+    )
+    asserted = True
+
+    max_rows: Count

@@ -36,6 +36,8 @@ def partition_laplace_epsilon(
 ) -> Fraction:
     """Return the ε of independent Laplace noise of scale b on every cell: 2mM/b, or mM/b (P1).
 
+    It holds for any noise on integers with P(z) <= e^(1/b) P(z ± 1).
+
     Replaced rows take mM out of some cells and put mM into others. Half of that if rows are only
     added or removed, or if there is but one cell.
 
@@ -106,14 +108,14 @@ class Public(Base):
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PartitionLaplace(Base):
-    """Independent rounded Laplace noise on the cells of a table."""
+    """Independent discrete Laplace noise on the cells of a table."""
 
     label = "partition-laplace"
     section = "P1"
     sentence = (
-        "Laplace noise of scale {scale}, independent and exactly rounded, on each of {cells} "
-        "integer cells, of all groups together; a row adds at most {row_total} to all of them, a "
-        "unit has at most {unit_rows} rows: pure DP."
+        "discrete Laplace noise of scale {scale}, independent, on each of {cells} integer cells of "
+        "all groups together; a row adds at most {row_total} to all of them, a unit has at most "
+        "{unit_rows} rows: pure DP."
     )
 
     cells: Cells

@@ -1,0 +1,185 @@
+"""What the entries of a ledger add up to: the accounts, and what is spent and left in each.
+
+A data set has an account; analysts may have accounts under it. What an analyst spends is spent of
+the data set, too. Under replace a debit for add-remove counts twice; the other way there is no
+conversion (theory H), and one unit is never converted into another.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, final
+
+from zerodelta.errors import BudgetError, LedgerError, ParameterError
+from zerodelta.exact.rational import number_text
+from zerodelta.ledger.chain import FORMAT, START, Entry, Row, damaged, number_of, opened
+from zerodelta.privacy.neighbors import Neighbors
+
+__all__ = ["Balance", "Balances", "Key", "booked", "too_new"]
+
+Key = tuple[str, "str | None"]
+"""An account: the name of the data set, and the analyst, if it is one's."""
+
+
+@final
+@dataclass(kw_only=True, slots=True)
+class Balance:
+    """One account."""
+
+    limit: Fraction | None
+    """The budget; None for an analyst without a limit of one's own."""
+    neighbors: Neighbors
+    unit: str | None
+    spent: Fraction = Fraction(0)
+
+
+@final
+@dataclass(kw_only=True, slots=True)
+class Balances:
+    """All accounts of one ledger, from its first entry to the latest that was read."""
+
+    name: str
+    """Of the ledger, in messages."""
+    id: str = ""
+    number: int = 0
+    hash: str = START
+    time: str = ""
+    accounts: dict[Key, Balance] = field(default_factory=dict)
+    returned: set[int] = field(default_factory=set)
+    """The debits that were taken back."""
+
+    def add(self, row: Row, find: Callable[[int], Row | None]) -> Entry:
+        """Check the next entry and add it up; `find` reads an earlier one."""
+        entry = opened(row, self.number + 1, self.hash, name=self.name)
+        try:
+            self._apply(entry, find)
+        except (KeyError, TypeError, ValueError, ZeroDivisionError):
+            raise damaged(self.name, f"entry {entry.number} makes no sense") from None
+        self.number, self.hash = entry.number, entry.hash
+        self.time = max(self.time, str(entry.body["time"]))
+        return entry
+
+    def _apply(self, entry: Entry, find: Callable[[int], Row | None]) -> None:
+        body = entry.body
+        if (entry.number == 1) is not (entry.kind == "ledger"):
+            raise ValueError
+        if entry.kind == "ledger":
+            if type(body["format"]) is not int or body["format"] > FORMAT:
+                raise too_new(self.name)
+            self.id = str(body["id"])
+            return
+        key = (str(body["data"]), None if body["analyst"] is None else str(body["analyst"]))
+        if entry.kind == "account":
+            limit = body["limit"]
+            self.accounts[key] = Balance(
+                limit=None if limit is None else number_of(limit),
+                neighbors=Neighbors(body["neighbors"]),
+                unit=body["unit"],
+            )
+        elif entry.kind == "raise":
+            self.accounts[key].limit = number_of(body["limit"])
+        elif entry.kind == "debit":
+            self._spend(key, _positive(number_of(body["booked"])))
+        elif entry.kind == "return":
+            of = int(body["of"])
+            undone = _body_of(find(of))
+            same = all(undone[each] == body[each] for each in ("data", "analyst", "booked"))
+            if of >= entry.number or of in self.returned or undone["kind"] != "debit" or not same:
+                raise ValueError
+            self.returned.add(of)
+            self._spend(key, -_positive(number_of(body["booked"])))
+        else:
+            raise ValueError
+
+    def _spend(self, key: Key, amount: Fraction) -> None:
+        for each in dict.fromkeys([key, (key[0], None)]):
+            self.accounts[each].spent += amount
+
+    def balance(self, key: Key) -> Balance:
+        """Return an account, which must have been opened."""
+        found = self.accounts.get(key)
+        if found is None:
+            known = sorted({data for data, _ in self.accounts})
+            raise ParameterError(
+                "data" if key[1] is None or (key[0], None) not in self.accounts else "analyst",
+                key[0] if key[1] is None or (key[0], None) not in self.accounts else key[1],
+                expected=f"an account of the ledger {self.name}, which has {known[:10]}",
+                remedy="open it: zd.Ledger(path, budget=…, data=…)",
+            )
+        return found
+
+    def left(self, key: Key) -> Fraction:
+        """Return what may still be spent: the least of the account's and the data set's."""
+        own, whole = self.balance(key), self.balance((key[0], None))
+        rests = [each.limit - each.spent for each in (own, whole) if each.limit is not None]
+        return max(min(rests), Fraction(0))
+
+    def check(self, key: Key, amount: Fraction) -> None:
+        """Refuse a debit that is not covered."""
+        for each in dict.fromkeys([key, (key[0], None)]):
+            account = self.balance(each)
+            if account.limit is not None and account.spent + amount > account.limit:
+                whose = f"{each[0]!r}" if each[1] is None else f"{each[1]!r} in {each[0]!r}"
+                left = max(account.limit - account.spent, Fraction(0))
+                less = f", ask for epsilon={number_text(left)!r} or less" if left else ""
+                raise BudgetError(
+                    f"{number_text(amount)} is asked of {whose}, where {number_text(left)} of "
+                    f"{number_text(account.limit)} is left: nothing was spent or read. Load what "
+                    f"was released{less}, or ledger.raise_budget(to, reason)."
+                )
+
+
+def booked(
+    epsilon: Fraction, *, neighbors: Neighbors, unit: str | None, account: Balance
+) -> Fraction:
+    """Return what a release costs in an account, which may be for another relation.
+
+    >>> account = Balance(limit=Fraction(1), neighbors=Neighbors.REPLACE, unit=None)
+    >>> booked(Fraction(1, 4), neighbors=Neighbors.ADD_REMOVE, unit=None, account=account)
+    Fraction(1, 2)
+    """
+    if unit != account.unit:
+        raise ParameterError(
+            "unit",
+            unit,
+            expected=f"{_whom(account.unit)}, whom this account protects",
+            remedy="open another account for these data: zd.Ledger(path, budget=…, data=…, unit=…)",
+        )
+    if neighbors is account.neighbors:
+        return epsilon
+    if account.neighbors is Neighbors.ADD_REMOVE:
+        raise ParameterError(
+            "neighbors",
+            neighbors.value,
+            expected="add-remove, as in this account: a claim for replace says nothing about it",
+            remedy='open the data with neighbors="add-remove", or an account for "replace"',
+        )
+    return 2 * epsilon  # one row replaced is one removed and one added
+
+
+def _whom(unit: str | None) -> str:
+    return "None (one row)" if unit is None else repr(unit)
+
+
+def too_new(name: str) -> LedgerError:
+    """Return the error of a ledger that a later version has written."""
+    return LedgerError(
+        f"the ledger {name} was made by a newer zerodelta, and is left as it is: upgrade with "
+        "pip install --upgrade zerodelta."
+    )
+
+
+def _positive(number: Fraction) -> Fraction:
+    if number <= 0:
+        raise ValueError
+    return number
+
+
+def _body_of(row: Row | None) -> dict[str, Any]:
+    if row is None:
+        raise ValueError
+    found: dict[str, Any] = json.loads(row[2])
+    return found

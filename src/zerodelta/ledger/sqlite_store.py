@@ -1,0 +1,273 @@
+"""A ledger in a file: SQLite in WAL mode, every transaction synced to the disk before it counts.
+
+The file is made elsewhere and linked to its name when it is complete, so that a file which is
+there and empty is one that was damaged, never one that is being made.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import final
+from urllib.parse import quote
+
+from zerodelta.errors import LedgerError
+from zerodelta.ledger.balances import too_new
+from zerodelta.ledger.chain import FORMAT, Row, damaged
+from zerodelta.ledger.store import Store
+
+__all__ = ["SqliteStore", "file_system", "make_file"]
+
+_APPLICATION = 0x7A646C67
+"""Says "zdlg" in the header of the file."""
+
+_PATIENCE = 120.0
+"""Seconds to wait for other processes."""
+
+_SCHEMA = (
+    "CREATE TABLE entry (number INTEGER PRIMARY KEY, question TEXT, body TEXT NOT NULL, "
+    "hash TEXT NOT NULL)",
+    "CREATE INDEX asked ON entry (question) WHERE question IS NOT NULL",
+    "CREATE TABLE saved (number INTEGER NOT NULL, place TEXT NOT NULL, digest TEXT NOT NULL)",
+    "CREATE INDEX places ON saved (number)",
+    "CREATE TABLE file (data TEXT NOT NULL, mac TEXT NOT NULL)",
+)
+
+_REMOTE = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "beegfs"}
+    | {"gpfs", "ocfs2", "gfs2", "ncpfs", "davfs", "virtiofs", "vboxsf", "fuse.sshfs", "fuse.s3fs"}
+    | {"fuse.glusterfs", "fuse.rclone", "fuse.ceph", "fuse.gcsfuse", "fuse.davfs2", "coda"}
+)
+"""File systems on which memory is not shared between machines, as WAL needs."""
+
+
+@final
+class SqliteStore(Store):
+    """The entries in one file."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        _check_header(path)
+        _refuse_remote(path)
+        self._path, self._file = path, _identity(path)
+        with _said_plainly(path):
+            self._connection = sqlite3.connect(
+                f"file:{quote(path)}?mode=rw",
+                uri=True,
+                isolation_level=None,
+                timeout=_PATIENCE,
+                check_same_thread=False,  # one thread at a time: `using`
+            )
+            self._prepare()
+
+    def _prepare(self) -> None:
+        run = self._connection.execute
+        for setting in ("synchronous = FULL", "fullfsync = 1", "trusted_schema = 0"):
+            run(f"PRAGMA {setting}")
+        (mode,) = run("PRAGMA journal_mode").fetchone()
+        stored = sorted(sql for (sql,) in run("SELECT sql FROM sqlite_master") if sql)
+        if mode != "wal" or stored != sorted(_SCHEMA):
+            self.close()
+            raise damaged(self._path, "its tables are not those that it was made with")
+
+    def usable(self) -> bool:
+        """Tell whether the file at the path is still the one that was opened."""
+        return _identity(self._path) == self._file
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Hold the only write transaction."""
+        with _said_plainly(self._path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            yield from self._until("COMMIT")
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Hold a read transaction."""
+        with _said_plainly(self._path):
+            self._connection.execute("BEGIN")
+            yield from self._until("ROLLBACK")
+
+    def _until(self, end: str) -> Iterator[None]:
+        try:
+            yield
+            self._connection.execute(end)
+        except BaseException:
+            with suppress(sqlite3.Error):  # of a transaction that SQLite has rolled back itself
+                self._connection.execute("ROLLBACK")
+            raise
+
+    def rows(self, after: int) -> Iterator[Row]:
+        """Yield the entries after this number."""
+        asked = "SELECT number, question, body, hash FROM entry WHERE number > ? ORDER BY number"
+        yield from self._connection.execute(asked, (after,))
+
+    def find(self, number: int) -> Row | None:
+        """Return one entry."""
+        asked = "SELECT number, question, body, hash FROM entry WHERE number = ?"
+        found: Row | None = self._connection.execute(asked, (number,)).fetchone()
+        return found
+
+    def asked(self, question: str) -> list[int]:
+        """Return the entries of a question."""
+        asked = "SELECT number FROM entry WHERE question = ? ORDER BY number DESC"
+        return [number for (number,) in self._connection.execute(asked, (question,))]
+
+    def insert(self, row: Row) -> None:
+        """Write an entry."""
+        self._connection.execute("INSERT INTO entry VALUES (?, ?, ?, ?)", row)
+
+    def note_saved(self, number: int, place: str, digest: str) -> None:
+        """Write down where a release was saved."""
+        self._connection.execute("INSERT INTO saved VALUES (?, ?, ?)", (number, place, digest))
+
+    def saved(self, number: int) -> list[tuple[str, str]]:
+        """Return where a release was saved."""
+        asked = "SELECT place, digest FROM saved WHERE number = ? ORDER BY rowid"
+        return [(str(p), str(d)) for p, d in self._connection.execute(asked, (number,))]
+
+    def note_file(self, data: str, mac: str) -> None:
+        """Write down the keyed hash of a file."""
+        self._connection.execute("INSERT INTO file VALUES (?, ?)", (data, mac))
+
+    def files(self, data: str) -> list[str]:
+        """Return the keyed hashes of files of a data set."""
+        asked = "SELECT mac FROM file WHERE data = ?"
+        return [str(mac) for (mac,) in self._connection.execute(asked, (data,))]
+
+    def check(self) -> None:
+        """Let SQLite look at every page."""
+        with _said_plainly(self._path):
+            (said,) = self._connection.execute("PRAGMA integrity_check(1)").fetchone()
+        if said != "ok":
+            raise damaged(self._path, "pages of the file are damaged")
+
+    def close(self) -> None:
+        """Close the connection."""
+        with suppress(sqlite3.Error):
+            self._connection.close()
+
+
+def make_file(path: str, rows: Sequence[Row]) -> bool:
+    """Make a ledger with its first entries; False if there is a file of that name already."""
+    _refuse_remote(path)
+    made = f"{path}.{os.getpid()}.{secrets.token_hex(4)}.new"
+    try:
+        with _said_plainly(path):
+            os.close(os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            with closing(sqlite3.connect(made, isolation_level=None)) as connection:
+                run = connection.execute
+                run("PRAGMA synchronous = FULL")
+                (mode,) = run("PRAGMA journal_mode = WAL").fetchone()
+                if mode != "wal":
+                    raise LedgerError(f"the ledger {path} cannot be made here: SQLite has no WAL.")
+                run("BEGIN IMMEDIATE")
+                run(f"PRAGMA application_id = {_APPLICATION}")
+                run(f"PRAGMA user_version = {FORMAT}")
+                for statement in _SCHEMA:
+                    run(statement)
+                for row in rows:
+                    run("INSERT INTO entry VALUES (?, ?, ?, ?)", row)
+                run("COMMIT")
+            _sync(made)
+            try:
+                os.link(made, path)
+            except FileExistsError:
+                return False
+            _sync(str(Path(path).parent))
+            return True
+    finally:
+        for end in ("", "-wal", "-shm", "-journal"):
+            with suppress(OSError):
+                os.unlink(made + end)
+
+
+def file_system(path: str, mounts: str) -> str:
+    """Return the kind of file system that a path is on, by the text of /proc/self/mounts.
+
+    >>> file_system("/home/ana/x", "a / ext4 rw 0 0" + chr(10) + "b:/home /home nfs4 rw 0 0")
+    'nfs4'
+    """
+    best, kind = "", ""
+    for line in mounts.splitlines():
+        fields = line.split(" ")
+        if len(fields) < 3:
+            continue
+        place = fields[1].replace("\\040", " ").rstrip("/") + "/"
+        if (path + "/").startswith(place) and len(place) >= len(best):
+            best, kind = place, fields[2]
+    return kind
+
+
+def _refuse_remote(path: str) -> None:
+    try:
+        mounts = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace")
+    except OSError:  # not on Linux
+        return
+    kind = file_system(os.path.realpath(Path(path).parent), mounts)
+    if kind in _REMOTE:
+        raise LedgerError(
+            f"the ledger {path} is on a network file system ({kind}), where two machines may both "
+            "spend what is left: use a local disk, or PostgreSQL (docs/ledger.md)."
+        )
+
+
+def _check_header(path: str) -> None:
+    """Refuse what is no ledger by its first bytes, before SQLite looks at it."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(100)
+    except OSError as error:
+        raise _plainly(path, error) from None
+    if len(head) < 100 or not head.startswith(b"SQLite format 3\0"):
+        raise damaged(path, "the file is no ledger, or was cut off")
+    version = int.from_bytes(head[60:64], "big")
+    if int.from_bytes(head[68:72], "big") != _APPLICATION or version < 1:
+        raise damaged(path, "the file is a database of something else")
+    if version > FORMAT:
+        raise too_new(path)
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+@contextmanager
+def _said_plainly(path: str) -> Iterator[None]:
+    """Turn the errors of SQLite and the system into ours, which say what to do."""
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        raise _plainly(path, error) from None
+
+
+def _plainly(path: str, error: Exception) -> LedgerError:
+    said = str(error)
+    if isinstance(error, FileNotFoundError):
+        what = "there is none: make it with zd.Ledger(path, budget=…), or check the path"
+    elif isinstance(error, PermissionError) or "readonly" in said or "unable to open" in said:
+        what = "it, or its folder, cannot be written to: give this user the right to write both"
+    elif "full" in said or "I/O" in said or isinstance(error, OSError):
+        what = "the disk is full or does not work: make room for it, and ask again"
+    elif "locked" in said or "busy" in said:
+        what = f"others have used it for {_PATIENCE:g} seconds: ask again, or look who does"
+    else:
+        return damaged(path, "SQLite cannot read it")
+    return LedgerError(f"the ledger {path} was not changed: {what}.")
+
+
+def _sync(path: str) -> None:
+    """Make a file, or the names in a folder, survive a power cut."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

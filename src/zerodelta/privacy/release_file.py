@@ -1,0 +1,343 @@
+"""A release as a file: value, certificate and record, with one SHA-256 over all of it.
+
+    digest = SHA-256(canonical JSON of all but the digest and the signatures)
+
+What is read is judged from its text alone: that the certificate proves its claim, and that value,
+record and certificate belong together. docs/records.md describes the format.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+from zerodelta.errors import CertificateError, ParameterError, RecordError
+from zerodelta.exact.noise_law import NoiseLaw, NoisySums
+from zerodelta.privacy.certificate import Certificate
+from zerodelta.privacy.json_text import read_json
+from zerodelta.privacy.record import Record
+from zerodelta.privacy.signatures import Signature, sign
+from zerodelta.privacy.step import canonical, digest_of
+from zerodelta.privacy.verify import verify
+from zerodelta.privacy.written_values import fraction_text, read_fraction, read_value, written
+
+if TYPE_CHECKING:
+    from zerodelta.privacy.release import Release
+
+__all__ = [
+    *("LARGEST_FILE", "SCHEMA", "Saved", "content_of", "is_release", "judged", "read_file"),
+    *("read_text", "save"),
+]
+
+SCHEMA = "zerodelta/release/1"
+
+LARGEST_FILE = 1 << 28
+"""Bytes; synthetic rows are the largest values."""
+
+_FAMILY = SCHEMA.rpartition("/")[0] + "/"
+_FIELDS = ("value", "error", "noise", "sums", "seconds", "diagnostics", "plan")
+_NAMES = frozenset({"schema", *_FIELDS, "record", "certificate", "digest"})
+_MAY = frozenset({"estimator", "signatures"})
+_READABLE = ("record", "certificate", "signatures")
+"""What is written on many lines."""
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Saved:
+    """A file that was read and judged: all in it belongs together, its certificate holds."""
+
+    data: Mapping[str, Any]
+    record: Record
+    certificate: Certificate
+    digest: str
+    signatures: tuple[Signature, ...]
+
+    def fields(self, classes: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
+        """Return the fields of the release; `classes` as for `read_value`."""
+        made = {name: read_value(self.data[name], classes) for name in _FIELDS if name != "sums"}
+        return {
+            **made,
+            "sums": _read_sums(self.data["sums"], classes),
+            "certificate": self.certificate,
+            "record": self.record,
+            "signatures": self.signatures,
+        }
+
+
+def content_of(release: Release, estimator: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return what is saved of a release, all that its digest is computed of."""
+    if release.record is None:
+        raise ParameterError(
+            "release",
+            expected="one that was made by a verb, a study or an estimator: it has a record",
+            remedy="save what these return",
+        )
+    return {
+        "schema": SCHEMA,
+        **{name: written(getattr(release, name)) for name in _FIELDS if name not in _SPECIAL},
+        **{name: write(getattr(release, name)) for name, write in _SPECIAL.items()},
+        "record": release.record.to_json(),
+        "certificate": json.loads(release.certificate.to_json()),
+        **({} if estimator is None else {"estimator": dict(estimator)}),
+    }
+
+
+def save(
+    release: Release,
+    path: str | os.PathLike[str],
+    *,
+    key: str | os.PathLike[str] | None,
+    estimator: Mapping[str, Any] | None = None,
+) -> None:
+    """Write a release to a new file, and tell the ledgers that paid for it where it is."""
+    content = content_of(release, estimator)
+    digest = digest_of(content)
+    signatures = list(release.signatures if estimator is None else ())
+    if key is not None:
+        signatures.append(sign(digest, key))
+    whole = {**content, "digest": digest}
+    if signatures:
+        whole["signatures"] = [each.to_json() for each in signatures]
+    text = "{\n" + ",\n".join(_line(name, part) for name, part in whole.items()) + "\n}\n"
+    place = Path(os.path.abspath(path))
+    if not _written_once(place, text.encode()):
+        raise ParameterError(
+            "path",
+            os.fspath(path),
+            expected="a new file: what was paid for is not written over",
+            remedy="choose another name",
+        )
+    for account, entry in release.paid_by:
+        account.note_saved(entry, str(place), digest)
+
+
+def _written_once(place: Path, content: bytes) -> bool:
+    """Write a file that is there as a whole or not at all; False if another one is there."""
+    beside = place.with_name(f"{place.name}.{secrets.token_hex(8)}")
+    try:
+        with beside.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(beside, place)
+        except FileExistsError:
+            return place.is_file() and place.read_bytes() == content
+        except OSError:  # no links on this file system
+            with place.open("xb") as file:
+                file.write(content)
+        return True
+    except FileExistsError:
+        return False
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _line(name: str, part: Any) -> str:
+    wide = json.dumps(part, indent=2 if name in _READABLE else None, allow_nan=False)
+    return f'  "{name}": ' + wide.replace("\n", "\n  ")
+
+
+def read_file(path: str | os.PathLike[str]) -> Saved:
+    """Return what a file holds, or raise `CertificateError`, which says what to do."""
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+        text = content.decode("utf-8")
+    except (OSError, ValueError) as error:
+        raise RecordError(
+            f"the file cannot be read ({type(error).__name__}): pass the path of a saved release."
+        ) from None
+    return read_text(text)
+
+
+def read_text(text: str) -> Saved:
+    """Return what a text holds, judged: digest, record, certificate, and that they fit together."""
+    try:
+        data = read_json(text, floats=True, largest=LARGEST_FILE)
+    except (ValueError, RecursionError) as error:
+        raise _unreadable(error) from None
+    return judged(data)
+
+
+def is_release(data: Any) -> bool:
+    """Tell whether a file holds a release that was saved, or what somebody left of one."""
+    return isinstance(data, dict) and bool(
+        {"record", "digest", "schema"} & data.keys() and "certificate" in data
+    )
+
+
+def judged(data: Any) -> Saved:
+    """Return what was read as JSON, if all of it belongs together and its certificate holds."""
+    try:
+        return _judged(data)
+    except CertificateError:
+        raise
+    except Exception as error:  # whatever someone wrote into a file
+        raise _unreadable(error) from None
+
+
+def _unreadable(error: Exception) -> RecordError:
+    return RecordError(
+        f"this is no saved release ({type(error).__name__}): it is cut off, or was changed by "
+        "hand; take it from where it was saved."
+    )
+
+
+def _judged(data: Any) -> Saved:
+    if type(data) is not dict or type(data.get("schema")) is not str:
+        raise RecordError("this is no saved release: pass a file that release.save wrote.")
+    schema = data["schema"]
+    if schema != SCHEMA:
+        newer = schema.startswith(_FAMILY) and schema[len(_FAMILY) :].isdigit()
+        raise RecordError(
+            f"schema {schema!r:.60} is not {SCHEMA}: "
+            + ("upgrade zerodelta, which wrote it." if newer else "this is no saved release.")
+        )
+    if not _NAMES <= data.keys() <= _NAMES | _MAY:
+        raise RecordError(
+            "the file is not as it was saved: something is missing, or was added; take it from "
+            "where it was saved."
+        )
+    content = {name: part for name, part in data.items() if name not in ("digest", "signatures")}
+    if data["digest"] != _digest(content):
+        raise RecordError(
+            "the digest does not match: value, record or certificate was changed after it was "
+            "saved; ask whoever sent it for the file as it was saved."
+        )
+    record, certificate = Record.from_json(data["record"]), _certificate(data["certificate"])
+    _check_together(record, certificate)
+    listed = data.get("signatures", [])
+    return Saved(
+        data=data,
+        record=record,
+        certificate=certificate,
+        digest=data["digest"],
+        signatures=tuple(Signature.from_json(each) for each in listed),
+    )
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    try:
+        json.dumps(content, allow_nan=False)
+    except ValueError:
+        raise RecordError(
+            "NaN or Infinity is not JSON: take the file as it was saved, which writes them as text."
+        ) from None
+    return digest_of(content)
+
+
+def _certificate(data: Any) -> Certificate:
+    certificate = Certificate.from_json(json.dumps(data))
+    verify(certificate, neighbors=certificate.claim.neighbors, unit=certificate.unit)
+    return certificate
+
+
+def _check_together(record: Record, certificate: Certificate) -> None:
+    """Refuse a record that is not about this certificate."""
+    same = canonical(record.claim) == canonical(certificate.body()["claim"])
+    if not same or record.public != list(certificate.public):
+        raise RecordError(
+            "record and certificate do not belong together: they state different claims; take the "
+            "file from where it was saved."
+        )
+    if any(entry["time"] != record.time for entry in record.entries[:1]):
+        raise RecordError("the record is of another time than its entry in the ledger.")
+
+
+# -- noise laws and sums --------------------------------------------------------------------------
+
+
+def _written_sums(sums: tuple[NoisySums, ...]) -> Any:
+    """Return sums as JSON; of linear forms, which are mostly 0, what is not."""
+    return [
+        {
+            each.name: _written_forms(one.forms) if each.name == "forms" else _part(one, each.name)
+            for each in fields(NoisySums)
+        }
+        for one in sums
+    ]
+
+
+def _part(sums: NoisySums, name: str) -> Any:
+    value = getattr(sums, name)
+    return written(dict(value) if isinstance(value, Mapping) else value)
+
+
+def _written_forms(forms: Mapping[str | None, tuple[tuple[Fraction, ...], ...]]) -> Any:
+    if isinstance(forms, _SparseForms):
+        return forms.data
+    return [
+        [
+            name,
+            [
+                [len(form), [[i, fraction_text(each)] for i, each in enumerate(form) if each]]
+                for form in forms[name]
+            ],
+        ]
+        for name in forms
+    ]
+
+
+@final
+class _SparseForms(Mapping[str | None, tuple[tuple[Fraction, ...], ...]]):
+    """Forms as a file has them, each made when somebody asks."""
+
+    __slots__ = ("_places", "data")
+
+    def __init__(self, data: Any) -> None:
+        for name, forms in data:
+            if name is not None and type(name) is not str:
+                raise TypeError
+            for length, places in forms:
+                before = -1
+                for place, text in places:
+                    if not before < place < length or fraction_text(read_fraction(text)) != text:
+                        raise ValueError
+                    before = place
+        self.data, self._places = data, {name: i for i, (name, _) in enumerate(data)}
+        if len(self._places) < len(data):
+            raise ValueError
+
+    def __getitem__(self, name: str | None) -> tuple[tuple[Fraction, ...], ...]:
+        return tuple(self._form(*each) for each in self.data[self._places[name]][1])
+
+    @staticmethod
+    def _form(length: int, places: list[tuple[int, str]]) -> tuple[Fraction, ...]:
+        made = [Fraction(0)] * length
+        for place, text in places:
+            made[place] = read_fraction(text)
+        return tuple(made)
+
+    def __iter__(self) -> Iterator[str | None]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+def _read_sums(data: Any, classes: Mapping[str, Callable[..., Any]]) -> tuple[NoisySums, ...]:
+    known = {**classes, "NoiseLaw": NoiseLaw}
+    try:
+        return tuple(
+            NoisySums(
+                forms=_SparseForms(one["forms"]),
+                **{n: read_value(part, known) for n, part in one.items() if n != "forms"},
+            )
+            for one in data
+        )
+    except (ValueError, TypeError, KeyError, AttributeError, ZeroDivisionError, IndexError):
+        raise RecordError("the noise laws cannot be read: load the file as it was saved.") from None
+
+
+_SPECIAL: Mapping[str, Callable[[Any], Any]] = {
+    "sums": _written_sums,
+    "plan": lambda plan: None if plan is None else str(plan),
+}

@@ -1,0 +1,137 @@
+"""Ed25519 signatures of saved releases, with `cryptography` (``pip install 'zerodelta[sign]'``).
+
+Signed is the digest of the file, so all of it. A signature says who vouches for it; that the steps
+of a certificate were run is what the signer has to know.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+from zerodelta.errors import ParameterError, RecordError, require_extra
+
+__all__ = ["Signature", "as_public", "check_signed", "make_keys", "sign"]
+
+_CONTEXT = b"zerodelta release\n"
+_HEX = re.compile(r"[0-9a-f]{64}")
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Signature:
+    """Who signed, by the public key, and the signature; both hexadecimal."""
+
+    key: str
+    signature: str
+
+    def to_json(self) -> dict[str, str]:
+        """Return the fields."""
+        return {"key": self.key, "signature": self.signature}
+
+    @staticmethod
+    def from_json(data: Any) -> Signature:
+        """Read a signature, which is not checked here."""
+        well = type(data) is dict and data.keys() == {"key", "signature"}
+        if not well or not all(type(each) is str and len(each) <= 128 for each in data.values()):
+            raise RecordError("a signature is malformed: take the file from where it was saved.")
+        return Signature(**data)
+
+
+def sign(digest: str, key: str | os.PathLike[str]) -> Signature:
+    """Return the signature of a digest with the private key in a file."""
+    private = _private(key)
+    public = private.public_key().public_bytes_raw()
+    return Signature(key=public.hex(), signature=private.sign(_CONTEXT + digest.encode()).hex())
+
+
+def check_signed(digest: str, signatures: tuple[Signature, ...], public: str) -> None:
+    """Refuse what no valid signature of this public key is about."""
+    require_extra("cryptography", "sign")
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    of_key = [each for each in signatures if each.key == public]
+    if not of_key:
+        raise RecordError(
+            f"it is not signed by {public[:16]}…: ask for a file that is, or leave out who signed."
+        )
+    for each in of_key:
+        try:
+            known = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
+            known.verify(bytes.fromhex(each.signature), _CONTEXT + digest.encode())
+        except (InvalidSignature, ValueError):
+            raise RecordError(
+                f"the signature of {public[:16]}… is wrong: the file was changed, or signed by "
+                "somebody else; do not rely on it."
+            ) from None
+
+
+def make_keys(private: Path, public: Path) -> str:
+    """Write a new pair of keys to two files, and return the public one as text."""
+    require_extra("cryptography", "sign")
+    from cryptography.hazmat.primitives import serialization as form
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    for path in (private, public):
+        if os.path.lexists(path):
+            raise ParameterError(
+                "keys",
+                str(path),
+                expected="a new file: a key that is lost cannot sign any more",
+                remedy="choose another name",
+            )
+    made = Ed25519PrivateKey.generate()
+    secret = made.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
+    known = made.public_key()
+    shown = known.public_bytes(form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo)
+    handle = os.open(private, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(secret)
+    public.write_bytes(shown)
+    return str(known.public_bytes_raw().hex())
+
+
+def as_public(given: str | os.PathLike[str]) -> str:
+    """Return a public key as hexadecimal: what is given is that, or the path of its file."""
+    text = os.fspath(given)
+    if _HEX.fullmatch(text):
+        return text
+    require_extra("cryptography", "sign")
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    try:
+        known = load_pem_public_key(Path(text).read_bytes())
+    except (OSError, ValueError):
+        known = None
+    if not isinstance(known, Ed25519PublicKey):
+        raise ParameterError(
+            "signed_by",
+            text,
+            expected="an Ed25519 public key: 64 hexadecimal digits, or the path of a PEM file",
+            remedy="pass the .pub file that `zerodelta keys` wrote",
+        )
+    return str(known.public_bytes_raw().hex())
+
+
+def _private(key: str | os.PathLike[str]) -> Any:
+    require_extra("cryptography", "sign")
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        found = load_pem_private_key(Path(key).read_bytes(), password=None)
+    except (OSError, ValueError, TypeError):
+        found = None
+    if not isinstance(found, Ed25519PrivateKey):
+        raise ParameterError(
+            "key",
+            os.fspath(key),
+            expected="the path of an Ed25519 private key without a password, as PEM",
+            remedy="make one with `zerodelta keys`",
+        )
+    return found

@@ -1,0 +1,180 @@
+"""Rows of features as integers within a bound, and the linear model of what is found for them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from zerodelta.data.kept_copy import together
+from zerodelta.data.rowwise import Block
+from zerodelta.data.source import Rows
+from zerodelta.errors import require
+from zerodelta.exact.fixed_point import FixedPoint
+from zerodelta.exact.rational import Rational, as_positive
+from zerodelta.privacy.parameters import as_flag
+from zerodelta.regression.encoded_columns import Encoding
+from zerodelta.regression.integer_rows import STEPS, Floats, IntegerRows
+from zerodelta.regression.label_values import Targets
+
+__all__ = ["Features", "LinearModel"]
+
+_MOST_COLUMNS = 1 << 20
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class LinearModel:
+    """Coefficients and intercepts for rows as they were given: rows @ coefficients.T + intercept.
+
+    One line for two classes (positive: the second) or a regression, else one line for each class.
+    For a data set the coefficients belong to `encoding.names`: a category has one for each option.
+    """
+
+    coefficients: npt.NDArray[np.float64]
+    intercept: npt.NDArray[np.float64]
+    classes: tuple[Any, ...] = ()
+    temperature: float = 1.0
+    """What scores are divided by before they become probabilities; public numbers alone say it."""
+    encoding: Encoding | None = None
+    """How the declared columns of a data set became features."""
+
+    def decision(self, rows: Any) -> npt.NDArray[np.float64]:
+        """Return the linear predictors of rows, one line for each row."""
+        table = np.asarray(rows) if self.encoding is None else self.encoding.read(rows)
+        values: npt.NDArray[np.float64] = table @ self.coefficients.T + self.intercept
+        return values
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Features:
+    """How rows of `dimension` features become integers, and parameters become coefficients.
+
+    The row (x, data_norm/2) is scaled to length at most 1, so features take `steps` of the
+    `length` steps (2^22) and the intercept `constant` of them; steps² + constant² <= length².
+    """
+
+    dimension: int
+    data_norm: Fraction
+    intercept: bool
+    length: int = STEPS
+
+    @staticmethod
+    def of(
+        columns: int, data_norm: Rational | None, intercept: bool, *, length: int = STEPS
+    ) -> Features:
+        """Check the public shape and bound of the rows."""
+        require(
+            1 <= columns < _MOST_COLUMNS,
+            "rows",
+            f"{columns} columns",
+            expected="between 1 and 2^20 - 1 columns",
+            remedy="pass one column for each feature",
+        )
+        require(
+            data_norm is not None,
+            "data_norm",
+            None,
+            expected="a public bound on the l2 length of a row",
+            remedy="pass data_norm=..., from what is known of the columns, not from the rows",
+        )
+        features = Features(
+            dimension=columns,
+            data_norm=as_positive(0 if data_norm is None else data_norm, "data_norm"),
+            intercept=as_flag(intercept, "intercept"),
+            length=length,
+        )
+        features.lattice()  # refuses a bound that floats cannot work with
+        return features
+
+    @property
+    def width(self) -> int:
+        """The number of columns with the constant one."""
+        return self.dimension + self.intercept
+
+    @property
+    def steps(self) -> int:
+        """The steps of a feature vector of length `data_norm`."""
+        return math.isqrt(4 * self.length**2 // 5) if self.intercept else self.length
+
+    @property
+    def constant(self) -> int:
+        """The steps of the constant feature."""
+        return math.isqrt(self.length**2 // 5) if self.intercept else 0
+
+    def lattice(self) -> FixedPoint:
+        """Return the lattice of the features."""
+        return FixedPoint.ball(dimension=self.dimension, bound=self.data_norm, steps=self.steps)
+
+    def integers(self, rows: Rows, *, signed: bool = False) -> tuple[IntegerRows, Floats]:
+        """Return integer rows and labels; zero rows for those that lack a cell or a label.
+
+        With `signed` a row is multiplied by the sign of its label, the place 0 or 1 of a class.
+        """
+
+        def read(block: Block) -> Block:
+            values, label = np.empty((len(block), self.width + 1)), block[:, -1]
+            part = np.empty((len(block), self.dimension))
+            unusable = self.quantize(block[:, :-1], part) | np.isnan(label)
+            factor = np.where(unusable, 0.0, 2 * label - 1 if signed else 1.0)
+            np.multiply(part, factor[:, None], out=values[:, : self.dimension])
+            if self.intercept:
+                np.multiply(factor, float(self.constant), out=values[:, -2])
+            values[:, -1] = np.where(unusable, 0.0, label)
+            return values
+
+        table = together(
+            map(read, rows.blocks()), self.width + 1, planned=rows.rows, keeping=rows.keeping
+        )
+        return IntegerRows(values=table[:, :-1]), np.ascontiguousarray(table[:, -1])
+
+    def __call__(self, block: Block) -> Block:
+        """Return rows of length at most 1, the constant as their last column."""
+        scaled = np.empty((len(block), self.width))
+        part = np.empty((len(block), self.dimension))
+        unusable = self.quantize(block, part)
+        scaled[:, : self.dimension] = part
+        scaled[:, self.dimension :] = self.constant
+        scaled[unusable] = 0.0
+        return scaled / self.length
+
+    def quantize(self, block: Floats, out: Floats) -> npt.NDArray[np.bool_]:
+        """Write integer rows of length at most `steps` to `out`; return which lack a number.
+
+        Most rows are inside the bound: cut entry by entry, with a squared length that is exact in
+        floats up to 2^53 in any order, hence a function of the row alone. `FixedPoint` does
+        the others; entries are never larger than 2^22 there either.
+        """
+        with np.errstate(all="ignore"):
+            np.multiply(block, float(self.steps / self.data_norm), out=out)
+            np.trunc(out, out=out)  # toward 0: a row of just that length stays inside
+            inside = np.einsum("ij,ij->i", out, out) <= float(self.steps) ** 2
+        if inside.all():
+            return np.zeros(len(block), dtype=np.bool_)
+        out[~inside] = self.lattice().quantize(block[~inside])
+        return np.asarray(np.isnan(block).any(axis=1), dtype=np.bool_)
+
+    def model(
+        self,
+        theta: Floats,
+        *,
+        targets: Targets | None = None,
+        encoding: Encoding | None = None,
+        **others: Any,
+    ) -> LinearModel:
+        """Return the model of θ of shape (columns, outputs), for rows and targets as given."""
+        middle, half = (0.0, 1.0) if targets is None else (targets.middle, targets.half)
+        theta = theta * half
+        slope = theta[: self.dimension].T * float(self.steps / (self.length * self.data_norm))
+        constant = np.zeros(theta.shape[1])
+        if self.intercept:
+            constant = theta[-1] * (self.constant / self.length)
+        constant = constant + middle
+        if encoding is not None:
+            slope, constant = encoding.in_units(slope, constant)
+        return LinearModel(coefficients=slope, intercept=constant, encoding=encoding, **others)

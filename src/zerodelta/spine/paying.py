@@ -1,0 +1,217 @@
+"""Who pays for a release: the accounts of its data, and the ledger that a verb was given.
+
+Every verb takes `ledger=` and `again=` by one decorator, `debited`: it holds them, and what was
+asked, until the runner takes the ticket of that verb's one release.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any, ParamSpec, TypedDict, TypeVar, final
+
+from zerodelta.data.account import Account, Charge, Receipt
+from zerodelta.data.protection import Protection
+from zerodelta.errors import BudgetError, require
+from zerodelta.privacy.certificate import Certificate
+from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.parameters import as_flag
+from zerodelta.privacy.record import Record
+from zerodelta.spine.asked import Asked, asked_of
+
+__all__ = ["Paid", "debited", "pay", "paying"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_DOCUMENTED = """\
+ledger : Ledger, optional
+    Whose budget is debited by ε before a row is read; that of the data set, too, if it has one.
+again : bool, default False
+    Whether to pay once more for a question that a data set's ledger has seen before.
+"""
+
+
+class Paying(TypedDict, total=False):
+    """The keywords that `debited` takes."""
+
+    ledger: Account | None
+    again: bool
+
+
+@final
+@dataclass(kw_only=True, slots=True)
+class _Payment:
+    """What a verb was called with, until its release is paid for."""
+
+    ledger: Account | None
+    again: bool
+    task: str
+    asked: Mapping[str, Any]
+    repeats: bool = False
+    """Whether the same may be recognized when it is asked again."""
+    taken: bool = False
+
+
+_CURRENT: ContextVar[_Payment | None] = ContextVar("payment", default=None)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Paid:
+    """What one release was asked for, and its debits: none where there is no account."""
+
+    record: Record
+    debits: tuple[tuple[Account, Receipt], ...] = ()
+
+    @property
+    def receipts(self) -> tuple[Receipt, ...]:
+        """Where they are written."""
+        return tuple(receipt for _, receipt in self.debits)
+
+    def record_at(self, time: str, certificate: Certificate) -> Record:
+        """Return the record of a release with this ticket: its entries, and when it was taken."""
+        return replace(
+            self.record,
+            claim=certificate.body()["claim"],
+            public=list(certificate.public),
+            time=time,
+            entries=[each.to_json() for each in self.receipts],
+        )
+
+    def take_back(self) -> None:
+        """Undo them: no row was read."""
+        for account, receipt in reversed(self.debits):
+            with suppress(BudgetError):  # then this debit stays; the error that led here is told
+                account.take_back(receipt, "an error before a row was read")
+
+
+def pay(certificate: Certificate, protection: Protection) -> Paid:
+    """Debit all accounts that a release concerns, or none of them, and say what was asked.
+
+    An error raises, and takes back what others have paid by then: no row was read.
+    """
+    payment = _CURRENT.get()
+    if payment is None or payment.taken:  # a release inside of another's program is not asked so
+        payment = _Payment(ledger=None, again=False, task="release", asked={})
+    payment.taken = True
+    asked = asked_of(payment.task, payment.asked, repeats=payment.repeats)
+    record = asked.record(certificate)
+    accounts = _distinct([*protection.accounts, *([payment.ledger] if payment.ledger else [])])
+    claim = certificate.claim
+    if not accounts or (type(claim) is PureDP and claim.exact_epsilon == 0):
+        return Paid(record=record)
+    charge = _charge(certificate, asked, record, again=payment.again)
+    debits: list[tuple[Account, Receipt]] = []
+    try:
+        for account in accounts:
+            debits.append((account, account.debit(charge)))
+    except BaseException:
+        Paid(record=record, debits=tuple(debits)).take_back()
+        raise
+    return Paid(record=record, debits=tuple(debits))
+
+
+def _charge(certificate: Certificate, asked: Asked, record: Record, *, again: bool) -> Charge:
+    claim = certificate.claim
+    require(
+        type(claim) is PureDP,
+        "ledger",
+        expected="a pure release: only these add up exactly",
+        remedy="choose a pure method, or leave the ledger out",
+    )
+    return Charge(
+        epsilon=claim.exact_epsilon,  # type: ignore[attr-defined]
+        neighbors=claim.neighbors,
+        unit=certificate.unit,
+        task=asked.text,
+        question=asked.question,
+        certificate=certificate.digest,
+        record=record.asked,
+        again=again,
+    )
+
+
+def _distinct(accounts: list[Account]) -> list[Account]:
+    """Return the accounts to debit: one that another covers is debited with that."""
+    kept: list[Account] = []
+    for account in accounts:
+        if not any(other.covers(account) for other in kept):
+            kept = [other for other in kept if not account.covers(other)] + [account]
+    return kept
+
+
+@contextmanager
+def paying(
+    ledger: Any, *, again: Any = False, task: str, asked: Mapping[str, Any], repeats: bool = True
+) -> Iterator[None]:
+    """Have the one release that is made inside paid for by a ledger, if there is one.
+
+    `asked` is all that it depends on, unless it never `repeats`: then there is more. Inside of
+    another that has not been paid for yet this is the same release, which that pays for.
+    """
+    require(
+        ledger is None or callable(getattr(type(ledger), "debit", None)),
+        "ledger",
+        type(ledger).__name__,
+        expected="a Ledger",
+        remedy="pass zd.Ledger(path, budget=…)",
+    )
+    outer = _CURRENT.get()
+    if outer is not None and not outer.taken and ledger is None:
+        yield
+        return
+    once_more = as_flag(again, "again")
+    made = _Payment(ledger=ledger, again=once_more, task=task, asked=asked, repeats=repeats)
+    token = _CURRENT.set(made)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
+def debited(function: Callable[P, T]) -> Callable[P, T]:
+    """Give a verb that makes one release the keywords `ledger` and `again`, documented.
+
+    Its signature ends in ``**paying: Unpack[Paying]``, of which it sees nothing. So does that of a
+    constructor, such as a study's, whose program is part of the question and not known yet.
+    """
+    signature = inspect.signature(function)
+    own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
+    names = [each.name for each in own]
+    task = function.__qualname__.removesuffix(".__init__")
+
+    @functools.wraps(function)
+    def paid(*args: P.args, **kwargs: P.kwargs) -> T:
+        ledger, again = kwargs.pop("ledger", None), kwargs.pop("again", False)
+        for name in kwargs:
+            if name not in names:
+                raise TypeError(f"{task}() got an unexpected keyword argument {name!r}")
+        asked = {**dict(zip(names, args, strict=False)), **kwargs}
+        repeats = asked.pop("self", None) is None
+        with paying(ledger, again=again, task=task, asked=asked, repeats=repeats):
+            return function(*args, **kwargs)
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    added = [
+        inspect.Parameter("ledger", keyword, default=None, annotation="Ledger | None"),
+        inspect.Parameter("again", keyword, default=False, annotation="bool"),
+    ]
+    paid.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
+    paid.__doc__ = _documented(function.__doc__)
+    return paid
+
+
+def _documented(text: str | None) -> str | None:
+    # the two keywords come at the end of the section "Parameters"
+    start = (text or "").find("----------\n")
+    if text is None or start < 0:
+        return text
+    indent = text[text.rfind("\n", 0, start) + 1 : start]
+    end = text.find("\n\n", start)
+    lines = "".join(f"\n{indent}{line}" for line in _DOCUMENTED.splitlines())
+    return text[:end] + lines + text[end:] if end >= 0 else text

@@ -1,0 +1,1 @@
+"""Spending at most once."""

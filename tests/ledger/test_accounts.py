@@ -1,0 +1,221 @@
+"""A ledger as its owner meets it: budgets, accounts, relations, history, export."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import io
+import json
+import pickle
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import zerodelta as zd
+from ledger.spenders import charge
+from zerodelta.ledger.balances import Balance, Balances, booked
+from zerodelta.ledger.chain import Row, seal
+from zerodelta.ledger.ledger import Ledger
+from zerodelta.ledger.spending import first_entries
+from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.spine.facts import Facts
+from zerodelta.tasks.mean import MeanQuestion
+
+
+def test_a_budget_is_spent_exactly_and_no_further(ledger: Ledger) -> None:
+    for _ in range(3):
+        ledger.debit(charge("1/3"))
+    assert [ledger.spent, ledger.remaining] == [1, 0]
+    with pytest.raises(zd.BudgetError, match="0 of 1 is left"):
+        ledger.debit(charge("1/1000000000"))
+    assert ledger.spent == 1
+
+
+def test_ten_floats_of_a_tenth_are_one(ledger: Ledger) -> None:
+    ages = np.arange(100.0)
+    for _ in range(10):
+        release = zd.mean(ages, bounds=(0, 100), epsilon=0.1, ledger=ledger)
+        assert release.certificate.claim.exact_epsilon == Fraction(1, 10)  # type: ignore[attr-defined]
+        zd.verify(release.certificate, epsilon=0.1)
+    assert ledger.remaining == 0
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 0.7, np.float32(0.1), np.float64(0.3)])
+def test_a_float_allows_the_decimal_that_it_prints_as(epsilon: float) -> None:
+    release = zd.mean([1.0, 2.0], bounds=(0, 4), epsilon=epsilon)
+    stated = release.certificate.claim.exact_epsilon  # type: ignore[attr-defined]
+    assert stated == Fraction(str(epsilon))
+    zd.verify(release.certificate, epsilon=epsilon)
+
+
+@given(st.lists(st.fractions(min_value="1/1000", max_value=1), max_size=20))
+def test_what_is_spent_is_the_exact_sum(amounts: list[Fraction]) -> None:
+    rows = first_entries(("data", None), Fraction(5), None, None)
+    for amount in amounts:
+        body = {"kind": "debit", "data": "data", "analyst": None, "booked": str(amount)}
+        rows.append(seal(len(rows) + 1, {**body, "time": "2026"}, rows[-1][3]))
+    found: dict[int, Row] = {row[0]: row for row in rows}
+    balances = Balances(name="x")
+    for row in rows:
+        balances.add(row, found.get)
+    assert balances.accounts["data", None].spent == sum(amounts, Fraction(0))
+
+
+def test_reopening_with_another_budget_raises(path: str, ledger: Ledger) -> None:
+    assert Ledger(path).budget == Ledger(path, budget="1").budget == 1
+    with pytest.raises(zd.ParameterError, match=r"raise_budget\(to, reason\)"):
+        Ledger(path, budget=2)
+    with pytest.raises(zd.ParameterError, match="as it is"):
+        Ledger(path, neighbors="add-remove")
+    with pytest.raises(zd.ParameterError, match="as it is"):
+        Ledger(path, unit="customer")
+    assert Ledger(path).budget == 1
+
+
+def test_without_a_budget_nothing_is_made(path: str) -> None:
+    with pytest.raises(zd.LedgerError, match="there is none"):
+        Ledger(path)
+    assert not Path(path).exists()
+    with pytest.raises(zd.LedgerError, match="there is none"):
+        Ledger(path, analyst="ana", budget=1)
+
+
+def test_raising_a_budget_is_an_entry(path: str, ledger: Ledger) -> None:
+    ledger.raise_budget("3/2", "the board agreed")
+    assert Ledger(path, budget=1.5).remaining == Fraction(3, 2)
+    (entry,) = [row for row in ledger.history if row["kind"] == "raise"]
+    assert (entry["limit"], entry["reason"]) == ("3/2", "the board agreed")
+    with pytest.raises(zd.ParameterError, match="more than the budget"):
+        ledger.raise_budget("1.5", "the same again")
+    with pytest.raises(zd.ParameterError, match="reason"):
+        ledger.raise_budget(2, "")
+
+
+def test_an_analyst_spends_of_the_data_sets_budget(path: str, ledger: Ledger) -> None:
+    ana = ledger.account(analyst="ana", budget="1/2")
+    bob = ledger.account(analyst="bob")
+    ana.debit(charge("1/2"))
+    with pytest.raises(zd.BudgetError, match="'ana' in 'data'"):
+        ana.debit(charge("1/100"))
+    assert (bob.budget, bob.remaining) == (None, Fraction(1, 2))
+    bob.debit(charge("1/2"))
+    assert [2 * ana.spent, 2 * bob.spent, ledger.spent] == [1, 1, 1]
+    with pytest.raises(zd.BudgetError, match="of 'data'"):
+        bob.debit(charge("1/100"))
+    assert [row["analyst"] for row in ledger.history] == [None, "ana", "bob", "ana", "bob"]
+    assert {row["analyst"] for row in ana.history} == {"ana"}
+
+
+def test_data_sets_do_not_share_a_budget(path: str, ledger: Ledger) -> None:
+    other = ledger.account("shops", budget=2, unit="shop")
+    other.debit(charge(2, unit="shop"))
+    assert [other.remaining, ledger.remaining] == [0, 1]
+    with pytest.raises(zd.ParameterError, match="an account of the ledger"):
+        ledger.account("people")
+
+
+def test_relations_and_units_are_converted_or_refused(ledger: Ledger) -> None:
+    ledger.debit(charge("1/4", neighbors=Neighbors.ADD_REMOVE))
+    assert ledger.spent == Fraction(1, 2)
+    assert [(row["epsilon"], row["booked"]) for row in ledger.history][-1] == ("1/4", "1/2")
+    with pytest.raises(zd.ParameterError, match="whom this account protects"):
+        ledger.debit(charge("1/4", unit="customer"))
+    added = ledger.account("added", budget=1, neighbors="add-remove")
+    added.debit(charge("1/4", neighbors=Neighbors.ADD_REMOVE))
+    assert added.spent == Fraction(1, 4)
+    with pytest.raises(zd.ParameterError, match="replace says nothing"):
+        added.debit(charge("1/4"))
+    account = Balance(limit=None, neighbors=Neighbors.REPLACE, unit="shop")
+    with pytest.raises(zd.ParameterError, match="unit = None"):
+        booked(Fraction(1), neighbors=Neighbors.REPLACE, unit=None, account=account)
+
+
+def test_prices_add_up(ledger: Ledger) -> None:
+    plan = MeanQuestion(bounds=(0, 1)).plan(Facts(rows=100), "1/4")
+    added = Facts(rows=None, expected_rows=100, may_miss=True, neighbors=Neighbors.ADD_REMOVE)
+    twice = MeanQuestion(bounds=(0, 1)).plan(added, "1/4")
+    assert ledger.price([plan, "1/8", 0.1]) == Fraction(1, 4) + Fraction(1, 8) + Fraction(1, 10)
+    assert ledger.price([twice]) == Fraction(1, 2)
+    assert ledger.price([]) == 0
+    assert ledger.spent == 0
+    with pytest.raises(zd.ParameterError, match="plans of pure releases"):
+        ledger.price([object()])
+
+
+def test_what_is_exported_can_be_read_back(tmp_path: Path, ledger: Ledger) -> None:
+    ledger.account(analyst="=cmd()").debit(charge("1/3"))
+    for kind in ("json", "csv", "registry"):
+        ledger.export(tmp_path / kind, format=kind)
+    entries = json.loads((tmp_path / "json").read_text(encoding="utf-8"))
+    assert [entry["kind"] for entry in entries] == ["account", "account", "debit"]
+    assert sum(Fraction(e["booked"]) for e in entries if e["kind"] == "debit") == ledger.spent
+    table = list(csv.DictReader(io.StringIO((tmp_path / "csv").read_text(encoding="utf-8"))))
+    assert [row["number"] for row in table] == ["2", "3", "4"]
+    assert table[-1]["analyst"] == "'=cmd()"
+    fields = json.loads((tmp_path / "registry").read_text(encoding="utf-8"))
+    assert fields["privacy_loss"]["epsilon"] == "1/3"
+    assert fields["privacy_loss"]["delta"] == "0"
+    assert fields["deployment_model"]["name"] == "central"
+    assert len(fields["privacy_accounting"]["releases"]) == 1
+    with pytest.raises(zd.ParameterError, match="format"):
+        ledger.export(tmp_path / "x", format="xml")
+
+
+def test_the_history_is_a_table(ledger: Ledger) -> None:
+    ledger.debit(charge("1/3"))
+    lines = repr(ledger.history).splitlines()
+    assert lines[0].split() == ["number", "time", "kind", "data", "task", "booked", "limit"]
+    assert lines[2].split()[2:] == ["debit", "data", "mean(income)", "1/3"]
+    assert ledger.history[-1]["booked"] == "1/3"
+    assert len(ledger.history[0:2]) == 2
+
+
+def test_a_ledger_is_its_address(ledger: Ledger) -> None:
+    for same in (copy.copy(ledger), copy.deepcopy(ledger), pickle.loads(pickle.dumps(ledger))):
+        assert same == ledger
+        assert hash(same) == hash(ledger)
+        same.debit(charge("1/8"))
+    assert ledger.spent == Fraction(3, 8)
+    assert ledger != ledger.account(analyst="ana")
+    assert (ledger == 1) is False
+
+
+def test_a_path_is_the_same_wherever_one_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ledger = Ledger("here.db", budget=1)
+    monkeypatch.chdir("/")
+    ledger.debit(charge("1/2"))
+    assert Ledger(tmp_path / "here.db").remaining == Fraction(1, 2)
+
+
+def test_a_link_is_the_ledger_that_it_leads_to(path: str, tmp_path: Path, ledger: Ledger) -> None:
+    (tmp_path / "link.db").symlink_to(path)
+    assert Ledger(tmp_path / "link.db") == ledger
+
+
+@pytest.mark.parametrize("budget", [0, -1, "x", float("inf"), float("nan"), 1e7, None, [1]])
+def test_odd_budgets_are_refused(path: str, budget: object) -> None:
+    with pytest.raises(zd.ZeroDeltaError):
+        Ledger(path, budget=budget)  # type: ignore[arg-type]
+    assert not Path(path).exists()
+
+
+@pytest.mark.parametrize("name", ["", " a", "a\nb", 7, "\x1b[31m"])
+def test_odd_names_are_refused(path: str, name: object) -> None:
+    with pytest.raises(zd.ParameterError):
+        Ledger(path, budget=1, data=name)  # type: ignore[arg-type]
+    with pytest.raises(zd.ParameterError):
+        Ledger(path, budget=1, analyst=name)  # type: ignore[arg-type]
+    assert not Path(path).exists()
+
+
+@pytest.mark.parametrize("address", ["", 7, None])
+def test_odd_addresses_are_refused(address: object) -> None:
+    with pytest.raises(zd.ParameterError, match="a path, or a URL"):
+        Ledger(address, budget=1)  # type: ignore[arg-type]

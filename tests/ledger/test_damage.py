@@ -1,0 +1,351 @@
+"""A ledger that is not what it was is refused, left as it is, and the message says what to do."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import zerodelta as zd
+from ledger.spenders import EPSILON, charge
+from zerodelta.ledger import chain, sqlite_store
+from zerodelta.ledger.chain import START, seal
+from zerodelta.ledger.sqlite_store import file_system
+from zerodelta.ledger.store import close_all
+
+
+@pytest.fixture
+def written(path: str) -> Path:
+    """A closed ledger with twenty debits, one of them taken back, and an analyst."""
+    ledger = zd.Ledger(path, budget=1)
+    receipts = [ledger.debit(charge(question=f"q{k}")) for k in range(20)]
+    ledger.take_back(receipts[3], "an error")
+    ledger.account(analyst="ana", budget="1/2")
+    close_all()
+    assert not Path(path + "-wal").exists()
+    return Path(path)
+
+
+def refused(path: Path, match: str, *, verify: bool = False) -> None:
+    """It is refused whichever way it is asked, and nothing of it changes."""
+    before = hashlib.sha256(path.read_bytes()).digest()
+
+    def asked() -> list[Callable[[], Any]]:
+        made = zd.Ledger.__new__(zd.Ledger)
+        made._address, made._data, made._analyst = str(path), "data", None
+        spend = [lambda: made.debit(charge()), lambda: made.remaining, lambda: zd.Ledger(path)]
+        return [*([] if verify else spend), made.verify]
+
+    for ask in asked():
+        with pytest.raises(zd.LedgerError, match=match):
+            ask()
+        close_all()
+    assert hashlib.sha256(path.read_bytes()).digest() == before
+
+
+def edited(path: Path, *statements: str) -> None:
+    with sqlite3.connect(path) as connection:
+        for statement in statements:
+            connection.execute(statement)
+    connection.close()
+
+
+ADVICE = "restore the latest backup"
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        """UPDATE entry SET body = replace(body, '"booked":"1/1000"', '"booked":"1/2000"')""",
+        "UPDATE entry SET hash = upper(hash) WHERE number = 7",
+        "UPDATE entry SET question = 'other' WHERE number = 7",
+        "UPDATE entry SET question = NULL WHERE number = 7",
+        "DELETE FROM entry WHERE number = 9",
+        "UPDATE entry SET number = 99 WHERE number = 9",
+        "UPDATE entry SET body = X'00ff' WHERE number = 9",
+        "DELETE FROM entry",
+        "DROP INDEX asked",
+        "CREATE TRIGGER t AFTER INSERT ON entry BEGIN DELETE FROM entry WHERE number > 2; END",
+        "ALTER TABLE entry ADD COLUMN more TEXT",
+    ],
+)
+def test_what_is_edited_by_hand_is_found(written: Path, edit: str) -> None:
+    edited(written, edit)
+    refused(written, ADVICE)
+
+
+def test_an_edit_with_a_new_hash_is_found_by_the_next_entry(written: Path) -> None:
+    with sqlite3.connect(written) as connection:
+        rows = dict(connection.execute("SELECT number, body FROM entry"))
+        (before,) = connection.execute("SELECT hash FROM entry WHERE number = 6").fetchone()
+        body = json.loads(rows[7]) | {"booked": "1/9000"}
+        _, _, text, sealed = seal(7, body, before)
+        connection.execute("UPDATE entry SET body = ?, hash = ? WHERE number = 7", (text, sealed))
+    connection.close()
+    refused(written, "entry 8 does not fit its hash")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"kind": "debit", "data": "data", "analyst": None, "booked": "-1"},
+        {"kind": "debit", "data": "data", "analyst": None, "booked": "1/0"},
+        {"kind": "debit", "data": "data", "analyst": None, "booked": 1},
+        {"kind": "debit", "data": "unknown", "analyst": None, "booked": "1"},
+        {"kind": "return", "data": "data", "analyst": None, "booked": "1/1000", "of": 6},
+        {"kind": "return", "data": "data", "analyst": None, "booked": "1", "of": 7},
+        {"kind": "return", "data": "data", "analyst": None, "booked": "1/1000", "of": 99},
+        {"kind": "ledger", "format": 1, "id": "again"},
+        {"kind": "gift", "data": "data", "analyst": None},
+        {"data": "data"},
+        [],
+    ],
+)
+def test_sealed_nonsense_is_refused(written: Path, body: Any) -> None:
+    """Whoever computes the hashes as we do still cannot write what has no meaning."""
+    with sqlite3.connect(written) as connection:
+        number, before = connection.execute(
+            "SELECT number, hash FROM entry ORDER BY number DESC LIMIT 1"
+        ).fetchone()
+        stamped = {**body, "time": "2026"} if isinstance(body, dict) else {}
+        connection.execute(
+            "INSERT INTO entry VALUES (?, ?, ?, ?)", seal(number + 1, stamped, before)
+        )
+    connection.close()
+    refused(written, ADVICE)
+
+
+def test_a_later_format_is_refused(path: str, written: Path) -> None:
+    edited(written, "PRAGMA user_version = 2")
+    refused(written, "pip install --upgrade zerodelta")
+    other = written.with_name("other.db")
+    row = seal(1, {"kind": "ledger", "format": 2, "id": "x", "time": "2026"}, START)
+    assert sqlite_store.make_file(str(other), [row])
+    refused(other, "pip install --upgrade zerodelta")
+
+
+@pytest.mark.parametrize("content", [b"", b"SQLite format 3\0", b"x" * 5000, bytes(5000)])
+def test_what_is_no_ledger_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "other.db"
+    path.write_bytes(content)
+    refused(path, "no ledger, or was cut off")
+    with pytest.raises(zd.LedgerError, match="no ledger"):
+        zd.Ledger(path, budget=1)  # nor is it made anew
+    assert path.read_bytes() == content
+
+
+def test_another_programs_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    edited(path, "CREATE TABLE entry (number INTEGER)")
+    refused(path, "a database of something else")
+
+
+def test_a_truncated_file_is_refused(written: Path) -> None:
+    whole = written.read_bytes()
+    page = 4096
+    for pages in range(1, len(whole) // page):
+        written.write_bytes(whole[: pages * page])
+        refused(written, ADVICE)
+
+
+def test_damaged_bytes_change_no_balance(written: Path) -> None:
+    """A flipped byte is refused, or was in a place that says nothing (free space, a counter)."""
+    whole = written.read_bytes()
+    with zd_open(written) as ledger:
+        spent, history = ledger.spent, list(ledger.history)
+    chance = random.Random(3)
+    found = 0
+    for _ in range(150):
+        place = chance.randrange(100, len(whole))
+        changed = bytearray(whole)
+        changed[place] ^= 1 << chance.randrange(8)
+        written.write_bytes(changed)
+        with zd_open(written) as ledger:
+            try:
+                assert ledger.spent == spent
+                assert list(ledger.history) == history
+            except zd.LedgerError:
+                found += 1
+    assert found > 20
+
+
+class zd_open:  # noqa: N801
+    """A ledger without a connection before or after."""
+
+    def __init__(self, path: Path) -> None:
+        self.ledger = zd.Ledger.__new__(zd.Ledger)
+        self.ledger._address, self.ledger._data, self.ledger._analyst = str(path), "data", None
+
+    def __enter__(self) -> zd.Ledger:
+        close_all()
+        return self.ledger
+
+    def __exit__(self, *_: object) -> None:
+        close_all()
+
+
+def test_entries_that_vanish_while_it_is_open_are_missed(path: str, ledger: zd.Ledger) -> None:
+    ledger.debit(charge())
+    ledger.debit(charge())
+    edited(Path(path), "DELETE FROM entry WHERE number = 4")
+    with pytest.raises(zd.LedgerError, match="was there and is not any more"):
+        ledger.debit(charge())
+
+
+def test_a_removed_end_is_found_by_records_only(written: Path, tmp_path: Path) -> None:
+    ledger = zd.Ledger(written)
+    receipt = ledger.debit(charge())
+    close_all()
+    edited(written, f"DELETE FROM entry WHERE number = {receipt.entry}")
+    assert zd.Ledger(written).verify() == receipt.entry - 1
+    saved = tmp_path / "income.json"
+    saved.write_text(json.dumps({"value": 3, "record": {"debits": [receipt.to_json()]}}))
+    for record in (receipt, receipt.to_json(), saved, str(saved), saved.read_text()):
+        with pytest.raises(zd.LedgerError, match="an old copy was put back"):
+            zd.Ledger(written).verify(records=[record])
+    other = zd.Ledger(tmp_path / "other.db", budget=1)
+    with pytest.raises(zd.LedgerError, match="another ledger"):
+        other.verify(records=[receipt])
+    for odd in (7, "no such file", "{"):
+        with pytest.raises(zd.LedgerError, match="record"):
+            other.verify(records=[odd])
+
+
+def test_another_file_at_the_path_is_another_ledger(path: str, ledger: zd.Ledger) -> None:
+    ledger.debit(charge("1/2"))
+    os.unlink(path)
+    with pytest.raises(zd.LedgerError, match="there is none"):
+        ledger.debit(charge())
+    for end in ("-wal", "-shm"):
+        Path(path + end).unlink(missing_ok=True)
+    assert zd.Ledger(path, budget=1).spent == 0
+
+
+def in_a_process(code: str, *arguments: object) -> str:
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+FULL = """
+import resource, sys, zerodelta as zd
+from pathlib import Path
+from ledger.spenders import charge
+ledger = zd.Ledger(sys.argv[1])
+ledger.debit(charge())
+size = Path(sys.argv[1] + "-wal").stat().st_size
+resource.setrlimit(resource.RLIMIT_FSIZE, (size + int(sys.argv[2]), -1))
+told = 1
+try:
+    while True:
+        ledger.debit(charge())
+        told += 1
+except zd.LedgerError as error:
+    print(told, error)
+"""
+
+
+@pytest.mark.parametrize("room", [0, 100, 5000, 50_000])
+def test_a_full_disk_spends_nothing_and_says_so(path: str, ledger: zd.Ledger, room: int) -> None:
+    close_all()
+    told, _, said = in_a_process(FULL, path, room).partition(" ")
+    assert "was not changed: the disk is full" in said
+    assert int(told) * EPSILON <= ledger.spent <= (int(told) + 1) * EPSILON
+    ledger.debit(charge())
+    ledger.verify()
+
+
+READ_ONLY = """
+import os, sys, zerodelta as zd
+from ledger.spenders import charge
+Ledger = zd.Ledger
+if os.getuid() == 0:
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+made = Ledger.__new__(Ledger)
+made._address, made._data, made._analyst = sys.argv[1], "data", None
+try:
+    made.debit(charge())
+except zd.LedgerError as error:
+    print(error)
+"""
+
+
+def test_a_read_only_file_is_said_so() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "budget.db"
+        ledger = zd.Ledger(path, budget=1)
+        close_all()
+        before = path.read_bytes()
+        os.chmod(path, 0o444)
+        os.chmod(folder, 0o555)
+        try:
+            assert "give this user the right to write both" in in_a_process(READ_ONLY, path)
+        finally:
+            os.chmod(folder, 0o755)
+        assert path.read_bytes() == before
+        os.chmod(path, 0o644)
+        assert ledger.spent == 0
+        close_all()
+
+
+def test_a_ledger_is_its_owners(path: str, ledger: zd.Ledger) -> None:
+    assert Path(path).stat().st_mode & 0o777 == 0o600
+    assert [each.name for each in Path(path).parent.iterdir() if each.name.endswith(".new")] == []
+
+
+def test_a_clock_that_goes_back_does_not(
+    ledger: zd.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Clock(datetime):
+        years = iter([2030, 2020, 2031])
+
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return datetime(next(cls.years), 1, 1, tzinfo=timezone.utc)
+
+    monkeypatch.setattr(chain, "datetime", Clock)
+    times = [ledger.debit(charge()).time[:4] for _ in range(3)]
+    assert times == ["2030", "2030", "2031"]
+    assert ledger.spent == 3 * EPSILON
+    assert ledger.verify() == 5
+
+
+def test_a_network_file_system_is_refused(
+    path: str, ledger: zd.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    close_all()
+    mounts = f"x / ext4 rw 0 0\nserver:/x {Path(path).parent} nfs4 rw 0 0\n"
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: mounts)
+    for use in (lambda: ledger.spent, lambda: zd.Ledger(path + "2", budget=1)):
+        with pytest.raises(zd.LedgerError, match=r"network file system \(nfs4\).*PostgreSQL"):
+            use()
+    assert file_system("/home/ana/b", "a / ext4 rw\nb /home/an nfs rw\nc /home\\040x cifs rw") == (
+        "ext4"
+    )
+
+
+def test_patience_ends(path: str, ledger: zd.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    close_all()
+    monkeypatch.setattr(sqlite_store, "_PATIENCE", 0.05)
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    with pytest.raises(zd.LedgerError, match="others have used it"):
+        ledger.debit(charge())
+    holder.execute("ROLLBACK")
+    holder.close()
+    ledger.debit(charge())
+    assert ledger.spent == EPSILON

@@ -1,0 +1,449 @@
+"""Every release is paid for before a row is read, once, by whom it should be."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zerodelta as zd
+from zerodelta.data.account import Charge, Receipt
+from zerodelta.data.given import Given
+from zerodelta.data.source import Source, ours
+from zerodelta.data.ticket import Ticket
+from zerodelta.exact.bits import ReplayBits
+from zerodelta.mechanisms.gaussian import RoundedGaussian
+from zerodelta.spine.facts import Facts
+from zerodelta.spine.paying import debited, paying
+from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.run import begin, run
+from zerodelta.tasks.mean import MeanQuestion
+
+VERBS = sorted(
+    name
+    for name in zd.__all__
+    if inspect.isfunction(getattr(zd, name))
+    and getattr(zd, name).__annotations__.get("return") == "Release"
+)
+
+
+class Purse:
+    """An account in memory that writes down what happens."""
+
+    def __init__(self, log: list[str], name: str = "debit", *, refuse: bool = False) -> None:
+        self.log, self.name, self.refuse = log, name, refuse
+        self.charges: list[Charge] = []
+
+    def debit(self, charge: Charge) -> Receipt:
+        if self.refuse:
+            raise zd.BudgetError("no")
+        self.log.append(self.name)
+        self.charges.append(charge)
+        return Receipt(ledger=self.name, entry=len(self.log), hash="", time="2026-01-02T03:04:05Z")
+
+    def take_back(self, receipt: Receipt, reason: str) -> None:
+        self.log.append(f"{self.name} taken back")
+
+    def note_saved(self, entry: int, place: str, digest: str) -> None:
+        self.log.append(f"saved {entry}")
+
+    def covers(self, other: Any) -> bool:
+        return self is other
+
+    @property
+    def line(self) -> str:
+        return "budget: all"
+
+
+@ours
+class Logged(Source):
+    """Rows that write down when they are read, and may fail before."""
+
+    def __init__(self, log: list[str], *, fail: type[BaseException] | None = None) -> None:
+        self.log, self.fail = log, fail
+
+    @property
+    def rows(self) -> int:
+        return 3
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return ("0",)
+
+    def open(self, ticket: Ticket, *, keep: bool = False) -> Any:
+        if self.fail is not None:
+            raise self.fail("before a row")
+        return super().open(ticket, keep=keep)
+
+    def blocks(self, ticket: Ticket) -> Any:
+        self.log.append("rows")
+        yield np.ones((3, 1))
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_every_verb_takes_a_ledger(name: str) -> None:
+    parameters = inspect.signature(getattr(zd, name)).parameters
+    assert parameters["ledger"].default is None
+    assert parameters["again"].default is False
+    text = getattr(zd, name).__doc__
+    assert "    ledger : Ledger, optional\n        Whose budget" in text
+
+
+def test_the_verbs_are_all_there() -> None:
+    assert len(VERBS) >= 25
+    assert {"mean", "vote", "purify", "table", "synthesize", "std"} <= set(VERBS)
+    assert {"ledger", "again"} <= set(inspect.signature(zd.Study).parameters)
+
+
+@pytest.mark.parametrize("name", zd.sklearn.__all__)
+def test_every_estimator_takes_a_ledger(name: str) -> None:
+    parameters = inspect.signature(getattr(zd.sklearn, name)).parameters
+    if "epsilon" not in parameters:
+        assert name == "BoundedScaler"  # it reads no row
+        return
+    assert parameters["ledger"].default is None
+    assert parameters["again"].default is False
+    assert "    ledger : Ledger, optional\n" in getattr(zd.sklearn, name).__doc__
+
+
+def test_the_debit_comes_after_the_certificate_and_before_the_rows() -> None:
+    log: list[str] = []
+    purse = Purse(log)
+    release = zd.mean(Logged(log), bounds=(0, 2), epsilon=1, ledger=purse)
+    assert log == ["debit", "rows"]
+    (charge,) = purse.charges
+    assert charge.epsilon == 1
+    assert charge.certificate == release.certificate.digest
+    assert (charge.task, charge.question) == ("mean()", None)
+
+
+def test_nothing_is_read_where_the_budget_is_refused() -> None:
+    log: list[str] = []
+    with pytest.raises(zd.BudgetError):
+        zd.mean(Logged(log), bounds=(0, 2), epsilon=1, ledger=Purse(log, refuse=True))
+    assert log == []
+
+
+def test_nothing_is_spent_where_the_question_is_malformed() -> None:
+    log: list[str] = []
+    with pytest.raises(zd.ParameterError):
+        zd.mean(Logged(log), bounds=(2, 0), epsilon=1, ledger=Purse(log))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'bound'"):
+        zd.mean(Logged(log), bound=(0, 2), epsilon=1, ledger=Purse(log))  # type: ignore[call-arg]
+    assert log == []
+
+
+def test_an_error_before_the_first_row_takes_the_debit_back() -> None:
+    log: list[str] = []
+    with pytest.raises(ValueError, match="before a row"):
+        zd.mean(Logged(log, fail=ValueError), bounds=(0, 2), epsilon=1, ledger=Purse(log))
+    assert log == ["debit", "debit taken back"]
+
+
+def test_an_interrupt_leaves_the_debit() -> None:
+    log: list[str] = []
+    source = Logged(log, fail=KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt):
+        zd.mean(source, bounds=(0, 2), epsilon=1, ledger=Purse(log))
+    assert log == ["debit"]
+
+
+def test_an_error_after_the_first_row_leaves_the_debit() -> None:
+    log: list[str] = []
+    made = MeanQuestion(bounds=(0, 2)).plan(Facts(rows=3), 1)
+
+    def answer(rows: Any, bits: Any) -> Any:
+        made.answer(rows, bits)
+        raise ValueError("after")
+
+    fields = {name: getattr(made, name) for name in ("claim", "steps", "error", "public")}
+    with pytest.raises(ValueError, match="after"), paying(Purse(log), task="mine", asked={}):
+        run(ReleasePlan(**fields, answer=answer), Logged(log))
+    assert log == ["debit", "rows"]
+
+
+def test_a_ticket_whose_debit_was_taken_back_opens_nothing() -> None:
+    log: list[str] = []
+    plan = MeanQuestion(bounds=(0, 2)).plan(Facts(rows=3), 1)
+    with paying(Purse(log), task="mine", asked={}):
+        opened = begin(plan, Logged(log))
+    opened.take_back()
+    opened.take_back()
+    assert log == ["debit", "debit taken back"]
+    with pytest.raises(RuntimeError, match="taken back"):
+        Given(1).open(opened.ticket)
+    with paying(Purse(log), task="mine", asked={}):
+        used = begin(plan, Logged(log))
+    Given(1).open(used.ticket)
+    used.take_back()
+    assert log[2:] == ["debit"]
+    with pytest.raises(RuntimeError, match="its debit stays"):
+        used.ticket.void()
+
+
+def test_the_time_of_a_ticket_is_that_of_its_debit() -> None:
+    plan = MeanQuestion(bounds=(0, 2)).plan(Facts(rows=3), 1)
+    with paying(Purse([]), task="mine", asked={}):
+        ticket = begin(plan, Logged([])).ticket
+    assert ticket.time == ticket.receipts[0].time == "2026-01-02T03:04:05Z"
+    free = begin(plan, Logged([])).ticket
+    assert free.receipts == ()
+    assert free.time > "2026-01-02T03:04:05Z"
+
+
+def test_one_ledger_pays_for_one_release_only() -> None:
+    """A program that a verb runs may ask something of its own: that is another release."""
+    log: list[str] = []
+
+    @debited
+    def outer(**_: Any) -> None:
+        zd.mean([1.0], bounds=(0, 2), epsilon=1)
+        zd.mean([1.0], bounds=(0, 2), epsilon=1)
+
+    outer(ledger=Purse(log))
+    assert log == ["debit"]
+    zd.mean([1.0], bounds=(0, 2), epsilon=1)
+    assert log == ["debit"]
+    plan = MeanQuestion(bounds=(0, 2)).plan(Facts(rows=3), 1)
+    with paying(Purse(log), task="mine", asked={}):
+        begin(plan, Logged(log))
+        begin(plan, Logged(log))
+    assert log == ["debit", "debit"]
+
+
+def test_only_pure_releases_are_paid_for() -> None:
+    log: list[str] = []
+    made = MeanQuestion(bounds=(0, 2)).plan(Facts(rows=3), 1)
+    fields = {name: getattr(made, name) for name in ("error", "public", "answer")}
+    mechanism = RoundedGaussian.for_mu_squared(mu_squared="1/8", sensitivity_squared=4)
+    plan = ReleasePlan(claim=mechanism.claim, steps=(mechanism.step(),), **fields)
+    with (
+        pytest.raises(zd.ParameterError, match="a pure release"),
+        paying(Purse(log), task="mine", asked={}),
+    ):
+        begin(plan, Logged(log))
+    assert log == []
+
+
+def people(tmp_path: Path, **options: Any) -> Any:
+    table = np.zeros(1000, dtype=[("age", np.float64), ("city", "U5"), ("id", np.int64)])
+    table["age"] = np.arange(1000) % 90
+    table["city"] = np.where(np.arange(1000) % 3 > 0, "oslo", "rome")
+    table["id"] = np.arange(1000) // 2
+    kinds = {"age": zd.number(0, 120), "city": zd.category(["oslo", "rome"])}
+    given = {"ledger": tmp_path / "people.ledger", "budget": 100, "name": "people", **options}
+    return zd.open(table, columns=kinds, **given)
+
+
+def spent(tmp_path: Path) -> Fraction:
+    return zd.Ledger(tmp_path / "people.ledger", data="people").spent
+
+
+ASKED: dict[str, Callable[..., Any]] = {
+    "count": lambda data, **more: zd.count(data.where("age > 3"), epsilon=1, **more),
+    "sum": lambda data, **more: zd.sum(data, "age", epsilon=1, **more),
+    "mean": lambda data, **more: zd.mean(data, "age", epsilon=1, **more),
+    "mean by": lambda data, **more: zd.mean(data, "age", by="city", epsilon=1, **more),
+    "std": lambda data, **more: zd.std(data, "age", epsilon=1, **more),
+    "median": lambda data, **more: zd.median(data, "age", epsilon=1, **more),
+    "quantiles": lambda data, **more: zd.quantiles(data, "age", q=[0.2, 0.5], epsilon=1, **more),
+    "cdf": lambda data, **more: zd.cdf(data, "age", epsilon=1, **more),
+    "mode": lambda data, **more: zd.mode(data, "city", epsilon=1, **more),
+    "histogram": lambda data, **more: zd.histogram(data, "city", epsilon=1, **more),
+    "table": lambda data, **more: zd.table(
+        data, by=["city"], of={"age": ["mean"]}, epsilon=1, **more
+    ),
+    "diagnostics": lambda data, **more: zd.mean(
+        data, "age", epsilon=1, diagnostics="1/100", **more
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_data_set_pays_for_what_it_is_asked(tmp_path: Path, name: str) -> None:
+    data = people(tmp_path)
+    ASKED[name](data)
+    assert spent(tmp_path) == 1
+    with pytest.raises(zd.BudgetError, match="again=True"):
+        ASKED[name](data)
+    other = zd.Ledger(tmp_path / "other.ledger", budget=1)
+    ASKED[name](data, again=True, ledger=other)
+    assert [spent(tmp_path), other.spent] == [2, 1]
+    with pytest.raises(zd.BudgetError, match="0 of 1 is left"):
+        ASKED[name](data, again=True, ledger=other)
+    assert [spent(tmp_path), other.spent] == [2, 1]  # what the first had paid is taken back
+
+
+def test_another_question_is_no_repetition(tmp_path: Path) -> None:
+    data = people(tmp_path)
+    questions: list[Callable[[], Any]] = [
+        lambda: zd.mean(data, "age", epsilon=1),
+        lambda: zd.mean(data, "age", epsilon=2),
+        lambda: zd.mean(data, "age", epsilon=1, bounds=(0, 60)),
+        lambda: zd.mean(data.where("age < 60"), "age", epsilon=1),
+        lambda: zd.mean(data.where("age < 61"), "age", epsilon=1),
+        lambda: zd.sum(data, "age", epsilon=1),
+    ]
+    for asked in questions:
+        asked()
+    assert spent(tmp_path) == 7
+
+
+def test_the_same_is_recognized_however_it_is_written(tmp_path: Path) -> None:
+    zd.mean(people(tmp_path)["age"], epsilon=1)
+    for epsilon in ("1.0", Fraction(1), 1.0):
+        with pytest.raises(zd.BudgetError, match="again=True"):
+            zd.mean(people(tmp_path)["age"], epsilon=epsilon)
+    assert spent(tmp_path) == 1
+
+
+def test_the_message_names_the_saved_release(tmp_path: Path) -> None:
+    data = people(tmp_path)
+    zd.mean(data, "age", epsilon=1).save(tmp_path / "age.json")
+    ledger = zd.Ledger(tmp_path / "people.ledger", data="people")
+    with pytest.raises(zd.BudgetError, match=r"zd\.load, saved as '.*age\.json'"):
+        zd.mean(data, "age", epsilon=1)
+    assert ledger.verify(records=[tmp_path / "age.json"]) == 3
+    zd.mean(data, "age", epsilon=1, again=True)
+    with pytest.raises(zd.BudgetError, match=r"entry 3 .*, saved as '.*age\.json'"):
+        zd.mean(data, "age", epsilon=1)
+
+
+def test_a_question_that_was_taken_back_may_be_asked(tmp_path: Path) -> None:
+    from ledger.spenders import charge
+
+    ledger = zd.Ledger(tmp_path / "b.db", budget=1)
+    receipt = ledger.debit(charge("1/2", question="q"))
+    ledger.take_back(receipt, "an error")
+    ledger.take_back(receipt, "an error")
+    assert ledger.spent == 0
+    ledger.debit(charge("1/2", question="q"))
+    assert ledger.spent == Fraction(1, 2)
+    assert ledger.verify() == 5
+
+
+def test_a_study_pays_when_it_is_made_whatever_it_does(tmp_path: Path) -> None:
+    data = people(tmp_path)
+    made: dict[str, Any] = {"publish": zd.Finite(2), "rounds": 4, "functions": False}
+    programs: list[Callable[[Any], Any]] = [
+        lambda _: 1,
+        lambda s: int(s.mean("age") > 30),
+        lambda s: 1 / 0,
+    ]
+    for place, program in enumerate(programs, start=1):
+        study = zd.Study(data, epsilon=1, **made)
+        assert spent(tmp_path) == place
+        study.run(program, rehearse=False)
+        assert spent(tmp_path) == place
+
+
+def test_a_mistake_that_shows_in_the_rehearsal_costs_nothing(tmp_path: Path) -> None:
+    data = people(tmp_path)
+    study = zd.Study(data, epsilon=1, publish=zd.Finite(2), rounds=4, functions=False)
+    with pytest.raises(zd.ParameterError, match="division by zero"):
+        study.run(lambda s: 1 / 0)
+    assert spent(tmp_path) == 0
+    with pytest.raises(RuntimeError, match="taken back"):
+        study.mean("age")
+
+
+def test_a_verb_that_runs_a_study_pays_once(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).normal(size=(300, 2))
+    ledger = zd.Ledger(tmp_path / "b.db", budget=5)
+    zd.kmeans(rows, clusters=2, bounds=(-1, 1), epsilon=1, method="lloyd", ledger=ledger)
+    assert ledger.spent == 1
+    assert ledger.history[-1]["task"] == "kmeans()"
+
+
+def test_an_account_of_a_unit_or_another_relation(tmp_path: Path) -> None:
+    table = np.zeros(100, dtype=[("age", np.float64), ("id", np.int64)])
+    path = tmp_path / "units.ledger"
+    options: dict[str, Any] = {"columns": {"age": zd.number(0, 120)}, "ledger": path}
+    rows = zd.open(table, budget=5, name="rows", **options)
+    units = zd.open(table, budget=5, name="units", unit="id", max_rows=2, units=9, **options)
+    added = zd.open(
+        table, budget=5, name="added", neighbors="add-remove", expected_rows=100, **options
+    )
+    for data in (rows, units, added):
+        zd.sum(data, "age", epsilon=1)
+        assert zd.Ledger(path, data=data.name).spent == 1
+    assert zd.Ledger(path, data="units").unit == "id"
+    other = zd.open(table, name="rows", neighbors="add-remove", expected_rows=100, **options)
+    zd.sum(other, "age", epsilon=1, again=True)
+    assert zd.Ledger(path, data="rows").spent == 3  # twice one, for replace
+    others: list[tuple[str, dict[str, Any]]] = [
+        ("added", {}),
+        ("rows", {"unit": "id", "max_rows": 2, "units": 9}),
+        ("units", {}),
+    ]
+    for name, more in others:
+        with pytest.raises(zd.ParameterError):
+            zd.sum(zd.open(table, name=name, **more, **options), "age", epsilon=1, again=True)
+
+
+def test_an_analyst_is_not_charged_twice(tmp_path: Path) -> None:
+    data = people(tmp_path)
+    ana = zd.Ledger(tmp_path / "people.ledger", data="people", analyst="ana", budget=3)
+    zd.mean(data, "age", epsilon=1, ledger=ana)
+    assert [ana.spent, spent(tmp_path)] == [1, 1]
+    zd.mean(people(tmp_path, ledger=ana, budget=None), "age", epsilon=1, again=True)
+    assert [ana.spent, spent(tmp_path)] == [2, 2]
+
+
+def test_a_data_set_shows_what_is_left(tmp_path: Path) -> None:
+    data = people(tmp_path)
+    zd.mean(data, "age", epsilon="1/4")
+    assert repr(data).splitlines()[-1].startswith("  budget: 399/4 of 100 left in ")
+    with pytest.raises(zd.ParameterError, match="a ledger to keep it in"):
+        zd.open(np.ones(3), columns={"0": zd.number(0, 1)}, budget=1)
+    with pytest.raises(zd.ParameterError, match="raise_budget"):
+        people(tmp_path, budget=7)
+
+
+def test_estimators_pay(tmp_path: Path) -> None:
+    from sklearn.base import clone
+
+    from zerodelta.sklearn import LinearRegression, LogisticRegression
+
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(-0.5, 0.5, size=(200, 2))
+    ledger = zd.Ledger(tmp_path / "b.db", budget=5)
+    model = LogisticRegression(epsilon=1, data_norm=1, classes=[0, 1], ledger=ledger)
+    clone(model).fit(rows, rows[:, 0] > 0)
+    assert ledger.spent == 1
+    assert clone(model).get_params()["ledger"] == ledger
+    LinearRegression(epsilon=1, data_norm=1, bounds_y=(-1, 1), ledger=ledger).fit(rows, rows[:, 0])
+    assert ledger.spent == 2
+    assert [row["task"] for row in ledger.history][-1] == "LinearRegression()"
+    data = people(tmp_path)
+    fitted = LogisticRegression(epsilon=1, ledger=ledger)
+    fitted.fit(data[["age"]], data["city"])
+    assert [spent(tmp_path), ledger.spent] == [1, 3]
+    with pytest.raises(zd.BudgetError, match="again=True"):
+        LogisticRegression(epsilon=1).fit(data[["age"]], data["city"])
+    LogisticRegression(epsilon=1, again=True).fit(data[["age"]], data["city"])
+    assert spent(tmp_path) == 2
+
+
+def test_a_ledger_is_no_path_in_a_verb() -> None:
+    for odd in ("x.db", 7, object()):
+        with pytest.raises(zd.ParameterError, match="a Ledger"):
+            zd.mean([1.0], bounds=(0, 1), epsilon=1, ledger=odd)  # type: ignore[arg-type]
+    with pytest.raises(zd.ParameterError, match="again"):
+        zd.mean([1.0], bounds=(0, 1), epsilon=1, again="yes")  # type: ignore[arg-type]
+
+
+def test_replayed_bits_are_paid_for_too() -> None:
+    log: list[str] = []
+    zd.mean([1.0], bounds=(0, 1), epsilon=1, ledger=Purse(log), bits=ReplayBits("x"))
+    assert log == ["debit"]
+
+
+def test_what_is_public_already_costs_nothing(tmp_path: Path) -> None:
+    zd.count(people(tmp_path), epsilon=1)
+    assert spent(tmp_path) == 0

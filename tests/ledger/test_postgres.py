@@ -1,0 +1,260 @@
+"""The same ledger on a real PostgreSQL server: exact, shared, killed and started again."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zerodelta as zd
+from ledger import spenders
+from ledger.postgres_server import PASSWORD, Server, binaries
+from ledger.spenders import EPSILON, charge
+from zerodelta.ledger.postgres_store import without_password
+from zerodelta.ledger.store import close_all
+
+psycopg: Any = pytest.importorskip("psycopg", reason="pip install 'zerodelta[postgres]'")
+
+NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    programs = binaries()
+    if programs is None or not hasattr(os, "fork"):
+        pytest.skip("PostgreSQL is not installed here: apt-get install postgresql")
+    made = Server(programs)
+    yield made
+    close_all()
+    made.stop()
+
+
+@pytest.fixture
+def url(server: Server) -> Iterator[str]:
+    yield server.new_database(f"budgets_{next(NUMBERS)}")
+    close_all()
+
+
+def debits(ledger: zd.Ledger) -> list[int]:
+    return [row["number"] for row in ledger.history if row["kind"] == "debit"]
+
+
+def ran(url: str, *arguments: object) -> dict[str, Any]:
+    """Run spenders that take the password from the environment."""
+    asked, *numbers = map(str, arguments)
+    command = [sys.executable, spenders.__file__, asked, without_password(url), *numbers]
+    environment = {**os.environ, "PGPASSWORD": PASSWORD}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_the_same_semantics(url: str, tmp_path: Path) -> None:
+    ledger = zd.Ledger(url, budget=1)
+    release = zd.mean(np.ones(100), bounds=(0, 2), epsilon=0.25, ledger=ledger)
+    assert zd.verify(release.certificate, epsilon=0.25)
+    assert (ledger.spent, ledger.remaining) == (Fraction(1, 4), Fraction(3, 4))
+    assert zd.Ledger(url, budget="1") == ledger
+    with pytest.raises(zd.ParameterError, match="raise_budget"):
+        zd.Ledger(url, budget=2)
+    ana = ledger.account(analyst="ana", budget="1/4")
+    receipt = ana.debit(charge("1/4", question="q"))
+    with pytest.raises(zd.BudgetError, match="'ana' in 'data'"):
+        ana.debit(charge("1/100"))
+    ledger.note_saved(receipt.entry, "income.json", "0" * 64)
+    release.save(tmp_path / "mean.json")
+    assert ledger.verify(records=[receipt, tmp_path / "mean.json"]) == 5
+    ledger.remember(tmp_path / "mean.json", b"a secret of some length")
+    assert ledger.recognize(tmp_path / "mean.json", b"a secret of some length")
+    with pytest.raises(zd.BudgetError, match=r"saved as 'income\.json'"):
+        ledger.debit(charge("1/4", question="q"))
+    ana.take_back(receipt, "an error")
+    ledger.raise_budget(2, "agreed")
+    assert (ana.spent, ledger.remaining) == (Fraction(0), Fraction(7, 4))
+    assert ledger.verify() == 7
+    with pytest.raises(zd.LedgerError, match="taken back"):
+        ledger.verify(records=[receipt])
+    assert [row["kind"] for row in ledger.history] == [
+        *("account", "debit", "account", "debit", "return", "raise"),
+    ]
+
+
+def test_without_a_budget_nothing_is_made(url: str) -> None:
+    with pytest.raises(zd.LedgerError, match="there is no ledger"):
+        zd.Ledger(url)
+
+
+def test_the_password_is_nowhere(url: str, server: Server) -> None:
+    ledger = zd.Ledger(url, budget=1)
+    data = zd.open(np.ones(9), columns={"0": zd.number(0, 1)}, ledger=url, name="d", budget=1)
+    shown = [repr(ledger), ledger.address, repr(data), str(ledger.to_registry()), ledger.line]
+    shown += [repr(ledger.history), repr(pickle.dumps(ledger)), repr(ledger.__reduce__())]
+    from zerodelta.sklearn import LogisticRegression
+
+    model = LogisticRegression(epsilon=1, ledger=ledger)
+    shown += [repr(model), repr(model.get_params()), repr(pickle.dumps(model))]
+    for wrong in (server.url("no_such"), server.url("postgres", password="wrong-s3cret")):
+        with pytest.raises(zd.LedgerError) as caught:
+            zd.Ledger(wrong, budget=1)
+        assert caught.value.__cause__ is None
+        shown.append(str(caught.value))
+    assert not [text for text in shown if "s3cret" in text or PASSWORD in text]
+    assert copy.deepcopy(ledger).remaining == pickle.loads(pickle.dumps(ledger)).remaining == 1
+
+
+def test_a_password_in_the_query_is_nowhere_either() -> None:
+    clean = without_password("postgresql://h/d?password=s3cret&sslmode=require&sslpassword=x")
+    assert clean == "postgresql://h/d?sslmode=require"
+
+
+def contend(url: str, *, processes: int, threads: int, times: int) -> None:
+    asked = processes * threads * times
+    ledger = zd.Ledger(url, budget=(asked - 20) * EPSILON)
+    close_all()
+    told = ran(url, "many", processes, threads, times)["acknowledged"]
+    assert sorted(told) == debits(ledger)
+    assert len(told) == asked - 20
+    assert ledger.remaining == 0
+    assert ledger.verify() == asked - 20 + 2
+
+
+def test_processes_and_threads_spend_exactly_the_budget(url: str) -> None:
+    contend(url, processes=3, threads=3, times=30)
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_reservations_on_a_server(url: str) -> None:
+    contend(url, processes=8, threads=4, times=3150)
+
+
+def killed(url: str, *, times: int) -> None:
+    ledger = zd.Ledger(url, budget=10**6)
+    close_all()
+    told = ran(url, "kill", times)["acknowledged"]
+    found = debits(ledger)
+    assert set(told) <= set(found)
+    assert len(found) - len(told) <= 2 * times
+    assert ledger.verify() == len(found) + 2
+
+
+def test_kills_of_clients_lose_nothing(url: str) -> None:
+    killed(url, times=6)
+
+
+@pytest.mark.slow
+def test_two_hundred_kills_of_clients_lose_nothing(url: str) -> None:
+    killed(url, times=200)
+
+
+def test_a_killed_server_loses_nothing(url: str, server: Server) -> None:
+    ledger = zd.Ledger(url, budget=1000)
+    told: list[int] = []
+    errors: list[zd.LedgerError] = []
+
+    def spend() -> None:
+        try:
+            while True:
+                told.append(ledger.debit(charge()).entry)
+        except zd.LedgerError as error:
+            errors.append(error)
+
+    for round_ in range(3):
+        before = len(told)
+        spending = threading.Thread(target=spend)
+        spending.start()
+        while len(told) < before + 20 + round_:
+            time.sleep(0.01)
+        server.kill()
+        spending.join()
+        server.start()
+        found = debits(ledger)
+        assert set(told) <= set(found)
+        assert len(found) <= len(told) + 1 + round_
+        assert ledger.verify() == len(found) + 2
+        assert ledger.spent == len(found) * EPSILON
+    assert len(errors) == 3
+    assert "the server does not answer" in str(errors[0])
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        """UPDATE zerodelta_entry SET body = replace(body, '"1/1000"', '"1/2000"')""",
+        "DELETE FROM zerodelta_entry WHERE number = 4",
+        "UPDATE zerodelta_entry SET question = 'x' WHERE number = 4",
+    ],
+)
+def test_what_is_edited_by_hand_is_found(url: str, edit: str) -> None:
+    ledger = zd.Ledger(url, budget=1)
+    for _ in range(4):
+        ledger.debit(charge())
+    close_all()
+    with psycopg.connect(url) as connection:
+        connection.execute(edit)
+    connection.close()
+    for use in (lambda: ledger.debit(charge()), lambda: ledger.spent, ledger.verify):
+        with pytest.raises(zd.LedgerError, match="cannot be trusted"):
+            use()
+
+
+def test_one_who_may_not_write_is_told_so(url: str, server: Server) -> None:
+    zd.Ledger(url, budget=1)
+    with psycopg.connect(url) as connection:
+        connection.execute(f"CREATE ROLE reader_{next(NUMBERS)} LOGIN PASSWORD 'p'")
+        (name,) = connection.execute(
+            "SELECT rolname FROM pg_roles WHERE rolname LIKE 'reader_%'"
+        ).fetchone()
+        connection.execute(f"GRANT SELECT ON zerodelta_entry TO {name}")
+    connection.close()
+    reader = zd.Ledger(url.replace("owner:s3cret%2Fof%3Athe%40owner", f"{name}:p"))
+    assert reader.remaining == 1
+    with pytest.raises(zd.LedgerError, match="GRANT SELECT, INSERT"):
+        reader.debit(charge())
+
+
+def set_fsync(url: str, change: str, expected: str) -> None:
+    """Change the server's setting, and wait until new connections see it."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"ALTER SYSTEM {change}")
+        connection.execute("SELECT pg_reload_conf()")
+    connection.close()
+    for _ in range(500):
+        with psycopg.connect(url) as connection:
+            (now,) = connection.execute("SHOW fsync").fetchone()
+        connection.close()
+        if now == expected:
+            return
+        time.sleep(0.01)
+    raise AssertionError(now)
+
+
+def test_a_server_that_does_not_sync_is_refused(url: str) -> None:
+    zd.Ledger(url, budget=1)
+    close_all()
+    set_fsync(url, "SET fsync = off", "off")
+    try:
+        with pytest.raises(zd.LedgerError, match="Set fsync = on"):
+            zd.Ledger(url)
+    finally:
+        set_fsync(url, "RESET fsync", "on")
+    assert zd.Ledger(url).spent == 0
+
+
+def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(ImportError, match=r"zerodelta\[postgres\]"):
+        zd.Ledger("postgresql://127.0.0.1:1/none", budget=1)

@@ -1,0 +1,64 @@
+"""Mistakes in what is written of a release, and in what is believed of a file."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant
+
+_REFUSED, _ROWS, _FILES, _SIGNED = (
+    f"records/test_{name}.py::test_"
+    for name in ("refused", "nothing_of_rows", "verify_files", "signatures")
+)
+
+MUTANTS = (
+    Mutant(  # scores come into the record
+        file="spine/asked.py",
+        old="        elif name in ROWS:",
+        new='        elif name in ROWS - {"scores"}:',
+        tests=(f"{_ROWS}scores_values_and_examples_are_rows",),
+    ),
+    Mutant(
+        file="privacy/release_file.py",
+        old='    if data["digest"] != _digest(content):',
+        new='    if len(data["digest"]) != len(_digest(content)):',
+        tests=(f"{_REFUSED}whatever_is_edited_is_found_by_the_digest",),
+    ),
+    Mutant(  # the certificate of another release
+        file="privacy/release_file.py",
+        old="    if not same or record.public != list(certificate.public):",
+        new="    if record.public != list(certificate.public):",
+        tests=(f"{_REFUSED}a_forger_who_computes_digests_is_refused_too",),
+    ),
+    Mutant(  # a certificate that is not verified
+        file="privacy/release_file.py",
+        old="verify(certificate, neighbors=certificate.claim.neighbors, unit=certificate.unit)",
+        new="pass",
+        tests=(
+            f"{_REFUSED}replayed_bits_are_not_loaded",
+            f"{_REFUSED}a_forger_who_computes_digests_is_refused_too",
+        ),
+    ),
+    Mutant(
+        file="records/load.py",
+        old="    return canonical(again) == canonical(whole)",
+        new="    return bool(again) and bool(whole)",
+        tests=(f"{_REFUSED}a_value_that_says_too_much_is_not_loaded",),
+    ),
+    Mutant(  # any signature will do
+        file="privacy/signatures.py",
+        old="            known.verify(bytes.fromhex(each.signature), _CONTEXT + digest.encode())\n",
+        new="            bytes.fromhex(each.signature)\n",
+        tests=(f"{_SIGNED}a_wrong_signature_is_refused",),
+    ),
+    Mutant(  # add-remove counts once beside replace
+        file="cli/verify_files.py",
+        old="return exact if claim.neighbors is relation else 2 * exact",
+        new="return exact",
+        tests=(f"{_FILES}relations_are_converted_and_units_are_not",),
+    ),
+    Mutant(
+        file="ledger/verification.py",
+        old='    same = body.get("record") == record.asked and',
+        new='    same = body.get("record") and',
+        tests=(f"{_FILES}a_ledger_finds_what_no_digest_can",),
+    ),
+)

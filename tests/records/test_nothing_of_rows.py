@@ -1,0 +1,141 @@
+"""No number computed from rows stands in a record: those of neighbors differ in the value only."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import zerodelta as zd
+from tasks.test_diagnostics_of_every_task import CASES, COLUMNS, table
+from zerodelta.exact import bits
+from zerodelta.exact.bits import ReplayBits
+from zerodelta.privacy.release_file import content_of
+from zerodelta.spine.asked import ROWS
+
+RELEASED = ("value", "sums", "diagnostics", "error")
+"""What a release computes from rows with noise, and a forecast that may be one of the value."""
+
+PUBLIC = frozenset(
+    {"again", "at", "bins", "blocks", "block", "bound_share", "bounds", "bounds_y", "by"}
+    | {"candidates", "cells", "change", "channel", "choose", "claim", "classes", "clusters"}
+    | {"columns", "components", "data_norm", "diagnostics", "domain", "epsilon", "expected_gap"}
+    | {"false_keys", "features", "fit", "functions", "goal", "grid", "k", "label", "least_rows"}
+    | {"ledger", "local", "margin", "max_depth", "method", "missing", "mixing_probability"}
+    | {"monotone", "n_clusters", "n_components", "n_estimators", "norm", "of", "options"}
+    | {"otherwise", "prior", "profile", "proposed_bound", "publish", "q", "query", "radius"}
+    | {"random_state", "resolution", "rounds", "rowwise", "score", "scoring", "selects"}
+    | {"sensitivity", "size", "space", "spread", "stability", "target", "target_bounds"}
+    | {"test_share", "thresholds", "train", "trim", "universe", "unknown", "workload"}
+    | {"hidden_units", "fit_intercept", "bits"}
+)
+"""Parameters that are public by definition; a record has them."""
+
+
+def test_every_parameter_is_public_or_rows() -> None:
+    """Whoever adds a parameter decides which it is: rows must not come into a record."""
+    verbs = [getattr(zd, name) for name in zd.__all__ if name.islower() and name != "__version__"]
+    asking = [verb for verb in verbs if "ledger" in inspect.signature(verb).parameters]
+    asking += [zd.Study, *(getattr(zd.sklearn, name) for name in zd.sklearn.__all__)]
+    for verb in asking:
+        if verb is zd.open or "epsilon" not in inspect.signature(verb).parameters:
+            continue
+        unknown = set(inspect.signature(verb).parameters) - PUBLIC - ROWS
+        assert not unknown, f"{verb.__name__}: is {unknown} public, or are these rows?"
+    assert not PUBLIC & ROWS
+
+
+def neighbor(rows: pa.Table) -> pa.Table:
+    """The same rows but for the last, which is far from all others."""
+    last = {"who": 59, "age": 1e9, "income": None, "member": None, "city": "a secret city"}
+    columns = {name: [*rows[name].to_pylist()[:-1], last[name]] for name in rows.column_names}
+    return pa.table(columns)
+
+
+def content(verb: Callable[..., Any], rows: pa.Table, monkeypatch: pytest.MonkeyPatch) -> Any:
+    tape = ReplayBits("the same bits")
+    monkeypatch.setattr(bits, "_system_bytes", tape.read)
+    data = zd.open(rows, columns=COLUMNS, name="people")
+    whole = content_of(verb(data, epsilon=2, diagnostics="1/10"))
+    return {name: part for name, part in whole.items() if name not in RELEASED}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_neighbors_have_the_same_record(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, verb = CASES[case]
+    one, other = (content(verb, rows, monkeypatch) for rows in (table(), neighbor(table())))
+    for each in (one, other):
+        each["record"]["time"] = ""
+    assert one == other
+    assert "secret" not in json.dumps(other)
+
+
+@pytest.mark.parametrize("given", [np.asarray, list, lambda rows: pa.table({"x": rows})])
+def test_of_an_array_nothing_is_written(given: Any) -> None:
+    odd = 123456.789
+    rows = given(np.array([odd, 1.0, 2.0]))
+    release = zd.mean(rows, "x" if isinstance(rows, pa.Table) else None, bounds=(0, 9), epsilon=1)
+    assert release.record is not None
+    assert release.record.data == []
+    assert "123456" not in json.dumps(release.record.to_json())
+    assert release.record.parameters["bounds"] == [0, 9]
+
+
+def test_scores_values_and_examples_are_rows() -> None:
+    chosen = zd.select({"a": 17171.5, "b": 2.0}, sensitivity=1, epsilon=1)
+    top = zd.top_k(scores={"a": 17171.5, "b": 2.0}, k=1, sensitivity=1, epsilon=1)
+    pure = zd.purify("17171.5", space=zd.Finite(7), claim=zd.GaussianDP("1/10"), epsilon=1)
+    voted = zd.vote(
+        np.ones((100, 1)), lambda _: 0, options=[0, 1], epsilon=1, example=np.array([[17171.5]])
+    )
+    for release in (chosen, top, pure, voted):
+        assert release.record is not None
+        assert "17171" not in json.dumps(release.record.to_json())
+    assert voted.record is not None
+    assert voted.record.parameters["choose"] == {"not written": "function"}
+
+
+def test_the_time_is_that_of_the_ticket(tmp_path: Path) -> None:
+    ledger = zd.Ledger(tmp_path / "b.db", budget=5)
+    release = zd.mean([1.0], bounds=(0, 1), epsilon=1, ledger=ledger)
+    assert release.record is not None
+    (entry,) = release.record.entries
+    assert release.record.time == entry["time"] == ledger.history[-1]["time"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", release.record.time)
+    text = json.dumps(content_of(release))
+    assert set(re.findall(r"\d{4}-\d\d-\d\dT[\d:]+Z", text)) == {release.record.time}
+    assert str(tmp_path) not in text
+
+
+def test_a_password_is_in_no_record() -> None:
+    from zerodelta.data.account import Charge, Receipt
+
+    class Team:
+        def __init__(self) -> None:
+            self.url = "postgresql://ana:secret@db/x"
+
+        def debit(self, charge: Charge) -> Receipt:
+            return Receipt(ledger="team", entry=1, hash="h", time="2026-01-01T00:00:00Z")
+
+        def take_back(self, receipt: Receipt, reason: str) -> None: ...
+
+        def note_saved(self, entry: int, place: str, digest: str) -> None: ...
+
+        def covers(self, other: Any) -> bool:
+            return self is other
+
+        @property
+        def line(self) -> str:
+            return ""
+
+    release = zd.mean([1.0], bounds=(0, 1), epsilon=1, ledger=Team())
+    assert release.record is not None
+    assert release.record.entries[0]["entry"] == 1
+    assert "secret" not in json.dumps(content_of(release))

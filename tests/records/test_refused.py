@@ -1,0 +1,257 @@
+"""A saved release that is not as it was saved is refused, by an error that says what to do."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import zerodelta as zd
+from zerodelta.cli import app
+from zerodelta.privacy.release_file import SCHEMA
+from zerodelta.privacy.step import digest_of
+from zerodelta.privacy.written_values import read_value
+
+
+def income(epsilon: str = "1/2") -> Any:
+    return zd.mean(np.full(100, 30.0), bounds=(0, 100), epsilon=epsilon)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    income().save(tmp_path / "income.json")
+    return tmp_path / "income.json"
+
+
+def resealed(data: Any) -> Any:
+    """What a forger writes who knows the format: with a digest of what it says now."""
+    content = {name: part for name, part in data.items() if name not in ("digest", "signatures")}
+    return {**data, "digest": digest_of(content)}
+
+
+def refusal(path: Path, text: str) -> str:
+    """Return the message of `zd.load`; `zerodelta verify` says the same."""
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(zd.CertificateError) as refused:
+        zd.load(path)
+    assert path.read_text(encoding="utf-8") == text
+    result = CliRunner().invoke(app, ["verify", str(path)])
+    assert result.exit_code == 1
+    assert "NOT VERIFIED" in result.output
+    return str(refused.value)
+
+
+def _part(data: Any, name: Any) -> Any:
+    return data.get(name) if isinstance(data, dict) else data[name]
+
+
+def changed(data: Any, place: tuple[Any, ...], value: Any) -> Any:
+    if not place:
+        return value
+    copy = dict(data) if isinstance(data, dict) else list(data)
+    copy[place[0]] = changed(_part(copy, place[0]), place[1:], value)
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("value",), 31.0),
+        (("error",), 0.0),
+        (("record", "task"), "median"),
+        (("record", "parameters"), {}),
+        (("record", "time"), "2020-01-01T00:00:00Z"),
+        (("record", "version"), "9"),
+        (("certificate", "randomness"), "a seed"),
+        (("digest",), "0" * 64),
+        (("digest",), None),
+    ],
+)
+def test_whatever_is_edited_is_found_by_the_digest(path: Path, place: Any, value: Any) -> None:
+    data = changed(json.loads(path.read_text()), place, value)
+    assert "digest does not match" in refusal(path, json.dumps(data))
+
+
+def swapped(data: Any) -> Any:
+    other = json.loads(income("1/4").certificate.to_json())
+    return resealed({**data, "certificate": other})
+
+
+SEALED: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "certificate of another": (swapped, "do not belong together"),
+    "less epsilon in the record": (
+        lambda d: resealed(changed(d, ("record", "claim", "epsilon"), "1/100")),
+        "do not belong together",
+    ),
+    "less epsilon in both": (
+        lambda d: resealed(
+            changed(
+                changed(d, ("record", "claim", "epsilon"), "1/100"),
+                ("certificate", "claim", "epsilon"),
+                "1/100",
+            )
+        ),
+        "digest does not match",
+    ),
+    "another unit": (
+        lambda d: resealed(changed(d, ("record", "claim", "unit"), "customer")),
+        "do not belong together",
+    ),
+    "other public facts": (
+        lambda d: resealed(changed(d, ("record", "public"), [])),
+        "do not belong together",
+    ),
+    "a field less": (
+        lambda d: resealed({n: part for n, part in d.items() if n != "record"}),
+        "something is missing, or was added",
+    ),
+    "a field more": (lambda d: resealed({**d, "note": 1}), "something is missing, or was added"),
+    "a field of the record more": (
+        lambda d: resealed(changed(d, ("record", "rows"), 100)),
+        "not one of this version",
+    ),
+    "a later version": (lambda d: {**d, "schema": "zerodelta/release/2"}, "upgrade zerodelta"),
+    "another schema": (lambda d: {**d, "schema": "else"}, "no saved release"),
+    "no schema": (
+        lambda d: {n: part for n, part in d.items() if n != "schema"},
+        "no saved release",
+    ),
+    "a signature that is none": (lambda d: {**d, "signatures": [7]}, "signature is malformed"),
+    "signatures that are none": (lambda d: {**d, "signatures": 7}, "no saved release"),
+    "an entry of another time": (
+        lambda d: resealed(
+            changed(
+                d,
+                ("record", "entries"),
+                [{"ledger": "x", "entry": 1, "hash": "h", "time": "2020-01-01T00:00:00Z"}],
+            )
+        ),
+        "another time",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SEALED)
+def test_a_forger_who_computes_digests_is_refused_too(path: Path, case: str) -> None:
+    forge, said = SEALED[case]
+    assert said in refusal(path, json.dumps(forge(json.loads(path.read_text()))))
+
+
+TEXTS: dict[str, tuple[Callable[[str], str], str]] = {
+    "cut off": (lambda text: text[: len(text) // 2], "cut off, or was changed"),
+    "empty": (lambda _: "", "cut off"),
+    "no JSON": (lambda _: "income: 30", "cut off"),
+    "a list": (lambda _: "[1]", "no saved release"),
+    "a name twice": (
+        lambda text: text.replace('"seconds": null', '"seconds": null, "seconds": null'),
+        "twice",
+    ),
+    "NaN": (lambda text: text.replace('"seconds": null', '"seconds": NaN'), "NaN or Infinity"),
+    "infinity": (
+        lambda text: text.replace('"seconds": null', '"seconds": -Infinity'),
+        "NaN or Infinity",
+    ),
+    "a float that is infinite": (
+        lambda text: text.replace('"seconds": null', '"seconds": 1e999'),
+        "NaN or Infinity",
+    ),
+    "very deep": (
+        lambda text: text.replace('"seconds": null', '"seconds": ' + "[" * 10**5 + "]" * 10**5),
+        "cut off",
+    ),
+    "a very long integer": (
+        lambda text: text.replace('"seconds": null', '"seconds": ' + "9" * 10**5),
+        "cut off",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TEXTS)
+def test_a_text_that_is_no_release_is_refused(path: Path, case: str) -> None:
+    change, said = TEXTS[case]
+    text = path.read_text()
+    assert change(text) != text
+    assert said in refusal_of_load(path, change(text))
+
+
+def refusal_of_load(path: Path, text: str) -> str:
+    """As `refusal`; a text that is no JSON is said to be none by the command."""
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(zd.CertificateError) as refused:
+        zd.load(path)
+    result = CliRunner().invoke(app, ["verify", str(path)])
+    assert result.exit_code == 1
+    return str(refused.value)
+
+
+def test_a_value_that_says_too_much_is_not_loaded(path: Path) -> None:
+    """Its digest is right and so is its certificate, but no release is written so."""
+    data = json.loads(path.read_text())
+    for value, said in (
+        ({"type": "Popen", "fields": {"args": "ls"}}, "not known here"),
+        ({"type": ["x"], "fields": {}}, "not known here"),
+        ({"fraction": "2/4"}, "not how a release is written"),
+        ({"fraction": "1/0"}, "cannot be read"),
+        ({"float": "30"}, "cannot be read"),
+        ({"dict": [["a", 1], ["a", 2]]}, "twice"),
+        ({"array": "float64", "shape": [3], "cells": [1.0]}, "cannot be read"),
+        ({"array": "complex128", "shape": [1], "cells": [1.0]}, "not known here"),
+        ({"array": "int8", "shape": [1], "cells": [300]}, "cannot be read"),
+        ({"type": "Number", "fields": {"lower": 3}}, "cannot be read"),
+        ({"table": {"keys": [], "numbers": []}}, "cannot be read"),
+        ({"pickle": "gASVKAAAAA"}, "cannot be read"),
+        (json.loads("[" * 70 + "]" * 70), "nested"),
+    ):
+        path.write_text(json.dumps(resealed({**data, "value": value})))
+        with pytest.raises(zd.RecordError, match=said):
+            zd.load(path)
+    for place, part in (("sums", [{}]), ("sums", 7), ("noise", {"type": "NoiseLaw", "fields": {}})):
+        path.write_text(json.dumps(resealed({**data, place: part})))
+        with pytest.raises(zd.RecordError):
+            zd.load(path)
+
+
+def test_an_estimator_that_says_too_much_is_not_loaded(tmp_path: Path) -> None:
+    model = zd.sklearn.GaussianNB(epsilon=1, bounds=(0, 1), classes=[0, 1])
+    model.fit(np.ones((30, 2)), np.arange(30) % 2)
+    model.save(tmp_path / "model.json")
+    data = json.loads((tmp_path / "model.json").read_text())
+    for place, value in (
+        (("estimator", "class"), "Pipeline"),
+        (("estimator", "class"), 7),
+        (("estimator", "state"), {"predict": 7, "release_": 8}),
+        (("estimator", "parameters"), {"seed": 1}),
+        (("estimator",), []),
+    ):
+        path = tmp_path / "forged.json"
+        path.write_text(json.dumps(resealed(changed(data, place, value))))
+        with pytest.raises(zd.RecordError, match=r"restored|was added"):
+            zd.load(path)
+
+
+def test_replayed_bits_are_not_loaded(tmp_path: Path) -> None:
+    from zerodelta.exact.bits import ReplayBits
+
+    release = zd.mean([1.0], bounds=(0, 1), epsilon=1, bits=ReplayBits("x"))
+    release.save(tmp_path / "x.json")
+    with pytest.raises(zd.CertificateError, match="is private"):
+        zd.load(tmp_path / "x.json")
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    for odd in (tmp_path / "none.json", tmp_path):
+        with pytest.raises(zd.RecordError, match="pass the path"):
+            zd.load(odd)
+    (tmp_path / "x").write_bytes(b"\xff\xfe")
+    with pytest.raises(zd.RecordError, match="pass the path"):
+        zd.load(tmp_path / "x")
+
+
+def test_the_schema_is_frozen() -> None:
+    assert SCHEMA == "zerodelta/release/1"
+    assert read_value({"tuple": []}, {}) == ()

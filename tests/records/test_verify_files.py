@@ -1,0 +1,144 @@
+"""`zerodelta verify` of saved releases: what belongs together, and what it costs in all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import zerodelta as zd
+from zerodelta.cli import app
+from zerodelta.cli.verify_files import MEANING
+from zerodelta.privacy.step import digest_of
+
+
+def run(*arguments: str | Path) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["verify", *map(str, arguments)])
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result.exit_code, result.output
+
+
+def opened(**options: Any) -> Any:
+    table = np.zeros(100, dtype=[("age", np.float64), ("id", np.int64)])
+    return zd.open(table, columns={"age": zd.number(0, 120)}, **{"name": "people", **options})
+
+
+def saved(data: Any, path: Path, epsilon: str) -> Path:
+    zd.sum(data, "age", epsilon=epsilon).save(path)
+    return path
+
+
+def test_a_release_is_told_with_what_it_belongs_to(tmp_path: Path) -> None:
+    data = opened(ledger=tmp_path / "l", budget=5)
+    path = saved(data, tmp_path / "a.json", "1/4")
+    code, output = run(path)
+    assert code == 0
+    told = "value, record and certificate belong together: sum of 'people', 2"
+    assert told in output
+    assert "paid for with entry 3 of ledger " in output
+    assert output.endswith(MEANING + "\n")
+    assert "[proven]" in run(path, "--explain")[1]
+
+
+def test_releases_of_one_data_set_add_up(tmp_path: Path) -> None:
+    data = opened()
+    one, two = (saved(data, tmp_path / f"{e[-1]}.json", e) for e in ("1/4", "1/2"))
+    copy = tmp_path / "copy.json"
+    copy.write_bytes(one.read_bytes())
+    code, output = run(one, two, copy)
+    assert code == 0
+    assert "'people': 2 releases, together pure ε = 0.75 (replace)" in output
+    assert run(one, two, "--epsilon", "3/4")[0] == 0
+    code, output = run(one, two, "--epsilon", "0.7")
+    assert code == 1
+    assert "'people': NOT VERIFIED" in output
+    other = saved(opened(name="others"), tmp_path / "other.json", "1")
+    assert "2 releases" not in run(one, other)[1]
+    unnamed = [saved(opened(name=None), tmp_path / f"n{i}.json", "1") for i in range(2)]
+    assert "2 releases name no data set" in run(*unnamed)[1]
+
+
+def test_relations_are_converted_and_units_are_not(tmp_path: Path) -> None:
+    plain = saved(opened(), tmp_path / "plain.json", "1/4")
+    added = [
+        saved(opened(neighbors="add-remove", expected_rows=100), tmp_path / f"add{i}.json", "1/4")
+        for i in range(2)
+    ]
+    assert "together pure ε = 0.75 (replace)" in run(plain, added[0])[1]
+    assert "together pure ε = 0.5 (add-remove)" in run(*added)[1]
+    assert run(*added, "--epsilon", "1")[0] == 0
+    assert run(*added, "--epsilon", "0.9")[0] == 1  # asked for replace
+    assert run(*added, "--epsilon", "1/2", "--neighbors", "add-remove")[0] == 0
+    code, output = run(plain, "--neighbors", "add-remove")
+    assert code == 1
+    assert "says nothing about adding" in output
+    unit = saved(opened(unit="id", max_rows=2, units=9), tmp_path / "unit.json", "1/4")
+    code, output = run(plain, unit)
+    assert code == 1
+    assert "and a row was asked" in output
+    assert run(unit, "--unit", "id")[0] == 0
+    assert run(unit, plain, "--unit", "id")[0] == 1
+
+
+def test_two_releases_of_one_entry_are_refused(tmp_path: Path) -> None:
+    path = saved(opened(ledger=tmp_path / "l", budget=5), tmp_path / "a.json", "1/4")
+    data = json.loads(path.read_text())
+    content = {name: part for name, part in data.items() if name != "digest"}
+    content["value"] = 7.0
+    other = tmp_path / "b.json"
+    other.write_text(json.dumps({**content, "digest": digest_of(content)}))
+    code, output = run(path, other)
+    assert code == 1
+    assert "one of them is not what was released" in output
+
+
+def test_a_ledger_finds_what_no_digest_can(tmp_path: Path) -> None:
+    """A forger computes digests; the ledger noted that of the file, and what was asked."""
+    data = opened(ledger=tmp_path / "l", budget=5)
+    path = saved(data, tmp_path / "a.json", "1/4")
+    ledger = zd.Ledger(tmp_path / "l", data="people")
+    assert ledger.verify(records=[path, zd.load(path), zd.load(path).record]) == 3
+    whole = json.loads(path.read_text())
+    for name, value, said in (
+        ("value", 7.0, "changed after it was saved"),
+        ("record", {**whole["record"], "task": "median"}, "something else than was paid for"),
+    ):
+        content = {n: part for n, part in {**whole, name: value}.items() if n != "digest"}
+        forged = tmp_path / f"{name}.json"
+        forged.write_text(json.dumps({**content, "digest": digest_of(content)}))
+        zd.load(forged)
+        with pytest.raises(zd.LedgerError, match=said):
+            ledger.verify(records=[forged])
+    forged.write_text(path.read_text().replace('"sum"', '"mean"'))
+    with pytest.raises(zd.LedgerError, match="digest does not match"):
+        ledger.verify(records=[forged])
+
+
+def test_what_two_ledgers_paid_for_is_verified_with_each(tmp_path: Path) -> None:
+    data = opened(ledger=tmp_path / "l", budget=5)
+    second = zd.Ledger(tmp_path / "m", budget=5)
+    zd.sum(data, "age", epsilon=1, ledger=second).save(tmp_path / "a.json")
+    for ledger in (second, zd.Ledger(tmp_path / "l", data="people")):
+        assert ledger.verify(records=[tmp_path / "a.json"]) == 3
+    third = zd.Ledger(tmp_path / "n", budget=5)
+    with pytest.raises(zd.LedgerError, match="another ledger"):
+        third.verify(records=[tmp_path / "a.json"])
+
+
+def test_names_cannot_write_on_the_terminal(tmp_path: Path) -> None:
+    path = saved(opened(name="a\x1b[2Jb"), tmp_path / "a.json", "1/4")
+    code, output = run(path)
+    assert code == 0
+    assert "\x1b" not in output
+
+
+def test_odd_questions_exit_with_2(tmp_path: Path) -> None:
+    path = saved(opened(), tmp_path / "a.json", "1/4")
+    for odd in (("--neighbors", "both"), ("--epsilon", "much")):
+        code, output = run(path, *odd)
+        assert code == 2
+        assert odd[0][2:] in output
