@@ -52,8 +52,13 @@ def as_address(given: str | os.PathLike[str]) -> str:
         remedy='pass "people.ledger", say',
     )
     text = os.fspath(given)
-    # one file, one connection: closing a second one would drop the locks of the first
-    return without_password(text) if is_url(text) else os.path.realpath(text)
+    if is_url(text):
+        return without_password(text)
+    try:  # one file, one connection: closing a second one would drop the locks of the first
+        return os.path.realpath(text)
+    except (OSError, ValueError):  # no path of this system
+        remedy = 'pass "people.ledger", say'
+        raise ParameterError("ledger", text, expected="a path", remedy=remedy) from None
 
 
 def check_same(

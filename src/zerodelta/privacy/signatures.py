@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
-from zerodelta.errors import ParameterError, RecordError, require_extra
+from zerodelta.errors import ParameterError, RecordError, require, require_extra
 
 __all__ = ["Signature", "as_public", "check_signed", "make_keys", "sign"]
 
@@ -97,7 +97,9 @@ def make_keys(private: Path, public: Path) -> str:
 
 def as_public(given: str | os.PathLike[str]) -> str:
     """Return a public key as hexadecimal: what is given is that, or the path of its file."""
-    text = os.fspath(given)
+    text = os.fspath(given) if isinstance(given, os.PathLike) else given
+    remedy = 'pass the path of a public key, such as "owner.pub"'
+    require(isinstance(text, str), "signed_by", given, "a path or a key as hexadecimal", remedy)
     if _HEX.fullmatch(text):
         return text
     require_extra("cryptography", "sign")
