@@ -11,7 +11,7 @@ from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.json_text import LARGEST_TEXT, read_json
 from zerodelta.privacy.verify import verify
 
-__all__ = ["MEANING", "report"]
+__all__ = ["MEANING", "certificate_text", "report"]
 
 MEANING = (
     "Verified means: the steps prove the claim. It does not mean that these steps were run, and "
@@ -22,14 +22,14 @@ MEANING = (
 def report(path: Path, *, explain: bool) -> tuple[bool, str]:
     """Return whether the file's certificate verifies, and what to tell about it."""
     try:
-        certificate = Certificate.from_json(_certificate_text(path))
+        certificate = Certificate.from_json(certificate_text(path))
         verify(certificate)
     except CertificateError as error:
         return False, str(error)
     return True, certificate.explain() if explain else certificate.summary
 
 
-def _certificate_text(path: Path) -> str:
+def certificate_text(path: Path) -> str:
     """Return the certificate in a file: all of it, or what it keeps under "certificate"."""
     try:
         with path.open("rb") as file:
