@@ -16,7 +16,7 @@ __all__ = ["prove"]
 
 
 def prove(file: Path, out: Path, proofs: Path) -> tuple[bool, str]:
-    """Write the file for Coq; return whether nothing is wrong with it, and what to tell about it."""
+    """Write the file for Coq; return whether nothing is wrong, and what to tell about it."""
     try:
         certificate = Certificate.from_json(certificate_text(file))
         verify(certificate, unit=certificate.unit, neighbors=certificate.claim.neighbors)

@@ -196,7 +196,8 @@ def _channel(
     base = _together(bases, units, channel.before(written.neighbors)) if bases else None
     mixture = mixture_theorem(channel, base, stated, name)
     if mixture is None:
-        written.paper.append(f"{channel.label} ({channel.section}): the whole part, ε = {stated}")
+        labels = ", ".join(dict.fromkeys(theorem.label for theorem in (*before, channel)))
+        written.paper.append(f"{channel.label} ({channel.section}): all of {labels}, ε = {stated}")
         return
     for theorem in (*bases, channel):
         if theorem.asserted:
