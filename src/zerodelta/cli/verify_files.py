@@ -83,7 +83,7 @@ def report(path: Path, demand: Demand | None = None, *, explain: bool) -> Verdic
 
 
 def certificate_in(path: Path) -> Certificate:
-    """Return the certificate of a file, which is one or a release; what it claims is not checked."""
+    """Return the certificate of a file, one or that of a release; its claim is not checked."""
     text, data = _read(path)
     return judged(data).certificate if is_release(data) else _certificate(text, data)
 
