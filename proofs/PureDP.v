@@ -581,3 +581,24 @@ apply: le_mulr; first exact: by_group_ge0.
 by apply/RlebP; rewrite power_exp mult_INR; apply: exp_le.
 Qed.
 End Groups.
+
+(* label k-norm-noise: one draw on integer vectors, in any norm; the law of the noise is assumed to move
+   by h at the cost e^(|h|/scale), as noise of density e^(-|z|/scale) does, rounded (Lemma R) *)
+Theorem norm_noise (D : Type) (neighbors : D -> D -> Prop) (J : finType) (K : D -> J -> int)
+    (norm p : {ffun J -> int} -> R) (sensitivity scale eps : R) : 0 < scale ->
+  (forall z, 0 <= p z) ->
+  (forall z h, p z <= exp (norm h / scale) * p [ffun j => GRing.add (z j) (h j)]) ->
+  (forall d d', neighbors d d' -> norm [ffun j => GRing.add (K d j) (GRing.opp (K d' j))] <= sensitivity) ->
+  sensitivity / scale <= eps ->
+  pure_DP_events neighbors
+    (fun d (y : {ffun J -> int}) => p [ffun j => GRing.add (y j) (GRing.opp (K d j))]) eps.
+Proof.
+move=> b0 p0 H S L; have i0 := Rinv_0_lt_compat _ b0; apply: pointwise_DP => d d' nb y; apply/RlebP.
+apply: Rle_trans (H _ [ffun j => GRing.add (K d j) (GRing.opp (K d' j))]) _.
+have -> : [ffun j => GRing.add ([ffun i => GRing.add (y i) (GRing.opp (K d i))] j)
+                               ([ffun i => GRing.add (K d i) (GRing.opp (K d' i))] j)] =
+          [ffun j => GRing.add (y j) (GRing.opp (K d' j))].
+  by apply/ffunP => j; rewrite !ffunE GRing.addrA GRing.subrK.
+apply: Rmult_le_compat_r; first exact: p0.
+apply: exp_le; apply: Rle_trans L; apply: Rmult_le_compat_r; [by left | exact: S].
+Qed.
