@@ -88,8 +88,9 @@ def keys(chance: random.Random, bit: Fraction) -> zd.Certificate:
 def mode(chance: random.Random, bit: Fraction) -> zd.Certificate:
     epsilon, points = rational(chance, 0.1, 2), chance.randint(10, 10**6)
     edge = free_mode_threshold(points=points, epsilon=epsilon)
-    numbers = {"points": points, "epsilon": epsilon, "threshold": edge * (1 + bit)}
-    return one(epsilon, step("stable-mode", **numbers, noise="real"))
+    numbers: dict[str, Any] = {"points": points, "epsilon": epsilon}
+    tau = edge * (1 + bit)
+    return one(epsilon, step("stable-mode", **numbers, threshold=tau, noise="real"))
 
 
 def tested(chance: random.Random, bit: Fraction) -> zd.Certificate:

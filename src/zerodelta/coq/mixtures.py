@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import final
 
-from zerodelta.coq.statements import coq_number
+from zerodelta.coq.formal import PUBLIC, coq_number
 from zerodelta.exact.rational import LONGEST_INTEGER
 from zerodelta.privacy.claims import ApproxDP
 from zerodelta.privacy.composition import Composed, simplest
+from zerodelta.privacy.theorems.kernels import LocalUniformKernel
 from zerodelta.privacy.theorems.mixing import (
     GaussianNet,
     GridMixing,
@@ -38,6 +39,7 @@ FORMAL_CHANNELS: dict[str, tuple[tuple[str, ...], str]] = {
     "profile-mixing": (("profile_mixing", "B1_profile"), ""),
     "grid-mixing": (("uniform_mixing", "B1_uniform"), ""),
     "unequal-grid-mixing": (("uniform_mixing", "B1_uniform"), ""),
+    "local-uniform-kernel": (("kernel_mixing", "mass_ratio"), "the mass ratio of the kernel"),
     "gaussian-net": (("prior_mixing", "B1_prior"), "the smallest probability on the net (R(v))"),
     "laplace-net": (("prior_mixing", "B1_prior"), "the smallest probability on the net (R(vi))"),
 }
@@ -67,15 +69,15 @@ def mixture_theorem(
     stated = _stated(base, epsilon)
     at, log_delta = stated or (epsilon, _log_delta(base, epsilon))
     eps, w, delta = map(coq_number, (epsilon, channel.weight, log_delta))
-    public, bound, shown, law, applied = _draw(channel, mass)
+    draw = _draw(channel, mass, w)
     text = f"""\
-Theorem {name} (D : Type) (neighbors : D -> D -> Prop) (Y : finType) (M : D -> Y -> R){public} :
-  (forall d, law (M d)) -> {bound} ->
+Theorem {name} {PUBLIC} (Y : finType) (M : D -> Y -> R){draw.public} :
+  (forall d, law (M d)) -> {draw.assumed} ->
   approximate_DP neighbors M {coq_number(at)} {delta} ->
-  pure_DP neighbors (mixture M {w} {law}) {eps}.
+  pure_DP neighbors ({draw.law}) {eps}.
 Proof.
-intros L H A; apply {applied} with (log_mass := {mass}) (l := {delta});
-  [number | split; number | {shown} | | number].
+intros L H A; apply {draw.applied} with (log_mass := {mass}) (l := {delta});
+  [number | split; number | {draw.shown} | | number].
 apply approximate_DP_above with (eps0 := {coq_number(at)}) (l0 := {delta});
   [exact L | number | number | exact A].
 Qed.
@@ -83,17 +85,46 @@ Qed.
     return Mixture(text=text, profile_on_paper=stated is None)
 
 
-def _draw(channel: Mixing, mass: str) -> tuple[str, str, str, str, str]:
-    """Return what is assumed of the public draw, how that follows, its law, and the theorem."""
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Draw:
+    """The public draw of a channel: what is assumed of it, how it is used, what is published."""
+
+    public: str
+    assumed: str
+    shown: str
+    law: str
+    applied: str
+
+
+def _draw(channel: Mixing, mass: str, weight: str) -> _Draw:
+    if isinstance(channel, LocalUniformKernel):
+        return _Draw(
+            public="\n    (Z : finType) (T : Y -> Z -> R) (U : Z -> R)",
+            assumed=f"[/\\ forall y z, 0 <= T y z, forall z, 0 <= U z &\n"
+            f"     forall y z, T y z <= exp ({mass}) * U z]",
+            shown="exact L | apply H | apply H | apply H",
+            law=f"fun d z => \\big[Rplus/0]_(y : Y) (M d y * ((1 - {weight}) * T y z + "
+            f"{weight} * U z))",
+            applied="kernel_mixing",
+        )
     if not isinstance(channel, (UniformMixing, GridMixing, UnequalGridMixing)):
-        bound = f"(forall y, exp (- ({mass})) <= U y)"
-        return " (U : Y -> R)", bound, "exact H", "U", "prior_mixing"
-    uniform = "(fun _ => / outputs Y)"
-    if isinstance(channel, UniformMixing) and mass == f"ln {channel.size}":
-        shown = "rewrite H exp_ln; [split; number | number]"
-        return "", f"outputs Y = {channel.size}", shown, uniform, "uniform_mixing"
-    # a size that may be too long to write
-    return "", f"0 < outputs Y <= exp ({mass})", "exact H", uniform, "uniform_mixing"
+        return _Draw(
+            public=" (U : Y -> R)",
+            assumed=f"(forall y, exp (- ({mass})) <= U y)",
+            shown="exact H",
+            law=f"mixture M {weight} U",
+            applied="prior_mixing",
+        )
+    written = isinstance(channel, UniformMixing) and mass == f"ln {channel.size}"
+    # the size of a space may be too long to write, and is e^mass
+    return _Draw(
+        public="",
+        assumed=f"outputs Y = {mass[3:]}" if written else f"0 < outputs Y <= exp ({mass})",
+        shown="rewrite H exp_ln; [split; number | number]" if written else "exact H",
+        law=f"mixture M {weight} (fun _ => / outputs Y)",
+        applied="uniform_mixing",
+    )
 
 
 def _stated(base: Composed, epsilon: Fraction) -> tuple[Fraction, Fraction] | None:
@@ -120,6 +151,9 @@ def _log_mass(channel: Mixing) -> str | None:
         return f"{channel.dimension} * ln {channel.cells}"
     if isinstance(channel, UnequalGridMixing):
         return " + ".join(f"{times} * ln {cells}" for cells, times in channel.sides)
+    if isinstance(channel, LocalUniformKernel):
+        fraction = coq_number(Fraction(channel.cells, channel.kernel_cells))
+        return f"{channel.dimension} * ln {fraction}"
     if isinstance(channel, GaussianNet):
         tau, d = channel.variance, channel.dimension
         spread = (channel.bound + Fraction(d, 12)) / (2 * tau)
@@ -143,7 +177,7 @@ def _log_size(size: int) -> str | None:
 def _profile(channel: ProfileMixing, epsilon: Fraction, name: str) -> str:
     eps, s, ratio, w = map(coq_number, (epsilon, channel.epsilon, channel.ratio, channel.weight))
     return f"""\
-Theorem {name} (D : Type) (neighbors : D -> D -> Prop) (Y : finType) (M : D -> Y -> R)
+Theorem {name} {PUBLIC} (Y : finType) (M : D -> Y -> R)
     (U : Y -> R) :
   (forall d, law (M d)) -> (forall y, 0 <= U y) ->
   (forall d d', neighbors d d' -> forall y, M d y - exp {s} * M d' y <= {ratio} * U y) ->

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import final
 
+from zerodelta.coq.formal import PUBLIC, coq_number
 from zerodelta.coq.mixtures import FORMAL_CHANNELS, mixture_theorem
-from zerodelta.coq.statements import FORMAL_STEPS, coq_number, own_epsilon, step_theorem
+from zerodelta.coq.statements import FORMAL_STEPS, own_epsilon, step_theorem
 from zerodelta.errors import CertificateError
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
@@ -232,7 +233,7 @@ Qed.
 
 def _units(units: Units, row: Fraction, unit: Fraction, name: str) -> str:
     return f"""\
-Theorem {name} (D : Type) (neighbors : D -> D -> Prop) (T : eqType) (M : D -> T -> R) (k : nat) :
+Theorem {name} {PUBLIC} (T : eqType) (M : D -> T -> R) (k : nat) :
   INR k = {units.max_rows} -> (forall d y, 0 <= M d y) ->
   (forall d d', neighbors d d' -> forall y, M d y <= exp {coq_number(row)} * M d' y) ->
   pure_DP_events (changes neighbors k) M {coq_number(unit)}.
@@ -246,7 +247,7 @@ def _sum(costs: list[Fraction], total: Fraction, name: str) -> str:
     listed = "; ".join(map(coq_number, costs))
     return f"""\
 (* the steps above one after another, each chosen by the answers before it *)
-Theorem {name} (D : Type) (neighbors : D -> D -> Prop) (T : eqType) (K : D -> seq T -> T -> R) :
+Theorem {name} {PUBLIC} (T : eqType) (K : D -> seq T -> T -> R) :
   (forall d h y, 0 <= K d h y) ->
   (forall d d' h, neighbors d d' -> (size h < {len(costs)})%N ->
      forall y, K d h y <= exp (nth 0 [:: {listed}] (size h)) * K d' h y) ->

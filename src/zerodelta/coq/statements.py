@@ -6,21 +6,21 @@ inequality that `verify` evaluates for the label.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
 
+from zerodelta.coq.formal import PUBLIC, Formal, coq_number
+from zerodelta.coq.noise_statements import (
+    blocks_theorem,
+    k_norm_theorem,
+    keys_theorem,
+    laplace_theorem,
+    one_draw_theorem,
+    partition_theorem,
+)
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.theorems.keys import KeyCounts
-from zerodelta.privacy.theorems.mechanisms import (
-    ExponentialMechanism,
-    KNormNoise,
-    PermuteAndFlip,
-    RoundedLaplace,
-)
-from zerodelta.privacy.theorems.partitions import PartitionKNorm, PartitionLaplace
+from zerodelta.privacy.theorems.keys import JointTopK
+from zerodelta.privacy.theorems.mechanisms import ExponentialMechanism, PermuteAndFlip
 from zerodelta.privacy.theorems.testing import (
     PureLocalSensitivity,
     PureProposeTestRelease,
@@ -28,40 +28,7 @@ from zerodelta.privacy.theorems.testing import (
 )
 from zerodelta.privacy.theorems.theorem import Base
 
-__all__ = ["FORMAL_STEPS", "Formal", "coq_number", "own_epsilon", "step_theorem"]
-
-
-def coq_number(value: Fraction | int) -> str:
-    """Return the number as Coq reads it.
-
-    >>> coq_number(3), coq_number(Fraction(-1, 2))
-    ('3', '(-1/2)')
-    """
-    exact = Fraction(value)
-    if exact.denominator == 1:
-        return str(exact.numerator) if exact >= 0 else f"({exact.numerator})"
-    return f"({exact.numerator}/{exact.denominator})"
-
-
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Formal:
-    """How a label is proved in Coq.
-
-    Parameters
-    ----------
-    theorems : tuple of str
-        The theorems of proofs/ that it is an instance of; the first are those a file applies.
-    paper : str
-        What of it is taken on paper; empty if nothing is.
-    write : callable
-        The statement and its proof, of the theorem with its numbers, the relation, ε and a name.
-
-    """
-
-    theorems: tuple[str, ...]
-    write: Callable[[Any, Neighbors, Fraction, str], str]
-    paper: str = ""
+__all__ = ["FORMAL_STEPS", "own_epsilon", "step_theorem"]
 
 
 def step_theorem(step: Base, neighbors: Neighbors, epsilon: Fraction, name: str) -> str | None:
@@ -85,9 +52,6 @@ def own_epsilon(step: Base, neighbors: Neighbors) -> Fraction | None:
     return claim.exact_epsilon if type(claim) is PureDP else None
 
 
-_PUBLIC = "(D : Type) (neighbors : D -> D -> Prop)"
-
-
 def _selection(
     step: ExponentialMechanism | PermuteAndFlip, epsilon: Fraction, name: str, flip: bool
 ) -> str:
@@ -104,7 +68,7 @@ def _selection(
     applied = "permute_and_flip_selection" if flip else "exponential_selection"
     side = "right; split; [assumption | number]" if step.monotone else "left; number"
     return f"""\
-Theorem {name} {_PUBLIC} (Y : finType) (score : D -> Y -> R){best}
+Theorem {name} {PUBLIC} (Y : finType) (score : D -> Y -> R){best}
   (forall d d', neighbors d d' -> forall y, Rabs (score d y - score d' y) <= {moved}) ->{one_way}
   pure_DP neighbors (fun d => {law}) {coq_number(epsilon)}.
 Proof.
@@ -121,92 +85,16 @@ def _permute_and_flip(step: PermuteAndFlip, _: Neighbors, epsilon: Fraction, nam
     return _selection(step, epsilon, name, flip=True)
 
 
-def _laplace(step: RoundedLaplace, _: Neighbors, epsilon: Fraction, name: str) -> str:
-    moved, scale = coq_number(step.sensitivity), coq_number(step.scale)
+def _top_k(step: JointTopK, _: Neighbors, epsilon: Fraction, name: str) -> str:
+    moved = coq_number(step.sensitivity * (1 if step.monotone else 2))
+    scale = coq_number(step.scale)
     return f"""\
-Theorem {name} {_PUBLIC} (J : finType) (K : D -> J -> int) :
-  (forall d d', neighbors d d' ->
-     INR (\\sum_j absz (GRing.add (K d j) (GRing.opp (K d' j))))%N <= {moved}) ->
-  pure_DP_events neighbors (fun d (y : {{ffun J -> int}}) =>
-    \\big[Rmult/1]_j laplace {scale} (GRing.add (y j) (GRing.opp (K d j)))) {coq_number(epsilon)}.
+Theorem {name} {PUBLIC} (Lists : finType) (score : D -> Lists -> R) :
+  (forall d d', neighbors d d' -> forall s, Rabs (score d s - score d' s) <= {moved}) ->
+  pure_DP neighbors (fun d => exponential_mechanism (weight score {scale} d)) {coq_number(epsilon)}.
 Proof.
-intros H; apply laplace_sums with (sensitivity := {moved}); [number | exact H | number].
-Qed.
-"""
-
-
-def _k_norm(step: KNormNoise, _: Neighbors, epsilon: Fraction, name: str) -> str:
-    moved, scale = coq_number(step.sensitivity), coq_number(step.scale)
-    return f"""\
-Theorem {name} {_PUBLIC} (J : finType) (K : D -> J -> int)
-    (norm p : {{ffun J -> int}} -> R) :   (* the norm is {step.norm} *)
-  (forall z, 0 <= p z) ->
-  (forall z h, p z <= exp (norm h / {scale}) * p [ffun j => GRing.add (z j) (h j)]) ->
-  (forall d d', neighbors d d' ->
-     norm [ffun j => GRing.add (K d j) (GRing.opp (K d' j))] <= {moved}) ->
-  pure_DP_events neighbors
-    (fun d (y : {{ffun J -> int}}) => p [ffun j => GRing.add (y j) (GRing.opp (K d j))])
-    {coq_number(epsilon)}.
-Proof.
-intros p0 H S; apply norm_noise with (norm := norm) (sensitivity := {moved}) (scale := {scale});
-  try assumption; number.
-Qed.
-"""
-
-
-_ROWS = "(Row : eqType) (J : finType) (amount : Row -> J -> nat) (row_total unit_rows : nat)"
-
-
-def _partition(step: PartitionLaplace, neighbors: Neighbors, epsilon: Fraction, name: str) -> str:
-    total, rows, scale = map(coq_number, (step.row_total, step.unit_rows, step.scale))
-    if step.cells == 1 and neighbors is Neighbors.REPLACE:
-        applied, law = "count_replace", "noisy_count amount"
-        public = "(Row : eqType) (amount : Row -> nat) (row_total unit_rows : nat)"
-        bound = "(forall r, (amount r <= row_total)%N)"
-    else:
-        applied = "table_replace" if neighbors is Neighbors.REPLACE else "table_add_remove"
-        law, public = "noisy_table amount", _ROWS
-        bound = "(forall r, (\\sum_j amount r j <= row_total)%N)"
-    relation = "replace_rows" if neighbors is Neighbors.REPLACE else "add_remove_rows"
-    return f"""\
-Theorem {name} {public} :
-  INR row_total = {total} -> INR unit_rows = {rows} -> {bound} ->
-  pure_DP_events ({relation} unit_rows) ({law} (laplace {scale})) {coq_number(epsilon)}.
-Proof.
-intros M m H; apply {applied} with (row_total := row_total) (scale := {scale});
-  [exact H | number | apply laplace_noise; number | rewrite M m; number].
-Qed.
-"""
-
-
-def _one_draw(step: PartitionKNorm, _: Neighbors, epsilon: Fraction, name: str) -> str:
-    total, rows, scale = map(coq_number, (step.row_total, step.unit_rows, step.scale))
-    return f"""\
-Theorem {name} {_ROWS} (p : {{ffun J -> int}} -> R) :
-  INR row_total = {total} -> INR unit_rows = {rows} ->
-  (forall r, (\\sum_j amount r j <= row_total)%N) -> (forall z, 0 <= p z) ->
-  moves_at p (exp (INR (unit_rows * row_total) / {scale})) (unit_rows * row_total) ->
-  pure_DP_events (replace_rows unit_rows) (table_draw amount p) {coq_number(epsilon)}.
-Proof.
-intros M m H p0 q; apply table_one_draw with (row_total := row_total) (scale := {scale});
-  try assumption; rewrite M m; number.
-Qed.
-"""
-
-
-def _keys(step: KeyCounts, neighbors: Neighbors, epsilon: Fraction, name: str) -> str:
-    up, down = coq_number(step.up), coq_number(step.down)
-    replace = neighbors is Neighbors.REPLACE
-    relation = "replace_rows" if replace else "add_remove_rows"
-    applied = "keys_replace" if replace else "keys_add_remove"
-    # the larger of the two is known, and Coq-Interval has no maximum
-    side = "Rmax_left" if step.up >= step.down else "Rmax_right"
-    last = "number" if replace else f"rewrite {side}; number"
-    return f"""\
-Theorem {name} (Row : eqType) (U : finType) (key : Row -> option U) (c : R) : 0 <= c ->
-  pure_DP_events ({relation} 1) (noisy_counts key (two_sided c {up} {down})) {coq_number(epsilon)}.
-Proof.
-intros c0; apply {applied}; [split; [exact c0 | number | number] | change (INR 1) with 1; {last}].
+intros; apply exponential_selection with (sensitivity := {moved}); try assumption;
+  [number | left; number].
 Qed.
 """
 
@@ -239,7 +127,7 @@ def _propose(step: PureProposeTestRelease, _: Neighbors, epsilon: Fraction, name
     peak = _peak(step.release_epsilon, step.sensitivity, step.dimension, step.noise)
     size, eps = coq_number(step.points), coq_number(epsilon)
     return f"""\
-Theorem {name} {_PUBLIC} (Y : finType) (M : D -> option Y -> R) :
+Theorem {name} {PUBLIC} (Y : finType) (M : D -> option Y -> R) :
   outputs Y = {size} -> (forall d, law (M d)) ->
   (forall d d', neighbors d d' -> (forall o, M d o <= exp {eps} * M d' o) \\/
      ((forall y, M d (Some y) <= {tail} * {peak}) /\\ 1 - {tail} <= M d' None)) ->
@@ -256,7 +144,7 @@ def _local(step: PureLocalSensitivity, _: Neighbors, epsilon: Fraction, name: st
     peak = _peak(step.release_epsilon, step.smallest_bound, step.dimension, step.noise)
     size, eps, w = coq_number(step.points), coq_number(epsilon), coq_number(step.weight)
     return f"""\
-Theorem {name} {_PUBLIC} (Y : finType) (M : D -> option Y -> R) :
+Theorem {name} {PUBLIC} (Y : finType) (M : D -> option Y -> R) :
   outputs Y = {size} ->
   (forall d d', neighbors d d' ->
      (forall y, M d (Some y) - exp {eps} * M d' (Some y) <= {tail} * {peak}) /\\
@@ -274,7 +162,7 @@ def _mode(step: StableMode, _: Neighbors, epsilon: Fraction, name: str) -> str:
     tail = _tail(step.epsilon, step.threshold, step.noise)
     size, eps = coq_number(step.points), coq_number(epsilon)
     return f"""\
-Theorem {name} {_PUBLIC} (Y : finType) (f : D -> Y) (pass : D -> R) :
+Theorem {name} {PUBLIC} (Y : finType) (f : D -> Y) (pass : D -> R) :
   outputs Y = {size} -> (forall d, 0 <= pass d) ->
   (forall d d', neighbors d d' -> f d = f d' ->
      pass d <= exp {eps} * pass d' /\\ 1 - pass d <= exp {eps} * (1 - pass d')) ->
@@ -288,7 +176,7 @@ Qed.
 """
 
 
-_ROUNDED = "the law of round(Lap(b)) by its formula (R(vi))"
+_MOVES = "how the rounded noise moves in its norm (Lemma R)"
 _TESTED = "the distances, and the tails of the noise (C3's table)"
 
 FORMAL_STEPS: dict[str, Formal] = {
@@ -303,34 +191,42 @@ FORMAL_STEPS: dict[str, Formal] = {
         paper="that the argmax with exponential noise has this law",
     ),
     "rounded-laplace": Formal(
-        theorems=("laplace_sums", "shifted", "rounded_laplace_falls", "rounded_laplace_rises"),
-        write=_laplace,
-        paper=_ROUNDED,
+        theorems=("laplace_sums", "shifted", "rounded_laplace_falls", "rounded_laplace_law"),
+        write=laplace_theorem,
     ),
     "k-norm-noise": Formal(
         theorems=("norm_noise",),
-        write=_k_norm,
-        paper="how the rounded noise moves in its norm (Lemma R)",
+        write=k_norm_theorem,
+        paper=_MOVES,
     ),
     "partition-laplace": Formal(
         theorems=(
             *("table_replace", "table_add_remove", "count_replace"),
-            *("P1_replace", "P1_add_remove", "P1_one_cell", "rounded_laplace_falls"),
+            *("P1_replace", "P1_add_remove", "P1_one_cell", "rounded_laplace_law"),
         ),
-        write=_partition,
-        paper=_ROUNDED,
+        write=partition_theorem,
     ),
     "partition-k-norm": Formal(
         theorems=("table_one_draw", "P2"),
-        write=_one_draw,
-        paper="how the rounded noise moves in its norm (Lemma R)",
+        write=one_draw_theorem,
+        paper=_MOVES,
+    ),
+    "block-k-norm": Formal(
+        theorems=("blocks_replace", "blocks_add_remove", "P3_replace", "P3_add_remove"),
+        write=blocks_theorem,
+        paper=_MOVES,
+    ),
+    "joint-top-k": Formal(
+        theorems=("exponential_selection", "exponential_pure"),
+        write=_top_k,
+        paper="the sensitivity of a list's score",
     ),
     "key-counts": Formal(
         theorems=(
             *("keys_replace", "keys_add_remove", "keys_published"),
             *("U_replace", "U_add_remove", "U_published", "geometric_falls", "geometric_rises"),
         ),
-        write=_keys,
+        write=keys_theorem,
         paper="that the noise drawn has its law",
     ),
     "pure-propose-test-release": Formal(
