@@ -125,8 +125,9 @@ def holds_rows() -> bool:
     """Whether anything remembered has one entry for each row."""
     for thing in remembered():
         sides = thing.shape if isinstance(thing, np.ndarray) else ()
-        if isinstance(thing, (list, tuple, dict, set, bytes)):
-            sides = (len(thing),)
+        for kind in (list, tuple, dict, set, bytes):
+            if isinstance(thing, kind):
+                sides = (kind.__len__(thing),)  # not what a test's own class says of its length
         if ROWS in sides:
             return True
     return False

@@ -9,11 +9,13 @@ import json
 import os
 import random
 import signal
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
 
 import zerodelta as zd
 from zerodelta.data.account import Charge
@@ -39,6 +41,19 @@ def charge(
         certificate="0" * 64,
         again=again,
     )
+
+
+def in_a_process(code: str, *arguments: object) -> str:
+    """Return what a process that runs the code prints; it may import from this file."""
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    return done.stdout
 
 
 def forked(work: Callable[[int], None]) -> tuple[int, int]:

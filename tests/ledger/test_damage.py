@@ -7,8 +7,6 @@ import json
 import os
 import random
 import sqlite3
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from datetime import datetime, timezone
@@ -18,7 +16,7 @@ from typing import Any
 import pytest
 
 import zerodelta as zd
-from ledger.spenders import EPSILON, charge
+from ledger.spenders import EPSILON, charge, in_a_process
 from zerodelta.ledger import chain, sqlite_store
 from zerodelta.ledger.chain import START, seal
 from zerodelta.ledger.sqlite_store import file_system
@@ -230,13 +228,6 @@ def test_another_file_at_the_path_is_another_ledger(path: str, ledger: zd.Ledger
     for end in ("-wal", "-shm"):
         Path(path + end).unlink(missing_ok=True)
     assert zd.Ledger(path, budget=1).spent == 0
-
-
-def in_a_process(code: str, *arguments: object) -> str:
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 FULL = """

@@ -16,7 +16,7 @@ import pytest
 
 import zerodelta as zd
 from ledger import spenders
-from ledger.spenders import EPSILON, charge, everything
+from ledger.spenders import EPSILON, charge, everything, in_a_process
 from zerodelta.ledger.store import close_all
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
@@ -94,10 +94,7 @@ def test_a_child_has_a_connection_of_its_own(path: str, ledger: zd.Ledger) -> No
         "os.waitpid(child, 0)\n"
         "print(ledger.spent)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, path], capture_output=True, text=True, check=False
-    )
-    assert (done.stdout.strip(), done.stderr) == (str(7 * EPSILON), "")
+    assert in_a_process(code, path).strip() == str(7 * EPSILON)
 
 
 def test_a_release_that_is_killed_stays_paid(path: str, ledger: zd.Ledger) -> None:
