@@ -152,6 +152,31 @@ def demo(
     _print(f"wrote {run(out)}", to_errors=False)
 
 
+@app.command()
+def ui(
+    port: Annotated[int, typer.Option(help="Of this computer; 0 takes a free one.")] = 0,
+    browser: Annotated[bool, typer.Option(help="Open the page.")] = True,
+) -> None:
+    """Open the planner: predicted errors, break-even and snippets, on a page of this computer only.
+
+    No data goes in, and nothing leaves this computer. Ctrl-C ends it.
+    """
+    import webbrowser  # here, so that other commands start faster
+
+    from zerodelta.ui import serve
+
+    def started(address: str) -> None:
+        _print(f"planner: {address} (Ctrl-C ends it)", to_errors=False)
+        if browser:
+            webbrowser.open(address)
+
+    try:
+        serve(port, started)
+    except (OSError, OverflowError):
+        _print(f"port {port} cannot be used: pass --port 0 for a free one.", to_errors=True)
+        raise typer.Exit(2) from None
+
+
 @contextmanager
 def _refusals() -> Iterator[None]:
     """Say what is wrong with what was asked in one line, and exit with 2."""
