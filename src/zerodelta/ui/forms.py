@@ -102,7 +102,7 @@ def _fitted(title: str, kind: str, estimator: str, command: str, **more: Any) ->
         fields=("n", "dimension", *(("classes",) if "{classes}" in kind else ())),
         python=_LABELED.replace("{kind}", kind)
         + 'release = {estimator}epsilon="{epsilon}").fit(people[names], people["y"])',
-        shell=f"zerodelta {command} people.csv y {_OUT}",
+        shell=f"zerodelta {command} people.csv {{names}} --target y {_OUT}",
         estimator=estimator,
         **more,
     )
@@ -135,7 +135,7 @@ FORMS: Mapping[str, Form] = {
         python='names = [f"x{i}" for i in range({dimension})]\n'
         'people = zd.open("people.csv", columns={name: zd.number(0, {width}) for name in names})\n'
         'release = zd.mean(people, names, epsilon="{epsilon}")',
-        shell=f"zerodelta mean people.csv x0 {_OUT}",
+        shell=f"zerodelta mean people.csv {{names}} {_OUT}",
     ),
     "table": Form(
         title="Table: a mean for each group",
@@ -182,7 +182,7 @@ FORMS: Mapping[str, Form] = {
         python=_ONE.replace("{width}", "100")
         + "levels = [i / ({levels} + 1) for i in range(1, {levels} + 1)]\n"
         + 'release = zd.quantiles(people, "income", q=levels, epsilon="{epsilon}")',
-        shell=f"zerodelta quantiles people.csv income {_OUT}",
+        shell=f"zerodelta quantiles people.csv income --quantiles {{parts}} {_OUT}",
     ),
     "cdf": Form(
         title="Distribution: the share of rows below values",
@@ -191,7 +191,7 @@ FORMS: Mapping[str, Form] = {
         python=_ONE.replace("{width}", "100")
         + 'release = zd.cdf(people, "income", at=[100 * i / {values} for i in range({values})], '
         'epsilon="{epsilon}")',
-        shell=f"zerodelta cdf people.csv income {_OUT}",
+        shell=f"zerodelta cdf people.csv income --at {{edges}} {_OUT}",
     ),
     "trimmed_mean": Form(
         title="Trimmed mean",
@@ -269,21 +269,21 @@ FORMS: Mapping[str, Form] = {
         fields=("n", "dimension", "width"),
         asks=_bounded,
         python=_MANY + 'release = zd.covariance(people, names, epsilon="{epsilon}")',
-        shell=f"zerodelta covariance people.csv x0 x1 {_OUT}",
+        shell=f"zerodelta covariance people.csv {{names}} {_OUT}",
     ),
     "pca": Form(
         title="Principal components",
         fields=("n", "dimension", "width"),
         asks=_bounded,
         python=_MANY + 'release = zd.pca(people, names, epsilon="{epsilon}")',
-        shell=f"zerodelta pca people.csv x0 x1 {_OUT}",
+        shell=f"zerodelta pca people.csv {{names}} {_OUT}",
     ),
     "kmeans": Form(
         title="Clusters",
         fields=("n", "dimension", "clusters"),
         python=_MANY
         + 'release = zd.kmeans(people, names, clusters={clusters}, epsilon="{epsilon}")',
-        shell=f"zerodelta kmeans people.csv x0 x1 --clusters {{clusters}} {_OUT}",
+        shell=f"zerodelta kmeans people.csv {{names}} --clusters {{clusters}} {_OUT}",
     ),
     "select_features": Form(
         title="Features that explain a target",
@@ -291,7 +291,7 @@ FORMS: Mapping[str, Form] = {
         python=_LABELED.replace("{kind}", "zd.number(0, 100)")
         + 'release = zd.select_features(people, target="y", size={size}, '
         'epsilon="{epsilon}")',
-        shell=f"zerodelta select-features people.csv --target y --size {{size}} {_OUT}",
+        shell=f"zerodelta select-features people.csv {{names}} --target y --size {{size}} {_OUT}",
     ),
     "queries": Form(
         title="All tables of two binary columns",
@@ -300,7 +300,7 @@ FORMS: Mapping[str, Form] = {
         python='names = [f"x{i}" for i in range({dimension})]\n'
         'people = zd.open("people.csv", columns={name: zd.boolean() for name in names})\n'
         'release = zd.answer_queries(people, names, epsilon="{epsilon}")',
-        shell=f"zerodelta queries people.csv x0 x1 {_OUT}",
+        shell=f"zerodelta queries people.csv {{names}} {_OUT}",
     ),
     "synthesize": Form(
         title="Synthetic rows of binary columns",
@@ -309,7 +309,7 @@ FORMS: Mapping[str, Form] = {
         python='names = [f"x{i}" for i in range({dimension})]\n'
         'people = zd.open("people.csv", columns={name: zd.boolean() for name in names})\n'
         'release = zd.synthesize(people, names, epsilon="{epsilon}")',
-        shell=f"zerodelta synthesize people.csv x0 x1 {_OUT}",
+        shell=f"zerodelta synthesize people.csv {{names}} {_OUT}",
     ),
 }
 """Every task of `advise`, by its name."""

@@ -195,9 +195,24 @@ def _snippets(form: Form, given: Mapping[str, Any], best: str) -> dict[str, str]
         imports += f"from zerodelta.sklearn import {estimator.split('(')[0]}\n"
     save = 'release.save("release.json")\n' if "release = " in form.python else ""
     python, shell = f"{imports}\n{form.python}\n{save}", form.shell
-    for name, value in {**given, "estimator": estimator, "command": command}.items():
+    for name, value in {
+        **given,
+        **_lists(given),
+        "estimator": estimator,
+        "command": command,
+    }.items():
         python, shell = (text.replace("{" + name + "}", str(value)) for text in (python, shell))
     return {"python": python, "shell": shell}
+
+
+def _lists(given: Mapping[str, Any]) -> dict[str, str]:
+    """Return what stands for several columns, levels or values on the command line."""
+    columns, levels, values = (given.get(name, 1) for name in ("dimension", "levels", "values"))
+    return {
+        "names": "x0" if columns == 1 else f"x{{0..{columns - 1}}}",  # the shell spells them out
+        "parts": ",".join(f"{place / (levels + 1):.4g}" for place in range(1, levels + 1)),
+        "edges": ",".join(f"{100 * place / values:.4g}" for place in range(values)),
+    }
 
 
 def _number(value: Any) -> float:
