@@ -23,7 +23,7 @@ from zerodelta.privacy.release_file import LARGEST_FILE, Saved, is_release, judg
 from zerodelta.privacy.signatures import check_signed
 from zerodelta.privacy.verify import verify
 
-__all__ = ["MEANING", "SIGNED", "Demand", "Verdict", "report", "totals"]
+__all__ = ["MEANING", "SIGNED", "Demand", "Verdict", "certificate_in", "report", "totals"]
 
 MEANING = (
     "Verified means: the steps prove the claim. It does not mean that these steps were run, and "
@@ -80,6 +80,12 @@ def report(path: Path, demand: Demand | None = None, *, explain: bool) -> Verdic
     if saved is not None:
         lines += [f"  {line}" for line in _told(saved, demand)]
     return Verdict(good=True, text="\n".join(lines), saved=saved)
+
+
+def certificate_in(path: Path) -> Certificate:
+    """Return the certificate of a file, one or that of a release; its claim is not checked."""
+    text, data = _read(path)
+    return judged(data).certificate if is_release(data) else _certificate(text, data)
 
 
 def _check_signed(saved: Saved | None, public: str) -> None:
