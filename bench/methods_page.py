@@ -11,11 +11,14 @@ import zerodelta as zd
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "choose-a-method.md"
 HEAD = """# Choose a method
 
-`method="auto"` takes the method with the least predicted error, and `zd.advise` shows all of them before there is data. This page is what it says of
-every task at typical numbers (n = 10 000 rows where that matters, ε = 1), printed by `bench/methods_page.py`. Yours are different: ask
-`print(zd.advise("mean", n=…, epsilon=…, bounds=…))`, or move them on the [planner page](planner.md).
+`method="auto"` takes the method with the least predicted error, and `zd.advise` shows all of them
+before there is data. This page is what it says of every task at typical numbers (n = 10 000 rows
+where that matters, ε = 1), printed by `bench/methods_page.py`. Yours are different: ask
+`print(zd.advise("mean", n=…, epsilon=…, bounds=…))`, or move them on the
+[planner page](planner.md).
 
-*Useful from*: with that many rows the error is a tenth of that of a guess without any. *×*: the predicted error over the best one's.
+*Useful from*: with that many rows the error is a tenth of that of a guess without any. *×*: the
+predicted error over the best one's.
 """
 
 

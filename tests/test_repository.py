@@ -232,7 +232,9 @@ def test_the_wheel_holds_the_package_and_nothing_else(built: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = [name for name in archive.namelist() if ".dist-info/" not in name]
     sources = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src").rglob("*.py")}
-    assert set(names) == sources | {"zerodelta/py.typed"}
+    static = {path.relative_to(ROOT / "src").as_posix() for path in ROOT.glob("src/*/ui/static/*")}
+    assert static
+    assert set(names) == sources | static | {"zerodelta/py.typed"}
 
 
 def test_the_sdist_holds_what_its_tests_and_documents_need(built: Path) -> None:

@@ -12,9 +12,9 @@ _DOCTEST = re.compile(r"(?:^|(?<=\n))((?:>>> [^\n]*(?:\n(?!\n)[^\n]+)*\n?)+)")
 
 
 def shown(text: str) -> str:
-    """Return a docstring with fenced doctests, and with a section after what it returns.
+    r"""Return a docstring with fenced doctests, and with a section after what it returns.
 
-    >>> print(shown("Add.\\n\\n>>> 1 + 1\\n2\\n"))
+    >>> print(shown("Add.\n\n>>> 1 + 1\n2\n"))
     Add.
     <BLANKLINE>
     ```pycon

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from importlib import import_module
+from inspect import isclass, isfunction
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -38,8 +39,8 @@ def on_config(config: Any) -> Any:
 
 
 def on_env(env: Any, config: Any, **_: Any) -> Any:
-    """Leave out what the offline plugin would fetch from elsewhere; site.js stands in for it."""
-    config.extra["polyfills"] = []
+    """Put a script of ours where the offline plugin would fetch one from elsewhere."""
+    config.extra["polyfills"] = ["assets/search-from-disk.js"]
     return env
 
 
@@ -79,6 +80,7 @@ def linked(files: Files) -> set[str]:
 
 
 def source_page(path: str) -> str:
+    """Return the page that shows a file."""
     return f"source/{path}.md"
 
 
@@ -113,7 +115,8 @@ def reference() -> dict[str, str]:
 def public(room: ModuleType) -> list[str]:
     """Return the functions and classes of a room, by name."""
     names = getattr(room, "__all__", None) or dir(room)
-    return [name for name in names if hasattr(getattr(room, name), "__module__")]
+    found = {name: getattr(room, name) for name in names}
+    return [name for name, each in found.items() if isclass(each) or isfunction(each)]
 
 
 def entry(room: ModuleType, name: str) -> list[str]:
@@ -148,7 +151,7 @@ def command_line() -> str:
 
 
 def told(text: str | None) -> list[str]:
-    """Return a help text as Markdown: what is marked as verbatim (\\b) is a block of its own."""
+    """Return a help text as Markdown: what is marked as verbatim is a block of its own."""
     lines: list[str] = []
     for block in (text or "").split("\n\n"):
         if block.lstrip().startswith("\b"):
