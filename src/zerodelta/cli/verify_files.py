@@ -6,6 +6,7 @@ What several releases of one data set cost is added up.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -62,7 +63,7 @@ class Verdict:
     """Of the verdict on all files: what each data set costs."""
 
 
-def report(path: Path, demand: Demand | None = None, *, explain: bool) -> Verdict:
+def report(path: str | Path, demand: Demand | None = None, *, explain: bool) -> Verdict:
     """Say whether a file's certificate proves what is asked, and what it belongs to."""
     demand = Demand() if demand is None else demand
     try:
@@ -180,11 +181,14 @@ def _shown(name: Any) -> str:
     return repr(_plain(str(name)))
 
 
-def _read(path: Path) -> tuple[str, Any]:
-    """Return the text of a file, and what it says."""
+def _read(path: str | Path) -> tuple[str, Any]:
+    """Return the text of a file, or of the standard input for "-", and what it says."""
     try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST_FILE + 1)
+        if path == "-":
+            content = sys.stdin.buffer.read(LARGEST_FILE + 1)
+        else:
+            with Path(path).open("rb") as file:
+                content = file.read(LARGEST_FILE + 1)
         largest = LARGEST_FILE if content.startswith(_BEGINS) else LARGEST_TEXT
         if len(content) > largest:
             raise CertificateError(f"the file has more than {largest} bytes.")

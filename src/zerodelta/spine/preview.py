@@ -14,6 +14,7 @@ from typing import Any, final
 
 from zerodelta.errors import ParameterError
 from zerodelta.privacy.certificate import Certificate
+from zerodelta.privacy.claims import Claim
 from zerodelta.spine.methods import Method
 from zerodelta.spine.release_plan import ReleasePlan
 
@@ -41,6 +42,11 @@ class Preview:
     """What was weighed, best first."""
     details: str
     """What was decided, such as the shares of ε in a table."""
+
+    @property
+    def claim(self) -> Claim:
+        """What would be claimed; with `price` it is what a ledger can price."""
+        return self.certificate.claim
 
 
 @final
