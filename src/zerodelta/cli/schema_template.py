@@ -29,7 +29,7 @@ name = {name}
 #   city = {{category = ["oslo", "rome"], other = true}}
 #   member = {{boolean = true}}
 #   joined = {{date = [2020-01-01, 2026-12-31], by = "month"}}
-#   surname = {{text = 20}}                       texts that nobody listed
+#   surname = {{text = 20, alphabet = "abcdefghijklmnopqrstuvwxyz"}}   texts that nobody listed
 """
 
 _TAIL = """

@@ -73,8 +73,8 @@ def _grid(grid: Grid) -> str:
     lines = list(zip(*columns, strict=True))
     text = as_text(heads, lines[:_MOST], right)
     more = f"\n… and {len(lines) - _MOST:,} more lines" if len(lines) > _MOST else ""
-    note = f"\n({plain_text(grid.note)})" if grid.note else ""
-    return text + more + note
+    told = "; ".join(each for each in (grid.note, grid.hint) if each)
+    return text + more + (f"\n({plain_text(told)})" if told else "")
 
 
 def say_release(job: Job, made: Made, files: Sequence[Path]) -> None:

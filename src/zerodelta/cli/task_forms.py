@@ -192,7 +192,7 @@ FORMS: Final[Mapping[str, Form]] = {
         needs=("k",),
         help="The k most frequent options or texts of a column.",
         publishes="k keys with counts",
-        example="top-k people.csv city --k 3",
+        example="top-k people.csv city --k 2",
     ),
     "heavy-hitters": Form(
         calls="heavy_hitters",

@@ -64,7 +64,11 @@ def answers(releases: Sequence[Release]) -> list[tuple[str, str, str]]:
             "Anyone who sees what was published, whatever else they know or will ever learn.",
             "who",
         ),
-        ("How sure is that?", _several(_sure(each) for each in certificates), "steps"),
+        (
+            "How sure is that?",
+            _several(_sure(each) for each in certificates) + ". Anyone can check it.",
+            "steps",
+        ),
         ("What is assumed?", _assumed(certificates), "assumed"),
         ("What is the total ε?", _total(releases), "odds"),
         ("What can an attacker learn?", _learned(releases), "odds"),
@@ -74,7 +78,7 @@ def answers(releases: Sequence[Release]) -> list[tuple[str, str, str]]:
             or "The record names no data set.",
             "public",
         ),
-        ("When?", _several(plain_text(each.time) for each in records) or "Not recorded.", "verify"),
+        ("When?", _when([plain_text(each.time) for each in records]), "verify"),
         (
             "By which version?",
             _several(f"zerodelta {plain_text(each.version)}" for each in records)
@@ -82,6 +86,13 @@ def answers(releases: Sequence[Release]) -> list[tuple[str, str, str]]:
             "verify",
         ),
     ]
+
+
+def _when(times: Sequence[str]) -> str:
+    if not times:
+        return "Not recorded."
+    first, last = min(times), max(times)
+    return first if first == last else f"{first} to {last}"
 
 
 def _several(texts: object) -> str:
@@ -96,8 +107,8 @@ def _sentence(text: str) -> str:
 
 def _sure(certificate: Certificate) -> str:
     if certificate.randomness != OS_ENTROPY:
-        return "NOT PRIVATE: it was drawn from replayed test bits."
-    return _sentence(certificate.summary.rpartition(": ")[2]) + "; anyone can check it."
+        return "NOT PRIVATE: it was drawn from replayed test bits"
+    return _sentence(certificate.summary.rpartition(": ")[2])
 
 
 def _assumed(certificates: Sequence[Certificate]) -> str:

@@ -19,6 +19,7 @@ from zerodelta.privacy.release_file import content_of
 from zerodelta.privacy.step import digest_of
 from zerodelta.privacy.verify import verify
 from zerodelta.report import sections
+from zerodelta.report.answers import totals
 from zerodelta.report.page_style import css
 
 __all__ = ["LARGEST_PAGE", "page_of_releases", "write_report"]
@@ -117,7 +118,9 @@ def _page(releases: Sequence[Release], ledger: Any, files: Sequence[str], *, lin
     body = "".join(
         f'<section aria-labelledby="{place}">{content}</section>' for place, _, content in parts
     )
-    summary = releases[0].certificate.summary if not several else "Their ε are added up below."
+    summary = releases[0].certificate.summary
+    if several:
+        summary = "; ".join(f"{name}: {each}" for name, each in totals(releases).items())
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

@@ -44,7 +44,9 @@ h1{font-size:1.7rem;line-height:1.25;margin:.2rem 0 .4rem;overflow-wrap:anywhere
 h2{font-size:1.25rem;margin:2.2rem 0 .5rem;
 border-bottom:1px solid var(--line);padding-bottom:.25rem}
 h3{font-size:1.05rem;margin:1.4rem 0 .4rem;overflow-wrap:anywhere}
-p,li,dd,dt,td,th,figcaption{overflow-wrap:anywhere}
+p,li,dd,dt,figcaption{overflow-wrap:anywhere}
+td,th{overflow-wrap:break-word}
+.heard{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
 a{color:var(--accent)}
 a:focus-visible,summary:focus-visible{outline:3px solid var(--accent);outline-offset:2px}
 .skip{position:absolute;left:-999rem}

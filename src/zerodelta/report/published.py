@@ -45,6 +45,8 @@ class Grid:
     columns: tuple[Column, ...]
     title: str = ""
     note: str = ""
+    """What to beware of."""
+    hint: str = ""
     rows: bool = False
     """Whether lines are made-up rows rather than statistics."""
 
@@ -160,7 +162,7 @@ def _linear(value: LinearModel) -> Grid:
         for i, line in enumerate(value.coefficients)
     )
     two = "" if len(value.classes) != 2 else f"positive scores: {value.classes[1]}"
-    return Grid(keys={"feature": lines}, columns=columns, note=plain_text(two))
+    return Grid(keys={"feature": lines}, columns=columns, hint=plain_text(two))
 
 
 def _parts(value: Any) -> Grid:

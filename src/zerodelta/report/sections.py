@@ -25,7 +25,7 @@ from zerodelta.report.answers import (
 )
 from zerodelta.report.drawings import drawing_of, odds_drawing
 from zerodelta.report.odds import after_lower, after_upper, factor_text, percent_text
-from zerodelta.report.published import Grid, grids_of, number_shown, plain_text
+from zerodelta.report.published import Column, Grid, grids_of, number_shown, plain_text
 
 __all__ = [
     *("asked_words", "assumed", "at_a_glance", "budget", "esc", "method", "not_covered"),
@@ -77,7 +77,7 @@ def at_a_glance(releases: Sequence[Release]) -> str:
     """Return the officer's questions with short answers, each with a link to more."""
     cells = "".join(
         f'<div><dt>{esc(question)}</dt><dd>{esc(answer)} <a href="#{place}">more'
-        f'<span class="quiet"> on “{esc(question)}”</span></a></dd></div>'
+        f'<span class="heard"> on “{esc(question)}”</span></a></dd></div>'
         for question, answer, place in answers(releases)
     )
     replayed = any(each.certificate.randomness != OS_ENTROPY for each in releases)
@@ -128,13 +128,14 @@ def _grid(grid: Grid, lines: int, number: str) -> str:
     made_up = "Synthetic rows: made up from noisy statistics; none of them is a person."
     notes = [note for note in (grid.note, made_up if grid.rows else "") if note]
     told = "".join(f'<p class="warn" role="note">{esc(note)}.</p>' for note in notes)
+    told += f"<p>{esc(grid.hint)}.</p>" if grid.hint else ""
     return title + drawn + told + _table(grid, lines)
 
 
 def _table(grid: Grid, lines: int) -> str:
     heads = [f'<th scope="col">{esc(name)}</th>' for name in grid.keys]
     for column in grid.columns:
-        heads.append(f'<th scope="col" class="n">{esc(column.name)}</th>')
+        heads.append(f'<th scope="col"{_align(column)}>{esc(column.name)}</th>')
         if column.lower is not None:
             heads.append(f'<th scope="col" class="n">{esc(column.name)}, 95 % interval</th>')
     rows = []
@@ -143,7 +144,7 @@ def _table(grid: Grid, lines: int) -> str:
             f'<th scope="row">{esc(number_shown(each[i]))}</th>' for each in grid.keys.values()
         ]
         for column in grid.columns:
-            cells.append(f'<td class="n">{esc(number_shown(column.values[i]))}</td>')
+            cells.append(f"<td{_align(column)}>{esc(number_shown(column.values[i]))}</td>")
             if column.lower is not None and column.upper is not None:
                 ends = (number_shown(column.lower[i]), number_shown(column.upper[i]))
                 cells.append(f'<td class="n">{esc(" to ".join(ends))}</td>')
@@ -154,6 +155,10 @@ def _table(grid: Grid, lines: int) -> str:
         f'<div class="scroll"><table><thead><tr>{"".join(heads)}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>{more}"
     )
+
+
+def _align(column: Column) -> str:
+    return "" if any(isinstance(each, str) for each in column.values) else ' class="n"'
 
 
 def who(releases: Sequence[Release]) -> str:
