@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 import zerodelta as zd
-from zerodelta.exact.bits import ReplayedBits
+from zerodelta.exact.bits import ReplayBits
 from zerodelta.report import page_of_releases, write_report
 from zerodelta.report.odds import after_lower, after_upper, factor_text, percent_text
 from zerodelta.report.page import LARGEST_PAGE
@@ -121,7 +122,7 @@ def test_landmarks_and_headings_are_in_the_order_they_are_heard(page: str) -> No
     levels = [int(tag[1]) for tag in tags if re.fullmatch(r"h[1-6]", tag)]
     assert levels[0] == 1
     assert levels.count(1) == 1
-    assert all(after <= before + 1 for before, after in zip(levels, levels[1:], strict=False))
+    assert all(after <= before + 1 for before, after in pairwise(levels))
     ids = [given["id"] for _, given in outline.seen if "id" in given]
     assert len(ids) == len(set(ids))
     for tag, given in outline.seen:
@@ -228,7 +229,7 @@ def test_a_forged_release_is_not_reported(people: Any, tmp_path: Path) -> None:
 
 
 def test_replayed_bits_are_told_first() -> None:
-    release = zd.mean(np.zeros(9), bounds=(0, 1), epsilon=1, bits=ReplayedBits(bytes(10_000)))
+    release = zd.mean(np.zeros(9), bounds=(0, 1), epsilon=1, bits=ReplayBits("a page"))
     page = page_of_releases([release])
     assert page.index("NOT PRIVATE") < page.index('id="published"')
 
