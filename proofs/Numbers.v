@@ -8,7 +8,8 @@ From Zerodelta Require Export PureDP.
 Local Open Scope R_scope.
 
 (* an inequality between numbers: of fractions exactly, else between intervals of 200 bits *)
-Ltac number := unfold mixing_allows; first [lra | interval with (i_prec 200)].
+Ltac number := unfold mixing_allows;
+  first [lra | interval with (i_prec 200) | fail 1 "the numbers do not prove this inequality"].
 
 (* epsilon = 1, 16 outputs, w = 1/100, ln delta = -89/10 *)
 Theorem an_example : mixing_allows 1 (1/100) (ln 16) (-89/10).

@@ -581,3 +581,124 @@ apply: le_mulr; first exact: by_group_ge0.
 by apply/RlebP; rewrite power_exp mult_INR; apply: exp_le.
 Qed.
 End Groups.
+
+(* label k-norm-noise: one draw on integer vectors, in any norm; the law of the noise is assumed to move
+   by h at the cost e^(|h|/scale), as noise of density e^(-|z|/scale) does, rounded (Lemma R) *)
+Theorem norm_noise (D : Type) (neighbors : D -> D -> Prop) (J : finType) (K : D -> J -> int)
+    (norm p : {ffun J -> int} -> R) (sensitivity scale eps : R) : 0 < scale ->
+  (forall z, 0 <= p z) ->
+  (forall z h, p z <= exp (norm h / scale) * p [ffun j => GRing.add (z j) (h j)]) ->
+  (forall d d', neighbors d d' -> norm [ffun j => GRing.add (K d j) (GRing.opp (K d' j))] <= sensitivity) ->
+  sensitivity / scale <= eps ->
+  pure_DP_events neighbors
+    (fun d (y : {ffun J -> int}) => p [ffun j => GRing.add (y j) (GRing.opp (K d j))]) eps.
+Proof.
+move=> b0 p0 H S L; have i0 := Rinv_0_lt_compat _ b0; apply: pointwise_DP => d d' nb y; apply/RlebP.
+apply: Rle_trans (H _ [ffun j => GRing.add (K d j) (GRing.opp (K d' j))]) _.
+have -> : [ffun j => GRing.add ([ffun i => GRing.add (y i) (GRing.opp (K d i))] j)
+                               ([ffun i => GRing.add (K d i) (GRing.opp (K d' i))] j)] =
+          [ffun j => GRing.add (y j) (GRing.opp (K d' j))].
+  by apply/ffunP => j; rewrite !ffunE GRing.addrA GRing.subrK.
+apply: Rmult_le_compat_r; first exact: p0.
+apply: exp_le; apply: Rle_trans L; apply: Rmult_le_compat_r; [by left | exact: S].
+Qed.
+
+(* labels local-uniform-kernel and, on finite spaces, every channel with a mass ratio (Lemma M): T(y) is
+   published with probability 1 - w, else a draw from U, and T is at most e^log_mass times U *)
+Theorem kernel_mixing (D : Type) (neighbors : D -> D -> Prop) (Y Z : finType) (M : D -> Y -> R)
+    (T : Y -> Z -> R) (U : Z -> R) (eps w log_mass l : R) : 0 < eps -> 0 < w < 1 ->
+  (forall d, law (M d)) -> (forall y z, 0 <= T y z) -> (forall z, 0 <= U z) ->
+  (forall y z, T y z <= exp log_mass * U z) -> approximate_DP neighbors M eps l ->
+  mixing_allows eps w log_mass l ->
+  pure_DP neighbors (fun d z => \big[Rplus/0]_(y : Y) (M d y * ((1 - w) * T y z + w * U z))) eps.
+Proof.
+move=> e0 w01 ML T0' U0 TU H C; apply/pure_DP_pure => d d' n.
+have E : 1 < exp eps by rewrite -exp_0; apply: exp_increasing.
+have m0 := exp_pos log_mass; have l0 := exp_pos l.
+apply: (@mass_ratio real_field Y Z w (exp log_mass) U T (exp eps) (exp l)).
+- by apply/lt_real; rewrite /=; lra.
+- by apply/RlebP; rewrite /=; lra.
+- by apply/RlebP; rewrite /=; lra.
+- by apply/RlebP; rewrite /=; lra.
+- by apply/RlebP; rewrite /=; lra.
+- by move=> z; apply/RlebP.
+- by move=> y z; apply/RlebP.
+- by move=> y z; apply/RlebP; apply: TU.
+- exact: law_distribution.
+- exact: law_distribution.
+- exact: approximate_DP_approximate H _ _ n.
+by apply/RlebP; exact: mixing_condition e0 w01 C.
+Qed.
+
+(* groups that are answered apart, where rows are added or removed: m t *)
+Theorem groups_add_remove (Row T : eqType) (G : finType) (group : Row -> option G)
+    (M : G -> seq Row -> T -> R) (t : R) (m : nat) eps :
+  (forall g d y, 0 <= M g d y) -> (forall g d d', perm_eq d d' -> M g d =1 M g d') -> 0 <= t ->
+  (forall g r c y, M g (r :: c) y <= exp t * M g c y /\ M g c y <= exp t * M g (r :: c) y) ->
+  INR m * t <= eps ->
+  pure_DP_events (add_remove_rows m) (@by_group real_field Row T G group M) eps.
+Proof.
+move=> M0 order t0 one_row L; apply: pointwise_DP => d d' nb y.
+have Mp g e z : @leb real_field 0 (M g e z) by apply/RlebP.
+have t1 : @leb real_field 1 (exp t) by apply/RlebP; apply: exp_ge1.
+have R g : @removal real_field T Row (M g) (exp t).
+  by move=> r c z; apply/RlebP; case: (one_row g r c z).
+have A g : @addition real_field T Row (M g) (exp t).
+  by move=> r c z; apply/RlebP; case: (one_row g r c z).
+apply: le_trans (P3_add_remove group Mp order t1 R A nb y) _.
+apply: le_mulr; first exact: by_group_ge0.
+by apply/RlebP; rewrite power_exp; apply: exp_le.
+Qed.
+
+(* label block-k-norm (G2): integer sums of every group with noise in a norm; a row adds a vector of norm
+   at most bound to the sums of its own group *)
+Section BlockNoise.
+Variables (Row : eqType) (G J : finType) (group : Row -> option G) (amount : Row -> J -> int).
+Variables (norm p : {ffun J -> int} -> R) (bound scale : R).
+Hypothesis scale_positive : 0 < scale.
+Hypothesis bound_positive : 0 <= bound.
+Hypothesis p0 : forall z, 0 <= p z.
+Hypothesis moves : forall z h, p z <= exp (norm h / scale) * p [ffun j => GRing.add (z j) (h j)].
+Hypothesis small : forall r, norm [ffun j => amount r j] <= bound /\
+                             norm [ffun j => GRing.opp (amount r j)] <= bound.
+
+Definition block_sums (d : seq Row) (y : {ffun J -> int}) : R :=
+  p [ffun j => GRing.add (y j) (GRing.opp (\big[@GRing.add int_ZmodType/GRing.zero int_ZmodType]_(r <- d) amount r j))].
+
+Let block_row r c y : block_sums (r :: c) y <= exp (bound / scale) * block_sums c y /\
+                      block_sums c y <= exp (bound / scale) * block_sums (r :: c) y.
+Proof.
+have i0 := Rinv_0_lt_compat _ scale_positive; have [A B] := small r.
+have up h : norm h <= bound -> exp (norm h / scale) <= exp (bound / scale).
+  by move=> L; apply: exp_le; apply: Rmult_le_compat_r L; left.
+split.
+  apply: Rle_trans (moves _ [ffun j => amount r j]) _; apply: Rmult_le_compat; try exact: p0.
+  - by left; apply: exp_pos.
+  - exact: up.
+  right; congr p; apply/ffunP => j; rewrite !ffunE big_cons GRing.opprD GRing.addrA.
+  by rewrite [GRing.add (GRing.add (y j) _) _]GRing.addrAC GRing.subrK.
+apply: Rle_trans (moves _ [ffun j => GRing.opp (amount r j)]) _; apply: Rmult_le_compat; try exact: p0.
+- by left; apply: exp_pos.
+- exact: up.
+right; congr p; apply/ffunP => j; rewrite !ffunE big_cons GRing.opprD GRing.addrA.
+by rewrite GRing.addrAC.
+Qed.
+Let block_order d d' : perm_eq d d' -> block_sums d =1 block_sums d'.
+Proof.
+by move=> pd y; congr p; apply/ffunP => j; rewrite !ffunE; congr (GRing.add _ (GRing.opp _));
+  apply: perm_big.
+Qed.
+Let t0 : 0 <= bound / scale.
+Proof. by apply: Rmult_le_pos => //; left; apply: Rinv_0_lt_compat. Qed.
+
+Theorem blocks_replace (m : nat) eps : 2 * INR m * (bound / scale) <= eps ->
+  pure_DP_events (replace_rows m) (@by_group real_field Row _ G group (fun _ => block_sums)) eps.
+Proof.
+move=> L; apply groups_replace with (t := bound / scale) => //; by move=> *; apply: p0.
+Qed.
+Theorem blocks_add_remove (m : nat) eps : INR m * (bound / scale) <= eps ->
+  pure_DP_events (add_remove_rows m) (@by_group real_field Row _ G group (fun _ => block_sums)) eps.
+Proof.
+move=> L; apply groups_add_remove with (t := bound / scale) => //; by move=> *; apply: p0.
+Qed.
+End BlockNoise.

@@ -31,7 +31,7 @@ REALS = {
 }
 """The axioms of Coq's own real numbers."""
 MACHINE_INTEGERS = re.compile(r"^(PrimInt63|Uint63)\.")
-ABOUT_REALS = {"PureDP.v", "Numbers.v"}
+ABOUT_REALS = {"PureDP.v", "Laplace.v", "Numbers.v"}
 
 
 def theorems() -> dict[str, list[str]]:

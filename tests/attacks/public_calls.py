@@ -14,7 +14,7 @@ import numpy as np
 import zerodelta as zd
 from zerodelta.mechanisms.stable_queries import Median
 
-__all__ = ["CALLS", "SECRETS", "function"]
+__all__ = ["CALLS", "RECORD", "SECRETS", "function"]
 
 SECRETS = ("48151.6", "s3cr3t", "62342.1")
 """Parts of cells that no message may contain."""
@@ -31,6 +31,8 @@ def _items() -> list[Any]:
 
 
 NUMBERS, TABLE, ITEMS = _rows(), _rows(3), _items()
+RECORD = "release.json"
+"""A saved release, in the folder in which the calls are made."""
 DOMAIN = {name: [0, 1] for name in range(3)}
 
 
@@ -50,6 +52,7 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "Box": ((0, 1), {"dimension": 2}),
     "Finite": ((4,), {}),
     "GaussianDP": (("1/10",), {}),
+    "Ledger": (("ledger.db",), {"budget": 1}),
     "Multiset": ((4, 2), {}),
     "PureDP": ((1,), {}),
     "Study": ((TABLE,), {"epsilon": 1, "publish": zd.Finite(4), "rounds": 2, "bounds": (0, 100)}),
@@ -79,6 +82,7 @@ CALLS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
     "histogram": ((ITEMS,), {"universe": ["a", "b", "c"], "epsilon": 1}),
     "is_purifier": (([["1/2", "1/2"], ["1/2", "1/2"]], 1, zd.ApproxDP(1, -20.0)), {}),
     "kmeans": ((TABLE,), {"clusters": 2, "bounds": (0, 100), "epsilon": 1}),
+    "load": ((RECORD,), {}),
     "mean": ((NUMBERS,), {"bounds": (0, 100), "epsilon": 1}),
     "median": ((NUMBERS,), {"bounds": (0, 100), "epsilon": 1}),
     "mode": ((ITEMS,), {"universe": ["a", "b", "c"], "epsilon": 1}),

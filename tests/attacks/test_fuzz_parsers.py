@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import tempfile
 import warnings
 from fractions import Fraction
 from pathlib import Path
@@ -27,6 +28,9 @@ from zerodelta.data.predicate import Predicate
 from zerodelta.data.schema import Schema
 from zerodelta.errors import CertificateError, ParameterError, ZeroDeltaError
 from zerodelta.exact.rational import as_rational
+from zerodelta.privacy.release_file import read_text
+from zerodelta.privacy.written_values import read_value
+from zerodelta.records.load import CLASSES
 
 FEW = settings(max_examples=100, suppress_health_check=list(HealthCheck))
 MANY = settings(max_examples=10_000, suppress_health_check=list(HealthCheck))
@@ -76,6 +80,57 @@ def test_a_text_is_a_certificate_or_a_certificate_error(text: str) -> None:
 @given(CERTIFICATES)
 def test_a_text_is_a_certificate_or_a_certificate_error_in_10_000(text: str) -> None:
     read_certificate(text)
+
+
+# -- saved releases --------------------------------------------------------------------------------
+
+
+def _saved(folder: str) -> str:
+    zd.mean([1.0, 2.0], bounds=(0, 4), epsilon=1).save(f"{folder}/x.json")
+    return Path(f"{folder}/x.json").read_text(encoding="utf-8")
+
+
+with tempfile.TemporaryDirectory() as _folder:
+    SAVED = _saved(_folder)
+SAVED_TEXTS = mangled(SAVED, '{}[]",:0123456789eE+-./\\ ')
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner)
+        | st.dictionaries(
+            st.sampled_from(["array", "shape", "cells", "dict", "tuple", "type", "fields", "table"])
+            | st.sampled_from(["keys", "numbers", "note", "fraction", "float", "int", "numpy"]),
+            inner,
+        )
+    ),
+)
+
+
+def read_saved(text: str) -> None:
+    with contextlib.suppress(CertificateError):
+        read_text(text)
+
+
+@FEW
+@given(SAVED_TEXTS)
+def test_a_text_is_a_saved_release_or_a_certificate_error(text: str) -> None:
+    read_saved(text)
+
+
+@FEW
+@given(VALUES)
+def test_a_value_is_read_or_a_record_error(data: Any) -> None:
+    with contextlib.suppress(zd.RecordError):
+        read_value(data, CLASSES)
+
+
+@pytest.mark.slow
+@MANY
+@given(SAVED_TEXTS, VALUES)
+def test_saved_releases_and_values_in_10_000(text: str, data: Any) -> None:
+    read_saved(text)
+    with contextlib.suppress(zd.RecordError):
+        read_value(data, CLASSES)
 
 
 # -- schemas --------------------------------------------------------------------------------------

@@ -58,6 +58,8 @@ def told(case: str, release: Any) -> dict[str, Any]:
         "attributes": dir(release),
         "threads": sorted(thread.name for thread in threading.enumerate()),
     }
+    if release.record is not None:
+        public["record"] = {**release.record.to_json(), "time": ""}
     if case not in KEYED:
         public["sums"] = [
             (sums.law, sums.integers.shape, sums.integers.dtype) for sums in release.sums

@@ -11,8 +11,8 @@ PEERS = "attacks/test_known_failures_of_peers.py"
 MUTANTS = (
     Mutant(
         file="mechanisms/noisy_test.py",
-        old="        inside = self.lattice.contains(np.asarray(cell))\n",
-        new="        inside = passed and self.lattice.contains(np.asarray(cell))\n",
+        old="        inside = self.lattice.contains(np.asarray(tried))\n",
+        new="        inside = cell is not None and self.lattice.contains(np.asarray(tried))\n",
         tests=(f"{COIN}::test_a_test_that_fails_makes_the_calls_of_one_that_passes",),
     ),
     Mutant(

@@ -292,6 +292,29 @@ def audit(
         raise typer.Exit(int(ExitCode.NOT_VERIFIED))
 
 
+@app.command(epilog=examples("zerodelta prove out/release.json"))
+def prove(
+    file: Annotated[Path, typer.Argument(help="A certificate, or a release, as JSON.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write the file for Coq; beside it by default.")
+    ] = None,
+    proofs: Annotated[
+        Path, typer.Option(help="The folder proofs/ of the repository, compiled by `make proofs`.")
+    ] = Path("proofs"),
+) -> None:
+    """Write the proof of a certificate for Coq, with its own numbers, and let Coq check it.
+
+    Exit with 1 if the certificate is not verified, or if Coq refuses it. Where Coq is missing the
+    file is only written.
+    """
+    from zerodelta.cli.prove_file import prove as run
+
+    good, text = run(file, out or file.with_suffix(".v"), proofs)
+    say(text, to_errors=not good)
+    if not good:
+        raise typer.Exit(int(ExitCode.NOT_VERIFIED))
+
+
 @app.command()
 def keys(
     name: Annotated[Path, typer.Argument(help="Writes NAME.key and NAME.pub.")] = Path("zerodelta"),

@@ -23,7 +23,8 @@ from zerodelta.privacy.totals import Total, by_data, total_of
 from zerodelta.privacy.verify import verify
 
 __all__ = [
-    *("MEANING", "SIGNED", "Demand", "Verdict", "as_json", "report", "totals", "totals_as_json"),
+    *("MEANING", "SIGNED", "Demand", "Verdict", "as_json", "certificate_in", "report"),
+    *("totals", "totals_as_json"),
 ]
 
 MEANING = (
@@ -84,6 +85,12 @@ def report(path: str | Path, demand: Demand | None = None, *, explain: bool) -> 
     if saved is not None:
         lines += [f"  {line}" for line in _told(saved, demand)]
     return Verdict(good=True, text="\n".join(lines), saved=saved, certificate=certificate)
+
+
+def certificate_in(path: Path) -> Certificate:
+    """Return the certificate of a file, one or that of a release; its claim is not checked."""
+    text, data = _read(path)
+    return judged(data).certificate if is_release(data) else _certificate(text, data)
 
 
 def _check_signed(saved: Saved | None, public: str) -> None:

@@ -44,16 +44,20 @@ def as_name(value: Any, name: str) -> str:
 
 def as_address(given: str | os.PathLike[str]) -> str:
     """Return the absolute path, or the URL without its password."""
-    require(
-        isinstance(given, (str, os.PathLike)) and os.fspath(given) != "",
+    path = os.fspath(given) if isinstance(given, (str, os.PathLike)) else ""
+    try:
+        if type(path) is str and path and "\0" not in path:
+            os.fsencode(path)
+            # one file, one connection: closing a second one would drop the locks of the first
+            return without_password(path) if is_url(path) else os.path.realpath(path)
+    except (ValueError, OSError):  # no path or URL at all
+        pass
+    raise ParameterError(
         "ledger",
         type(given).__name__,
         expected="a path, or a URL that starts with postgresql://",
         remedy='pass "people.ledger", say',
     )
-    text = os.fspath(given)
-    # one file, one connection: closing a second one would drop the locks of the first
-    return without_password(text) if is_url(text) else os.path.realpath(text)
 
 
 def check_same(

@@ -100,10 +100,6 @@ class ProposedRelease:
 
     def draft(self, rows: Any, bits: BitSource) -> IntegerArray | None:
         """Return the noisy cell, or None for ⊥: an internal answer, unless (ε, δ) is enough."""
-        noisy, passed = self._tested(rows, bits)
-        return noisy if passed else None
-
-    def _tested(self, rows: Any, bits: BitSource) -> tuple[IntegerArray, bool]:
         found = self.query.read(rows)
         noise = RoundedLaplace.for_epsilon(epsilon=self.release_epsilon, sensitivity=self.bound)
         noisy = noise.apply(self.query.answer(found), bits)
@@ -111,16 +107,17 @@ class ProposedRelease:
         passed = noisy_test(
             distance, epsilon=self.test_epsilon, threshold=self.threshold, bits=bits
         )
-        return noisy, passed
+        return noisy if passed else None
 
     def apply(self, rows: Any, bits: BitSource) -> Any:
         """Return the point of the noisy cell; of a uniform one if it failed or left the grid.
 
         Both are computed in either case: a failed test makes the same calls (theory C0).
         """
-        (cell, passed), spare = self._tested(rows, bits), uniform_cell(self.lattice, bits)
-        inside = self.lattice.contains(np.asarray(cell))
-        return self.lattice.points(cell if passed and inside else spare)
+        cell, spare = self.draft(rows, bits), uniform_cell(self.lattice, bits)
+        tried = spare if cell is None else cell
+        inside = self.lattice.contains(np.asarray(tried))
+        return self.lattice.points(tried if inside else spare)
 
 
 @final

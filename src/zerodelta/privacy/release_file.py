@@ -151,7 +151,7 @@ def read_file(path: str | os.PathLike[str]) -> Saved:
         with Path(path).open("rb") as file:
             content = file.read(LARGEST_FILE + 1)
         text = content.decode("utf-8")
-    except (OSError, ValueError) as error:
+    except (OSError, TypeError, ValueError) as error:
         raise RecordError(
             f"the file cannot be read ({type(error).__name__}): pass the path of a saved release."
         ) from None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -97,25 +98,25 @@ def make_keys(private: Path, public: Path) -> str:
 
 def as_public(given: str | os.PathLike[str]) -> str:
     """Return a public key as hexadecimal: what is given is that, or the path of its file."""
-    text = os.fspath(given)
-    if _HEX.fullmatch(text):
-        return text
-    require_extra("cryptography", "sign")
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+    if type(given) is str and _HEX.fullmatch(given):
+        return given
+    content = _content(given)
+    known: Any = None
+    if content is not None and b"-----BEGIN" in content:
+        require_extra("cryptography", "sign")
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+        from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-    try:
-        known = load_pem_public_key(Path(text).read_bytes())
-    except (OSError, ValueError):
-        known = None
-    if not isinstance(known, Ed25519PublicKey):
-        raise ParameterError(
-            "signed_by",
-            text,
-            expected="an Ed25519 public key: 64 hexadecimal digits, or the path of a PEM file",
-            remedy="pass the .pub file that `zerodelta keys` wrote",
-        )
-    return str(known.public_bytes_raw().hex())
+        with suppress(ValueError):
+            known = load_pem_public_key(content)
+        if isinstance(known, Ed25519PublicKey):
+            return str(known.public_bytes_raw().hex())
+    raise ParameterError(
+        "signed_by",
+        given,
+        expected="an Ed25519 public key: 64 hexadecimal digits, or the path of a PEM file",
+        remedy="pass the .pub file that `zerodelta keys` wrote",
+    )
 
 
 def _private(key: str | os.PathLike[str]) -> Any:
@@ -123,15 +124,21 @@ def _private(key: str | os.PathLike[str]) -> Any:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    try:
-        found = load_pem_private_key(Path(key).read_bytes(), password=None)
-    except (OSError, ValueError, TypeError):
-        found = None
+    found: Any = None
+    with suppress(ValueError, TypeError):  # TypeError: it has a password
+        found = load_pem_private_key(_content(key) or b"", password=None)
     if not isinstance(found, Ed25519PrivateKey):
         raise ParameterError(
             "key",
-            os.fspath(key),
             expected="the path of an Ed25519 private key without a password, as PEM",
             remedy="make one with `zerodelta keys`",
         )
     return found
+
+
+def _content(path: Any) -> bytes | None:
+    """Return what a file holds, None if there is none."""
+    try:
+        return Path(path).read_bytes()
+    except (OSError, ValueError, TypeError):
+        return None

@@ -67,7 +67,8 @@ def odds_drawing(lower: float, upper: float) -> str:
         for t in (0.0, 0.25, 0.5, 0.75, 1.0)
     )
     return (
-        '<figure><svg viewBox="0 0 640 70" role="img" aria-labelledby="odds"><title id="odds">'
+        '<figure><svg viewBox="0 0 640 70" role="img" aria-labelledby="odds-drawn">'
+        '<title id="odds-drawn">'
         "A suspicion of 50 percent about one row, and how far this release can move it"
         f'</title>{ticks}<path class="b" d="M{x(lower)} 29H{x(upper)}"/>'
         f'<circle class="d" cx="{x(0.5)}" cy="29" r="5"/></svg>'

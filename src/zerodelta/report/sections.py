@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from zerodelta.privacy.certificate import OS_ENTROPY, Certificate
+from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.interval_shapes import covered
 from zerodelta.privacy.readable import equals
 from zerodelta.privacy.release import Release
@@ -80,14 +80,7 @@ def at_a_glance(releases: Sequence[Release]) -> str:
         f'<span class="heard"> on “{esc(question)}”</span></a></dd></div>'
         for question, answer, place in answers(releases)
     )
-    replayed = any(each.certificate.randomness != OS_ENTROPY for each in releases)
-    danger = (
-        '<p class="warn" role="note"><strong>NOT PRIVATE.</strong> Drawn from replayed test '
-        "bits: do not publish it.</p>"
-        if replayed
-        else ""
-    )
-    return f'{danger}<dl class="glance">{cells}</dl>'
+    return f'<dl class="glance">{cells}</dl>'
 
 
 def published(releases: Sequence[Release], *, lines: int) -> str:

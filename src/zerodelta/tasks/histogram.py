@@ -19,7 +19,7 @@ from zerodelta.data.source import Source
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_law import NoisySums
-from zerodelta.exact.rational import Rational, as_count
+from zerodelta.exact.rational import Rational, as_count, as_float, as_positive
 from zerodelta.mechanisms.counts import CountNoise
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.integer_sums import add_exactly
@@ -28,7 +28,6 @@ from zerodelta.mechanisms.partition_noise import PartitionNoise
 from zerodelta.mechanisms.power_sums import power_sums
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spaces import Finite
 from zerodelta.spine.facts import Facts
@@ -164,7 +163,7 @@ class HistogramQuestion:
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
         """Choose the noise and calibrate it."""
-        exact, related = as_usable_epsilon(epsilon), facts.neighbors
+        exact, related = _as_epsilon(epsilon), facts.neighbors
         space = self.universe if self.coded else as_universe(self.universe)
         read = Finite(space.size) if self.coded else space
         require(
@@ -279,6 +278,14 @@ def _noise(
     )
 
 
+def _as_epsilon(value: Rational) -> Fraction:
+    """Return ε, of which neither the value nor its inverse, a scale of noise, is beyond floats."""
+    exact = as_positive(value, "epsilon")
+    as_float(exact, "epsilon")
+    as_float(1 / exact, "1/epsilon")
+    return exact
+
+
 def histogram_methods(
     *,
     epsilon: Rational,
@@ -293,7 +300,7 @@ def histogram_methods(
     >>> [(m.name, round(m.error, 2)) for m in histogram_methods(epsilon=1, universe=2)]
     [('k-norm', 1.31), ('k-norm-max', 1.5), ('laplace', 1.92)]
     """
-    exact, size = as_usable_epsilon(epsilon), as_count(universe, "universe", minimum=1)
+    exact, size = _as_epsilon(epsilon), as_count(universe, "universe", minimum=1)
     free = max(1, size - bool(complete))
     small = free <= _MOST_JOINT
     errors = {

@@ -146,7 +146,8 @@ class SynthesisQuestion:
             remedy="leave out columns, group categories, or release tables with answer_queries",
         )
         size = as_count(facts.planned_rows if self.size is None else self.size, "size", minimum=1)
-        require(size <= _MOST_ROWS, "size", size, "at most 2^32 rows", "pass size=10_000, say")
+        fits = self.size is None or size <= _MOST_ROWS
+        require(fits, "size", size, "at most 2^32 rows", "pass size=10_000, say")
 
         def value(answers: Answers) -> Any:
             assert answers.fitted is not None

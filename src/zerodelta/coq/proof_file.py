@@ -1,0 +1,260 @@
+"""A certificate as a file for Coq: a theorem for each step that has one, and their sum.
+
+Nothing is decided here: whether the numbers prove the claim is for Coq to say. What Coq has no
+theorem for is named, and is taken on paper (docs/theory.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import final
+
+from zerodelta.coq.formal import PUBLIC, coq_number
+from zerodelta.coq.mixtures import FORMAL_CHANNELS, mixture_theorem
+from zerodelta.coq.statements import FORMAL_STEPS, own_epsilon, step_theorem
+from zerodelta.errors import CertificateError
+from zerodelta.privacy.certificate import Certificate
+from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.composition import Composed, transcript_claim
+from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.proof import units_of
+from zerodelta.privacy.step import Part
+from zerodelta.privacy.theorems.group_privacy import ClippedUnits, Units
+from zerodelta.privacy.theorems.partitions import ParallelBlocks
+from zerodelta.privacy.theorems.registry import theorem_of
+from zerodelta.privacy.theorems.theorem import Base, Channel, Theorem
+
+__all__ = ["ProofFile", "proof_file"]
+
+_HEAD = """\
+(* {claim}
+   certificate {digest}
+   written by `zerodelta prove`; check it in the folder of the compiled proofs/:
+   coqc -Q proofs Zerodelta {name}
+{paper}*)
+From mathcomp Require Import ssralg ssrint.
+From Zerodelta Require Import Numbers.
+Local Open Scope R_scope.
+"""
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProofFile:
+    """What Coq has to accept, and what of the certificate it says nothing about."""
+
+    text: str
+    paper: tuple[str, ...]
+    epsilon: Fraction
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether Coq has no theorem about any step."""
+        return "\nTheorem " not in self.text
+
+
+def proof_file(certificate: Certificate, name: str = "release.v") -> ProofFile:
+    """Return the file for Coq of a pure certificate.
+
+    >>> import zerodelta as zd
+    >>> claim = zd.ApproxDP(1, -100.0)
+    >>> file = proof_file(zd.plan(zd.Finite(16), epsilon=1, base=claim).certificate(claim))
+    >>> "uniform_mixing" in file.text, file.paper
+    (True, ('given (B6): the base mechanism satisfies what is stated of it',))
+    """
+    claim = certificate.claim
+    if type(claim) is not PureDP:
+        raise CertificateError("the claim is not pure: only pure claims are written for Coq.")
+    written = _Written(neighbors=claim.neighbors)
+    parts = certificate.parts
+    for place, part in enumerate(parts, start=1):
+        stated = part.epsilon if len(parts) > 1 else claim.exact_epsilon
+        written.costs.append(_part(part, stated, f"part_{place}", written))
+    if claim.bounded_range:
+        written.paper.append("bounded range: that the claim has one")
+    total = sum(written.costs, Fraction(0))
+    if len(parts) > 1 or total != claim.exact_epsilon:
+        written.texts.append(_sum(written.costs, claim.exact_epsilon, "release"))
+    paper = tuple(dict.fromkeys(written.paper))
+    head = _HEAD.format(
+        claim=f"pure differential privacy, epsilon = {claim.exact_epsilon}, delta = 0",
+        digest=certificate.digest,
+        name=name,
+        paper="".join(f"   taken on paper: {what}\n" for what in paper),
+    )
+    text = "\n".join((head, *written.texts))
+    return ProofFile(text=text, paper=paper, epsilon=claim.exact_epsilon)
+
+
+@final
+@dataclass(kw_only=True, slots=True)
+class _Written:
+    """What was written so far."""
+
+    neighbors: Neighbors
+    texts: list[str] = field(default_factory=list)
+    paper: list[str] = field(default_factory=list)
+    costs: list[Fraction] = field(default_factory=list)
+
+
+def _part(part: Part, stated: Fraction | None, name: str, written: _Written) -> Fraction:
+    """Write the theorems of one part; return the ε that they prove of it."""
+    *before, last = (theorem_of(step) for step in part.steps)
+    if isinstance(last, Units):
+        row = None if stated is None else stated / last.max_rows
+        inner = _part(Part(steps=part.steps[:-1], epsilon=row), row, name, written)
+        unit = inner * last.max_rows if stated is None else stated
+        written.texts.append(_units(last, inner, unit, f"{name}_unit"))
+        return unit
+    if isinstance(last, Channel):
+        if stated is None:
+            raise CertificateError("one of several parts ends in a channel: it has to state its ε.")
+        _channel(part, before, last, stated, name, written)
+        return stated
+    bases = _bases([*before, last])
+    if len(bases) == 1 and bases[0].count == 1 and stated is not None:
+        return _alone(bases[0], stated, name, written)
+    costs = list(_steps(bases, written.neighbors, name, written))
+    if stated is None:
+        return sum(costs, Fraction(0))
+    written.texts.append(_sum(costs, stated, name))
+    return stated
+
+
+def _alone(base: Base, stated: Fraction, name: str, written: _Written) -> Fraction:
+    """Write the only step of a part with the ε of the part, or with its own where that is fixed."""
+    own = own_epsilon(base, written.neighbors)
+    fixed = own is not None and base.label in _FIXED
+    epsilon = own if fixed and own is not None else stated
+    text = step_theorem(base, written.neighbors, epsilon, name)
+    if text is None:
+        return _taken(base, own, written)
+    _note(base, written)
+    written.texts.append(text)
+    return epsilon
+
+
+_STATED = "the base mechanism satisfies what is stated of it"
+
+_FIXED = ("pure-propose-test-release", "pure-local-sensitivity", "stable-mode")
+"""Whose condition is about the ε of their own numbers."""
+
+
+def _steps(
+    bases: list[Base], neighbors: Neighbors, name: str, written: _Written
+) -> Iterator[Fraction]:
+    """Write one theorem for each step, with its own ε; yield what it costs all the times."""
+    for place, base in enumerate(bases, start=1):
+        own = own_epsilon(base, neighbors)
+        text = None if own is None else step_theorem(base, neighbors, own, f"{name}_step_{place}")
+        if own is None or text is None:
+            own = _taken(base, own, written)
+        else:
+            _note(base, written)
+            written.texts.append(text)
+        yield own * base.count
+
+
+def _taken(base: Base, own: Fraction | None, written: _Written) -> Fraction:
+    """Note a step that Coq has no theorem for; return its ε."""
+    if own is None:
+        raise CertificateError(f"the steps prove no pure DP: {base.label!r} is not pure.")
+    told = _STATED if base.asserted else f"ε = {own}"
+    written.paper.append(f"{base.label} ({base.section}): {told}")
+    return own
+
+
+def _note(theorem: Theorem, written: _Written) -> None:
+    formal = FORMAL_STEPS.get(theorem.label)
+    paper = formal.paper if formal else FORMAL_CHANNELS[theorem.label][1]
+    if paper:
+        written.paper.append(f"{theorem.label} ({theorem.section}): {paper}")
+
+
+def _bases(theorems: list[Theorem]) -> list[Base]:
+    found = [theorem for theorem in theorems if isinstance(theorem, Base)]
+    if len(found) != len(theorems):
+        raise CertificateError("a theorem about all steps before it is not the last one.")
+    return found
+
+
+def _channel(
+    part: Part,
+    before: list[Theorem],
+    channel: Channel,
+    stated: Fraction,
+    name: str,
+    written: _Written,
+) -> None:
+    if isinstance(channel, ParallelBlocks):
+        costs = list(_steps(_bases(before), Neighbors.ADD_REMOVE, name, written))
+        written.texts.append(_groups(channel, sum(costs, Fraction(0)), stated, name))
+        return
+    units = units_of(part.steps)
+    bases = _bases(before if units is None else before[:-1])
+    base = _together(bases, units, channel.before(written.neighbors)) if bases else None
+    mixture = mixture_theorem(channel, base, stated, name)
+    if mixture is None:
+        labels = ", ".join(dict.fromkeys(theorem.label for theorem in (*before, channel)))
+        written.paper.append(f"{channel.label} ({channel.section}): all of {labels}, ε = {stated}")
+        return
+    for theorem in (*bases, channel):
+        if theorem.asserted:
+            written.paper.append(f"{theorem.label} ({theorem.section}): {_STATED}")
+    if mixture.profile_on_paper:
+        labels = ", ".join(dict.fromkeys(theorem.label for theorem in before))
+        written.paper.append(f"the profile ln δ(ε) of the base mechanism (B6): {labels}")
+    _note(channel, written)
+    written.texts.append(mixture.text)
+
+
+def _together(
+    bases: list[Base], units: Units | ClippedUnits | None, neighbors: Neighbors
+) -> Composed:
+    base = transcript_claim((step.claim(neighbors), step.count) for step in bases)
+    return base if units is None else units.of_unit(base)
+
+
+def _groups(channel: ParallelBlocks, one_row: Fraction, stated: Fraction, name: str) -> str:
+    t, rows = coq_number(one_row), coq_number(channel.unit_rows)
+    return f"""\
+Theorem {name} (Row T : eqType) (G : finType) (group : Row -> option G)
+    (M : G -> seq Row -> T -> R) (unit_rows : nat) : INR unit_rows = {rows} ->
+  (forall g d y, 0 <= M g d y) -> (forall g d d', perm_eq d d' -> M g d =1 M g d') ->
+  (forall g r c y, M g (r :: c) y <= exp {t} * M g c y /\\ M g c y <= exp {t} * M g (r :: c) y) ->
+  pure_DP_events (replace_rows unit_rows) (by_group group M) {coq_number(stated)}.
+Proof.
+intros m M0 order H; apply groups_replace with (t := {t}); try assumption; rewrite ?m; number.
+Qed.
+"""
+
+
+def _units(units: Units, row: Fraction, unit: Fraction, name: str) -> str:
+    return f"""\
+Theorem {name} {PUBLIC} (T : eqType) (M : D -> T -> R) (k : nat) :
+  INR k = {units.max_rows} -> (forall d y, 0 <= M d y) ->
+  (forall d d', neighbors d d' -> forall y, M d y <= exp {coq_number(row)} * M d' y) ->
+  pure_DP_events (changes neighbors k) M {coq_number(unit)}.
+Proof.
+intros m M0 H; apply (units M0 H); rewrite m; number.
+Qed.
+"""
+
+
+def _sum(costs: list[Fraction], total: Fraction, name: str) -> str:
+    listed = "; ".join(map(coq_number, costs))
+    return f"""\
+(* the steps above one after another, each chosen by the answers before it *)
+Theorem {name} {PUBLIC} (T : eqType) (K : D -> seq T -> T -> R) :
+  (forall d h y, 0 <= K d h y) ->
+  (forall d d' h, neighbors d d' -> (size h < {len(costs)})%N ->
+     forall y, K d h y <= exp (nth 0 [:: {listed}] (size h)) * K d' h y) ->
+  pure_DP_events neighbors
+    (fun d (ys : {len(costs)}.-tuple T) => transcript (K d) [::] ys) {coq_number(total)}.
+Proof.
+intros K0 H; apply (parts_add_up (costs := [:: {listed}]) K0 H).
+rewrite !big_cons big_nil; number.
+Qed.
+"""

@@ -1,0 +1,131 @@
+"""What `zerodelta prove` writes and says, with Coq and without."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import zerodelta as zd
+from coq.compiled import PROOFS, needs_coq
+from coq.edge_certificates import certificate
+from privacy.theorem_cases import CASES
+from zerodelta.cli import app
+from zerodelta.coq.mixtures import FORMAL_CHANNELS
+from zerodelta.coq.proof_file import proof_file
+from zerodelta.coq.statements import FORMAL_STEPS
+from zerodelta.privacy.step import Step
+
+PURE = {label: made for label, made in CASES.items() if type(made.claim) is zd.PureDP}
+
+
+def run(*arguments: str | Path) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["prove", *map(str, arguments)])
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result.exit_code, result.output
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Path:
+    path = tmp_path / "release.json"
+    path.write_text(certificate(0, valid=True).to_json(), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("label", sorted(PURE))
+def test_every_label_has_a_theorem_or_is_taken_on_paper(label: str) -> None:
+    written = proof_file(PURE[label])
+    formal = FORMAL_STEPS.keys() | FORMAL_CHANNELS.keys() | {"parallel-blocks", "units"}
+    steps = {step.theorem for step in PURE[label].steps}
+    assert written.is_empty is not bool(steps & formal)
+    for step in steps - formal:
+        assert any(step in what for what in written.paper)
+    assert all(f"taken on paper: {what}\n" in written.text for what in written.paper)
+
+
+def test_the_claimed_epsilon_is_in_the_theorem() -> None:
+    made = PURE["stable-mode"]
+    assert made.claim == zd.PureDP("1/2")
+    assert "/ outputs Y) (1/2)." in proof_file(made).text
+
+
+def test_a_claim_that_is_not_pure_is_refused() -> None:
+    with pytest.raises(zd.CertificateError, match="not pure"):
+        proof_file(CASES["adaptive-zcdp"])
+
+
+def test_several_parts_add_up_in_one_theorem() -> None:
+    made = certificate(9, valid=True)
+    text = proof_file(made).text
+    assert text.count("Theorem part_") == len(made.parts)
+    assert "parts_add_up" in text
+
+
+def test_a_unit_costs_as_many_times_as_it_has_rows() -> None:
+    steps = (
+        Step(theorem="rounded-laplace", numbers={"sensitivity": 1, "scale": 10}),
+        Step(theorem="units", numbers={"max_rows": 3}),
+    )
+    made = zd.Certificate(claim=zd.PureDP("3/10"), steps=steps, unit="person")
+    text = proof_file(made).text
+    assert "INR k = 3" in text
+    assert "exp (1/10)" in text
+    assert "M (3/10)." in text
+
+
+def test_without_coq_the_file_is_written(release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    code, output = run(release)
+    assert code == 0
+    assert "not checked by Coq: Coq is not installed: apt-get install coq" in output
+    assert release.with_suffix(".v").read_text(encoding="utf-8").startswith("(* pure differential")
+
+
+def test_without_compiled_proofs_the_file_is_written(release: Path, tmp_path: Path) -> None:
+    code, output = run(release, "--proofs", tmp_path, "--out", tmp_path / "other.v")
+    assert code == 0
+    assert "not checked by Coq" in output
+    assert (tmp_path / "other.v").exists()
+
+
+def test_what_is_not_verified_is_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text(certificate(1, valid=False).to_json(), encoding="utf-8")
+    code, output = run(path)
+    assert code == 1
+    assert "NOT VERIFIED" in output
+    assert not path.with_suffix(".v").exists()
+
+
+def test_a_certificate_that_coq_says_nothing_about_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "quantiles.json"
+    path.write_text(PURE["joint-quantiles"].to_json(), encoding="utf-8")
+    code, output = run(path)
+    assert code == 0
+    assert "Coq has no theorem about these steps" in output
+    assert "taken on paper: joint-quantiles (Q)" in output
+
+
+@needs_coq
+def test_coq_accepts_and_says_what(release: Path) -> None:
+    code, output = run(release, "--proofs", PROOFS)
+    assert code == 0
+    assert "Coq 8." in output
+    assert "accepts: ε" in output
+    assert "δ = 0" in output
+
+
+@needs_coq
+def test_coq_accepts_a_table_and_a_selection(tmp_path: Path) -> None:
+    rows = [0.1, 0.2, 0.6, 0.7]
+    for release in (
+        zd.histogram(rows, bins=[0, 0.5, 1], epsilon=1),
+        zd.quantile(rows, q=0.5, bounds=(0, 1), epsilon=1),
+    ):
+        path = tmp_path / "release.json"
+        path.write_text(release.certificate.to_json(), encoding="utf-8")
+        code, output = run(path, "--proofs", PROOFS)
+        assert code == 0
+        assert "accepts: ε = 1, δ = 0" in output
