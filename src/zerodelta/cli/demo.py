@@ -26,7 +26,9 @@ __all__ = ["BOUNDS", "run"]
 HELD_OUT = 169
 BUDGET = 3
 
-BOUNDS = {  # public: what such measurements may be, whoever the patients are
+BOUNDS: dict[
+    str, tuple[Any, Any]
+] = {  # public: what such measurements may be, whoever the patients are
     "mean radius": (5, 30),
     "mean texture": (5, 40),
     "mean perimeter": (30, 200),
@@ -45,7 +47,11 @@ def run(out: Path) -> Path:
     out = _free(out)
     out.mkdir(parents=True, exist_ok=True)
     data, schema, fresh = _write_data(out)
-    shared = {"data": str(data), "schema": str(schema), "ledger": str(out / "tumors.ledger")}
+    shared: dict[str, Any] = {
+        "data": str(data),
+        "schema": str(schema),
+        "ledger": str(out / "tumors.ledger"),
+    }
 
     _title("1. The schema: what is public of the file (names, kinds, bounds; nothing from rows)")
     say(schema.read_text(encoding="utf-8").rstrip())
@@ -152,7 +158,9 @@ def _write_data(out: Path) -> tuple[Path, Path, tuple[Any, Any]]:
 def _say_accuracy(path: Path, names: tuple[str, ...], fresh: tuple[Any, Any]) -> None:
     features, labels = fresh
     columns = [list(BOUNDS).index(name) for name in names]
-    rows = np.rec.fromarrays(features[:, columns].T, names=list(names))
+    rows = np.empty(len(labels), dtype=[(name, np.float64) for name in names])
+    for name, column in zip(names, columns, strict=True):
+        rows[name] = features[:, column]
     right = float(np.mean(zd.load(path).predict(rows) == labels))
     always = float(1 - labels.mean())
     say(f"{right:.0%} of {HELD_OUT} other tumors right (always benign: {always:.0%})")

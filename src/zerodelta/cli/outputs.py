@@ -13,6 +13,7 @@ import os
 import secrets
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,9 +76,9 @@ def write(job: Job, made: Made) -> list[Path]:
         grids = grids_of(made.release)
         for i, grid in enumerate(grids, 1):
             name = "value" if len(grids) == 1 else f"value-{i}"
-            written.append(_whole(folder / f"{name}.csv", lambda p, g=grid: _csv(g, p)))
+            written.append(_whole(folder / f"{name}.csv", partial(_csv, grid)))
             if job.parquet:
-                written.append(_whole(folder / f"{name}.parquet", lambda p, g=grid: _parquet(g, p)))
+                written.append(_whole(folder / f"{name}.parquet", partial(_parquet, grid)))
     page = folder / "report.html"
     write_report([made.release], page, ledger=ledger_of(job, made.release), files=[str(record)])
     return [*written, page]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from operator import getitem
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -118,7 +119,8 @@ def _parameters(form: Form) -> list[inspect.Parameter]:
     for name in form.options:
         option = OPTIONS[name]
         flag = f"--{name.replace('_', '-')}"
-        kind = Annotated[_TYPES[option.value], typer.Option(flag, help=option.help)]
+        said_as = _TYPES[option.value]
+        kind = getitem(cast(Any, Annotated), (said_as, typer.Option(flag, help=option.help)))
         said.append((name, kind, False if option.value == "flag" else None))
     return [
         inspect.Parameter(
