@@ -181,7 +181,7 @@ def odds(releases: Sequence[Release]) -> str:
     parts.append(
         f'<p class="big">All on this page{together}: pure differential privacy with ε '
         f"{equals(total)}, δ = 0.</p><p>Whatever somebody wants to know about one person’s "
-        f"{_one(releases)}, the odds change at most by the factor e<sup>ε</sup> = "
+        f"{_one(releases)}, the odds change at most by the factor e<sup>ε</sup>, which is at most "
         f"{factor_text(total)}, up or down, compared with a world in which it had been replaced. "
         "There is no small probability with which more than that may leak.</p>"
     )
