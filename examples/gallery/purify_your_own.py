@@ -42,7 +42,12 @@ def main() -> None:
     for label, marker, color in ((-1, "o", INK), (1, "^", OTHER)):
         mine = labels == label
         axes.scatter(
-            *rows[mine].T, marker=marker, color=color, s=14, label=f"digit {int(label > 0)}"
+            rows[mine, 0],
+            rows[mine, 1],
+            marker=marker,
+            color=color,
+            s=14,
+            label=f"digit {int(label > 0)}",
         )
     across = np.array([-1, 1])
     axes.plot(across, -across * published[0] / published[1], color="black", label="published line")

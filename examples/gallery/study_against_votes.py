@@ -30,9 +30,16 @@ EPSILONS, RUNS = ("1/4", "1/2", "1", "2"), 20
 
 
 def gaps(rows: Any) -> Any:
-    """Return how far the classes are apart in each feature, in parts of its bound."""
-    signs = 2 * rows[:, -1] - 1
-    return np.abs((rows[:, :-1] * signs[:, None]).mean(axis=0) - 0.15 * rows[:, :-1].mean(axis=0))
+    """Return how far the means of the classes are apart in each feature, in parts of its bound."""
+    label = rows[:, -1:]
+    first, second = (rows[:, :-1] * label).mean(axis=0), (rows[:, :-1] * (1 - label)).mean(axis=0)
+    return apart(first, second, label.mean())
+
+
+def apart(first: Any, second: Any, share: Any) -> Any:
+    """Return the distance of class means, from means over all rows."""
+    share = np.clip(share, 0.05, 0.95)
+    return np.abs(first / share - second / (1 - share))
 
 
 def main() -> None:
@@ -46,7 +53,7 @@ def main() -> None:
     for epsilon in EPSILONS:
         right = {"study": 0, "vote": 0}
         for _ in range(RUNS):
-            study = zd.Study(rows, epsilon=epsilon, publish=zd.Finite(8), rounds=2, bounds=(0, 1))
+            study = zd.Study(rows, epsilon=epsilon, publish=zd.Finite(8), rounds=3, bounds=(0, 1))
             right["study"] += study.run(in_a_study).value == best
             vote = zd.vote(
                 rows,
@@ -71,10 +78,10 @@ def main() -> None:
 
 
 def in_a_study(study: Any) -> int:
-    """Ask two vectors, and choose."""
-    signed = study.mean(lambda rows: rows[:, :-1] * (2 * rows[:, -1:] - 1), bounds=(-1, 1))
-    plain = study.mean(lambda rows: rows[:, :-1], bounds=(0, 1))
-    return int(np.argmax(np.abs(signed - 0.15 * plain)))
+    """Ask two vectors and a number, and choose."""
+    first = study.mean(lambda rows: rows[:, :-1] * rows[:, -1:], bounds=(0, 1))
+    second = study.mean(lambda rows: rows[:, :-1] * (1 - rows[:, -1:]), bounds=(0, 1))
+    return int(np.argmax(apart(first, second, study.mean(lambda rows: rows[:, -1], bounds=(0, 1)))))
 
 
 if __name__ == "__main__":

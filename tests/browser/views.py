@@ -58,6 +58,9 @@ def show(browser: Any, address: str, scheme: str, width: int, ready: str = "true
     browser.get_log("browser")
     browser.get_log("performance")
     browser.get(address)
+    if browser.execute_script("return localStorage.length"):  # a choice kept from another view
+        browser.execute_script("localStorage.clear()")
+        browser.refresh()
     done = f"return document.readyState === 'complete' && Boolean({ready})"
     WebDriverWait(browser, 60).until(lambda page: page.execute_script(done))
 

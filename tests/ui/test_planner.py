@@ -6,10 +6,12 @@ import http.client
 import json
 import os
 import random
+import shlex
+import string
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -55,7 +57,7 @@ def test_more_privacy_and_fewer_rows_cost_accuracy() -> None:
 
 def test_a_wish_is_what_advise_solves_for() -> None:
     wish = answer({"task": "mean", "wish": "0.01"})["wish"]
-    asked = {"dimension": 5, "bounds": (0, "100"), "error": "0.01"}
+    asked: dict[str, Any] = {"dimension": 5, "bounds": (0, "100"), "error": "0.01"}
     assert wish["epsilon"]["value"] == zd.advise("mean", n=10_000, **asked).numbers["epsilon"]
     assert wish["n"]["value"] == zd.advise("mean", epsilon=1, **asked).n
     assert "refused" in answer({"task": "mean", "wish": "-1"})["wish"]["epsilon"]
@@ -90,7 +92,7 @@ def test_a_number_that_is_none_is_refused_by_name(name: str, text: str) -> None:
 
 
 NUMBERS = [f"x{i}" for i in range(5)]
-CELLS = {
+CELLS: dict[str, Callable[[], Any]] = {
     **{name: lambda: random.randrange(2) for name in NUMBERS},
     **{name: lambda: random.randrange(100) for name in ("income", "x")},
     "y": lambda: random.randrange(2),
@@ -110,6 +112,38 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     (folder / "people.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return folder
+
+
+SCHEMA = {
+    **dict.fromkeys(NUMBERS, "boolean = true"),
+    **dict.fromkeys(("income", "x"), "number = [0, 100]"),
+    "city": f"category = {[f'city {i}' for i in range(12)]}",
+    "item": f"category = {[f'item {i}' for i in range(100)]}",
+    "word": f'text = 10, alphabet = "{string.ascii_lowercase}"',
+}
+
+
+@pytest.mark.parametrize("task", [name for name in FORMS if FORMS[name].shell[0] != "#"])
+def test_every_shell_snippet_is_a_command_that_plans_the_job(task: str, people: Path) -> None:
+    snippet = answer({"task": task, "epsilon": "1"})["shell"]
+    binary = task in ("queries", "synthesize")
+    kinds = {
+        name: kind if binary or name not in NUMBERS else "number = [0, 100]"
+        for name, kind in SCHEMA.items()
+    }
+    kinds["y"] = "number = [0, 100]" if task in ("linear", "select_features") else "boolean = true"
+    if task == "trimmed_mean":
+        kinds["income"] += ', missing = "none"'
+    lines = [f"{name} = {{{kind}}}" for name, kind in kinds.items()]
+    schema = people / f"{task}.toml"
+    schema.write_text("[columns]\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    words = shlex.split(snippet.replace("people.csv", str(people / "people.csv")))
+    spelled = [f"x{i}" for word in words for i in range(5) if word == "x{0..4}"]
+    place = words.index("x{0..4}") if spelled else 1
+    command = [*words[1:place], *spelled, *words[place + bool(spelled) :]]
+    command[command.index("people.toml")] = str(schema)
+    done = CliRunner().invoke(app, [*command[: command.index("--out")], "--dry-run"])
+    assert done.exit_code == 0, done.output
 
 
 def test_every_python_snippet_runs_and_saves_what_verifies(people: Path) -> None:

@@ -17,7 +17,7 @@ from zerodelta.errors import require
 from zerodelta.exact.arb import ball, upper
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.privacy.claims import ZCDP, Claim, GaussianDP
-from zerodelta.privacy.parameters import as_log_delta, as_usable_epsilon
+from zerodelta.privacy.parameters import as_log_delta
 from zerodelta.privacy.renyi import saturated
 from zerodelta.privacy.threshold import safe_end
 
@@ -82,7 +82,10 @@ def calibrate(
     True
 
     """
-    t, target = as_usable_epsilon(epsilon), as_log_delta(log_delta)
+    t, target = as_positive(epsilon, "epsilon"), as_log_delta(log_delta)
+    # of a plan this is what it leaves for the noise, which may be less than any release spends
+    expected = "a number between 1e-100 and 1e6"
+    require(Fraction(1, 10**100) <= t <= 10**6, "epsilon", epsilon, expected, "pass epsilon=1, say")
     require(
         target != 0,
         "log_delta",
