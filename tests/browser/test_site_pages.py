@@ -33,7 +33,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.mark.parametrize("page", ["index", "tables", "reference/statistics"])
+@pytest.mark.parametrize("page", ["index", "tables", "reference/choices"])
 def test_nothing_is_wrong_with_a_page(browser: Any, site: Path, page: str) -> None:
     address = (site / f"{page}.html").as_uri()
     assert examine(browser, address, f"site-{page.replace('/', '-')}") == []
