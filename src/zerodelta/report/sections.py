@@ -145,7 +145,7 @@ def _table(grid: Grid, lines: int) -> str:
     left = len(grid) - len(rows)
     more = f'<p class="quiet">… and {left:,} more lines in the saved release.</p>' if left else ""
     return (
-        f'<div class="scroll"><table><thead><tr>{"".join(heads)}</tr></thead>'
+        f'<div class="scroll" tabindex="0"><table><thead><tr>{"".join(heads)}</tr></thead>'
         f"<tbody>{''.join(rows)}</tbody></table></div>{more}"
     )
 
