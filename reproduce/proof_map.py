@@ -115,6 +115,7 @@ EXACT_TESTS: dict[str, str] = {
     ),
     "wasserstein-transport": f"{_CHANNELS}::test_algorithm_one_is_pure_at_theorem_w_s_radius",
     "units": f"{_PARTITIONS}::test_p1_for_units_is_exactly_epsilon",
+    "unit-votes": "tasks/test_vote.py::test_a_vote_is_pure_on_all_neighbors",
 }
 """A test of each label that enumerates laws or neighbors, below tests/; some have none."""
 

@@ -136,7 +136,7 @@ def test_a_release_carries_nothing_else(name: str) -> None:
     assert isinstance(release.error, float)
     assert release.error == RELEASES[name]().error
     told = {"value", "certificate", "error", "noise", "seconds", "diagnostics", "sums", "plan"}
-    assert set(release.__slots__) == told
+    assert set(release.__slots__) == told | {"record", "signatures", "paid_by"}
     assert release.diagnostics is None
     assert release.noise is None
     assert release.seconds is None

@@ -413,13 +413,14 @@ def test_certificates_are_functions_of_the_plan_only() -> None:
 def test_a_release_has_a_value_a_certificate_and_a_forecast_and_nothing_else() -> None:
     release = zd.purify(1, space=zd.Finite(4), claim=zd.GaussianDP("1/10"), epsilon=1)
     named = {"value", "certificate", "error", "noise", "seconds", "diagnostics", "sums", "plan"}
+    named |= {"record", "signatures", "paid_by"}  # what was asked, who signed and who paid
     assert {field.name for field in fields(zd.Release)} == named
     assert release.seconds is None  # a plan states it where a run may be long
     assert release.diagnostics is None  # paid for by a share of ε where asked
     assert release.sums == ()  # noisy integers of known law, where a value was made of some
     assert release.plan is None  # made before a row was read
     public = {name for name in dir(release) if not name.startswith("_")}
-    assert public == {*named, "interval", "covers", "to_frame", "plot"}
+    assert public == {*named, "interval", "covers", "to_frame", "plot", "save", "sign"}
     assert not hasattr(release, "__dict__")
     with pytest.raises((AttributeError, TypeError)):
         release.was_uniform = True  # type: ignore[attr-defined]

@@ -94,8 +94,8 @@ def test_a_source_of_bits_that_fails_publishes_nothing() -> None:
 
 def test_a_release_holds_nothing_of_the_study() -> None:
     release = made().run(asks_much, rehearse=False)
-    told = {"value", "certificate", "error", "noise", "seconds", "diagnostics"}
-    assert set(type(release).__slots__) == told | {"sums", "plan"}
+    told = {"value", "certificate", "error", "noise", "seconds", "diagnostics", "sums", "plan"}
+    assert set(type(release).__slots__) == told | {"record", "signatures", "paid_by"}
     assert (release.sums, release.plan) == ((), None)
     assert release.seconds is None
     assert release.diagnostics is None

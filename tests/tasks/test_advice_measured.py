@@ -143,8 +143,8 @@ def test_votes_lose_what_is_forecast(options: int, n: int, epsilon: float) -> No
     question = VoteQuestion(
         choose=lambda block: int(block.mean(axis=0).argmax()), options=tuple(range(options))
     )
-    columns = tuple(map(str, range(options)))
-    plan = question.plan(Facts(rows=n, columns=columns), epsilon)
+    names = tuple(map(str, range(options)))
+    plan = question.plan(Facts(rows=n, columns=names), epsilon)
     blocks = blocks_for(options, as_usable_epsilon(epsilon), n)
     assert plan.public[1].endswith(str(blocks))
     answer: Callable[[Any, ReplayBits], Any] = plan.answer
@@ -152,6 +152,7 @@ def test_votes_lose_what_is_forecast(options: int, n: int, epsilon: float) -> No
 
     class Coins:  # all that a vote asks of rows
         may_miss = False
+        columns = names
 
         def __init__(self, lead: float) -> None:
             self.chances = np.where(np.arange(options) == options - 1, 0.5 + lead, 0.5)

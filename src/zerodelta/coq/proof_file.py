@@ -21,7 +21,7 @@ from zerodelta.privacy.composition import Composed, transcript_claim
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.proof import units_of
 from zerodelta.privacy.step import Part
-from zerodelta.privacy.theorems.group_privacy import ClippedUnits, Units
+from zerodelta.privacy.theorems.group_privacy import ClippedUnits, Units, UnitVotes
 from zerodelta.privacy.theorems.partitions import ParallelBlocks
 from zerodelta.privacy.theorems.registry import theorem_of
 from zerodelta.privacy.theorems.theorem import Base, Channel, Theorem
@@ -108,6 +108,9 @@ def _part(part: Part, stated: Fraction | None, name: str, written: _Written) -> 
         unit = inner * last.max_rows if stated is None else stated
         written.texts.append(_units(last, inner, unit, f"{name}_unit"))
         return unit
+    if isinstance(last, UnitVotes):
+        written.paper.append(f"{last.label} ({last.section}): {_STATED}")
+        return _part(Part(steps=part.steps[:-1], epsilon=stated), stated, name, written)
     if isinstance(last, Channel):
         if stated is None:
             raise CertificateError("one of several parts ends in a channel: it has to state its ε.")
@@ -193,6 +196,8 @@ def _channel(
         written.texts.append(_groups(channel, sum(costs, Fraction(0)), stated, name))
         return
     units = units_of(part.steps)
+    if isinstance(units, UnitVotes):
+        raise CertificateError("votes of units come last.")
     bases = _bases(before if units is None else before[:-1])
     base = _together(bases, units, channel.before(written.neighbors)) if bases else None
     mixture = mixture_theorem(channel, base, stated, name)

@@ -284,7 +284,10 @@ def planned(
     complete = known.complete
     if complete is not None and isinstance(plan, ReleasePlan):
         plan = replace(plan, if_complete=lambda: question.plan(complete, share))
-    return plan if protection.unit is None else plan.protecting(protection, whole=whole)
+    if protection.unit is None:
+        return plan
+    # only votes deal with a unit as a whole; a program has no such way
+    return plan.protecting(protection, whole=True) if whole else plan.protecting(protection)
 
 
 def _protection(source: Openable[Any]) -> Protection:
