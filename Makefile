@@ -7,7 +7,7 @@ VENV   := $(if $(filter lowest,$(DEPENDENCIES)),.venv-lowest,.venv)
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help env demo test check lint types layers proofs resolve test-slow mutants bench reproduce architecture clean
+.PHONY: help env demo docs test check lint types layers proofs resolve test-slow mutants bench reproduce architecture clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -29,6 +29,10 @@ endif
 
 demo: env ## the main job, end to end
 	$(BIN)/zerodelta demo
+
+docs: env ## the documentation site, into site/: open site/index.html, no network needed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "open site/index.html"
 
 test: env ## all tests but the long statistical ones
 	$(BIN)/python -m pytest -n auto -m 'not slow'
@@ -93,5 +97,5 @@ architecture: env ## trace docs/architecture.md again
 	$(BIN)/python bench/architecture.py --write
 
 clean: ## remove what the targets above made
-	rm -rf .venv .venv-lowest dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage*
+	rm -rf .venv .venv-lowest dist site screenshots gallery-output .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage*
 	cd proofs && rm -f CoqMakefile* .CoqMakefile* .*.aux .*.cache *.glob *.vo *.vok *.vos

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import pickle
 import pkgutil
 import re
@@ -130,6 +131,39 @@ def test_examples_run(script: str) -> None:
     assert done.stderr == ""
 
 
+GALLERY = sorted(path.name for path in (ROOT / "examples" / "gallery").glob("*.py"))
+
+
+@pytest.mark.parametrize("script", [name for name in GALLERY if name != "gallery_pictures.py"])
+def test_the_gallery_runs_and_draws(script: str, tmp_path: Path) -> None:
+    """Without Spark, whose start alone takes longer than all of them."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "gallery" / script), "--without-spark"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "GALLERY": str(tmp_path)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    (picture,) = tmp_path.iterdir()
+    assert picture.name == f"{Path(script).stem}.svg"
+    assert "<svg" in picture.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_gallery_runs_on_spark(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "gallery" / "parquet_and_spark.py")],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "GALLERY": str(tmp_path)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Spark: mean bmi" in done.stdout or "Spark: skipped" in done.stdout
+
+
 PUBLIC_ADDRESSES = frozenset(
     {"sklearn", "losses", "models", "queries", "paper", "lower_bounds", "audit", "data", "interop"}
 )
@@ -137,7 +171,7 @@ PUBLIC_ADDRESSES = frozenset(
 
 def test_examples_and_docs_import_from_public_addresses() -> None:
     """The errata demonstrate what happens inside, so they may look there."""
-    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("*.py")]
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").rglob("*.py")]
     found = [
         f"{page.name}: {room}"
         for page in pages

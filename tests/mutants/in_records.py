@@ -50,7 +50,7 @@ MUTANTS = (
         tests=(f"{_SIGNED}a_wrong_signature_is_refused",),
     ),
     Mutant(  # add-remove counts once beside replace
-        file="cli/verify_files.py",
+        file="privacy/totals.py",
         old="return exact if claim.neighbors is relation else 2 * exact",
         new="return exact",
         tests=(f"{_FILES}relations_are_converted_and_units_are_not",),

@@ -1,4 +1,4 @@
-"""`zerodelta demo`: advice, a study that selects features, a model on them, two certificates.
+"""`zerodelta demo`: schema, plan, a table and a model with a ledger, verified, and a report.
 
 The data (569 tumors, shipped with scikit-learn) are public, so that this demonstration may also
 show how accurate the published model is. With your own data only the releases may leave the room.
@@ -6,28 +6,29 @@ show how accurate the published model is. With your own data only the releases m
 
 from __future__ import annotations
 
-import json
+import csv
 from pathlib import Path
 from typing import Any
 
-import matplotlib
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 from sklearn.datasets import load_breast_cancer
-from sklearn.pipeline import make_pipeline
 
-from zerodelta.privacy.certificate import Certificate
-from zerodelta.privacy.verify import verify
-from zerodelta.sklearn import BoundedScaler, LogisticRegression
-from zerodelta.tasks.advise import advise
-from zerodelta.tasks.select_features import select_features
+import zerodelta as zd
+from zerodelta.cli.jobs import Job, planned, released
+from zerodelta.cli.outputs import prepare, write
+from zerodelta.cli.refusals import say
+from zerodelta.cli.shown import say_plan, say_release
+from zerodelta.cli.verify_files import Demand, report, totals
+from zerodelta.report import write_report
 
-__all__ = ["run"]
+__all__ = ["BOUNDS", "run"]
 
-EPSILON_STUDY, EPSILON_MODEL, CHOSEN, HELD_OUT = 1, 1, 3, 169
+HELD_OUT = 169
+BUDGET = 3
 
-BOUNDS = {  # public: what such measurements may be, whoever the patients are
+BOUNDS: dict[
+    str, tuple[Any, Any]
+] = {  # public: what such measurements may be, whoever the patients are
     "mean radius": (5, 30),
     "mean texture": (5, 40),
     "mean perimeter": (30, 200),
@@ -39,118 +40,127 @@ BOUNDS = {  # public: what such measurements may be, whoever the patients are
     "mean symmetry": ("0.1", "0.35"),
     "mean fractal dimension": ("0.04", "0.1"),
 }
-NAMES = list(BOUNDS)
 
 
 def run(out: Path) -> Path:
-    """Run the demonstration, write releases and a picture into a folder, and return it."""
+    """Run the demonstration, write everything into a folder, and return it."""
+    out = _free(out)
     out.mkdir(parents=True, exist_ok=True)
-    console = Console()
-    features, labels = _rows()
-    rows, fresh = slice(None, -HELD_OUT), slice(-HELD_OUT, None)
-
-    console.rule("1. Advice: which method, before any data is read")
-    advice = advise("logistic", n=len(labels[rows]), dimension=CHOSEN, epsilon=EPSILON_MODEL)
-    console.print(str(advice), soft_wrap=True, highlight=False)
-
-    console.rule(f"2. A study selects {CHOSEN} of {len(NAMES)} features")
-    study = select_features(
-        np.column_stack([features, labels])[rows],
-        target=len(NAMES),
-        size=CHOSEN,
-        epsilon=EPSILON_STUDY,
-        bounds=_ends(NAMES),
-        target_bounds=(0, 1),
-        method="gram",
-    )
-    chosen = [NAMES[i] for i in study.value]
-    console.print(f"published: {', '.join(chosen)}")
-    console.print(study.certificate.summary)
-
-    console.rule("3. A logistic regression on them")
-    columns = list(study.value)
-    model = make_pipeline(
-        BoundedScaler(bounds=_ends(chosen), data_norm=1, radius=1),
-        LogisticRegression(epsilon=EPSILON_MODEL, data_norm=1, classes=[0, 1]),
-    )
-    model.fit(features[rows][:, columns], labels[rows])
-    fitted = model[-1]
-    accuracy = float(model.score(features[fresh][:, columns], labels[fresh]))
-    console.print(fitted.certificate_.summary)
-
-    console.rule("4. Anyone can check both certificates")
-    weights = dict(zip(chosen, fitted.coef_.ravel().tolist(), strict=True))
-    value = {
-        "coefficients": weights,
-        "intercept": float(fitted.intercept_[0]),
-        **_scaling(model[0]),
+    data, schema, fresh = _write_data(out)
+    shared: dict[str, Any] = {
+        "data": str(data),
+        "schema": str(schema),
+        "ledger": str(out / "tumors.ledger"),
     }
-    console.print("published: malignant if the sum of these is above 0, features scaled by bounds")
-    for name, number in [*weights.items(), ("intercept", value["intercept"])]:
-        console.print(f"  {name:<24} {number:+.2f}", highlight=False)
-    written = [
-        _write(out / "features.json", chosen, study.certificate),
-        _write(out / "model.json", value, fitted.certificate_),
-    ]
-    for path in written:
-        certificate = json.loads(path.read_text(encoding="utf-8"))["certificate"]
-        proven = verify(json.dumps(certificate))
-        console.print(f"{path}: {'verified' if proven else 'NOT VERIFIED'}")
-    picture = _draw(out / "model.svg", weights, accuracy)
-    console.print(_summary(chosen, accuracy, 1 - labels[fresh].mean(), picture))
+
+    _title("1. The schema: what is public of the file (names, kinds, bounds; nothing from rows)")
+    say(schema.read_text(encoding="utf-8").rstrip())
+
+    table = Job(
+        task="table",
+        epsilon="1/2",
+        options={"by": "malignant", "of": {"mean radius": ["mean"], "mean texture": ["mean"]}},
+        budget=str(BUDGET),
+        out=str(out / "table"),
+        **shared,
+    )
+    _title("2. The plan: what it would cost, before a row is read")
+    say_plan(table, planned(table), None)
+
+    _title("3. The table, paid for by a ledger")
+    files = [_released(table)]
+
+    _title("4. Three of ten features, chosen by a private selection")
+    chosen = Job(
+        task="select-features",
+        epsilon="1",
+        target="malignant",
+        options={"size": 3},
+        out=str(out / "features"),
+        **shared,
+    )
+    files.append(_released(chosen))
+    names = tuple(zd.load(files[-1]).value)
+
+    _title("5. A logistic regression on them: a model that zd.load restores")
+    model = Job(
+        task="logistic",
+        epsilon="1",
+        columns=names,
+        target="malignant",
+        out=str(out / "model"),
+        **shared,
+    )
+    files.append(_released(model))
+    _say_accuracy(files[-1], names, fresh)
+
+    _title("6. Anyone can check all of it")
+    demand = Demand(epsilon=BUDGET)
+    verdicts = [report(path, demand, explain=False) for path in files]
+    for path, verdict in zip(files, verdicts, strict=True):
+        say(f"{path}: {verdict.text if verdict.good else 'NOT VERIFIED: ' + verdict.text}")
+    total = totals(verdicts, demand)
+    say("" if total is None else total.text)
+
+    _title("7. One page for those who have to approve it")
+    page = out / "report.html"
+    loaded = [zd.load(path) for path in files]
+    ledger = zd.Ledger(out / "tumors.ledger", data="tumors")
+    releases = [getattr(each, "release_", each) for each in loaded]
+    write_report(releases, page, ledger=ledger, files=[str(path) for path in files])
+    say(f"open {page} in a browser; then try, on a file of your own:")
+    say("  zerodelta init people.csv --header")
+    say("  zerodelta --help")
     return out
 
 
-def _rows() -> tuple[Any, Any]:
-    """Return features and labels (1: malignant) in a fixed order."""
-    data = load_breast_cancer()
-    positions = [list(data.feature_names).index(name) for name in NAMES]
-    order = np.random.default_rng(0).permutation(len(data.target))  # public: who is held out
-    return data.data[order][:, positions], 1 - data.target[order]
+def _free(out: Path) -> Path:
+    """Return a folder without an earlier demonstration, whose releases are not written over."""
+    place, number = out, 1
+    while (place / "tumors.ledger").exists():
+        number += 1
+        place = out / f"run-{number}"
+    return place
 
 
-def _ends(names: list[str]) -> tuple[list[Any], list[Any]]:
-    return [BOUNDS[name][0] for name in names], [BOUNDS[name][1] for name in names]
+def _title(text: str) -> None:
+    say(f"\n== {text} ==")
 
 
-def _scaling(scaler: BoundedScaler) -> dict[str, Any]:
-    """Return what is needed beside coefficients to predict: how rows become what they multiply.
-
-    A feature x is ((2x - lower - upper)/(upper - lower))/√(number of features), as `radius=1` says.
-    """
-    lower, upper = ([float(end) for end in ends] for ends in scaler.bounds)
-    return {"lower": lower, "upper": upper, "divided_by": float(np.sqrt(len(lower)))}
-
-
-def _write(path: Path, value: Any, certificate: Certificate) -> Path:
-    text = {"value": value, "certificate": json.loads(certificate.to_json())}
-    path.write_text(json.dumps(text, indent=2, ensure_ascii=False), encoding="utf-8")
-    return path
+def _released(job: Job) -> Path:
+    prepare(job)
+    made = released(job)
+    files = write(job, made)
+    say_release(job, made, files)
+    return files[0]
 
 
-def _draw(path: Path, weights: dict[str, float], accuracy: float) -> Path:
-    matplotlib.use("svg")
-    from matplotlib import pyplot as plt
+def _write_data(out: Path) -> tuple[Path, Path, tuple[Any, Any]]:
+    """Write rows and schema, and return held-out features and labels beside them."""
+    found = load_breast_cancer()
+    order = np.random.default_rng(0).permutation(len(found.target))  # public: who is held out
+    places = [list(found.feature_names).index(name) for name in BOUNDS]
+    features, labels = found.data[order][:, places], 1 - found.target[order]
+    data, schema = out / "tumors.csv", out / "tumors.toml"
+    with data.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow([*BOUNDS, "malignant"])
+        rows = zip(features[:-HELD_OUT].tolist(), labels[:-HELD_OUT].tolist(), strict=True)
+        writer.writerows([*row, label] for row, label in rows)
+    kinds: dict[str, Any] = {
+        name: zd.number(low, high, missing=None) for name, (low, high) in BOUNDS.items()
+    }
+    declared = zd.data.Schema(columns={**kinds, "malignant": zd.boolean()}, name="tumors")
+    schema.write_text(declared.to_toml(), encoding="utf-8")
+    return data, schema, (features[-HELD_OUT:], labels[-HELD_OUT:])
 
-    figure, axes = plt.subplots(figsize=(7, 1 + 0.5 * len(weights)), layout="constrained")
-    axes.barh(list(weights), list(weights.values()), color="#0072B2")
-    axes.axvline(0, color="black", linewidth=1)
-    axes.set_xlabel("published coefficient (features scaled by public bounds)")
-    axes.set_title(
-        f"Malignant or not: pure ε = {EPSILON_STUDY} + {EPSILON_MODEL}, δ = 0; "
-        f"{accuracy:.0%} of held-out tumors right",
-        size=10,
-    )
-    axes.invert_yaxis()
-    figure.savefig(path)
-    plt.close(figure)
-    return path
 
-
-def _summary(chosen: list[str], accuracy: float, benign: float, picture: Path) -> Table:
-    table = Table("what", "published", title="Summary", show_header=False)
-    table.add_row("features", ", ".join(chosen))
-    table.add_row("held-out accuracy", f"{accuracy:.3f} (always benign: {benign:.3f})")
-    table.add_row("privacy", f"pure ε = {EPSILON_STUDY + EPSILON_MODEL} in total, δ = 0")
-    table.add_row("picture", str(picture))
-    return table
+def _say_accuracy(path: Path, names: tuple[str, ...], fresh: tuple[Any, Any]) -> None:
+    features, labels = fresh
+    columns = [list(BOUNDS).index(name) for name in names]
+    rows = np.empty(len(labels), dtype=[(name, np.float64) for name in names])
+    for name, column in zip(names, columns, strict=True):
+        rows[name] = features[:, column]
+    right = float(np.mean(zd.load(path).predict(rows) == labels))
+    always = float(1 - labels.mean())
+    say(f"{right:.0%} of {HELD_OUT} other tumors right (always benign: {always:.0%})")

@@ -1,43 +1,189 @@
-"""The command line: one function a command, each a thin wrapper of the library."""
+"""The command line: one function a command, each a thin wrapper of the library.
+
+Whatever is heavy is imported inside of a command, so that `zerodelta --help` is there at once.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 import zerodelta
-from zerodelta.errors import ZeroDeltaError, require_extra
+from zerodelta.cli.ledger_commands import ledger_app
+from zerodelta.cli.refusals import ExitCode, GuardedGroup, examples, say
+from zerodelta.cli.task_commands import add_tasks, run_jobs
 
 __all__ = ["app"]
 
+_ABOUT = """Publish results under pure differential privacy (delta = 0).
+
+\b
+Examples:
+  zerodelta init people.csv --header          a schema to fill in: people.toml
+  zerodelta mean people.csv income --by city --epsilon 1/4 --schema people.toml --dry-run
+  zerodelta mean people.csv income --by city --epsilon 1/4 --schema people.toml
+      --ledger people.ledger --budget 1 --out out
+  zerodelta verify out/release.json
+  zerodelta report out/release.json --out report.html
+
+\b
+Exit codes: 0 good, 1 not verified, 2 malformed (nothing was spent),
+3 the ledger refused, 4 failed, 130 interrupted."""
+
 app = typer.Typer(
-    help="Publish results under pure differential privacy (delta = 0).",
+    cls=GuardedGroup,
+    help=_ABOUT,
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    pretty_exceptions_show_locals=False,  # a local may hold a row
 )
+
+_Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        say(f"zerodelta {zerodelta.__version__}")
+        raise typer.Exit
 
 
 @app.callback()
-def _root() -> None:
-    """Publish results under pure differential privacy (delta = 0)."""
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show where an error was raised; never a value.")
+    ] = False,
+) -> None:
+    pass
 
 
 @app.command()
 def version() -> None:
     """Print the version of zerodelta."""
-    Console().print(f"zerodelta {zerodelta.__version__}", highlight=False)
+    say(f"zerodelta {zerodelta.__version__}")
 
 
-@app.command()
+@app.command(epilog=examples("zerodelta init people.csv --header"))
+def init(
+    data: Annotated[Path, typer.Argument(help="A CSV or Parquet file.")],
+    header: Annotated[
+        bool | None,
+        typer.Option("--header/--no-header", help="Whether the first line holds names."),
+    ] = None,
+    schema: Annotated[
+        Path | None, typer.Option(help="The file to write; by default beside the data.")
+    ] = None,
+    delimiter: Annotated[str | None, typer.Option(help="Between cells.")] = None,
+) -> None:
+    """Write a schema to be filled in: names of columns only, nothing is taken from rows."""
+    from zerodelta.cli.schema_template import names_in, template, write_template
+    from zerodelta.errors import require
+
+    if not data.is_file():
+        require(False, "data", str(data), "a file that is there", "check the path")
+    file = {} if delimiter is None else {"delimiter": delimiter}
+    if header is None and data.suffix.lower() not in (".parquet", ".pq"):
+        remedy = "pass --header, or --no-header if the first line is a person's row"
+        require(sys.stdin.isatty(), "header", expected="to be told what it is", remedy=remedy)
+        header = typer.confirm("Does the first line hold the names of the columns?")
+    told = header is None or header
+    names = names_in(data, header=told, file=file)
+    path = schema if schema is not None else data.with_suffix(".toml")
+    write_template(path, template(data, names, header=told, file=file))
+    say(f"wrote {path}: fill in kinds and bounds from what you know, never from the rows")
+
+
+@app.command(epilog=examples("zerodelta release job.toml"))
+def release(
+    job: Annotated[Path, typer.Argument(help="A job, or several, in TOML.")], as_json: _Json = False
+) -> None:
+    """Run the releases of a job file, in their order."""
+    _run(job, dry_run=False, as_json=as_json)
+
+
+@app.command(
+    epilog=examples(
+        "zerodelta plan job.toml",
+        "zerodelta mean people.csv income --epsilon 1/4 --schema people.toml --dry-run",
+    )
+)
+def plan(
+    job: Annotated[Path, typer.Argument(help="A job, or several, in TOML.")], as_json: _Json = False
+) -> None:
+    """Tell what a job would cost, promise and publish: reads no row and spends nothing."""
+    _run(job, dry_run=True, as_json=as_json)
+
+
+def _run(path: Path, *, dry_run: bool, as_json: bool) -> None:
+    from zerodelta.cli.jobs import read_jobs
+
+    jobs = read_jobs(path)
+    run_jobs(jobs, dry_run=dry_run, as_json=as_json, alone=jobs[0].name is None)
+
+
+@app.command(
+    epilog=examples(
+        "zerodelta advise", "zerodelta advise mean n=10000 dimension=5 epsilon=1 data_norm=1"
+    )
+)
+def advise(
+    task: Annotated[str | None, typer.Argument(help="Such as mean; all if none is named.")] = None,
+    numbers: Annotated[
+        list[str] | None, typer.Argument(help="What it needs, as n=10000 dimension=5 epsilon=1.")
+    ] = None,
+    as_json: _Json = False,
+) -> None:
+    """Compare the methods of a task before there is data."""
+    from zerodelta.errors import require
+
+    given: dict[str, Any] = {}
+    for each in numbers or ():
+        name, found, text = each.partition("=")
+        require(found, "numbers", each, "NAME=NUMBER", "write n=10000, say")
+        given[name] = _number(text)
+    found_advice: Any = zerodelta.advise(task, **given)
+    if not as_json:
+        say(str(found_advice))
+        return
+    from zerodelta.cli.shown import say_json
+
+    listed = list(found_advice) if task is None else [found_advice]
+    say_json(
+        [
+            {
+                "task": one.task,
+                "best": one.best.name,
+                "reason": one.reason,
+                "methods": [{"name": m.name, "error": m.error, "why": m.why} for m in one],
+            }
+            for one in listed
+        ]
+    )
+
+
+def _number(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+@app.command(
+    epilog=examples(
+        "zerodelta verify out/*/release.json --epsilon 1",
+        "cat release.json | zerodelta verify - --json",
+    )
+)
 def verify(
-    files: Annotated[list[Path], typer.Argument(help="Certificates, or releases, as JSON.")],
+    files: Annotated[list[str], typer.Argument(help="Certificates, or releases; - is stdin.")],
     explain: Annotated[bool, typer.Option("--explain", help="Print every step.")] = False,
     epsilon: Annotated[
         str | None, typer.Option(help="The most that each, and all of a data set, may cost.")
@@ -47,6 +193,7 @@ def verify(
     signed_by: Annotated[
         str | None, typer.Option(help="A public key, or its file, that must have signed.")
     ] = None,
+    as_json: _Json = False,
 ) -> None:
     """Re-derive the claim of each certificate; exit with 1 if one does not prove what it says.
 
@@ -54,35 +201,61 @@ def verify(
     data set cost in all. The steps prove the claim: that is what is checked. Not that they were
     run; for that there is the word of whoever signed, if somebody did.
     """
-    from zerodelta.cli.verify_files import (  # here, so that other commands start faster
-        MEANING,
-        SIGNED,
-        Demand,
-        report,
-        totals,
-    )
+    from zerodelta.cli import verify_files as found
     from zerodelta.privacy.signatures import as_public
 
-    with _refusals():
-        public = None if signed_by is None else as_public(signed_by)
-        demand = Demand(epsilon=epsilon, neighbors=neighbors, unit=unit, signed_by=public)
-        verdicts = []
-        for path in files:
-            found = report(path, demand, explain=explain)
-            said = found.text if found.good else f"NOT VERIFIED: {found.text}"
-            _print(f"{path}: {said}", to_errors=not found.good)
-            verdicts.append(found)
-        total = totals(verdicts, demand)
-    if total is not None:
-        _print(total.text, to_errors=not total.good)
-        verdicts.append(total)
-    if any(each.good for each in verdicts):
-        _print(MEANING if public is None else SIGNED, to_errors=False)
-    if not all(each.good for each in verdicts):
-        raise typer.Exit(1)
+    public = None if signed_by is None else as_public(signed_by)
+    demand = found.Demand(epsilon=epsilon, neighbors=neighbors, unit=unit, signed_by=public)
+    verdicts = []
+    for path in files:
+        one = found.report(path, demand, explain=explain)
+        if not as_json:
+            said = one.text if one.good else f"NOT VERIFIED: {one.text}"
+            say(f"{path}: {said}", to_errors=not one.good)
+        verdicts.append(one)
+    total = found.totals(verdicts, demand)
+    good = all(each.good for each in [*verdicts, *([] if total is None else [total])])
+    if as_json:
+        listed = [found.as_json(path, one) for path, one in zip(files, verdicts, strict=True)]
+        sums = found.totals_as_json(total)
+        problem = None if total is None or total.good else total.text
+        report_ = {"verified": good, "files": listed, "totals": sums, "problem": problem}
+        say(json.dumps(report_, indent=2, ensure_ascii=False))
+    else:
+        if total is not None and total.text:
+            say(total.text, to_errors=not total.good)
+        if any(each.good for each in verdicts):
+            say(found.MEANING if public is None else found.SIGNED)
+    if not good:
+        raise typer.Exit(int(ExitCode.NOT_VERIFIED))
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "zerodelta report income.json age.json --ledger people.ledger --out report.html"
+    )
+)
+def report(
+    files: Annotated[list[Path], typer.Argument(help="Saved releases.")],
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
+    ledger: Annotated[str | None, typer.Option(help="The ledger of their data.")] = None,
+    as_json: _Json = False,
+) -> None:
+    """Write one HTML page about saved releases, for those who have to approve them."""
+    from zerodelta.ledger.ledger import DEFAULT_DATA, Ledger
+    from zerodelta.report import write_report
+
+    loaded = [zerodelta.load(path) for path in files]
+    releases = [getattr(each, "release_", each) for each in loaded]
+    account = None
+    if ledger is not None:
+        names = [n for each in releases for n in each.record.names if n is not None]
+        account = Ledger(ledger, data=names[0] if names else DEFAULT_DATA)
+    write_report(releases, out, ledger=account, files=[str(path) for path in files])
+    say(json.dumps({"report": str(out), "releases": len(files)}) if as_json else f"wrote {out}")
+
+
+@app.command(epilog=examples("zerodelta audit mean mode --samples 5000"))
 def audit(
     tasks: Annotated[
         list[str] | None, typer.Argument(help="mean, sum, median, …; all if none is named.")
@@ -90,40 +263,36 @@ def audit(
     epsilon: Annotated[str, typer.Option(help="The ε to release with, and to refute.")] = "1",
     samples: Annotated[int, typer.Option(help="Releases of each task.")] = 2000,
     confidence: Annotated[str, typer.Option(help="Of all bounds together.")] = "0.999",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: _Json = False,
 ) -> None:
     """Run our own tasks on made-up neighboring rows and try to refute their ε; exit with 1 if so.
 
     A few milliseconds a release. A bound on another mechanism: zerodelta.audit.lower_bound.
     """
-    from zerodelta.audit.sampled_bound import as_confidence  # here, so that others start faster
+    from zerodelta.audit.sampled_bound import as_confidence
     from zerodelta.cli import audit_tasks
     from zerodelta.exact.rational import as_positive
 
-    try:
-        found = []
-        for name, bound in audit_tasks.audit_tasks(
-            tasks or (),
-            epsilon=as_positive(epsilon, "epsilon"),
-            samples=samples,
-            confidence=as_confidence(confidence),
-        ):
-            found.append((name, bound))
-            if not as_json:
-                _print(audit_tasks.line(name, bound), to_errors=False)
-    except zerodelta.ParameterError as error:
-        _print(str(error), to_errors=True)
-        raise typer.Exit(2) from None
+    found = []
+    for name, bound in audit_tasks.audit_tasks(
+        tasks or (),
+        epsilon=as_positive(epsilon, "epsilon"),
+        samples=samples,
+        confidence=as_confidence(confidence),
+    ):
+        found.append((name, bound))
+        if not as_json:
+            say(audit_tasks.line(name, bound))
     if as_json:
         rows = [audit_tasks.as_json(name, bound) for name, bound in found]
-        _print(json.dumps(rows, indent=2, ensure_ascii=False), to_errors=False)
+        say(json.dumps(rows, indent=2, ensure_ascii=False))
     else:
-        _print(audit_tasks.MEANING, to_errors=False)
+        say(audit_tasks.MEANING)
     if any(bound.violated for _, bound in found):
-        raise typer.Exit(1)
+        raise typer.Exit(int(ExitCode.NOT_VERIFIED))
 
 
-@app.command()
+@app.command(epilog=examples("zerodelta prove out/release.json"))
 def prove(
     file: Annotated[Path, typer.Argument(help="A certificate, or a release, as JSON.")],
     out: Annotated[
@@ -138,12 +307,12 @@ def prove(
     Exit with 1 if the certificate is not verified, or if Coq refuses it. Where Coq is missing the
     file is only written.
     """
-    from zerodelta.cli.prove_file import prove as run  # here, so that other commands start faster
+    from zerodelta.cli.prove_file import prove as run
 
     good, text = run(file, out or file.with_suffix(".v"), proofs)
-    _print(text, to_errors=not good)
+    say(text, to_errors=not good)
     if not good:
-        raise typer.Exit(1)
+        raise typer.Exit(int(ExitCode.NOT_VERIFIED))
 
 
 @app.command()
@@ -154,11 +323,13 @@ def keys(
     from zerodelta.privacy.signatures import make_keys
 
     private, public = Path(f"{name}.key"), Path(f"{name}.pub")
-    with _refusals():
-        key = make_keys(private, public)
-    _print(f"{private}: keep it secret; release.save(…, sign={str(private)!r})", to_errors=False)
-    _print(f"{public}: give it to others; zerodelta verify --signed-by {public}", to_errors=False)
-    _print(key, to_errors=False)
+    key = make_keys(private, public)
+    say(f"{private}: keep it secret; zerodelta mean … --sign {private}")
+    say(f"{public}: give it to others; zerodelta verify --signed-by {public}")
+    say(key)
+
+
+app.add_typer(ledger_app, name="ledger")
 
 
 @app.command()
@@ -167,25 +338,39 @@ def demo(
         "demo-output"
     ),
 ) -> None:
-    """Select features and fit a model on real data, pure ε-DP; check both certificates."""
+    """Show all of it on real data: schema, plan, table, model, ledger, report."""
+    from zerodelta.errors import require_extra
+
     require_extra("sklearn", "sklearn")
-    require_extra("matplotlib", "plot")
-    from zerodelta.cli.demo import run  # here, so that other commands start faster
+    from zerodelta.cli.demo import run
 
-    _print(f"wrote {run(out)}", to_errors=False)
+    run(out)
 
 
-@contextmanager
-def _refusals() -> Iterator[None]:
-    """Say what is wrong with what was asked in one line, and exit with 2."""
+@app.command()
+def ui(
+    port: Annotated[int, typer.Option(help="Of this computer; 0 takes a free one.")] = 0,
+    browser: Annotated[bool, typer.Option(help="Open the page.")] = True,
+) -> None:
+    """Open the planner: predicted errors, break-even and snippets, on a page of this computer only.
+
+    No data goes in, and nothing leaves this computer. Ctrl-C ends it.
+    """
+    import webbrowser
+
+    from zerodelta.errors import ParameterError
+    from zerodelta.ui import serve
+
+    def started(address: str) -> None:
+        say(f"planner: {address} (Ctrl-C ends it)")
+        if browser:
+            webbrowser.open(address)
+
     try:
-        yield
-    except (ZeroDeltaError, ImportError) as error:
-        _print(str(error), to_errors=True)
-        raise typer.Exit(2) from None
+        serve(port, started)
+    except (OSError, OverflowError):
+        expected, remedy = "a free port of this computer", "pass --port 0 for any"
+        raise ParameterError("port", port, expected=expected, remedy=remedy) from None
 
 
-def _print(text: str, *, to_errors: bool) -> None:
-    """Print as it is, without Rich's markup; what the terminal cannot show becomes "?"."""
-    encoding = (sys.stderr if to_errors else sys.stdout).encoding or "utf-8"
-    typer.echo(text.encode(encoding, "replace").decode(encoding), err=to_errors)
+add_tasks(app)

@@ -6,6 +6,7 @@ What several releases of one data set cost is added up.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,17 +14,18 @@ from pathlib import Path
 from typing import Any, final
 
 from zerodelta.errors import CertificateError, RecordError
-from zerodelta.exact.rational import Rational
+from zerodelta.exact.rational import Rational, number_text
 from zerodelta.privacy.certificate import Certificate
-from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.json_text import LARGEST_TEXT, read_json
-from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.readable import equals
 from zerodelta.privacy.release_file import LARGEST_FILE, Saved, is_release, judged
 from zerodelta.privacy.signatures import check_signed
+from zerodelta.privacy.totals import Total, by_data, total_of
 from zerodelta.privacy.verify import verify
 
-__all__ = ["MEANING", "SIGNED", "Demand", "Verdict", "certificate_in", "report", "totals"]
+__all__ = [
+    *("MEANING", "SIGNED", "Demand", "Verdict", "as_json", "certificate_in", "report"),
+    *("totals", "totals_as_json"),
+]
 
 MEANING = (
     "Verified means: the steps prove the claim. It does not mean that these steps were run, and "
@@ -57,9 +59,12 @@ class Verdict:
     good: bool
     text: str
     saved: Saved | None = None
+    certificate: Certificate | None = None
+    sums: tuple[tuple[str, Total], ...] = ()
+    """Of the verdict on all files: what each data set costs."""
 
 
-def report(path: Path, demand: Demand | None = None, *, explain: bool) -> Verdict:
+def report(path: str | Path, demand: Demand | None = None, *, explain: bool) -> Verdict:
     """Say whether a file's certificate proves what is asked, and what it belongs to."""
     demand = Demand() if demand is None else demand
     try:
@@ -79,7 +84,7 @@ def report(path: Path, demand: Demand | None = None, *, explain: bool) -> Verdic
     lines = [certificate.explain() if explain else certificate.summary]
     if saved is not None:
         lines += [f"  {line}" for line in _told(saved, demand)]
-    return Verdict(good=True, text="\n".join(lines), saved=saved)
+    return Verdict(good=True, text="\n".join(lines), saved=saved, certificate=certificate)
 
 
 def certificate_in(path: Path) -> Certificate:
@@ -114,57 +119,64 @@ def _told(saved: Saved, demand: Demand) -> list[str]:
 def totals(verdicts: Sequence[Verdict], demand: Demand) -> Verdict | None:
     """Add up what the releases of each data set cost; None if there is nothing to add up."""
     by_digest = {v.saved.digest: v.saved for v in verdicts if v.good and v.saved is not None}
-    named: dict[str | None, list[Saved]] = {}
-    for saved in by_digest.values():
-        for name in saved.record.names or [None]:
-            named.setdefault(name, []).append(saved)
-    lines, good = [], True
+    named = by_data((saved.record, saved.certificate) for saved in by_digest.values())
+    lines, good, sums = [], True, []
     for name, releases in named.items():
-        if len(releases) < 2:
-            continue
         if name is None:
-            lines.append(f"{len(releases)} releases name no data set: they are not added up.")
+            if len(releases) > 1:
+                lines.append(f"{len(releases)} releases name no data set: they are not added up.")
             continue
         try:
-            lines.append(f"{_shown(name)}: {_sum(releases, demand)}")
+            total = total_of(releases)
+            sums.append((name, total))
+            _check_total(total, demand)
+            if len(releases) > 1:
+                lines.append(f"{_shown(name)}: {total}")
         except CertificateError as error:
             lines.append(f"{_shown(name)}: NOT VERIFIED: {error}")
             good = False
-    return Verdict(good=good, text="\n".join(lines)) if lines else None
+    text = "\n".join(lines)
+    return Verdict(good=good, text=text, sums=tuple(sums)) if lines or sums else None
 
 
-def _sum(releases: Sequence[Saved], demand: Demand) -> str:
-    _check_entries(releases)
-    claims = [each.certificate.claim for each in releases]
-    if not all(type(claim) is PureDP for claim in claims):
-        raise CertificateError("only pure claims add up; verify the others by themselves.")
-    added = all(claim.neighbors is Neighbors.ADD_REMOVE for claim in claims)
-    relation = Neighbors.ADD_REMOVE if added else Neighbors.REPLACE
-    total = sum((_cost(claim, relation) for claim in claims), Fraction(0))
-    said = f"{len(releases)} releases, together pure ε {equals(total)} ({relation.value})"
-    asked = total if added is (demand.neighbors == Neighbors.ADD_REMOVE.value) else 2 * total
-    if demand.epsilon is not None and asked > Fraction(str(demand.epsilon)):
-        raise CertificateError(f"{said}: more than {demand.epsilon}, which was asked.")
-    return said
+def _check_total(total: Total, demand: Demand) -> None:
+    limit = demand.epsilon
+    if limit is not None and total.asked(demand.neighbors) > Fraction(str(limit)):
+        raise CertificateError(f"{total}: more than {limit}, which was asked.")
 
 
-def _cost(claim: Any, relation: Neighbors) -> Fraction:
-    """Return ε for a relation: a row replaced is one removed and one added (theory H)."""
-    exact: Fraction = claim.exact_epsilon
-    return exact if claim.neighbors is relation else 2 * exact
+def as_json(path: str, verdict: Verdict) -> dict[str, Any]:
+    """Return what was found about one file as plain numbers and texts."""
+    found: dict[str, Any] = {"file": path, "verified": verdict.good}
+    if not verdict.good or verdict.certificate is None:
+        return found | {"problem": verdict.text}
+    certificate, saved = verdict.certificate, verdict.saved
+    claim = certificate.body()["claim"]
+    found |= {
+        "claim": claim,
+        "summary": certificate.summary,
+        "public": list(certificate.public),
+        "assumed": list(certificate.assumed),
+        "digest": certificate.digest if saved is None else saved.digest,
+    }
+    if saved is not None:
+        record = saved.record
+        found |= {"task": record.task, "data": record.names, "time": record.time}
+        found |= {"version": record.version, "entries": record.entries}
+        found["signatures"] = len(saved.signatures)
+    return found
 
 
-def _check_entries(releases: Sequence[Saved]) -> None:
-    """Refuse two releases that were paid for once."""
-    seen: set[tuple[Any, Any]] = set()
-    for saved in releases:
-        for entry in {(each["ledger"], each["entry"]) for each in saved.record.entries}:
-            if entry in seen:
-                raise RecordError(
-                    f"two different files say that they were paid for with entry {entry[1]} of one "
-                    "ledger: one of them is not what was released."
-                )
-            seen.add(entry)
+def totals_as_json(found: Verdict | None) -> dict[str, Any]:
+    """Return the sums by the names of data sets."""
+    return {
+        str(name): {
+            "releases": total.releases,
+            "epsilon": number_text(total.epsilon),
+            "neighbors": total.neighbors.value,
+        }
+        for name, total in (found.sums if found is not None else ())
+    }
 
 
 def _plain(text: str) -> str:
@@ -176,11 +188,14 @@ def _shown(name: Any) -> str:
     return repr(_plain(str(name)))
 
 
-def _read(path: Path) -> tuple[str, Any]:
-    """Return the text of a file, and what it says."""
+def _read(path: str | Path) -> tuple[str, Any]:
+    """Return the text of a file, or of the standard input for "-", and what it says."""
     try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST_FILE + 1)
+        if path == "-":
+            content = sys.stdin.buffer.read(LARGEST_FILE + 1)
+        else:
+            with Path(path).open("rb") as file:
+                content = file.read(LARGEST_FILE + 1)
         largest = LARGEST_FILE if content.startswith(_BEGINS) else LARGEST_TEXT
         if len(content) > largest:
             raise CertificateError(f"the file has more than {largest} bytes.")

@@ -24,7 +24,7 @@ from zerodelta.privacy.interval_shapes import (
 if TYPE_CHECKING:
     from zerodelta.privacy.release import Release
 
-__all__ = ["frame_of", "page_of", "picture_of"]
+__all__ = ["ends_of", "frame_of", "page_of", "picture_of"]
 
 _SHOWN = 20
 _MOST_LABELS = 60
@@ -36,7 +36,7 @@ _KINDS = ("pandas", "polars", "pyarrow")
 def frame_of(release: Release, level: Rational, *, of: str, simultaneous: bool) -> Any:
     """Return labels, values, lower and upper ends."""
     cells = _cells(release)
-    ends = _ends(release, cells, level, of=of, simultaneous=simultaneous)
+    ends = ends_of(release, cells, level, of=of, simultaneous=simultaneous)
     numbers: dict[str, Any] = {}
     for name, values in cells.numbers.items():
         plain = not is_table(release.value)
@@ -76,7 +76,7 @@ def page_of(release: Release) -> str:
     told = "; ".join(line.strip() for line in (release.certificate.summary, covered(release)))
     if not cells.numbers:
         return f"<pre>{html.escape(_printable(repr(release)))}</pre>"
-    ends = _ends(release, cells, "0.95", of="sample", simultaneous=False)
+    ends = ends_of(release, cells, "0.95", of="sample", simultaneous=False)
     heads, columns = list(cells.keys), [list(map(str, each)) for each in cells.keys.values()]
     for name, values in cells.numbers.items():
         low, high = ends.get(name, (None, None))
@@ -115,7 +115,7 @@ def picture_of(release: Release, column: str | None, level: Rational, *, ax: Any
     import matplotlib.pyplot as plt
 
     values = np.asarray(cells.numbers[chosen], dtype=np.float64)
-    ends = _ends(release, cells, level, of="sample", simultaneous=False).get(chosen)
+    ends = ends_of(release, cells, level, of="sample", simultaneous=False).get(chosen)
     labels = [
         _printable(", ".join(map(str, line)))[:40]
         for line in (zip(*cells.keys.values(), strict=True) if cells.keys else [("all rows",)])
@@ -146,7 +146,7 @@ def _cells(release: Release) -> Cells:
     return cells
 
 
-def _ends(release: Release, cells: Cells, level: Rational, **asked: Any) -> dict[str, Any]:
+def ends_of(release: Release, cells: Cells, level: Rational, **asked: Any) -> dict[str, Any]:
     """Return the ends by the name of each column of numbers."""
     found: dict[str, Any] = dict(found_intervals(release, level, **asked))
     if not is_table(release.value) and found:

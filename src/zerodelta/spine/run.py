@@ -26,6 +26,7 @@ from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Diagnostics, Release
 from zerodelta.spine.facts import Facts, Question
 from zerodelta.spine.paying import Paid, pay
+from zerodelta.spine.preview import stop_if_previewed
 from zerodelta.spine.release_plan import Measured, ReleasePlan
 
 __all__ = [
@@ -212,6 +213,7 @@ def begin(
     protection = _protection(source)
     made = plan if aside is None else plan.beside(aside.plan)
     certificate = made.certificate(drawn, protection)
+    stop_if_previewed(made, certificate)
     paid = pay(certificate, protection)  # raises BudgetError, and then nothing was spent
     ticket = Ticket(
         certificate,

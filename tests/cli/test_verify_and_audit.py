@@ -1,4 +1,4 @@
-"""The `verify` command: what it prints, how it exits, and what it never imports."""
+"""`verify`, `audit` and `demo`: what they print, how they exit, what they never import."""
 
 from __future__ import annotations
 
@@ -187,13 +187,21 @@ def test_the_samplers_named_above_exist() -> None:
     assert all((home / f"{name}.py").exists() for name in SAMPLERS)
 
 
-def test_the_demonstration_publishes_two_verified_releases_and_a_picture(tmp_path: Path) -> None:
+def test_the_demonstration_ends_in_verified_releases_and_a_report(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
-    code, output = run(tmp_path / "features.json", tmp_path / "model.json")
+    files = [tmp_path / name / "release.json" for name in ("table", "features", "model")]
+    code, output = run(*files, "--epsilon", "3")
     assert code == 0
-    assert output.count("pure differential privacy, ε = 1, δ = 0: proven") == 2
-    assert (tmp_path / "model.svg").read_text(encoding="utf-8").startswith("<?xml")
+    assert "'tumors': 3 releases, together pure ε = 2.5 (replace)" in output
+    assert "1/2 of 3 left" in result.output
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "3 releases, together pure ε = 2.5 (replace)" in page
+    names = zd.load(files[1]).value
+    assert zd.load(files[2]).coef_.shape == (1, len(names))
+    again = CliRunner().invoke(app, ["demo", "--out", str(tmp_path)])
+    assert again.exit_code == 0, again.output
+    assert (tmp_path / "run-2" / "report.html").exists()
 
 
 def audited(*arguments: str) -> tuple[int, str]:

@@ -1,0 +1,79 @@
+"""docs/choose-a-method.md: what `zd.advise` says of every task at typical numbers (`--write`)."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+
+import zerodelta as zd
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "choose-a-method.md"
+HEAD = """# Choose a method
+
+`method="auto"` takes the method with the least predicted error, and `zd.advise` shows all of them
+before there is data. This page is what it says of every task at typical numbers (n = 10 000 rows
+where that matters, ε = 1), printed by `bench/methods_page.py`. Yours are different: ask
+`print(zd.advise("mean", n=…, epsilon=…, bounds=…))`, or move them on the
+[planner page](planner.md).
+
+*Useful from*: with that many rows the error is a tenth of that of a guess without any. *×*: the
+predicted error over the best one's.
+"""
+
+
+def number(value: int) -> str:
+    return f"{value:,}".replace(",", " ")
+
+
+def lines() -> list[str]:
+    """Return the page, line by line."""
+    found = [HEAD]
+    for advice in zd.advise():
+        least = advice.useful_from
+        asked = ", ".join(
+            f"{name} = {short(value)}"
+            for name, value in advice.numbers.items()
+            if name not in ("n", "epsilon")
+        )
+        useful = "" if least is None else f" Useful from n ≈ {number(least)}."
+        found += [
+            f"## {advice.task}",
+            "",
+            f"{f'For {asked}. ' if asked else ''}Error: {' '.join(advice.unit.split())}.{useful}",
+            "",
+            "| method | × | when |",
+            "|---|---|---|",
+        ]
+        for method in advice:
+            times = method.error / advice.best.error
+            shown = f"{times:.2g}" if math.isfinite(times) else "–"
+            found.append(f"| {method.name} | {shown} | {cell(method.why)} |")
+        found += ["", f"`{cell(advice.call)}`", ""]
+    return found
+
+
+def short(value: object) -> str:
+    if isinstance(value, dict):
+        return f"{len(value)} columns"
+    text = str(value)
+    return text if len(text) < 60 else text[:57] + "…"
+
+
+def cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "∣")
+
+
+def page() -> str:
+    return "\n".join(lines()).rstrip() + "\n"
+
+
+def main() -> None:
+    if "--write" in sys.argv:
+        PAGE.write_text(page(), encoding="utf-8")
+    else:
+        print(page(), end="")
+
+
+if __name__ == "__main__":
+    main()

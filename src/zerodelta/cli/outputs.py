@@ -1,0 +1,174 @@
+"""What a release leaves in its folder: the record, the value as CSV or Parquet, the report.
+
+The record comes first, as what was paid for must not be lost. Each file is there as a whole or
+not at all.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import secrets
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from zerodelta.cli.jobs import Job, Made
+from zerodelta.cli.refusals import held_interrupts
+from zerodelta.errors import require, require_extra
+from zerodelta.ledger.ledger import DEFAULT_DATA, Ledger
+from zerodelta.privacy.release import Release
+from zerodelta.report import write_report
+from zerodelta.report.published import Grid, grids_of
+
+__all__ = ["folder_of", "ledger_of", "lines_of", "prepare", "values_as_json", "write"]
+
+RECORD = "release.json"
+
+
+def folder_of(job: Job) -> Path | None:
+    """Return the folder of a job's files; None if none is asked for."""
+    if job.out is None:
+        return None
+    return Path(job.out) if job.name is None else Path(job.out) / job.name
+
+
+def prepare(job: Job) -> None:
+    """Refuse before anything is spent what could not be written afterwards."""
+    if job.parquet:
+        remedy = "pass --out FOLDER"
+        require(job.out is not None, "parquet", expected="a folder to write to", remedy=remedy)
+        require_extra("pyarrow", "data")
+    if job.sign is not None:
+        remedy = "pass --out FOLDER"
+        require(job.out is not None, "sign", expected="a folder to write to", remedy=remedy)
+        require_extra("cryptography", "sign")
+        fine = Path(job.sign).is_file()
+        require(fine, "sign", job.sign, "a private key", "zerodelta keys makes one")
+    folder = folder_of(job)
+    if folder is None:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    free = not (folder / RECORD).exists()
+    expected = "a folder without a release: what was paid for is not written over"
+    remedy = f"choose another --out, or use {folder / RECORD}, which is free"
+    require(free, "out", str(folder), expected, remedy)
+    probe = folder / f".probe.{secrets.token_hex(8)}"
+    probe.write_bytes(b"")  # OSError is told by its path, before a debit
+    probe.unlink()
+
+
+def write(job: Job, made: Made) -> list[Path]:
+    """Write all files of a release, and return their paths."""
+    folder = folder_of(job)
+    if folder is None:
+        return []
+    with held_interrupts():
+        record = _saved(made, folder, job.sign)
+    written = [record]
+    if made.estimator is None:
+        grids = grids_of(made.release)
+        for i, grid in enumerate(grids, 1):
+            name = "value" if len(grids) == 1 else f"value-{i}"
+            written.append(_whole(folder / f"{name}.csv", partial(_csv, grid)))
+            if job.parquet:
+                written.append(_whole(folder / f"{name}.parquet", partial(_parquet, grid)))
+    page = folder / "report.html"
+    write_report([made.release], page, ledger=ledger_of(job, made.release), files=[str(record)])
+    return [*written, page]
+
+
+def _saved(made: Made, folder: Path, sign: str | None) -> Path:
+    try:
+        made.save(folder / RECORD, sign=sign)
+        return folder / RECORD
+    except OSError:  # the disk is full, say: it was paid for, so keep it elsewhere
+        place = Path(tempfile.mkdtemp(prefix="zerodelta-")) / RECORD
+        made.save(place, sign=sign)
+        return place
+
+
+def ledger_of(job: Job, release: Release) -> Ledger | None:
+    """Return the account that paid, if a ledger was named."""
+    if job.ledger is None:
+        return None
+    names = [] if release.record is None else [n for n in release.record.names if n is not None]
+    return Ledger(job.ledger, data=names[0] if names else DEFAULT_DATA)
+
+
+def _whole(path: Path, make: Callable[[Path], None]) -> Path:
+    beside = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    try:
+        make(beside)
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+    return path
+
+
+def lines_of(grid: Grid) -> dict[str, list[Any]]:
+    """Return a grid as columns: keys, numbers, and the ends of their intervals."""
+    columns = {name or "line": [_plain(each) for each in keys] for name, keys in grid.keys.items()}
+    for column in grid.columns:
+        columns[column.name] = [_plain(each) for each in column.values]
+        if column.lower is not None and column.upper is not None:
+            columns[f"{column.name}_lower"] = [_plain(each) for each in column.lower]
+            columns[f"{column.name}_upper"] = [_plain(each) for each in column.upper]
+    return columns
+
+
+def values_as_json(release: Release) -> list[dict[str, list[Any]]]:
+    """Return what was published, each grid as columns; a cell without a number is null."""
+    return [
+        {name: [_finite(each) for each in cells] for name, cells in lines_of(grid).items()}
+        for grid in grids_of(release)
+    ]
+
+
+def _csv(grid: Grid, path: Path) -> None:
+    columns = lines_of(grid)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([_cell(name) for name in columns])
+    writer.writerows([_cell(each) for each in line] for line in zip(*columns.values(), strict=True))
+    path.write_text(text.getvalue(), encoding="utf-8")
+
+
+def _parquet(grid: Grid, path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {name: _one_type(cells) for name, cells in lines_of(grid).items()}
+    pq.write_table(pa.table(columns), path)
+
+
+def _one_type(cells: list[Any]) -> list[Any]:
+    kinds = {type(each) for each in cells if each is not None}
+    if kinds <= {int, float} or len(kinds) == 1:
+        return cells
+    return [None if each is None else str(each) for each in cells]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic):
+        value = value.item()
+    return value if isinstance(value, (bool, int, float, str)) or value is None else str(value)
+
+
+def _cell(value: Any) -> Any:
+    """Return a cell that no spreadsheet takes for a formula: keys are anyone's words."""
+    return "'" + value if isinstance(value, str) and value[:1] in tuple("=+-@\t\r") else value
+
+
+def _finite(value: Any) -> Any:
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        return None
+    return value

@@ -1,0 +1,184 @@
+"""What commands print: tables for people, JSON for machines."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from zerodelta.cli.jobs import Job, Made
+from zerodelta.cli.outputs import ledger_of, values_as_json
+from zerodelta.cli.refusals import say
+from zerodelta.exact.rational import number_text
+from zerodelta.ledger.ledger import Ledger
+from zerodelta.privacy.readable import equals
+from zerodelta.report.published import Grid, grids_of, number_shown, plain_text
+from zerodelta.report.sections import asked_words
+from zerodelta.spine.preview import Preview
+
+__all__ = ["as_text", "plan_as_json", "release_as_json", "say_json", "say_plan", "say_release"]
+
+_MOST = 40
+_WIDEST = 48
+
+
+def as_text(heads: Sequence[str], lines: Sequence[Sequence[Any]], right: Sequence[bool]) -> str:
+    """Return a table as text; cells are shown as they are, on one line each."""
+    ascii_only = (sys.stdout.encoding or "utf-8").lower().replace("-", "") != "utf8"
+    table = Table(box=box.ASCII if ascii_only else box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for head, number in zip(heads, right, strict=True):
+        table.add_column(Text(_short(head)), justify="right" if number else "left")
+    for line in lines:
+        table.add_row(*(Text(_short(each)) for each in line))
+    file = StringIO()
+    Console(file=file, width=_width(), color_system=None).print(table)
+    return "\n".join(line.rstrip() for line in file.getvalue().splitlines() if line.strip())
+
+
+def _width() -> int:
+    try:
+        return max(60, Console().width if sys.stdout.isatty() else 120)
+    except ValueError:
+        return 120
+
+
+def _short(value: Any) -> str:
+    text = number_shown(value)
+    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
+
+
+def _grid(grid: Grid) -> str:
+    heads, columns, right = [], [], []
+    for name, keys in grid.keys.items():
+        heads.append(name)
+        columns.append(list(keys))
+        right.append(False)
+    for column in grid.columns:
+        heads.append(column.name)
+        columns.append(list(column.values))
+        right.append(not any(isinstance(each, str) for each in column.values[:_MOST]))
+        if column.lower is not None and column.upper is not None:
+            heads.append("95 % interval")
+            pairs = zip(column.lower, column.upper, strict=True)
+            columns.append([f"{number_shown(a)} to {number_shown(b)}" for a, b in pairs])
+            right.append(False)
+    lines = list(zip(*columns, strict=True))
+    text = as_text(heads, lines[:_MOST], right)
+    more = f"\n… and {len(lines) - _MOST:,} more lines" if len(lines) > _MOST else ""
+    told = "; ".join(each for each in (grid.note, grid.hint) if each)
+    return text + more + (f"\n({plain_text(told)})" if told else "")
+
+
+def say_release(job: Job, made: Made, files: Sequence[Path]) -> None:
+    """Print a release for people."""
+    release = made.release
+    say(asked_words(release))
+    for grid in grids_of(release):
+        say(_grid(grid))
+    say(release.certificate.summary)
+    ledger = ledger_of(job, release)
+    if ledger is not None:
+        say(ledger.line)
+    for path in files:
+        say(f"wrote {path}")
+
+
+def release_as_json(job: Job, made: Made, files: Sequence[Path]) -> dict[str, Any]:
+    """Return the same for machines."""
+    release, record = made.release, made.release.record
+    ledger = ledger_of(job, release)
+    return {
+        "task": job.task,
+        "data": [] if record is None else record.names,
+        "claim": release.certificate.body()["claim"],
+        "summary": release.certificate.summary,
+        "value": values_as_json(release),
+        "error": release.error,
+        "files": [str(path) for path in files],
+        "remaining": None if ledger is None else number_text(ledger.remaining),
+    }
+
+
+def say_plan(job: Job, found: Preview, ledger: Ledger | None) -> None:
+    """Print a plan for people."""
+    price = "not pure" if found.price is None else f"ε {equals(found.price)}"
+    say(f"{job.task}: nothing was read or spent; this is what a run would do")
+    facts = [
+        ("price", price),
+        ("promises", found.certificate.summary),
+        ("protects", found.certificate.row),
+        ("publishes", job.form.publishes),
+        ("expected error", _error(found.error)),
+    ]
+    if found.complete_error is not None:
+        facts.append(
+            ("if no cell is missing", _error(found.complete_error) + ' (missing = "none")')
+        )
+    if found.seconds is not None:
+        facts.append(("takes about", f"{found.seconds:.0f} s"))
+    facts += [("public", each) for each in found.certificate.public]
+    facts += [("assumed", each) for each in found.certificate.assumed]
+    if ledger is not None:
+        facts.append(("ledger", ledger.line + _covers(found, ledger)))
+    wide = max(len(name) for name, _ in facts)
+    for name, text in facts:
+        say(f"  {name:<{wide}}  {plain_text(text)}")
+    for line in found.details.splitlines():
+        say(f"  {plain_text(line)}")
+    if len(found.methods) > 1:
+        names = ("method", "expected error", "why")
+        rows = [(each.name, f"{each.error:.4g}", each.why) for each in found.methods]
+        say(as_text(names, rows, (False, True, False)))
+
+
+def _covers(found: Preview, ledger: Ledger) -> str:
+    fine = found.price is not None and ledger.price([found]) <= ledger.remaining
+    return "; this is covered" if fine else "; this is NOT covered"
+
+
+def _error(error: float | str) -> str:
+    return error if isinstance(error, str) else f"{error:.4g}"
+
+
+def plan_as_json(job: Job, found: Preview, ledger: Ledger | None) -> dict[str, Any]:
+    """Return the same for machines."""
+    return {
+        "task": job.task,
+        "price": None if found.price is None else number_text(found.price),
+        "claim": found.certificate.body()["claim"],
+        "summary": found.certificate.summary,
+        "publishes": job.form.publishes,
+        "error": found.error,
+        "seconds": found.seconds,
+        "public": list(found.certificate.public),
+        "assumed": list(found.certificate.assumed),
+        "methods": [{"name": each.name, "error": each.error} for each in found.methods],
+        "remaining": None if ledger is None else number_text(ledger.remaining),
+    }
+
+
+def say_json(data: Any) -> None:
+    """Print JSON; numbers that JSON does not have as texts."""
+    try:
+        text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False, default=str)
+    except ValueError:
+        text = json.dumps(_finite(data), indent=2, ensure_ascii=False, default=str)
+    say(text)
+
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _finite(each) for key, each in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_finite(each) for each in data]
+    if (isinstance(data, float) and data in (float("inf"), float("-inf"))) or data != data:
+        return str(data)
+    return data

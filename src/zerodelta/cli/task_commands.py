@@ -1,0 +1,177 @@
+"""A command for each task and estimator, made from the table of forms; and jobs from TOML files."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from operator import getitem
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from zerodelta.cli.task_forms import FORMS, OPTIONS, Form
+
+if TYPE_CHECKING:
+    from zerodelta.cli.jobs import Job
+    from zerodelta.ledger.ledger import Ledger
+
+__all__ = ["add_tasks", "run_jobs"]
+
+_TYPES: dict[str, Any] = {
+    "text": str | None,
+    "number": str | None,
+    "count": int | None,
+    "numbers": str | None,
+    "names": list[str] | None,
+    "groups": list[str] | None,
+    "lists": list[str] | None,
+    "flag": bool,
+}
+
+_COMMON: tuple[tuple[str, Any, Any], ...] = (
+    ("epsilon", Annotated[str, typer.Option(help="The privacy loss, such as 1/4.")], ...),
+    (
+        "schema",
+        Annotated[str | None, typer.Option(help="The declared columns; `zerodelta init`.")],
+        None,
+    ),
+    ("where", Annotated[str | None, typer.Option(help='Which rows, such as "age >= 18".')], None),
+    (
+        "expected_rows",
+        Annotated[int | None, typer.Option(help="About how many, where that is private.")],
+        None,
+    ),
+    ("ledger", Annotated[str | None, typer.Option(help="Who pays: a file or a URL.")], None),
+    (
+        "budget",
+        Annotated[str | None, typer.Option(help="ε in all, when the ledger is opened.")],
+        None,
+    ),
+    ("again", Annotated[bool, typer.Option("--again", help="Pay for it once more.")], False),
+    ("out", Annotated[str | None, typer.Option(help="The folder to write to.")], None),
+    (
+        "parquet",
+        Annotated[bool, typer.Option("--parquet", help="Write value.parquet, too.")],
+        False,
+    ),
+    ("sign", Annotated[str | None, typer.Option(help="A private key to sign with.")], None),
+    (
+        "dry_run",
+        Annotated[bool, typer.Option("--dry-run", help="Only plan: read and spend nothing.")],
+        False,
+    ),
+    ("as_json", Annotated[bool, typer.Option("--json", help="Print JSON.")], False),
+)
+
+
+def add_tasks(app: typer.Typer) -> None:
+    """Give the application a command for each form."""
+    for name, form in FORMS.items():
+        panel = "Models" if form.estimator or form.target else "Statistics"
+        app.command(name, help=_help(form), short_help=form.help, rich_help_panel=panel)(
+            _command(name, form)
+        )
+
+
+def _help(form: Form) -> str:
+    line = f"zerodelta {form.example} --epsilon 1/4 --schema people.toml --out out"
+    return (
+        f"{form.help}\n\nPublishes {form.publishes}.\n\n\b\nExample:\n  {line}\n"
+        f"  {line.replace('--out out', '--dry-run')}"
+    )
+
+
+def _command(name: str, form: Form) -> Callable[..., None]:
+    def command(**given: Any) -> None:
+        from zerodelta.cli.jobs import Job, parsed
+
+        options = {
+            option: parsed(option, given.pop(option))
+            for option in form.options
+            if given[option] not in (None, False, [])
+        }
+        for option in form.options:
+            given.pop(option, None)
+        as_json, dry_run = given.pop("as_json"), given.pop("dry_run")
+        columns = tuple(given.pop("columns", None) or ())
+        job = Job(task=name, columns=columns, options=options, **given)
+        run_jobs([job], dry_run=dry_run, as_json=as_json, alone=True)
+
+    parameters = _parameters(form)
+    signature = inspect.Signature(parameters)
+    command.__signature__ = signature  # type: ignore[attr-defined]
+    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    command.__name__ = name.replace("-", "_")
+    return command
+
+
+def _parameters(form: Form) -> list[inspect.Parameter]:
+    words = {"one": "The column.", "some": "The columns.", "several": "The columns."}
+    said: list[tuple[str, Any, Any]] = [
+        ("data", Annotated[str, typer.Argument(help="A CSV or Parquet file.")], ...)
+    ]
+    if form.columns != "none":
+        told = words[form.columns]
+        said.append(("columns", Annotated[list[str] | None, typer.Argument(help=told)], None))
+    if form.target is not None:
+        said.append(("target", Annotated[str, typer.Option(help="The column to explain.")], ...))
+    for name in form.options:
+        option = OPTIONS[name]
+        flag = f"--{name.replace('_', '-')}"
+        said_as = _TYPES[option.value]
+        kind = getitem(cast(Any, Annotated), (said_as, typer.Option(flag, help=option.help)))
+        said.append((name, kind, False if option.value == "flag" else None))
+    return [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            annotation=kind,
+            default=inspect.Parameter.empty if default is ... else default,
+        )
+        for name, kind, default in (*said, *_COMMON)
+    ]
+
+
+def run_jobs(jobs: Sequence[Job], *, dry_run: bool, as_json: bool, alone: bool) -> None:
+    """Plan or run jobs, one after the other, and print what came out."""
+    from zerodelta.cli import jobs as run
+    from zerodelta.cli import outputs, shown
+    from zerodelta.cli.refusals import say
+
+    for job in jobs:
+        if not dry_run:
+            outputs.prepare(job)
+    told = []
+    for i, job in enumerate(jobs):
+        if not alone and not as_json:
+            say(f"{'' if i == 0 else chr(10)}[{job.name or job.task}]")
+        if dry_run:
+            found, ledger = run.planned(job), _account(job)
+            if as_json:
+                told.append(shown.plan_as_json(job, found, ledger))
+            else:
+                shown.say_plan(job, found, ledger)
+            continue
+        made = run.released(job)
+        files = outputs.write(job, made)
+        if as_json:
+            told.append(shown.release_as_json(job, made, files))
+        else:
+            shown.say_release(job, made, files)
+    if as_json:
+        shown.say_json(told[0] if alone else told)
+
+
+def _account(job: Job) -> Ledger | None:
+    """Return the account that would pay, if it is there already."""
+    if job.ledger is None or ("://" not in job.ledger and not Path(job.ledger).exists()):
+        return None
+    import zerodelta as zd
+    from zerodelta.ledger.ledger import DEFAULT_DATA, Ledger
+
+    name = zd.read_schema(str(job.schema)).name
+    try:
+        return Ledger(job.ledger, data=DEFAULT_DATA if name is None else name)
+    except zd.ParameterError:  # no account of these data yet
+        return None

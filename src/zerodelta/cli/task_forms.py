@@ -1,0 +1,355 @@
+"""The tasks and estimators of the command line, in one table: commands and jobs follow from it.
+
+Texts only, so that `zerodelta --help` imports nothing else. Tasks that take a Python function
+(`zd.vote`, `zd.select_model`, `zd.propose_test_release`, `zd.bounded_local_sensitivity`, studies)
+and those that take no data (`zd.purify`) are not here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, final
+
+__all__ = ["FORMS", "NOT_HERE", "OPTIONS", "RENAMED", "Form", "Option"]
+
+Value: TypeAlias = Literal["text", "number", "count", "numbers", "names", "groups", "lists", "flag"]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Option:
+    """A parameter of tasks: how it is written on the command line, and what it says."""
+
+    value: Value
+    help: str
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Form:
+    """One task or estimator: which function it is, and what it takes."""
+
+    help: str
+    publishes: str
+    calls: str
+    """A name of `zerodelta`, or of `zerodelta.sklearn`."""
+    columns: Literal["none", "one", "some", "several"] = "some"
+    """At most one; one or more; a list, even of one."""
+    target: str | None = None
+    """The parameter that names the column to explain; "y" for an estimator."""
+    options: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    estimator: bool = False
+    example: str = ""
+
+
+OPTIONS: Final[Mapping[str, Option]] = {
+    "by": Option(value="groups", help="Groups: a column, several, or age:0,18,65 to cut numbers."),
+    "of": Option(value="lists", help="Statistics, as income=mean,median; may be repeated."),
+    "q": Option(value="number", help="Which quantile, such as 0.9."),
+    "quantiles": Option(value="numbers", help="Which quantiles, such as 0.1,0.5,0.9."),
+    "at": Option(value="numbers", help="At which numbers."),
+    "bins": Option(value="numbers", help="Edges that cut numbers into bins, such as 0,18,65."),
+    "k": Option(value="count", help="How many."),
+    "trim": Option(value="number", help="Which fraction to leave out at each end."),
+    "clusters": Option(value="count", help="How many clusters."),
+    "components": Option(value="count", help="How many components."),
+    "size": Option(value="count", help="How many to choose, or how many rows to make."),
+    "thresholds": Option(value="lists", help="Where to split, as age=18,40; may be repeated."),
+    "workload": Option(value="count", help="All tables of so many columns."),
+    "false_keys": Option(value="number", help="How many invented keys are allowed on average."),
+    "goal": Option(value="text", help="What ε is shared for."),
+    "method": Option(value="text", help="Which method; by default the best forecast."),
+    "diagnostics": Option(value="number", help="A share of ε to tell how rows were read, 1/100."),
+    "hidden_units": Option(value="count", help="Hidden units."),
+    "rounds": Option(value="count", help="Training rounds."),
+    "trees": Option(value="count", help="How many trees."),
+    "depth": Option(value="count", help="How deep they are."),
+    "no_intercept": Option(value="flag", help="Without an intercept."),
+}
+"""Parameters by the names that the command line and jobs use."""
+
+RENAMED: Final[Mapping[str, Mapping[str, str]]] = {
+    "quantiles": {"quantiles": "q"},
+    "kmeans": {"clusters": "n_clusters"},
+    "pca": {"components": "n_components"},
+    "random-forest": {"trees": "n_estimators", "depth": "max_depth"},
+}
+"""What a task itself calls them, where that is another name."""
+
+_STATISTIC = ("by", "diagnostics")
+_METHOD = ("method", "diagnostics")
+
+FORMS: Final[Mapping[str, Form]] = {
+    "count": Form(
+        calls="count",
+        columns="one",
+        options=_STATISTIC,
+        help="How many rows there are, or have a value in a column.",
+        publishes="the number of rows, or one for each group",
+        example="count people.csv --by city",
+    ),
+    "sum": Form(
+        calls="sum",
+        options=_STATISTIC,
+        help="Sums of columns.",
+        publishes="one number for each column (and group)",
+        example="sum people.csv income --by city",
+    ),
+    "mean": Form(
+        calls="mean",
+        options=(*_STATISTIC, "method"),
+        help="Means of columns.",
+        publishes="one number for each column (and group)",
+        example="mean people.csv income --by city",
+    ),
+    "variance": Form(
+        calls="variance",
+        options=_STATISTIC,
+        help="Variances of columns.",
+        publishes="one number for each column (and group)",
+        example="variance people.csv income",
+    ),
+    "std": Form(
+        calls="std",
+        options=_STATISTIC,
+        help="Standard deviations of columns.",
+        publishes="one number for each column (and group)",
+        example="std people.csv income",
+    ),
+    "median": Form(
+        calls="median",
+        columns="one",
+        options=_METHOD,
+        help="The median of a column.",
+        publishes="one number",
+        example="median people.csv income",
+    ),
+    "quantile": Form(
+        calls="quantile",
+        columns="one",
+        options=("q", *_METHOD),
+        needs=("q",),
+        help="A quantile of a column.",
+        publishes="one number",
+        example="quantile people.csv income --q 0.9",
+    ),
+    "quantiles": Form(
+        calls="quantiles",
+        columns="one",
+        options=("quantiles", *_METHOD),
+        needs=("quantiles",),
+        help="Several quantiles of a column.",
+        publishes="one number for each quantile",
+        example="quantiles people.csv income --quantiles 0.1,0.5,0.9",
+    ),
+    "cdf": Form(
+        calls="cdf",
+        columns="one",
+        options=("at", *_METHOD),
+        help="Which fractions of a column lie below given numbers.",
+        publishes="one fraction for each number",
+        example="cdf people.csv income --at 20000,50000",
+    ),
+    "trimmed-mean": Form(
+        calls="trimmed_mean",
+        columns="one",
+        options=("trim", *_METHOD),
+        needs=("trim",),
+        help="The mean without the extremes.",
+        publishes="one number",
+        example="trimmed-mean people.csv income --trim 0.1",
+    ),
+    "table": Form(
+        calls="table",
+        columns="none",
+        options=("by", "of", "goal", "false_keys", "diagnostics"),
+        needs=("of",),
+        help="Several statistics by group, at one ε.",
+        publishes="a table: a line for each group, a column for each statistic",
+        example="table people.csv --by city --of income=mean,median",
+    ),
+    "histogram": Form(
+        calls="histogram",
+        columns="one",
+        options=("bins", *_METHOD),
+        help="How many rows have each option of a column.",
+        publishes="one count for each option",
+        example="histogram people.csv city",
+    ),
+    "mode": Form(
+        calls="mode",
+        columns="one",
+        options=_METHOD,
+        help="The most frequent option of a column.",
+        publishes="one option, without its count",
+        example="mode people.csv city",
+    ),
+    "top-k": Form(
+        calls="top_k",
+        options=("k", "false_keys", *_METHOD),
+        needs=("k",),
+        help="The k most frequent options or texts of a column.",
+        publishes="k keys with counts",
+        example="top-k people.csv city --k 2",
+    ),
+    "heavy-hitters": Form(
+        calls="heavy_hitters",
+        options=("goal", "false_keys", "diagnostics"),
+        help="Frequent texts that nobody listed before.",
+        publishes="keys with counts; some may be invented by noise",
+        example="heavy-hitters people.csv surname",
+    ),
+    "select": Form(
+        calls="select",
+        columns="several",
+        options=_METHOD,
+        help="The column with the largest sum; all have the same bounds.",
+        publishes="the name of one column",
+        example="select votes.csv anna bob carla",
+    ),
+    "covariance": Form(
+        calls="covariance",
+        columns="several",
+        options=_METHOD,
+        help="The covariance matrix of columns.",
+        publishes="one number for each pair of columns",
+        example="covariance people.csv age income",
+    ),
+    "correlation": Form(
+        calls="correlation",
+        columns="several",
+        options=_METHOD,
+        help="The correlation matrix of columns.",
+        publishes="one number for each pair of columns",
+        example="correlation people.csv age income",
+    ),
+    "queries": Form(
+        calls="answer_queries",
+        columns="several",
+        options=("workload", *_METHOD),
+        help="All tables of two (or k) categorical columns.",
+        publishes="fractions for each combination of options",
+        example="queries people.csv city member",
+    ),
+    "synthesize": Form(
+        calls="synthesize",
+        columns="several",
+        options=("size", "workload", *_METHOD),
+        help="Synthetic rows of categorical columns.",
+        publishes="made-up rows",
+        example="synthesize people.csv city member",
+    ),
+    "select-features": Form(
+        calls="select_features",
+        columns="several",
+        target="target",
+        options=("size", *_METHOD),
+        needs=("size",),
+        help="Which columns explain another one best.",
+        publishes="the names of so many columns",
+        example="select-features people.csv age income --target member --size 1",
+    ),
+    "tree": Form(
+        calls="decision_tree",
+        columns="several",
+        target="label",
+        options=("thresholds", "diagnostics"),
+        help="A small decision tree for a boolean column.",
+        publishes="splits and their labels",
+        example="tree people.csv age income --target member --thresholds age=18,40",
+    ),
+    "kmeans": Form(
+        calls="KMeans",
+        estimator=True,
+        options=("clusters", *_METHOD),
+        help="Centers of clusters: a model that assigns rows.",
+        publishes="the centers",
+        example="kmeans people.csv age income --clusters 4",
+    ),
+    "pca": Form(
+        calls="PCA",
+        estimator=True,
+        options=("components", *_METHOD),
+        help="Principal components: a model that transforms rows.",
+        publishes="components, variances and the mean",
+        example="pca people.csv age income --components 1",
+    ),
+    "linear": Form(
+        calls="LinearRegression",
+        estimator=True,
+        target="y",
+        options=("no_intercept", *_METHOD),
+        help="Linear regression.",
+        publishes="coefficients and an intercept",
+        example="linear people.csv age --target income",
+    ),
+    "sparse-linear": Form(
+        calls="SparseRegression",
+        estimator=True,
+        target="y",
+        options=("no_intercept", *_METHOD),
+        help="Linear regression on few of many columns.",
+        publishes="coefficients and an intercept",
+        example="sparse-linear people.csv age --target income",
+    ),
+    "logistic": Form(
+        calls="LogisticRegression",
+        estimator=True,
+        target="y",
+        options=("no_intercept", *_METHOD),
+        help="Logistic regression.",
+        publishes="coefficients and intercepts",
+        example="logistic people.csv age income --target member",
+    ),
+    "naive-bayes": Form(
+        calls="GaussianNB",
+        estimator=True,
+        target="y",
+        options=("diagnostics",),
+        help="Gaussian naive Bayes.",
+        publishes="means and variances of each class",
+        example="naive-bayes people.csv age income --target member",
+    ),
+    "nearest-centroid": Form(
+        calls="NearestCentroid",
+        estimator=True,
+        target="y",
+        options=("diagnostics",),
+        help="The nearest class mean: for few rows.",
+        publishes="the mean of each class",
+        example="nearest-centroid people.csv age income --target member",
+    ),
+    "random-forest": Form(
+        calls="RandomForestClassifier",
+        estimator=True,
+        target="y",
+        options=("trees", "depth", "diagnostics"),
+        help="Random trees with noisy leaves.",
+        publishes="trees and their leaves",
+        example="random-forest people.csv age income --target member",
+    ),
+    "mlp": Form(
+        calls="MLPClassifier",
+        estimator=True,
+        target="y",
+        options=("hidden_units", "rounds", "diagnostics"),
+        help="A small neural network.",
+        publishes="its weights",
+        example="mlp people.csv age income --target member",
+    ),
+}
+"""By the names of commands."""
+
+NOT_HERE: Final[Mapping[str, str]] = {
+    "vote": "takes a Python function",
+    "select_model": "takes Python functions",
+    "propose_test_release": "takes a Python function",
+    "bounded_local_sensitivity": "takes a Python function",
+    "purify": "takes a value, not data",
+    "kmeans": "is the model of the command kmeans",
+    "pca": "is the model of the command pca",
+    "BoundedScaler": "publishes nothing",
+}
+"""Tasks and estimators without a command, and why."""

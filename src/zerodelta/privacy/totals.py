@@ -1,0 +1,82 @@
+"""What several releases of one data set cost together: pure ε adds up (theory R2).
+
+Those for add-remove count twice beside one for replace: a row replaced is one removed and one
+added (theory H).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+from zerodelta.errors import CertificateError, RecordError
+from zerodelta.privacy.certificate import Certificate
+from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.readable import equals
+from zerodelta.privacy.record import Record
+
+__all__ = ["Total", "by_data", "total_of"]
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Total:
+    """What was released from one data set, added up."""
+
+    releases: int
+    epsilon: Fraction
+    neighbors: Neighbors
+
+    def __str__(self) -> str:
+        told = f"{self.releases} release{'' if self.releases == 1 else 's'}, together"
+        return f"{told} pure ε {equals(self.epsilon)} ({self.neighbors.value})"
+
+    def asked(self, neighbors: str) -> Fraction:
+        """Return the sum for the relation that somebody asks for."""
+        added = self.neighbors is Neighbors.ADD_REMOVE
+        same = added is (neighbors == Neighbors.ADD_REMOVE.value)
+        return self.epsilon if same else 2 * self.epsilon
+
+
+def by_data(
+    releases: Iterable[tuple[Record, Certificate]],
+) -> dict[str | None, list[tuple[Record, Certificate]]]:
+    """Return the releases by the names of their data sets; None for those that name none."""
+    named: dict[str | None, list[tuple[Record, Certificate]]] = {}
+    for record, certificate in releases:
+        for name in record.names or [None]:
+            named.setdefault(name, []).append((record, certificate))
+    return named
+
+
+def total_of(releases: Sequence[tuple[Record, Certificate]]) -> Total:
+    """Add up releases of one data set; those that do not add up raise `CertificateError`."""
+    _check_entries([record for record, _ in releases])
+    claims = [certificate.claim for _, certificate in releases]
+    if not all(type(claim) is PureDP for claim in claims):
+        raise CertificateError("only pure claims add up; verify the others by themselves.")
+    added = all(claim.neighbors is Neighbors.ADD_REMOVE for claim in claims)
+    relation = Neighbors.ADD_REMOVE if added else Neighbors.REPLACE
+    total = sum((_cost(claim, relation) for claim in claims), Fraction(0))
+    return Total(releases=len(releases), epsilon=total, neighbors=relation)
+
+
+def _cost(claim: Any, relation: Neighbors) -> Fraction:
+    exact: Fraction = claim.exact_epsilon
+    return exact if claim.neighbors is relation else 2 * exact
+
+
+def _check_entries(records: Sequence[Record]) -> None:
+    """Refuse two releases that were paid for once."""
+    seen: set[tuple[Any, Any]] = set()
+    for record in records:
+        for entry in {(each["ledger"], each["entry"]) for each in record.entries}:
+            if entry in seen:
+                raise RecordError(
+                    f"two different files say that they were paid for with entry {entry[1]} of one "
+                    "ledger: one of them is not what was released."
+                )
+            seen.add(entry)

@@ -1,0 +1,173 @@
+"""The questions of a privacy officer, each with a short answer and where to read more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from zerodelta.errors import CertificateError
+from zerodelta.privacy.certificate import Certificate
+from zerodelta.privacy.claims import PureDP
+from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.readable import equals
+from zerodelta.privacy.release import Release
+from zerodelta.privacy.totals import Total, by_data, total_of
+from zerodelta.report.odds import after_upper, percent_text
+from zerodelta.report.published import plain_text
+
+__all__ = ["answers", "epsilon_of", "largest", "neighbors_words", "protected_words", "totals"]
+
+HALF = Fraction(1, 2)
+
+
+def epsilon_of(certificate: Certificate) -> Fraction | None:
+    """Return the pure ε of one release; None if its claim is not pure."""
+    claim = certificate.claim
+    return claim.exact_epsilon if type(claim) is PureDP else None
+
+
+def protected_words(certificate: Certificate) -> str:
+    """Say whom a release protects."""
+    if certificate.unit is None:
+        return plain_text(certificate.row)
+    return f"all rows of one {plain_text(certificate.unit)} ({plain_text(certificate.row)})"
+
+
+def totals(releases: Sequence[Release]) -> dict[str, Total | str]:
+    """Return by data set what its releases cost together, or why they do not add up."""
+    known = [(each.record, each.certificate) for each in releases if each.record is not None]
+    found: dict[str, Total | str] = {}
+    for name, parts in by_data(known).items():
+        if name is None:
+            if len(parts) > 1 or len(releases) > 1:
+                found["(data without a name)"] = "releases that name no data set are not added up"
+            continue
+        try:
+            found[plain_text(name)] = total_of(parts)
+        except CertificateError as error:
+            found[plain_text(name)] = str(error)
+    return found
+
+
+def answers(releases: Sequence[Release]) -> list[tuple[str, str, str]]:
+    """Return question, answer in plain text, and the section that tells more."""
+    certificates = [each.certificate for each in releases]
+    records = [each.record for each in releases if each.record is not None]
+    return [
+        (
+            "Who is protected?",
+            _several(_sentence(protected_words(each)) for each in certificates),
+            "who",
+        ),
+        (
+            "Against what?",
+            "Anyone who sees what was published, whatever else they know or will ever learn.",
+            "who",
+        ),
+        (
+            "How sure is that?",
+            _several(_sure(each) for each in certificates) + ". Anyone can check it.",
+            "steps",
+        ),
+        ("What is assumed?", _assumed(certificates), "assumed"),
+        ("What is the total ε?", _total(releases), "odds"),
+        ("What can an attacker learn?", _learned(releases), "odds"),
+        (
+            "Which data?",
+            _several(plain_text(name) for each in records for name in each.names if name)
+            or "The record names no data set.",
+            "public",
+        ),
+        ("When?", _when([plain_text(each.time) for each in records]), "verify"),
+        (
+            "By which version?",
+            _several(f"zerodelta {plain_text(each.version)}" for each in records)
+            or "Not recorded.",
+            "verify",
+        ),
+    ]
+
+
+def _when(times: Sequence[str]) -> str:
+    if not times:
+        return "Not recorded."
+    first, last = min(times), max(times)
+    return first if first == last else f"{first} to {last}"
+
+
+def _several(texts: object) -> str:
+    distinct = list(dict.fromkeys(texts))  # type: ignore[call-overload]
+    more = f"; and {len(distinct) - 3} more" if len(distinct) > 3 else ""
+    return "; ".join(distinct[:3]) + more
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _sure(certificate: Certificate) -> str:
+    return _sentence(certificate.summary.rpartition(": ")[2])
+
+
+def _assumed(certificates: Sequence[Certificate]) -> str:
+    sentences = list(dict.fromkeys(s for each in certificates for s in each.assumed))
+    if not sentences:
+        return "Nothing about the rows; only what section “What is not covered” says."
+    first = plain_text(sentences[0])
+    rest = f", and {len(sentences) - 1} more" if len(sentences) > 1 else ""
+    return f"That {first}{rest}."
+
+
+def _total(releases: Sequence[Release]) -> str:
+    found = totals(releases)
+    told = [
+        f"ε {equals(each.epsilon)} of {name}" if isinstance(each, Total) else f"{name}: {each}"
+        for name, each in found.items()
+    ]
+    if not told or len(releases) == 1:
+        epsilon = epsilon_of(releases[0].certificate)
+        return releases[0].certificate.summary if epsilon is None else f"ε {equals(epsilon)}, δ = 0"
+    return "; ".join(told) + "; δ = 0"
+
+
+def _learned(releases: Sequence[Release]) -> str:
+    each = [epsilon_of(release.certificate) for release in releases]
+    if any(one is None for one in each):
+        return "See the claim: it is not one of pure differential privacy."
+    total = largest(releases)
+    risen = percent_text(after_upper(HALF, total), up=True)
+    return (
+        f"Of one protected {_thing(releases)}: a suspicion of 50 % rises to at most {risen} "
+        f"(at ε {equals(total)})."
+    )
+
+
+def largest(releases: Sequence[Release]) -> Fraction:
+    """Return the ε that one person can lose by all of them: of whoever is in all their data."""
+    alone = [epsilon_of(each.certificate) or Fraction(0) for each in releases]
+    same = len({each.certificate.claim.neighbors for each in releases}) == 1
+    twice = [
+        each.certificate.claim.neighbors is Neighbors.ADD_REMOVE and not same for each in releases
+    ]
+    return sum(((1 + more) * one for one, more in zip(alone, twice, strict=True)), Fraction(0))
+
+
+def _thing(releases: Sequence[Release]) -> str:
+    units = {each.certificate.unit for each in releases}
+    return "row" if units == {None} else "unit"
+
+
+def neighbors_words(certificate: Certificate) -> str:
+    """Say which data sets are neighbors."""
+    what = "row" if certificate.unit is None else f"{plain_text(certificate.unit)}'s rows"
+    if certificate.claim.neighbors is Neighbors.ADD_REMOVE:
+        return (
+            f"Two data sets are neighbors if one has one {what} more than the other (add-remove). "
+            f"For replacing one {what} by another, ε counts twice."
+        )
+    return (
+        f"Two data sets are neighbors if they differ in one {what}, replaced by anything else "
+        "(replace-one). The number of rows is the same in both, and public where it is listed."
+        if certificate.unit is None
+        else f"Two data sets are neighbors if all of one {what} are replaced by others (replace)."
+    )

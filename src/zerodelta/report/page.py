@@ -1,0 +1,151 @@
+"""The page: one self-contained HTML file, without scripts, that asks nothing of any network.
+
+Nothing in it comes from data except the releases. It says the same to whoever listens to it:
+landmarks, headings in order, tables with heads, drawings with a title.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from zerodelta.errors import require
+from zerodelta.exact.rational import number_text
+from zerodelta.privacy.release import Release
+from zerodelta.privacy.release_file import content_of
+from zerodelta.privacy.step import digest_of
+from zerodelta.privacy.verify import verify
+from zerodelta.report import sections
+from zerodelta.report.answers import totals
+from zerodelta.report.page_style import css
+
+__all__ = ["LARGEST_PAGE", "page_of_releases", "write_report"]
+
+LARGEST_PAGE = 200_000
+"""Bytes; tables are shortened until a page has fewer."""
+
+_LINES = (60, 25, 10, 4, 1)
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
+
+def page_of_releases(
+    releases: Sequence[Release], *, ledger: Any = None, files: Sequence[str] = ()
+) -> str:
+    """Return the page about some releases, whose certificates are verified first.
+
+    Parameters
+    ----------
+    releases : list of Release
+        Of one data set or several; the same one twice counts once.
+    ledger : Ledger, optional
+        The account of their data, whose budget is told.
+    files : list of str, optional
+        What the saved releases are called, for the command that verifies them.
+
+    Returns
+    -------
+    str
+        HTML.
+
+    """
+    distinct = _distinct(releases)
+    require(distinct, "releases", expected="one release or more", remedy="pass what zd.load reads")
+    for release in distinct:
+        claim = release.certificate
+        verify(claim, neighbors=claim.claim.neighbors, unit=claim.unit)
+    text = ""
+    for lines in _LINES:
+        text = _page(distinct, ledger, files, lines=lines)
+        if len(text.encode()) < LARGEST_PAGE:
+            break
+    require(
+        len(text.encode()) < LARGEST_PAGE,
+        "releases",
+        len(distinct),
+        expected=f"no more than fit on a page of {LARGEST_PAGE} bytes",
+        remedy="write several pages",
+    )
+    return text
+
+
+def write_report(
+    releases: Sequence[Release],
+    path: str | os.PathLike[str],
+    *,
+    ledger: Any = None,
+    files: Sequence[str] = (),
+) -> None:
+    """Write the page to a file, which is there as a whole or not at all; an old one is replaced."""
+    text = page_of_releases(releases, ledger=ledger, files=files)
+    place = Path(os.path.abspath(path))
+    beside = place.with_name(f"{place.name}.{secrets.token_hex(8)}")
+    try:
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(place)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _distinct(releases: Sequence[Release]) -> list[Release]:
+    found: dict[Any, Release] = {}
+    for place, release in enumerate(releases):
+        key = place if release.record is None else digest_of(content_of(release))
+        found.setdefault(key, release)
+    return list(found.values())
+
+
+def _page(releases: Sequence[Release], ledger: Any, files: Sequence[str], *, lines: int) -> str:
+    esc = sections.esc
+    several = len(releases) > 1
+    asked = sections.asked_words(releases[0])
+    title = f"{len(releases)} private releases" if several else asked[:1].upper() + asked[1:]
+    parts = [
+        ("published", "Published", sections.published(releases, lines=lines)),
+        ("who", "Who is protected", sections.who(releases)),
+        ("odds", "Odds", sections.odds(releases)),
+        ("public", "Public", sections.public(releases)),
+        ("assumed", "Assumed", sections.assumed(releases)),
+        ("steps", "Steps", sections.method(releases)),
+        ("verify", "Check it", sections.verifying(releases, files)),
+    ]
+    if ledger is not None:
+        parts.append(("budget", "Budget", sections.budget(_budget(ledger))))
+    parts.append(("limits", "Not covered", sections.not_covered()))
+    links = "".join(f'<li><a href="#{place}">{esc(short)}</a></li>' for place, short, _ in parts)
+    body = "".join(
+        f'<section aria-labelledby="{place}">{content}</section>' for place, _, content in parts
+    )
+    summary = releases[0].certificate.summary
+    if several:
+        summary = "; ".join(f"{name}: {each}" for name, each in totals(releases).items())
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
+        f"<title>{esc(title)}: privacy report</title><style>{css()}</style></head><body>"
+        '<a class="skip" href="#content">Skip to the content</a>'
+        f'<header><p class="quiet">Privacy report, zerodelta</p><h1>{esc(title)}</h1>'
+        f"<p>{esc(summary)}</p></header>"
+        f'<nav aria-label="Sections"><ul>{links}</ul></nav>'
+        '<main id="content"><section aria-labelledby="glance"><h2 id="glance">At a glance</h2>'
+        f"{sections.at_a_glance(releases)}</section>{body}</main>"
+        "<footer><p>Written by zerodelta from saved releases alone. The certificates were "
+        "verified when this page was written; the page itself proves nothing: check the "
+        "files.</p></footer></body></html>\n"
+    )
+
+
+def _budget(ledger: Any) -> list[tuple[str, str]]:
+    limit = ledger.budget
+    return [
+        ("data set", ledger.data),
+        ("budget", "no limit of its own" if limit is None else f"ε = {number_text(limit)}"),
+        ("spent", f"ε = {number_text(ledger.spent)}"),
+        ("left", f"ε = {number_text(ledger.remaining)}"),
+        ("relation", ledger.neighbors.value),
+        ("unit", "one row" if ledger.unit is None else ledger.unit),
+        ("entries", str(len(ledger.history))),
+    ]

@@ -1,0 +1,394 @@
+"""The sections of a report, in the order in which NIST SP 800-226 asks about a guarantee.
+
+Everything that comes from a record or a value is escaped: names and keys are anyone's words.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from zerodelta.privacy.certificate import Certificate
+from zerodelta.privacy.interval_shapes import covered
+from zerodelta.privacy.readable import equals
+from zerodelta.privacy.release import Release
+from zerodelta.privacy.theorems.registry import explain_step
+from zerodelta.report.answers import (
+    answers,
+    epsilon_of,
+    largest,
+    neighbors_words,
+    protected_words,
+    totals,
+)
+from zerodelta.report.drawings import drawing_of, odds_drawing
+from zerodelta.report.odds import after_lower, after_upper, factor_text, percent_text
+from zerodelta.report.published import Column, Grid, grids_of, number_shown, plain_text
+
+__all__ = [
+    *("asked_words", "assumed", "at_a_glance", "budget", "esc", "method", "not_covered"),
+    *("odds", "public", "published", "verifying", "who"),
+]
+
+_MOST_OPTIONS = 60
+_MOST_DRAWN = 3
+
+NOT_COVERED = (
+    "What others publish about the same people, and releases of these data that are not on this "
+    "page: every further release adds its ε.",
+    "What follows from a statistic about a group for its members: if a release shows that most "
+    "members of a group earn much, somebody may guess that of each of them, whether or not their "
+    "rows were in the data.",
+    "Whoever holds the data, runs the program or sees the memory of its machine; how long a run "
+    "takes.",
+    "Whether the numbers are right: rows may be wrong, missing or clipped to their bounds.",
+    "That the steps were run as stated: a certificate proves what they promise. A signature or "
+    "the ledger of whoever released it vouches for that.",
+)
+
+
+def esc(value: Any) -> str:
+    """Return a text for HTML, on one line."""
+    return html.escape(plain_text(value))
+
+
+def asked_words(release: Release) -> str:
+    """Say what was asked, such as "mean of income by city"."""
+    record = release.record
+    if record is None:
+        return "a release without a record"
+    given = record.parameters
+    names = given.get("columns") or (list(given["of"]) if isinstance(given.get("of"), dict) else [])
+    names = [names] if isinstance(names, str) else list(names)
+    if not names and record.data:
+        names = [name for each in record.data for name in each.get("columns", {})]
+    by = given.get("by")
+    groups = [by] if isinstance(by, str) else list(by or [])
+    shown = ", ".join(map(str, names[:4])) + (", …" if len(names) > 4 else "")
+    told = record.task + (f" of {shown}" if shown else "")
+    told += f" by {', '.join(map(str, groups))}" if groups else ""
+    where = [str(each) for data in record.data for each in data.get("where", [])]
+    return plain_text(told + (f" where {' and '.join(where)}" if where else ""))
+
+
+def at_a_glance(releases: Sequence[Release]) -> str:
+    """Return the officer's questions with short answers, each with a link to more."""
+    cells = "".join(
+        f'<div><dt>{esc(question)}</dt><dd>{esc(answer)} <a href="#{place}">more'
+        f'<span class="heard"> on “{esc(question)}”</span></a></dd></div>'
+        for question, answer, place in answers(releases)
+    )
+    return f'<dl class="glance">{cells}</dl>'
+
+
+def published(releases: Sequence[Release], *, lines: int) -> str:
+    """Return the values with their intervals, drawn and as tables."""
+    parts = [_head("published", "What was published")]
+    for number, release in enumerate(releases, 1):
+        epsilon = epsilon_of(release.certificate)
+        cost = "" if epsilon is None else f" (ε {equals(epsilon)})"
+        parts.append(f"<h3>{number}. {esc(asked_words(release))}{esc(cost)}</h3>")
+        for place, grid in enumerate(grids_of(release)):
+            parts.append(_grid(grid, lines, f"{number}-{place}"))
+        error = release.error
+        told = error if isinstance(error, str) else f"{error:.4g}, in the unit of the task"
+        parts.append(f"<p>Expected error: {esc(told)}.</p>")
+        parts.append(f'<p class="quiet">{esc(covered(release))}</p>')
+        if release.diagnostics is not None:
+            read = release.diagnostics
+            parts.append(
+                f"<p>Of the rows about {read.used:.1%} were used as they are, {read.clipped:.1%} "
+                f"were clipped to the bounds and {read.unreadable:.1%} could not be read (noisy: "
+                "a share of ε was spent on that).</p>"
+            )
+    return "".join(parts)
+
+
+def _grid(grid: Grid, lines: int, number: str) -> str:
+    drawn = (
+        ""
+        if grid.rows
+        else "".join(
+            drawing_of(grid, column, most=min(lines, 30), number=f"{number}-{i}")
+            for i, column in enumerate(
+                sorted(grid.columns, key=lambda each: each.name == "count")[:_MOST_DRAWN]
+            )
+        )
+    )
+    title = f"<p><strong>{esc(grid.title)}</strong></p>" if grid.title else ""
+    made_up = "Synthetic rows: made up from noisy statistics; none of them is a person."
+    notes = [note for note in (grid.note, made_up if grid.rows else "") if note]
+    told = "".join(f'<p class="warn" role="note">{esc(note)}.</p>' for note in notes)
+    told += f"<p>{esc(grid.hint)}.</p>" if grid.hint else ""
+    return title + drawn + told + _table(grid, lines)
+
+
+def _table(grid: Grid, lines: int) -> str:
+    heads = [f'<th scope="col">{esc(name)}</th>' for name in grid.keys]
+    for column in grid.columns:
+        heads.append(f'<th scope="col"{_align(column)}>{esc(column.name)}</th>')
+        if column.lower is not None:
+            heads.append(f'<th scope="col" class="n">{esc(column.name)}, 95 % interval</th>')
+    rows = []
+    for i in range(min(len(grid), lines)):
+        cells = [
+            f'<th scope="row">{esc(number_shown(each[i]))}</th>' for each in grid.keys.values()
+        ]
+        for column in grid.columns:
+            cells.append(f"<td{_align(column)}>{esc(number_shown(column.values[i]))}</td>")
+            if column.lower is not None and column.upper is not None:
+                ends = (number_shown(column.lower[i]), number_shown(column.upper[i]))
+                cells.append(f'<td class="n">{esc(" to ".join(ends))}</td>')
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    left = len(grid) - len(rows)
+    more = f'<p class="quiet">… and {left:,} more lines in the saved release.</p>' if left else ""
+    return (
+        f'<div class="scroll" tabindex="0"><table><thead><tr>{"".join(heads)}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>{more}"
+    )
+
+
+def _align(column: Column) -> str:
+    return "" if any(isinstance(each, str) for each in column.values) else ' class="n"'
+
+
+def who(releases: Sequence[Release]) -> str:
+    """Say who is protected and against whom, the unit, and which data sets are neighbors."""
+    parts = [_head("who", "Who is protected, and against whom")]
+    for group, numbers in _alike(releases, lambda c: (protected_words(c), neighbors_words(c))):
+        of = _of(numbers, releases)
+        parts.append(f"<p><strong>Protected{of}: {esc(group[0])}.</strong> {esc(group[1])}</p>")
+    parts.append(
+        "<p>Against anyone who sees what was published, whatever else they know, even all other "
+        "rows, and whatever they compute from it, now or later. Not against those who hold the "
+        "data.</p>"
+    )
+    return "".join(parts)
+
+
+def odds(releases: Sequence[Release]) -> str:
+    """Say ε in words and odds."""
+    parts = [_head("odds", "How much can be learned about one of them")]
+    if any(epsilon_of(each.certificate) is None for each in releases):
+        told = "; ".join(esc(each.certificate.summary) for each in releases)
+        return (
+            "".join(parts) + f"<p>{told}. This is no pure claim: its odds are not bounded so.</p>"
+        )
+    total = largest(releases)
+    together = " together" if len(releases) > 1 else ""
+    parts.append(
+        f'<p class="big">All on this page{together}: pure differential privacy with ε '
+        f"{equals(total)}, δ = 0.</p><p>Whatever somebody wants to know about one person’s "
+        f"{_one(releases)}, the odds change at most by the factor e<sup>ε</sup>, which is at most "
+        f"{factor_text(total)}, up or down, compared with a world in which it had been replaced. "
+        "There is no small probability with which more than that may leak.</p>"
+    )
+    half = Fraction(1, 2)
+    parts.append(odds_drawing(after_lower(half, total), after_upper(half, total)))
+    rows = "".join(
+        f'<tr><th scope="row">{percent_text(float(before), up=True)}</th>'
+        f'<td class="n">at most {percent_text(after_upper(before, total), up=True)}</td>'
+        f'<td class="n">at least {percent_text(after_lower(before, total), up=False)}</td></tr>'
+        for before in (Fraction(1, 100), Fraction(1, 10), half, Fraction(9, 10))
+    )
+    parts.append(
+        "<table><caption>A suspicion before, and after all releases on this page</caption><thead>"
+        '<tr><th scope="col">suspicion before</th><th scope="col" class="n">rises to</th>'
+        f'<th scope="col" class="n">falls to</th></tr></thead><tbody>{rows}</tbody></table>'
+    )
+    parts += [
+        f"<p>{esc(name)}: {esc(each)}.</p>" for name, each in totals(releases).items() if each
+    ]
+    if len(totals(releases)) > 1:
+        parts.append("<p>Who is in several of these data sets: their ε add up.</p>")
+    return "".join(parts)
+
+
+def _one(releases: Sequence[Release]) -> str:
+    return "row" if all(each.certificate.unit is None for each in releases) else "rows"
+
+
+def public(releases: Sequence[Release]) -> str:
+    """List all that was taken as public: bounds, categories, conditions, numbers."""
+    parts = [_head("public", "What was public")]
+    parts.append("<p>None of this is protected; all of it was fixed before a row was read.</p>")
+    told: list[str] = []
+    for release in releases:
+        for data in [] if release.record is None else release.record.data:
+            block = _declared(data)
+            if block not in told:
+                told.append(block)
+    parts += told
+    for group, numbers in _alike(releases, lambda c: c.public):
+        items = _items(group) or "<li>nothing else</li>"
+        parts.append(f"<h3>Taken as public{_of(numbers, releases)}</h3><ul>{items}</ul>")
+    for number, release in enumerate(releases, 1):
+        if release.record is not None and release.record.parameters:
+            which = f" of {number}" if len(releases) > 1 else ""
+            rows = "".join(
+                f'<tr><th scope="row">{esc(name)}</th><td>{esc(_written(value))}</td></tr>'
+                for name, value in release.record.parameters.items()
+            )
+            parts.append(
+                f"<table><caption>Parameters{which}</caption><tbody>{rows}</tbody></table>"
+            )
+    return "".join(parts)
+
+
+def _declared(data: Mapping[str, Any]) -> str:
+    name = data.get("name")
+    rows = "".join(
+        f'<tr><th scope="row">{esc(column)}</th><td>{esc(_kind(kind))}</td></tr>'
+        for column, kind in data.get("columns", {}).items()
+    )
+    facts = [f"only rows where {each}" for each in data.get("where", [])]
+    unit = data.get("unit")
+    if isinstance(unit, list) and len(unit) == 2:
+        facts.append(f"at most {unit[1]} rows of one {unit[0]} count")
+    if data.get("expected_rows") is not None:
+        facts.append(f"planned for {data['expected_rows']} rows")
+    listed = "".join(f"<li>{esc(each)}</li>" for each in facts)
+    title = "Data without a name" if name is None else f"Data set “{esc(name)}”"
+    return (
+        f"<h3>{title}</h3><table><caption>Declared columns</caption><thead><tr>"
+        '<th scope="col">column</th><th scope="col">bounds or categories</th></tr></thead>'
+        f"<tbody>{rows}</tbody></table>" + (f"<ul>{listed}</ul>" if listed else "")
+    )
+
+
+def _kind(kind: Any) -> str:
+    if not isinstance(kind, Mapping):
+        return str(kind)
+    words = []
+    for name, value in kind.items():
+        if isinstance(value, list):
+            texts = [str(each) for each in value[:_MOST_OPTIONS]]
+            more = f", … ({len(value)} in all)" if len(value) > _MOST_OPTIONS else ""
+            joined = " to ".join(texts) if name in ("number", "date") else ", ".join(texts)
+            words.append(f"{name}: {joined}{more}")
+        else:
+            words.append(name if value is True else f"{name}: {value}")
+    return "; ".join(words)
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return str(value)
+
+
+def assumed(releases: Sequence[Release]) -> str:
+    """Set off what the proof assumes."""
+    parts = [_head("assumed", "What is assumed")]
+    for group, numbers in _alike(releases, lambda c: c.assumed):
+        of = _of(numbers, releases)
+        if group:
+            parts.append(
+                f'<div class="warn" role="note"><p><strong>The guarantee{of} holds if:</strong>'
+                f"</p><ul>{_items(group)}</ul></div>"
+            )
+        else:
+            parts.append(f"<p>Nothing is assumed about the rows{of}.</p>")
+    parts.append("<p>Always: the operating system’s random numbers are random.</p>")
+    return "".join(parts)
+
+
+def method(releases: Sequence[Release]) -> str:
+    """Return the chain of steps of each release."""
+    parts = [_head("steps", "How it was computed, and why that is private")]
+    for number, release in enumerate(releases, 1):
+        certificate = release.certificate
+        parts.append(f"<h3>{number}. {esc(asked_words(release))}</h3>")
+        for place, part in enumerate(certificate.parts, 1):
+            if len(certificate.parts) > 1:
+                cost = "" if part.epsilon is None else f", ε {equals(part.epsilon)}"
+                parts.append(f"<p>Part {place} of {len(certificate.parts)}{esc(cost)}:</p>")
+            steps = "".join(
+                f"<li>{esc(explain_step(step))} <em>({esc(step.status.value)})</em></li>"
+                for step in part.steps
+            )
+            parts.append(f"<ol>{steps or '<li>Nothing was computed from rows.</li>'}</ol>")
+        parts.append(f"<p><strong>{esc(certificate.summary)}.</strong></p>")
+    return "".join(parts)
+
+
+def verifying(releases: Sequence[Release], files: Sequence[str]) -> str:
+    """Say how anyone can check it: command, digests, signatures, entries of ledgers."""
+    named = files or ["release.json"]
+    parts = [_head("verify", "How to check it")]
+    command = "zerodelta verify " + " ".join(map(_quoted, named))
+    parts.append(f"<pre><code>{html.escape(command)}</code></pre>")
+    parts.append(
+        "<p>derives each claim from its steps again, with none of the code that made it, and "
+        "compares the digests below with the files.</p>"
+    )
+    for number, release in enumerate(releases, 1):
+        record, facts = release.record, []
+        if record is not None:
+            facts += [
+                ("asked for", asked_words(release)),
+                ("when (before a row was read)", record.time),
+            ]
+            facts.append(("version", f"zerodelta {record.version}"))
+            facts += [
+                ("paid for", f"entry {each['entry']} of ledger {each['ledger']}")
+                for each in record.entries
+            ]
+        facts.append(("digest of the certificate", release.certificate.digest))
+        facts.append(("randomness", release.certificate.randomness))
+        facts += [("signed by the key", each.key) for each in release.signatures]
+        if not release.signatures:
+            facts.append(("signature", "none: nobody vouches that the steps were run"))
+        rows = "".join(
+            f'<tr><th scope="row">{esc(name)}</th><td>{esc(each)}</td></tr>' for name, each in facts
+        )
+        parts.append(f"<table><caption>Release {number}</caption><tbody>{rows}</tbody></table>")
+    return "".join(parts)
+
+
+def budget(lines: Sequence[tuple[str, str]]) -> str:
+    """Return what the named ledger says of the data set so far."""
+    rows = "".join(
+        f'<tr><th scope="row">{esc(name)}</th><td>{esc(text)}</td></tr>' for name, text in lines
+    )
+    return (
+        _head("budget", "The budget of the data set so far")
+        + f"<table><caption>From its ledger, when this page was written</caption>"
+        f"<tbody>{rows}</tbody></table>"
+    )
+
+
+def not_covered() -> str:
+    """Say what the guarantee does not cover."""
+    return _head("limits", "What is not covered") + f"<ul>{_items(NOT_COVERED)}</ul>"
+
+
+def _head(place: str, title: str) -> str:
+    return f'<h2 id="{place}">{esc(title)}</h2>'
+
+
+def _items(texts: Iterable[str]) -> str:
+    return "".join(f"<li>{esc(each)}</li>" for each in texts)
+
+
+def _quoted(name: str) -> str:
+    plain = plain_text(name)
+    safe = all(c.isalnum() or c in "-_./" for c in plain) and not plain.startswith("-")
+    return plain if safe else "'" + plain.replace("'", "'\\''") + "'"
+
+
+def _of(numbers: Sequence[int], releases: Sequence[Release]) -> str:
+    if len(releases) == 1 or len(numbers) == len(releases):
+        return ""
+    return " by release " + ", ".join(map(str, numbers))
+
+
+def _alike(releases: Sequence[Release], told: Any) -> list[tuple[Any, list[int]]]:
+    """Return what is told of releases, once for all of which it is the same."""
+    found: dict[Any, list[int]] = {}
+    for number, release in enumerate(releases, 1):
+        certificate: Certificate = release.certificate
+        found.setdefault(told(certificate), []).append(number)
+    return list(found.items())

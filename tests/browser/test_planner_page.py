@@ -1,0 +1,105 @@
+"""The planner in a browser: it renders in all views, works by keyboard, and asks nobody else."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from browser.views import examine, photograph, requested, show
+from zerodelta.ui.server import PlannerServer
+
+READY = "document.documentElement.dataset.ready"
+
+
+@pytest.fixture(scope="module")
+def planner() -> Iterator[str]:
+    with PlannerServer() as server:
+        running = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+        running.start()
+        yield server.address
+        server.shutdown()
+        running.join()
+
+
+def text(browser: Any, name: str) -> str:
+    found: str = browser.find_element("id", name).text
+    return found
+
+
+def until(browser: Any, condition: str) -> None:
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    WebDriverWait(browser, 30).until(lambda page: page.execute_script(f"return {condition}"))
+
+
+@pytest.mark.parametrize("task", ["mean", "classifier", "study"])
+def test_nothing_is_wrong_with_the_page(browser: Any, planner: str, task: str) -> None:
+    address = f"{planner}#task={task}&wish=0.1"
+    assert examine(browser, address, f"planner-{task}", ready=READY) == []
+
+
+def test_every_control_is_reached_by_the_tab_key_and_shows_its_focus(
+    browser: Any, planner: str
+) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    show(browser, planner, "light", 400, READY)
+    controls = "a[href], button, input, select, [tabindex='0']"
+    wanted = browser.execute_script(f'return document.querySelectorAll("{controls}").length')
+    reached = []
+    for _ in range(wanted):
+        browser.switch_to.active_element.send_keys(Keys.TAB)
+        active = browser.switch_to.active_element
+        reached.append(active.id)
+        outline = browser.execute_script(
+            "return getComputedStyle(arguments[0]).outlineStyle", active
+        )
+        assert outline != "none", active.get_attribute("outerHTML")[:100]
+    assert len(set(reached)) == wanted > 10
+
+
+def test_keys_move_epsilon_and_the_forecast_follows(browser: Any, planner: str) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    show(browser, f"{planner}#task=mean&epsilon=1", "light", 1280, READY)
+    before = text(browser, "methods"), text(browser, "python")
+    slider = browser.find_element("css selector", "#field-epsilon + input[type=range]")
+    for _ in range(40):
+        slider.send_keys(Keys.ARROW_RIGHT)
+    value = browser.find_element("id", "field-epsilon").get_attribute("value")
+    assert float(value) > 2
+    until(
+        browser, f"""document.getElementById("python").textContent.includes('epsilon="{value}"')"""
+    )
+    assert text(browser, "methods") != before[0]
+    assert "zd.mean(" in text(browser, "python") != before[1]
+    assert f"--epsilon {value}" in text(browser, "shell")
+    assert f"epsilon={value}" in browser.current_url  # a plan can be kept and sent
+
+
+def test_a_wish_is_answered_and_a_mistake_is_told_at_its_field(browser: Any, planner: str) -> None:
+    show(browser, f"{planner}#task=mean&wish=0.01", "dark", 400, READY)
+    assert "needs ε = 3 " in text(browser, "wished")
+    assert "30,000 rows" in text(browser, "wished")
+    rows = browser.find_element("id", "field-n")
+    rows.send_keys("x")
+    until(browser, 'document.getElementById("field-n").ariaInvalid === "true"')
+    assert text(browser, "refused").startswith("n = ")
+    photograph(browser, "planner-refused")
+    rows.send_keys("\ue003")
+    until(browser, 'document.getElementById("refused").hidden')
+
+
+def test_another_task_has_its_own_fields_and_keeps_what_was_typed(
+    browser: Any, planner: str
+) -> None:
+    show(browser, f"{planner}#task=mean&n=777", "light", 1280, READY)
+    browser.find_element("id", "task").send_keys("Clusters")
+    until(browser, 'document.getElementById("python").textContent.includes("zd.kmeans")')
+    assert browser.find_element("id", "field-n").get_attribute("value") == "777"
+    assert browser.find_element("id", "field-clusters").is_displayed()
+    assert not browser.find_elements("id", "field-width")
+    assert all(url.startswith(planner) for url in requested(browser) if url.startswith("http"))

@@ -1,0 +1,111 @@
+"""Every task and estimator has a command: run, planned, refused, as JSON and for people."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from pathlib import Path
+
+import pytest
+
+import zerodelta as zd
+from cli.people import PLANTED, asked, run
+from zerodelta import sklearn
+from zerodelta.cli.task_forms import FORMS, NOT_HERE, OPTIONS
+
+
+def example(people: Path, task: str) -> list[str]:
+    return asked(people, *FORMS[task].example.split())
+
+
+@pytest.mark.parametrize("task", FORMS)
+def test_a_task_is_released_saved_and_verified(people: Path, task: str) -> None:
+    out = people / "out"
+    code, output = run(*example(people, task), "--out", out, "--json")
+    assert code == 0, output
+    told = json.loads(output)
+    assert told["claim"]["epsilon"] == "1/4"
+    assert told["value"]
+    assert sorted(Path(each) for each in told["files"]) == sorted(out.iterdir())
+    assert run("verify", out / "release.json", "--epsilon", "1/4")[0] == 0
+    loaded = zd.load(out / "release.json")
+    assert hasattr(loaded, "predict" if task != "pca" else "transform") is FORMS[task].estimator
+    assert (out / "report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize("task", FORMS)
+def test_a_dry_run_tells_the_price_and_leaves_nothing_behind(people: Path, task: str) -> None:
+    before = sorted(people.rglob("*"))
+    arguments = [*example(people, task), "--ledger", people / "l", "--budget", 1, "--dry-run"]
+    code, output = run(*arguments, "--json")
+    assert code == 0, output
+    told = json.loads(output)
+    assert told["price"] == "1/4"
+    assert told["publishes"] == FORMS[task].publishes
+    assert run(*arguments)[0] == 0
+    assert sorted(people.rglob("*")) == before
+
+
+@pytest.mark.parametrize("task", FORMS)
+def test_a_task_refuses_bad_input_in_one_line(people: Path, task: str) -> None:
+    good = example(people, task)
+    no_schema = good[: good.index("--schema")]
+    zero = [*good, "--epsilon", "0"]
+    missing_file = [good[0], str(people / "nobody.csv"), *good[2:]]
+    for arguments in (no_schema, zero, missing_file):
+        code, output = run(*arguments, "--out", people / "out")
+        assert code == 2, output
+        assert len(output.strip().splitlines()) == 1
+        assert "Traceback" not in output
+    assert not list((people / "out").glob("*"))
+
+
+@pytest.mark.parametrize("task", FORMS)
+def test_help_shows_an_example(task: str) -> None:
+    code, output = run(task, "--help")
+    assert code == 0
+    assert f"zerodelta {FORMS[task].example}" in " ".join(output.split())
+
+
+def test_every_verb_and_estimator_has_a_command_or_a_reason() -> None:
+    verbs = {
+        name
+        for name in zd.__all__
+        if inspect.isfunction(getattr(zd, name))
+        and {"epsilon", "ledger"} <= inspect.signature(getattr(zd, name)).parameters.keys()
+    }
+    assert verbs | set(sklearn.__all__) == {form.calls for form in FORMS.values()} | set(NOT_HERE)
+    assert not {form.calls for form in FORMS.values()} & set(NOT_HERE)
+
+
+def test_every_option_is_one_of_some_task() -> None:
+    used = {option for form in FORMS.values() for option in form.options}
+    assert used == set(OPTIONS)
+
+
+def test_people_see_a_table_and_never_a_row(people: Path) -> None:
+    code, output = run(*asked(people, "mean", "-", "income", "--by", "city"), "--out", people / "o")
+    assert code == 0
+    assert "oslo" in output
+    assert "95 % interval" in output
+    assert "pure differential privacy, ε = 0.25, δ = 0: proven" in output
+    written = "".join(p.read_text(encoding="utf-8") for p in (people / "o").iterdir())
+    assert str(PLANTED) not in output + written
+
+
+def test_numbers_are_cut_into_groups_and_quantiles_are_asked_in_tables(people: Path) -> None:
+    words = asked(people, "table", "-", "--by", "city", "--by", "age:0,18,120")
+    code, output = run(*words, "--of", "income=mean,quantiles:0.1:0.9", "--json")
+    assert code == 0, output
+    (grid,) = json.loads(output)["value"]
+    assert grid["age"] == ["[0, 18)", "[18, 120]"] * 2
+    assert {"city", "count", "income_mean", "income_mean_lower"} <= grid.keys()
+
+
+def test_a_filter_is_asked_with_where(people: Path) -> None:
+    words = [*asked(people, "mean", "-", "income"), "--where", "age >= 18", "--json"]
+    code, output = run(*words)
+    assert code == 0, output
+    out = people / "o"
+    assert run(*words, "--out", out)[0] == 0
+    assert zd.load(out / "release.json").record.data[0]["where"] == ["age >= 18"]

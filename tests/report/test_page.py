@@ -1,0 +1,262 @@
+"""The report: each question of an officer answered, self-contained, escaped, for every reader."""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+import zerodelta as zd
+from zerodelta.exact.bits import ReplayBits
+from zerodelta.report import page_of_releases, write_report
+from zerodelta.report.odds import after_lower, after_upper, factor_text, percent_text
+from zerodelta.report.page import LARGEST_PAGE
+from zerodelta.report.page_style import COLORS
+
+QUESTIONS = {
+    "Who is protected?": "one line of the file",
+    "Against what?": "Anyone who sees what was published",
+    "How sure is that?": "Proven",
+    "What is assumed?": "Nothing about the rows",
+    "What is the total ε?": "ε = 1, δ = 0",
+    "What can an attacker learn?": "a suspicion of 50 % rises to at most 73.2 %",
+    "Which data?": "people 2026",
+    "When?": "20",
+    "By which version?": f"zerodelta {zd.__version__}",
+}
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Any:
+    rows = "".join(f"{age % 97},{'oslo' if age % 3 else 'rome'}\n" for age in range(2000))
+    (tmp_path / "people.csv").write_text("age,city\n" + rows, encoding="utf-8")
+    kinds = {"age": zd.number(0, 120, missing=None), "city": zd.category(["oslo", "rome"])}
+    return zd.open(
+        tmp_path / "people.csv",
+        columns=kinds,
+        name="people 2026",
+        ledger=tmp_path / "people.ledger",
+        budget=5,
+    )
+
+
+@pytest.fixture
+def page(people: Any) -> str:
+    return page_of_releases([zd.mean(people, "age", by="city", epsilon=1)], files=["income.json"])
+
+
+def test_every_question_is_answered_on_the_first_screen_and_leads_to_more(page: str) -> None:
+    glance = page[page.index('id="glance"') : page.index('id="published"')]
+    assert page.index('id="glance"') < page.index('id="published"')
+    found = re.findall(r"<div><dt>(.*?)</dt><dd>(.*?)<a href=\"#(\w+)\"", glance)
+    assert [question for question, _, _ in found] == list(QUESTIONS)
+    for question, answer, place in found:
+        assert QUESTIONS[question].lower() in answer.lower(), question
+        assert f'<h2 id="{place}">' in page
+
+
+def test_sections_come_in_the_order_of_nist(page: str) -> None:
+    found = re.findall(r'<h2 id="(\w+)">', page)
+    order = ["glance", "published", "who", "odds", "public", "assumed", "steps", "verify", "limits"]
+    assert found == order
+
+
+def test_what_was_public_is_told_as_numbers(page: str) -> None:
+    assert "number: 0 to 120" in page
+    assert "category: oslo, rome" in page
+    assert "zerodelta verify income.json" in page
+
+
+def test_values_and_intervals_are_drawn_and_listed(people: Any) -> None:
+    release = zd.mean(people, "age", by="city", epsilon=1)
+    page = page_of_releases([release])
+    assert page.count('<circle class="d"') == 2 * len(release.value["city"]) + 1  # and the odds
+    assert page.count('<path class="b"') == 2 * len(release.value["city"]) + 1
+    for number in release.value["age_mean"]:
+        assert f"{number:.5g}" in page
+
+
+def test_the_page_asks_nothing_of_any_network_and_runs_no_script(page: str) -> None:
+    assert "http" not in page.replace('http-equiv="Content-Security-Policy"', "")
+    for word in ("<script", "javascript:", "url(", "@import", "src=", "<link", "<iframe", "onload"):
+        assert word not in page
+    assert "default-src 'none'" in page
+
+
+class Outline(HTMLParser):
+    """Which elements there are, in their order; what is opened is closed."""
+
+    VOID = frozenset({"meta", "path", "circle", "br"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_landmarks_and_headings_are_in_the_order_they_are_heard(page: str) -> None:
+    outline = Outline()
+    outline.feed(page)
+    assert outline.open == []
+    tags = [tag for tag, _ in outline.seen]
+    landmarks = [tag for tag in tags if tag in ("header", "nav", "main", "footer")]
+    assert landmarks == ["header", "nav", "main", "footer"]
+    levels = [int(tag[1]) for tag in tags if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    ids = [given["id"] for _, given in outline.seen if "id" in given]
+    assert len(ids) == len(set(ids))
+    for tag, given in outline.seen:
+        if tag == "svg":
+            assert given["role"] == "img"
+            assert given["aria-labelledby"] in ids
+        if tag == "th":
+            assert given["scope"] in ("row", "col")
+        if tag == "a":
+            assert str(given["href"])[1:] in ids
+    assert next(given for tag, given in outline.seen if tag == "html") == {"lang": "en"}
+
+
+def contrast(one: str, other: str) -> float:
+    def light(color: str) -> float:
+        parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted([light(one), light(other)])
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("theme", COLORS)
+def test_texts_have_the_contrast_of_aa(theme: str, page: str) -> None:
+    colors = COLORS[theme]
+    for text in ("text", "quiet", "accent"):
+        for ground in ("ground", "card"):
+            assert contrast(colors[text], colors[ground]) >= 4.5
+    assert contrast(colors["warned"], colors["warn"]) >= 4.5
+    assert contrast(colors["bar"], colors["ground"]) >= 3  # of what is drawn
+    assert "prefers-color-scheme:dark" in page
+    assert "@media print" in page
+
+
+def test_names_and_keys_are_anyone_s_words_and_escaped(tmp_path: Path) -> None:
+    bad = '<img src=x onerror=alert(1)>"&\u202e'
+    table = np.array([(bad,)] * 1000, dtype=[("city", object)])
+    people = zd.open(table, columns={"city": zd.category([bad, "rome"])}, name=bad)
+    page = page_of_releases(
+        [zd.count(people, by="city", epsilon=1), zd.mode(people, "city", epsilon=1)],
+        files=[f"{bad}.json"],
+    )
+    assert "<img" not in page
+    assert "\u202e" not in page
+    assert "&lt;img" in page
+
+
+def test_false_keys_are_told_beside_the_list() -> None:
+    names = np.array(["lee"] * 5000 + ["smith"] * 5000, dtype=object)
+    table = np.array([(name,) for name in names], dtype=[("name", object)])
+    kind = zd.text(5, alphabet="abcdefghijklmnopqrstuvwxyz")
+    people = zd.open(table, columns={"name": kind})
+    page = page_of_releases([zd.heavy_hitters(people, "name", epsilon=1)])
+    assert "may be invented" in page
+    assert "smith" in page
+
+
+def test_assumptions_are_set_off() -> None:
+    page = page_of_releases([zd.mean(np.zeros(100), bounds=(0, 1), epsilon=1)])
+    box = re.search(r'<div class="warn" role="note">.*?</div>', page)
+    assert box is not None
+    assert "column types and preparation were not computed from the rows" in box[0]
+
+
+def test_several_releases_are_added_up_and_the_same_one_counts_once(people: Any) -> None:
+    first, second = zd.mean(people, "age", epsilon=1), zd.mode(people, "city", epsilon="1/2")
+    page = page_of_releases([first, second, first])
+    assert "people 2026: 2 releases, together pure ε = 1.5 (replace)" in page
+    risen = percent_text(after_upper(Fraction(1, 2), Fraction(3, 2)), up=True)
+    assert f"rises to at most {risen}" in page
+    ledger = zd.Ledger(people.protection.accounts[0].address, data="people 2026")
+    assert "ε = 7/2" in page_of_releases([first, second], ledger=ledger)  # left of 5
+
+
+def test_add_remove_counts_twice_beside_replace(tmp_path: Path) -> None:
+    table = np.zeros(100, dtype=[("age", np.float64)])
+    kinds = {"age": zd.number(0, 120, missing=None)}
+    replaced = zd.open(table, columns=kinds, name="p")
+    coming = zd.open(table, columns=kinds, name="p", neighbors="add-remove", expected_rows=100)
+    both = [zd.sum(replaced, "age", epsilon=1), zd.sum(coming, "age", epsilon=1)]
+    assert "pure ε = 3 (replace)" in page_of_releases(both)
+
+
+def test_pages_of_large_tables_stay_small(people: Any) -> None:
+    names = [f"city {i}" for i in range(3000)]
+    table = np.array([(n, 1.0) for n in names], dtype=[("city", object), ("age", np.float64)])
+    kinds = {"city": zd.category(names), "age": zd.number(0, 120, missing=None)}
+    wide = zd.open(table, columns=kinds)
+    page = page_of_releases([zd.mean(wide, "age", by="city", epsilon=1)] * 1)
+    assert len(page.encode()) < LARGEST_PAGE
+    assert "more lines in the saved release" in page
+    assert "3000 in all" in page
+
+
+def test_a_forged_release_is_not_reported(people: Any, tmp_path: Path) -> None:
+    release = zd.mean(people, "age", epsilon=1)
+    release.save(tmp_path / "r.json")
+    text = (tmp_path / "r.json").read_text(encoding="utf-8")
+    (tmp_path / "r.json").write_text(text.replace('"epsilon": 1', '"epsilon": "1/2"', 1))
+    with pytest.raises(zd.CertificateError):
+        zd.load(tmp_path / "r.json").report(tmp_path / "r.html")
+    assert not (tmp_path / "r.html").exists()
+
+
+def test_a_release_from_replayed_bits_is_not_private_and_has_no_page() -> None:
+    release = zd.mean(np.zeros(9), bounds=(0, 1), epsilon=1, bits=ReplayBits("a page"))
+    with pytest.raises(zd.CertificateError, match="NOT PRIVATE"):
+        page_of_releases([release])
+
+
+def test_an_old_page_is_replaced_as_a_whole(people: Any, tmp_path: Path) -> None:
+    place = tmp_path / "new" / "r.html"
+    place.parent.mkdir()
+    place.write_text("old", encoding="utf-8")
+    zd.mean(people, "age", epsilon=1).report(place)
+    assert "</html>" in place.read_text(encoding="utf-8")
+    assert [each.name for each in place.parent.iterdir()] == ["r.html"]
+    with pytest.raises(zd.ParameterError, match="one release or more"):
+        write_report([], place)
+
+
+@pytest.mark.parametrize("epsilon", ["1/1000", "1/10", "1", "2", "5", "30", "1000"])
+@pytest.mark.parametrize("before", ["1/100", "1/2", "9/10"])
+def test_odds_are_rounded_away_from_what_is_promised(epsilon: str, before: str) -> None:
+    exact, prior = Fraction(epsilon), Fraction(before)
+    with mpmath.workdps(60):
+        factor = mpmath.exp(mpmath.mpf(exact.numerator) / exact.denominator)
+        odds = mpmath.mpf(prior.numerator) / (prior.denominator - prior.numerator)
+        risen, fallen = factor * odds / (1 + factor * odds), odds / factor / (1 + odds / factor)
+        upper, lower = after_upper(prior, exact), after_lower(prior, exact)
+        assert risen <= upper <= risen + mpmath.mpf("1e-9")
+        assert fallen - mpmath.mpf("1e-9") <= lower <= fallen
+        assert float(percent_text(upper, up=True)[:-2]) >= 100 * risen - 1e-6
+        assert float(percent_text(lower, up=False)[:-2]) <= 100 * fallen + 1e-6
+        if exact < 700:
+            assert factor <= float(factor_text(exact)) <= factor * mpmath.mpf("1.01")

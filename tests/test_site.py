@@ -1,0 +1,76 @@
+"""The documentation site: every page is in its menu, every public name in its reference."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import zerodelta as zd
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parent.parent
+SITE: dict[str, Any] = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+REFERENCE: dict[str, Any] = tomllib.loads(
+    (ROOT / "website" / "reference.toml").read_text(encoding="utf-8")
+)
+MADE = {
+    "changelog.md",
+    "reference/command-line.md",
+    *(f"reference/{name}.md" for name in REFERENCE),
+}
+"""Pages that website/hooks.py makes when the site is built."""
+
+
+def pages(menu: Any) -> list[str]:
+    if isinstance(menu, str):
+        return [menu]
+    inner = menu.values() if isinstance(menu, dict) else menu
+    return [page for each in inner for page in pages(each)]
+
+
+def test_every_page_is_in_the_menu_once_and_the_menu_names_pages_that_exist() -> None:
+    written = {path.name for path in (ROOT / "docs").glob("*.md")}
+    listed = pages(SITE["nav"])
+    assert len(listed) == len(set(listed))
+    assert set(listed) == written | MADE
+
+
+def test_the_menu_has_the_doors_of_the_design() -> None:
+    doors = [next(iter(each)) for each in SITE["nav"]]
+    assert doors == [
+        *("Home", "Start", "Guides", "Reference", "Why believe it", "Paper", "Beside others"),
+        *("Glossary", "Changelog"),
+    ]
+
+
+def test_every_public_name_is_in_the_reference_once() -> None:
+    for room, module in (("zerodelta", zd), ("zerodelta.sklearn", zd.sklearn)):
+        listed = [name for page in REFERENCE.values() for name in page.get(room, [])]
+        assert len(listed) == len(set(listed))
+        assert set(listed) == set(module.__all__) - {"__version__"}
+    rooms = {room for page in REFERENCE.values() for room in page if page[room] == "all"}
+    assert rooms == {f"zerodelta.{name}" for name in zd._PACKAGES} - {
+        *("zerodelta.sklearn", "zerodelta.data", "zerodelta.mechanisms"),  # parts, not tasks
+    }
+
+
+def test_nothing_of_the_site_is_fetched_from_elsewhere() -> None:
+    assert SITE["theme"]["font"] is False
+    assert SITE["strict"] is True
+    assert any(each == "offline" for each in SITE["plugins"])
+    for path in (ROOT / "docs" / "assets").iterdir():
+        assert not re.search(r"https?://", path.read_text(encoding="utf-8")), path.name
+
+
+def test_the_page_of_methods_is_what_the_advisor_says() -> None:
+    made = runpy.run_path(str(ROOT / "bench" / "methods_page.py"))["page"]()
+    assert (ROOT / "docs" / "choose-a-method.md").read_text(encoding="utf-8") == made

@@ -1,0 +1,248 @@
+"""The planner's answers are those of `advise`, its snippets run, and its server tells no more."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import random
+import shlex
+import string
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+from typer.testing import CliRunner
+
+import zerodelta as zd
+from zerodelta.cli import app
+from zerodelta.errors import ParameterError
+from zerodelta.ui.fields import FIELDS, as_value
+from zerodelta.ui.forms import FORMS
+from zerodelta.ui.planned import answer, break_even, form_of_all
+from zerodelta.ui.server import HOST, PlannerServer
+
+
+def test_every_task_of_the_advisor_has_a_form() -> None:
+    assert set(FORMS) == {advice.task for advice in zd.advise()}
+    for form in form_of_all()["tasks"].values():
+        assert set(form["fields"]) <= set(FIELDS)
+
+
+@pytest.mark.parametrize("task", FORMS)
+def test_every_task_is_forecast_as_by_advise_and_has_curves(task: str) -> None:
+    found = answer({"task": task})
+    given = {name: as_value(name, FIELDS[name].start) for name in ("epsilon", *FORMS[task].fields)}
+    advice = zd.advise(task, **FORMS[task].asks(given))
+    assert [each["name"] for each in found["methods"]] == [each.name for each in advice]
+    assert found["methods"][0]["error"] == advice.best.error
+    assert found["reason"] == advice.reason
+    for name, curve in found["curves"].items():
+        place = curve["x"].index(curve["asked"])
+        assert curve["lines"][advice.best.name][place] == advice.best.error, name
+        assert all(len(line) == len(curve["x"]) for line in curve["lines"].values())
+
+
+def test_more_privacy_and_fewer_rows_cost_accuracy() -> None:
+    curves = answer({"task": "mean"})["curves"]
+    for name in ("n", "epsilon"):
+        line = curves[name]["lines"]["k-norm-max"]
+        assert line == sorted(line, reverse=True)
+
+
+def test_a_wish_is_what_advise_solves_for() -> None:
+    wish = answer({"task": "mean", "wish": "0.01"})["wish"]
+    asked: dict[str, Any] = {"dimension": 5, "bounds": (0, "100"), "error": "0.01"}
+    assert wish["epsilon"]["value"] == zd.advise("mean", n=10_000, **asked).numbers["epsilon"]
+    assert wish["n"]["value"] == zd.advise("mean", epsilon=1, **asked).n
+    assert "refused" in answer({"task": "mean", "wish": "-1"})["wish"]["epsilon"]
+
+
+def test_break_even_is_where_the_two_curves_cross() -> None:
+    found = break_even({"epsilon": "1", "rounds": "6", "outcomes": "16"})
+    assert found["from"] == 6  # docs/study.md, printed by bench/study_break_even.py
+    assert found["gain"] > 1
+    assert break_even({"epsilon": "1", "rounds": "5", "outcomes": "16"})["gain"] <= 1
+    sizes = found["sizes"]["lines"]["break-even"]
+    assert sizes == sorted(sizes)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("n", "0"),
+        ("n", "1.5"),
+        ("n", "x"),
+        ("n", ""),
+        ("n", "1" * 50),
+        ("epsilon", "-1"),
+        ("epsilon", "nan"),
+    ],
+)
+def test_a_number_that_is_none_is_refused_by_name(name: str, text: str) -> None:
+    with pytest.raises(ParameterError, match=f"^{name}"):
+        answer({"task": "mean", name: text})
+    with pytest.raises(ParameterError, match="task"):
+        answer({"task": text})
+
+
+NUMBERS = [f"x{i}" for i in range(5)]
+CELLS: dict[str, Callable[[], Any]] = {
+    **{name: lambda: random.randrange(2) for name in NUMBERS},
+    **{name: lambda: random.randrange(100) for name in ("income", "x")},
+    "y": lambda: random.randrange(2),
+    "city": lambda: f"city {random.randrange(12)}",
+    "item": lambda: f"item {random.randrange(100)}",
+    "word": lambda: random.choice(["salt", "sugar"]),
+}
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a file with all columns of all snippets."""
+    folder = tmp_path_factory.mktemp("people")
+    lines = [
+        ",".join(CELLS),
+        *(",".join(str(make()) for make in CELLS.values()) for _ in range(2000)),
+    ]
+    (folder / "people.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+SCHEMA = {
+    **dict.fromkeys(NUMBERS, "boolean = true"),
+    **dict.fromkeys(("income", "x"), "number = [0, 100]"),
+    "city": f"category = {[f'city {i}' for i in range(12)]}",
+    "item": f"category = {[f'item {i}' for i in range(100)]}",
+    "word": f'text = 10, alphabet = "{string.ascii_lowercase}"',
+}
+
+
+@pytest.mark.parametrize("task", [name for name in FORMS if FORMS[name].shell[0] != "#"])
+def test_every_shell_snippet_is_a_command_that_plans_the_job(task: str, people: Path) -> None:
+    snippet = answer({"task": task, "epsilon": "1"})["shell"]
+    binary = task in ("queries", "synthesize")
+    kinds = {
+        name: kind if binary or name not in NUMBERS else "number = [0, 100]"
+        for name, kind in SCHEMA.items()
+    }
+    kinds["y"] = "number = [0, 100]" if task in ("linear", "select_features") else "boolean = true"
+    if task == "trimmed_mean":
+        kinds["income"] += ', missing = "none"'
+    lines = [f"{name} = {{{kind}}}" for name, kind in kinds.items()]
+    schema = people / f"{task}.toml"
+    schema.write_text("[columns]\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    words = shlex.split(snippet.replace("people.csv", str(people / "people.csv")))
+    spelled = [f"x{i}" for word in words for i in range(5) if word == "x{0..4}"]
+    place = words.index("x{0..4}") if spelled else 1
+    command = [*words[1:place], *spelled, *words[place + bool(spelled) :]]
+    command[command.index("people.toml")] = str(schema)
+    done = CliRunner().invoke(app, [*command[: command.index("--out")], "--dry-run"])
+    assert done.exit_code == 0, done.output
+
+
+def test_every_python_snippet_runs_and_saves_what_verifies(people: Path) -> None:
+    """All in one process, as a reader would paste them, each in its own name space."""
+    snippets = {task: answer({"task": task, "epsilon": "1"})["python"] for task in FORMS}
+    program = (
+        "import json, os, sys\n"
+        "for task, snippet in json.load(sys.stdin).items():\n"
+        "    exec(snippet, {})\n"
+        "    if 'release = ' in snippet:\n"
+        "        os.rename('release.json', task + '.json')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input=json.dumps(snippets),
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=people,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert done.returncode == 0, done.stderr
+    saved = {path.stem for path in people.glob("*.json")}
+    assert saved == set(FORMS) - {"select_model"}
+    for task in saved:
+        release = zd.load(people / f"{task}.json")
+        certificate = getattr(release, "certificate_", None) or release.certificate
+        assert zd.verify(certificate, epsilon=1), task
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PlannerServer]:
+    with PlannerServer() as made:
+        running = threading.Thread(target=made.serve_forever, args=(0.05,), daemon=True)
+        running.start()
+        yield made
+        made.shutdown()
+        running.join()
+
+
+def get(server: PlannerServer, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
+    connection = http.client.HTTPConnection(HOST, server.server_port, timeout=30)
+    try:
+        connection.request("GET", path, headers=headers)
+        answered = connection.getresponse()
+        return answered.status, dict(answered.getheaders()), answered.read()
+    finally:
+        connection.close()
+
+
+def test_the_server_answers_on_the_loopback_address_only(server: PlannerServer) -> None:
+    assert server.server_address[0] == HOST == "127.0.0.1"
+    assert get(server, "/", Host="rebound.example")[0] == 403
+
+
+@pytest.mark.parametrize("path", ["/", "/planner.css", "/planner.js", "/chart.js", "/favicon.ico"])
+def test_files_come_with_a_policy_that_lets_nothing_else_in(
+    server: PlannerServer, path: str
+) -> None:
+    status, headers, body = get(server, path)
+    assert status == 200
+    assert body
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    assert b"http://" not in body.replace(b"http://www.w3.org/2000/svg", b"")
+    assert b"https://" not in body
+
+
+@pytest.mark.parametrize("path", ["/../server.py", "/static/planner.js", "/api", "/%2e%2e/x"])
+def test_there_is_nothing_else(server: PlannerServer, path: str) -> None:
+    assert get(server, path)[0] == 404
+
+
+def asked(server: PlannerServer, path: str, **request: Any) -> Any:
+    status, _, body = get(server, f"{path}?{urlencode(request)}")
+    assert status == 200
+    return json.loads(body)
+
+
+def test_answers_are_plain_json_and_refusals_say_why(server: PlannerServer) -> None:
+    assert asked(server, "/api/form") == json.loads(json.dumps(form_of_all()))
+    assert asked(server, "/api/plan", task="median")["methods"][0]["name"] == "permute-and-flip"
+    assert asked(server, "/api/break-even", rounds=1000)["from"] == 6
+    assert asked(server, "/api/plan", task="mean", n="x")["refused"].startswith("n = 'x': expected")
+    assert asked(server, "/api/plan", task="<b>")["refused"].startswith("task = ")
+    assert get(server, "/api/plan?task=" + "x" * 3000)[0] == 414
+
+
+def test_the_command_says_where_and_ends_with_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(PlannerServer, "serve_forever", interrupted)
+    done = CliRunner().invoke(app, ["ui", "--no-browser"])
+    assert done.exit_code == 0
+    assert "http://127.0.0.1:" in done.output
+
+
+def test_a_port_that_is_taken_is_refused_in_one_line(server: PlannerServer) -> None:
+    done = CliRunner().invoke(app, ["ui", "--no-browser", "--port", str(server.server_port)])
+    assert done.exit_code == 2
+    assert "--port 0" in done.output
+    assert "Traceback" not in done.output

@@ -1,0 +1,56 @@
+"""Docstrings as the site shows them: doctests become code, and what follows Returns a section."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import griffe
+
+_HEADER = re.compile(r"^(\w[\w ]*)\n-{3,}$", re.MULTILINE)
+_DOCTEST = re.compile(r"(?:^|(?<=\n))((?:>>> [^\n]*(?:\n(?!\n)[^\n]+)*\n?)+)")
+
+
+def shown(text: str) -> str:
+    r"""Return a docstring with fenced doctests, and with a section after what it returns.
+
+    >>> print(shown("Add.\n\n>>> 1 + 1\n2\n"))
+    Add.
+    <BLANKLINE>
+    ```pycon
+    >>> 1 + 1
+    2
+    ```
+    <BLANKLINE>
+    """
+    parts = _HEADER.split(text)
+    made = [_fenced(parts[0])]
+    for name, body in zip(parts[1::2], parts[2::2], strict=True):
+        if name in ("Parameters", "Returns", "Yields", "Raises", "Attributes"):
+            items, rest = _cut(body)
+            made.append(f"{name}\n{'-' * len(name)}{items}")
+            if rest:
+                made.append(f"\nNotes\n-----\n{_fenced(rest)}\n")
+        else:
+            plain = body if name == "Examples" else _fenced(body)
+            made.append(f"{name}\n{'-' * len(name)}{plain}")
+    return "".join(made)
+
+
+def _cut(body: str) -> tuple[str, str]:
+    """Return the items of a section, and the paragraphs that follow without being indented."""
+    found = re.search(r"\n\n(?=\*\*|>>> )", body)
+    return (body, "") if found is None else (body[: found.start()] + "\n", body[found.end() :])
+
+
+def _fenced(text: str) -> str:
+    return _DOCTEST.sub(lambda match: f"```pycon\n{match[1].rstrip()}\n```\n", text)
+
+
+class Docstrings(griffe.Extension):
+    """Rewrites each docstring when it is loaded."""
+
+    def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
+        """Change one docstring."""
+        if obj.docstring is not None:
+            obj.docstring.value = shown(obj.docstring.value)

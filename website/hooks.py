@@ -1,0 +1,176 @@
+"""What MkDocs does not do by itself: pages made from the code, links to files beside docs/.
+
+`docs/` is written to be read where it lies: links lead to sources, README and changelog. The site
+has a page for each of those that is linked, so that no link leaves it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from importlib import import_module
+from inspect import isclass, isfunction
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parent.parent
+LINK = re.compile(r"\[([^\[\]]*)\]\((\.\./[^)\s#]+)(#[^)\s]*)?\)")
+ALONE = {"CHANGELOG.md": "changelog.md", "README.md": "index.md"}
+LANGUAGES = {".py": "python", ".toml": "toml", ".v": "coq", ".md": "markdown", "": "text"}
+
+
+def slug(text: str, separator: str) -> str:
+    """Return the name by which a heading is linked to, as in tests/test_docs.py."""
+    return re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", separator)
+
+
+def on_config(config: Any) -> Any:
+    """Name headings as code hosts do, and keep every script on this computer."""
+    config.mdx_configs["toc"]["slugify"] = slug
+    return config
+
+
+def on_env(env: Any, config: Any, **_: Any) -> Any:
+    """Put a script of ours where the offline plugin would fetch one from elsewhere."""
+    config.extra["polyfills"] = ["assets/search-from-disk.js"]
+    return env
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the pages that are made from the code."""
+    for name, content in {**reference(), "changelog.md": changelog()}.items():
+        files.append(File.generated(config, name, content=content))
+    for path in sorted(linked(files)):
+        text = (ROOT / path).read_text(encoding="utf-8")
+        files.append(File.generated(config, source_page(path), content=listing(path, text)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Turn links to files beside docs/ into links to their pages; folders have none."""
+    up = "../" * page.file.src_uri.count("/")
+
+    def replaced(match: re.Match[str]) -> str:
+        said, path, anchor = match[1], match[2].removeprefix("../"), match[3] or ""
+        if path in ALONE:
+            return f"[{said}]({up}{ALONE[path]}{anchor})"
+        return f"[{said}]({up}{source_page(path)})" if (ROOT / path).is_file() else said
+
+    made = page.file.generated_by is not None
+    return markdown if made else LINK.sub(replaced, markdown)
+
+
+def linked(files: Files) -> set[str]:
+    """Return the files beside docs/ that pages link to."""
+    found = {
+        match[2].removeprefix("../")
+        for file in files.documentation_pages()
+        if file.generated_by is None
+        for match in LINK.finditer(file.content_string)
+    }
+    return {path for path in found - set(ALONE) if (ROOT / path).is_file()}
+
+
+def source_page(path: str) -> str:
+    """Return the page that shows a file."""
+    return f"source/{path}.md"
+
+
+def listing(path: str, text: str) -> str:
+    """Return the page of a source file; it is not searched."""
+    head = "---\nsearch:\n  exclude: true\nhide: [navigation]\n---\n"
+    if path.endswith(".md"):
+        return head + re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", text)
+    language = LANGUAGES.get(Path(path).suffix, "text")
+    fence = "`" * 4
+    return f"{head}# {path}\n\n{fence}{language}\n{text}\n{fence}\n"
+
+
+def changelog() -> str:
+    """Return the changelog; it links to nothing."""
+    return (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def reference() -> dict[str, str]:
+    """Return the pages of the reference: the API by concept, and the command line."""
+    listed = tomllib.loads((ROOT / "website" / "reference.toml").read_text(encoding="utf-8"))
+    pages = {}
+    for name, page in listed.items():
+        lines = [f"# {page.pop('title')}", "", page.pop("about"), ""]
+        for room, names in page.items():
+            for each in public(import_module(room)) if names == "all" else names:
+                lines += entry(import_module(room), each)
+        pages[f"reference/{name}.md"] = "\n".join(lines)
+    return {**pages, "reference/command-line.md": command_line()}
+
+
+def public(room: ModuleType) -> list[str]:
+    """Return the functions and classes of a room, by name."""
+    names = getattr(room, "__all__", None) or dir(room)
+    found = {name: getattr(room, name) for name in names}
+    return [name for name, each in found.items() if isclass(each) or isfunction(each)]
+
+
+def entry(room: ModuleType, name: str) -> list[str]:
+    """Return the lines for one name: where it is defined, and how a reader calls it."""
+    thing = getattr(room, name)
+    short = {"zerodelta": "zd"}.get(room.__name__, room.__name__)
+    return [
+        f"::: {thing.__module__}.{thing.__name__}",
+        "    options:",
+        f'      heading: "{short}.{name}"',
+        f'      toc_label: "{name}"',
+        "",
+    ]
+
+
+def command_line() -> str:
+    """Return a page with every command: what it does, its arguments and its options."""
+    import typer
+
+    from zerodelta.cli import app
+
+    root: Any = typer.main.get_command(app)
+    lines = ["# Command line", "", *told(root.help)]
+    for name, command in sorted(root.commands.items()):
+        inner = getattr(command, "commands", {None: command})
+        lines += [f"## zerodelta {name}", "", *told(command.help)]
+        for under, each in inner.items():
+            if under is not None:
+                lines += [f"### zerodelta {name} {under}", "", *told(each.help)]
+            lines += parameters(each)
+    return "\n".join(lines)
+
+
+def told(text: str | None) -> list[str]:
+    """Return a help text as Markdown: what is marked as verbatim is a block of its own."""
+    lines: list[str] = []
+    for block in (text or "").split("\n\n"):
+        if block.lstrip().startswith("\b"):
+            lines += ["```", *block.replace("\b", "").strip("\n").split("\n"), "```", ""]
+        else:
+            lines += [" ".join(block.split()), ""]
+    return lines
+
+
+def parameters(command: Any) -> list[str]:
+    """Return a table of what a command takes."""
+    rows = []
+    for each in command.params:
+        if getattr(each, "hidden", False) or each.name == "help":
+            continue
+        names = ", ".join(f"`{name}`" for name in [*each.opts, *each.secondary_opts])
+        if each.param_type_name == "argument":
+            names = f"`{each.name}`"
+        help_text = " ".join((getattr(each, "help", "") or "").split())
+        needed = " Required." if each.required else ""
+        rows.append(f"| {names} | {help_text.replace('|', '∣')}{needed} |")
+    return ["| | |", "|---|---|", *rows, ""] if rows else [""]
