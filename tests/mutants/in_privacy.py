@@ -255,7 +255,7 @@ MUTANTS = (
     ),
     Mutant(
         file="privacy/theorems/subsampling.py",
-        old="(2 * terms.total()).log1p()",
+        old="(curve.copies * terms.total()).log1p()",
         new="terms.total().log1p()",
         tests=(
             "privacy/test_subsampling.py::test_the_certified_divergence_is_the_lemma_rounded_up",

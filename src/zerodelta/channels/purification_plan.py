@@ -161,7 +161,8 @@ class Plan:
         """
         base = as_claim(claim if claim is not None else self.base, "claim")
         # the value is no source of rows, whatever it says it is
-        given, planned = Given(value, reads=()), self._release(base)
+        given = Given(value, reads=(), neighbors=base.neighbors)
+        planned = self._release(base)
         try:
             return run(planned, given, bits=bits)
         except CertificateError:
