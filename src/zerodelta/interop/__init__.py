@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from types import ModuleType
 
-__all__ = ["dp_accounting", "exported_models", "opendp"]
+__all__ = ["dp_accounting", "exported_models", "opacus", "opendp"]
 
 
 def __getattr__(name: str) -> ModuleType:

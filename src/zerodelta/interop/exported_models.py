@@ -18,7 +18,8 @@ def as_sklearn(estimator: Any) -> Any:
     """Return a fitted linear model of ours as scikit-learn's own class, with its coefficients.
 
     Use it for a tool that knows scikit-learn's classes only, such as
-    ``skl2onnx.to_onnx(as_sklearn(model), rows)``. It is post-processing of the release, so nothing is spent; the certificate stays behind.
+    ``skl2onnx.to_onnx(as_sklearn(model), rows)``. It is post-processing of the release, so nothing
+    is spent; the certificate stays behind.
 
     Parameters
     ----------
