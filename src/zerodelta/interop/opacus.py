@@ -207,12 +207,12 @@ def _needs(history: list[Any], free: Plan, epsilon: Fraction, trusted: bool) -> 
         said += f"; {factor:.3g} times the noise multiplier would do"
     if not trusted and floor > needed:
         said += (
-            f". Float32 noise leaves at least about {floor:.4g}, whatever the accountant says (pass "
-            "trust_float_noise=True to ignore that)"
+            f". Float32 noise leaves at least about {floor:.4g}, whatever the accountant says "
+            "(pass trust_float_noise=True to ignore that)"
         )
     return (
-        f"{said}. Publish something smaller, such as one of a few models; for a vector of parameters "
-        "use a study, or an estimator that perturbs the objective."
+        f"{said}. Publish something smaller, such as one of a few models; for a vector of "
+        "parameters use a study, or an estimator that perturbs the objective."
     )
 
 
