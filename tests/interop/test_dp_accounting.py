@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.theorems.subsampling import PoissonGaussianCurve
 from zerodelta.spaces import Finite
 
-da = pytest.importorskip("dp_accounting", reason="the bridge's extra is not installed")
+da: Any = pytest.importorskip("dp_accounting", reason="the bridge's extra is not installed")
 
 ADD_REMOVE, REPLACE = Neighbors.ADD_REMOVE, Neighbors.REPLACE
 EPSILONS = (Fraction(1, 2), Fraction(1), Fraction(4))
@@ -178,12 +179,11 @@ def test_compositions_are_flattened_first() -> None:
 
 
 def test_samples_of_everything_or_nothing_are_not_samples() -> None:
-    for relation, sampled in (
-        (ADD_REMOVE, lambda event: da.PoissonSampledDpEvent(1.0, event)),
-        (REPLACE, lambda event: da.SampledWithoutReplacementDpEvent(7, 7, event)),
-    ):
-        for inner in (GAUSSIAN, LAPLACE, da.ComposedDpEvent([GAUSSIAN, LAPLACE])):
-            assert claim(sampled(inner), neighbors=relation) == claim(inner, neighbors=relation)
+    for inner in (GAUSSIAN, LAPLACE, da.ComposedDpEvent([GAUSSIAN, LAPLACE])):
+        poisson = da.PoissonSampledDpEvent(1.0, inner)
+        assert claim(poisson, neighbors=ADD_REMOVE) == claim(inner, neighbors=ADD_REMOVE)
+        batch = da.SampledWithoutReplacementDpEvent(7, 7, inner)
+        assert claim(batch, neighbors=REPLACE) == claim(inner, neighbors=REPLACE)
     nothing = da.PoissonSampledDpEvent(0.0, GAUSSIAN)
     assert claim(nothing, neighbors=ADD_REMOVE) == PureDP(0, neighbors=ADD_REMOVE)
 
@@ -283,12 +283,12 @@ def test_gaussian_events_are_never_below_the_truth(multiplier: float) -> None:
     once, many = da.GaussianDpEvent(multiplier), 7
     for relation, moved in ((ADD_REMOVE, 1), (REPLACE, 2)):
         mu = mpf(moved) / mpf(multiplier)
-        never_below(once, relation, lambda t, mu=mu: gaussian_delta(mu, t))
+        never_below(once, relation, partial(gaussian_delta, mu))
         repeated = da.SelfComposedDpEvent(once, many)
-        never_below(repeated, relation, lambda t, mu=mu: gaussian_delta(mu * mp.sqrt(many), t))
+        never_below(repeated, relation, partial(gaussian_delta, mu * mp.sqrt(many)))
         # a Gaussian step is zCDP with half its μ², so that this claim says less
         concentrated = da.ZCDpEvent(float(Fraction(moved) ** 2 / Fraction(multiplier) ** 2 / 2))
-        never_below(concentrated, relation, lambda t, mu=mu: gaussian_delta(mu, t))
+        never_below(concentrated, relation, partial(gaussian_delta, mu))
 
 
 def test_pure_events_are_never_below_the_truth() -> None:
@@ -350,7 +350,7 @@ def test_pure_events_on_poisson_samples_are_tight() -> None:
         assert truth <= stated <= truth * (1 + mpf("1e-15"))
 
 
-@pytest.mark.parametrize("order", [2, 5, 20])
+@pytest.mark.parametrize("order", [2, 3, 8])
 @pytest.mark.parametrize(("rate", "mu"), [("1/100", "1/2"), ("1/2", 1), ("1/10", 2)])
 def test_the_poisson_curve_is_the_worse_direction_exactly(
     rate: str, mu: str | int, order: int

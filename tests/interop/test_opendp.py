@@ -19,7 +19,7 @@ from zerodelta.exact.bits import ReplayBits
 from zerodelta.interop import opendp as bridge
 from zerodelta.interop.opendp import measurement, purified
 
-dp = pytest.importorskip("opendp.prelude", reason="the bridge's extra is not installed")
+dp: Any = pytest.importorskip("opendp.prelude", reason="the bridge's extra is not installed")
 OpenDPException: Any = pytest.importorskip("opendp.mod").OpenDPException
 
 ADD_REMOVE, REPLACE = zd.Neighbors.ADD_REMOVE, zd.Neighbors.REPLACE
@@ -79,7 +79,7 @@ def mixed(law: dict[int, mpf], keep: Callable[[int], Any], size: int, weight: Fr
     return {element: (1 - w) * chance + w / size for element, chance in kept.items()}
 
 
-def log_ratio(first: Any, second: Any, floor: mpf) -> mpf:
+def log_ratio(first: Any, second: Any, *, floor: mpf) -> mpf:
     elements = {*first, *second}
     return max(abs(mp.log(first.get(e, floor) / second.get(e, floor))) for e in elements)
 
@@ -116,7 +116,7 @@ def test_the_exact_law_is_as_close_as_the_map_says(scale: float, size: int, epsi
             for x in range(-2, size + 3)
         ]
         for first, second in zip(laws, laws[distance:], strict=False):
-            assert log_ratio(first, second, floor) <= allowed
+            assert log_ratio(first, second, floor=floor) <= allowed
 
 
 def test_the_law_of_other_measures_of_the_same_noise() -> None:
@@ -154,7 +154,7 @@ def test_the_law_of_other_measures_of_the_same_noise() -> None:
             for x in (-1, 0, 10, 20):
                 laws = (discrete_gaussian(center, scale) for center in (x, x + distance))
                 pair = [mixed(law, clipped(size), size, weight) for law in laws]
-                assert log_ratio(*pair, floor) <= allowed, name
+                assert log_ratio(*pair, floor=floor) <= allowed, name
 
 
 def test_the_law_of_a_composition_with_an_analyst() -> None:
@@ -178,7 +178,7 @@ def test_the_law_of_a_composition_with_an_analyst() -> None:
     for distance in (1, 2):
         allowed = mpf(pure.map(distance))
         for x in range(8 - distance):
-            assert log_ratio(laws[x], laws[x + distance], floor) <= allowed
+            assert log_ratio(laws[x], laws[x + distance], floor=floor) <= allowed
 
 
 def test_the_law_on_a_grid() -> None:
@@ -198,7 +198,7 @@ def test_the_law_on_a_grid() -> None:
         for x in (-1, 0, 5, 10):
             laws = (discrete_gaussian(center, 6.0) for center in (x, x + distance))
             pair = [mixed(law, cell, cells, weight) for law in laws]
-            assert log_ratio(*pair, w / cells) <= allowed
+            assert log_ratio(*pair, floor=w / cells) <= allowed
 
 
 def test_the_function_is_the_channel_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,7 +208,7 @@ def test_the_function_is_the_channel_and_nothing_else(monkeypatch: pytest.Monkey
         for seed in range(20):
             monkeypatch.setattr(bridge, "SystemBits", lambda seed=seed: ReplayBits(str(seed)))
             kept = pure.plan.purifier.apply(space.project(seed), ReplayBits(str(seed)))
-            expected = space.project(kept)
+            expected: Any = space.project(kept)
             assert pure(seed) == (expected[0] if isinstance(space, zd.Box) else expected)
 
 
