@@ -6,6 +6,18 @@ from mutants.mutant import Mutant
 
 MUTANTS = (
     Mutant(
+        file="interop/opacus.py",
+        old="Fraction(math.ceil(exact * _GRID), _GRID)",
+        new="Fraction(math.floor(exact * _GRID), _GRID)",
+        tests=("interop/test_opacus.py::test_rates_are_rounded_up_to_what_torch_samples_with",),
+    ),
+    Mutant(
+        file="interop/opacus.py",
+        old="log_normal_cdf_upper(1 / sigma - _LARGEST_NORMAL)",
+        new="log_normal_cdf_upper(1 / (2 * sigma) - _LARGEST_NORMAL)",
+        tests=("interop/test_opacus.py::test_float_noise_has_a_floor_at_every_epsilon",),
+    ),
+    Mutant(
         file="privacy/step.py",
         old="return Fraction(1, 1 << exponent) if SMALLEST",
         new="return Fraction(2, 1 << exponent) if SMALLEST",
