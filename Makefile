@@ -7,7 +7,7 @@ VENV   := $(if $(filter lowest,$(DEPENDENCIES)),.venv-lowest,.venv)
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help env demo docs test check lint types layers proofs resolve test-slow mutants bench reproduce architecture clean
+.PHONY: help env demo docs test check bridges lint types layers proofs resolve test-slow mutants bench reproduce architecture clean
 
 help: ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -38,6 +38,9 @@ test: env ## all tests but the long statistical ones
 	$(BIN)/python -m pytest -n auto -m 'not slow'
 
 check: lint types layers test ## exactly what CI runs
+
+bridges: env ## the tests of zerodelta.interop, where OpenDP, dp-accounting, skops, ONNX and Opacus install
+	.ci/bridges
 
 lint: env
 	$(BIN)/ruff check .
@@ -97,5 +100,5 @@ architecture: env ## trace docs/architecture.md again
 	$(BIN)/python bench/architecture.py --write
 
 clean: ## remove what the targets above made
-	rm -rf .venv .venv-lowest dist site screenshots gallery-output .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage*
+	rm -rf .venv .venv-lowest .venv-bridges dist site screenshots gallery-output .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage*
 	cd proofs && rm -f CoqMakefile* .CoqMakefile* .*.aux .*.cache *.glob *.vo *.vok *.vos

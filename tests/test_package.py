@@ -73,16 +73,21 @@ def test_no_public_function_takes_a_seed() -> None:
 
 
 HEAVY = {
+    "dp_accounting",
     "duckdb",
     "flint",
     "matplotlib",
     "narwhals",
     "numpy",
+    "opacus",
+    "opendp",
     "pandas",
     "polars",
     "pyarrow",
     "scipy",
+    "skl2onnx",
     "sklearn",
+    "skops",
     "torch",
 }
 

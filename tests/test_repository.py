@@ -150,6 +150,7 @@ def test_the_extras_are_those_of_the_design() -> None:
     }
     assert set(EXTRAS) == {
         *("sklearn", "plot", "data", "sign", "all", "spark", "torch", "opendp", "lp"),
+        *("dp-accounting", "opacus", "skops", "onnx"),  # bridges
         *("postgres", "docs", "dev"),
     }
 
@@ -166,10 +167,10 @@ def test_messages_name_extras_that_exist() -> None:
     for text in texts("src").values():
         named |= {
             each
-            for found in re.findall(r"zerodelta\[([\w,]+)\]", text)
+            for found in re.findall(r"zerodelta\[([\w,-]+)\]", text)
             for each in found.split(",")
         }
-        named |= set(re.findall(r'require_extra\("\w+", "(\w+)"\)', text))
+        named |= set(re.findall(r'require_extra\("\w+", "([\w-]+)"\)', text))
     assert {"sklearn", "plot", "torch"} <= named
     assert named <= set(EXTRAS)
 

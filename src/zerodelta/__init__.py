@@ -213,8 +213,8 @@ progress: bool = True
 """Whether what takes longer than two seconds shows a progress bar on a terminal."""
 
 _PACKAGES = (
-    *("audit", "data", "losses", "lower_bounds", "mechanisms", "models", "paper", "queries"),
-    "sklearn",
+    *("audit", "data", "interop", "losses", "lower_bounds", "mechanisms", "models", "paper"),
+    *("queries", "sklearn"),
 )
 
 

@@ -295,6 +295,13 @@ def test_a_pure_base_above_the_target_is_refused() -> None:
             zd.plan(space, epsilon=1, base=zd.PureDP(2))
 
 
+def test_a_claim_for_added_or_removed_rows_is_published_for_these() -> None:
+    base = zd.GaussianDP("1/30", neighbors=zd.Neighbors.ADD_REMOVE)
+    certificate = zd.purify(3, space=zd.Finite(37), claim=base, epsilon=1).certificate
+    assert certificate.claim == zd.PureDP(1, neighbors=zd.Neighbors.ADD_REMOVE)
+    assert zd.verify(certificate, epsilon=1, neighbors="add-remove") == certificate.claim
+
+
 def test_a_missing_claim_is_refused_with_the_remedy() -> None:
     for space in SPACES.values():
         with pytest.raises(ParameterError, match=r"claim = None.*pass claim=zd\.GaussianDP"):

@@ -6,6 +6,18 @@ from mutants.mutant import Mutant
 
 MUTANTS = (
     Mutant(
+        file="interop/opacus.py",
+        old="Fraction(math.ceil(exact * _GRID), _GRID)",
+        new="Fraction(math.floor(exact * _GRID), _GRID)",
+        tests=("interop/test_opacus.py::test_rates_are_rounded_up_to_what_torch_samples_with",),
+    ),
+    Mutant(
+        file="interop/opacus.py",
+        old="log_normal_cdf_upper(1 / sigma - _LARGEST_NORMAL)",
+        new="log_normal_cdf_upper(1 / (2 * sigma) - _LARGEST_NORMAL)",
+        tests=("interop/test_opacus.py::test_float_noise_has_a_floor_at_every_epsilon",),
+    ),
+    Mutant(
         file="privacy/step.py",
         old="return Fraction(1, 1 << exponent) if SMALLEST",
         new="return Fraction(2, 1 << exponent) if SMALLEST",
@@ -255,7 +267,7 @@ MUTANTS = (
     ),
     Mutant(
         file="privacy/theorems/subsampling.py",
-        old="(2 * terms.total()).log1p()",
+        old="(curve.copies * terms.total()).log1p()",
         new="terms.total().log1p()",
         tests=(
             "privacy/test_subsampling.py::test_the_certified_divergence_is_the_lemma_rounded_up",

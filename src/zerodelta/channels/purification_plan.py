@@ -17,6 +17,7 @@ from zerodelta.channels.finite_mix import ProfileMix
 from zerodelta.channels.search import Candidate, PlannedChannel, Target, ranked, smooth_candidates
 from zerodelta.channels.smooth import SmoothMix
 from zerodelta.data.given import Given
+from zerodelta.data.protection import Protection
 from zerodelta.errors import CertificateError, GuaranteeError
 from zerodelta.exact.bits import BitSource, SystemBits
 from zerodelta.privacy.calibration import Calibration, calibrate
@@ -148,7 +149,9 @@ class Plan:
 
         Without them the claim is caller-asserted, and the certificate says `asserted`.
         """
-        return self._release(claim, steps).certificate(SystemBits() if bits is None else bits)
+        return self._release(claim, steps).certificate(
+            SystemBits() if bits is None else bits, Protection(neighbors=claim.neighbors)
+        )
 
     def purify(
         self, value: Any, *, claim: Claim | None = None, bits: BitSource | None = None
@@ -161,7 +164,8 @@ class Plan:
         """
         base = as_claim(claim if claim is not None else self.base, "claim")
         # the value is no source of rows, whatever it says it is
-        given, planned = Given(value, reads=()), self._release(base)
+        given = Given(value, reads=(), neighbors=base.neighbors)
+        planned = self._release(base)
         try:
             return run(planned, given, bits=bits)
         except CertificateError:

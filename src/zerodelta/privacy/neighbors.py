@@ -20,6 +20,9 @@ class Neighbors(Enum):
     REPLACE = "replace"
     ADD_REMOVE = "add-remove"
 
+    def __reduce__(self) -> tuple[object, ...]:  # as skops asks for it; pickle asks otherwise
+        return type(self), (self.value,)
+
 
 def common_neighbors(relations: Iterable[Neighbors]) -> Neighbors:
     """Return the one relation that all share, or refuse to mix them.

@@ -56,6 +56,9 @@ class Status(Enum):
     IDEALIZED = "idealized"
     """proven for real arithmetic only"""
 
+    def __reduce__(self) -> tuple[object, ...]:  # as skops asks for it; pickle asks otherwise
+        return type(self), (self.value,)
+
 
 _ORDER = (Status.PROVEN, Status.ASSERTED, Status.IDEALIZED)
 
@@ -93,12 +96,22 @@ class Step:
             and type(self.neighbors) is Neighbors
         )
 
-    def __reduce__(self) -> tuple[object, ...]:  # a read-only mapping cannot be pickled
-        return _rebuild, (self.theorem, dict(self.numbers), self.status, self.neighbors)
+
+def _state(step: Step) -> list[Any]:
+    return [step.theorem, dict(step.numbers), step.status, step.neighbors]
 
 
-def _rebuild(theorem: str, numbers: dict[str, Any], status: Status, neighbors: Neighbors) -> Step:
-    return Step(theorem=theorem, numbers=numbers, status=status, neighbors=neighbors)
+def _set_state(step: Step, state: list[Any]) -> None:
+    theorem, numbers, status, neighbors = state
+    restored = Step(theorem=theorem, numbers=numbers, status=status, neighbors=neighbors)
+    for name in Step.__slots__:
+        object.__setattr__(step, name, getattr(restored, name))
+
+
+# A read-only mapping is neither pickled nor saved by skops. Python 3.10 sets its own of the two
+# for frozen classes with slots, whatever the class says; so they are set here.
+Step.__getstate__ = _state  # type: ignore[attr-defined]
+Step.__setstate__ = _set_state  # type: ignore[attr-defined]
 
 
 @final

@@ -2,18 +2,21 @@
 
 A batch of fixed size b out of n rows, without replacement, neighbors by replacement. At an integer
 order a the step has R(a) = ln(1 + 2S)/(a-1), S = Σ_k C(a,k) (1-γ)^(a-k) γ^k (e^(k(k-1)μ²/2) - 1)
-over k ≥ 2, and never more than the a μ²/2 of the step without sampling. Not for Poisson sampling.
+over k ≥ 2, and never more than the a μ²/2 of the step without sampling. Where every row is in the
+batch with probability γ by itself (Poisson sampling) and neighbors are by adding or removing a row,
+the 2 is a 1 (theory, Poisson sampling). Neither holds for the other's sampling or neighbors.
 """
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +32,12 @@ from zerodelta.privacy.parameters import as_at_least_zero
 from zerodelta.privacy.renyi import Curve, SumCurve, saturated
 from zerodelta.privacy.theorems.theorem import Base
 
-__all__ = ["SamplingWithoutReplacement", "SubsampledGaussianCurve", "subsampled_gaussian"]
+__all__ = [
+    "PoissonGaussianCurve",
+    "SamplingWithoutReplacement",
+    "SubsampledGaussianCurve",
+    "subsampled_gaussian",
+]
 
 _LARGEST_ORDER = 1_000_000
 _TINY = Fraction(1, 1 << 400)
@@ -98,18 +106,23 @@ class SamplingWithoutReplacement(Base):
         return subsampled_gaussian(**self.values())
 
 
-@final
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SubsampledGaussianCurve(Curve):
-    """R(a) of one step, for integer orders a."""
+class _SampledCurve(Curve):
+    """R(a) of one Gaussian step on a random batch, for integer orders a."""
 
-    rows: int
-    batch: int
+    __slots__ = ()
+
+    copies: ClassVar[int]
+    """What S is multiplied with."""
     mu_squared: Fraction
 
     @property
+    @abstractmethod
+    def rate(self) -> Fraction:
+        """The probability γ that a row is in the batch."""
+
+    @property
     def integer(self) -> bool:  # type: ignore[override]
-        """Lemma WOR is for integer orders."""
+        """The lemmas are for integer orders."""
         return True
 
     @property
@@ -133,18 +146,56 @@ class SubsampledGaussianCurve(Curve):
     @property
     def _amplified(self) -> bool:
         """Whether sampling is worth counting: not if μ² is so extreme that floats cannot follow."""
-        return self.batch < self.rows and _TINY < self.mu_squared < 1 / _TINY
+        return _TINY < self.rate < 1 and _TINY < self.mu_squared < 1 / _TINY
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SubsampledGaussianCurve(_SampledCurve):
+    """A batch without replacement, neighbors by replacement: Lemma WOR."""
+
+    copies = 2
+
+    rows: int
+    batch: int
+    mu_squared: Fraction
+
+    @property
+    def rate(self) -> Fraction:
+        """The share of the rows that is in a batch."""
+        return Fraction(self.batch, self.rows)
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PoissonGaussianCurve(_SampledCurve):
+    """Every row in the batch by a coin of its own, neighbors by adding or removing a row.
+
+    >>> curve = PoissonGaussianCurve(probability=Fraction(1, 100), mu_squared=Fraction(1, 4))
+    >>> round(float(curve.value(Fraction(8))), 9)
+    0.000115756
+    """
+
+    copies = 1
+
+    probability: Fraction
+    mu_squared: Fraction
+
+    @property
+    def rate(self) -> Fraction:
+        """The probability of the coins."""
+        return self.probability
 
 
 @lru_cache(maxsize=1 << 16)
-def _estimated(curve: SubsampledGaussianCurve, order: int) -> float:
-    return _Terms.of(curve, order).estimate() / (order - 1)
+def _estimated(curve: _SampledCurve, order: int) -> float:
+    return _Terms.of(curve, order).estimate(curve.copies) / (order - 1)
 
 
 @lru_cache(maxsize=1 << 12)
-def _certified(curve: SubsampledGaussianCurve, order: int) -> float:
+def _certified(curve: _SampledCurve, order: int) -> float:
     terms = _Terms.of(curve, order)
-    return upper(lambda: (2 * terms.total()).log1p() / (order - 1))
+    return upper(lambda: (curve.copies * terms.total()).log1p() / (order - 1))
 
 
 @final
@@ -165,9 +216,9 @@ class _Terms:
     windows: tuple[tuple[int, int], ...]
 
     @staticmethod
-    def of(curve: SubsampledGaussianCurve, order: int) -> _Terms:
+    def of(curve: _SampledCurve, order: int) -> _Terms:
         """Return the terms of one order, with windows found in floats."""
-        rate = Fraction(curve.batch, curve.rows)
+        rate = curve.rate
         convex = _convex_part(order, curve.mu_squared)
         log = _FloatLog(order, rate, curve.mu_squared)
         windows = _find_windows(log, convex)
@@ -179,13 +230,13 @@ class _Terms:
             windows=windows,
         )
 
-    def estimate(self) -> float:
-        """Return ln(1 + 2S) in floats."""
+    def estimate(self, copies: int) -> float:
+        """Return ln(1 + 2S), or ln(1 + S), in floats."""
         log = _FloatLog(self.order, self.rate, self.mu_squared)
         logs = np.concatenate([log.terms(first, last) for first, last in self.windows])
         top = float(logs.max())
-        log_twice = math.log(2) + top + math.log(np.exp(logs - top).sum())
-        return float(np.logaddexp(0.0, log_twice))
+        log_copies = math.log(copies) + top + math.log(np.exp(logs - top).sum())
+        return float(np.logaddexp(0.0, log_copies))
 
     def total(self) -> arb:
         """Return a ball whose upper end is at least S; nearly tight."""

@@ -1,0 +1,297 @@
+"""Events of Google's dp-accounting as claims (JAX-Privacy's plans are such events, too).
+
+An event says what was done; only that is read. No accountant's ε or δ ever is: they underflow to 0,
+end at e^-35, and may be for another relation. What has no theorem here is refused by its name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+from zerodelta.errors import ParameterError, require_extra
+from zerodelta.exact.arb import ball, upper
+from zerodelta.exact.logs import log_upper
+from zerodelta.exact.rational import as_count, as_positive, as_rational
+from zerodelta.privacy.claims import RDP, ZCDP, Claim, GaussianDP, PureDP
+from zerodelta.privacy.composition import simplest, transcript_claim
+from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.parameters import as_at_least_zero, as_relation
+from zerodelta.privacy.renyi import Curve
+from zerodelta.privacy.theorems.subsampling import PoissonGaussianCurve, SubsampledGaussianCurve
+
+__all__ = ["claim"]
+
+Counted = Counter[Claim]
+"""How many times each claim was spent."""
+
+
+def claim(event: Any, *, neighbors: Any) -> Claim:
+    """Return what a `DpEvent` of dp-accounting satisfies, exactly, under one neighboring relation.
+
+    Use it for what another library ran or plans to run: `zd.plan(space, epsilon=…, base=claim)`
+    then says whether its δ can be removed. JAX-Privacy's `plan.dp_event` is such an event.
+
+    Parameters
+    ----------
+    event : dp_accounting.DpEvent
+        Gaussian, Laplace and discrete Laplace noise, zCDP, randomized response, and compositions;
+        Gaussian or pure events on a Poisson sample, for add-remove only; Gaussian events on a
+        sample without replacement, for replace only. All others are refused, with the reason.
+    neighbors : Neighbors or dp_accounting.NeighboringRelation
+        The relation that the claim is for. There is no default: the same event costs more where a
+        row is replaced (Gaussian noise four times the μ², Laplace noise twice the ε).
+
+    Returns
+    -------
+    Claim
+        Stated by the caller, so that what rests on it is `asserted`. The noise multiplier is, as
+        dp-accounting has it, the noise over the norm of one row.
+
+    Examples
+    --------
+    >>> from dp_accounting import GaussianDpEvent, SelfComposedDpEvent  # doctest: +SKIP
+    >>> event = SelfComposedDpEvent(GaussianDpEvent(10.0), 4)  # doctest: +SKIP
+    >>> claim(event, neighbors=Neighbors.REPLACE)  # doctest: +SKIP
+    GaussianDP(mu_squared=4/25, neighbors=replace)
+
+    """
+    require_extra("dp_accounting", "dp-accounting")
+    relation = _relation(neighbors)
+    counted = _flattened(event, relation)
+    if not counted:
+        return PureDP(0, neighbors=relation)
+    if sum(counted.values()) == 1:
+        return next(iter(counted))
+    parts = transcript_claim(counted.items())
+    # many small pure steps together have a better profile than one of their sum
+    return parts if parts.pure and parts.rdp is None else simplest(parts)
+
+
+def _relation(neighbors: Any) -> Neighbors:
+    """Return our name of a relation; zeroing a row out has none."""
+    from dp_accounting import NeighboringRelation
+
+    names = {
+        NeighboringRelation.ADD_OR_REMOVE_ONE: Neighbors.ADD_REMOVE,
+        NeighboringRelation.REPLACE_ONE: Neighbors.REPLACE,
+    }
+    if isinstance(neighbors, NeighboringRelation):
+        if neighbors in names:
+            return names[neighbors]
+        raise ParameterError(
+            "neighbors",
+            neighbors.name,
+            expected="added or removed rows, or replaced ones; no other relation has a claim here",
+            remedy="account for Neighbors.ADD_REMOVE or Neighbors.REPLACE",
+        )
+    return as_relation(neighbors)
+
+
+def _flattened(event: Any, relation: Neighbors) -> Counted:
+    """Return all mechanisms of a tree of compositions, with their numbers."""
+    from dp_accounting import ComposedDpEvent, NoOpDpEvent, SelfComposedDpEvent
+
+    total: Counted = Counter()
+    waiting = [(event, 1)]  # a tree may be deeper than Python's stack
+    while waiting:
+        part, count = waiting.pop()
+        if type(part) is ComposedDpEvent:
+            waiting += [(inner, count) for inner in part.events]
+        elif type(part) is SelfComposedDpEvent:
+            waiting.append((part.event, count * as_count(part.count, "count")))
+        elif type(part) is not NoOpDpEvent and count:
+            for found, times in _mechanism(part, relation).items():
+                total[found] += count * times
+    return total
+
+
+def _mechanism(event: Any, relation: Neighbors) -> Counted:
+    """Return the claim of one event that is no composition; several of a sample of everything."""
+    from dp_accounting import DpEvent
+
+    name = type(event).__name__
+    ours = isinstance(event, DpEvent) and type(event).__module__ == "dp_accounting.dp_event"
+    if ours and name in _CONVERTED:
+        return _CONVERTED[name](event, relation)
+    reason = _REFUSED.get(name, "nobody here knows what it means") if ours else "it is none of them"
+    raise ParameterError(
+        "event",
+        name,
+        expected=f"an event of dp-accounting that has a theorem here ({reason})",
+        remedy="state what it satisfies yourself, such as zd.ZCDP(...) or zd.ApproxDP(...)",
+    )
+
+
+def _refused(event: Any, relation: Neighbors, expected: str, remedy: str) -> ParameterError:
+    shown = f"{type(event).__name__}, {relation.value}"
+    return ParameterError("event", shown, expected=expected, remedy=remedy)
+
+
+def _gaussian(event: Any, relation: Neighbors) -> Counted:
+    """Return N(0, z²C²) on a sum of vectors of norm at most C: replacing one moves it by 2C."""
+    multiplier = as_positive(event.noise_multiplier, "noise_multiplier")
+    return _one(GaussianDP(mu_squared=(_moves(relation) / multiplier) ** 2, neighbors=relation))
+
+
+def _laplace(event: Any, relation: Neighbors) -> Counted:
+    multiplier = as_positive(event.noise_multiplier, "noise_multiplier")
+    return _one(PureDP(_moves(relation) / multiplier, neighbors=relation))
+
+
+def _discrete_laplace(event: Any, relation: Neighbors) -> Counted:
+    rate = as_positive(event.noise_parameter, "noise_parameter")
+    moved = _moves(relation) * as_positive(event.sensitivity, "sensitivity")
+    return _one(PureDP(rate * moved, neighbors=relation))
+
+
+def _moves(relation: Neighbors) -> int:
+    """Return by how many norms of one row a sum of rows moves."""
+    return 2 if relation is Neighbors.REPLACE else 1
+
+
+def _concentrated(event: Any, relation: Neighbors) -> Counted:
+    slope, offset = as_at_least_zero(event.rho, "rho"), as_at_least_zero(event.xi, "xi")
+    if offset == 0:
+        return _one(ZCDP(slope, neighbors=relation))
+    return _one(RDP(_Line(slope=slope, offset=offset), neighbors=relation))
+
+
+def _randomized_response(event: Any, relation: Neighbors) -> Counted:
+    """Return ln of 1 - p + p/k, the chance of the own answer, over p/k, that of each other one."""
+    noise = as_rational(event.noise_parameter, "noise_parameter")
+    buckets = as_count(event.num_buckets, "num_buckets", minimum=1)
+    if relation is not Neighbors.REPLACE:
+        raise _refused(
+            event,
+            relation,
+            "rows that are replaced: an answer that is there or not is seen",
+            "pass neighbors=Neighbors.REPLACE",
+        )
+    if not 0 < noise <= 1:
+        raise _refused(
+            event, relation, "a noise parameter in (0, 1]; 0 hides nothing", "pass more noise"
+        )
+    odds = 1 + buckets * (1 - noise) / noise
+    return _one(PureDP(Fraction(log_upper(odds)), neighbors=relation))
+
+
+def _poisson(event: Any, relation: Neighbors) -> Counted:
+    """Return steps on rows that are drawn by a coin each (theory, Poisson sampling)."""
+    rate = as_at_least_zero(event.sampling_probability, "sampling_probability")
+    if rate > 1:
+        raise ParameterError(
+            "sampling_probability",
+            event.sampling_probability,
+            expected="a probability",
+            remedy="pass one of at most 1",
+        )
+    if relation is not Neighbors.ADD_REMOVE:
+        raise _refused(
+            event,
+            relation,
+            "rows that are added or removed: the theorem on Poisson samples is for these",
+            "pass neighbors=Neighbors.ADD_REMOVE; for replaced rows sample without replacement",
+        )
+    inner = _flattened(event.event, relation)
+    if rate == 0 or not inner:
+        return Counter()
+    if rate == 1:
+        return inner
+    if all(type(each) is GaussianDP for each in inner):
+        curve = PoissonGaussianCurve(probability=rate, mu_squared=_mu_squared(inner))
+        return _one(RDP(curve, neighbors=relation))
+    if all(type(each) is PureDP for each in inner):
+        epsilon = sum((_epsilon(each) * count for each, count in inner.items()), Fraction(0))
+        amplified = upper(lambda: (ball(rate) * ball(epsilon).expm1()).log1p())
+        return _one(PureDP(min(Fraction(amplified), epsilon), neighbors=relation))
+    raise _refused(event, relation, *_INSIDE)
+
+
+def _without_replacement(event: Any, relation: Neighbors) -> Counted:
+    """Return Gaussian steps on a batch of fixed size (Lemma WOR)."""
+    rows = as_count(event.source_dataset_size, "source_dataset_size", minimum=1)
+    batch = as_count(event.sample_size, "sample_size", minimum=1)
+    if batch > rows:
+        raise ParameterError(
+            "sample_size",
+            batch,
+            expected=f"at most source_dataset_size = {rows}",
+            remedy="draw a smaller sample",
+        )
+    if relation is not Neighbors.REPLACE:
+        raise _refused(
+            event,
+            relation,
+            "rows that are replaced: Lemma WOR is for these, and the size of the data is public",
+            "pass neighbors=Neighbors.REPLACE; for added or removed rows use a Poisson sample",
+        )
+    inner = _flattened(event.event, relation)
+    if batch == rows or not inner:
+        return inner
+    if not all(type(each) is GaussianDP for each in inner):
+        raise _refused(event, relation, *_INSIDE)
+    curve = SubsampledGaussianCurve(rows=rows, batch=batch, mu_squared=_mu_squared(inner))
+    return _one(RDP(curve, neighbors=relation))
+
+
+_INSIDE = (
+    "Gaussian events in a sample (in a Poisson sample also pure ones, by themselves): no theorem "
+    "here is for others, for both together or for samples of samples",
+    "sample for each of them, or state what the whole satisfies yourself",
+)
+
+
+def _mu_squared(inner: Counted) -> Fraction:
+    return sum(
+        (each.mu_squared * count for each, count in inner.items() if type(each) is GaussianDP),
+        Fraction(0),
+    )
+
+
+def _epsilon(pure: Claim) -> Fraction:
+    return pure.exact_epsilon if type(pure) is PureDP else Fraction(0)
+
+
+def _one(found: Claim) -> Counted:
+    return Counter([found])
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Line(Curve):
+    """R(a) = ξ + ρa."""
+
+    slope: Fraction
+    offset: Fraction
+
+    def value(self, order: Fraction) -> Fraction:
+        """Return the sum, exactly."""
+        return self.offset + self.slope * order
+
+
+_CONVERTED: dict[str, Callable[[Any, Neighbors], Counted]] = {
+    "DiscreteLaplaceDpEvent": _discrete_laplace,
+    "GaussianDpEvent": _gaussian,
+    "LaplaceDpEvent": _laplace,
+    "PoissonSampledDpEvent": _poisson,
+    "RandomizedResponseDpEvent": _randomized_response,
+    "SampledWithoutReplacementDpEvent": _without_replacement,
+    "ZCDpEvent": _concentrated,
+}
+"""By the name of the event; compositions and `NoOpDpEvent` are taken apart before."""
+
+_REFUSED = {
+    "DpEvent": "it says nothing of what was done",
+    "MixtureOfGaussiansDpEvent": "mixtures of Gaussians have no exact profile here",
+    "NonPrivateDpEvent": "it is not private",
+    "RepeatAndSelectDpEvent": "the best of a random number of runs has no theorem here",
+    "SampledWithReplacementDpEvent": "a row may be drawn several times",
+    "SingleEpochTreeAggregationDpEvent": "trees have no theorem here",
+    "TruncatedSubsampledGaussianDpEvent": "a truncated sample is none of independent coins",
+    "UnsupportedDpEvent": "nobody has said what it is",
+}
+"""Why an event is refused, by its name."""
