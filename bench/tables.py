@@ -62,6 +62,7 @@ from bench.tables_ours import (
 )
 from bench.tables_quantiles import DATA, rank_errors, separate
 from bench.tables_report import EPSILON, OURS, RELATIONS, Report, header, lines_of, row, tumult
+from bench.tables_widths import widths
 
 import zerodelta as zd
 from zerodelta.mechanisms.key_noise import FOR_KEYS, KeyNoise
@@ -375,6 +376,7 @@ def laws(report: Report, runs: int) -> None:
 
 TASKS = {
     "laws": laws,
+    "widths": widths,
     "by_city": by_city,
     "histogram": histogram,
     "two_way": two_way,

@@ -84,8 +84,8 @@ class Table:
 
     def lines(self) -> Iterator[dict[str, Any]]:
         """Yield each group as a dictionary."""
-        for place in range(len(self)):
-            yield {name: self[name][place] for name in self.columns}
+        for cells in zip(*map(self.__getitem__, self.columns), strict=True):
+            yield dict(zip(self.columns, cells, strict=True))
 
     def to_frame(self, kind: str | None = None) -> Any:
         """Return the table as a data frame: "pandas", "polars" or "pyarrow".
