@@ -3,17 +3,19 @@
 `python bench/tables_intervals.py [runs]` (10 000 by default) draws noise by the mechanism of each
 kind of release, at ε = 1 and replace-one, on fixed rows, and prints for 95 % intervals of the
 sample the share that covers, the mean width and the time of one. For populations rows are new
-in each run (a twentieth of the runs). The runs of one kind are lines of one table of noisy sums, so
+in each run; these, covariances and correlations have a twentieth of the runs. The runs of one kind are lines of one table of noisy sums, so
 that all intervals are found together.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 import time
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -143,6 +145,19 @@ def population(runs: int, *, rows: int, unit_rows: int) -> tuple[float, float]:
     return right / runs, float(np.mean(widths))
 
 
+def of_pairs(runs: int, verb: Any, method: str) -> tuple[float, float]:
+    """Coverage and width of the entry beside the diagonal, through the public verbs."""
+    rows = np.random.default_rng(4).uniform(-1, 1, size=(3000, 2)) @ np.array([[1, 0.6], [0, 0.8]])
+    clipped = np.clip(rows, -1, 1)
+    truth = (np.corrcoef if verb is zd.correlation else partial(np.cov, ddof=0))(clipped.T)[0, 1]
+    right, widths = 0, []
+    for _ in range(runs):
+        low, high = verb(rows, bounds=(-1, 1), epsilon=1, method=method).interval()
+        right += bool(low[0, 1] <= truth <= high[0, 1])
+        widths.append(high[0, 1] - low[0, 1])
+    return right / runs, float(np.mean(widths))
+
+
 def all_cells(runs: int) -> float:
     """How often intervals of 20 counts cover all of them together."""
     made, truth = counts(runs, "1/10", groups=20)
@@ -185,6 +200,10 @@ def main(runs: int) -> None:
         told = f"{share:7.2%} {width:10.4g} {1e3 * seconds / len(truth):9.3f}"
         console.print(f"{name:40}{told}", highlight=False)
     console.print(f"{'20 counts together':40}{all_cells(runs // 5):7.2%}", highlight=False)
+    for verb, method in itertools.product((zd.covariance, zd.correlation), ("frobenius", "max")):
+        share, width = of_pairs(few, verb, method)
+        name = f"{verb.__name__}, 3000 rows ({method})"
+        console.print(f"{name:40}{share:7.2%} {width:10.4g}", highlight=False)
     for unit_rows in (1, 3):
         share, width = population(few, rows=3000, unit_rows=unit_rows)
         whose = "rows" if unit_rows == 1 else "rows, units of 3"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mutants.mutant import Mutant
 
 TAILS, INTERVALS = "exact/test_noise_tails.py::", "privacy/test_intervals.py::"
-VERBS = "tasks/test_intervals.py::"
+VERBS, PAIRS = "tasks/test_intervals.py::", "tasks/test_covariance_intervals.py::"
 
 MUTANTS = (
     Mutant(  # P(|z| >= k) for P(|z| > k): longer than needed
@@ -58,8 +58,8 @@ MUTANTS = (
     ),
     Mutant(  # a for a/2: the box of two means
         file="privacy/intervals.py",
-        old="return _box(self._ratio(forms, 1, a / 2), self._ratio(forms, 2, a / 2))",
-        new="return _box(self._ratio(forms, 1, a), self._ratio(forms, 2, a))",
+        old="return deviation_ends(self._ratio(forms, 1, a / 2), self._ratio(forms, 2, a / 2))",
+        new="return deviation_ends(self._ratio(forms, 1, a), self._ratio(forms, 2, a))",
         tests=(f"{INTERVALS}test_the_box_of_a_deviation_has_half_of_a_for_each_side",),
     ),
     Mutant(
@@ -109,5 +109,23 @@ MUTANTS = (
         old="<{tag}>{html.escape(_printable(c))}</{tag}>",
         new="<{tag}>{_printable(c)}</{tag}>",
         tests=(f"{VERBS}test_pages_escape_what_is_anyones_text",),
+    ),
+    Mutant(  # each mean of a pair with as much of a as if it were alone
+        file="privacy/moment_boxes.py",
+        old="3: tuple(Fraction(part, 10) for part in (1, 1, 8)),",
+        new="3: tuple(Fraction(part, 10) for part in (10, 10, 10)),",
+        tests=(f"{PAIRS}test_a_covariance_has_its_shares_of_a",),
+    ),
+    Mutant(  # the smallest product of means for the largest
+        file="privacy/moment_boxes.py",
+        old="low = product[0] - np.maximum.reduce(corners) - slack",
+        new="low = product[0] - np.minimum.reduce(corners) - slack",
+        tests=(f"{PAIRS}test_a_covariance_has_its_shares_of_a",),
+    ),
+    Mutant(  # the largest deviations for the smallest
+        file="privacy/moment_boxes.py",
+        old="low = low / np.where(low < 0, least, most)",
+        new="low = low / np.where(low < 0, most, most)",
+        tests=(f"{PAIRS}test_the_least_deviations_make_the_widest_correlation",),
     ),
 )

@@ -98,6 +98,18 @@ RELEASES: dict[str, Any] = {
         np.sort(FRAME.age)[N // 10 : N - N // 10].mean(),
     ),
 }
+for _method in ("frobenius", "max"):
+    for _missing in (None, "skip"):
+        RELEASES[f"covariance {_method} {_missing}"] = lambda method=_method, missing=_missing: (
+            zd.covariance(BALL, bounds=(-2, 3), method=method, missing=missing, epsilon=1),
+            np.cov(BALL.T, ddof=0),
+        )
+        RELEASES[f"correlation {_method} {_missing}"] = lambda method=_method, missing=_missing: (
+            zd.correlation(
+                BALL[:, :2], bounds=(-1, 1), method=method, missing=missing, epsilon=100
+            ),
+            np.corrcoef(BALL[:, :2].T),
+        )
 for _norm in (1, 2, np.inf):
     for _missing in (None, "skip"):
         RELEASES[f"ball {_norm} {_missing}"] = lambda norm=_norm, missing=_missing: (

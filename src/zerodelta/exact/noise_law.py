@@ -11,7 +11,9 @@ from zerodelta.exact.exact_sums import IntegerArray
 
 __all__ = ["LazyForms", "NoiseLaw", "NoisySums", "Statistic"]
 
-Statistic = Literal["integers", "form", "count", "sum", "mean", "variance", "std"]
+Statistic = Literal[
+    "integers", "form", "count", "sum", "mean", "variance", "std", "covariance", "correlation"
+]
 
 
 @final
@@ -46,7 +48,8 @@ class NoisySums:
     "geometric": on each integer). `forms` has for the number of rows (None) one linear form of a
     line, and for each column those of Σ y^0, Σ y and Σ y² over its values, as far as these are
     known; the last coefficient is a constant. y is a value scaled so that its bounds, in `bounds`,
-    are -1 and 1.
+    are -1 and 1. Of a pair of columns y and z it has Σ 1, Σ y, Σ z, Σ yz and, for a correlation,
+    Σ y² and Σ z²; the bounds are those of a covariance.
     """
 
     law: NoiseLaw

@@ -5,6 +5,7 @@ Which releases have some, what they cover, and for the others what to ask instea
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, final, runtime_checkable
@@ -41,7 +42,7 @@ _NONE = {
 }
 """By the theorem of a step: what made the value, and what to ask for numbers with intervals."""
 
-_SOMETHING = ("this method", "a count, a sum, a mean or a table of the same rows")
+_SOMETHING = "a count, a sum, a mean, a covariance or a table of the same rows"
 
 _ROWS = "the rows that count, with values clipped to the bounds"
 
@@ -122,7 +123,8 @@ def found_intervals(
         simultaneous=bool(simultaneous),
         unit_rows=max(map(int, units)) if units else None,
     )
-    return intervals(release.sums, asked)
+    found = intervals(release.sums, asked)
+    return _of_matrix(found, len(release.value)) if _is_matrix(release) else found
 
 
 def _refusal(release: Release, *, of: str = "sample") -> ParameterError:
@@ -131,7 +133,10 @@ def _refusal(release: Release, *, of: str = "sample") -> ParameterError:
         expected = "a mean, a variance or a std: without its size a population has no other numbers"
         return ParameterError("of", of, expected=expected, remedy='pass of="sample"')
     made = next((_NONE[step.theorem] for step in _steps(release) if step.theorem in _NONE), None)
-    method, remedy = made or _SOMETHING
+    if made is None:
+        expected = "numbers with a noise law of their own; these were computed from such numbers"
+        return ParameterError("interval", expected=expected, remedy=f"ask for {_SOMETHING}")
+    method, remedy = made
     expected = f"a noise law that is public, which that of {method} is not"
     return ParameterError("interval", expected=expected, remedy=f"ask for {remedy}")
 
@@ -169,6 +174,11 @@ def cells_of(release: Release) -> Cells:
     if isinstance(value, np.ndarray) and value.ndim == 1:
         labels = _labels(release, len(value))
         return Cells(keys={"label": labels}, numbers={_name(release): value})
+    if _is_matrix(release):
+        labels = list(_labels(release, len(value)))
+        pairs = list(itertools.product(labels, repeat=2))
+        entries = {"row": [row for row, _ in pairs], "column": [column for _, column in pairs]}
+        return Cells(keys=entries, numbers={_name(release): np.ravel(value)})
     if isinstance(value, LightTable):
         columns: dict[str, Any] = {name: value[name] for name in value.columns}
     else:
@@ -186,6 +196,25 @@ def cells_of(release: Release) -> Cells:
     return Cells(keys=keys, numbers=numbers, exact=exact)
 
 
+def _is_matrix(release: Release) -> bool:
+    """Tell whether a value is a matrix of covariances or correlations."""
+    value = release.value
+    return release.sums != () and isinstance(value, np.ndarray) and value.ndim == 2
+
+
+def _of_matrix(found: dict[str, Pair], columns: int) -> dict[str, Pair]:
+    """Return the ends of all entries, line by line: a diagonal, or ones, and what is above it."""
+    *_, name = found
+    sides = []
+    for side in (0, 1):
+        made = np.diag(found["variance"][side] if "variance" in found else np.ones(columns))
+        if name != "variance":
+            made[np.triu_indices(columns, 1)] = found[name][side]
+            made = np.triu(made) + np.triu(made, 1).T
+        sides.append(made.reshape(-1))
+    return {name: (sides[0], sides[1])}
+
+
 def _steps(release: Release) -> Iterator[Any]:
     for part in release.certificate.parts:
         yield from part.steps
@@ -193,7 +222,7 @@ def _steps(release: Release) -> Iterator[Any]:
 
 def _name(release: Release) -> str:
     names = [name for sums in release.sums for name in sums.statistics]
-    return names[0] if len(names) == 1 else "value"
+    return names[-1] if len(names) == 1 or _is_matrix(release) else "value"
 
 
 def _labels(release: Release, size: int) -> Sequence[Any]:

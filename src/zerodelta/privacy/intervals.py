@@ -18,6 +18,12 @@ import numpy.typing as npt
 
 from zerodelta.exact.noise_law import NoisySums, Statistic
 from zerodelta.exact.noise_tails import exceeded, form_radius, integer_radius, rest_radius
+from zerodelta.privacy.moment_boxes import (
+    PAIR_SHARES,
+    correlation_ends,
+    covariance_ends,
+    deviation_ends,
+)
 
 __all__ = ["Level", "intervals"]
 
@@ -169,6 +175,11 @@ class _Line:
             low, high = np.maximum(low - resolution, -1), np.minimum(high + resolution, 1)
             slack = _ROUNDED * (np.abs(center) + half)
             return _within(center + half * low - slack, center + half * high + slack, lower, upper)
+        if statistic == "correlation":
+            return correlation_ends(self._means_of_pair(forms), resolution)
+        if statistic == "covariance":
+            low, high = covariance_ends(self._means_of_pair(forms), resolution)
+            return _within(low * half, high * half, lower, upper)
         low, high = self._deviation(forms)
         low, high = np.maximum(low - resolution, 0), np.minimum(high + resolution, 1)
         low, high = low * half * (1 - _ROUNDED), np.minimum(high * half * (1 + _ROUNDED), half)
@@ -199,14 +210,31 @@ class _Line:
         rows = self._least_rows(forms[0], share)
         first = self._ratio(forms, 1, share)
         second = self._ratio(forms, 2, share)
-        return _box(
+        return deviation_ends(
             _spread(*first, self._hoeffding(rows, share, width=2), -1.0, 1.0),
             _spread(*second, self._hoeffding(rows, share, width=1), 0.0, 1.0),
         )
 
     def _sample_deviation(self, forms: Sequence[Form], a: Fraction) -> tuple[Floats, Floats]:
         """Return it from the box of the means of y and y², each of which may fail with a/2."""
-        return _box(self._ratio(forms, 1, a / 2), self._ratio(forms, 2, a / 2))
+        return deviation_ends(self._ratio(forms, 1, a / 2), self._ratio(forms, 2, a / 2))
+
+    def _means_of_pair(self, forms: Sequence[Form]) -> list[tuple[Floats, Floats]]:
+        """Return where the means of y, z, yz and, for a correlation, of y² and z² are.
+
+        Together they fail with `a`; of a population half of it is for sampling.
+        """
+        found, parts = [], PAIR_SHARES[len(forms) - 1]
+        for place, (form, part) in enumerate(zip(forms[1:], parts, strict=True)):
+            least, share = -1.0 if place < 3 else 0.0, self.a * part
+            if not self.asked.population:
+                found.append(_hull(self.sums, form, forms[0], share, least=least))
+                continue
+            low, high = _hull(self.sums, form, forms[0], share / 2, least=least)
+            rows = self._least_rows(forms[0], self.a / 4)
+            far = self._hoeffding(rows, share / 4, width=2 if place < 3 else 1)
+            found.append(_spread(low, high, far, least, 1.0))
+        return found
 
     def _least_rows(self, form: Form, a: Fraction) -> Floats:
         """Return so many values there are at least: a one-sided bound of a symmetric law."""
@@ -275,17 +303,6 @@ def _hull(
             out, inside = np.where(beyond, middle, out), np.where(beyond, inside, middle)
         ends.append(np.where(cut, out, end))
     return ends[0], ends[1]
-
-
-def _box(first: tuple[Floats, Floats], second: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
-    """Return where √(second - first²) lies over a box of the two means."""
-    largest = np.maximum(np.abs(first[0]), np.abs(first[1]))
-    smallest = np.where(
-        (first[0] <= 0) & (first[1] >= 0), 0.0, np.minimum(np.abs(first[0]), np.abs(first[1]))
-    )
-    low = np.clip(second[0] - largest**2 - _ROUNDED, 0, 1)
-    high = np.clip(second[1] - smallest**2 + _ROUNDED, 0, 1)
-    return np.sqrt(low) * (1 - _ROUNDED), np.sqrt(high) * (1 + _ROUNDED)
 
 
 def _spread(

@@ -19,8 +19,9 @@ from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_numbers, as_source
-from zerodelta.spine.release_plan import ReleasePlan
+from zerodelta.spine.release_plan import Measured, ReleasePlan
 from zerodelta.spine.run import ask
+from zerodelta.tasks.covariance_sums import covariance_sums
 from zerodelta.tasks.second_moments import ProductNoise, Products
 
 if TYPE_CHECKING:
@@ -167,12 +168,14 @@ class CovarianceQuestion:
         products = Products.of(facts.width, bounds=self.bounds, data_norm=self.data_norm)
         noise, methods = ProductNoise.best(products, facts, epsilon, self.method)
 
-        def answer(rows: Rows, bits: BitSource) -> Floats:
-            found = noise.release(rows, bits)
-            if not self.correlations:
-                return found.covariance
-            least = noise.deviations / found.unit**2
-            return _correlations(found.scaled, least)
+        def answer(rows: Rows, bits: BitSource) -> Measured:
+            noisy = noise.mechanism.apply(noise.handed(rows), bits)
+            found = noise.moments(noisy)
+            value = found.covariance
+            if self.correlations:
+                value = _correlations(found.scaled, noise.deviations / found.unit**2)
+            sums = covariance_sums(noise, noisy, facts.columns, correlations=self.correlations)
+            return Measured(value=value, sums=sums)
 
         words = "covariances are off by {:.3g} on average, correlations by that over the variances"
         counted = () if noise.counted else ("the number of rows",)

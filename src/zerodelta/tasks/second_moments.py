@@ -249,7 +249,11 @@ class ProductNoise:
 
     def release(self, rows: Rows, bits: BitSource) -> NoisyMoments:
         """Measure, add noise, and read means and covariances off it."""
-        noisy = self.mechanism.apply(self.handed(rows), bits).astype(np.float64)
+        return self.moments(self.mechanism.apply(self.handed(rows), bits))
+
+    def moments(self, drawn: IntegerArray) -> NoisyMoments:
+        """Read means and covariances off noisy integers."""
+        noisy = drawn.astype(np.float64)
         width, steps = self.products.columns + 1, float(STEPS)
         count = float(self.expected_rows)
         if self.counted:
