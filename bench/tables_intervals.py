@@ -3,8 +3,8 @@
 `python bench/tables_intervals.py [runs]` (10 000 by default) draws noise by the mechanism of each
 kind of release, at ε = 1 and replace-one, on fixed rows, and prints for 95 % intervals of the
 sample the share that covers, the mean width and the time of one. For populations rows are new
-in each run; these, covariances and correlations have a twentieth of the runs. The runs of one kind are lines of one table of noisy sums, so
-that all intervals are found together.
+in each run (a twentieth of the runs). The runs of one kind are lines of one table of noisy sums, so
+that all intervals are found together; covariances and correlations are asked one by one.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ def main(runs: int) -> None:
         console.print(f"{name:40}{told}", highlight=False)
     console.print(f"{'20 counts together':40}{all_cells(runs // 5):7.2%}", highlight=False)
     for verb, method in itertools.product((zd.covariance, zd.correlation), ("frobenius", "max")):
-        share, width = of_pairs(few, verb, method)
+        share, width = of_pairs(runs, verb, method)
         name = f"{verb.__name__}, 3000 rows ({method})"
         console.print(f"{name:40}{share:7.2%} {width:10.4g}", highlight=False)
     for unit_rows in (1, 3):
