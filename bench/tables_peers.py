@@ -90,6 +90,15 @@ def opendp_variances_centered(people: Any, keys: Any) -> Any:
     return found.with_columns(mean=pl.col("mean") + half)
 
 
+def opendp_accuracies(people: Any, keys: Any) -> Any:
+    income = pl.col("income").fill_null(0.0).fill_nan(0.0).dp.sum((0.0, WIDTH))
+    asked = [
+        people.query().group_by("city").agg(*each) for each in ([dp.len()], [dp.len(), income])
+    ]
+    told = [each.with_keys(keys).summarize(alpha=0.05)["accuracy"].to_list() for each in asked]
+    return [*told[0], *told[1]]
+
+
 def opendp_two_way(people: Any, keys: Any, names: list[str]) -> Any:
     return people.query().group_by(names).agg(dp.len()).with_keys(keys).release().collect()
 

@@ -33,14 +33,8 @@ def our_widths(relation: str) -> Mapping[str, float]:
 
 
 def opendp_widths(relation: str) -> Mapping[str, float]:
-    frame, keys = made_people(), peers.every(city=CITIES)
-    people, income = peers.context(frame, relation, EPSILON), peers.pl.col("income")
-    income = income.fill_null(0.0).fill_nan(0.0)
-    grouped = people.query().group_by("city")
-    alone = grouped.agg(peers.dp.len()).with_keys(keys).summarize(alpha=0.05)
-    asked = peers.dp.len(), income.dp.sum((0.0, peers.WIDTH))
-    both = grouped.agg(*asked).with_keys(keys).summarize(alpha=0.05)
-    reach = [*alone["accuracy"], *both["accuracy"]]
+    people = peers.context(made_people(), relation, EPSILON)
+    reach = peers.opendp_accuracies(people, peers.every(city=CITIES))
     names = ("count, alone", "count, with the sum", "sum")
     return {name: 2 * float(each) for name, each in zip(names, reach, strict=True)}
 
