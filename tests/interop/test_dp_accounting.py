@@ -215,12 +215,23 @@ def test_other_events_in_a_sample_are_refused() -> None:
         da.SelfComposedDpEvent(GAUSSIAN, -1),
         da.SelfComposedDpEvent(GAUSSIAN, 2.5),
         da.SampledWithoutReplacementDpEvent(5, 6, GAUSSIAN),
+        da.ComposedDpEvent(GAUSSIAN),
+        da.ComposedDpEvent(None),
     ],
     ids=str,
 )
 def test_malformed_numbers_are_refused(event: Any) -> None:
     with pytest.raises(ParameterError):
         claim(event, neighbors=REPLACE)
+
+
+def test_hardly_any_noise_hides_nothing() -> None:
+    """Numbers beyond what floats hold, where the order is chosen in floats."""
+    none = da.GaussianDpEvent(1e-300)
+    poisson = claim(da.PoissonSampledDpEvent(0.1, none), neighbors=ADD_REMOVE)
+    assert poisson.log_delta(1) == 0.0
+    batch = claim(da.SampledWithoutReplacementDpEvent(100, 10, none), neighbors=REPLACE)
+    assert batch.log_delta(1) == 0.0
 
 
 def test_malformed_sampling_probabilities_are_refused() -> None:
