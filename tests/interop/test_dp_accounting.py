@@ -330,6 +330,30 @@ def test_pure_events_are_never_below_the_truth() -> None:
     never_below(da.RandomizedResponseDpEvent(0.1, 5), REPLACE, answered)
 
 
+def test_compositions_are_never_below_the_truth() -> None:
+    """Gaussian noise and answers of two kinds: a binomial mixture of shifted Gaussian profiles."""
+    noise, answers, mu = mpf("0.75"), 3, mpf(2) / 4
+    own = 1 - noise / 2
+    loss = mp.log(own / (1 - own))
+
+    def truth(t: Fraction) -> mpf:
+        total = mpf(0)
+        for told in range(answers + 1):
+            rest = mpf(t.numerator) / t.denominator - (2 * told - answers) * loss
+            profile = mp.ncdf(-rest / mu + mu / 2) - mp.exp(rest) * mp.ncdf(-rest / mu - mu / 2)
+            chance = mp.binomial(answers, told) * own**told * (1 - own) ** (answers - told)
+            total += chance * profile
+        return total
+
+    gaussian, answer = da.GaussianDpEvent(4.0), da.RandomizedResponseDpEvent(0.75, 2)
+    exact = da.ComposedDpEvent([gaussian, da.SelfComposedDpEvent(answer, answers)])
+    never_below(exact, REPLACE, truth)
+    # R(a) of the Gaussian step is aμ²/2, that of all answers at most their loss
+    never_below(da.ZCDpEvent(0.125, float(answers * loss) * (1 + 1e-15)), REPLACE, truth)
+    batch = da.SampledWithoutReplacementDpEvent(9, 9, exact)
+    never_below(batch, REPLACE, truth)
+
+
 @pytest.mark.parametrize(("rate", "multiplier"), [(0.25, 1.0), (0.01, 0.5), (0.5, 4.0)])
 def test_poisson_samples_are_never_below_the_truth_in_both_directions(
     rate: float, multiplier: float
