@@ -350,6 +350,9 @@ class Underflowing:
 
 def test_what_cannot_be_read_is_refused_with_the_reason() -> None:
     options: Any = {"space": zd.Finite(4), "epsilon": 1, "d_in": 1}
+    for other in (3, None, dp.m.then_gaussian(scale=9.0), dp.t.make_identity(*numbers())):
+        with pytest.raises(ParameterError, match="a measurement of OpenDP"):
+            purified(other, **options)
     laplace = dp.m.make_laplace(*numbers(), scale=2.0)
     with pytest.raises(ParameterError, match="pure already"):
         purified(laplace, **options)

@@ -100,6 +100,8 @@ def purified(
     require_extra("opendp", "opendp")
     import opendp.prelude as dp
 
+    sort, fits = type(measurement).__name__, hasattr(measurement, "output_measure")
+    require(fits, "measurement", sort, "a measurement of OpenDP", "pass what dp.m.make_… returns")
     wanted = as_usable_epsilon(epsilon)
     # a map returns floats: the largest that is not above ε
     reached = float_within(wanted, Fraction(0), wanted)
@@ -226,9 +228,9 @@ def _relation(metric: Any, d_in: Any, neighbors: Neighbors | None) -> Neighbors 
 
     stated = None if neighbors is None else as_relation(neighbors)
     least: dict[Neighbors, float]
-    if metric == dp.symmetric_distance() or metric == dp.insert_delete_distance():
+    if metric in (dp.symmetric_distance(), dp.insert_delete_distance()):
         least = {Neighbors.ADD_REMOVE: 1, Neighbors.REPLACE: 2}
-    elif metric == dp.change_one_distance() or metric == dp.hamming_distance():
+    elif metric in (dp.change_one_distance(), dp.hamming_distance()):
         least = {Neighbors.REPLACE: 1, Neighbors.ADD_REMOVE: math.inf}
     else:
         return stated
@@ -262,11 +264,8 @@ def _carrier(space: Space) -> tuple[str, Callable[[Any], Any]]:
 
 
 def _fits(text: Any) -> bool:
-    """Tell whether a text passes as one of C: what does not would raise where it is drawn."""
-    try:
-        return b"\0" not in str(text).encode()
-    except UnicodeEncodeError:  # half of a surrogate pair
-        return False
+    """Tell whether C can hold a text: no NUL, no surrogates; else it would raise where drawn."""
+    return not any(each == "\0" or "\ud800" <= each <= "\udfff" for each in text)
 
 
 def measurement(
@@ -380,20 +379,19 @@ def _changes(metric: Any, relation: Neighbors) -> int:
     """Return how many neighbors a distance of one is, or refuse a metric in which it is none."""
     import opendp.prelude as dp
 
-    if metric == dp.symmetric_distance() or metric == dp.insert_delete_distance():
-        require(
-            relation is Neighbors.ADD_REMOVE,
-            "input_metric",
-            str(metric),
-            "change-one or Hamming distance: the task's number of rows is public",
-            "pass dp.change_one_distance(), or open the rows for added or removed ones",
-        )
-        return 1
+    adding = (dp.symmetric_distance(), dp.insert_delete_distance())
     require(
-        metric == dp.change_one_distance() or metric == dp.hamming_distance(),
+        metric in (*adding, dp.change_one_distance(), dp.hamming_distance()),
         "input_metric",
         str(metric),
         "symmetric, insert-delete, change-one or Hamming distance",
         "pass the metric of the rows",
     )
-    return 1 if relation is Neighbors.REPLACE else 2
+    require(
+        relation is Neighbors.ADD_REMOVE or metric not in adding,
+        "input_metric",
+        str(metric),
+        "change-one or Hamming distance: the task's number of rows is public",
+        "pass dp.change_one_distance(), or open the rows for added or removed ones",
+    )
+    return 1 if relation is Neighbors.REPLACE or metric in adding else 2
