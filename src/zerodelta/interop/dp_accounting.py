@@ -33,7 +33,8 @@ def claim(event: Any, *, neighbors: Any) -> Claim:
     """Return what a `DpEvent` of dp-accounting satisfies, exactly, under one neighboring relation.
 
     Use it for what another library ran or plans to run: `zd.plan(space, epsilon=…, base=claim)`
-    then says whether its δ can be removed. JAX-Privacy's `plan.dp_event` is such an event.
+    then says whether its δ can be removed. JAX-Privacy's `plan.dp_event` is such an event; for
+    added or removed rows its groups must be drawn with `PartitionType.INDEPENDENT`.
 
     Parameters
     ----------
