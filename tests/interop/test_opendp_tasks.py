@@ -124,12 +124,12 @@ def test_a_task_may_look_at_the_order_of_rows_where_the_metric_does() -> None:
         domain = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=1000)
         made = measurement(task, example=[1.0] * 1000, input_domain=domain, input_metric=metric)
         assert made.map(0) == 0.0
-        return Counter(made(rows) for _ in range(20))
+        return Counter(made(rows) for _ in range(24))
 
     ordered = published(dp.hamming_distance())
-    assert ordered == {"high": 20}  # misses with probability below e^-200
+    assert ordered == {"high": 24}  # misses with probability below e^-200
     unordered = published(dp.change_one_distance())
-    assert set(unordered) == {"low", "high"}  # misses with probability 2^-19
+    assert set(unordered) == {"low", "high"}  # misses with probability 2^-23
 
 
 def test_a_certificate_for_units_is_not_one_for_rows() -> None:
@@ -150,11 +150,12 @@ def test_a_certificate_for_units_is_not_one_for_rows() -> None:
 
 def test_every_run_must_repeat_the_claim_of_the_example() -> None:
     def turning(rows: Any) -> zd.Release:
+        few = len(rows) < 5
         source = zd.open(
             pl.DataFrame({"x": rows}),
             columns={"x": zd.number(0, 10)},
-            neighbors="add-remove" if len(rows) < 5 else "replace",
-            **({"expected_rows": 10} if len(rows) < 5 else {}),
+            neighbors="add-remove" if few else "replace",
+            expected_rows=10 if few else None,
         )
         return zd.mean(source["x"], epsilon="1/2")
 
