@@ -39,7 +39,7 @@ test: env ## all tests but the long statistical ones
 
 check: lint types layers test ## exactly what CI runs
 
-bridges: env ## the tests of zerodelta.interop, where OpenDP, dp-accounting, skops, ONNX and Opacus install
+bridges: env ## the tests of zerodelta.interop, where OpenDP, dp-accounting, skops, ONNX, Opacus and JAX-Privacy install
 	.ci/bridges
 
 lint: env

@@ -215,12 +215,23 @@ def test_other_events_in_a_sample_are_refused() -> None:
         da.SelfComposedDpEvent(GAUSSIAN, -1),
         da.SelfComposedDpEvent(GAUSSIAN, 2.5),
         da.SampledWithoutReplacementDpEvent(5, 6, GAUSSIAN),
+        da.ComposedDpEvent(GAUSSIAN),
+        da.ComposedDpEvent(None),
     ],
     ids=str,
 )
 def test_malformed_numbers_are_refused(event: Any) -> None:
     with pytest.raises(ParameterError):
         claim(event, neighbors=REPLACE)
+
+
+def test_hardly_any_noise_hides_nothing() -> None:
+    """Numbers beyond what floats hold, where the order is chosen in floats."""
+    none = da.GaussianDpEvent(1e-300)
+    poisson = claim(da.PoissonSampledDpEvent(0.1, none), neighbors=ADD_REMOVE)
+    assert poisson.log_delta(1) == 0.0
+    batch = claim(da.SampledWithoutReplacementDpEvent(100, 10, none), neighbors=REPLACE)
+    assert batch.log_delta(1) == 0.0
 
 
 def test_malformed_sampling_probabilities_are_refused() -> None:
@@ -317,6 +328,30 @@ def test_pure_events_are_never_below_the_truth() -> None:
         return 1 - noise + noise / 5 - mp.exp(mpf(t.numerator) / t.denominator) * noise / 5
 
     never_below(da.RandomizedResponseDpEvent(0.1, 5), REPLACE, answered)
+
+
+def test_compositions_are_never_below_the_truth() -> None:
+    """Gaussian noise and answers of two kinds: a binomial mixture of shifted Gaussian profiles."""
+    noise, answers, mu = mpf("0.75"), 3, mpf(2) / 4
+    own = 1 - noise / 2
+    loss = mp.log(own / (1 - own))
+
+    def truth(t: Fraction) -> mpf:
+        total = mpf(0)
+        for told in range(answers + 1):
+            rest = mpf(t.numerator) / t.denominator - (2 * told - answers) * loss
+            profile = mp.ncdf(-rest / mu + mu / 2) - mp.exp(rest) * mp.ncdf(-rest / mu - mu / 2)
+            chance = mp.binomial(answers, told) * own**told * (1 - own) ** (answers - told)
+            total += chance * profile
+        return total
+
+    gaussian, answer = da.GaussianDpEvent(4.0), da.RandomizedResponseDpEvent(0.75, 2)
+    exact = da.ComposedDpEvent([gaussian, da.SelfComposedDpEvent(answer, answers)])
+    never_below(exact, REPLACE, truth)
+    # R(a) of the Gaussian step is aμ²/2, that of all answers at most their loss
+    never_below(da.ZCDpEvent(0.125, float(answers * loss) * (1 + 1e-15)), REPLACE, truth)
+    batch = da.SampledWithoutReplacementDpEvent(9, 9, exact)
+    never_below(batch, REPLACE, truth)
 
 
 @pytest.mark.parametrize(("rate", "multiplier"), [(0.25, 1.0), (0.01, 0.5), (0.5, 4.0)])

@@ -101,6 +101,27 @@ def test_the_noise_that_a_refusal_names_is_enough_and_not_much_more() -> None:
         _plan([(0.8 * factor * 0.98, 0.01, 1000)], space, 1, "1/100", True)
 
 
+def test_where_no_noise_would_do_the_refusal_says_so() -> None:
+    """Orders end at 10^6, so that at ε = 1/10000 no ln δ is below -100."""
+    with pytest.raises(GuaranteeError, match="no noise multiplier would do"):
+        _plan(RUN, zd.Ball(1000, 1), "1/10000", "1/100", True)
+
+
+def test_hardly_any_noise_hides_nothing() -> None:
+    history = [(1e-300, 0.1, 100)]
+    assert float_floor(history) == 0.0
+    assert history_claim(history).log_delta(1) == 0.0
+    assert history_claim(history, trust_float_noise=True).log_delta(1) == 0.0
+
+
+@pytest.mark.parametrize("history", [None, 3, [(1.5, 0.1)], [3], [(1.5, 0.1, 5, 5)]], ids=repr)
+def test_what_is_no_history_is_refused(history: Any) -> None:
+    with pytest.raises(ParameterError, match="history"):
+        history_claim(history)
+    with pytest.raises(ParameterError, match="history"):
+        float_floor(history)
+
+
 @pytest.mark.parametrize(
     "entry", [(0.0, 0.1, 5), (1.0, 0.0, 5), (1.0, 1.5, 5), (1.0, 0.1, 0), (math.nan, 0.1, 5)]
 )
@@ -154,6 +175,23 @@ def test_other_loaders_are_refused_because_the_history_cannot_tell() -> None:
     poisson.accountant.history.append((1.5, 0.2, 1))  # two batches in one step
     with pytest.raises(ParameterError, match="sampling rate"):
         claim(poisson, sampled)
+    poisson.accountant.history[:] = [(1.5, 0.2, 1)]
+    sampled.sample_rate = 0.2  # batches are drawn with that of the sampler
+    with pytest.raises(ParameterError, match="sampling rate"):
+        claim(poisson, sampled)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_loaders_that_leave_out_empty_batches_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, loader = trained()
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 1)
+    monkeypatch.setattr(torch.distributed, "get_rank", lambda: 0)
+    data = torch.utils.data.TensorDataset(torch.zeros(3, 3))
+    distributed = type(loader)(data, sample_rate=loader.sample_rate, distributed=True)
+    assert any(len(list(distributed)) < len(distributed) for _ in range(1000))
+    with pytest.raises(ParameterError, match="empty"):
+        claim(engine, distributed)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -9,7 +9,6 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-import polars as pl
 import pytest
 from mpmath import mp, mpf
 
@@ -17,7 +16,7 @@ import zerodelta as zd
 from zerodelta.errors import GuaranteeError, ParameterError
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.interop import opendp as bridge
-from zerodelta.interop.opendp import measurement, purified
+from zerodelta.interop.opendp import purified
 
 dp: Any = pytest.importorskip("opendp.prelude", reason="the bridge's extra is not installed")
 OpenDPException: Any = pytest.importorskip("opendp.mod").OpenDPException
@@ -249,6 +248,24 @@ def test_no_value_makes_the_function_raise(space: Any) -> None:
             assert space.contains(found)
 
 
+def test_no_option_makes_the_function_raise() -> None:
+    """A text that C cannot hold is an object; else it would raise where it is drawn."""
+    for options in (["a", "b\0"], ["a", "\ud800"], ["a", "é"]):
+        base = stated(dp.zero_concentrated_divergence(), lambda d: 1e-9 * d * d, options[1])
+        pure = purified(base, space=zd.Finite(options), epsilon=1, d_in=1)
+        assert pure(3) in options
+
+
+def test_closer_inputs_cost_no_more() -> None:
+    base = gaussian(10.0)
+    profile = dp.c.make_zCDP_to_approxDP(base)
+    assert profile.map(0).delta(0.5) == 0.0  # it may have underflowed
+    for each in (base, profile, dp.c.make_fix_delta(profile, 1e-5)):
+        pure = purified(each, space=zd.Finite(21), epsilon=1, d_in=2)
+        losses = [pure.map(d) for d in (0, 1, 2, 3, 4)]
+        assert max(losses[:3]) <= 1 < losses[3] < losses[4]
+
+
 def test_a_distance_beyond_the_measurements_map_raises_as_it_does() -> None:
     base = dp.c.make_adaptive_composition(
         *numbers(), dp.zero_concentrated_divergence(), d_in=1, d_mids=[0.001] * 3
@@ -312,6 +329,9 @@ def test_the_metric_says_who_is_protected() -> None:
             made(metric, 5, ADD_REMOVE)
     pure = purified(gaussian(9.0), space=zd.Finite(4), epsilon=1, d_in=1)
     assert pure.certificate is None
+    assert pure.plan.base is None
+    with pytest.raises(ParameterError, match="claim"):
+        pure.plan.purify(2)  # else its certificate would be for replaced rows
     told = purified(gaussian(9.0), space=zd.Finite(4), epsilon=1, d_in=1, neighbors=ADD_REMOVE)
     assert told.certificate.claim == zd.PureDP(1, neighbors=ADD_REMOVE)
 
@@ -330,6 +350,9 @@ class Underflowing:
 
 def test_what_cannot_be_read_is_refused_with_the_reason() -> None:
     options: Any = {"space": zd.Finite(4), "epsilon": 1, "d_in": 1}
+    for other in (3, None, dp.m.then_gaussian(scale=9.0), dp.t.make_identity(*numbers())):
+        with pytest.raises(ParameterError, match="a measurement of OpenDP"):
+            purified(other, **options)
     laplace = dp.m.make_laplace(*numbers(), scale=2.0)
     with pytest.raises(ParameterError, match="pure already"):
         purified(laplace, **options)
@@ -350,13 +373,23 @@ def test_what_cannot_be_read_is_refused_with_the_reason() -> None:
 
 
 def test_thresholds_that_are_stuck_are_refused_for_that_reason() -> None:
-    keys = dp.map_domain(dp.atom_domain(T=str), dp.atom_domain(T=int))
-    metric = dp.l01inf_distance(dp.absolute_distance(T=int))
-    for threshold in (100, 10_000):
-        stuck = dp.m.make_laplace_threshold(keys, metric, scale=1.0, threshold=threshold)
-        assert stuck.map((1, 1, 1))[1] == 2.0**-53
-        with pytest.raises(GuaranteeError, match=r"2\^-53"):
-            purified(stuck, space=zd.Subsets(of=500, size=20), epsilon=2, d_in=(1, 1, 1))
+    keys, distance = dp.map_domain(dp.atom_domain(T=str), dp.atom_domain(T=int)), numbers()[1]
+    kinds = (
+        (dp.m.make_laplace_threshold, dp.l01inf_distance(distance), 1.0),
+        (dp.m.make_gaussian_threshold, dp.l02inf_distance(distance), 50.0),
+    )
+    for make, metric, scale in kinds:
+        for threshold in (1000, 100_000):
+            stuck = make(keys, metric, scale=scale, threshold=threshold)
+            for count in (1, 2, 7):
+                d_in = (count, count, 1)
+                assert stuck.map(d_in)[1] == count * 2.0**-53
+                with pytest.raises(GuaranteeError, match=r"2\^-53"):
+                    purified(stuck, space=zd.Subsets(of=500, size=20), epsilon=8, d_in=d_in)
+    fixed = dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(gaussian(9.0)), 1e-14)
+    with pytest.raises(GuaranteeError, match="nats") as refusal:
+        purified(fixed, space=zd.Subsets(of=500, size=20), epsilon=8, d_in=1)
+    assert "threshold" not in str(refusal.value)
 
 
 def test_measures_are_compared_and_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -372,86 +405,3 @@ def test_the_features_are_the_callers_to_enable() -> None:
     dp.disable_features("honest-but-curious")
     with pytest.raises(OpenDPException, match="honest-but-curious"):
         purified(base, space=zd.Finite(4), epsilon=1, d_in=1)
-
-
-def median(rows: Any) -> zd.Release:
-    return zd.median(rows, bounds=(0, 100), epsilon="1/2")
-
-
-def test_a_task_is_a_measurement_with_the_map_of_its_certificate() -> None:
-    rows = dp.vector_domain(dp.atom_domain(T=float, nan=False), size=1000)
-    made = measurement(
-        median,
-        example=[50.0] * 1000,
-        input_domain=rows,
-        input_metric=dp.change_one_distance(),
-        output="f64",
-    )
-    assert made.output_measure == dp.max_divergence()
-    assert [made.map(d) for d in (0, 1, 3)] == [0.0, 0.5, 1.5]
-    assert abs(made([30.0] * 1000) - 30) < 1
-    assert zd.verify(made.certificate, epsilon="1/2") == zd.PureDP("1/2")
-    context = dp.Context.compositor(
-        data=[30.0] * 1000,
-        privacy_unit=(dp.change_one_distance(), 1),
-        privacy_loss=dp.loss_of(epsilon=1.0),
-        split_evenly_over=2,
-        domain=rows,
-    )
-    assert 0 <= context(made) <= 100
-
-
-def test_a_task_for_added_or_removed_rows_costs_twice_where_rows_change() -> None:
-    def count(rows: Any) -> zd.Release:
-        source = zd.open(
-            pl.DataFrame({"x": rows}),
-            columns={"x": zd.number(0, 10)},
-            neighbors="add-remove",
-            expected_rows=100,
-        )
-        return zd.count(source, epsilon="1/2")
-
-    options: Any = {
-        "example": [1.0] * 10,
-        "input_domain": dp.vector_domain(dp.atom_domain(T=float, nan=False)),
-    }
-    for metric in (dp.symmetric_distance(), dp.insert_delete_distance()):
-        made = measurement(count, input_metric=metric, **options)
-        assert [made.map(d) for d in (1, 2)] == [0.5, 1.0]
-        assert made([3.0] * 1000) > 900
-    changed = measurement(count, input_metric=dp.change_one_distance(), **options)
-    assert [changed.map(d) for d in (1, 2)] == [1.0, 2.0]
-
-
-def test_a_task_with_a_public_number_of_rows_needs_a_metric_that_keeps_it() -> None:
-    rows = dp.vector_domain(dp.atom_domain(T=float, nan=False))
-    for metric in (dp.symmetric_distance(), dp.insert_delete_distance()):
-        with pytest.raises(ParameterError, match="number of rows is public"):
-            measurement(median, example=[5.0] * 9, input_domain=rows, input_metric=metric)
-    with pytest.raises(ParameterError, match="input_metric"):
-        measurement(median, example=[5.0], input_domain=rows, input_metric=dp.l1_distance(T=float))
-    with pytest.raises(ParameterError, match="task"):
-        measurement(
-            lambda rows: 3,  # type: ignore[arg-type, return-value]
-            example=[5.0],
-            input_domain=rows,
-            input_metric=dp.change_one_distance(),
-        )
-
-
-def test_a_task_that_fails_says_nothing_of_its_rows() -> None:
-    def failing(rows: Any) -> zd.Release:
-        if rows[0] > 6:
-            raise ValueError(f"SECRET {rows[0]}")
-        return median(rows)
-
-    made = measurement(
-        failing,
-        example=[5.0] * 9,
-        input_domain=dp.vector_domain(dp.atom_domain(T=float, nan=False)),
-        input_metric=dp.change_one_distance(),
-    )
-    with pytest.raises(OpenDPException) as failure:
-        made([77.0] * 9)
-    assert "SECRET" not in str(failure.value)
-    assert "77" not in str(failure.value)

@@ -13,9 +13,27 @@ MUTANTS = (
     ),
     Mutant(
         file="interop/opacus.py",
-        old="log_normal_cdf_upper(1 / sigma - _LARGEST_NORMAL)",
-        new="log_normal_cdf_upper(1 / (2 * sigma) - _LARGEST_NORMAL)",
+        old="moved = min(1 / sigma, Fraction(1000))",
+        new="moved = min(1 / (2 * sigma), Fraction(1000))",
         tests=("interop/test_opacus.py::test_float_noise_has_a_floor_at_every_epsilon",),
+    ),
+    Mutant(
+        file="interop/opacus.py",
+        old="all(len(each) == 3 for each in entries)",
+        new="entries",
+        tests=("interop/test_opacus.py::test_what_is_no_history_is_refused",),
+    ),
+    Mutant(
+        file="interop/opacus.py",
+        old="        if safe > _LARGEST_FACTOR:\n            return math.inf\n",
+        new="",
+        tests=("interop/test_opacus.py::test_where_no_noise_would_do_the_refusal_says_so",),
+    ),
+    Mutant(
+        file="privacy/renyi.py",
+        old="return 1e300 if value > 0 else -1e300",
+        new="return math.copysign(1e300, value)",
+        tests=("interop/test_opacus.py::test_hardly_any_noise_hides_nothing",),
     ),
     Mutant(
         file="privacy/step.py",

@@ -7,12 +7,12 @@ end at e^-35, and may be for another relation. What has no theorem here is refus
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
-from zerodelta.errors import ParameterError, require_extra
+from zerodelta.errors import ParameterError, require, require_extra
 from zerodelta.exact.arb import ball, upper
 from zerodelta.exact.logs import log_upper
 from zerodelta.exact.rational import as_count, as_positive, as_rational
@@ -33,7 +33,8 @@ def claim(event: Any, *, neighbors: Any) -> Claim:
     """Return what a `DpEvent` of dp-accounting satisfies, exactly, under one neighboring relation.
 
     Use it for what another library ran or plans to run: `zd.plan(space, epsilon=…, base=claim)`
-    then says whether its δ can be removed. JAX-Privacy's `plan.dp_event` is such an event.
+    then says whether its δ can be removed. JAX-Privacy's `plan.dp_event` is such an event; for
+    added or removed rows its groups must be drawn with `PartitionType.INDEPENDENT`.
 
     Parameters
     ----------
@@ -100,6 +101,13 @@ def _flattened(event: Any, relation: Neighbors) -> Counted:
     while waiting:
         part, count = waiting.pop()
         if type(part) is ComposedDpEvent:
+            require(
+                isinstance(part.events, Sequence),
+                "events",
+                type(part.events).__name__,
+                "a list of events",
+                "pass ComposedDpEvent([...])",
+            )
             waiting += [(inner, count) for inner in part.events]
         elif type(part) is SelfComposedDpEvent:
             waiting.append((part.event, count * as_count(part.count, "count")))

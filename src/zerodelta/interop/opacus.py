@@ -40,6 +40,9 @@ _LARGEST_NORMAL = Fraction("5.76811")
 _GRID = 1 << 24
 """Uniform float32 numbers are multiples of 2^-24."""
 
+_LARGEST_FACTOR = 2.0**24
+"""More noise than that is no advice."""
+
 History = Iterable[tuple[Any, Any, Any]]
 """Noise multiplier, sampling rate and number of steps, as an accountant of Opacus keeps them."""
 
@@ -99,7 +102,7 @@ def history_claim(history: History, *, trust_float_noise: bool = False) -> Claim
     -13.4
 
     """
-    steps = [_step(*each) for each in history]
+    steps = _steps(history)
     exact = _together(steps)
     if as_flag(trust_float_noise, "trust_float_noise") or not steps:
         return exact
@@ -131,8 +134,9 @@ def float_floor(history: History) -> float:
 
     """
     floors = []
-    for sigma, rate, count in (_step(*each) for each in history):
-        near = log_normal_cdf_upper(1 / sigma - _LARGEST_NORMAL)
+    for sigma, rate, count in _steps(history):
+        moved = min(1 / sigma, Fraction(1000))  # by more than that it is seen for sure
+        near = log_normal_cdf_upper(moved - _LARGEST_NORMAL)
         far = log_normal_cdf_lower(-_LARGEST_NORMAL)
         floors.append(sum_upper(log_difference_upper(near, far), log_upper(rate * count)))
     return min(log_sum_upper(floors), 0.0)
@@ -203,7 +207,9 @@ def _needs(history: list[Any], free: Plan, epsilon: Fraction, trusted: bool) -> 
         f"the run cannot be published on this space: ln δ(ε) would have to be at most {needed:.4g}."
         f" With exact noise it is {exact:.4g}"
     )
-    if factor > 1:
+    if math.isinf(factor):
+        said += "; no noise multiplier would do, as far as the orders of its accounting reach"
+    elif factor > 1:
         said += f"; {factor:.3g} times the noise multiplier would do"
     if not trusted and floor > needed:
         said += (
@@ -217,7 +223,10 @@ def _needs(history: list[Any], free: Plan, epsilon: Fraction, trusted: bool) -> 
 
 
 def _factor(history: list[Any], epsilon: Fraction, needed: float) -> float:
-    """Return by how much all noise multipliers would have to grow, with exact noise."""
+    """Return by how much all noise multipliers would have to grow, with exact noise.
+
+    Infinity if no factor is enough: orders end at 10^6, so ln δ(ε) does not fall below -10^6 ε.
+    """
 
     def excess(factor: float) -> float:
         more = [(Fraction(s) * Fraction(factor), rate, count) for s, rate, count in history]
@@ -228,6 +237,8 @@ def _factor(history: list[Any], epsilon: Fraction, needed: float) -> float:
     safe = 2.0
     while excess(safe) > 0:
         safe *= 2
+        if safe > _LARGEST_FACTOR:
+            return math.inf
     return safe_end(excess, safe=safe, unsafe=safe / 2, relative=1e-3)
 
 
@@ -246,6 +257,21 @@ def _together(steps: list[tuple[Fraction, Fraction, int]]) -> Claim:
     return simplest(transcript_claim(counted))
 
 
+def _steps(history: History) -> list[tuple[Fraction, Fraction, int]]:
+    """Return all entries of a history, checked."""
+    try:
+        entries = [tuple(each) for each in history]
+    except TypeError:  # nothing to iterate over
+        entries = [()]
+    require(
+        all(len(each) == 3 for each in entries),
+        "history",
+        expected="a list of (noise_multiplier, sample_rate, steps)",
+        remedy="pass engine.accountant.history",
+    )
+    return [_step(*each) for each in entries]
+
+
 def _step(multiplier: Any, rate: Any, steps: Any) -> tuple[Fraction, Fraction, int]:
     """Return one entry, its rate rounded up to what `torch.rand(n) < rate` samples with."""
     sigma = as_positive(multiplier, "noise_multiplier")
@@ -259,6 +285,7 @@ def _history(engine: Any, loader: Any) -> History:
     require_extra("opacus", "opacus")
     from opacus import PrivacyEngine
     from opacus.data_loader import DPDataLoader
+    from opacus.utils.uniform_sampler import UniformWithReplacementSampler
 
     require(
         isinstance(engine, PrivacyEngine),
@@ -274,11 +301,20 @@ def _history(engine: Any, loader: Any) -> History:
         "a DPDataLoader, which samples by Poisson; the history does not tell how batches were made",
         "train with the loader that make_private(poisson_sampling=True) returns",
     )
+    sampler = loader.batch_sampler
+    require(
+        type(sampler) is UniformWithReplacementSampler,
+        "loader",
+        type(sampler).__name__,
+        "one whose batches are drawn by UniformWithReplacementSampler; that of distributed training"
+        " leaves out empty batches, so that the number of steps shows them",
+        "train in one process",
+    )
     history: list[tuple[Any, Any, Any]] = list(engine.accountant.history)
-    if any(rate != loader.sample_rate for _, rate, _ in history):
+    if any(rate != sampler.sample_rate for _, rate, _ in history):
         raise ParameterError(
             "loader",
-            loader.sample_rate,
+            sampler.sample_rate,
             expected="the sampling rate of every step in the history; another loader, or batches "
             "that were added up, would be no Poisson samples",
             remedy="use one engine for each loader, and one step for each batch",

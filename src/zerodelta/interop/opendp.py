@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
@@ -16,10 +17,11 @@ from zerodelta.channels.planner import DEFAULT_MIXING_PROBABILITY, plan
 from zerodelta.channels.purification_plan import Plan
 from zerodelta.errors import GuaranteeError, ParameterError, require, require_extra
 from zerodelta.exact.bits import SystemBits
+from zerodelta.exact.integers import permutation
 from zerodelta.exact.rational import Rational, as_count, float_within
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import RDP, ZCDP, ApproxDP, Claim, PureDP
-from zerodelta.privacy.composition import compose
+from zerodelta.privacy.composition import compose, transcript_claim
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_relation, as_usable_epsilon, sum_upper
 from zerodelta.privacy.release import Release
@@ -32,7 +34,7 @@ Stated: TypeAlias = Callable[[Fraction], Claim | None]
 """What a measurement satisfies, as far as it matters at one ε; None if nothing is known there."""
 
 _FLOOR = 2.0**-53
-"""The smallest δ that OpenDP's thresholds state, whatever the threshold."""
+"""The smallest δ that OpenDP's thresholds state for one key, whatever the threshold."""
 
 
 def purified(
@@ -72,8 +74,9 @@ def purified(
     opendp.mod.Measurement
         Under max divergence, for a `Context` and for compositions. Its map is at most `epsilon` at
         `d_in`, and raises where that of the measurement does. It has two more attributes: `plan`,
-        and `certificate` (`asserted`; None where no relation is known). Numbers and texts keep
-        their type, vectors are lists of floats, one coordinate is a float, all else is an object.
+        and `certificate` (`asserted`); without a relation that is None, and the plan's `base`, too.
+        Numbers and texts keep their type, vectors are lists of floats, one coordinate is a float,
+        all else is an object.
 
     Notes
     -----
@@ -97,6 +100,8 @@ def purified(
     require_extra("opendp", "opendp")
     import opendp.prelude as dp
 
+    sort, fits = type(measurement).__name__, hasattr(measurement, "output_measure")
+    require(fits, "measurement", sort, "a measurement of OpenDP", "pass what dp.m.make_… returns")
     wanted = as_usable_epsilon(epsilon)
     # a map returns floats: the largest that is not above ε
     reached = float_within(wanted, Fraction(0), wanted)
@@ -123,7 +128,9 @@ def purified(
             return known is not None and made.purifier.proves(t, known)
 
         found = smallest_epsilon(proven)
-        return min(found, reached) if proven(Fraction(reached)) else found
+        # what is planned for holds for closer inputs, too, even where their own δ is 0.0
+        nearer = isinstance(distance, (int, float)) and distance <= d_in
+        return min(found, reached) if nearer or proven(Fraction(reached)) else found
 
     pure = dp.m.make_user_measurement(
         measurement.input_domain,
@@ -133,7 +140,8 @@ def purified(
         privacy_map,
         TO=output,
     )
-    pure.plan = made
+    # a claim whose relation nobody has stated is not to be planned with
+    pure.plan = made if relation is not None else replace(made, base=None)
     pure.certificate = None if relation is None or base is None else made.certificate(base)
     return pure
 
@@ -146,15 +154,18 @@ def _plan(space: Space, epsilon: Fraction, mixing: Rational, base: Claim | None)
     try:
         return plan(space, epsilon=epsilon, mixing_probability=mixing, base=base)
     except GuaranteeError as error:
-        if (
-            type(base) is ApproxDP
-            and base.exact_log_delta == ApproxDP(0, delta=_FLOOR).exact_log_delta
-        ):
+        if base is not None and _is_stuck(base):
             raise GuaranteeError(
                 f"{error} OpenDP states no δ below 2^-53 = e^-36.7 for a threshold, whatever the "
                 "threshold is: more noise does not help. Use zd.heavy_hitters, which needs no δ."
             ) from None
         raise
+
+
+def _is_stuck(base: Claim) -> bool:
+    """Tell whether a δ is that of thresholds for a few keys: k·2^-53."""
+    keys = math.exp(transcript_claim([(base, 1)]).log_failure) / _FLOOR
+    return 1 <= round(keys) <= 1000 and math.isclose(keys, round(keys))
 
 
 def _reader(measurement: Any, relation: Neighbors) -> Callable[[Any], Stated]:
@@ -217,9 +228,9 @@ def _relation(metric: Any, d_in: Any, neighbors: Neighbors | None) -> Neighbors 
 
     stated = None if neighbors is None else as_relation(neighbors)
     least: dict[Neighbors, float]
-    if metric == dp.symmetric_distance() or metric == dp.insert_delete_distance():
+    if metric in (dp.symmetric_distance(), dp.insert_delete_distance()):
         least = {Neighbors.ADD_REMOVE: 1, Neighbors.REPLACE: 2}
-    elif metric == dp.change_one_distance() or metric == dp.hamming_distance():
+    elif metric in (dp.change_one_distance(), dp.hamming_distance()):
         least = {Neighbors.REPLACE: 1, Neighbors.ADD_REMOVE: math.inf}
     else:
         return stated
@@ -245,11 +256,16 @@ def _carrier(space: Space) -> tuple[str, Callable[[Any], Any]]:
         if space.options is None and space.size < 2**62:
             return "i64", int
         kinds = {type(option) for option in space.options or ()}
-        if kinds == {str} and not any("\0" in str(option) for option in space.options or ()):
+        if kinds == {str} and all(_fits(option) for option in space.options or ()):
             return "String", str
         if kinds == {float}:
             return "f64", float
     return "ExtrinsicObject", lambda element: element
+
+
+def _fits(text: Any) -> bool:
+    """Tell whether C can hold a text: no NUL, no surrogates; else it would raise where drawn."""
+    return not any(each == "\0" or "\ud800" <= each <= "\udfff" for each in text)
 
 
 def measurement(
@@ -275,6 +291,8 @@ def measurement(
     input_domain, input_metric : opendp.mod.Domain, opendp.mod.Metric
         Of the rows. A task for replaced rows needs change-one or Hamming distance, because the
         number of rows is public; one for added or removed rows takes any distance of data sets.
+        Symmetric and change-one distance do not see the order of rows: a list of them is handed to
+        the task in random order; for anything else the task must not depend on it.
     output : str
         The type of the value in OpenDP, such as "f64"; by default any object.
 
@@ -315,12 +333,16 @@ def measurement(
         remedy="pass lambda rows: zd.median(rows, …), or one that returns estimator.release_",
     )
     certificate = first.certificate
-    price = _price(certificate) * _changes(input_metric, certificate.claim.neighbors)
+    proven = _proven(certificate)
+    price = proven.exact_epsilon * _changes(input_metric, proven.neighbors)
+    shuffled = input_metric in (dp.symmetric_distance(), dp.change_one_distance())
 
     def function(rows: Any) -> Any:
         try:
+            if shuffled and isinstance(rows, list):
+                rows = [rows[place] for place in permutation(len(rows), bits=SystemBits())]
             release = task(rows)
-            same = _price(release.certificate) == _price(certificate)
+            same = _proven(release.certificate) == proven
             value = release.value
         except Exception:  # its text may say more than the fixed one below
             same = False
@@ -341,8 +363,8 @@ def measurement(
 _OTHER_SHAPE = "the task refuses rows of this shape, or its certificate is not that of the example."
 
 
-def _price(certificate: Certificate) -> Fraction:
-    """Return the pure ε that a certificate proves of one row."""
+def _proven(certificate: Certificate) -> PureDP:
+    """Return the pure claim that a certificate proves of one row."""
     proven = verify(certificate)
     if type(proven) is not PureDP:
         raise ParameterError(
@@ -350,27 +372,26 @@ def _price(certificate: Certificate) -> Fraction:
             expected="a pure release",
             remedy="pass a task that returns one, or purify it",
         )
-    return proven.exact_epsilon
+    return proven
 
 
 def _changes(metric: Any, relation: Neighbors) -> int:
     """Return how many neighbors a distance of one is, or refuse a metric in which it is none."""
     import opendp.prelude as dp
 
-    if metric == dp.symmetric_distance() or metric == dp.insert_delete_distance():
-        require(
-            relation is Neighbors.ADD_REMOVE,
-            "input_metric",
-            str(metric),
-            "change-one or Hamming distance: the task's number of rows is public",
-            "pass dp.change_one_distance(), or open the rows for added or removed ones",
-        )
-        return 1
+    adding = (dp.symmetric_distance(), dp.insert_delete_distance())
     require(
-        metric == dp.change_one_distance() or metric == dp.hamming_distance(),
+        metric in (*adding, dp.change_one_distance(), dp.hamming_distance()),
         "input_metric",
         str(metric),
         "symmetric, insert-delete, change-one or Hamming distance",
         "pass the metric of the rows",
     )
-    return 1 if relation is Neighbors.REPLACE else 2
+    require(
+        relation is Neighbors.ADD_REMOVE or metric not in adding,
+        "input_metric",
+        str(metric),
+        "change-one or Hamming distance: the task's number of rows is public",
+        "pass dp.change_one_distance(), or open the rows for added or removed ones",
+    )
+    return 1 if relation is Neighbors.REPLACE or metric in adding else 2

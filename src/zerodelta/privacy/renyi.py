@@ -331,11 +331,15 @@ def _search(bound: Callable[[float], float], integer: bool, largest: float) -> f
 
 
 def saturated(value: Fraction) -> float:
-    """Return the nearest float, the largest one instead of an overflow."""
+    """Return the nearest float, 1e300 instead of an overflow.
+
+    >>> saturated(Fraction(10) ** 400), saturated(Fraction(1, 4))
+    (1e+300, 0.25)
+    """
     try:
         return float(value)
     except OverflowError:
-        return math.copysign(1e300, value)
+        return 1e300 if value > 0 else -1e300
 
 
 def _order(value: Any) -> Fraction:
