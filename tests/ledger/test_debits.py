@@ -19,7 +19,7 @@ from zerodelta.data.ticket import Ticket
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.gaussian import RoundedGaussian
 from zerodelta.spine.facts import Facts
-from zerodelta.spine.paying import debited, paying
+from zerodelta.spine.paying import as_own, debited, paying
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import begin, run
 from zerodelta.tasks.mean import MeanQuestion
@@ -202,11 +202,14 @@ def test_one_ledger_pays_for_one_release_only() -> None:
 
     @debited
     def outer(**_: Any) -> None:
-        zd.mean([1.0], bounds=(0, 2), epsilon=1)
-        zd.mean([1.0], bounds=(0, 2), epsilon=1)
+        zd.mean([1.0], bounds=(0, 2), epsilon=7)  # such as a caller's function that is tried
+        as_own(zd.mean)([1.0], bounds=(0, 2), epsilon=1)
+        as_own(zd.mean)([1.0], bounds=(0, 2), epsilon=7)
 
-    outer(ledger=Purse(log))
+    purse = Purse(log)
+    outer(ledger=purse)
     assert log == ["debit"]
+    assert [charge.epsilon for charge in purse.charges] == [1]
     zd.mean([1.0], bounds=(0, 2), epsilon=1)
     assert log == ["debit"]
     plan = MeanQuestion(bounds=(0, 2)).plan(Facts(rows=3), 1)
@@ -214,6 +217,102 @@ def test_one_ledger_pays_for_one_release_only() -> None:
         begin(plan, Logged(log))
         begin(plan, Logged(log))
     assert log == ["debit", "debit"]
+
+
+def test_who_joins_hands_nothing_on() -> None:
+    """What a verb that joins another is given, such as a function, does not join by itself."""
+    log: list[str] = []
+
+    @debited
+    def inner(**_: Any) -> None:
+        zd.mean([1.0], bounds=(0, 2), epsilon=7)
+        zd.Study([1.0], publish=zd.Finite(2), rounds=1, bounds=(0, 2), epsilon=7)
+        as_own(zd.mean)([1.0], bounds=(0, 2), epsilon=1)
+
+    @debited
+    def outer(**_: Any) -> None:
+        as_own(inner)()
+
+    purse = Purse(log)
+    outer(ledger=purse)
+    assert [(charge.epsilon, charge.task) for charge in purse.charges] == [
+        (1, "test_who_joins_hands_nothing_on.<locals>.outer()")
+    ]
+
+
+ROWS = np.linspace(0, 100, 2000).reshape(-1, 2)
+
+
+def private_choice(block: Any) -> int:
+    return int(zd.median(block[:, 0], bounds=(0, 100), epsilon="1/1000").value > 50)
+
+
+def private_score(index: int, rows: Any) -> Any:
+    private_choice(rows)
+    zd.paper.mode([0, 1], universe=2, epsilon="1/1000")
+    zd.sklearn.PCA(n_components=1, bounds=(0, 100), epsilon="1/1000").fit(rows)
+    return rows[:, index]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        lambda **more: zd.vote(ROWS, private_choice, options=[0, 1], epsilon=2, **more),
+        lambda **more: zd.select_model(
+            ROWS, {"a": 0, "b": 1}, score=private_score, bounds=(0, 100), epsilon=2, **more
+        ),
+    ],
+)
+def test_a_function_that_asks_by_itself_does_not_use_up_the_payment(
+    asked: Callable[..., Any],
+) -> None:
+    """It is tried on made-up rows before the ticket: the release of the verb is still paid for."""
+    purse = Purse([])
+    release = asked(ledger=purse)
+    assert [charge.epsilon for charge in purse.charges] == [2]
+    assert [each["entry"] for each in release.record.entries] == [1]
+    assert release.record.task in ("vote", "select_model")
+
+
+PAPER = sorted(
+    name
+    for name in dir(zd.paper)
+    if inspect.isfunction(found := getattr(zd.paper, name))
+    and found.__annotations__.get("return") == "Release"
+)
+
+
+def test_every_algorithm_of_the_paper_takes_a_ledger() -> None:
+    assert len(PAPER) >= 25
+    for name in PAPER:
+        parameters = inspect.signature(getattr(zd.paper, name)).parameters
+        assert [parameters[each].default for each in ("ledger", "again")] == [None, False], name
+
+
+def test_an_algorithm_of_the_paper_is_paid_for() -> None:
+    purse = Purse([])
+    features, labels = np.ones((50, 2)) / 2, np.ones(50)
+    release = zd.paper.lattice_adassp(
+        features,
+        labels,
+        data_norm=1,
+        target_bound=1,
+        epsilon=3,
+        mixing_weight="1/100",
+        ledger=purse,
+    )
+    assert [(charge.epsilon, charge.question) for charge in purse.charges] == [(3, None)]
+    assert "features" not in release.record.parameters
+    assert "target" not in release.record.parameters
+    assert release.record.parameters["data_norm"] == 1
+    with pytest.raises(zd.ParameterError, match="a pure release"):
+        zd.paper.adassp(
+            features, labels, data_norm=1, target_bound=1, epsilon=1, log_delta=-9, ledger=purse
+        )
+    zd.sklearn.SparseRegression(epsilon=2, bounds=(0, 1), bounds_y=(0, 1), ledger=purse).fit(
+        features, labels
+    )
+    assert [charge.task for charge in purse.charges] == ["lattice_adassp()", "SparseRegression()"]
 
 
 def test_only_pure_releases_are_paid_for() -> None:

@@ -19,6 +19,7 @@ import numpy as np
 
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.source import Source
+from zerodelta.exact.bits import SystemBits
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.parameters import decimal_meant
 from zerodelta.privacy.record import Record
@@ -61,6 +62,7 @@ class Asked:
     def record(self, certificate: Certificate) -> Record:
         """Return the record of a release; when it was paid for is not known yet."""
         return Record(
+            id=SystemBits().read(16).hex(),
             task=self.task,
             parameters=self.parameters,
             data=self.data,
