@@ -18,6 +18,7 @@ from zerodelta.data.source import Source, ours
 from zerodelta.data.ticket import Ticket
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.gaussian import RoundedGaussian
+from zerodelta.spine.asked import asked_of
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.paying import as_own, debited, paying
 from zerodelta.spine.release_plan import ReleasePlan
@@ -391,6 +392,18 @@ def test_another_question_is_no_repetition(tmp_path: Path) -> None:
     for asked in questions:
         asked()
     assert spent(tmp_path) == 7
+
+
+def test_spaces_are_written_in_full(tmp_path: Path) -> None:
+    """What is printed of a long list is its beginning: that is not all that was asked."""
+    data = people(tmp_path)
+    many, middle = [f"city {place}" for place in range(100)], np.arange(3000.0)
+    spaces: list[Any] = [zd.Finite([*many, last]) for last in ("oslo", "rome")]
+    spaces += [zd.Multiset(options, 2) for options in spaces]
+    spaces += [zd.Ball(3000, 1, center=c) for c in (middle, middle + (middle == 1500))]
+    asked = [asked_of("task", {"rows": data, "space": each}, repeats=True) for each in spaces]
+    assert len({each.question for each in asked} - {None}) == len(spaces)
+    assert "'oslo'" in str(asked[0].parameters)
 
 
 def test_the_same_is_recognized_however_it_is_written(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def _plain(value: Any, name: str = "") -> Any:
     if isinstance(value, range):
         return ["range", value.start, value.stop, value.step]
     if isinstance(value, Space):
-        return repr(value)
+        return _plain(value.describe())  # its repr names a few options only
     if isinstance(value, Enum):
         return [type(value).__name__, value.name]
     if isinstance(value, np.ndarray) and value.size <= _MOST_CELLS and value.dtype != object:
