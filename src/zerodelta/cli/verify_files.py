@@ -136,12 +136,8 @@ def totals(verdicts: Sequence[Verdict], demand: Demand) -> Verdict | None:
     alone = [v for v in verdicts if v.good and v.saved is None]
     loose = len(named.get(None, ())) + len(alone)
     if loose and len(by_digest) + len(alone) > 1:
-        told = (
-            "releases name no data set: they are"
-            if loose > 1
-            else "release names no data set: it is"
-        )
-        lines.append(f"{loose} {told} not added up.")
+        told = ("s name", "they are") if loose > 1 else (" names", "it is")
+        lines.append(f"{loose} release{told[0]} no data set: {told[1]} not added up.")
     text = "\n".join(lines)
     return Verdict(good=good, text=text, sums=tuple(sums)) if lines or sums else None
 

@@ -73,9 +73,8 @@ class Balances:
         body = entry.body
         if (entry.number == 1) is not (entry.kind == "ledger"):
             raise ValueError
-        if entry.kind == "ledger":
-            if type(body["format"]) is not int or body["format"] > FORMAT:
-                raise too_new(self.name)
+        if entry.kind == "ledger" and (type(body["format"]) is not int or body["format"] > FORMAT):
+            raise too_new(self.name)
         if not _is_time(body["time"]) or body["time"] < self.time:
             raise ValueError
         if entry.kind == "ledger":
