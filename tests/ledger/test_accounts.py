@@ -25,6 +25,7 @@ from zerodelta.ledger.ledger import Ledger
 from zerodelta.ledger.spending import first_entries
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.spine.facts import Facts
+from zerodelta.spine.preview import preview
 from zerodelta.tasks.mean import MeanQuestion
 
 
@@ -170,6 +171,14 @@ def test_prices_add_up(ledger: Ledger) -> None:
     assert ledger.price([plan, "1/8", 0.1]) == Fraction(1, 4) + Fraction(1, 8) + Fraction(1, 10)
     assert ledger.price([twice]) == Fraction(1, 2)
     assert ledger.price([]) == 0
+    table = np.zeros(100, dtype=[("age", np.float64), ("id", np.int64)])
+    units = zd.open(
+        table, columns={"age": zd.number(0, 120)}, unit="id", max_rows=2, units=50, name="u"
+    )
+    previewed = preview(lambda: zd.sum(units, "age", epsilon="1/4"))
+    assert ledger.account("u", budget=1, unit="id").price([previewed]) == Fraction(1, 4)
+    with pytest.raises(zd.ParameterError, match="whom this account protects"):
+        ledger.price([previewed])
     assert ledger.spent == 0
     with pytest.raises(zd.ParameterError, match="plans of pure releases"):
         ledger.price([object()])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -185,6 +186,31 @@ def test_a_ticket_whose_debit_was_taken_back_opens_nothing() -> None:
     assert log[2:] == ["debit"]
     with pytest.raises(RuntimeError, match="its debit stays"):
         used.ticket.void()
+
+
+def test_a_debit_is_not_taken_back_while_another_thread_begins_to_read() -> None:
+    """To be used and to be void are decided one after the other."""
+    for first, second, said in (
+        (lambda ticket: ticket.void(), Ticket.use, "was taken back"),
+        (Ticket.use, lambda ticket: ticket.void(), "its debit stays"),
+    ):
+        ticket = begin(MeanQuestion(bounds=(0, 2)).plan(Facts(rows=3), 1), Logged([])).ticket
+        failed: list[str] = []
+
+        def late(ticket: Ticket = ticket, act: Any = second, failed: list[str] = failed) -> None:
+            try:
+                act(ticket)
+            except RuntimeError as error:
+                failed.append(str(error))
+
+        other = threading.Thread(target=late)
+        with ticket._lock:  # the first is under way
+            other.start()
+            other.join(0.05)
+            assert other.is_alive()
+            ticket._void, ticket._used = first is not Ticket.use, first is Ticket.use
+        other.join()
+        assert said in failed[0]
 
 
 def test_the_time_of_a_ticket_is_that_of_its_debit() -> None:
