@@ -262,9 +262,9 @@ def test_who_joins_hands_nothing_on() -> None:
 
     purse = Purse(log)
     outer(ledger=purse)
-    assert [(charge.epsilon, charge.task) for charge in purse.charges] == [
-        (1, "test_who_joins_hands_nothing_on.<locals>.outer()")
-    ]
+    (charge,) = purse.charges
+    assert charge.epsilon == 1
+    assert charge.task == "test_who_joins_hands_nothing_on.<locals>.outer()"
 
 
 ROWS = np.linspace(0, 100, 2000).reshape(-1, 2)
@@ -328,7 +328,9 @@ def test_an_algorithm_of_the_paper_is_paid_for() -> None:
         mixing_weight="1/100",
         ledger=purse,
     )
-    assert [(charge.epsilon, charge.question) for charge in purse.charges] == [(3, None)]
+    (charge,) = purse.charges
+    assert charge.epsilon == 3
+    assert charge.question is None
     assert "features" not in release.record.parameters
     assert "target" not in release.record.parameters
     assert release.record.parameters["data_norm"] == 1
