@@ -213,6 +213,31 @@ def test_a_debit_is_not_taken_back_while_another_thread_begins_to_read() -> None
         assert said in failed[0]
 
 
+def test_a_study_whose_debit_was_taken_back_publishes_nothing() -> None:
+    """A mended program needs another study, which pays; without a ledger the same one will do."""
+    log: list[str] = []
+
+    def study(ledger: Any) -> zd.Study:
+        space = zd.Finite(["no", "yes"])
+        options: dict[str, Any] = {"publish": space, "otherwise": "?", "rounds": 2}
+        return zd.Study(np.ones((900, 1)), bounds=(0, 1), epsilon=1, ledger=ledger, **options)
+
+    def mended(s: zd.Study) -> str:
+        return "yes" if s.mean(0) > 0.5 else "no"
+
+    paid, free = study(Purse(log)), study(None)
+    for each in (paid, free):
+        with pytest.raises(zd.ParameterError, match="nonsense"):
+            each.run(lambda s: s.nonsense)  # type: ignore[attr-defined]
+    assert log == ["debit", "debit taken back"]
+    for use in (lambda: paid.run(mended), lambda: paid.publish("yes"), lambda: paid.mean(0)):
+        with pytest.raises(zd.ParameterError, match="make a new Study"):
+            use()
+    assert free.run(mended).record is not None
+    assert study(Purse(log)).run(mended).value in ("yes", "no", "?")
+    assert log[2:] == ["debit"]
+
+
 def test_the_time_of_a_ticket_is_that_of_its_debit() -> None:
     plan = MeanQuestion(bounds=(0, 2)).plan(Facts(rows=3), 1)
     with paying(Purse([]), task="mine", asked={}):
@@ -488,7 +513,7 @@ def test_a_mistake_that_shows_in_the_rehearsal_costs_nothing(tmp_path: Path) -> 
     with pytest.raises(zd.ParameterError, match="division by zero"):
         study.run(lambda s: 1 / 0)
     assert spent(tmp_path) == 0
-    with pytest.raises(RuntimeError, match="taken back"):
+    with pytest.raises(zd.ParameterError, match="make a new Study"):
         study.mean("age")
 
 

@@ -152,6 +152,12 @@ MUTANTS = (
         new="return repr(value)",
         tests=(f"{_DEBITS}spaces_are_written_in_full",),
     ),
+    Mutant(  # a study publishes what nobody has paid for
+        file="study/study.py",
+        old="                if self._opened.take_back():",
+        new="                if not self._opened.take_back():",
+        tests=(f"{_DEBITS}a_study_whose_debit_was_taken_back_publishes_nothing",),
+    ),
     Mutant(
         file="data/ticket.py",
         old="with ticket._lock:",
