@@ -9,6 +9,7 @@ import json
 import pickle
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,10 +20,12 @@ import zerodelta as zd
 from ledger.spenders import charge
 from zerodelta.ledger.balances import Balance, Balances, booked
 from zerodelta.ledger.chain import Row, seal
+from zerodelta.ledger.connections import reading
 from zerodelta.ledger.ledger import Ledger
 from zerodelta.ledger.spending import first_entries
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.spine.facts import Facts
+from zerodelta.spine.preview import preview
 from zerodelta.tasks.mean import MeanQuestion
 
 
@@ -54,10 +57,12 @@ def test_a_float_allows_the_decimal_that_it_prints_as(epsilon: float) -> None:
 
 @given(st.lists(st.fractions(min_value="1/1000", max_value=1), max_size=20))
 def test_what_is_spent_is_the_exact_sum(amounts: list[Fraction]) -> None:
-    rows = first_entries(("data", None), Fraction(5), None, None)
+    rows = first_entries(("data", None), Fraction(20), None, None)
     for amount in amounts:
         body = {"kind": "debit", "data": "data", "analyst": None, "booked": str(amount)}
-        rows.append(seal(len(rows) + 1, {**body, "time": "2026"}, rows[-1][3]))
+        body |= {"epsilon": str(amount), "neighbors": "replace", "unit": None, "task": "mean"}
+        body |= {"certificate": "", "record": "", "time": "9999-01-01T00:00:00Z"}
+        rows.append(seal(len(rows) + 1, body, rows[-1][3]))
     found: dict[int, Row] = {row[0]: row for row in rows}
     balances = Balances(name="x")
     for row in rows:
@@ -74,6 +79,31 @@ def test_reopening_with_another_budget_raises(path: str, ledger: Ledger) -> None
     with pytest.raises(zd.ParameterError, match="as it is"):
         Ledger(path, unit="customer")
     assert Ledger(path).budget == 1
+
+
+def test_the_only_data_set_needs_no_name(path: str) -> None:
+    Ledger(path, budget=3, data="people")
+    assert Ledger(path).data == Ledger(path, budget=3).data == "people"
+    assert Ledger(path, analyst="ana", budget=1).data == "people"
+    assert Ledger(path, analyst="ana").budget == 1
+    with pytest.raises(zd.ParameterError, match=r"raise_budget\(to, reason\)"):
+        Ledger(path, budget=2)  # not another account, by which more could be spent
+    assert [data for data, _ in accounts(path)] == ["people", "people"]
+
+
+def test_one_of_several_data_sets_is_named(path: str) -> None:
+    Ledger(path, budget=1, data="people")
+    Ledger(path, budget=1, data="data")
+    for more in ({}, {"budget": 1}, {"analyst": "ana"}):
+        said = r"\['people', 'data'\]; name it: zd.Ledger\(path, data='people'\)"
+        with pytest.raises(zd.ParameterError, match=said):
+            Ledger(path, **more)
+    assert Ledger(path, data="data").data == "data"
+
+
+def accounts(path: str) -> list[Any]:
+    with reading(path) as (_, balances):
+        return list(balances.accounts)
 
 
 def test_without_a_budget_nothing_is_made(path: str) -> None:
@@ -141,6 +171,14 @@ def test_prices_add_up(ledger: Ledger) -> None:
     assert ledger.price([plan, "1/8", 0.1]) == Fraction(1, 4) + Fraction(1, 8) + Fraction(1, 10)
     assert ledger.price([twice]) == Fraction(1, 2)
     assert ledger.price([]) == 0
+    table = np.zeros(100, dtype=[("age", np.float64), ("id", np.int64)])
+    units = zd.open(
+        table, columns={"age": zd.number(0, 120)}, unit="id", max_rows=2, units=50, name="u"
+    )
+    previewed = preview(lambda: zd.sum(units, "age", epsilon="1/4"))
+    assert ledger.account("u", budget=1, unit="id").price([previewed]) == Fraction(1, 4)
+    with pytest.raises(zd.ParameterError, match="whom this account protects"):
+        ledger.price([previewed])
     assert ledger.spent == 0
     with pytest.raises(zd.ParameterError, match="plans of pure releases"):
         ledger.price([object()])

@@ -87,41 +87,112 @@ def test_an_edit_with_a_new_hash_is_found_by_the_next_entry(written: Path) -> No
     with sqlite3.connect(written) as connection:
         rows = dict(connection.execute("SELECT number, body FROM entry"))
         (before,) = connection.execute("SELECT hash FROM entry WHERE number = 6").fetchone()
-        body = json.loads(rows[7]) | {"booked": "1/9000"}
+        body = json.loads(rows[7]) | {"booked": "1/9000", "epsilon": "1/9000"}
         _, _, text, sealed = seal(7, body, before)
         connection.execute("UPDATE entry SET body = ?, hash = ? WHERE number = 7", (text, sealed))
     connection.close()
     refused(written, "entry 8 does not fit its hash")
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"kind": "debit", "data": "data", "analyst": None, "booked": "-1"},
-        {"kind": "debit", "data": "data", "analyst": None, "booked": "1/0"},
-        {"kind": "debit", "data": "data", "analyst": None, "booked": 1},
-        {"kind": "debit", "data": "unknown", "analyst": None, "booked": "1"},
-        {"kind": "return", "data": "data", "analyst": None, "booked": "1/1000", "of": 6},
-        {"kind": "return", "data": "data", "analyst": None, "booked": "1", "of": 7},
-        {"kind": "return", "data": "data", "analyst": None, "booked": "1/1000", "of": 99},
-        {"kind": "ledger", "format": 1, "id": "again"},
-        {"kind": "gift", "data": "data", "analyst": None},
-        {"data": "data"},
-        [],
-    ],
-)
-def test_sealed_nonsense_is_refused(written: Path, body: Any) -> None:
-    """Whoever computes the hashes as we do still cannot write what has no meaning."""
-    with sqlite3.connect(written) as connection:
+OF = {"data": "data", "analyst": None, "time": "9999-01-01T00:00:00Z"}
+DEBIT = {
+    **OF,
+    "kind": "debit",
+    "task": "mean()",
+    "epsilon": "1/1000",
+    "neighbors": "replace",
+    "unit": None,
+    "booked": "1/1000",
+    "question": None,
+    "certificate": "",
+    "record": "",
+}
+RETURN = {**OF, "kind": "return", "booked": "1/1000", "of": 7, "reason": "why"}
+RAISE = {**OF, "kind": "raise", "limit": "2", "reason": "why"}
+ACCOUNT = {**OF, "kind": "account", "limit": "1", "neighbors": "replace", "unit": None}
+
+
+def without(body: dict[str, Any], name: str) -> dict[str, Any]:
+    return {each: value for each, value in body.items() if each != name}
+
+
+def appended(path: Path, body: Any) -> None:
+    """Write one more entry as whoever knows how to seal one can."""
+    with sqlite3.connect(path) as connection:
         number, before = connection.execute(
             "SELECT number, hash FROM entry ORDER BY number DESC LIMIT 1"
         ).fetchone()
-        stamped = {**body, "time": "2026"} if isinstance(body, dict) else {}
-        connection.execute(
-            "INSERT INTO entry VALUES (?, ?, ?, ?)", seal(number + 1, stamped, before)
-        )
+        row = seal(number + 1, body, before)
+        connection.execute("INSERT INTO entry VALUES (?, ?, ?, ?)", row)
     connection.close()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [DEBIT, RETURN, RAISE, {**ACCOUNT, "data": "other"}, {**ACCOUNT, "analyst": "bob"}],
+)
+def test_what_makes_sense_is_added_up(written: Path, body: dict[str, Any]) -> None:
+    appended(written, body)
+    assert zd.Ledger(written, data="data").verify() == 25
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {**DEBIT, "booked": "-1"},
+        {**DEBIT, "booked": "1/0"},
+        {**DEBIT, "booked": 1},
+        {**DEBIT, "booked": "0", "epsilon": "0"},
+        {**DEBIT, "data": "unknown"},
+        {**DEBIT, "booked": "1/100000"},  # less than its ε
+        {**DEBIT, "neighbors": "add-remove"},  # which counts twice
+        {**DEBIT, "unit": "customer"},
+        {**DEBIT, "booked": "1", "epsilon": "1"},  # more than is left
+        {**DEBIT, "booked": "1e-3000000", "epsilon": "1e-3000000"},  # takes long to read
+        {**DEBIT, "time": "1999-01-01T00:00:00Z"},
+        {**DEBIT, "time": "later"},
+        {**DEBIT, "time": 9999},
+        {**DEBIT, "task": 3},
+        *(without(DEBIT, name) for name in ("time", "task", "epsilon", "certificate", "record")),
+        {**RETURN, "of": 6},  # once more
+        {**RETURN, "booked": "1"},
+        {**RETURN, "of": 2},
+        {**RETURN, "of": 99},
+        {**RETURN, "of": 10**30},
+        {**RETURN, "of": float("inf")},
+        {**RETURN, "of": "7"},
+        {**ACCOUNT},  # once more: what was spent would be forgotten
+        {**ACCOUNT, "data": "other", "limit": None},
+        {**ACCOUNT, "analyst": "ana"},
+        {**ACCOUNT, "data": "other", "analyst": "bob"},
+        {**ACCOUNT, "analyst": "bob", "neighbors": "add-remove"},
+        {**ACCOUNT, "analyst": "bob", "unit": "customer"},
+        {**ACCOUNT, "analyst": ["ana"]},
+        {**RAISE, "limit": "1/2"},
+        {**RAISE, "limit": None},
+        {**RAISE, "data": "unknown"},
+        {"kind": "ledger", "format": 1, "id": "again", "time": OF["time"]},
+        {**OF, "kind": "gift"},
+        OF,
+        {},
+    ],
+)
+def test_sealed_nonsense_is_refused(written: Path, body: Any) -> None:
+    """Whoever computes the hashes as we do still cannot write what may not be written."""
+    appended(written, body)
     refused(written, ADVICE)
+
+
+def test_a_log_of_another_ledger_is_not_taken_for_changes(tmp_path: Path) -> None:
+    """SQLite would: so nothing is made beside it."""
+    for end in ("-wal", "-shm", "-journal"):
+        path = tmp_path / f"l{end}"
+        left = Path(f"{path}{end}")
+        left.write_bytes(b"what was spent")
+        with pytest.raises(zd.LedgerError, match="Put that one back, or choose another name"):
+            zd.Ledger(path, budget=1)
+        assert not path.exists()
+        assert left.read_bytes() == b"what was spent"
 
 
 def test_a_later_format_is_refused(path: str, written: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -18,8 +19,9 @@ from zerodelta.data.source import Source, ours
 from zerodelta.data.ticket import Ticket
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.gaussian import RoundedGaussian
+from zerodelta.spine.asked import asked_of
 from zerodelta.spine.facts import Facts
-from zerodelta.spine.paying import debited, paying
+from zerodelta.spine.paying import as_own, debited, paying
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import begin, run
 from zerodelta.tasks.mean import MeanQuestion
@@ -186,6 +188,56 @@ def test_a_ticket_whose_debit_was_taken_back_opens_nothing() -> None:
         used.ticket.void()
 
 
+def test_a_debit_is_not_taken_back_while_another_thread_begins_to_read() -> None:
+    """To be used and to be void are decided one after the other."""
+    for first, second, said in (
+        (lambda ticket: ticket.void(), Ticket.use, "was taken back"),
+        (Ticket.use, lambda ticket: ticket.void(), "its debit stays"),
+    ):
+        ticket = begin(MeanQuestion(bounds=(0, 2)).plan(Facts(rows=3), 1), Logged([])).ticket
+        failed: list[str] = []
+
+        def late(ticket: Ticket = ticket, act: Any = second, failed: list[str] = failed) -> None:
+            try:
+                act(ticket)
+            except RuntimeError as error:
+                failed.append(str(error))
+
+        other = threading.Thread(target=late)
+        with ticket._lock:  # the first is under way
+            other.start()
+            other.join(0.05)
+            assert other.is_alive()
+            ticket._void, ticket._used = first is not Ticket.use, first is Ticket.use
+        other.join()
+        assert said in failed[0]
+
+
+def test_a_study_whose_debit_was_taken_back_publishes_nothing() -> None:
+    """A mended program needs another study, which pays; without a ledger the same one will do."""
+    log: list[str] = []
+
+    def study(ledger: Any) -> zd.Study:
+        space = zd.Finite(["no", "yes"])
+        options: dict[str, Any] = {"publish": space, "otherwise": "?", "rounds": 2}
+        return zd.Study(np.ones((900, 1)), bounds=(0, 1), epsilon=1, ledger=ledger, **options)
+
+    def mended(s: zd.Study) -> str:
+        return "yes" if s.mean(0) > 0.5 else "no"
+
+    paid, free = study(Purse(log)), study(None)
+    for each in (paid, free):
+        with pytest.raises(zd.ParameterError, match="nonsense"):
+            each.run(lambda s: s.nonsense)  # type: ignore[attr-defined]
+    assert log == ["debit", "debit taken back"]
+    for use in (lambda: paid.run(mended), lambda: paid.publish("yes"), lambda: paid.mean(0)):
+        with pytest.raises(zd.ParameterError, match="make a new Study"):
+            use()
+    assert free.run(mended).record is not None
+    assert study(Purse(log)).run(mended).value in ("yes", "no", "?")
+    assert log[2:] == ["debit"]
+
+
 def test_the_time_of_a_ticket_is_that_of_its_debit() -> None:
     plan = MeanQuestion(bounds=(0, 2)).plan(Facts(rows=3), 1)
     with paying(Purse([]), task="mine", asked={}):
@@ -202,11 +254,14 @@ def test_one_ledger_pays_for_one_release_only() -> None:
 
     @debited
     def outer(**_: Any) -> None:
-        zd.mean([1.0], bounds=(0, 2), epsilon=1)
-        zd.mean([1.0], bounds=(0, 2), epsilon=1)
+        zd.mean([1.0], bounds=(0, 2), epsilon=7)  # such as a caller's function that is tried
+        as_own(zd.mean)([1.0], bounds=(0, 2), epsilon=1)
+        as_own(zd.mean)([1.0], bounds=(0, 2), epsilon=7)
 
-    outer(ledger=Purse(log))
+    purse = Purse(log)
+    outer(ledger=purse)
     assert log == ["debit"]
+    assert [charge.epsilon for charge in purse.charges] == [1]
     zd.mean([1.0], bounds=(0, 2), epsilon=1)
     assert log == ["debit"]
     plan = MeanQuestion(bounds=(0, 2)).plan(Facts(rows=3), 1)
@@ -214,6 +269,104 @@ def test_one_ledger_pays_for_one_release_only() -> None:
         begin(plan, Logged(log))
         begin(plan, Logged(log))
     assert log == ["debit", "debit"]
+
+
+def test_who_joins_hands_nothing_on() -> None:
+    """What a verb that joins another is given, such as a function, does not join by itself."""
+    log: list[str] = []
+
+    @debited
+    def inner(**_: Any) -> None:
+        zd.mean([1.0], bounds=(0, 2), epsilon=7)
+        zd.Study([1.0], publish=zd.Finite(2), rounds=1, bounds=(0, 2), epsilon=7)
+        as_own(zd.mean)([1.0], bounds=(0, 2), epsilon=1)
+
+    @debited
+    def outer(**_: Any) -> None:
+        as_own(inner)()
+
+    purse = Purse(log)
+    outer(ledger=purse)
+    (charge,) = purse.charges
+    assert charge.epsilon == 1
+    assert charge.task == "test_who_joins_hands_nothing_on.<locals>.outer()"
+
+
+ROWS = np.linspace(0, 100, 2000).reshape(-1, 2)
+
+
+def private_choice(block: Any) -> int:
+    return int(zd.median(block[:, 0], bounds=(0, 100), epsilon="1/1000").value > 50)
+
+
+def private_score(index: int, rows: Any) -> Any:
+    private_choice(rows)
+    zd.paper.mode([0, 1], universe=2, epsilon="1/1000")
+    zd.sklearn.PCA(n_components=1, bounds=(0, 100), epsilon="1/1000").fit(rows)
+    return rows[:, index]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        lambda **more: zd.vote(ROWS, private_choice, options=[0, 1], epsilon=2, **more),
+        lambda **more: zd.select_model(
+            ROWS, {"a": 0, "b": 1}, score=private_score, bounds=(0, 100), epsilon=2, **more
+        ),
+    ],
+)
+def test_a_function_that_asks_by_itself_does_not_use_up_the_payment(
+    asked: Callable[..., Any],
+) -> None:
+    """It is tried on made-up rows before the ticket: the release of the verb is still paid for."""
+    purse = Purse([])
+    release = asked(ledger=purse)
+    assert [charge.epsilon for charge in purse.charges] == [2]
+    assert [each["entry"] for each in release.record.entries] == [1]
+    assert release.record.task in ("vote", "select_model")
+
+
+PAPER = sorted(
+    name
+    for name in dir(zd.paper)
+    if inspect.isfunction(found := getattr(zd.paper, name))
+    and found.__annotations__.get("return") == "Release"
+)
+
+
+def test_every_algorithm_of_the_paper_takes_a_ledger() -> None:
+    assert len(PAPER) >= 25
+    for name in PAPER:
+        parameters = inspect.signature(getattr(zd.paper, name)).parameters
+        assert [parameters[each].default for each in ("ledger", "again")] == [None, False], name
+
+
+def test_an_algorithm_of_the_paper_is_paid_for() -> None:
+    purse = Purse([])
+    features, labels = np.ones((50, 2)) / 2, np.ones(50)
+    release = zd.paper.lattice_adassp(
+        features,
+        labels,
+        data_norm=1,
+        target_bound=1,
+        epsilon=3,
+        mixing_weight="1/100",
+        ledger=purse,
+    )
+    (charge,) = purse.charges
+    assert charge.epsilon == 3
+    assert charge.question is None
+    assert "features" not in release.record.parameters
+    assert "target" not in release.record.parameters
+    assert release.record.parameters["data_norm"] == 1
+    with pytest.raises(zd.ParameterError, match="a pure release"):
+        zd.paper.adassp(
+            features, labels, data_norm=1, target_bound=1, epsilon=1, log_delta=-9, ledger=purse
+        )
+    zd.sklearn.SparseRegression(epsilon=2, bounds=(0, 1), bounds_y=(0, 1), ledger=purse).fit(
+        features, labels
+    )
+    assert [charge.task for charge in purse.charges] == ["lattice_adassp()", "SparseRegression()"]
 
 
 def test_only_pure_releases_are_paid_for() -> None:
@@ -294,6 +447,18 @@ def test_another_question_is_no_repetition(tmp_path: Path) -> None:
     assert spent(tmp_path) == 7
 
 
+def test_spaces_are_written_in_full(tmp_path: Path) -> None:
+    """What is printed of a long list is its beginning: that is not all that was asked."""
+    data = people(tmp_path)
+    many, middle = [f"city {place}" for place in range(100)], np.arange(3000.0)
+    spaces: list[Any] = [zd.Finite([*many, last]) for last in ("oslo", "rome")]
+    spaces += [zd.Multiset(options, 2) for options in spaces]
+    spaces += [zd.Ball(3000, 1, center=c) for c in (middle, middle + (middle == 1500))]
+    asked = [asked_of("task", {"rows": data, "space": each}, repeats=True) for each in spaces]
+    assert len({each.question for each in asked} - {None}) == len(spaces)
+    assert "'oslo'" in str(asked[0].parameters)
+
+
 def test_the_same_is_recognized_however_it_is_written(tmp_path: Path) -> None:
     zd.mean(people(tmp_path)["age"], epsilon=1)
     for epsilon in ("1.0", Fraction(1), 1.0):
@@ -348,7 +513,7 @@ def test_a_mistake_that_shows_in_the_rehearsal_costs_nothing(tmp_path: Path) -> 
     with pytest.raises(zd.ParameterError, match="division by zero"):
         study.run(lambda s: 1 / 0)
     assert spent(tmp_path) == 0
-    with pytest.raises(RuntimeError, match="taken back"):
+    with pytest.raises(zd.ParameterError, match="make a new Study"):
         study.mean("age")
 
 

@@ -23,7 +23,8 @@ import zerodelta as zd
 from ledger import spenders
 from ledger.postgres_server import PASSWORD, Server, binaries
 from ledger.spenders import EPSILON, charge
-from zerodelta.ledger.postgres_store import without_password
+from zerodelta.ledger.postgres_store import PostgresStore, without_password
+from zerodelta.ledger.spending import debit
 from zerodelta.ledger.store import close_all
 
 psycopg: Any = pytest.importorskip("psycopg", reason="pip install 'zerodelta[postgres]'")
@@ -224,6 +225,50 @@ def test_one_who_may_not_write_is_told_so(url: str, server: Server) -> None:
     assert reader.remaining == 1
     with pytest.raises(zd.LedgerError, match="GRANT SELECT, INSERT"):
         reader.debit(charge())
+
+
+def test_an_analyst_needs_no_right_to_change_entries(url: str) -> None:
+    """As docs/ledger.md says: SELECT and INSERT, not UPDATE and DELETE."""
+    owner = zd.Ledger(url, budget=1)
+    name = f"analyst_{next(NUMBERS)}"
+    with psycopg.connect(url) as connection:
+        connection.execute(f"CREATE ROLE {name} LOGIN PASSWORD 'p'")
+        for table in ("entry", "saved", "file"):
+            connection.execute(f"GRANT SELECT, INSERT ON zerodelta_{table} TO {name}")
+    connection.close()
+    analyst = zd.Ledger(url.replace("owner:s3cret%2Fof%3Athe%40owner", f"{name}:p"))
+    analyst.debit(charge())
+    analyst.note_saved(3, "a.json", "digest")
+    assert analyst.verify() == 3
+    assert owner.spent == analyst.spent > 0
+
+
+def test_writers_see_what_others_wrote_whatever_the_server_prefers(url: str) -> None:
+    zd.Ledger(url, budget=1)
+    with psycopg.connect(url, autocommit=True) as connection:
+        (name,) = connection.execute("SELECT current_database()").fetchone()
+        asked = f"ALTER DATABASE {name} SET default_transaction_isolation = 'serializable'"
+        connection.execute(asked)
+    connection.close()
+    first, second = PostgresStore(url), PostgresStore(url)
+
+    def write(store: PostgresStore) -> None:
+        debit(store, store.catch_up(), ("data", None), charge())
+
+    def wait_and_write() -> None:
+        with second.writing():
+            write(second)
+
+    other = threading.Thread(target=wait_and_write)
+    with first.writing():
+        other.start()
+        while not first._one("SELECT count(*) FROM pg_locks WHERE NOT granted"):
+            time.sleep(0.01)
+        write(first)
+    other.join()
+    first.close()
+    second.close()
+    assert zd.Ledger(url).verify() == 4
 
 
 def set_fsync(url: str, change: str, expected: str) -> None:

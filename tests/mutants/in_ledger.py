@@ -37,8 +37,8 @@ MUTANTS = (
     ),
     Mutant(  # a debit can be taken back twice
         file="ledger/balances.py",
-        old="of in self.returned or ",
-        new="",
+        old=" or of in self.returned:",
+        new=":",
         tests=(f"{_DAMAGE}sealed_nonsense_is_refused",),
     ),
     Mutant(  # the hash before does not count
@@ -103,6 +103,66 @@ MUTANTS = (
         old="        Paid(record=record, debits=tuple(debits)).take_back()\n",
         new="",
         tests=(f"{_DEBITS}a_data_set_pays_for_what_it_is_asked",),
+    ),
+    Mutant(  # what a caller's function asks uses up what the verb was given
+        file="spine/paying.py",
+        old="same = joins and outer is not None",
+        new="same = outer is not None",
+        tests=(f"{_DEBITS}a_function_that_asks_by_itself_does_not_use_up_the_payment",),
+    ),
+    Mutant(
+        file="spine/paying.py",
+        old="alone = _JOINS.set(False)",
+        new="alone = _JOINS.set(joins)",
+        tests=(f"{_DEBITS}who_joins_hands_nothing_on",),
+    ),
+    Mutant(  # arrays of features would stand in the record
+        file="spine/paying.py",
+        old="                del asked[name]\n",
+        new="",
+        tests=(f"{_DEBITS}an_algorithm_of_the_paper_is_paid_for",),
+    ),
+    Mutant(  # an account that is opened once more has spent nothing
+        file="ledger/balances.py",
+        old="if key in self.accounts or not well:",
+        new="if not well:",
+        tests=(f"{_DAMAGE}sealed_nonsense_is_refused",),
+    ),
+    Mutant(
+        file="ledger/balances.py",
+        old="        self.check(key, amount)\n        self._spend",
+        new="        self._spend",
+        tests=(f"{_DAMAGE}sealed_nonsense_is_refused",),
+    ),
+    Mutant(
+        file="ledger/balances.py",
+        old="if amount != booked(",
+        new="if amount > booked(",
+        tests=(f"{_DAMAGE}sealed_nonsense_is_refused",),
+    ),
+    Mutant(
+        file="ledger/sqlite_store.py",
+        old="if left and not os.path.lexists(path):",
+        new="if not left and not os.path.lexists(path + '-'):",
+        tests=(f"{_DAMAGE}a_log_of_another_ledger_is_not_taken_for_changes",),
+    ),
+    Mutant(  # two long lists that begin alike are one question
+        file="spine/asked.py",
+        old="return _plain(value.describe())",
+        new="return repr(value)",
+        tests=(f"{_DEBITS}spaces_are_written_in_full",),
+    ),
+    Mutant(  # a study publishes what nobody has paid for
+        file="study/study.py",
+        old="                if self._opened.take_back():",
+        new="                if not self._opened.take_back():",
+        tests=(f"{_DEBITS}a_study_whose_debit_was_taken_back_publishes_nothing",),
+    ),
+    Mutant(
+        file="data/ticket.py",
+        old="with ticket._lock:",
+        new="if True:",
+        tests=(f"{_DEBITS}a_debit_is_not_taken_back_while_another_thread_begins_to_read",),
     ),
     Mutant(
         file="privacy/parameters.py",

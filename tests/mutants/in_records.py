@@ -10,6 +10,18 @@ _REFUSED, _ROWS, _FILES, _SIGNED = (
 )
 
 MUTANTS = (
+    Mutant(  # two releases of one question in one second are one
+        file="spine/asked.py",
+        old="id=SystemBits().read(16).hex()",
+        new='id="0" * 32',
+        tests=("records/test_verify_files.py::test_the_same_asked_twice_at_once_counts_twice",),
+    ),
+    Mutant(
+        file="privacy/totals.py",
+        old="        if files == 1:\n",
+        new="        if files:\n",
+        tests=("records/test_verify_files.py::test_two_files_of_one_release_are_refused",),
+    ),
     Mutant(  # scores come into the record
         file="spine/asked.py",
         old="        elif name in ROWS:",

@@ -197,6 +197,7 @@ def test_a_value_that_says_too_much_is_not_loaded(path: Path) -> None:
         ({"type": ["x"], "fields": {}}, "not known here"),
         ({"fraction": "2/4"}, "not how a release is written"),
         ({"fraction": "1/0"}, "cannot be read"),
+        ({"fraction": f"0x{'7' * 40_000}/0x{'3' * 40_000}"}, "a fraction is too long"),
         ({"float": "30"}, "cannot be read"),
         ({"dict": [["a", 1], ["a", 2]]}, "twice"),
         ({"array": "float64", "shape": [3], "cells": [1.0]}, "cannot be read"),

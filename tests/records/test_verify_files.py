@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,45 @@ def test_releases_of_one_data_set_add_up(tmp_path: Path) -> None:
     assert "2 releases" not in run(one, other)[1]
     unnamed = [saved(opened(name=None), tmp_path / f"n{i}.json", "1") for i in range(2)]
     assert "2 releases name no data set" in run(*unnamed)[1]
+    assert "names no" not in run(unnamed[0])[1]
+    alone = tmp_path / "certificate.json"
+    alone.write_text(zd.load(one).certificate.to_json())
+    code, output = run(one, two, alone)
+    assert code == 0
+    assert "'people': 2 releases, together pure ε = 0.75 (replace)" in output
+    assert "1 release names no data set: it is not added up" in output  # a certificate alone
+
+
+def test_the_same_asked_twice_at_once_counts_twice(tmp_path: Path) -> None:
+    """Nothing but the random name tells them apart, if their values are the same by chance."""
+    data = opened(name="people")
+    releases = [replace(zd.sum(data, "age", epsilon="1/4"), value=7.0, sums=()) for _ in range(2)]
+    for place, release in enumerate(releases):
+        assert release.record is not None
+        content = replace(release, record=replace(release.record, time="2026-01-02T03:04:05Z"))
+        content.save(tmp_path / f"{place}.json")
+    code, output = run(tmp_path / "0.json", tmp_path / "1.json")
+    assert code == 0
+    assert "'people': 2 releases, together pure ε = 0.5 (replace)" in output
+
+
+def test_two_files_of_one_release_are_refused(tmp_path: Path) -> None:
+    path = saved(opened(), tmp_path / "a.json", "1/4")
+    replace(zd.load(path), value=7.0).save(tmp_path / "b.json")
+    code, output = run(path, tmp_path / "b.json")
+    assert code == 1
+    assert "two different files say that they are the release" in output
+
+
+@pytest.mark.parametrize("name", [[1], {}, 3, True])
+def test_odd_names_are_refused(tmp_path: Path, name: Any) -> None:
+    path = saved(opened(), tmp_path / "a.json", "1/4")
+    content = {n: part for n, part in json.loads(path.read_text()).items() if n != "digest"}
+    content["record"]["data"][0]["name"] = name
+    path.write_text(json.dumps({**content, "digest": digest_of(content)}))
+    code, output = run(path)
+    assert code == 1
+    assert "the record is not one of this version" in output
 
 
 def test_relations_are_converted_and_units_are_not(tmp_path: Path) -> None:
@@ -111,8 +151,10 @@ def test_a_ledger_finds_what_no_digest_can(tmp_path: Path) -> None:
         forged = tmp_path / f"{name}.json"
         forged.write_text(json.dumps({**content, "digest": digest_of(content)}))
         zd.load(forged)
-        with pytest.raises(zd.LedgerError, match=said):
-            ledger.verify(records=[forged])
+        for form in (forged, forged.read_text(), json.loads(forged.read_text())):
+            with pytest.raises(zd.LedgerError, match=said):
+                ledger.verify(records=[form])
+    assert ledger.verify(records=[whole]) == 3
     forged.write_text(path.read_text().replace('"sum"', '"mean"'))
     with pytest.raises(zd.LedgerError, match="digest does not match"):
         ledger.verify(records=[forged])

@@ -123,8 +123,6 @@ def totals(verdicts: Sequence[Verdict], demand: Demand) -> Verdict | None:
     lines, good, sums = [], True, []
     for name, releases in named.items():
         if name is None:
-            if len(releases) > 1:
-                lines.append(f"{len(releases)} releases name no data set: they are not added up.")
             continue
         try:
             total = total_of(releases)
@@ -135,6 +133,11 @@ def totals(verdicts: Sequence[Verdict], demand: Demand) -> Verdict | None:
         except CertificateError as error:
             lines.append(f"{_shown(name)}: NOT VERIFIED: {error}")
             good = False
+    alone = [v for v in verdicts if v.good and v.saved is None]
+    loose = len(named.get(None, ())) + len(alone)
+    if loose and len(by_digest) + len(alone) > 1:
+        told = ("s name", "they are") if loose > 1 else (" names", "it is")
+        lines.append(f"{loose} release{told[0]} no data set: {told[1]} not added up.")
     text = "\n".join(lines)
     return Verdict(good=good, text=text, sums=tuple(sums)) if lines or sums else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from datetime import datetime, timezone
 from typing import Any, TypeVar, final
@@ -24,7 +25,9 @@ class Ticket:
     TypeError: rows are read with a ticket only: plan a release and run it (zerodelta.spine.run)
     """
 
-    __slots__ = ("_beside", "_certificate", "_made", "_receipts", "_time", "_used", "_void")
+    __slots__ = (
+        *("_beside", "_certificate", "_lock", "_made", "_receipts", "_time", "_used", "_void"),
+    )
 
     def __init__(
         self,
@@ -34,7 +37,7 @@ class Ticket:
         receipts: tuple[Receipt, ...] = (),
     ) -> None:
         self._certificate, self._used, self._beside = certificate, False, beside
-        self._receipts, self._void = receipts, False
+        self._receipts, self._void, self._lock = receipts, False, threading.Lock()
         self._time = receipts[0].time if receipts else _now()
         self._made: dict[int, tuple[Any, Any]] = {}
 
@@ -60,9 +63,10 @@ class Ticket:
 
     def void(self) -> None:
         """Make a ticket, whose debit is taken back, useless; one that was used cannot be."""
-        if self._used:
-            raise RuntimeError("rows may have been read with this ticket: its debit stays")
-        self._void = True
+        with self._lock:
+            if self._used:
+                raise RuntimeError("rows may have been read with this ticket: its debit stays")
+            self._void = True
 
     def once(self, owner: Any, make: Callable[[], T]) -> T:
         """Return what is made of an owner's rows, once for the ticket."""
@@ -92,9 +96,12 @@ class Ticket:
     def use(ticket: Any) -> None:
         """Check a ticket and mark it as used: rows are read from now on."""
         Ticket.check(ticket)
-        if ticket._void:
-            raise RuntimeError("the debit for this ticket was taken back: begin another release")
-        ticket._used = True
+        with ticket._lock:  # another thread may be about to take its debit back
+            if ticket._void:
+                raise RuntimeError(
+                    "the debit for this ticket was taken back: begin another release"
+                )
+            ticket._used = True
 
 
 def _now() -> str:

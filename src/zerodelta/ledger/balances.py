@@ -1,5 +1,8 @@
 """What the entries of a ledger add up to: the accounts, and what is spent and left in each.
 
+Every entry is judged by the rules by which it may be written: one that books less than its ε,
+spends what is not there, or opens an account once more is not added up, whatever its hash.
+
 A data set has an account; analysts may have accounts under it. What an analyst spends is spent of
 the data set, too. Under replace a debit for add-remove counts twice; the other way there is no
 conversion (theory H), and one unit is never converted into another.
@@ -8,7 +11,8 @@ conversion (theory H), and one unit is never converted into another.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, final
@@ -19,6 +23,8 @@ from zerodelta.ledger.chain import FORMAT, START, Entry, Row, damaged, number_of
 from zerodelta.privacy.neighbors import Neighbors
 
 __all__ = ["Balance", "Balances", "Key", "booked", "too_new"]
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 Key = tuple[str, "str | None"]
 """An account: the name of the data set, and the analyst, if it is one's."""
@@ -56,43 +62,73 @@ class Balances:
         entry = opened(row, self.number + 1, self.hash, name=self.name)
         try:
             self._apply(entry, find)
-        except (KeyError, TypeError, ValueError, ZeroDivisionError):
+        except LedgerError:
+            raise
+        except (KeyError, TypeError, ValueError, ZeroDivisionError, BudgetError):
             raise damaged(self.name, f"entry {entry.number} makes no sense") from None
-        self.number, self.hash = entry.number, entry.hash
-        self.time = max(self.time, str(entry.body["time"]))
+        self.number, self.hash, self.time = entry.number, entry.hash, entry.body["time"]
         return entry
 
     def _apply(self, entry: Entry, find: Callable[[int], Row | None]) -> None:
         body = entry.body
         if (entry.number == 1) is not (entry.kind == "ledger"):
             raise ValueError
+        if entry.kind == "ledger" and (type(body["format"]) is not int or body["format"] > FORMAT):
+            raise too_new(self.name)
+        if not _is_time(body["time"]) or body["time"] < self.time:
+            raise ValueError
         if entry.kind == "ledger":
-            if type(body["format"]) is not int or body["format"] > FORMAT:
-                raise too_new(self.name)
-            self.id = str(body["id"])
+            self.id = _text(body["id"])
             return
-        key = (str(body["data"]), None if body["analyst"] is None else str(body["analyst"]))
-        if entry.kind == "account":
-            limit = body["limit"]
-            self.accounts[key] = Balance(
-                limit=None if limit is None else number_of(limit),
-                neighbors=Neighbors(body["neighbors"]),
-                unit=body["unit"],
-            )
-        elif entry.kind == "raise":
-            self.accounts[key].limit = number_of(body["limit"])
-        elif entry.kind == "debit":
-            self._spend(key, _positive(number_of(body["booked"])))
-        elif entry.kind == "return":
-            of = int(body["of"])
-            undone = _body_of(find(of))
-            same = all(undone[each] == body[each] for each in ("data", "analyst", "booked"))
-            if of >= entry.number or of in self.returned or undone["kind"] != "debit" or not same:
-                raise ValueError
-            self.returned.add(of)
-            self._spend(key, -_positive(number_of(body["booked"])))
+        key = _text(body["data"]), None if body["analyst"] is None else _text(body["analyst"])
+        apply = {"account": self._open, "raise": self._raise, "debit": self._debit}
+        if entry.kind == "return":
+            self._return(key, entry, find)
+        elif entry.kind in apply:
+            apply[entry.kind](key, body)
         else:
             raise ValueError
+
+    def _open(self, key: Key, body: Mapping[str, Any]) -> None:
+        limit = None if body["limit"] is None else number_of(body["limit"])
+        unit = None if body["unit"] is None else _text(body["unit"])
+        made = Balance(limit=limit, neighbors=Neighbors(body["neighbors"]), unit=unit)
+        if key[1] is None:
+            well = limit is not None
+        else:
+            whole = self.accounts[key[0], None]
+            well = (whole.neighbors, whole.unit) == (made.neighbors, made.unit)
+        if key in self.accounts or not well:  # opened once more, it would have spent nothing
+            raise ValueError
+        self.accounts[key] = made
+
+    def _raise(self, key: Key, body: Mapping[str, Any]) -> None:
+        account, limit = self.accounts[key], number_of(body["limit"])
+        if account.limit is None or limit <= account.limit:
+            raise ValueError
+        account.limit = limit
+
+    def _debit(self, key: Key, body: Mapping[str, Any]) -> None:
+        account, relation = self.accounts[key], Neighbors(body["neighbors"])
+        amount = number_of(body["booked"])
+        epsilon = number_of(body["epsilon"])
+        if amount != booked(epsilon, neighbors=relation, unit=body["unit"], account=account):
+            raise ValueError
+        for name in ("task", "certificate", "record"):
+            _text(body[name])
+        self.check(key, amount)
+        self._spend(key, amount)
+
+    def _return(self, key: Key, entry: Entry, find: Callable[[int], Row | None]) -> None:
+        of, body = entry.body["of"], entry.body
+        if type(of) is not int or not 0 < of < entry.number or of in self.returned:
+            raise ValueError
+        undone = _body_of(find(of))
+        same = all(undone[each] == body[each] for each in ("data", "analyst", "booked"))
+        if undone["kind"] != "debit" or not same:
+            raise ValueError
+        self.returned.add(of)
+        self._spend(key, -number_of(body["booked"]))
 
     def _spend(self, key: Key, amount: Fraction) -> None:
         for each in dict.fromkeys([key, (key[0], None)]):
@@ -172,10 +208,14 @@ def too_new(name: str) -> LedgerError:
     )
 
 
-def _positive(number: Fraction) -> Fraction:
-    if number <= 0:
+def _text(value: Any) -> str:
+    if type(value) is not str:
         raise ValueError
-    return number
+    return value
+
+
+def _is_time(value: Any) -> bool:
+    return type(value) is str and _TIME.fullmatch(value) is not None
 
 
 def _body_of(row: Row | None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,6 +37,9 @@ FORMAT = 1
 
 START = "0" * 64
 """What stands for the hash before the first entry."""
+
+_NUMBER = re.compile(r"[0-9]+(/[0-9]+)?")
+"""As `str` writes a fraction: an exponent could stand for a number that nobody can compute."""
 
 Row = tuple[int, "str | None", str, str]
 """An entry as it is stored: number, question, body, hash."""
@@ -97,10 +101,13 @@ def damaged(name: str, what: str) -> LedgerError:
 
 
 def number_of(text: Any) -> Fraction:
-    """Return the exact number of an entry's field; anything odd raises ValueError."""
-    if type(text) is not str or len(text) > 10_000:
+    """Return the positive number of an entry's field; anything odd raises ValueError."""
+    if type(text) is not str or len(text) > 10_000 or _NUMBER.fullmatch(text) is None:
         raise ValueError
-    return Fraction(text)
+    number = Fraction(text)
+    if number <= 0:
+        raise ValueError
+    return number
 
 
 def new_id() -> str:

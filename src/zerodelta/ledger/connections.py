@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from fractions import Fraction
 
+from zerodelta.errors import LedgerError, require
 from zerodelta.ledger.balances import Balances, Key
 from zerodelta.ledger.postgres_store import PostgresStore, is_url, make_tables
 from zerodelta.ledger.spending import check_same, first_entries, open_account
@@ -14,7 +15,7 @@ from zerodelta.ledger.sqlite_store import SqliteStore, make_file
 from zerodelta.ledger.store import Store, using
 from zerodelta.privacy.neighbors import Neighbors
 
-__all__ = ["connected", "open_or_make", "reading", "writing"]
+__all__ = ["connected", "only_data", "open_or_make", "reading", "writing"]
 
 
 def connected(address: str) -> AbstractContextManager[Store]:
@@ -36,6 +37,25 @@ def reading(address: str) -> Iterator[tuple[Store, Balances]]:
     """Hold a read transaction, and the balances as they are."""
     with connected(address) as store, store.reading():
         yield store, store.catch_up()
+
+
+def only_data(address: str, default: str) -> str:
+    """Return the data set that a ledger has an account of, `default` where there is none yet.
+
+    Of one that is damaged, whoever opens it next is told what is wrong.
+    """
+    known: list[str] = []
+    if is_url(address) or os.path.lexists(address):
+        with suppress(LedgerError), reading(address) as (_, balances):
+            known = [data for data, analyst in balances.accounts if analyst is None]
+    require(
+        len(known) <= 1,
+        "data",
+        None,
+        expected=f"one of the data sets of this ledger, {known[:10]}",
+        remedy=f"name it: zd.Ledger(path, data={known[0] if known else default!r})",
+    )
+    return known[0] if known else default
 
 
 def open_or_make(

@@ -15,7 +15,7 @@ from zerodelta.errors import LedgerError, ParameterError, require
 from zerodelta.exact.rational import Rational, number_text
 from zerodelta.ledger.balances import Balance, Key
 from zerodelta.ledger.chain import Entry
-from zerodelta.ledger.connections import connected, open_or_make, reading, writing
+from zerodelta.ledger.connections import connected, only_data, open_or_make, reading, writing
 from zerodelta.ledger.history import History, entries_of, registry
 from zerodelta.ledger.recognition import mac_of
 from zerodelta.ledger.spending import (
@@ -54,7 +54,8 @@ class Ledger:
         How much ε may be spent in all. Needed once, when the account is opened; given again it must
         be the same (`raise_budget` changes it).
     data : str, optional
-        The data set, by its name; a ledger may have accounts of several.
+        The data set, by its name; a ledger may have accounts of several. By default the only one
+        that it has.
     analyst : str, optional
         One who spends of the data set's budget, with `budget` as one's own limit if it is given.
     neighbors : "replace" or "add-remove", optional
@@ -103,7 +104,9 @@ ledger.raise_budget(to, reason).
         unit: str | None = None,
     ) -> None:
         self._address = as_address(address)
-        self._data = DEFAULT_DATA if data is None else as_name(data, "data")
+        self._data = (
+            only_data(self._address, DEFAULT_DATA) if data is None else as_name(data, "data")
+        )
         self._analyst = None if analyst is None else as_name(analyst, "analyst")
         open_or_make(
             self._address,
@@ -303,10 +306,7 @@ ledger.raise_budget(to, reason).
                 store.note_file(self._data, mac)
 
     def recognize(self, path: str | os.PathLike[str], key: bytes) -> bool:
-        """Tell the owner whether a file is one that `remember` was given with the same key.
-
-        The answer is computed from rows: it is not to be published.
-        """
+        """Tell whether `remember` was given a file with the same key: not to be published."""
         mac = mac_of(path, key)
         with reading(self._address) as (store, _):
             return any(hmac.compare_digest(mac, each) for each in store.files(self._data))
@@ -330,8 +330,9 @@ ledger.raise_budget(to, reason).
             The number of entries.
 
         """
+        given = list(records)  # before the ledger is held: whoever makes them may use it
         with connected(self._address) as store:
-            return verified(store, list(records))
+            return verified(store, given)
 
     def export(self, path: str | os.PathLike[str], *, format: str = "json") -> None:
         """Write the history to a file.
@@ -363,8 +364,6 @@ ledger.raise_budget(to, reason).
         entries = self._entries()
         with reading(self._address) as (_, balances):
             return registry(balances, self._key, entries)
-
-    # -- inside ---------------------------------------------------------------------------------
 
     @property
     def _key(self) -> Key:

@@ -24,6 +24,8 @@ _PASSWORDS: dict[str, str] = {}
 _PATIENCE = "120s"
 _MAKING = 0x7A646C67
 """The lock that whoever makes the tables holds."""
+_WRITING = 0x7A646C68
+"""The lock that whoever writes an entry holds, with the number of the table."""
 
 _SCHEMA = (
     "CREATE TABLE zerodelta_entry (number bigint PRIMARY KEY, question text, "
@@ -68,8 +70,11 @@ class PostgresStore(Store):
         super().__init__(url)
         self._connection = _connect(url)
         with _said_plainly(url):
-            found = self._one("SELECT to_regclass('zerodelta_entry') IS NOT NULL")
-            if not found:
+            # a number of 32 bits without a sign, as one that has it
+            self._table = self._one(
+                "SELECT to_regclass('zerodelta_entry')::oid::bigint::bit(32)::int"
+            )
+            if self._table is None:
                 self.close()
                 raise LedgerError(
                     f"there is no ledger at {url}: make it with zd.Ledger(url, budget=…)."
@@ -86,7 +91,9 @@ class PostgresStore(Store):
     def writing(self) -> Iterator[None]:
         """Hold the lock of the only writer."""
         with _said_plainly(self.name), self._connection.transaction():
-            self._run("LOCK TABLE zerodelta_entry IN EXCLUSIVE MODE")
+            # by a lock that needs no right to change or delete entries, as a lock of the table does
+            self._run("SET TRANSACTION ISOLATION LEVEL READ COMMITTED")  # sees what others wrote
+            self._run("SELECT pg_advisory_xact_lock(%s, %s::int)", _WRITING, self._table)
             yield
 
     @contextmanager

@@ -14,6 +14,7 @@ from zerodelta.ledger.balances import Balance, Balances, Key, booked
 from zerodelta.ledger.chain import FORMAT, START, Row, new_id, seal, timestamp
 from zerodelta.ledger.postgres_store import is_url, without_password
 from zerodelta.ledger.store import Store
+from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_usable_epsilon, decimal_meant
 
@@ -189,7 +190,8 @@ def priced(plan: Any, account: Balance) -> Fraction:
     claim = getattr(plan, "claim", None)
     if claim is None:
         return price
-    unit = getattr(plan, "unit", account.unit)
+    issued = getattr(plan, "certificate", None)  # that of a preview
+    unit = getattr(issued if isinstance(issued, Certificate) else plan, "unit", account.unit)
     return booked(price, neighbors=claim.neighbors, unit=unit, account=account)
 
 

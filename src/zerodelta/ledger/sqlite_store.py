@@ -155,6 +155,8 @@ class SqliteStore(Store):
 def make_file(path: str, rows: Sequence[Row]) -> bool:
     """Make a ledger with its first entries; False if there is a file of that name already."""
     _refuse_remote(path)
+    if _refuse_left_over(path):
+        return False
     made = f"{path}.{os.getpid()}.{secrets.token_hex(4)}.new"
     try:
         with _said_plainly(path):
@@ -184,6 +186,20 @@ def make_file(path: str, rows: Sequence[Row]) -> bool:
         for end in ("", "-wal", "-shm", "-journal"):
             with suppress(OSError):
                 os.unlink(made + end)
+
+
+def _refuse_left_over(path: str) -> bool:
+    """Refuse a name beside which another ledger's log lies; True if that ledger is there itself.
+
+    SQLite would take what is in the log for changes of the new file.
+    """
+    left = [path + end for end in ("-wal", "-shm", "-journal") if os.path.lexists(path + end)]
+    if left and not os.path.lexists(path):  # in this order: a log comes after its ledger
+        raise LedgerError(
+            f"the ledger {path} cannot be made: {os.path.basename(left[0])} lies there, with what "
+            "was spent from a ledger that is gone. Put that one back, or choose another name."
+        )
+    return bool(left)
 
 
 def file_system(path: str, mounts: str) -> str:

@@ -16,7 +16,7 @@ from zerodelta.ledger.chain import START, damaged
 from zerodelta.ledger.store import Store
 from zerodelta.privacy.record import Record
 from zerodelta.privacy.release import Release
-from zerodelta.privacy.release_file import read_text
+from zerodelta.privacy.release_file import Saved, judged, read_text
 
 __all__ = ["verified"]
 
@@ -103,10 +103,16 @@ def _read(record: Any) -> _Paid:
     if isinstance(record, (str, os.PathLike)):
         return _of_text(os.fspath(record))
     if isinstance(record, Mapping):
+        if "schema" in record:
+            return _of_saved(judged(dict(record)))
         found = list(_receipts(record))
         if found:
             return _Paid(receipts=found)
     raise LedgerError("a record is a saved release, its path or text, a dict or a receipt.")
+
+
+def _of_saved(saved: Saved) -> _Paid:
+    return _Paid(receipts=list(saved.record.entries), record=saved.record, digests=(saved.digest,))
 
 
 def _of_text(given: str) -> _Paid:
@@ -115,10 +121,7 @@ def _of_text(given: str) -> _Paid:
         text = given if is_text else Path(given).read_text(encoding="utf-8")
         data = json.loads(text)
         if isinstance(data, dict) and "schema" in data:
-            saved = read_text(text)
-            return _Paid(
-                receipts=list(saved.record.entries), record=saved.record, digests=(saved.digest,)
-            )
+            return _of_saved(read_text(text))
         return _Paid(receipts=list(_receipts(data)))
     except CertificateError as error:
         raise LedgerError(f"a record cannot be used: {error}") from None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from flint import arb
 
@@ -30,8 +30,12 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status, Step
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Ball
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import run
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = [
     "Corollary1",
@@ -52,6 +56,7 @@ _LEAST_SCALE = Fraction(1, 1 << 10)
 """In spacings. Noise below it is rounded away anyway; more noise than needed is private too."""
 
 
+@debited
 def purify_ball(
     value: Any,
     *,
@@ -63,6 +68,7 @@ def purify_ball(
     mixing_weight: Rational,
     base_steps: tuple[Step, ...] = (),
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Publish the output of an (ε, δ)-DP mechanism in a ball under pure DP (Algorithm 1).
 
@@ -196,7 +202,8 @@ def channel_for(
 
     ratio = ball.radius / scale(2 * ball.radius)  # radii per noise scale
     power = min(max(math.ceil(16 * ratio - 1).bit_length(), _COARSEST), _FINEST)
-    body = _body(ball, 1 << power)
+    many, every = 1 << power, ball.norm == math.inf
+    body = Body(lattice=ball.grid(2 * many + 1) if every else ball.lattice(ball.radius / many))
     # theory A1b: AlgorithmOne projects the value onto this very body before it adds noise.
     return AlgorithmOne(
         body=body,
@@ -204,12 +211,6 @@ def channel_for(
         mixing_weight=weight,
         base_epsilon=base,
     )
-
-
-def _body(ball: Ball, spacings: int) -> Body:
-    if ball.norm == math.inf:
-        return Body(lattice=ball.grid(2 * spacings + 1))
-    return Body(lattice=ball.lattice(ball.radius / spacings))
 
 
 def proving_steps(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flint import arb
 
@@ -22,6 +22,10 @@ from zerodelta.privacy.parameters import log_delta_from, split_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.spaces import FiniteSpace
+from zerodelta.spine.paying import Paying, debited
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = [
     "channel_for",
@@ -36,6 +40,7 @@ _LEAST_SCALE = Fraction(1, 1 << 12)
 """Noise of this scale flips a bit with probability e^-2048; a larger scale is private too."""
 
 
+@debited
 def purify_choice(
     value: Any,
     *,
@@ -46,6 +51,7 @@ def purify_choice(
     delta: Rational | None = None,
     base_steps: tuple[Step, ...] = (),
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Publish the choice of an (ε, δ)-DP mechanism under pure DP (Algorithm 2).
 

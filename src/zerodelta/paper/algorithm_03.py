@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
-from typing import Any, cast, final
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, cast, final
 
 from zerodelta.data.source import Rows, Source
 from zerodelta.errors import require
@@ -29,10 +29,14 @@ from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.subsampling import subsampled_gaussian
 from zerodelta.privacy.threshold import safe_end
 from zerodelta.spaces import Ball
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import run
 from zerodelta.training.gradients import GradientFunction, Gradients, gradients_of
 from zerodelta.training.loss_functions import Loss
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = [
     "Descent",
@@ -44,6 +48,7 @@ __all__ = [
 ]
 
 
+@partial(debited, rows=("features", "labels"))
 def dp_sgd(
     features: Any,
     labels: Any = None,
@@ -60,6 +65,7 @@ def dp_sgd(
     steps: int | None = None,
     batch: int | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Minimize (1/n) Σ loss(θ; x_i, y_i) + (λ/2)‖θ‖² over the l2 ball, under (ε, δ)-DP.
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from zerodelta.channels.ball_mix import GaussianMix
 from zerodelta.channels.channel import Purifier
@@ -22,13 +23,18 @@ from zerodelta.privacy.parameters import log_delta_from, split_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Ball
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.training.gradients import GradientFunction, Gradients, gradients_of
 from zerodelta.training.loss_functions import Loss
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 __all__ = ["default_resolution", "lattice_channel", "pure_dp_sgd", "pure_dp_sgd_on_lattice"]
 
 
+@partial(debited, rows=("features", "labels"))
 def pure_dp_sgd(
     features: Any,
     labels: Any = None,
@@ -47,6 +53,7 @@ def pure_dp_sgd(
     steps: int | None = None,
     batch: int | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Minimize an empirical risk over the l2 ball under pure DP, as in the paper.
 
@@ -133,6 +140,7 @@ def pure_dp_sgd(
     )
 
 
+@partial(debited, rows=("features", "labels"))
 def pure_dp_sgd_on_lattice(
     features: Any,
     labels: Any = None,
@@ -149,6 +157,7 @@ def pure_dp_sgd_on_lattice(
     steps: int,
     batch: int | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Minimize an empirical risk over the l2 ball under pure ε-DP, by theory C1.
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from zerodelta.data.source import Rows
 from zerodelta.exact.bits import BitSource
@@ -17,6 +18,7 @@ from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.claims import ApproxDP
 from zerodelta.privacy.parameters import log_delta_from
 from zerodelta.privacy.release import Release
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import run
 from zerodelta.training.frank_wolfe_steps import (
@@ -27,6 +29,9 @@ from zerodelta.training.frank_wolfe_steps import (
 )
 from zerodelta.training.loss_functions import Loss
 from zerodelta.training.polytopes import Domain
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = [
     "approximate_frank_wolfe",
@@ -121,6 +126,7 @@ def score_sensitivity(*, lipschitz: Rational, length: Rational, rows: int) -> Fr
     return 2 * size / as_count(rows, "rows", minimum=1)
 
 
+@partial(debited, rows=("features", "labels"))
 def approximate_frank_wolfe(
     features: Any,
     labels: Any = None,
@@ -137,6 +143,7 @@ def approximate_frank_wolfe(
     steps: int = 1 << 20,
     rowwise: bool = False,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release an approximate minimizer over conv(S) of the mean loss, under (ε, δ)-DP.
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, final
+from functools import partial
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -27,6 +28,7 @@ from zerodelta.privacy.parameters import log_delta_from, split_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Ball
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import run
 from zerodelta.training.frank_wolfe_steps import (
@@ -37,6 +39,9 @@ from zerodelta.training.frank_wolfe_steps import (
 )
 from zerodelta.training.loss_functions import Loss
 from zerodelta.training.polytopes import Floats, L1Ball
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = [
     "gaussian_sketch",
@@ -218,6 +223,7 @@ class _Purification:
         return 0.0 if self.sketch is None else 2.5e-6 * self.sketch.size
 
 
+@partial(debited, rows=("features", "labels"))
 def pure_frank_wolfe(
     features: Any,
     labels: Any = None,
@@ -238,6 +244,7 @@ def pure_frank_wolfe(
     steps: int = 1 << 20,
     rowwise: bool = False,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release an approximate minimizer over an l1 ball under pure DP (Algorithm 7).
 

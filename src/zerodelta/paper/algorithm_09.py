@@ -7,7 +7,7 @@ exceeds it (D_β(X), with noise, above ln(1/δ)/ε), the answer is released with
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zerodelta.errors import require
 from zerodelta.exact.arb import ball, upper
@@ -23,9 +23,13 @@ from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.testing import proposed_release_claim
 from zerodelta.spaces import GridLattice
 from zerodelta.spine.facts import Facts
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import run
 from zerodelta.tasks.propose_test_release import cell_side
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["forecast", "paper_release", "paper_threshold", "propose_test_release"]
 
@@ -100,6 +104,7 @@ def paper_release(
     )
 
 
+@debited
 def propose_test_release(
     rows: Any,
     *,
@@ -109,6 +114,7 @@ def propose_test_release(
     log_delta: float | None = None,
     delta: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release a query with noise for a proposed bound on its local sensitivity, or None for ⊥.
 

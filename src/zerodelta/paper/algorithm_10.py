@@ -7,7 +7,7 @@ The paper mixes and adds Laplace noise afterwards, for an extra ε'. Replacing �
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zerodelta.channels.kernel import Body
 from zerodelta.channels.wasserstein import AlgorithmOne, laplace_scale
@@ -21,9 +21,13 @@ from zerodelta.privacy.claims import ApproxDP, PureDP
 from zerodelta.privacy.parameters import log_delta_from
 from zerodelta.privacy.release import Release
 from zerodelta.spaces import GridLattice
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_share
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import run
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = [
     "algorithm_one",
@@ -77,6 +81,7 @@ def algorithm_one(
     return AlgorithmOne(body=body, scale=scale, mixing_weight=weight, base_epsilon=base_epsilon)
 
 
+@debited
 def pure_propose_test_release(
     rows: Any,
     *,
@@ -88,6 +93,7 @@ def pure_propose_test_release(
     delta: Rational | None = None,
     mixing_weight: Rational,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release a query by Algorithm 9, ⊥ replaced by a uniform point, then Algorithm 1.
 
@@ -173,6 +179,7 @@ def pure_propose_test_release(
     return run(plan, source, bits=bits)
 
 
+@debited
 def free_propose_test_release(
     rows: Any,
     *,
@@ -181,6 +188,7 @@ def free_propose_test_release(
     epsilon: Rational,
     test_share: Rational = "1/2",
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release a query by Algorithm 9 with free mixing, as `zd.propose_test_release` does.
 

@@ -7,7 +7,7 @@ and the result is purified: by Algorithm 1 as in the paper, or by uniform mixing
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zerodelta.exact.arb import ball, upper
 from zerodelta.exact.bits import BitSource
@@ -23,9 +23,13 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.privacy.theorems.testing import bounded_release_claim
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_share
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import run
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["bounded_local_sensitivity", "paper_margin", "pure_bounded_local_sensitivity"]
 
@@ -49,6 +53,7 @@ def paper_margin(*, base_epsilon: Rational, log_delta: float, local_change: int)
     return math.ceil(upper(lambda: (ball(2).log() - ball(target)) * change / ball(exact)))
 
 
+@debited
 def pure_bounded_local_sensitivity(
     rows: Any,
     *,
@@ -60,6 +65,7 @@ def pure_bounded_local_sensitivity(
     mixing_weight: Rational,
     smallest_bound: int = 1,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release a query with noise for its noisy local sensitivity, purified by Algorithm 1.
 
@@ -166,6 +172,7 @@ def pure_bounded_local_sensitivity(
     return run(plan, source, bits=bits)
 
 
+@debited
 def bounded_local_sensitivity(
     rows: Any,
     *,
@@ -175,6 +182,7 @@ def bounded_local_sensitivity(
     bound_share: Rational = "1/2",
     smallest_bound: int = 1,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release a query by Algorithm 11 with uniform mixing, as `zd.bounded_local_sensitivity` does.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zerodelta.channels.wasserstein import AlgorithmTwo, laplace_scale
 from zerodelta.data.items import as_items, tally
@@ -26,9 +26,13 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.testing import proposed_release_claim
 from zerodelta.spaces import Finite
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.public_inputs import as_universe, unknown_index
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import run
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["embedded_mode", "mode", "paper_log_delta", "stable_mode", "wrong_probability"]
 
@@ -60,6 +64,7 @@ def stable_mode(items: Any, universe: Finite, *, unknown: int | None = None) -> 
     return ClearLead.stability(tally(items, universe, unknown=unknown))
 
 
+@debited
 def mode(
     items: Any,
     *,
@@ -68,6 +73,7 @@ def mode(
     unknown: Any = None,
     neighbors: Neighbors = Neighbors.REPLACE,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release the most frequent item if its lead is clear, as ``zd.mode(method="stability")`` does.
 
@@ -127,6 +133,7 @@ def mode(
     return run(plan, source, bits=bits)
 
 
+@debited
 def embedded_mode(
     items: Any,
     *,
@@ -137,6 +144,7 @@ def embedded_mode(
     delta: Rational | None = None,
     unknown: Any = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release the most frequent item as the paper does: noisy test, then Algorithm 2.
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from zerodelta.channels.kernel import Body
 from zerodelta.channels.wasserstein import AlgorithmOne, laplace_scale
@@ -33,8 +34,12 @@ from zerodelta.regression.adassp import (
 )
 from zerodelta.regression.labeled_rows import LabeledRows
 from zerodelta.spaces import Ball, BallLattice
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import run
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = [
     "adassp",
@@ -75,6 +80,7 @@ def paper_log_delta(
     return value
 
 
+@partial(debited, rows=("features", "target"))
 def adassp(
     features: Any,
     target: Any,
@@ -86,6 +92,7 @@ def adassp(
     delta: Rational | None = None,
     failure: float = 0.05,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release regression coefficients by AdaSSP: ridge regression with an adaptive penalty.
 
@@ -150,6 +157,7 @@ def adassp(
     return run(_plan(statistics.claim(), (statistics.step(),), answer, error), source, bits=bits)
 
 
+@partial(debited, rows=("features", "target"))
 def pure_adassp(
     features: Any,
     target: Any,
@@ -163,6 +171,7 @@ def pure_adassp(
     mixing_weight: Rational | None = None,
     failure: float = 0.05,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release regression coefficients by AdaSSP, clipped to a public ball, then Algorithm 1.
 
@@ -265,6 +274,7 @@ def pure_adassp(
     return run(plan, source, bits=bits)
 
 
+@partial(debited, rows=("features", "target"))
 def lattice_adassp(
     features: Any,
     target: Any,
@@ -276,6 +286,7 @@ def lattice_adassp(
     resolution: int | None = None,
     ridge_factor: float = 2.0,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release regression coefficients from noisy statistics through a lattice: pure, no extra ε.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
@@ -17,9 +17,13 @@ from zerodelta.mechanisms.selection import ExponentialMechanism
 from zerodelta.privacy.claims import ZCDP, ApproxDP, Claim
 from zerodelta.privacy.parameters import as_log_delta, log_delta_from
 from zerodelta.privacy.release import Release
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.run import run
 from zerodelta.tables.mwem import Rounds, round_epsilon
 from zerodelta.tables.workloads import Workload, source_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["approximate_mwem", "mwem", "paper_rho", "paper_round_mechanisms", "paper_rounds"]
 
@@ -81,6 +85,7 @@ def paper_round_mechanisms(*, rho: Fraction, rounds: int, workload: Workload) ->
     )
 
 
+@debited
 def mwem(
     rows: Any,
     *,
@@ -88,6 +93,7 @@ def mwem(
     rounds: int,
     rho: Rational,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release a distribution over the universe whose answers resemble the data's (zCDP).
 
@@ -133,6 +139,7 @@ def mwem(
     return _release(rows, workload, rounds, claim.rho, claim, bits)
 
 
+@debited
 def approximate_mwem(
     rows: Any,
     *,
@@ -142,6 +149,7 @@ def approximate_mwem(
     log_delta: float | None = None,
     delta: Rational | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release what `mwem` does with ρ = ε²/(16 ln(1/δ)): (ε, δ)-DP.
 

@@ -8,7 +8,7 @@ the paper's binary embedding (Algorithm 2). Both are for comparison: `pure_mwem`
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
@@ -17,9 +17,13 @@ from zerodelta.paper.algorithm_14 import paper_rho, paper_round_mechanisms, pape
 from zerodelta.privacy.parameters import split_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spaces import Finite
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.run import run
 from zerodelta.tables.sample import SamplePlan, plan_multiset, sampling_error
 from zerodelta.tables.workloads import Workload, source_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = [
     "embedded_mwem",
@@ -84,6 +88,7 @@ def plan_embedded(
     )
 
 
+@debited
 def multiset_mwem(
     rows: Any,
     *,
@@ -93,6 +98,7 @@ def multiset_mwem(
     rounds: int,
     mixing_weight: Rational = "0.01",
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release `sample_size` synthetic rows: approximate MWEM, sampled and mixed over multisets.
 
@@ -149,6 +155,7 @@ def multiset_mwem(
     return run(chosen.plan(), data, bits=bits)
 
 
+@debited
 def embedded_mwem(
     rows: Any,
     *,
@@ -158,6 +165,7 @@ def embedded_mwem(
     sample_size: int | None = None,
     rounds: int | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release `sample_size` synthetic rows by the paper's Algorithm 16, binary embedding and all.
 

@@ -6,7 +6,7 @@ B1 is exact and never worse than the cited lemma; on continuous spaces mixing al
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flint import arb
 
@@ -22,10 +22,15 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Finite, FiniteSpace
+from zerodelta.spine.paying import Paying, debited
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["continuous_example", "mix_choice", "mixed_epsilon", "printed_epsilon", "worst_epsilon"]
 
 
+@debited
 def mix_choice(
     value: Any,
     *,
@@ -37,6 +42,7 @@ def mix_choice(
     mixing_weight: Rational,
     base_steps: tuple[Step, ...] = (),
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Publish the choice of an (ε, δ)-DP mechanism, or with probability ω a uniform one.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from zerodelta.channels.grid_mix import GridMix
 from zerodelta.errors import GuaranteeError, ParameterError, require
@@ -21,10 +21,15 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Step
 from zerodelta.privacy.theorems.mixing import as_weight, largest_log_delta
 from zerodelta.spaces import Box
+from zerodelta.spine.paying import Paying, debited
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["PrintedNet", "channel_for", "mix_on_grid", "printed_net"]
 
 
+@debited
 def mix_on_grid(
     value: Any,
     *,
@@ -36,6 +41,7 @@ def mix_on_grid(
     mixing_weight: Rational,
     base_steps: tuple[Step, ...] = (),
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Publish the cell of an (ε, δ)-DP mechanism's vector, or with probability ω a uniform cell.
 

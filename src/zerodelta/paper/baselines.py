@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,10 +26,14 @@ from zerodelta.paper.noisy_descent import descend, descent_seconds
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.release import Release
 from zerodelta.spaces import Ball
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.training.gradient_sums import Examples
 from zerodelta.training.gradients import GradientFunction, LinearGradients, gradients_of
 from zerodelta.training.loss_functions import Loss
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["exponential_mechanism_on_grid", "grid_points", "laplace_noisy_descent", "laplace_steps"]
 
@@ -40,6 +45,7 @@ _BLOCK = 1 << 21
 _SECONDS_A_LOSS = 3e-8
 
 
+@partial(debited, rows=("features", "labels"))
 def laplace_noisy_descent(
     features: Any,
     labels: Any = None,
@@ -52,6 +58,7 @@ def laplace_noisy_descent(
     dimension: int | None = None,
     steps: int | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Minimize an empirical risk over the l2 ball by full-batch descent with Laplace noise.
 
@@ -147,6 +154,7 @@ def laplace_steps(*, rows: int, dimension: int, epsilon: Rational) -> int:
     return max(1, math.floor(as_positive(epsilon, "epsilon") * n / (2 * d)))
 
 
+@partial(debited, rows=("features", "labels"))
 def exponential_mechanism_on_grid(
     features: Any,
     labels: Any,
@@ -157,6 +165,7 @@ def exponential_mechanism_on_grid(
     data_norm: Rational,
     cells: int,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Choose a parameter among the grid points of the l2 ball by the exponential mechanism.
 

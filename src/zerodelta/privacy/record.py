@@ -1,11 +1,13 @@
 """The record of a release: what was asked, of which data, when, with which version, who paid.
 
 All of it is public and was decided before a row was read: nothing here is computed from rows, and
-no hash of them either (theory A14.8).
+no hash of them either (theory A14.8). Random bits of the operating system name the release, so that
+two of the same question are two, whoever paid.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, final
@@ -15,8 +17,10 @@ from zerodelta.privacy.step import digest_of
 
 __all__ = ["Record"]
 
+_ID = re.compile(r"[0-9a-f]{32}")
 _ENTRY = {"ledger": str, "entry": int, "hash": str, "time": str}
 _TYPES: Mapping[str, Any] = {
+    "id": str,
     "task": str,
     "parameters": dict,
     "data": list,
@@ -35,6 +39,8 @@ class Record:
 
     Parameters
     ----------
+    id : str
+        The name of the release: 32 random hexadecimal digits.
     task : str
         What was asked, such as "mean".
     parameters : dict
@@ -54,6 +60,7 @@ class Record:
 
     """
 
+    id: str
     task: str
     parameters: dict[str, Any]
     data: list[dict[str, Any]]
@@ -74,7 +81,7 @@ class Record:
 
         Of all that is known before the entry is written, and is not in the entry itself.
         """
-        return digest_of([self.task, self.parameters, self.data, self.version])
+        return digest_of([self.id, self.task, self.parameters, self.data, self.version])
 
     def to_json(self) -> dict[str, Any]:
         """Return the fields, as JSON has them."""
@@ -86,7 +93,8 @@ class Record:
         well = type(data) is dict and data.keys() == _TYPES.keys()
         well = well and all(type(data[name]) is kind for name, kind in _TYPES.items())
         well = well and all(type(each) is str for each in data["public"])
-        well = well and all(type(each) is dict for each in data["data"])
+        well = well and _ID.fullmatch(data["id"]) is not None
+        well = well and all(_is_data(each) for each in data["data"])
         well = well and all(_is_entry(each) for each in data["entries"])
         if not well:
             raise RecordError(
@@ -94,6 +102,10 @@ class Record:
                 "the file as it was saved."
             )
         return Record(**data)
+
+
+def _is_data(data: Any) -> bool:
+    return type(data) is dict and (data.get("name") is None or type(data["name"]) is str)
 
 
 def _is_entry(data: Any) -> bool:

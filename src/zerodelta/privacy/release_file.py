@@ -292,11 +292,13 @@ class _SparseForms(Mapping[str | None, tuple[tuple[Fraction, ...], ...]]):
 
     __slots__ = ("_places", "data")
 
-    def __init__(self, data: Any) -> None:
+    def __init__(self, data: Any, *, width: int) -> None:
         for name, forms in data:
             if name is not None and type(name) is not str:
                 raise TypeError
             for length, places in forms:
+                if type(length) is not int or length != width:
+                    raise ValueError
                 before = -1
                 for place, text in places:
                     if not before < place < length or fraction_text(read_fraction(text)) != text:
@@ -323,15 +325,18 @@ class _SparseForms(Mapping[str | None, tuple[tuple[Fraction, ...], ...]]):
         return len(self._places)
 
 
+def _width(parts: Mapping[str, Any]) -> int:
+    """Return how many coefficients a form has: one for each integer of a line, and a constant."""
+    return int(parts["integers"].shape[1]) + 1
+
+
 def _read_sums(data: Any, classes: Mapping[str, Callable[..., Any]]) -> tuple[NoisySums, ...]:
     known = {**classes, "NoiseLaw": NoiseLaw}
     try:
+        parts = [{n: read_value(p, known) for n, p in one.items() if n != "forms"} for one in data]
         return tuple(
-            NoisySums(
-                forms=_SparseForms(one["forms"]),
-                **{n: read_value(part, known) for n, part in one.items() if n != "forms"},
-            )
-            for one in data
+            NoisySums(forms=_SparseForms(one["forms"], width=_width(part)), **part)
+            for one, part in zip(data, parts, strict=True)
         )
     except (ValueError, TypeError, KeyError, AttributeError, ZeroDivisionError, IndexError):
         raise RecordError("the noise laws cannot be read: load the file as it was saved.") from None

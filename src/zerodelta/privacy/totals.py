@@ -6,6 +6,7 @@ added (theory H).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -54,7 +55,7 @@ def by_data(
 
 def total_of(releases: Sequence[tuple[Record, Certificate]]) -> Total:
     """Add up releases of one data set; those that do not add up raise `CertificateError`."""
-    _check_entries([record for record, _ in releases])
+    _check_different([record for record, _ in releases])
     claims = [certificate.claim for _, certificate in releases]
     if not all(type(claim) is PureDP for claim in claims):
         raise CertificateError("only pure claims add up; verify the others by themselves.")
@@ -69,8 +70,8 @@ def _cost(claim: Any, relation: Neighbors) -> Fraction:
     return exact if claim.neighbors is relation else 2 * exact
 
 
-def _check_entries(records: Sequence[Record]) -> None:
-    """Refuse two releases that were paid for once."""
+def _check_different(records: Sequence[Record]) -> None:
+    """Refuse two files of one release, and two releases that were paid for once."""
     seen: set[tuple[Any, Any]] = set()
     for record in records:
         for entry in {(each["ledger"], each["entry"]) for each in record.entries}:
@@ -80,3 +81,10 @@ def _check_entries(records: Sequence[Record]) -> None:
                     "ledger: one of them is not what was released."
                 )
             seen.add(entry)
+    for name, files in Counter(record.id for record in records).items():
+        if files == 1:
+            continue
+        raise RecordError(
+            f"two different files say that they are the release {name}: pass the one that was "
+            "published; one of them may have been changed."
+        )

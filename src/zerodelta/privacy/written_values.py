@@ -23,6 +23,9 @@ __all__ = ["fraction_text", "read_fraction", "read_value", "written"]
 _LONG = 13_000
 """Bits of an integer; those with more are hexadecimal."""
 
+_LONGEST_FRACTION = 1 << 16
+"""Characters; what is longer would take seconds to reduce, and none of ours is."""
+
 _DEEPEST = 60
 """How far values may be nested."""
 
@@ -225,6 +228,8 @@ class _Reader:
 
 def read_fraction(text: str) -> Fraction:
     """Return the fraction that `fraction_text` wrote."""
+    if len(text) > _LONGEST_FRACTION:
+        raise RecordError("a fraction is too long: load the file as it was saved.")
     above, below = (int(part, 16 if "x" in part else 10) for part in text.split("/"))
     return Fraction(above, below)
 

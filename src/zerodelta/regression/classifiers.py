@@ -34,6 +34,7 @@ from zerodelta.regression.objective_plan import (
 from zerodelta.spaces import Ball
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
+from zerodelta.spine.paying import as_own
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import aside, planned, post_processed, run
 from zerodelta.study.study import Study
@@ -242,7 +243,7 @@ class ClassifierQuestion:
         features = Features.of(len(source.columns) - 1, self.data_norm, self.intercept)
         width, outputs = features.width, self.outputs
         loss: Loss = Logistic() if outputs == 1 else Multinomial(classes=tuple(range(outputs)))
-        study = Study(
+        study = as_own(Study)(
             LabeledRows(rows, labels, read=read, encode=encode, prepare=features, width=width),
             epsilon=epsilon,
             publish=Ball(width * outputs, _LENGTH * (math.isqrt(width * outputs) + 1)),

@@ -41,6 +41,7 @@ from zerodelta.regression.objective_plan import Shape, plan_huber
 from zerodelta.spaces import Ball
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
+from zerodelta.spine.paying import as_own
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import aside, planned, post_processed, run
 from zerodelta.study.study import Study
@@ -202,7 +203,7 @@ class LinearQuestion:
             return run(plan, source, bits=bits, aside=aside(beside, epsilon))
         features = Features.of(len(source.columns) - 1, self.data_norm, self.intercept)
         width, encode, read = features.width, self.encoding, self._targets
-        study = Study(
+        study = as_own(Study)(
             LabeledRows(rows, targets, read=read, encode=encode, prepare=features, width=width),
             epsilon=epsilon,
             publish=Ball(width, _radius(width)),

@@ -32,7 +32,7 @@ from zerodelta.sklearn.given_data import (
 )
 from zerodelta.sklearn.saved_estimators import SavedEstimator
 from zerodelta.spine.facts import Question
-from zerodelta.spine.paying import paying
+from zerodelta.spine.paying import as_own, paying
 
 __all__ = [
     "ClassStatistics",
@@ -82,7 +82,7 @@ def fit_columns(estimator: Any, task: Callable[..., Release], X: Any, **options:
         bounds = ColumnBounds.of_columns(estimator.bounds, estimator)
     else:
         bounds = ColumnBounds.declared(estimator.bounds, encoding)
-    release = task(
+    release = as_own(task)(
         rows,
         epsilon=epsilon,
         bounds=(bounds.lower, bounds.upper) if encoding is None else None,

@@ -27,6 +27,7 @@ from zerodelta.sklearn.base_estimators import (
 )
 from zerodelta.sklearn.given_data import Floats, check_examples, remember, rows_to_predict
 from zerodelta.spaces import Ball
+from zerodelta.spine.paying import as_own
 from zerodelta.spine.run import post_processed
 from zerodelta.study.study import Study
 from zerodelta.training.descent import Descent
@@ -160,7 +161,7 @@ class MLPClassifier(PrivateClassifier):
         n = facts.planned_rows
         network = self._network(n, len(bounds.half), len(known), epsilon)
         shown = ShownRows(bounds=bounds, twice=network.inputs > len(bounds.half))
-        study = Study(
+        study = as_own(Study)(
             LabeledRows(
                 rows, labels, read=read, encode=encoding, prepare=shown, width=network.inputs
             ),

@@ -22,6 +22,7 @@ from zerodelta.regression.labeled_rows import LabeledRows
 from zerodelta.sklearn.base_estimators import PrivateRegressor, debited_fit, required_epsilon
 from zerodelta.sklearn.given_data import Floats, check_examples, remember
 from zerodelta.spaces import Ball
+from zerodelta.spine.paying import as_own
 from zerodelta.spine.run import left, post_processed
 from zerodelta.training.frank_wolfe import Method, frank_wolfe_pure
 from zerodelta.training.loss_functions import Huber
@@ -153,7 +154,7 @@ class SparseRegression(PrivateRegressor):
             epsilon=float(left(epsilon, beside) / source.protection.max_rows),
             radius=float(domain.radius),
         )
-        release = frank_wolfe_pure(
+        release = as_own(frank_wolfe_pure)(
             source,
             loss=Huber(label_bound=1, threshold=_THRESHOLD),
             domain=domain,

@@ -19,6 +19,7 @@ import numpy as np
 
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.source import Source
+from zerodelta.exact.bits import SystemBits
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.parameters import decimal_meant
 from zerodelta.privacy.record import Record
@@ -61,6 +62,7 @@ class Asked:
     def record(self, certificate: Certificate) -> Record:
         """Return the record of a release; when it was paid for is not known yet."""
         return Record(
+            id=SystemBits().read(16).hex(),
             task=self.task,
             parameters=self.parameters,
             data=self.data,
@@ -116,7 +118,7 @@ def _plain(value: Any, name: str = "") -> Any:
     if isinstance(value, range):
         return ["range", value.start, value.stop, value.step]
     if isinstance(value, Space):
-        return repr(value)
+        return _plain(value.describe())  # its repr names a few options only
     if isinstance(value, Enum):
         return [type(value).__name__, value.name]
     if isinstance(value, np.ndarray) and value.size <= _MOST_CELLS and value.dtype != object:

@@ -1,7 +1,9 @@
 """Who pays for a release: the accounts of its data, and the ledger that a verb was given.
 
 Every verb takes `ledger=` and `again=` by one decorator, `debited`: it holds them, and what was
-asked, until the runner takes the ticket of that verb's one release.
+asked, until the runner takes the ticket of that verb's one release. A caller's function that a verb
+tries before its ticket may ask something of its own: that is another release, which does not use up
+what the verb was given. So a verb that asks another one to make its release says so: `as_own`.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ParamSpec, TypedDict, TypeVar, final
 
 from zerodelta.data.account import Account, Charge, Receipt
+from zerodelta.data.dataset import Dataset
 from zerodelta.data.protection import Protection
 from zerodelta.errors import BudgetError, require
 from zerodelta.privacy.certificate import Certificate
@@ -23,7 +26,7 @@ from zerodelta.privacy.parameters import as_flag
 from zerodelta.privacy.record import Record
 from zerodelta.spine.asked import Asked, asked_of
 
-__all__ = ["Paid", "debited", "pay", "paying"]
+__all__ = ["Paid", "as_own", "debited", "pay", "paying"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -58,6 +61,9 @@ class _Payment:
 
 
 _CURRENT: ContextVar[_Payment | None] = ContextVar("payment", default=None)
+
+_JOINS: ContextVar[bool] = ContextVar("joins", default=False)
+"""Whether the next verb is called by another to make the release of that one."""
 
 
 @final
@@ -151,8 +157,8 @@ def paying(
 ) -> Iterator[None]:
     """Have the one release that is made inside paid for by a ledger, if there is one.
 
-    `asked` is all that it depends on, unless it never `repeats`: then there is more. Inside of
-    another that has not been paid for yet this is the same release, which that pays for.
+    `asked` is all that it depends on, unless it never `repeats`: then there is more. Called by
+    `as_own` inside of another this is the same release, which that pays for.
     """
     require(
         ledger is None or callable(getattr(type(ledger), "debit", None)),
@@ -161,24 +167,39 @@ def paying(
         expected="a Ledger",
         remedy="pass zd.Ledger(path, budget=…)",
     )
-    outer = _CURRENT.get()
-    if outer is not None and not outer.taken and ledger is None:
-        yield
-        return
+    outer, joins = _CURRENT.get(), _JOINS.get()
     once_more = as_flag(again, "again")
     made = _Payment(ledger=ledger, again=once_more, task=task, asked=asked, repeats=repeats)
-    token = _CURRENT.set(made)
+    alone = _JOINS.set(False)  # what is called inside is not asked to join unless it is told so
+    same = joins and outer is not None and not outer.taken and ledger is None
+    token = _CURRENT.set(outer if same else made)
     try:
         yield
     finally:
         _CURRENT.reset(token)
+        _JOINS.reset(alone)
 
 
-def debited(function: Callable[P, T]) -> Callable[P, T]:
+def as_own(verb: Callable[P, T]) -> Callable[P, T]:
+    """Return a verb, or a study, with which another makes its one release: that one is paid for."""
+
+    @functools.wraps(verb)
+    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        token = _JOINS.set(True)
+        try:
+            return verb(*args, **kwargs)
+        finally:
+            _JOINS.reset(token)
+
+    return called
+
+
+def debited(function: Callable[P, T], *, rows: tuple[str, ...] = ()) -> Callable[P, T]:
     """Give a verb that makes one release the keywords `ledger` and `again`, documented.
 
     Its signature ends in ``**paying: Unpack[Paying]``, of which it sees nothing. So does that of a
-    constructor, such as a study's, whose program is part of the question and not known yet.
+    constructor, such as a study's, whose program is part of the question and not known yet. `rows`
+    are parameters that rows come in, beside those that are so everywhere (`ROWS`).
     """
     signature = inspect.signature(function)
     own = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
@@ -193,6 +214,10 @@ def debited(function: Callable[P, T]) -> Callable[P, T]:
                 raise TypeError(f"{task}() got an unexpected keyword argument {name!r}")
         asked = {**dict(zip(names, args, strict=False)), **kwargs}
         repeats = asked.pop("self", None) is None
+        for name in rows:  # nothing of them is written, not even their type
+            if name in asked and not isinstance(asked[name], Dataset):
+                del asked[name]
+                repeats = False
         with paying(ledger, again=again, task=task, asked=asked, repeats=repeats):
             return function(*args, **kwargs)
 

@@ -88,15 +88,18 @@ class Opened(Generic[R]):
         self._aside, self._read, self._paid = aside, read, paid
         self.ticket, self.bits = ticket, bits
 
-    def take_back(self) -> None:
+    def take_back(self) -> bool:
         """Take the debit back, and make the ticket void, unless a row may have been read.
 
-        For an error before that, which has public grounds; without a ledger nothing happens.
+        For an error before that, which has public grounds; without a ledger nothing happens. Tells
+        whether there is no ticket any more.
         """
         if self._paid.debits and not self.ticket.used:
             self.ticket.void()
             self._paid.take_back()
             self._paid = replace(self._paid, debits=())
+            return True
+        return False
 
     def replanned(self, plan: ReleasePlan[Q]) -> Opened[Q]:
         """Return this release, paid for already, by another plan of the same claim.

@@ -15,6 +15,7 @@ from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Question
 from zerodelta.spine.methods import Method
+from zerodelta.spine.paying import as_own
 from zerodelta.spine.run import Beside, aside, planned, post_processed, run
 from zerodelta.study.study import Study
 
@@ -58,7 +59,8 @@ class StudyProgram:
         What is asked `beside` has taken its share of ε already.
         """
         whole = self.price if beside is None else self.price / (1 - beside.share)
-        made = Study(source, bits=bits, diagnostics=beside, **{**self.study, "epsilon": whole})
+        given = {**self.study, "epsilon": whole}
+        made = as_own(Study)(source, bits=bits, diagnostics=beside, **given)
         release = made.run(self.program, rehearse=self.rehearse)
         error = release.error if self.error is None else self.error
         return post_processed(release, value=self.value(release.value), error=error)

@@ -261,7 +261,8 @@ class Study(InternalQueries):
             try:
                 self._rehearse(program)
             except Exception:  # a mistake that shows before a row is read costs nothing
-                self._opened.take_back()
+                if self._opened.take_back():  # what it has not paid for it cannot publish
+                    self._end()
                 raise
         with self:
             self._conduct(program)

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +26,13 @@ from zerodelta.mechanisms.selection import PermuteAndFlip, Selection
 from zerodelta.privacy.claims import Claim, PureDP
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.step import Status, Step
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import run
 from zerodelta.tables.workloads import Marginals, Workload, histogram, source_of, workload_assumed
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = [
     "Distribution",
@@ -219,6 +223,7 @@ def best_rounds(*, rows: int, workload: Workload, epsilon: Rational) -> int:
     return best
 
 
+@debited
 def pure_mwem(
     rows: Any,
     *,
@@ -226,6 +231,7 @@ def pure_mwem(
     epsilon: Rational,
     rounds: int | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release a distribution over the universe whose answers resemble the data's (pure DP).
 

@@ -33,7 +33,7 @@ from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
-from zerodelta.spine.paying import Paying, debited
+from zerodelta.spine.paying import Paying, as_own, debited
 from zerodelta.spine.public_inputs import as_source, bounds_of, one_column
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import ask
@@ -201,7 +201,7 @@ def median(
     50.0
 
     """
-    return quantile(
+    return as_own(quantile)(
         rows,
         columns,
         q="1/2",

@@ -308,7 +308,9 @@ def listed_options(scores: Any) -> Sequence[Any]:
         expected="a sequence of scores, or a mapping {option: score}",
         remedy="pass a list; for a table of rows pass bounds=(lower, upper)",
     )
-    first = next(iter(scores.values() if isinstance(scores, Mapping) else scores), None)
+    told = numpy and scores.ndim == 1 and scores.dtype != object  # by the array: nothing is read
+    listed = scores.values() if isinstance(scores, Mapping) else scores
+    first = None if told else next(iter(listed), None)
     require(
         not issubclass(type(first), (list, tuple, dict, np.ndarray)),  # asks the score nothing
         "scores",

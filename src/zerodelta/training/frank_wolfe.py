@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from zerodelta.channels.finite_mix import FiniteMix
 from zerodelta.data.arrays import ArraySource
@@ -22,11 +23,15 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.mixing import as_weight
 from zerodelta.spaces import Finite
+from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import Beside, aside, run
 from zerodelta.training.frank_wolfe_steps import GradientFunction, VertexSteps, step_epsilon
 from zerodelta.training.loss_functions import Loss
 from zerodelta.training.polytopes import Domain, Floats, as_polytope, curvature
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["Method", "best_iterations", "frank_wolfe_pure", "transcript_step_epsilon"]
 
@@ -72,6 +77,7 @@ def transcript_step_epsilon(
     )
 
 
+@partial(debited, rows=("features", "labels"))
 def frank_wolfe_pure(
     features: Any,
     labels: Any = None,
@@ -89,6 +95,7 @@ def frank_wolfe_pure(
     rowwise: bool = False,
     diagnostics: Rational | Beside | None = None,
     bits: BitSource | None = None,
+    **paying: Unpack[Paying],
 ) -> Release:
     """Release an approximate minimizer over conv(S) of the mean loss under pure DP.
 
