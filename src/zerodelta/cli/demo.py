@@ -130,9 +130,9 @@ def _title(text: str) -> None:
 def _released(job: Job) -> Path:
     prepare(job)
     made = released(job)
-    files = write(job, made)
-    say_release(job, made, files)
-    return files[0]
+    written = write(job, made)
+    say_release(job, made, written)
+    return written.files[0]
 
 
 def _write_data(out: Path) -> tuple[Path, Path, tuple[Any, Any]]:

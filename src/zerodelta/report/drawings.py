@@ -55,7 +55,7 @@ def drawing_of(grid: Grid, column: Column, *, most: int, number: str) -> str:
     )
 
 
-def odds_drawing(lower: float, upper: float) -> str:
+def odds_drawing(lower: float, upper: float, number: int) -> str:
     """Return a line from 0 to 100 % with a suspicion of 50 % and how far it can move."""
 
     def x(value: float) -> str:
@@ -67,9 +67,8 @@ def odds_drawing(lower: float, upper: float) -> str:
         for t in (0.0, 0.25, 0.5, 0.75, 1.0)
     )
     return (
-        '<figure><svg viewBox="0 0 640 70" role="img" aria-labelledby="odds-drawn">'
-        '<title id="odds-drawn">'
-        "A suspicion of 50 percent about one row, and how far this release can move it"
+        f'<figure><svg viewBox="0 0 640 70" role="img" aria-labelledby="odds-{number}">'
+        f'<title id="odds-{number}">A suspicion of 50 percent, and how far it can move at most'
         f'</title>{ticks}<path class="b" d="M{x(lower)} 29H{x(upper)}"/>'
         f'<circle class="d" cx="{x(0.5)}" cy="29" r="5"/></svg>'
         "<figcaption>A suspicion of 50 %, and how far it can move at most</figcaption></figure>"

@@ -49,7 +49,7 @@ td,th{overflow-wrap:break-word}
 td:not(.n){overflow-wrap:anywhere}
 .heard{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
 a{color:var(--accent)}
-a:focus-visible,summary:focus-visible,.scroll:focus-visible{outline:3px solid var(--accent);outline-offset:2px}
+a:focus-visible,.scroll:focus-visible{outline:3px solid var(--accent);outline-offset:2px}
 .skip{position:absolute;left:-999rem}
 .skip:focus{left:1rem;top:.5rem;background:var(--ground);padding:.4rem}
 .quiet,figcaption,caption{color:var(--quiet)}
