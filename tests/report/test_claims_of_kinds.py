@@ -7,6 +7,7 @@ import re
 import shlex
 from fractions import Fraction
 from html import unescape
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -156,3 +157,22 @@ def test_lines_of_as_many_centers_as_columns_are_not_named_for_columns() -> None
     assert list(*grid.keys.values()) == [1, 2]
     (grid,) = grids_of(zd.covariance(people, columns=["age", "income"], epsilon=1))
     assert list(*grid.keys.values()) == ["age", "income"]
+
+
+def test_parameters_are_told_in_words_not_as_python() -> None:
+    table = np.zeros(100, dtype=[("age", np.float64), ("city", "U4")])
+    kinds = {"age": zd.number(0, 120), "city": zd.category(["oslo", "rome"])}
+    of = {"age": ["mean", {"quantiles": ["0.1", "0.9"]}]}
+    release = zd.table(zd.open(table, columns=kinds), by="city", of=of, epsilon=1)
+    assert "age: mean, quantiles: 0.1, 0.9" in text_of(page_of_releases([release]))
+
+
+@pytest.mark.parametrize("size", [1.0, 1e3, 1e9, 1e14])
+def test_numbers_below_a_drawing_do_not_run_into_each_other(size: float) -> None:
+    rows = np.linspace(0, size, 200)
+    page = page_of_releases([zd.sum(rows, bounds=(0, size), epsilon=1)])
+    drawing = re.findall(r"<svg.*?</svg>", page)[0]
+    ticks = re.findall(r'<text x="([\d.]+)" y="\d+" text-anchor="middle">(.*?)</text>', drawing)
+    assert len(ticks) >= 2
+    ends = [(float(x) - 3.5 * len(t), float(x) + 3.5 * len(t)) for x, t in ticks]
+    assert all(left[1] < right[0] for left, right in pairwise(ends))

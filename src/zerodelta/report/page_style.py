@@ -64,7 +64,7 @@ table{border-collapse:collapse;margin:.6rem 0;max-width:100%}
 caption{text-align:left;padding-bottom:.3rem}
 th,td{text-align:left;padding:.25rem .8rem .25rem 0;
 border-bottom:1px solid var(--line);vertical-align:top}
-td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
+td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}td.n{white-space:nowrap}
 .scroll{overflow-x:auto}
 .warn{background:var(--warn);color:var(--warned);border-left:.35rem solid currentColor;
 padding:.6rem .9rem;border-radius:.3rem;margin:.8rem 0}
@@ -72,7 +72,7 @@ code,pre{font:0.9em/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
 pre{background:var(--card);padding:.7rem .9rem;border-radius:.4rem;
 white-space:pre-wrap;overflow-wrap:anywhere}
 figure{margin:.8rem 0}
-svg{width:100%;max-width:46rem;height:auto;display:block}
+svg{width:100%;max-width:36rem;height:auto;display:block}
 svg text{fill:var(--text);font-size:13px}
 svg .g{stroke:var(--line);stroke-width:1}
 svg .b{stroke:var(--bar);stroke-width:7;stroke-linecap:butt}

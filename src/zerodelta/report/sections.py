@@ -295,7 +295,9 @@ def _kind(kind: Any) -> str:
 
 def _written(value: Any) -> str:
     if isinstance(value, list):
-        return ", ".join(map(str, value))
+        return ", ".join(map(_written, value))
+    if isinstance(value, Mapping):
+        return "; ".join(f"{name}: {_written(each)}" for name, each in value.items())
     return str(value)
 
 
