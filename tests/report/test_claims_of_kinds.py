@@ -176,3 +176,22 @@ def test_numbers_below_a_drawing_do_not_run_into_each_other(size: float) -> None
     assert len(ticks) >= 2
     ends = [(float(x) - 3.5 * len(t), float(x) + 3.5 * len(t)) for x, t in ticks]
     assert all(left[1] < right[0] for left, right in pairwise(ends))
+
+
+def test_the_number_of_rows_is_told_where_it_is_public_and_only_there() -> None:
+    table = np.zeros(123, dtype=[("age", np.float64), ("city", "U4")])
+    kinds = {"age": zd.number(0, 120, missing=None), "city": zd.category(["oslo", "rome"])}
+    people = zd.open(table, columns=kinds)
+    told = text_of(page_of_releases([zd.mean(people, "age", epsilon=1)]))
+    assert "the number of rows, 123" in told
+    few = zd.open(table, columns=kinds, neighbors="add-remove", expected_rows=90)
+    told = text_of(page_of_releases([zd.mean(few, "age", epsilon=1)]))
+    assert "how many rows are expected, 90" in told
+    assert "123" not in re.sub(r"[0-9a-f]{64}", "", told[told.index("What was public") :])
+
+
+def test_lines_of_a_histogram_are_named_for_its_column() -> None:
+    table = np.zeros(123, dtype=[("age", np.float64), ("city", "U4")])
+    people = zd.open(table, columns={"city": zd.category(["oslo", "rome"])})
+    (grid,) = grids_of(zd.histogram(people, "city", epsilon=1))
+    assert dict(grid.keys) == {"city": ["oslo", "rome"]}

@@ -98,6 +98,9 @@ def _cells(release: Release, level: Rational) -> Grid:
     asked = [] if record is None else record.parameters.get("q", [])
     if list(keys) == ["label"] and isinstance(asked, list) and len(asked) == len(keys["label"]):
         keys = {"quantile": asked}
+    if list(keys) == ["label"] and record is not None and record.task == "histogram":
+        named = record.parameters.get("columns")
+        keys = {named if isinstance(named, str) else "item": keys["label"]}
     return Grid(keys=keys, columns=tuple(columns))
 
 
