@@ -309,8 +309,43 @@ def test_remedies_are_those_of_the_command_line(people: Path) -> None:
         [*asked(people, "mean", "-", "income"), "--budget", "1"],
         [*asked(people, "mean", "-", "income"), "--ledger", str(people / "l")],
         [*asked(people, "mean", "-", "income"), "--epsilon", "0"],
+        asked(people, "mean", "-", "income", "--by", "nothing"),
+        asked(people, "logistic", "-", "age", "--target", "income"),
+        asked(people, "mode", "-", "surname"),
     ):
         code, output = run(*words)
         assert code in (2, 3)
         assert "zd." not in output
         assert "=(" not in output
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("kmeans", "-", "age", "--clusters", "0"),
+        ("top-k", "-", "city", "--k", "0"),
+        ("mlp", "-", "age", "--target", "member", "--rounds", "0"),
+        ("trimmed-mean", "-", "income", "--trim", ""),
+    ],
+)
+def test_an_option_of_zero_or_nothing_is_refused_and_not_left_out(
+    people: Path, words: tuple[str, ...]
+) -> None:
+    paying = ["--ledger", people / "l", "--budget", 1]
+    code, output = run(*asked(people, *words), *paying)
+    assert code == 2, output
+    assert not (people / "l").exists() or zd.Ledger(people / "l", data="people").spent == 0
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["columns = 5", "columns = [5]", "data = 5", "epsilon = true", 'again = "no"', "out = 3"],
+)
+def test_a_job_with_a_line_of_another_kind_is_refused_in_one_line(people: Path, line: str) -> None:
+    given = {"task": '"mean"', "data": '"people.csv"', "epsilon": '"1/4"', "columns": '"income"'}
+    given |= {"schema": '"people.toml"', line.split(" = ")[0]: line.split(" = ")[1]}
+    job = people / "job.toml"
+    job.write_text("".join(f"{name} = {text}\n" for name, text in given.items()), encoding="utf-8")
+    code, output = run("release", job)
+    assert code == 2, output
+    assert len(output.strip().splitlines()) == 1

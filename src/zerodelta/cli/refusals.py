@@ -103,6 +103,12 @@ _SAID = {
     "make it with zd.Ledger(path, budget=…)": "make it with --budget",
     "pass ledger='people.ledger', say": "pass --ledger people.ledger, say",
     "declare them in zd.open(…, columns={…})": "declare them in the schema",
+    "declare it in zd.open(…, columns={…})": "declare it in the schema",
+    "declare it as zd.category([…])": "declare it as {category = […]}",
+    "declared as zd.category([...])": "declared as {category = […]}",
+    "pass classes=[...], all that can occur": "declare the target in the schema as {category = […]}"
+    " of all labels that can occur",
+    "open it: zd.Ledger(path, budget=…, data=…)": "name one of these",
     "pass bounds=(lower, upper), known": "declare it in the schema, as {number = [LOWER, UPPER]},"
     " from what is known",
     "pass epsilon=1, say": "pass --epsilon 1, say",

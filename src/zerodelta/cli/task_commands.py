@@ -91,7 +91,7 @@ def _command(name: str, form: Form) -> Callable[..., None]:
         options = {
             option: parsed(option, given.pop(option))
             for option in form.options
-            if given[option] not in (None, False, [])
+            if given[option] is not False and given[option] not in (None, [])  # 0 is a number
         }
         for option in form.options:
             given.pop(option, None)
