@@ -125,7 +125,8 @@ def holds_rows() -> bool:
     """Whether anything remembered has one entry for each row."""
     for thing in remembered():
         sides = thing.shape if isinstance(thing, np.ndarray) else ()
-        for kind in (list, tuple, dict, set, bytes):
+        kinds: tuple[Any, ...] = (list, tuple, dict, set, bytes)
+        for kind in kinds:
             if isinstance(thing, kind):
                 sides = (kind.__len__(thing),)  # not what a test's own class says of its length
         if ROWS in sides:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -275,7 +276,7 @@ def test_what_cannot_be_written_any_more_is_told_beside_the_release(
 
     monkeypatch.setattr(outputs, "_whole", full)
     monkeypatch.setattr(jobs.Made, "save", taken)
-    monkeypatch.setattr(outputs.tempfile, "mkdtemp", lambda prefix: str(people.parent))
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda prefix: str(people.parent))
     code, output = run(*asked(people, "mean", "-", "income"), "--out", people / "o")
     assert code == 4
     assert "ε = 0.25" in output

@@ -131,7 +131,7 @@ def test_budgets_of_several_data_sets_are_told(tmp_path: Path) -> None:
     code, output = run("report", *files, "--ledger", tmp_path / "l", "--out", tmp_path / "r.html")
     assert code == 0, output
     told = text_of((tmp_path / "r.html").read_text(encoding="utf-8"))
-    for name, budget in (("people", 3), ("others", 7)):
+    for name, budget in (("people", "3"), ("others", "7")):
         assert f"data set{name}budgetε = {budget}spentε = 1/4" in told
 
 

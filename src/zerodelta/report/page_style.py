@@ -60,7 +60,7 @@ gap:.7rem;margin:1rem 0}
 dl.glance div{background:var(--card);border-radius:.5rem;padding:.6rem .8rem}
 dl.glance dt{font-weight:600}
 dl.glance dd{margin:0}
-table{border-collapse:collapse;margin:.6rem 0;max-width:100%}
+table{border-collapse:collapse;min-width:min(24rem,100%);margin:.6rem 0;max-width:100%}
 caption{text-align:left;padding-bottom:.3rem}
 th,td{text-align:left;padding:.25rem .8rem .25rem 0;
 border-bottom:1px solid var(--line);vertical-align:top}
