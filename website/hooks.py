@@ -173,4 +173,4 @@ def parameters(command: Any) -> list[str]:
         help_text = " ".join((getattr(each, "help", "") or "").split())
         needed = " Required." if each.required else ""
         rows.append(f"| {names} | {help_text.replace('|', '∣')}{needed} |")
-    return ["| | |", "|---|---|", *rows, ""] if rows else [""]
+    return ["| argument or option | meaning |", "|---|---|", *rows, ""] if rows else [""]

@@ -54,6 +54,7 @@ def main() -> None:
         axes.errorbar(
             [value], [name], xerr=[[value - lower], [upper - value]], fmt="o", color=INK, capsize=4
         )
+    axes.margins(y=0.25)
     axes.set(xlabel="mean body mass index", title="The same release from each source, ε = 1 each")
     print(save(figure, "parquet_and_spark"))
 

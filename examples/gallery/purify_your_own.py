@@ -54,6 +54,8 @@ def main() -> None:
     axes.set(
         xlim=(-1, 1),
         ylim=(-1, 1),
+        xlabel="ink in the middle, scaled",
+        ylabel="ink at the sides, scaled",
         title=f"A run made pure: ε = {EPSILON}, δ = 0, {right:.0%} right",
     )
     axes.legend()

@@ -34,7 +34,8 @@ def main() -> None:
     truth = frame.groupby("species")["petal"].mean()
     axes.plot(truth[SPECIES], SPECIES, "|", color=TRUTH, markersize=22, label="without noise")
     axes.set(xlabel="mean petal length, cm", title="Three means for one ε = 1, with 95 % intervals")
-    axes.legend()
+    axes.margins(y=0.25)
+    axes.legend(loc="lower right")
     print(save(figure, "table_with_intervals"))
 
 

@@ -31,6 +31,13 @@ def test_a_task_is_released_saved_and_verified(people: Path, task: str) -> None:
     loaded = zd.load(out / "release.json")
     assert hasattr(loaded, "predict" if task != "pca" else "transform") is FORMS[task].estimator
     assert (out / "report.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    release = getattr(loaded, "release_", loaded)
+    planned = json.loads(run(*example(people, task), "--dry-run", "--json")[1])
+    assert planned["claim"] == release.certificate.body()["claim"]
+    if task != "mlp":  # a study's certificate says how its program ended
+        assert planned["public"] == list(release.certificate.public)
+        assert planned["assumed"] == list(release.certificate.assumed)
+        assert isinstance(planned["error"], str) or planned["error"] == release.error
 
 
 @pytest.mark.parametrize("task", FORMS)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -176,3 +178,175 @@ def test_files_that_are_not_there_are_told_in_one_line(
     assert code in (1, 2, 3)
     assert len(output.strip().splitlines()) == 1
     assert not list(tmp_path.iterdir())
+
+
+JOBS = """\
+data = "people.csv"
+schema = "people.toml"
+ledger = "l"
+budget = "1"
+
+[[release]]
+task = "mean"
+columns = "income"
+epsilon = "{first}"
+
+[[release]]
+task = "{task}"
+columns = "{column}"
+epsilon = "1/2"
+"""
+
+
+def test_a_mistake_in_a_later_job_is_found_before_an_earlier_one_is_paid_for(people: Path) -> None:
+    job = people / "job.toml"
+    job.write_text(JOBS.format(first="1/2", task="median", column="incme"), encoding="utf-8")
+    code, output = run("release", job, "--json")
+    assert code == 2
+    assert "incme" in output
+    assert not (people / "l").exists()
+
+
+def test_jobs_that_the_budget_does_not_cover_together_are_refused_before_the_first(
+    people: Path,
+) -> None:
+    job = people / "job.toml"
+    job.write_text(JOBS.format(first="3/4", task="median", column="income"), encoding="utf-8")
+    assert "this is covered" in run("plan", job)[1]
+    assert "this is NOT covered" in run("plan", job)[1]
+    code, output = run("release", job)
+    assert code == 3
+    assert "2-median asks for 1/2, where 1/4" in output
+    assert not (people / "l").exists()
+    job.write_text(JOBS.format(first="1/2", task="median", column="income"), encoding="utf-8")
+    assert "NOT covered" not in run("plan", job)[1]
+    assert run("release", job)[0] == 0
+    assert zd.Ledger(people / "l", data="people").remaining == 0
+
+
+def test_what_was_paid_for_is_told_in_json_whatever_becomes_of_the_next_job(
+    people: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = jobs.released
+
+    def fails(job: jobs.Job) -> Any:
+        if job.task == "median":
+            raise KeyboardInterrupt
+        return made(job)
+
+    monkeypatch.setattr(jobs, "released", fails)
+    job = people / "job.toml"
+    job.write_text(JOBS.format(first="1/2", task="median", column="income"), encoding="utf-8")
+    code, output = run("release", job, "--json")
+    assert code == 130
+    assert json.loads(output[: output.rindex("]") + 1])[0]["value"][0]["mean"]
+
+
+def test_a_file_that_is_no_private_key_is_refused_before_anything_is_spent(people: Path) -> None:
+    mean = asked(people, "mean", "-", "income")
+    paying = ["--ledger", people / "l", "--budget", 1, "--out", people / "o"]
+    code, output = run(*mean, *paying, "--sign", people / "people.csv")
+    assert code == 2
+    assert "private key" in output
+    assert not (people / "l").exists()
+
+
+@pytest.mark.parametrize("name", ["value.csv", "report.html", "value-2.parquet"])
+def test_a_file_of_somebody_s_is_not_written_over(people: Path, name: str) -> None:
+    (people / "people.csv").rename(people / name)
+    schema = ["--schema", people / "people.toml", "--epsilon", 1, "--out", people]
+    code, output = run("mean", people / name, "income", *schema)
+    assert code == 2
+    assert name in output
+    assert (people / name).read_text(encoding="utf-8").startswith("age,income")
+
+
+def test_what_cannot_be_written_any_more_is_told_beside_the_release(
+    people: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, make: Any) -> Path:
+        raise OSError(28, "No space left on device", str(path))
+
+    save = jobs.Made.save
+
+    def taken(made: jobs.Made, path: Path, *, sign: str | None) -> None:
+        if path.is_relative_to(people):
+            raise OSError(28, "No space left on device", str(path))
+        save(made, path, sign=sign)
+
+    monkeypatch.setattr(outputs, "_whole", full)
+    monkeypatch.setattr(jobs.Made, "save", taken)
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda prefix: str(people.parent))
+    code, output = run(*asked(people, "mean", "-", "income"), "--out", people / "o")
+    assert code == 4
+    assert "ε = 0.25" in output
+    assert f"wrote {people.parent / 'release.json'}" in output
+    for name in ("release.json", "value.csv", "report.html"):
+        assert f"{people / 'o' / name} could not be written" in output
+    assert zd.load(people.parent / "release.json").record.task == "mean"
+
+
+def test_a_ledger_is_not_written_over_by_what_is_exported_from_it(people: Path) -> None:
+    paying = ["--ledger", people / "l", "--budget", 1]
+    assert run(*asked(people, "mean", "-", "income"), *paying)[0] == 0
+    assert run("ledger", "export", people / "l", "--out", people / "l")[0] == 2
+    assert run("ledger", "verify", people / "l")[0] == 0
+
+
+def test_a_page_is_not_written_over_the_release_that_it_is_about(people: Path) -> None:
+    paying = ["--ledger", people / "l", "--budget", 1, "--out", people / "o"]
+    assert run(*asked(people, "mean", "-", "income"), *paying)[0] == 0
+    record = people / "o" / "release.json"
+    for place in (record, people / "l"):
+        assert run("report", record, "--ledger", people / "l", "--out", place)[0] == 2
+    assert run("verify", record)[0] == 0
+    assert run("ledger", "verify", people / "l")[0] == 0
+
+
+def test_remedies_are_those_of_the_command_line(people: Path) -> None:
+    for words in (
+        asked(people, "mean", "-", "nothing"),
+        asked(people, "mean", "-", "city"),
+        [*asked(people, "mean", "-", "income"), "--budget", "1"],
+        [*asked(people, "mean", "-", "income"), "--ledger", str(people / "l")],
+        [*asked(people, "mean", "-", "income"), "--epsilon", "0"],
+        asked(people, "mean", "-", "income", "--by", "nothing"),
+        asked(people, "logistic", "-", "age", "--target", "income"),
+        asked(people, "mode", "-", "surname"),
+    ):
+        code, output = run(*words)
+        assert code in (2, 3)
+        assert "zd." not in output
+        assert "=(" not in output
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("kmeans", "-", "age", "--clusters", "0"),
+        ("top-k", "-", "city", "--k", "0"),
+        ("mlp", "-", "age", "--target", "member", "--rounds", "0"),
+        ("trimmed-mean", "-", "income", "--trim", ""),
+    ],
+)
+def test_an_option_of_zero_or_nothing_is_refused_and_not_left_out(
+    people: Path, words: tuple[str, ...]
+) -> None:
+    paying = ["--ledger", people / "l", "--budget", 1]
+    code, output = run(*asked(people, *words), *paying)
+    assert code == 2, output
+    assert not (people / "l").exists() or zd.Ledger(people / "l", data="people").spent == 0
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["columns = 5", "columns = [5]", "data = 5", "epsilon = true", 'again = "no"', "out = 3"],
+)
+def test_a_job_with_a_line_of_another_kind_is_refused_in_one_line(people: Path, line: str) -> None:
+    given = {"task": '"mean"', "data": '"people.csv"', "epsilon": '"1/4"', "columns": '"income"'}
+    given |= {"schema": '"people.toml"', line.split(" = ")[0]: line.split(" = ")[1]}
+    job = people / "job.toml"
+    job.write_text("".join(f"{name} = {text}\n" for name, text in given.items()), encoding="utf-8")
+    code, output = run("release", job)
+    assert code == 2, output
+    assert len(output.strip().splitlines()) == 1

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant
 
-_PAGE, _EXITS, _FILES = (
+_PAGE, _EXITS, _FILES, _KINDS = (
     f"{name}.py::test_"
-    for name in ("report/test_page", "cli/test_exits", "cli/test_jobs_and_files")
+    for name in (
+        *("report/test_page", "cli/test_exits", "cli/test_jobs_and_files"),
+        "report/test_claims_of_kinds",
+    )
 )
 
 MUTANTS = (
@@ -30,9 +33,57 @@ MUTANTS = (
     ),
     Mutant(  # the message of somebody else's exception
         file="cli/refusals.py",
-        old="_end(error, ExitCode.FAILED, _unexpected(error), debug=debug)",
-        new="_end(error, ExitCode.FAILED, str(error), debug=debug)",
+        old="    return _system(error) if isinstance(error, OSError) else _unexpected(error)",
+        new="    return _system(error) if isinstance(error, OSError) else str(error)",
         tests=(f"{_EXITS}an_unexpected_error_shows_no_value_not_even_with_debug",),
+    ),
+    Mutant(  # a later job is refused after an earlier one was paid for
+        file="cli/task_commands.py",
+        old="        if not alone:  # a mistake in a later job",
+        new="        if False:  # a mistake in a later job",
+        tests=(f"{_EXITS}a_mistake_in_a_later_job_is_found_before_an_earlier_one_is_paid_for",),
+    ),
+    Mutant(  # an option of 0 is left out, and its default paid for
+        file="cli/task_commands.py",
+        old="if given[option] is not False and given[option] not in (None, [])",
+        new="if given[option] not in (None, False, [])",
+        tests=(f"{_EXITS}an_option_of_zero_or_nothing_is_refused_and_not_left_out",),
+    ),
+    Mutant(  # paid for, then not to be signed
+        file="cli/outputs.py",
+        old="        check_private(job.sign)",
+        new="        pass",
+        tests=(f"{_EXITS}a_file_that_is_no_private_key_is_refused_before_anything_is_spent",),
+    ),
+    Mutant(
+        file="cli/outputs.py",
+        old="""    require(not there, "out", str(folder), expected, "choose another --out")""",
+        new="    pass",
+        tests=(f"{_EXITS}a_file_of_somebody_s_is_not_written_over",),
+    ),
+    Mutant(
+        file="ledger/ledger.py",
+        old="        fine = not (there and os.path.samefile(path, self._address))",
+        new="        fine = True",
+        tests=(f"{_EXITS}a_ledger_is_not_written_over_by_what_is_exported_from_it",),
+    ),
+    Mutant(  # e^ε for what a row holds, where that is e^(2ε)
+        file="report/answers.py",
+        old="e * (1 + a) for e, a in zip(alone, added, strict=True)",
+        new="e for e, a in zip(alone, added, strict=True)",
+        tests=(f"{_KINDS}what_a_row_holds_is_told_at_twice_the_epsilon_of_add_remove",),
+    ),
+    Mutant(
+        file="privacy/totals.py",
+        old="    if len({certificate.unit for _, certificate in releases}) > 1:",
+        new="    if False:",
+        tests=(f"{_KINDS}releases_for_rows_and_for_units_are_not_added_up",),
+    ),
+    Mutant(  # whoever writes a key into a file has signed it
+        file="report/checking.py",
+        old="    check_signed(digest, (signature,), signature.key)",
+        new="    pass",
+        tests=(f"{_KINDS}a_signature_is_on_the_page_if_it_is_one",),
     ),
     Mutant(  # paid for, then refused
         file="cli/outputs.py",

@@ -54,7 +54,7 @@ def opened(rows: Rows, columns: dict[str, Any]) -> Any:
 def certified(release: zd.Release) -> None:
     claim = zd.verify(release.certificate, epsilon=EPSILON, neighbors="add-remove", proven=False)
     assert claim == zd.PureDP(EPSILON, neighbors=zd.Neighbors.ADD_REMOVE)
-    assert "how many rows are expected" in release.certificate.public
+    assert "how many rows are expected" in str(release.certificate.public)
 
 
 def judged(keys: Sequence[Rows], handed: dict[Rows, tuple[Any, tuple[int, ...]]]) -> None:

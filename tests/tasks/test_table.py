@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import re
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -274,8 +275,9 @@ def test_totals_are_forced_only_where_every_row_counts_and_their_number_is_publi
         totals = {zd.count(data, by="city", epsilon="1/4").value["count"].sum() for _ in range(8)}
         assert len(totals) > 1
     public = zd.count(people(), **other).certificate.public
-    assert "the number of rows" in public
-    assert "the number of rows" not in zd.count(private[0], by="city", epsilon=1).certificate.public
+    assert any(re.fullmatch(r"the number of rows, \d+", each) for each in public)
+    private_too = zd.count(private[0], by="city", epsilon=1).certificate.public
+    assert "the number of rows" not in str(private_too)
 
 
 def test_a_mean_without_rows_is_the_middle_of_the_bounds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,9 +17,9 @@ import zerodelta as zd
 from zerodelta.cli.jobs import Job, planned, released
 from zerodelta.cli.outputs import prepare, write
 from zerodelta.cli.refusals import say
+from zerodelta.cli.report_files import report_files
 from zerodelta.cli.shown import say_plan, say_release
 from zerodelta.cli.verify_files import Demand, report, totals
-from zerodelta.report import write_report
 
 __all__ = ["BOUNDS", "run"]
 
@@ -104,10 +104,7 @@ def run(out: Path) -> Path:
 
     _title("7. One page for those who have to approve it")
     page = out / "report.html"
-    loaded = [zd.load(path) for path in files]
-    ledger = zd.Ledger(out / "tumors.ledger", data="tumors")
-    releases = [getattr(each, "release_", each) for each in loaded]
-    write_report(releases, page, ledger=ledger, files=[str(path) for path in files])
+    report_files(files, page, shared["ledger"])
     say(f"open {page} in a browser; then try, on a file of your own:")
     say("  zerodelta init people.csv --header")
     say("  zerodelta --help")
@@ -130,9 +127,9 @@ def _title(text: str) -> None:
 def _released(job: Job) -> Path:
     prepare(job)
     made = released(job)
-    files = write(job, made)
-    say_release(job, made, files)
-    return files[0]
+    written = write(job, made)
+    say_release(job, made, written)
+    return written.files[0]
 
 
 def _write_data(out: Path) -> tuple[Path, Path, tuple[Any, Any]]:

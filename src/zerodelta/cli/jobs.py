@@ -146,6 +146,18 @@ def _listed(given: Any) -> list[str]:
     return list(listed)
 
 
+_CALLED = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
+_CALLED |= {list: "a list of texts"}
+_KINDS: Mapping[str, tuple[type, ...]] = {
+    **dict.fromkeys(("task", "data", "schema", "target", "where"), (str,)),
+    **dict.fromkeys(("ledger", "out", "sign", "name"), (str,)),
+    **dict.fromkeys(("epsilon", "budget"), (str, int, float)),
+    **dict.fromkeys(("again", "parquet"), (bool,)),
+    "columns": (str, list),
+    "expected_rows": (int,),
+}
+"""What the lines of a job hold; options are judged by their tasks."""
+
 _PLAIN = tuple(each.name for each in fields(Job) if each.name != "options")
 
 
@@ -181,6 +193,11 @@ def _job(given: Mapping[str, Any], folder: Path, *, place: int | None) -> Job:
         remedy = f"write {name} = …, see docs/command-line.md"
         require(name in given, name, expected="a line in the job", remedy=remedy)
     columns = given.get("columns", ())
+    for name in given.keys() & _KINDS.keys():
+        value, kinds = given[name], _KINDS[name]
+        fine = isinstance(value, kinds) and (bool in kinds or not isinstance(value, bool))
+        expected = " or ".join(_CALLED[kind] for kind in kinds)
+        require(fine, name, value, expected, "see docs/command-line.md for an example")
     plain = {name: given[name] for name in _PLAIN if name in given}
     for name in ("data", "schema", "ledger", "out", "sign"):
         if isinstance(plain.get(name), str):
@@ -188,7 +205,7 @@ def _job(given: Mapping[str, Any], folder: Path, *, place: int | None) -> Job:
     for name in ("epsilon", "budget"):
         if name in plain:
             plain[name] = str(plain[name])
-    plain["columns"] = tuple([columns] if isinstance(columns, str) else columns)
+    plain["columns"] = tuple(_listed(columns or []))
     if place is not None:
         plain.setdefault("name", f"{place}-{plain['task']}")
         name = plain["name"]

@@ -242,16 +242,9 @@ def report(
     as_json: _Json = False,
 ) -> None:
     """Write one HTML page about saved releases, for those who have to approve them."""
-    from zerodelta.ledger.ledger import DEFAULT_DATA, Ledger
-    from zerodelta.report import write_report
+    from zerodelta.cli.report_files import report_files
 
-    loaded = [zerodelta.load(path) for path in files]
-    releases = [getattr(each, "release_", each) for each in loaded]
-    account = None
-    if ledger is not None:
-        names = [n for each in releases for n in each.record.names if n is not None]
-        account = Ledger(ledger, data=names[0] if names else DEFAULT_DATA)
-    write_report(releases, out, ledger=account, files=[str(path) for path in files])
+    report_files(files, out, ledger)
     say(json.dumps({"report": str(out), "releases": len(files)}) if as_json else f"wrote {out}")
 
 

@@ -1,7 +1,7 @@
 """What a release leaves in its folder: the record, the value as CSV or Parquet, the report.
 
-The record comes first, as what was paid for must not be lost. Each file is there as a whole or
-not at all.
+The record comes first, as what was paid for must not be lost: whatever goes wrong after that is
+told beside the release. Each file is there as a whole or not at all, and none is written over.
 """
 
 from __future__ import annotations
@@ -10,26 +10,39 @@ import csv
 import io
 import json
 import os
+import re
 import secrets
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
 from zerodelta.cli.jobs import Job, Made
-from zerodelta.cli.refusals import held_interrupts
-from zerodelta.errors import require, require_extra
+from zerodelta.cli.refusals import held_interrupts, told_of
+from zerodelta.errors import ZeroDeltaError, require, require_extra
 from zerodelta.ledger.ledger import DEFAULT_DATA, Ledger
 from zerodelta.privacy.release import Release
+from zerodelta.privacy.release_file import read_file
+from zerodelta.privacy.signatures import check_private
 from zerodelta.report import write_report
 from zerodelta.report.published import Grid, grids_of
 
-__all__ = ["folder_of", "ledger_of", "lines_of", "prepare", "values_as_json", "write"]
+__all__ = ["Written", "folder_of", "ledger_of", "lines_of", "prepare", "values_as_json", "write"]
 
-RECORD = "release.json"
+RECORD, REPORT = "release.json", "report.html"
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Written:
+    """The files of a release, and what went wrong with those that are missing."""
+
+    files: tuple[Path, ...] = ()
+    problems: tuple[str, ...] = ()
 
 
 def folder_of(job: Job) -> Path | None:
@@ -48,9 +61,7 @@ def prepare(job: Job) -> None:
     if job.sign is not None:
         remedy = "pass --out FOLDER"
         require(job.out is not None, "sign", expected="a folder to write to", remedy=remedy)
-        require_extra("cryptography", "sign")
-        fine = Path(job.sign).is_file()
-        require(fine, "sign", job.sign, "a private key", "zerodelta keys makes one")
+        check_private(job.sign)
     folder = folder_of(job)
     if folder is None:
         return
@@ -59,39 +70,64 @@ def prepare(job: Job) -> None:
     expected = "a folder without a release: what was paid for is not written over"
     remedy = f"choose another --out, or use {folder / RECORD}, which is free"
     require(free, "out", str(folder), expected, remedy)
+    there = [path.name for path in sorted(folder.iterdir()) if _OURS.fullmatch(path.name)]
+    expected = f"a folder without {', '.join(there)}, which would be written over"
+    require(not there, "out", str(folder), expected, "choose another --out")
     probe = folder / f".probe.{secrets.token_hex(8)}"
     probe.write_bytes(b"")  # OSError is told by its path, before a debit
     probe.unlink()
 
 
-def write(job: Job, made: Made) -> list[Path]:
-    """Write all files of a release, and return their paths."""
+def write(job: Job, made: Made) -> Written:
+    """Write all files of a release; nothing that goes wrong here hides what was paid for."""
     folder = folder_of(job)
     if folder is None:
-        return []
+        return Written()
+    written: list[Path] = []
+    problems: list[str] = []
     with held_interrupts():
-        record = _saved(made, folder, job.sign)
-    written = [record]
-    if made.estimator is None:
-        grids = grids_of(made.release)
-        for i, grid in enumerate(grids, 1):
-            name = "value" if len(grids) == 1 else f"value-{i}"
-            written.append(_whole(folder / f"{name}.csv", partial(_csv, grid)))
-            if job.parquet:
-                written.append(_whole(folder / f"{name}.parquet", partial(_parquet, grid)))
-    page = folder / "report.html"
-    write_report([made.release], page, ledger=ledger_of(job, made.release), files=[str(record)])
-    return [*written, page]
+        record = _saved(made, folder, job.sign, problems)
+    if record is not None:
+        written.append(record)
+    makers: dict[Path, Callable[[Path], None]] = {}
+    grids = grids_of(made.release) if made.estimator is None else ()
+    for i, grid in enumerate(grids, 1):
+        name = "value" if len(grids) == 1 else f"value-{i}"
+        makers[folder / f"{name}.csv"] = partial(_csv, grid)
+        if job.parquet:
+            makers[folder / f"{name}.parquet"] = partial(_parquet, grid)
+    makers[folder / REPORT] = partial(_report, job, made, record)
+    for path, make in makers.items():
+        try:
+            written.append(_whole(path, make))
+        except Exception as error:
+            problems.append(f"{path} could not be written: {told_of(error)}")
+    return Written(files=tuple(written), problems=tuple(problems))
 
 
-def _saved(made: Made, folder: Path, sign: str | None) -> Path:
-    try:
-        made.save(folder / RECORD, sign=sign)
-        return folder / RECORD
-    except OSError:  # the disk is full, say: it was paid for, so keep it elsewhere
-        place = Path(tempfile.mkdtemp(prefix="zerodelta-")) / RECORD
-        made.save(place, sign=sign)
-        return place
+def _saved(made: Made, folder: Path, sign: str | None, problems: list[str]) -> Path | None:
+    """Save the record, elsewhere if need be: the disk is full, or another run took the place."""
+    place = folder / RECORD
+    for _ in range(2):
+        try:
+            made.save(place, sign=sign)
+            return place
+        except (OSError, ZeroDeltaError) as error:
+            problems.append(f"{place} could not be written: {told_of(error)}")
+            place = Path(tempfile.mkdtemp(prefix="zerodelta-")) / RECORD
+    return None
+
+
+def _report(job: Job, made: Made, record: Path | None, path: Path) -> None:
+    saved = None if record is None else read_file(record)
+    release = made.release if saved is None else replace(made.release, signatures=saved.signatures)
+    write_report(
+        [release],
+        path,
+        ledger=ledger_of(job, release),
+        files=[RECORD if record is None else str(record)],
+        digests=[None if saved is None else saved.digest],
+    )
 
 
 def ledger_of(job: Job, release: Release) -> Ledger | None:
@@ -100,6 +136,9 @@ def ledger_of(job: Job, release: Release) -> Ledger | None:
         return None
     names = [] if release.record is None else [n for n in release.record.names if n is not None]
     return Ledger(job.ledger, data=names[0] if names else DEFAULT_DATA)
+
+
+_OURS = re.compile(rf"value(-\d+)?\.(csv|parquet)|{re.escape(REPORT)}")
 
 
 def _whole(path: Path, make: Callable[[Path], None]) -> Path:

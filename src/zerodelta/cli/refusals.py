@@ -22,7 +22,10 @@ from zerodelta.errors import (
     ZeroDeltaError,
 )
 
-__all__ = ["ExitCode", "GuardedGroup", "examples", "held_interrupts", "say"]
+__all__ = [
+    *("ExitCode", "GuardedGroup", "IncompleteError", "examples", "held_interrupts", "say"),
+    "told_of",
+]
 
 
 @final
@@ -37,8 +40,13 @@ class ExitCode(IntEnum):
     BUDGET = 3
     """The budget does not cover it, it was asked before, or the ledger cannot be used."""
     FAILED = 4
-    """Something else went wrong."""
+    """Something else went wrong; a debit that was made stays."""
     INTERRUPTED = 130
+
+
+@final
+class IncompleteError(Exception):
+    """A release was made and told, but not all of its files are there; says which and why."""
 
 
 @final
@@ -66,18 +74,12 @@ def _told(*, debug: bool) -> Iterator[None]:
     except KeyboardInterrupt as error:
         code, line = ExitCode.INTERRUPTED, _INTERRUPTED
         _end(error, code, line, debug=debug)
-    except ZeroDeltaError as error:
-        _end(error, _code(error), _here(str(error)), debug=debug)
-    except ImportError as error:  # what require_extra raises names the extra
-        _end(error, ExitCode.REFUSED, str(error), debug=debug)
-    except OSError as error:
-        _end(error, ExitCode.REFUSED, _system(error), debug=debug)
     except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
     except Exception as error:
         if type(error).__module__.startswith(("click.", "typer.")):
             raise
-        _end(error, ExitCode.FAILED, _unexpected(error), debug=debug)
+        _end(error, _code(error), told_of(error), debug=debug)
 
 
 _INTERRUPTED = (
@@ -85,23 +87,49 @@ _INTERRUPTED = (
 )
 
 
+def told_of(error: Exception) -> str:
+    """Return an error in a line that shows no value of data."""
+    if isinstance(error, ZeroDeltaError):
+        return _here(str(error))
+    if isinstance(error, (ImportError, IncompleteError)):  # require_extra names the extra
+        return str(error)
+    return _system(error) if isinstance(error, OSError) else _unexpected(error)
+
+
+_SAID = {
+    "with again=True": "with --again",
+    "ledger.raise_budget(to, reason)": "zerodelta ledger raise",
+    "ledger.verify(records=[…])": "zerodelta ledger verify",
+    "make it with zd.Ledger(path, budget=…)": "make it with --budget",
+    "pass ledger='people.ledger', say": "pass --ledger people.ledger, say",
+    "declare them in zd.open(…, columns={…})": "declare them in the schema",
+    "declare it in zd.open(…, columns={…})": "declare it in the schema",
+    "declare it as zd.category([…])": "declare it as {category = […]}",
+    "declared as zd.category([...])": "declared as {category = […]}",
+    "pass classes=[...], all that can occur": "declare the target in the schema as {category = […]}"
+    " of all labels that can occur",
+    "open it: zd.Ledger(path, budget=…, data=…)": "name one of these",
+    "pass bounds=(lower, upper), known": "declare it in the schema, as {number = [LOWER, UPPER]},"
+    " from what is known",
+    "pass epsilon=1, say": "pass --epsilon 1, say",
+}
+"""What remedies say in Python, and on the command line."""
+
+
 def _here(line: str) -> str:
-    """Return a remedy as the command line writes it."""
-    said = {
-        "with again=True": "with --again",
-        "ledger.raise_budget(to, reason)": "zerodelta ledger raise",
-    }
-    for python, command in said.items():
+    for python, command in _SAID.items():
         line = line.replace(python, command)
     return line
 
 
-def _code(error: ZeroDeltaError) -> ExitCode:
+def _code(error: Exception) -> ExitCode:
     if isinstance(error, BudgetError):
         return ExitCode.BUDGET
     if isinstance(error, CertificateError):
         return ExitCode.NOT_VERIFIED
-    return ExitCode.FAILED if isinstance(error, EntropyError) else ExitCode.REFUSED
+    refused = (ZeroDeltaError, ImportError, OSError)
+    spent = isinstance(error, EntropyError) or not isinstance(error, refused)
+    return ExitCode.FAILED if spent else ExitCode.REFUSED
 
 
 def _system(error: OSError) -> str:

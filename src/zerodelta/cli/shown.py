@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from fractions import Fraction
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 from rich import box
@@ -15,12 +15,11 @@ from rich.table import Table
 from rich.text import Text
 
 from zerodelta.cli.jobs import Job, Made
-from zerodelta.cli.outputs import ledger_of, values_as_json
+from zerodelta.cli.outputs import Written, ledger_of, values_as_json
 from zerodelta.cli.refusals import say
 from zerodelta.exact.rational import number_text
-from zerodelta.ledger.ledger import Ledger
 from zerodelta.privacy.readable import equals
-from zerodelta.report.published import Grid, grids_of, number_shown, plain_text
+from zerodelta.report.published import Grid, error_words, grids_of, number_shown, plain_text
 from zerodelta.report.sections import asked_words
 from zerodelta.spine.preview import Preview
 
@@ -30,14 +29,20 @@ _MOST = 40
 _WIDEST = 48
 
 
-def as_text(heads: Sequence[str], lines: Sequence[Sequence[Any]], right: Sequence[bool]) -> str:
-    """Return a table as text; cells are shown as they are, on one line each."""
+def as_text(
+    heads: Sequence[str],
+    lines: Sequence[Sequence[Any]],
+    right: Sequence[bool],
+    *,
+    widest: int = _WIDEST,
+) -> str:
+    """Return a table as text; cells are shown as they are, long ones cut off."""
     ascii_only = (sys.stdout.encoding or "utf-8").lower().replace("-", "") != "utf8"
     table = Table(box=box.ASCII if ascii_only else box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for head, number in zip(heads, right, strict=True):
         table.add_column(Text(_short(head)), justify="right" if number else "left")
     for line in lines:
-        table.add_row(*(Text(_short(each)) for each in line))
+        table.add_row(*(Text(_short(each, widest)) for each in line))
     file = StringIO()
     Console(file=file, width=_width(), color_system=None).print(table)
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines() if line.strip())
@@ -50,9 +55,9 @@ def _width() -> int:
         return 120
 
 
-def _short(value: Any) -> str:
+def _short(value: Any, widest: int = _WIDEST) -> str:
     text = number_shown(value)
-    return text if len(text) <= _WIDEST else text[: _WIDEST - 1] + "…"
+    return text if len(text) <= widest else text[: widest - 1] + "…"
 
 
 def _grid(grid: Grid) -> str:
@@ -77,7 +82,7 @@ def _grid(grid: Grid) -> str:
     return text + more + (f"\n({plain_text(told)})" if told else "")
 
 
-def say_release(job: Job, made: Made, files: Sequence[Path]) -> None:
+def say_release(job: Job, made: Made, written: Written) -> None:
     """Print a release for people."""
     release = made.release
     say(asked_words(release))
@@ -87,11 +92,11 @@ def say_release(job: Job, made: Made, files: Sequence[Path]) -> None:
     ledger = ledger_of(job, release)
     if ledger is not None:
         say(ledger.line)
-    for path in files:
+    for path in written.files:
         say(f"wrote {path}")
 
 
-def release_as_json(job: Job, made: Made, files: Sequence[Path]) -> dict[str, Any]:
+def release_as_json(job: Job, made: Made, written: Written) -> dict[str, Any]:
     """Return the same for machines."""
     release, record = made.release, made.release.record
     ledger = ledger_of(job, release)
@@ -102,13 +107,14 @@ def release_as_json(job: Job, made: Made, files: Sequence[Path]) -> dict[str, An
         "summary": release.certificate.summary,
         "value": values_as_json(release),
         "error": release.error,
-        "files": [str(path) for path in files],
+        "files": [str(path) for path in written.files],
+        "problems": list(written.problems),
         "remaining": None if ledger is None else number_text(ledger.remaining),
     }
 
 
-def say_plan(job: Job, found: Preview, ledger: Ledger | None) -> None:
-    """Print a plan for people."""
+def say_plan(job: Job, found: Preview, funds: str | None) -> None:
+    """Print a plan for people; `funds` says what its ledger has left."""
     price = "not pure" if found.price is None else f"ε {equals(found.price)}"
     say(f"{job.task}: nothing was read or spent; this is what a run would do")
     facts = [
@@ -116,18 +122,17 @@ def say_plan(job: Job, found: Preview, ledger: Ledger | None) -> None:
         ("promises", found.certificate.summary),
         ("protects", found.certificate.row),
         ("publishes", job.form.publishes),
-        ("expected error", _error(found.error)),
+        ("expected error", error_words(job.form.calls, found.error)),
     ]
     if found.complete_error is not None:
-        facts.append(
-            ("if no cell is missing", _error(found.complete_error) + ' (missing = "none")')
-        )
+        told = error_words(job.form.calls, found.complete_error)
+        facts.append(("if no cell is missing", told + ' (missing = "none")'))
     if found.seconds is not None:
         facts.append(("takes about", f"{found.seconds:.0f} s"))
     facts += [("public", each) for each in found.certificate.public]
     facts += [("assumed", each) for each in found.certificate.assumed]
-    if ledger is not None:
-        facts.append(("ledger", ledger.line + _covers(found, ledger)))
+    if funds is not None:
+        facts.append(("ledger", funds))
     wide = max(len(name) for name, _ in facts)
     for name, text in facts:
         say(f"  {name:<{wide}}  {plain_text(text)}")
@@ -136,19 +141,10 @@ def say_plan(job: Job, found: Preview, ledger: Ledger | None) -> None:
     if len(found.methods) > 1:
         names = ("method", "expected error", "why")
         rows = [(each.name, f"{each.error:.4g}", each.why) for each in found.methods]
-        say(as_text(names, rows, (False, True, False)))
+        say(as_text(names, rows, (False, True, False), widest=400))
 
 
-def _covers(found: Preview, ledger: Ledger) -> str:
-    fine = found.price is not None and ledger.price([found]) <= ledger.remaining
-    return "; this is covered" if fine else "; this is NOT covered"
-
-
-def _error(error: float | str) -> str:
-    return error if isinstance(error, str) else f"{error:.4g}"
-
-
-def plan_as_json(job: Job, found: Preview, ledger: Ledger | None) -> dict[str, Any]:
+def plan_as_json(job: Job, found: Preview, left: Fraction | None) -> dict[str, Any]:
     """Return the same for machines."""
     return {
         "task": job.task,
@@ -161,7 +157,7 @@ def plan_as_json(job: Job, found: Preview, ledger: Ledger | None) -> dict[str, A
         "public": list(found.certificate.public),
         "assumed": list(found.certificate.assumed),
         "methods": [{"name": each.name, "error": each.error} for each in found.methods],
-        "remaining": None if ledger is None else number_text(ledger.remaining),
+        "remaining": None if left is None else number_text(left),
     }
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from operator import getitem
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast, final
 
 import typer
 
@@ -15,6 +16,7 @@ from zerodelta.cli.task_forms import FORMS, OPTIONS, Form
 if TYPE_CHECKING:
     from zerodelta.cli.jobs import Job
     from zerodelta.ledger.ledger import Ledger
+    from zerodelta.spine.preview import Preview
 
 __all__ = ["add_tasks", "run_jobs"]
 
@@ -89,7 +91,7 @@ def _command(name: str, form: Form) -> Callable[..., None]:
         options = {
             option: parsed(option, given.pop(option))
             for option in form.options
-            if given[option] not in (None, False, [])
+            if given[option] is not False and given[option] not in (None, [])  # 0 is a number
         }
         for option in form.options:
             given.pop(option, None)
@@ -137,30 +139,105 @@ def run_jobs(jobs: Sequence[Job], *, dry_run: bool, as_json: bool, alone: bool) 
     """Plan or run jobs, one after the other, and print what came out."""
     from zerodelta.cli import jobs as run
     from zerodelta.cli import outputs, shown
-    from zerodelta.cli.refusals import say
+    from zerodelta.cli.refusals import IncompleteError, say
 
-    for job in jobs:
-        if not dry_run:
+    funds = Funds()
+    if not dry_run:
+        for job in jobs:
             outputs.prepare(job)
-    told = []
-    for i, job in enumerate(jobs):
-        if not alone and not as_json:
-            say(f"{'' if i == 0 else chr(10)}[{job.name or job.task}]")
-        if dry_run:
-            found, ledger = run.planned(job), _account(job)
+        if not alone:  # a mistake in a later job is found before an earlier one is paid for
+            funds.check([(job, run.planned(job)) for job in jobs])
+    told: list[Any] = []
+    problems: list[str] = []
+    try:
+        for i, job in enumerate(jobs):
+            if not alone and not as_json:
+                say(f"{'' if i == 0 else chr(10)}[{job.name or job.task}]")
+            if dry_run:
+                found, left = run.planned(job), funds.left(job)
+                line = funds.line(job, found)
+                if as_json:
+                    told.append(shown.plan_as_json(job, found, left))
+                else:
+                    shown.say_plan(job, found, line)
+                continue
+            made = run.released(job)
+            files = outputs.write(job, made)
+            problems += files.problems
             if as_json:
-                told.append(shown.plan_as_json(job, found, ledger))
+                told.append(shown.release_as_json(job, made, files))
             else:
-                shown.say_plan(job, found, ledger)
-            continue
-        made = run.released(job)
-        files = outputs.write(job, made)
-        if as_json:
-            told.append(shown.release_as_json(job, made, files))
-        else:
-            shown.say_release(job, made, files)
-    if as_json:
-        shown.say_json(told[0] if alone else told)
+                shown.say_release(job, made, files)
+    finally:  # what was paid for is told, whatever became of the jobs after it
+        if as_json and told:
+            shown.say_json(told[0] if alone else told)
+    if problems:
+        raise IncompleteError(f"the release was paid for and made, but {'; '.join(problems)}")
+
+
+@final
+class Funds:
+    """What the ledgers of some jobs have left, as their jobs are planned one after the other."""
+
+    def __init__(self) -> None:
+        self._left: dict[tuple[str, str | None], Fraction] = {}
+
+    def line(self, job: Job, found: Preview) -> str | None:
+        """Say what is left for a job, and whether that covers it; None without a ledger."""
+        from zerodelta.exact.rational import number_text
+
+        left = self.left(job)
+        if left is None:
+            return None
+        price = self._take(job, found)
+        covered = price is not None and price <= left
+        opened = "would be opened with" if _account(job) is None else "has"
+        verdict = "this is covered" if covered else "this is NOT covered"
+        told = f"{job.ledger} {opened} {number_text(max(left, Fraction(0)))}"
+        return f"{told} left for it; {verdict}"
+
+    def left(self, job: Job) -> Fraction | None:
+        """Return what is left for a job; None without a ledger or a budget."""
+        return self._left.get(_whose(job), _limit(job))
+
+    def check(self, planned: Sequence[tuple[Job, Preview]]) -> None:
+        """Refuse jobs that their ledgers do not cover together."""
+        from zerodelta.errors import BudgetError
+        from zerodelta.exact.rational import number_text
+
+        for job, found in planned:
+            left = self.left(job)
+            price = self._take(job, found)
+            if left is not None and price is not None and price > left:
+                raise BudgetError(
+                    f"{job.name} asks for {number_text(price)}, where "
+                    f"{number_text(max(left, Fraction(0)))} of the ledger would be left after the "
+                    "jobs before it: nothing was spent or read. Ask for less, or "
+                    "ledger.raise_budget(to, reason)."
+                )
+
+    def _take(self, job: Job, found: Preview) -> Fraction | None:
+        left, account = self.left(job), _account(job)
+        if left is None or found.price is None:
+            return None
+        price = found.price if account is None else account.price([found])
+        self._left[_whose(job)] = left - price
+        return price
+
+
+def _whose(job: Job) -> tuple[str, str | None]:
+    import zerodelta as zd
+
+    return (job.ledger or "", None if job.schema is None else zd.read_schema(job.schema).name)
+
+
+def _limit(job: Job) -> Fraction | None:
+    from zerodelta.exact.rational import as_positive
+
+    account = _account(job)
+    if account is not None:
+        return account.remaining
+    return None if job.ledger is None or job.budget is None else as_positive(job.budget, "budget")
 
 
 def _account(job: Job) -> Ledger | None:

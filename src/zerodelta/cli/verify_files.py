@@ -109,6 +109,8 @@ def _told(saved: Saved, demand: Demand) -> list[str]:
         f"paid for with entry {each['entry']} of ledger {_plain(each['ledger'])}"
         for each in record.entries
     ]
+    lines.append(f"digest of the file {saved.digest}")
+    lines.append(f"digest of the certificate {saved.certificate.digest}")
     if demand.signed_by is not None:
         lines.append(f"signed by {demand.signed_by}")
     elif saved.signatures:
@@ -166,7 +168,10 @@ def as_json(path: str, verdict: Verdict) -> dict[str, Any]:
         record = saved.record
         found |= {"task": record.task, "data": record.names, "time": record.time}
         found |= {"version": record.version, "entries": record.entries}
-        found["signatures"] = len(saved.signatures)
+        found |= {
+            "signatures": len(saved.signatures),
+            "certificate_digest": certificate.digest,
+        }
     return found
 
 

@@ -346,13 +346,11 @@ ledger.raise_budget(to, reason).
             proposed, as JSON.
 
         """
-        require(
-            format in ("json", "csv", "registry"),
-            "format",
-            format,
-            expected='"json", "csv" or "registry"',
-            remedy='pass format="json"',
-        )
+        fine = format in ("json", "csv", "registry")
+        require(fine, "format", format, '"json", "csv" or "registry"', 'pass format="json"')
+        there = "://" not in self._address and os.path.exists(path)
+        fine = not (there and os.path.samefile(path, self._address))
+        require(fine, "path", os.fspath(path), "not the ledger itself", "choose another name")
         history = self.history
         text = history.to_csv() if format == "csv" else history.to_json()
         if format == "registry":

@@ -15,7 +15,7 @@ from typing import Any, final
 
 from zerodelta.errors import ParameterError, RecordError, require_extra
 
-__all__ = ["Signature", "as_public", "check_signed", "make_keys", "sign"]
+__all__ = ["Signature", "as_public", "check_private", "check_signed", "make_keys", "sign"]
 
 _CONTEXT = b"zerodelta release\n"
 _HEX = re.compile(r"[0-9a-f]{64}")
@@ -47,6 +47,11 @@ def sign(digest: str, key: str | os.PathLike[str]) -> Signature:
     private = _private(key)
     public = private.public_key().public_bytes_raw()
     return Signature(key=public.hex(), signature=private.sign(_CONTEXT + digest.encode()).hex())
+
+
+def check_private(key: str | os.PathLike[str]) -> None:
+    """Refuse a file that holds no private key, before anything is paid that is to be signed."""
+    _private(key)
 
 
 def check_signed(digest: str, signatures: tuple[Signature, ...], public: str) -> None:

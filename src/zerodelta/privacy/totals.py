@@ -32,7 +32,7 @@ class Total:
     neighbors: Neighbors
 
     def __str__(self) -> str:
-        told = f"{self.releases} release{'' if self.releases == 1 else 's'}, together"
+        told = "1 release," if self.releases == 1 else f"{self.releases} releases, together"
         return f"{told} pure ε {equals(self.epsilon)} ({self.neighbors.value})"
 
     def asked(self, neighbors: str) -> Fraction:
@@ -59,6 +59,11 @@ def total_of(releases: Sequence[tuple[Record, Certificate]]) -> Total:
     claims = [certificate.claim for _, certificate in releases]
     if not all(type(claim) is PureDP for claim in claims):
         raise CertificateError("only pure claims add up; verify the others by themselves.")
+    if len({certificate.unit for _, certificate in releases}) > 1:
+        raise CertificateError(
+            "some protect a row and some a unit, or other units: these do not add up; verify each "
+            "kind by itself."
+        )
     added = all(claim.neighbors is Neighbors.ADD_REMOVE for claim in claims)
     relation = Neighbors.ADD_REMOVE if added else Neighbors.REPLACE
     total = sum((_cost(claim, relation) for claim in claims), Fraction(0))

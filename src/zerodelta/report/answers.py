@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import final
 
 from zerodelta.errors import CertificateError
 from zerodelta.privacy.certificate import Certificate
@@ -15,7 +17,8 @@ from zerodelta.privacy.totals import Total, by_data, total_of
 from zerodelta.report.odds import after_upper, percent_text
 from zerodelta.report.published import plain_text
 
-__all__ = ["answers", "epsilon_of", "largest", "neighbors_words", "protected_words", "totals"]
+__all__ = ["Learned", "answers", "epsilon_of", "learned", "neighbors_words", "protected_words"]
+__all__ += ["totals"]
 
 HALF = Fraction(1, 2)
 
@@ -126,35 +129,62 @@ def _total(releases: Sequence[Release]) -> str:
     ]
     if not told or len(releases) == 1:
         epsilon = epsilon_of(releases[0].certificate)
-        return releases[0].certificate.summary if epsilon is None else f"ε {equals(epsilon)}, δ = 0"
+        added = releases[0].certificate.claim.neighbors is Neighbors.ADD_REMOVE
+        relation = " (add-remove)" if added else ""
+        summary = releases[0].certificate.summary
+        return summary if epsilon is None else f"ε {equals(epsilon)}{relation}, δ = 0"
     return "; ".join(told) + "; δ = 0"
 
 
 def _learned(releases: Sequence[Release]) -> str:
-    each = [epsilon_of(release.certificate) for release in releases]
-    if any(one is None for one in each):
+    if any(epsilon_of(each.certificate) is None for each in releases):
         return "See the claim: it is not one of pure differential privacy."
-    total = largest(releases)
-    risen = percent_text(after_upper(HALF, total), up=True)
-    return (
-        f"Of one protected {_thing(releases)}: a suspicion of 50 % rises to at most {risen} "
-        f"(at ε {equals(total)})."
+    return " ".join(
+        f"Of {each.what}: a suspicion of 50 % rises to at most "
+        f"{percent_text(after_upper(HALF, each.epsilon), up=True)} (at ε {equals(each.epsilon)}"
+        f"{': add-remove counts twice' if each.twice else ''})."
+        for each in learned(releases)
     )
 
 
-def largest(releases: Sequence[Release]) -> Fraction:
-    """Return the ε that one person can lose by all of them: of whoever is in all their data."""
-    alone = [epsilon_of(each.certificate) or Fraction(0) for each in releases]
-    same = len({each.certificate.claim.neighbors for each in releases}) == 1
-    twice = [
-        each.certificate.claim.neighbors is Neighbors.ADD_REMOVE and not same for each in releases
-    ]
-    return sum(((1 + more) * one for one, more in zip(alone, twice, strict=True)), Fraction(0))
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Learned:
+    """What can be learned of one row, or of one unit, by those releases that protect it."""
+
+    what: str
+    epsilon: Fraction
+    """By which any two values of it are apart: that of an add-remove claim counts twice."""
+    there: Fraction | None
+    """By which it is apart from not being there, where all claims are for add-remove."""
+    numbers: tuple[int, ...]
+    """Which releases these are, from 1."""
+
+    @property
+    def twice(self) -> bool:
+        """Whether the releases themselves state half of `epsilon`."""
+        return self.there is not None
 
 
-def _thing(releases: Sequence[Release]) -> str:
-    units = {each.certificate.unit for each in releases}
-    return "row" if units == {None} else "unit"
+def learned(releases: Sequence[Release]) -> list[Learned]:
+    """Return it for a row and for each unit: of whoever is in all of their data."""
+    kinds: dict[str | None, list[int]] = {}
+    for number, release in enumerate(releases, 1):
+        kinds.setdefault(release.certificate.unit, []).append(number)
+    found = []
+    for unit, numbers in kinds.items():
+        certificates = [releases[number - 1].certificate for number in numbers]
+        alone = [epsilon_of(each) or Fraction(0) for each in certificates]
+        added = [each.claim.neighbors is Neighbors.ADD_REMOVE for each in certificates]
+        found.append(
+            Learned(
+                what="one row" if unit is None else f"the rows of one {plain_text(unit)}",
+                epsilon=sum((e * (1 + a) for e, a in zip(alone, added, strict=True)), Fraction(0)),
+                there=sum(alone, Fraction(0)) if all(added) else None,
+                numbers=tuple(numbers),
+            )
+        )
+    return found
 
 
 def neighbors_words(certificate: Certificate) -> str:

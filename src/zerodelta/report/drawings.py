@@ -11,7 +11,8 @@ from zerodelta.report.published import Column, Grid, number_shown, plain_text
 
 __all__ = ["drawing_of", "odds_drawing"]
 
-_WIDE, _LEFT, _RIGHT, _LINE, _TOP = 640, 170, 24, 24, 12
+_WIDE, _LEFT, _RIGHT, _LINE, _TOP = 480, 150, 24, 24, 12
+_LETTER = 8  # the width of one, at most about that, in the same unit
 
 
 def drawing_of(grid: Grid, column: Column, *, most: int, number: str) -> str:
@@ -32,7 +33,10 @@ def drawing_of(grid: Grid, column: Column, *, most: int, number: str) -> str:
         return f"{_LEFT + (_WIDE - _LEFT - _RIGHT) * (value - low) / (high - low):.1f}"
 
     parts = []
-    for tick in ticks:
+    apart = float(x(ticks[1])) - float(x(ticks[0])) if len(ticks) > 1 else _WIDE
+    longest = max(len(number_shown(tick)) for tick in ticks)
+    step = math.ceil((longest + 1) * _LETTER / apart)
+    for tick in ticks[::step]:
         parts.append(f'<path class="g" d="M{x(tick)} {_TOP}V{bottom}"/>')
         told = html.escape(number_shown(tick))
         parts.append(f'<text x="{x(tick)}" y="{bottom + 16}" text-anchor="middle">{told}</text>')
@@ -55,11 +59,11 @@ def drawing_of(grid: Grid, column: Column, *, most: int, number: str) -> str:
     )
 
 
-def odds_drawing(lower: float, upper: float) -> str:
+def odds_drawing(lower: float, upper: float, number: int) -> str:
     """Return a line from 0 to 100 % with a suspicion of 50 % and how far it can move."""
 
     def x(value: float) -> str:
-        return f"{40 + 560 * value:.1f}"
+        return f"{24 + 430 * value:.1f}"
 
     ticks = "".join(
         f'<path class="g" d="M{x(t)} 14V44"/>'
@@ -67,9 +71,8 @@ def odds_drawing(lower: float, upper: float) -> str:
         for t in (0.0, 0.25, 0.5, 0.75, 1.0)
     )
     return (
-        '<figure><svg viewBox="0 0 640 70" role="img" aria-labelledby="odds-drawn">'
-        '<title id="odds-drawn">'
-        "A suspicion of 50 percent about one row, and how far this release can move it"
+        f'<figure><svg viewBox="0 0 480 70" role="img" aria-labelledby="odds-{number}">'
+        f'<title id="odds-{number}">A suspicion of 50 percent, and how far it can move at most'
         f'</title>{ticks}<path class="b" d="M{x(lower)} 29H{x(upper)}"/>'
         f'<circle class="d" cx="{x(0.5)}" cy="29" r="5"/></svg>'
         "<figcaption>A suspicion of 50 %, and how far it can move at most</figcaption></figure>"
@@ -79,7 +82,8 @@ def odds_drawing(lower: float, upper: float) -> str:
 def _label(grid: Grid, line: int) -> str:
     words = ", ".join(number_shown(each[line]) for each in grid.keys.values())
     text = words or "all rows that count"
-    return text if len(text) <= 24 else text[:23] + "…"
+    most = (_LEFT - 10) // _LETTER + 2
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def _number(value: Any) -> float | None:

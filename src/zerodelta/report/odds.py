@@ -49,9 +49,11 @@ def percent_text(probability: float, *, up: bool) -> str:
 def factor_text(epsilon: Fraction) -> str:
     """Return e^ε, rounded up.
 
-    >>> factor_text(Fraction(1)), factor_text(Fraction(1, 4)), factor_text(Fraction(20))
-    ('2.72', '1.29', '4.86e+08')
+    >>> factor_text(Fraction(1)), factor_text(Fraction(20)), factor_text(Fraction(0))
+    ('2.72', '4.86e+08', '1')
     """
+    if epsilon == 0:
+        return "1"
     factor = math.exp(min(float(epsilon), 700.0)) * (1 + _SLACK)
     digits = 2 - math.floor(math.log10(factor))
     up = math.ceil(factor * 10.0**digits) / 10.0**digits

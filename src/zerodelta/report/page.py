@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
 from zerodelta.errors import require
 from zerodelta.exact.rational import number_text
@@ -18,7 +19,7 @@ from zerodelta.privacy.release import Release
 from zerodelta.privacy.release_file import content_of
 from zerodelta.privacy.step import digest_of
 from zerodelta.privacy.verify import verify
-from zerodelta.report import sections
+from zerodelta.report import checking, sections
 from zerodelta.report.answers import totals
 from zerodelta.report.page_style import css
 
@@ -32,7 +33,11 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-
 
 
 def page_of_releases(
-    releases: Sequence[Release], *, ledger: Any = None, files: Sequence[str] = ()
+    releases: Sequence[Release],
+    *,
+    ledger: Any = None,
+    files: Sequence[str] = (),
+    digests: Sequence[str | None] = (),
 ) -> str:
     """Return the page about some releases, whose certificates are verified first.
 
@@ -40,10 +45,12 @@ def page_of_releases(
     ----------
     releases : list of Release
         Of one data set or several; the same one twice counts once.
-    ledger : Ledger, optional
-        The account of their data, whose budget is told.
+    ledger : Ledger or list of Ledger, optional
+        The accounts of their data, whose budgets are told.
     files : list of str, optional
         What the saved releases are called, for the command that verifies them.
+    digests : list of str, optional
+        The digests of these files, of which signatures are checked; a wrong one is refused.
 
     Returns
     -------
@@ -51,14 +58,15 @@ def page_of_releases(
         HTML.
 
     """
-    distinct = _distinct(releases)
-    require(distinct, "releases", expected="one release or more", remedy="pass what zd.load reads")
+    require(releases, "releases", expected="one release or more", remedy="pass what zd.load reads")
+    shown = _distinct(releases, files, digests)
+    distinct = [each.release for each in shown]
     for release in distinct:
         claim = release.certificate
         verify(claim, neighbors=claim.claim.neighbors, unit=claim.unit)
     text = ""
     for lines in _LINES:
-        text = _page(distinct, ledger, files, lines=lines)
+        text = _page(shown, ledger, lines=lines)
         if len(text.encode()) < LARGEST_PAGE:
             break
     require(
@@ -77,28 +85,47 @@ def write_report(
     *,
     ledger: Any = None,
     files: Sequence[str] = (),
+    digests: Sequence[str | None] = (),
 ) -> None:
     """Write the page to a file, which is there as a whole or not at all; an old one is replaced."""
-    text = page_of_releases(releases, ledger=ledger, files=files)
+    text = page_of_releases(releases, ledger=ledger, files=files, digests=digests)
     place = Path(os.path.abspath(path))
     beside = place.with_name(f"{place.name}.{secrets.token_hex(8)}")
     try:
         beside.write_text(text, encoding="utf-8")
         beside.replace(place)
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
     finally:
         beside.unlink(missing_ok=True)
 
 
-def _distinct(releases: Sequence[Release]) -> list[Release]:
-    found: dict[Any, Release] = {}
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Shown:
+    """A release, the name of its file, and the file's digest, as far as they are known."""
+
+    release: Release
+    file: str
+    digest: str | None
+
+
+def _distinct(
+    releases: Sequence[Release], files: Sequence[str], digests: Sequence[str | None]
+) -> list[_Shown]:
+    found: dict[Any, _Shown] = {}
     for place, release in enumerate(releases):
         key = place if release.record is None else digest_of(content_of(release))
-        found.setdefault(key, release)
+        file = files[place] if place < len(files) else "release.json"
+        digest = digests[place] if place < len(digests) else None
+        found.setdefault(key, _Shown(release=release, file=file, digest=digest))
     return list(found.values())
 
 
-def _page(releases: Sequence[Release], ledger: Any, files: Sequence[str], *, lines: int) -> str:
+def _page(shown: Sequence[_Shown], ledger: Any, *, lines: int) -> str:
     esc = sections.esc
+    releases = [each.release for each in shown]
+    files, digests = [each.file for each in shown], [each.digest for each in shown]
     several = len(releases) > 1
     asked = sections.asked_words(releases[0])
     title = f"{len(releases)} private releases" if several else asked[:1].upper() + asked[1:]
@@ -109,10 +136,11 @@ def _page(releases: Sequence[Release], ledger: Any, files: Sequence[str], *, lin
         ("public", "Public", sections.public(releases)),
         ("assumed", "Assumed", sections.assumed(releases)),
         ("steps", "Steps", sections.method(releases)),
-        ("verify", "Check it", sections.verifying(releases, files)),
+        ("verify", "Check it", checking.verifying(releases, files, digests)),
     ]
-    if ledger is not None:
-        parts.append(("budget", "Budget", sections.budget(_budget(ledger))))
+    accounts = ledger if isinstance(ledger, Sequence) else () if ledger is None else (ledger,)
+    if accounts:
+        parts.append(("budget", "Budget", checking.budget([_budget(each) for each in accounts])))
     parts.append(("limits", "Not covered", sections.not_covered()))
     links = "".join(f'<li><a href="#{place}">{esc(short)}</a></li>' for place, short, _ in parts)
     body = "".join(

@@ -49,8 +49,7 @@ td,th{overflow-wrap:break-word}
 td:not(.n){overflow-wrap:anywhere}
 .heard{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
 a{color:var(--accent)}
-a:focus-visible,summary:focus-visible,.scroll:focus-visible{
-outline:3px solid var(--accent);outline-offset:2px}
+a:focus-visible,.scroll:focus-visible{outline:3px solid var(--accent);outline-offset:2px}
 .skip{position:absolute;left:-999rem}
 .skip:focus{left:1rem;top:.5rem;background:var(--ground);padding:.4rem}
 .quiet,figcaption,caption{color:var(--quiet)}
@@ -61,11 +60,11 @@ gap:.7rem;margin:1rem 0}
 dl.glance div{background:var(--card);border-radius:.5rem;padding:.6rem .8rem}
 dl.glance dt{font-weight:600}
 dl.glance dd{margin:0}
-table{border-collapse:collapse;margin:.6rem 0;max-width:100%}
+table{border-collapse:collapse;min-width:min(24rem,100%);margin:.6rem 0;max-width:100%}
 caption{text-align:left;padding-bottom:.3rem}
 th,td{text-align:left;padding:.25rem .8rem .25rem 0;
 border-bottom:1px solid var(--line);vertical-align:top}
-td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
+td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}td.n{white-space:nowrap}
 .scroll{overflow-x:auto}
 .warn{background:var(--warn);color:var(--warned);border-left:.35rem solid currentColor;
 padding:.6rem .9rem;border-radius:.3rem;margin:.8rem 0}
@@ -73,7 +72,7 @@ code,pre{font:0.9em/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}
 pre{background:var(--card);padding:.7rem .9rem;border-radius:.4rem;
 white-space:pre-wrap;overflow-wrap:anywhere}
 figure{margin:.8rem 0}
-svg{width:100%;max-width:46rem;height:auto;display:block}
+svg{width:100%;max-width:36rem;height:auto;display:block}
 svg text{fill:var(--text);font-size:13px}
 svg .g{stroke:var(--line);stroke-width:1}
 svg .b{stroke:var(--bar);stroke-width:7;stroke-linecap:butt}

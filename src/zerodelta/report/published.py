@@ -18,7 +18,7 @@ from zerodelta.privacy.shown_release import ends_of
 from zerodelta.regression.features import LinearModel
 from zerodelta.tables.found_keys import FoundKeys
 
-__all__ = ["LEVEL", "Column", "Grid", "grids_of", "number_shown", "plain_text"]
+__all__ = ["LEVEL", "Column", "Grid", "error_words", "grids_of", "number_shown", "plain_text"]
 
 LEVEL = "0.95"
 
@@ -98,6 +98,9 @@ def _cells(release: Release, level: Rational) -> Grid:
     asked = [] if record is None else record.parameters.get("q", [])
     if list(keys) == ["label"] and isinstance(asked, list) and len(asked) == len(keys["label"]):
         keys = {"quantile": asked}
+    if list(keys) == ["label"] and record is not None and record.task == "histogram":
+        named = record.parameters.get("columns")
+        keys = {named if isinstance(named, str) else "item": keys["label"]}
     return Grid(keys=keys, columns=tuple(columns))
 
 
@@ -143,7 +146,8 @@ def _matrix(release: Release, value: Any) -> Grid:
         asked = list(record.data[0].get("columns", {}))
     named = asked if isinstance(asked, list) and len(asked) == value.shape[1] else None
     heads = [str(each) for each in named] if named else [str(i) for i in range(value.shape[1])]
-    square = named is not None and value.shape[0] == value.shape[1]
+    pairs = record is not None and record.task in ("covariance", "correlation")
+    square = named is not None and pairs and value.shape[0] == value.shape[1]
     lines: Sequence[Any] = heads if square else range(1, len(value) + 1)
     columns = tuple(Column(name=head, values=value[:, i].tolist()) for i, head in enumerate(heads))
     return Grid(keys={"": lines}, columns=columns)
@@ -179,6 +183,33 @@ def _told(value: Any) -> str:
     if isinstance(value, np.ndarray) and value.size > 64:
         return f"{value.dtype} array of shape {value.shape}: see the saved release"
     return plain_text(repr(value) if not isinstance(value, str) else value)
+
+
+_RANKS = "rows by which its rank is off, whatever the unit of the column"
+_ROWS, _UNIT = "rows", "in the unit of the column"
+_ERROR_OF: Mapping[str, str] = {
+    **dict.fromkeys(("median", "quantile", "quantiles"), _RANKS),
+    **dict.fromkeys(("sum", "mean", "std", "trimmed_mean"), _UNIT),
+    **dict.fromkeys(("count", "histogram", "top_k", "heavy_hitters"), _ROWS),
+    "variance": "in the squared unit of the column",
+    "covariance": "of an entry, in the units of its columns",
+    "cdf": "of a share",
+    "answer_queries": "of a fraction",
+    "mode": "rows at most between the most frequent option and this one",
+    "select": "at most between the largest sum and this one",
+}
+
+
+def error_words(task: str, error: float | str) -> str:
+    """Return the forecast of an error with what it is counted in, which depends on the task.
+
+    >>> error_words("count", 2.0), error_words("mean", 2.0)
+    ('2 rows', '2, in the unit of the column')
+    """
+    if isinstance(error, str):
+        return error
+    of = _ERROR_OF.get(task, "by the measure that the documentation of the task names")
+    return f"{error:.4g}{' ' if of.startswith('rows') else ', '}{of}"
 
 
 def number_shown(value: Any) -> str:

@@ -16,20 +16,28 @@ from zerodelta.privacy.readable import equals
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.registry import explain_step
 from zerodelta.report.answers import (
+    Learned,
     answers,
     epsilon_of,
-    largest,
+    learned,
     neighbors_words,
     protected_words,
     totals,
 )
 from zerodelta.report.drawings import drawing_of, odds_drawing
 from zerodelta.report.odds import after_lower, after_upper, factor_text, percent_text
-from zerodelta.report.published import Column, Grid, grids_of, number_shown, plain_text
+from zerodelta.report.published import (
+    Column,
+    Grid,
+    error_words,
+    grids_of,
+    number_shown,
+    plain_text,
+)
 
 __all__ = [
-    *("asked_words", "assumed", "at_a_glance", "budget", "esc", "method", "not_covered"),
-    *("odds", "public", "published", "verifying", "who"),
+    *("asked_words", "assumed", "at_a_glance", "esc", "head", "method", "not_covered"),
+    *("odds", "public", "published", "who"),
 ]
 
 _MOST_OPTIONS = 60
@@ -60,14 +68,15 @@ def asked_words(release: Release) -> str:
     if record is None:
         return "a release without a record"
     given = record.parameters
+    rows_only = record.task == "count" and not given.get("columns")
     names = given.get("columns") or (list(given["of"]) if isinstance(given.get("of"), dict) else [])
     names = [names] if isinstance(names, str) else list(names)
-    if not names and record.data:
+    if not names and record.data and not rows_only:
         names = [name for each in record.data for name in each.get("columns", {})]
     by = given.get("by")
     groups = [by] if isinstance(by, str) else list(by or [])
     shown = ", ".join(map(str, names[:4])) + (", …" if len(names) > 4 else "")
-    told = record.task + (f" of {shown}" if shown else "")
+    told = record.task + (f" of {shown}" if shown else " of rows" if rows_only else "")
     told += f" by {', '.join(map(str, groups))}" if groups else ""
     where = [str(each) for data in record.data for each in data.get("where", [])]
     return plain_text(told + (f" where {' and '.join(where)}" if where else ""))
@@ -85,16 +94,15 @@ def at_a_glance(releases: Sequence[Release]) -> str:
 
 def published(releases: Sequence[Release], *, lines: int) -> str:
     """Return the values with their intervals, drawn and as tables."""
-    parts = [_head("published", "What was published")]
+    parts = [head("published", "What was published")]
     for number, release in enumerate(releases, 1):
         epsilon = epsilon_of(release.certificate)
         cost = "" if epsilon is None else f" (ε {equals(epsilon)})"
         parts.append(f"<h3>{number}. {esc(asked_words(release))}{esc(cost)}</h3>")
         for place, grid in enumerate(grids_of(release)):
             parts.append(_grid(grid, lines, f"{number}-{place}"))
-        error = release.error
-        told = error if isinstance(error, str) else f"{error:.4g}, in the unit of the task"
-        parts.append(f"<p>Expected error: {esc(told)}.</p>")
+        task = "" if release.record is None else release.record.task
+        parts.append(f"<p>Expected error: {esc(error_words(task, release.error))}.</p>")
         parts.append(f'<p class="quiet">{esc(covered(release))}</p>')
         if release.diagnostics is not None:
             read = release.diagnostics
@@ -156,7 +164,7 @@ def _align(column: Column) -> str:
 
 def who(releases: Sequence[Release]) -> str:
     """Say who is protected and against whom, the unit, and which data sets are neighbors."""
-    parts = [_head("who", "Who is protected, and against whom")]
+    parts = [head("who", "Who is protected, and against whom")]
     for group, numbers in _alike(releases, lambda c: (protected_words(c), neighbors_words(c))):
         of = _of(numbers, releases)
         parts.append(f"<p><strong>Protected{of}: {esc(group[0])}.</strong> {esc(group[1])}</p>")
@@ -170,34 +178,13 @@ def who(releases: Sequence[Release]) -> str:
 
 def odds(releases: Sequence[Release]) -> str:
     """Say ε in words and odds."""
-    parts = [_head("odds", "How much can be learned about one of them")]
+    parts = [head("odds", "How much can be learned about one of them")]
     if any(epsilon_of(each.certificate) is None for each in releases):
         told = "; ".join(esc(each.certificate.summary) for each in releases)
         return (
             "".join(parts) + f"<p>{told}. This is no pure claim: its odds are not bounded so.</p>"
         )
-    total = largest(releases)
-    together = " together" if len(releases) > 1 else ""
-    parts.append(
-        f'<p class="big">All on this page{together}: pure differential privacy with ε '
-        f"{equals(total)}, δ = 0.</p><p>Whatever somebody wants to know about one person’s "
-        f"{_one(releases)}, the odds change at most by the factor e<sup>ε</sup>, which is at most "
-        f"{factor_text(total)}, up or down, compared with a world in which it had been replaced. "
-        "There is no small probability with which more than that may leak.</p>"
-    )
-    half = Fraction(1, 2)
-    parts.append(odds_drawing(after_lower(half, total), after_upper(half, total)))
-    rows = "".join(
-        f'<tr><th scope="row">{percent_text(float(before), up=True)}</th>'
-        f'<td class="n">at most {percent_text(after_upper(before, total), up=True)}</td>'
-        f'<td class="n">at least {percent_text(after_lower(before, total), up=False)}</td></tr>'
-        for before in (Fraction(1, 100), Fraction(1, 10), half, Fraction(9, 10))
-    )
-    parts.append(
-        "<table><caption>A suspicion before, and after all releases on this page</caption><thead>"
-        '<tr><th scope="col">suspicion before</th><th scope="col" class="n">rises to</th>'
-        f'<th scope="col" class="n">falls to</th></tr></thead><tbody>{rows}</tbody></table>'
-    )
+    parts += [_learned(each, releases, number) for number, each in enumerate(learned(releases), 1)]
     parts += [
         f"<p>{esc(name)}: {esc(each)}.</p>" for name, each in totals(releases).items() if each
     ]
@@ -206,13 +193,46 @@ def odds(releases: Sequence[Release]) -> str:
     return "".join(parts)
 
 
-def _one(releases: Sequence[Release]) -> str:
-    return "row" if all(each.certificate.unit is None for each in releases) else "rows"
+def _learned(found: Learned, releases: Sequence[Release], number: int) -> str:
+    total, half = found.epsilon, Fraction(1, 2)
+    several = len(found.numbers) > 1
+    which = "All on this page" if len(found.numbers) == len(releases) else "Release"
+    if which == "Release":
+        which += f"{'s' * several} {', '.join(map(str, found.numbers))}"
+    which += " together" * several
+    it = "it" if found.what == "one row" else "they"
+    claimed, why = total, ""
+    if found.there is not None:
+        claimed = found.there
+        why = (
+            f" That is for what {it} hold{'s' if it == 'it' else ''}, for which add-remove counts "
+            f"twice: ε {equals(total)}. Whether {it} {'is' if it == 'it' else 'are'} there at all: "
+            f"at most the factor {factor_text(claimed)}."
+        )
+    relation = " (add-remove)" if why else ""
+    rows = "".join(
+        f'<tr><th scope="row">{percent_text(float(before), up=True)}</th>'
+        f'<td class="n">at most {percent_text(after_upper(before, total), up=True)}</td>'
+        f'<td class="n">at least {percent_text(after_lower(before, total), up=False)}</td></tr>'
+        for before in (Fraction(1, 100), Fraction(1, 10), half, Fraction(9, 10))
+    )
+    return (
+        f'<p class="big">{which}: pure differential privacy with ε {equals(claimed)}{relation}, '
+        f"δ = 0.</p><p>Whatever somebody wants to know about {esc(found.what)}, the odds change at "
+        f"most by the factor e<sup>ε</sup>, which is at most {factor_text(total)}, up or down, "
+        f"compared with a world in which {it} had been replaced.{esc(why)} There is no small "
+        "probability with which more than that may leak.</p>"
+        f"{odds_drawing(after_lower(half, total), after_upper(half, total), number)}"
+        f"<table><caption>A suspicion about {esc(found.what)} before, and after "
+        f"{which[0].lower() + which[1:]}</caption><thead>"
+        '<tr><th scope="col">suspicion before</th><th scope="col" class="n">rises to</th>'
+        f'<th scope="col" class="n">falls to</th></tr></thead><tbody>{rows}</tbody></table>'
+    )
 
 
 def public(releases: Sequence[Release]) -> str:
     """List all that was taken as public: bounds, categories, conditions, numbers."""
-    parts = [_head("public", "What was public")]
+    parts = [head("public", "What was public")]
     parts.append("<p>None of this is protected; all of it was fixed before a row was read.</p>")
     told: list[str] = []
     for release in releases:
@@ -275,13 +295,15 @@ def _kind(kind: Any) -> str:
 
 def _written(value: Any) -> str:
     if isinstance(value, list):
-        return ", ".join(map(str, value))
+        return ", ".join(map(_written, value))
+    if isinstance(value, Mapping):
+        return "; ".join(f"{name}: {_written(each)}" for name, each in value.items())
     return str(value)
 
 
 def assumed(releases: Sequence[Release]) -> str:
     """Set off what the proof assumes."""
-    parts = [_head("assumed", "What is assumed")]
+    parts = [head("assumed", "What is assumed")]
     for group, numbers in _alike(releases, lambda c: c.assumed):
         of = _of(numbers, releases)
         if group:
@@ -297,7 +319,7 @@ def assumed(releases: Sequence[Release]) -> str:
 
 def method(releases: Sequence[Release]) -> str:
     """Return the chain of steps of each release."""
-    parts = [_head("steps", "How it was computed, and why that is private")]
+    parts = [head("steps", "How it was computed, and why that is private")]
     for number, release in enumerate(releases, 1):
         certificate = release.certificate
         parts.append(f"<h3>{number}. {esc(asked_words(release))}</h3>")
@@ -314,69 +336,18 @@ def method(releases: Sequence[Release]) -> str:
     return "".join(parts)
 
 
-def verifying(releases: Sequence[Release], files: Sequence[str]) -> str:
-    """Say how anyone can check it: command, digests, signatures, entries of ledgers."""
-    named = files or ["release.json"]
-    parts = [_head("verify", "How to check it")]
-    command = "zerodelta verify " + " ".join(map(_quoted, named))
-    parts.append(f"<pre><code>{html.escape(command)}</code></pre>")
-    parts.append(
-        "<p>derives each claim from its steps again, with none of the code that made it, and "
-        "compares the digests below with the files.</p>"
-    )
-    for number, release in enumerate(releases, 1):
-        record, facts = release.record, []
-        if record is not None:
-            facts += [
-                ("asked for", asked_words(release)),
-                ("when (before a row was read)", record.time),
-            ]
-            facts.append(("version", f"zerodelta {record.version}"))
-            facts += [
-                ("paid for", f"entry {each['entry']} of ledger {each['ledger']}")
-                for each in record.entries
-            ]
-        facts.append(("digest of the certificate", release.certificate.digest))
-        facts.append(("randomness", release.certificate.randomness))
-        facts += [("signed by the key", each.key) for each in release.signatures]
-        if not release.signatures:
-            facts.append(("signature", "none: nobody vouches that the steps were run"))
-        rows = "".join(
-            f'<tr><th scope="row">{esc(name)}</th><td>{esc(each)}</td></tr>' for name, each in facts
-        )
-        parts.append(f"<table><caption>Release {number}</caption><tbody>{rows}</tbody></table>")
-    return "".join(parts)
-
-
-def budget(lines: Sequence[tuple[str, str]]) -> str:
-    """Return what the named ledger says of the data set so far."""
-    rows = "".join(
-        f'<tr><th scope="row">{esc(name)}</th><td>{esc(text)}</td></tr>' for name, text in lines
-    )
-    return (
-        _head("budget", "The budget of the data set so far")
-        + f"<table><caption>From its ledger, when this page was written</caption>"
-        f"<tbody>{rows}</tbody></table>"
-    )
-
-
 def not_covered() -> str:
     """Say what the guarantee does not cover."""
-    return _head("limits", "What is not covered") + f"<ul>{_items(NOT_COVERED)}</ul>"
+    return head("limits", "What is not covered") + f"<ul>{_items(NOT_COVERED)}</ul>"
 
 
-def _head(place: str, title: str) -> str:
+def head(place: str, title: str) -> str:
+    """Return the heading of a section."""
     return f'<h2 id="{place}">{esc(title)}</h2>'
 
 
 def _items(texts: Iterable[str]) -> str:
     return "".join(f"<li>{esc(each)}</li>" for each in texts)
-
-
-def _quoted(name: str) -> str:
-    plain = plain_text(name)
-    safe = all(c.isalnum() or c in "-_./" for c in plain) and not plain.startswith("-")
-    return plain if safe else "'" + plain.replace("'", "'\\''") + "'"
 
 
 def _of(numbers: Sequence[int], releases: Sequence[Release]) -> str:

@@ -69,6 +69,17 @@ class Facts:
         private = self.rows is None or self.may_miss or self.drops
         return () if private else ("the number of rows",)
 
+    def as_number(self, sentence: str) -> str:
+        """Return what a certificate lists as public, with the number that it names.
+
+        >>> Facts(rows=400).as_number("the number of rows")
+        'the number of rows, 400'
+        """
+        of_rows = sentence in ("the number of rows", "the number of all rows")
+        guessed = sentence == "how many rows are expected"
+        number = self.rows if of_rows else self.expected_rows if guessed else None
+        return sentence if number is None else f"{sentence}, {number}"
+
     @property
     def complete(self) -> Facts | None:
         """The same, if no cell were missing; None where that is so, or would not be enough."""

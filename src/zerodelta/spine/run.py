@@ -284,6 +284,8 @@ def planned(
         # lattices and forecasts follow from what stands in for it, so the certificate lists that
         public = tuple(dict.fromkeys([*plan.public, source.told]))
         plan = replace(plan, public=public)
+    if isinstance(plan, ReleasePlan):
+        plan = replace(plan, public=tuple(known.as_number(each) for each in plan.public))
     complete = known.complete
     if complete is not None and isinstance(plan, ReleasePlan):
         plan = replace(plan, if_complete=lambda: question.plan(complete, share))

@@ -2,7 +2,7 @@
 // Curves on logarithmic axes, as an SVG that takes its colors from the style sheet.
 
 const DASHES = ["", "7 4", "2 3", "9 3 2 3", "12 5", "4 2", "1 4"];
-const FRAME = { width: 420, height: 270, left: 58, right: 10, top: 10, bottom: 44 };
+const FRAME = { width: 420, height: 270, left: 58, right: 26, top: 10, bottom: 44 };
 
 function element(name, attributes, parent) {
   const made = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -21,14 +21,14 @@ function short(number) {
 function ticks(low, high) {
   const first = Math.floor(Math.log10(low)), last = Math.ceil(Math.log10(high));
   const within = (value) => value >= low * 0.999 && value <= high * 1.001;
-  const step = Math.max(1, Math.ceil((last - first) / 5));
   const powers = [], finer = [];
   for (let power = first; power <= last; power += 1) {
-    if ((power - first) % step === 0) powers.push(10 ** power);
+    powers.push(10 ** power);
     finer.push(10 ** power, 2 * 10 ** power, 5 * 10 ** power);
   }
-  const found = powers.filter(within);
-  return found.length >= 3 ? found : finer.filter(within).slice(0, 6);
+  const whole = powers.filter(within), found = whole.length >= 3 ? whole : finer.filter(within);
+  const step = Math.ceil(found.length / 6);  // all along the axis, and few enough to be read
+  return found.filter((_, place) => place % step === 0);
 }
 
 function chart({ title, axis, x, lines, asked }) {
