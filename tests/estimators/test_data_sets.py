@@ -252,7 +252,7 @@ def test_a_dropped_row_is_a_row_of_missing_cells(estimator: Any, label: str | No
     told = " ".join(fitted[0].certificate_.public)
     assert "the number of all rows" in told or "number of rows to plan with, 400" in told
     assert "the number of rows," not in told
-    assert "the number of rows" not in str(fitted[0].certificate_.public)
+    assert "the number of rows" not in fitted[0].certificate_.public
 
 
 def test_more_rows_than_were_expected_are_all_read() -> None:
