@@ -17,5 +17,5 @@ def save(figure: Figure, name: str) -> Path:
     """Write a picture, and return where."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     path = FOLDER / f"{name}.svg"
-    figure.savefig(path)
+    figure.savefig(path, metadata={"Date": None})
     return path
