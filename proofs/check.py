@@ -94,7 +94,9 @@ def assumptions(names: dict[str, list[str]]) -> dict[str, set[str]]:
 def _axioms(printed: str) -> set[str]:
     if CLOSED in printed:
         return set()
-    lines = [line for line in printed.splitlines() if line and not line.startswith((" ", "Axioms:"))]
+    lines = [
+        line for line in printed.splitlines() if line and not line.startswith((" ", "Axioms:"))
+    ]
     named = [re.match(r"([\w.]+)(?: :|$)", line) for line in lines]
     found = {name[1] if name else f"{line!r}" for name, line in zip(named, lines, strict=True)}
     return found or {f"something that was not understood: {printed}"}
