@@ -195,9 +195,10 @@ def test_a_coq_that_fails_accepts_nothing(
 @needs_coq
 def test_what_coq_only_adds_up_is_said(tmp_path: Path) -> None:
     part = PURE["joint-quantiles"].parts[0]
-    epsilon = PURE["joint-quantiles"].claim.exact_epsilon
+    claim = PURE["joint-quantiles"].claim
+    assert isinstance(claim, zd.PureDP)
     path = tmp_path / "two.json"
-    made = zd.Certificate(claim=zd.PureDP(2 * epsilon), parts=(part, part))
+    made = zd.Certificate(claim=zd.PureDP(2 * claim.exact_epsilon), parts=(part, part))
     path.write_text(made.to_json(), encoding="utf-8")
     code, output = run(path, "--proofs", PROOFS)
     assert code == 0
