@@ -97,18 +97,21 @@ Add Field field3 : (field_laws F).
 Definition private_pointwise neighbors u M : Prop :=
   forall d d', neighbors d d' -> pointwise u (M d) (M d').
 
-(* k changes of one row *)
+(* at most k changes of one row *)
 Fixpoint changes neighbors (k : nat) (d d' : D) : Prop :=
-  if k is j.+1 then exists e, neighbors d e /\ changes neighbors j e d' else d = d'.
+  d = d' \/ (if k is j.+1 then exists e, neighbors d e /\ changes neighbors j e d' else False).
 
-(* label units: k rows of one person, each of which is protected with epsilon *)
+(* label units: at most k rows of one person, each of which is protected with epsilon *)
 Theorem group_privacy neighbors u M k :
-  0 <= u -> private_pointwise neighbors u M ->
+  1 <= u -> (forall d y, 0 <= M d y) -> private_pointwise neighbors u M ->
   private_pointwise (changes neighbors k) (power u k) M.
 Proof.
-move=> u0 H; elim: k => [|k IH] d d' /=; first by move=> -> y; rewrite mul1.
-move=> [e [de ed]] y; apply: le_trans (H _ _ de y) _; rewrite -mulA; apply: le_mull => //.
-exact: IH.
+move=> u1 M0 H; have u0 : 0 <= u by apply: le_trans u1.
+have same n d y : M d y <= power u n * M d y.
+  by rewrite -[X in X <= _]mul1; apply: le_mulr (M0 d y) (ge1_power n u1).
+elim: k => [|k IH] d d'; first by move=> /= [->|//] y; apply: (same 0%N).
+case=> [->|[e [de ed]]] y; first exact: (same k.+1).
+rewrite /= -mulA; apply: le_trans (H _ _ de y) _; apply: le_mull => //; exact: IH.
 Qed.
 End Neighbors.
 

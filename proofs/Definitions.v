@@ -1,6 +1,6 @@
 (* What is claimed.  Read this file to check that the theorems are about pure differential privacy.
 
-   A law gives every output its probability.  u stands for e^epsilon; Reals.v puts it in.
+   A law gives every output its probability.  u stands for e^epsilon; PureDP.v puts it in.
    docs/theory.md, "Conventions". *)
 From Zerodelta Require Export Scalars.
 Set Implicit Arguments.
@@ -62,7 +62,7 @@ Variable T : eqType.
 Implicit Types (P Q : T -> F) (E : pred T) (u m : F).
 
 (* The probability of an event is the least upper bound of the sums over finitely many different
-   outputs in it.  Over the real numbers it exists (Reals.v, probability_exists). *)
+   outputs in it.  Over the real numbers it exists (PureDP.v, probability_exists). *)
 Definition part_of P E (x : F) : Prop :=
   exists s : seq T, [/\ uniq s, all E s & x = \sum_(y <- s) P y].
 Definition probability P E m : Prop :=
@@ -82,6 +82,20 @@ move=> u0 H E m m' [_ least] [upper _]; apply: least => _ [s [us Es ->]].
 apply: (@le_trans _ (u * \sum_(y <- s) Q y)); first by rewrite sum_mull; apply: le_sum.
 by apply: le_mull => //; apply: upper; exists s.
 Qed.
+
+(* and for events of one output that is all: nothing is lost *)
+Lemma probability_point P y : 0 <= P y -> probability P (pred1 y) (P y).
+Proof.
+move=> P0; split=> [_ [s [us /allP Es ->]]|b H]; last first.
+  by apply: H; exists [:: y]; split=> //=; rewrite ?eqxx // big_seq1.
+case: s us Es => [|x [|z s]] us Es; first by rewrite big_nil.
+  by have /eqP -> := Es x (mem_head _ _); rewrite big_seq1.
+have /eqP E := Es x (mem_head _ _); have /eqP E' : pred1 y z by apply: Es; rewrite !inE eqxx orbT.
+by move: us; rewrite E E' /= inE eqxx.
+Qed.
+Theorem pure_events_pointwise u P Q :
+  (forall y, 0 <= P y) -> (forall y, 0 <= Q y) -> pure_events u P Q -> pointwise u P Q.
+Proof. by move=> P0 Q0 H y; apply: (H (pred1 y)); apply: probability_point. Qed.
 
 (* post-processing by any function, such as a threshold: an event of f(y) is an event of y *)
 Definition output (O : eqType) (f : T -> O) (E : pred O) : pred T := preim f E.

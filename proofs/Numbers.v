@@ -4,7 +4,7 @@
 From mathcomp Require Import ssrint.
 From Coq Require Export Reals Lra.
 From Interval Require Export Tactic.
-From Zerodelta Require Export PureDP.
+From Zerodelta Require Export Totals.
 Local Open Scope R_scope.
 
 (* an inequality between numbers: of fractions exactly, else between intervals of 200 bits *)

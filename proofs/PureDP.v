@@ -1,5 +1,5 @@
 (* Pure differential privacy over Coq's real numbers, with e^epsilon: the theorems as certificates use
-   them.  Only here are axioms: those of Coq's own real numbers, which check.sh lists.
+   them.  Only here are axioms: those of Coq's own real numbers, which check.py lists.
    docs/theory.md, all sections of the other files; the conditions are those of privacy/theorems/. *)
 From mathcomp Require Import ssralg ssrint.
 From Coq Require Import Reals Lra.
@@ -106,6 +106,29 @@ Proof.
 move=> H d d' n E m m' A B; apply/RlebP; apply: (pointwise_pure_events _ (H d d' n) A B).
 by apply/RlebP; left; apply: exp_pos.
 Qed.
+Lemma DP_pointwise (T : eqType) (M : D -> T -> R) eps : (forall d y, 0 <= M d y) ->
+  pure_DP_events M eps ->
+  forall d d', neighbors d d' -> @pointwise real_field T (exp eps) (M d) (M d').
+Proof.
+move=> M0 H d d' n; have P0 e y : @leb real_field 0 (M e y) by apply/RlebP.
+by apply: pure_events_pointwise => // E m m' A B; apply/RlebP; apply: (H d d' n E).
+Qed.
+
+(* of finitely many outputs the two claims are the same *)
+Theorem pure_DP_is_pure_DP_events (Y : finType) (M : D -> Y -> R) eps :
+  (forall d y, 0 <= M d y) -> pure_DP M eps <-> pure_DP_events M eps.
+Proof.
+move=> M0; split=> [/pure_DP_pure H|H].
+  by apply: pointwise_DP => d d' n; exact: (proj2 (pure_pointwise _ _ _) (H d d' n)).
+by apply/pure_DP_pure => d d' n; exact: (proj1 (pure_pointwise _ _ _) (DP_pointwise M0 H n)).
+Qed.
+
+(* whatever is published of the output *)
+Theorem published_DP (T O : eqType) (f : T -> O) (M : D -> T -> R) eps : pure_DP_events M eps ->
+  forall d d', neighbors d d' -> forall (E : pred O) (m m' : R),
+  @probability real_field T (M d) (output f E) m -> @probability real_field T (M d') (output f E) m' ->
+  m <= exp eps * m'.
+Proof. by move=> H d d' n E; apply: H. Qed.
 End Claims.
 
 Lemma law_distribution (Y : finType) (P : Y -> R) : law P -> @distribution real_field Y P.
@@ -508,8 +531,8 @@ Variables (D : Type) (neighbors : D -> D -> Prop) (T : eqType).
 (* steps may be chosen by the answers before them; the i-th costs at most the i-th of costs *)
 Theorem parts_add_up (K : D -> seq T -> T -> R) (costs : seq R) eps :
   (forall d h y, 0 <= K d h y) ->
-  (forall d d' h, neighbors d d' -> (size h < size costs)%N ->
-     forall y, K d h y <= exp (nth 0 costs (size h)) * K d' h y) ->
+  (forall h, (size h < size costs)%N ->
+     pure_DP_events neighbors (fun d => K d h) (nth 0 costs (size h))) ->
   \big[Rplus/0]_(e <- costs) e <= eps ->
   pure_DP_events neighbors
     (fun d (ys : (size costs).-tuple T) => @transcript real_field T (K d) [::] ys) eps.
@@ -522,63 +545,88 @@ have P : @product real_field [seq exp e | e <- costs] = exp (\big[Rplus/0]_(e <-
 move=> ys; have := @adaptive_composition real_field T (K d) (K d') [seq exp e | e <- costs].
 rewrite E P => /(_ ys) A; apply: le_trans (A _ _) _.
 - by move=> h y; apply/RlebP.
-- move=> h hs y; apply/RlebP.
-  by rewrite (nth_map 0) //; apply: H.
+- move=> h hs y; rewrite (nth_map 0) //.
+  by apply: (DP_pointwise _ (H h hs) nb) => e z; apply: K0.
 apply: le_mulr; last by apply/RlebP; apply: exp_le.
 by apply: transcript_ge0 => h y; apply/RlebP.
 Qed.
 End Parts.
 
-(* label units: what holds for one row holds at k times the epsilon for k rows *)
+Lemma sum_repeated n (e : R) : \big[Rplus/0]_(i <- nseq n e) i = INR n * e.
+Proof.
+elim: n => [|n IH]; first by rewrite big_nil /= Rmult_0_l.
+by rewrite [nseq _ _]/= big_cons IH S_INR; ring.
+Qed.
+Lemma sum_more (s t : seq R) :
+  \big[Rplus/0]_(e <- s ++ t) e = \big[Rplus/0]_(e <- s) e + \big[Rplus/0]_(e <- t) e.
+Proof.
+elim: s => [|e s IH]; first by rewrite big_nil Rplus_0_l.
+by rewrite cat_cons !big_cons IH Rplus_assoc.
+Qed.
+
+(* label units: what holds for one row holds at k times the epsilon for at most k rows *)
 Theorem units (D : Type) (neighbors : D -> D -> Prop) (T : eqType) (M : D -> T -> R) (k : nat) row eps :
-  (forall d y, 0 <= M d y) ->
-  (forall d d', neighbors d d' -> forall y, M d y <= exp row * M d' y) ->
+  0 <= row -> (forall d y, 0 <= M d y) -> pure_DP_events neighbors M row ->
   INR k * row <= eps -> pure_DP_events (changes neighbors k) M eps.
 Proof.
-move=> M0 H L; apply: pointwise_DP => d d' nb y.
-have A : @private_pointwise real_field T D neighbors (exp row) M.
-  by move=> e e' n z; apply/RlebP; apply: H.
-have r0 : @leb real_field 0 (exp row) by apply/RlebP; left; apply: exp_pos.
-apply: le_trans (group_privacy r0 A nb y) _; apply: le_mulr; first by apply/RlebP.
+move=> r0 M0 H L; apply: pointwise_DP => d d' nb y.
+have A : @private_pointwise real_field T D neighbors (exp row) M by apply: DP_pointwise.
+have r1 : @leb real_field 1 (exp row) by apply/RlebP; apply: exp_ge1.
+have Mp e z : @leb real_field 0 (M e z) by apply/RlebP.
+apply: le_trans (group_privacy r1 Mp A nb y) _; apply: le_mulr; first exact: Mp.
 by apply/RlebP; rewrite power_exp; apply: exp_le.
 Qed.
 
 (* add-remove claims count twice where rows are replaced *)
 Theorem replaced_twice (Row T : eqType) (M : seq Row -> T -> R) (m : nat) eps :
-  (forall d d', add_remove_rows m d d' -> forall y, M d y <= exp eps * M d' y) ->
+  (forall d y, 0 <= M d y) -> pure_DP_events (add_remove_rows m) M eps ->
   pure_DP_events (replace_rows m) M (2 * eps).
 Proof.
-move=> H; apply: pointwise_DP => d d' nb y.
-have A : @private_pointwise real_field T (seq Row) (add_remove_rows m) (exp eps) M.
-  by move=> e e' n z; apply/RlebP; apply: H.
+move=> M0 H; apply: pointwise_DP => d d' nb y.
+have A : @private_pointwise real_field T (seq Row) (add_remove_rows m) (exp eps) M by apply: DP_pointwise.
 have r0 : @leb real_field 0 (exp eps) by apply/RlebP; left; apply: exp_pos.
 have -> : exp (2 * eps) = exp eps * exp eps by rewrite -exp_plus; congr exp; ring.
 exact: replace_from_add_remove r0 A _ _ nb y.
 Qed.
 
-(* label parallel-blocks: 2 m t *)
+(* label parallel-blocks: what answers each group is t-DP for one row of it added or removed; 2 m t where
+   m rows are replaced, m t where they are added or removed *)
 Section Groups.
 Variables (Row T : eqType) (G : finType) (group : Row -> option G) (M : G -> seq Row -> T -> R).
 Hypothesis M0 : forall g d y, 0 <= M g d y.
 Hypothesis order : forall g d d', perm_eq d d' -> M g d =1 M g d'.
 Variable t : R.
 Hypothesis t0 : 0 <= t.
-Hypothesis one_row : forall g r c y,
-  M g (r :: c) y <= exp t * M g c y /\ M g c y <= exp t * M g (r :: c) y.
+Hypothesis one_row : forall g, pure_DP_events (add_remove_rows 1) (M g) t.
+
+Let Mp g e z : @leb real_field 0 (M g e z). Proof. exact/RlebP. Qed.
+Let t1 : @leb real_field 1 (exp t). Proof. by apply/RlebP; apply: exp_ge1. Qed.
+Let leaves g : @removal real_field T Row (M g) (exp t).
+Proof.
+move=> r c; apply: (DP_pointwise (M0 g) (@one_row g)); exists [:: r], c; split=> //.
+by left; split=> //; apply: perm_refl.
+Qed.
+Let comes g : @addition real_field T Row (M g) (exp t).
+Proof.
+move=> r c; apply: (DP_pointwise (M0 g) (@one_row g)); exists [:: r], c; split=> //.
+by right; split=> //; apply: perm_refl.
+Qed.
 
 Theorem groups_replace (m : nat) eps : 2 * INR m * t <= eps ->
   pure_DP_events (replace_rows m) (@by_group real_field Row T G group M) eps.
 Proof.
 move=> L; apply: pointwise_DP => d d' nb y.
-have Mp g e z : @leb real_field 0 (M g e z) by apply/RlebP.
-have t1 : @leb real_field 1 (exp t) by apply/RlebP; apply: exp_ge1.
-have R g : @removal real_field T Row (M g) (exp t).
-  by move=> r c z; apply/RlebP; case: (one_row g r c z).
-have A g : @addition real_field T Row (M g) (exp t).
-  by move=> r c z; apply/RlebP; case: (one_row g r c z).
-apply: le_trans (P3_replace group Mp order t1 R A nb y) _.
+apply: le_trans (P3_replace group Mp order t1 leaves comes nb y) _.
 apply: le_mulr; first exact: by_group_ge0.
 by apply/RlebP; rewrite power_exp mult_INR; apply: exp_le.
+Qed.
+Theorem groups_add_remove (m : nat) eps : INR m * t <= eps ->
+  pure_DP_events (add_remove_rows m) (@by_group real_field Row T G group M) eps.
+Proof.
+move=> L; apply: pointwise_DP => d d' nb y.
+apply: le_trans (P3_add_remove group Mp order t1 leaves comes nb y) _.
+apply: le_mulr; first exact: by_group_ge0.
+by apply/RlebP; rewrite power_exp; apply: exp_le.
 Qed.
 End Groups.
 
@@ -630,26 +678,6 @@ apply: (@mass_ratio real_field Y Z w (exp log_mass) U T (exp eps) (exp l)).
 by apply/RlebP; exact: mixing_condition e0 w01 C.
 Qed.
 
-(* groups that are answered apart, where rows are added or removed: m t *)
-Theorem groups_add_remove (Row T : eqType) (G : finType) (group : Row -> option G)
-    (M : G -> seq Row -> T -> R) (t : R) (m : nat) eps :
-  (forall g d y, 0 <= M g d y) -> (forall g d d', perm_eq d d' -> M g d =1 M g d') -> 0 <= t ->
-  (forall g r c y, M g (r :: c) y <= exp t * M g c y /\ M g c y <= exp t * M g (r :: c) y) ->
-  INR m * t <= eps ->
-  pure_DP_events (add_remove_rows m) (@by_group real_field Row T G group M) eps.
-Proof.
-move=> M0 order t0 one_row L; apply: pointwise_DP => d d' nb y.
-have Mp g e z : @leb real_field 0 (M g e z) by apply/RlebP.
-have t1 : @leb real_field 1 (exp t) by apply/RlebP; apply: exp_ge1.
-have R g : @removal real_field T Row (M g) (exp t).
-  by move=> r c z; apply/RlebP; case: (one_row g r c z).
-have A g : @addition real_field T Row (M g) (exp t).
-  by move=> r c z; apply/RlebP; case: (one_row g r c z).
-apply: le_trans (P3_add_remove group Mp order t1 R A nb y) _.
-apply: le_mulr; first exact: by_group_ge0.
-by apply/RlebP; rewrite power_exp; apply: exp_le.
-Qed.
-
 (* label block-k-norm (G2): integer sums of every group with noise in a norm; a row adds a vector of norm
    at most bound to the sums of its own group *)
 Section BlockNoise.
@@ -690,6 +718,17 @@ by move=> pd y; congr p; apply/ffunP => j; rewrite !ffunE; congr (GRing.add _ (G
 Qed.
 Let t0 : 0 <= bound / scale.
 Proof. by apply: Rmult_le_pos => //; left; apply: Rinv_0_lt_compat. Qed.
+
+Let block_DP : pure_DP_events (add_remove_rows 1) block_sums (bound / scale).
+Proof.
+apply: pointwise_DP; rewrite -[exp _](@mulx1 real_field).
+apply: (@added_or_removed real_field _ _ block_sums (exp (bound / scale)) 1).
+- by apply/RlebP; apply: exp_ge1.
+- by move=> d y; apply/RlebP; apply: p0.
+- exact: block_order.
+- by move=> r c y; apply/RlebP; case: (block_row r c y).
+- by move=> r c y; apply/RlebP; case: (block_row r c y).
+Qed.
 
 Theorem blocks_replace (m : nat) eps : 2 * INR m * (bound / scale) <= eps ->
   pure_DP_events (replace_rows m) (@by_group real_field Row _ G group (fun _ => block_sums)) eps.

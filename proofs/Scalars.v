@@ -1,7 +1,7 @@
 (* Scalars: the few laws of an ordered field that the algebra uses, and nothing else.
 
    A scalar is written F.  The theorems hold for every such F: the rationals, and Coq's real numbers
-   (Reals.v makes them one).  mathcomp's own ordered fields carry a choice function, which Coq's real
+   (PureDP.v makes them one).  mathcomp's own ordered fields carry a choice function, which Coq's real
    numbers do not have without one more axiom; hence this record.  Sums over finite sets are
    mathcomp's big operators. *)
 From Coq Require Export Setoid Ring Field.

@@ -18,7 +18,8 @@ FILES = [line for line in (ROOT / "_CoqProject").read_text().split() if line.end
 THEOREM = re.compile(r"^(?:Theorem|Corollary) (\w+)", re.MULTILINE)
 COMMENT = re.compile(r"\(\*.*?\*\)", re.DOTALL)
 UNPROVED = re.compile(
-    r"\b(Axioms?|Admitted|admit|Parameters?|Conjecture|give_up|bypass_check|Unset Guard Checking)\b"
+    r"\b(Axioms?|Admitted|admit|Parameters?|Conjecture|give_up|bypass_check|type_in_type"
+    r"|Unset (?:Guard|Positivity|Universe) Checking)\b"
 )
 OUTSIDE = re.compile(r"^(Hypothes[ie]s|Variables?|Context)\b", re.MULTILINE)
 
@@ -31,7 +32,7 @@ REALS = {
 }
 """The axioms of Coq's own real numbers."""
 MACHINE_INTEGERS = re.compile(r"^(PrimInt63|Uint63)\.")
-ABOUT_REALS = {"PureDP.v", "Laplace.v", "Numbers.v"}
+ABOUT_REALS = {"PureDP.v", "Totals.v", "Laplace.v", "Numbers.v"}
 
 
 def theorems() -> dict[str, list[str]]:
@@ -93,8 +94,12 @@ def assumptions(names: dict[str, list[str]]) -> dict[str, set[str]]:
 def _axioms(printed: str) -> set[str]:
     if CLOSED in printed:
         return set()
-    found = re.findall(r"^([\w.]+)(?: :|$)", printed.replace("Axioms:", ""), re.MULTILINE)
-    return set(found) or {f"something that was not understood: {printed}"}
+    lines = [
+        line for line in printed.splitlines() if line and not line.startswith((" ", "Axioms:"))
+    ]
+    named = [re.match(r"([\w.]+)(?: :|$)", line) for line in lines]
+    found = {name[1] if name else f"{line!r}" for name, line in zip(named, lines, strict=True)}
+    return found or {f"something that was not understood: {printed}"}
 
 
 def forbidden(theorem: str, axioms: set[str]) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from privacy.theorem_cases import CASES
 from zerodelta.cli import app
 from zerodelta.coq.mixtures import FORMAL_CHANNELS
 from zerodelta.coq.proof_file import proof_file
+from zerodelta.coq.run_coq import run_coq
 from zerodelta.coq.statements import FORMAL_STEPS
 from zerodelta.privacy.step import Step
 
@@ -59,8 +61,23 @@ def test_a_claim_that_is_not_pure_is_refused() -> None:
 def test_several_parts_add_up_in_one_theorem() -> None:
     made = certificate(9, valid=True)
     text = proof_file(made).text
-    assert text.count("Theorem part_") == len(made.parts)
-    assert "parts_add_up" in text
+    assert re.findall(r"^Theorem (\w+)", text, re.MULTILINE) == [
+        *("part_1_step_1", "part_1", "part_2_step_1", "part_3_step_1", "part_3"),
+        *("part_4_step_1", "part_4", "release"),
+    ]
+    counts = [part.steps[0].numbers["count"] for part in made.parts]
+    assert [int(n) for n in re.findall(r"INR n_1 = (\d+) ->", text)] == [n for n in counts if n > 1]
+    assert text.count("apply (parts_add_up") == 4
+
+
+def test_several_steps_in_a_group_add_up_before_the_groups_do() -> None:
+    flip = {"sensitivity": 1, "scale": 10, "monotone": False}
+    group = Step(theorem="permute-and-flip", numbers=flip, neighbors=zd.Neighbors.ADD_REMOVE)
+    blocks = Step(theorem="parallel-blocks", numbers={"blocks": 7, "unit_rows": 1})
+    made = zd.Certificate(claim=zd.PureDP("4/5"), steps=(group, group, blocks))
+    text = proof_file(made).text
+    assert "let costs := [:: (1/5)] ++ [:: (1/5)] in" in text
+    assert "pure_DP_events (add_remove_rows 1) (M g) (2/5)" in text
 
 
 def test_a_unit_costs_as_many_times_as_it_has_rows() -> None:
@@ -71,7 +88,7 @@ def test_a_unit_costs_as_many_times_as_it_has_rows() -> None:
     made = zd.Certificate(claim=zd.PureDP("3/10"), steps=steps, unit="person")
     text = proof_file(made).text
     assert "INR k = 3" in text
-    assert "exp (1/10)" in text
+    assert "pure_DP_events neighbors M (1/10) ->" in text
     assert "M (3/10)." in text
 
 
@@ -114,7 +131,7 @@ def test_coq_accepts_and_says_what(release: Path) -> None:
     assert code == 0
     assert "Coq 8." in output
     assert "accepts: ε" in output
-    assert "δ = 0" in output
+    assert "δ = 0, if what is taken on paper holds\ntaken on paper: given (B6)" in output
 
 
 @needs_coq
@@ -129,3 +146,60 @@ def test_coq_accepts_a_table_and_a_selection(tmp_path: Path) -> None:
         code, output = run(path, "--proofs", PROOFS)
         assert code == 0
         assert "accepts: ε = 1, δ = 0" in output
+
+
+BAD = "x *) Axiom bad : False. (*"
+
+
+@pytest.mark.parametrize("name", [f"{BAD}.v", 'a"b.v', "two\nlines.v", "ε.v", "a-b.v", "1.v", ""])
+def test_no_name_of_a_file_is_read_as_coq(name: str) -> None:
+    text = proof_file(certificate(0, valid=True), name).text
+    assert text == proof_file(certificate(0, valid=True), "release.v").text
+    assert "Zerodelta other_1.v\n" in proof_file(certificate(0, valid=True), "other_1.v").text
+
+
+def test_no_name_in_a_certificate_is_in_the_file() -> None:
+    steps = (
+        Step(theorem="rounded-laplace", numbers={"sensitivity": 1, "scale": 10}),
+        Step(theorem="units", numbers={"max_rows": 3}),
+    )
+    made = zd.Certificate(claim=zd.PureDP("3/10"), steps=steps, unit=f'{BAD} "')
+    assert "bad" not in proof_file(made).text
+
+
+@needs_coq
+def test_coq_refuses_what_rests_on_an_axiom() -> None:
+    text = "Axiom bad : False.\nTheorem part_1 : False.\nProof. exact bad. Qed.\n"
+    assert run_coq(text, PROOFS).accepted
+    verdict = run_coq(text, PROOFS, axioms=True)
+    assert not verdict.accepted
+    assert verdict.message == "the proofs rest on more than Coq's axioms: bad"
+    assert run_coq("Theorem part_1 : True. Proof. exact I. Qed.\n", PROOFS, axioms=True).accepted
+
+
+@pytest.mark.parametrize("ends", ["exit 1", "kill -9 $$", "exit 0", "echo Done", "echo Axioms:"])
+def test_a_coq_that_fails_accepts_nothing(
+    ends: str, release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coq = tmp_path / "coqc"
+    coq.write_text(f'#!/bin/sh\n[ "$1" = -print-version ] && echo 8.16.1 && exit\n{ends}\n')
+    coq.chmod(0o755)
+    (tmp_path / "Numbers.vo").touch()
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    code, output = run(release, "--proofs", tmp_path)
+    assert code == 1
+    assert "Coq 8.16.1 REFUSES" in output
+    assert "accepts:" not in output
+
+
+@needs_coq
+def test_what_coq_only_adds_up_is_said(tmp_path: Path) -> None:
+    part = PURE["joint-quantiles"].parts[0]
+    claim = PURE["joint-quantiles"].claim
+    assert isinstance(claim, zd.PureDP)
+    path = tmp_path / "two.json"
+    made = zd.Certificate(claim=zd.PureDP(2 * claim.exact_epsilon), parts=(part, part))
+    path.write_text(made.to_json(), encoding="utf-8")
+    code, output = run(path, "--proofs", PROOFS)
+    assert code == 0
+    assert "it only added up: every step is taken on paper\ntaken on paper: joint-q" in output

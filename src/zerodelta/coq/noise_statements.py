@@ -135,9 +135,12 @@ def keys_theorem(step: KeyCounts, neighbors: Neighbors, epsilon: Fraction, name:
     side = "Rmax_left" if step.up >= step.down else "Rmax_right"
     last = "number" if replace else f"rewrite {side}; number"
     return f"""\
-Theorem {name} (Row : eqType) (U : finType) (key : Row -> option U) (c : R) : 0 <= c ->
-  pure_DP_events ({relation} 1) (noisy_counts key (two_sided c {up} {down})) {coq_number(epsilon)}.
+Theorem {name} (Row : eqType) (U : finType) (key : Row -> option U) :
+  pure_DP_events ({relation} 1)
+    (noisy_counts key (two_sided (two_sided_constant {up} {down}) {up} {down}))
+    {coq_number(epsilon)}.
 Proof.
-intros c0; apply {applied}; [split; [exact c0 | number | number] | change (INR 1) with 1; {last}].
+intros; apply {applied}; [split; [apply two_sided_total; number | number | number] |
+  change (INR 1) with 1; {last}].
 Qed.
 """

@@ -6,6 +6,7 @@ theorem for is named, and is taken on paper (docs/theory.md).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -48,6 +49,8 @@ class ProofFile:
     text: str
     paper: tuple[str, ...]
     epsilon: Fraction
+    only_adds_up: bool
+    """Whether Coq has no theorem about any step but that their ε add up."""
 
     @property
     def is_empty(self) -> bool:
@@ -76,16 +79,31 @@ def proof_file(certificate: Certificate, name: str = "release.v") -> ProofFile:
         written.paper.append("bounded range: that the claim has one")
     total = sum(written.costs, Fraction(0))
     if len(parts) > 1 or total != claim.exact_epsilon:
-        written.texts.append(_sum(written.costs, claim.exact_epsilon, "release"))
+        costs = [(cost, 1) for cost in written.costs]
+        written.texts.append(_sum(costs, claim.exact_epsilon, "release"))
     paper = tuple(dict.fromkeys(written.paper))
     head = _HEAD.format(
         claim=f"pure differential privacy, epsilon = {claim.exact_epsilon}, delta = 0",
         digest=certificate.digest,
-        name=name,
+        name=_file_name(name),
         paper="".join(f"   taken on paper: {what}\n" for what in paper),
     )
     text = "\n".join((head, *written.texts))
-    return ProofFile(text=text, paper=paper, epsilon=claim.exact_epsilon)
+    return ProofFile(
+        text=text,
+        paper=paper,
+        epsilon=claim.exact_epsilon,
+        only_adds_up=bool(written.texts) and not written.proved,
+    )
+
+
+def _file_name(name: str) -> str:
+    """Return the name if Coq reads it as the name of a file, and only so: it stands in a comment.
+
+    >>> _file_name("out_1.v"), _file_name("x *) Axiom bad : False. (*.v")
+    ('out_1.v', 'release.v')
+    """
+    return name if re.fullmatch(r"[A-Za-z]\w*\.v", name, re.ASCII) else "release.v"
 
 
 @final
@@ -97,6 +115,8 @@ class _Written:
     texts: list[str] = field(default_factory=list)
     paper: list[str] = field(default_factory=list)
     costs: list[Fraction] = field(default_factory=list)
+    proved: set[str] = field(default_factory=set)
+    """The labels of steps and channels that Coq has a theorem for."""
 
 
 def _part(part: Part, stated: Fraction | None, name: str, written: _Written) -> Fraction:
@@ -109,7 +129,7 @@ def _part(part: Part, stated: Fraction | None, name: str, written: _Written) -> 
         written.texts.append(_units(last, inner, unit, f"{name}_unit"))
         return unit
     if isinstance(last, UnitVotes):
-        written.paper.append(f"{last.label} ({last.section}): {_STATED}")
+        written.paper.append(f"{last.label} ({last.section}): that a unit moves one vote only")
         return _part(Part(steps=part.steps[:-1], epsilon=stated), stated, name, written)
     if isinstance(last, Channel):
         if stated is None:
@@ -120,10 +140,17 @@ def _part(part: Part, stated: Fraction | None, name: str, written: _Written) -> 
     if len(bases) == 1 and bases[0].count == 1 and stated is not None:
         return _alone(bases[0], stated, name, written)
     costs = list(_steps(bases, written.neighbors, name, written))
-    if stated is None:
-        return sum(costs, Fraction(0))
-    written.texts.append(_sum(costs, stated, name))
-    return stated
+    return _added(costs, stated, name, written)
+
+
+def _added(
+    costs: list[tuple[Fraction, int]], stated: Fraction | None, name: str, written: _Written
+) -> Fraction:
+    """Write that the costs, each so many times, are at most what is stated, or what they are."""
+    total = sum((cost * times for cost, times in costs), Fraction(0)) if stated is None else stated
+    if stated is not None or costs != [(total, 1)]:
+        written.texts.append(_sum(costs, total, name))
+    return total
 
 
 def _alone(base: Base, stated: Fraction, name: str, written: _Written) -> Fraction:
@@ -147,8 +174,8 @@ _FIXED = ("pure-propose-test-release", "pure-local-sensitivity", "stable-mode")
 
 def _steps(
     bases: list[Base], neighbors: Neighbors, name: str, written: _Written
-) -> Iterator[Fraction]:
-    """Write one theorem for each step, with its own ε; yield what it costs all the times."""
+) -> Iterator[tuple[Fraction, int]]:
+    """Write one theorem for each step, with its own ε; yield that, and how often it is run."""
     for place, base in enumerate(bases, start=1):
         own = own_epsilon(base, neighbors)
         text = None if own is None else step_theorem(base, neighbors, own, f"{name}_step_{place}")
@@ -157,7 +184,7 @@ def _steps(
         else:
             _note(base, written)
             written.texts.append(text)
-        yield own * base.count
+        yield own, base.count
 
 
 def _taken(base: Base, own: Fraction | None, written: _Written) -> Fraction:
@@ -170,6 +197,8 @@ def _taken(base: Base, own: Fraction | None, written: _Written) -> Fraction:
 
 
 def _note(theorem: Theorem, written: _Written) -> None:
+    """Note a label that Coq has a theorem for, and what of it is taken on paper."""
+    written.proved.add(theorem.label)
     formal = FORMAL_STEPS.get(theorem.label)
     paper = formal.paper if formal else FORMAL_CHANNELS[theorem.label][1]
     if paper:
@@ -193,7 +222,8 @@ def _channel(
 ) -> None:
     if isinstance(channel, ParallelBlocks):
         costs = list(_steps(_bases(before), Neighbors.ADD_REMOVE, name, written))
-        written.texts.append(_groups(channel, sum(costs, Fraction(0)), stated, name))
+        one_row = _added(costs, None, f"{name}_group", written)
+        written.texts.append(_groups(channel, one_row, stated, name))
         return
     units = units_of(part.steps)
     if isinstance(units, UnitVotes):
@@ -228,7 +258,7 @@ def _groups(channel: ParallelBlocks, one_row: Fraction, stated: Fraction, name: 
 Theorem {name} (Row T : eqType) (G : finType) (group : Row -> option G)
     (M : G -> seq Row -> T -> R) (unit_rows : nat) : INR unit_rows = {rows} ->
   (forall g d y, 0 <= M g d y) -> (forall g d d', perm_eq d d' -> M g d =1 M g d') ->
-  (forall g r c y, M g (r :: c) y <= exp {t} * M g c y /\\ M g c y <= exp {t} * M g (r :: c) y) ->
+  (forall g, pure_DP_events (add_remove_rows 1) (M g) {t}) ->
   pure_DP_events (replace_rows unit_rows) (by_group group M) {coq_number(stated)}.
 Proof.
 intros m M0 order H; apply groups_replace with (t := {t}); try assumption; rewrite ?m; number.
@@ -240,26 +270,38 @@ def _units(units: Units, row: Fraction, unit: Fraction, name: str) -> str:
     return f"""\
 Theorem {name} {PUBLIC} (T : eqType) (M : D -> T -> R) (k : nat) :
   INR k = {units.max_rows} -> (forall d y, 0 <= M d y) ->
-  (forall d d', neighbors d d' -> forall y, M d y <= exp {coq_number(row)} * M d' y) ->
+  pure_DP_events neighbors M {coq_number(row)} ->
   pure_DP_events (changes neighbors k) M {coq_number(unit)}.
 Proof.
-intros m M0 H; apply (units M0 H); rewrite m; number.
+intros m M0 H; apply units with (row := {coq_number(row)});
+  [number | exact M0 | exact H | rewrite m; number].
 Qed.
 """
 
 
-def _sum(costs: list[Fraction], total: Fraction, name: str) -> str:
-    listed = "; ".join(map(coq_number, costs))
+def _sum(costs: list[tuple[Fraction, int]], total: Fraction, name: str) -> str:
+    """Return that steps of these costs, each so many times, cost at most the total, for Coq."""
+    many = {f"n_{place}": times for place, (_, times) in enumerate(costs, start=1) if times > 1}
+    listed = " ++ ".join(
+        f"nseq n_{place} {coq_number(cost)}" if times > 1 else f"[:: {coq_number(cost)}]"
+        for place, (cost, times) in enumerate(costs, start=1)
+    )
+    counts = f" ({' '.join(many)} : nat)" if many else ""
+    assumed = "".join(f"  INR {count} = {times} ->\n" for count, times in many.items())
+    given = "".join(f"m_{count} " for count in many)
+    used = "".join(f" ?m_{count}" for count in many)
     return f"""\
-(* the steps above one after another, each chosen by the answers before it *)
-Theorem {name} {PUBLIC} (T : eqType) (K : D -> seq T -> T -> R) :
+(* the steps one after another, each chosen by the answers before it *)
+Theorem {name} {PUBLIC} (T : eqType) (K : D -> seq T -> T -> R){counts} :
+{assumed}  let costs := {listed} in
   (forall d h y, 0 <= K d h y) ->
-  (forall d d' h, neighbors d d' -> (size h < {len(costs)})%N ->
-     forall y, K d h y <= exp (nth 0 [:: {listed}] (size h)) * K d' h y) ->
+  (forall h, (size h < size costs)%N ->
+     pure_DP_events neighbors (fun d => K d h) (nth 0 costs (size h))) ->
   pure_DP_events neighbors
-    (fun d (ys : {len(costs)}.-tuple T) => transcript (K d) [::] ys) {coq_number(total)}.
+    (fun d (ys : (size costs).-tuple T) => transcript (K d) [::] ys)
+    {coq_number(total)}.
 Proof.
-intros K0 H; apply (parts_add_up (costs := [:: {listed}]) K0 H).
-rewrite !big_cons big_nil; number.
+intros {given}costs K0 H; apply (parts_add_up (costs := costs) K0 H); unfold costs.
+rewrite ?sum_more ?sum_repeated ?big_cons ?big_nil{used}; number.
 Qed.
 """

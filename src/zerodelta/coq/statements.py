@@ -191,7 +191,10 @@ FORMAL_STEPS: dict[str, Formal] = {
         paper="that the argmax with exponential noise has this law",
     ),
     "rounded-laplace": Formal(
-        theorems=("laplace_sums", "shifted", "rounded_laplace_falls", "rounded_laplace_law"),
+        theorems=(
+            *("laplace_sums", "shifted", "rounded_laplace_falls", "rounded_laplace_law"),
+            *("laplace_total", "sums_probabilities"),
+        ),
         write=laplace_theorem,
     ),
     "k-norm-noise": Formal(
@@ -203,6 +206,7 @@ FORMAL_STEPS: dict[str, Formal] = {
         theorems=(
             *("table_replace", "table_add_remove", "count_replace"),
             *("P1_replace", "P1_add_remove", "P1_one_cell", "rounded_laplace_law"),
+            *("laplace_total", "table_probabilities"),
         ),
         write=partition_theorem,
     ),
@@ -225,6 +229,7 @@ FORMAL_STEPS: dict[str, Formal] = {
         theorems=(
             *("keys_replace", "keys_add_remove", "keys_published"),
             *("U_replace", "U_add_remove", "U_published", "geometric_falls", "geometric_rises"),
+            "two_sided_total",
         ),
         write=keys_theorem,
         paper="that the noise drawn has its law",
