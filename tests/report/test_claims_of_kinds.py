@@ -156,7 +156,7 @@ def test_lines_of_as_many_centers_as_columns_are_not_named_for_columns() -> None
     (grid,) = grids_of(zd.kmeans(people, clusters=2, columns=["age", "income"], epsilon=1))
     assert list(*grid.keys.values()) == [1, 2]
     (grid,) = grids_of(zd.covariance(people, columns=["age", "income"], epsilon=1))
-    assert list(*grid.keys.values()) == ["age", "income"]
+    assert list(grid.keys["column"]) == ["age", "income"] * 2
 
 
 def test_parameters_are_told_in_words_not_as_python() -> None:

@@ -25,7 +25,7 @@ def test_they_cover(verb: Any, method: str, missing: Any) -> None:
     if verb is zd.correlation:
         truth = np.array([[1.0, np.corrcoef(ROWS.T)[0, 1]]] * 2)
         truth[1] = truth[1, ::-1]
-    bits, outside, widths, runs = ReplayBits("covariances"), np.zeros((2, 2)), [], 300
+    bits, outside, widths, runs = ReplayBits("covariances"), np.zeros((2, 2)), [], 80
     for _ in range(runs):
         release = verb(ROWS, bounds=(-1, 1), epsilon=6, method=method, missing=missing, bits=bits)
         low, high = release.interval("0.8")
