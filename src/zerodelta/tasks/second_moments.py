@@ -85,9 +85,9 @@ class Products:
             expected="exactly one public bound on the rows",
             remedy="pass bounds=(lower, upper), or data_norm= the largest l2 norm a row can have",
         )
-        if bounds is None:
-            _check_size(abs(as_rational(data_norm or 0, "data_norm")), "data_norm", data_norm)
-            lattice = FixedPoint.ball(dimension=columns, bound=data_norm or 0, steps=STEPS)
+        if data_norm is not None:
+            _check_size(abs(as_rational(data_norm, "data_norm")), "data_norm", data_norm)
+            lattice = FixedPoint.ball(dimension=columns, bound=data_norm, steps=STEPS)
             unit = np.full(columns, float(lattice.bound) / STEPS)  # type: ignore[arg-type]
             return Products(lattice=lattice, scaled=None, unit=unit, middle=np.zeros(columns))
         lower, upper = zip(*each_bounds(bounds, columns), strict=True)
