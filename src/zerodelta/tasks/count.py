@@ -104,7 +104,7 @@ def count(
             remedy="open the data with zd.open(…) to count the values of a column",
         )
         one = columns is None or isinstance(columns, str)
-        require(one, "columns", columns, "the name of one column", "pass one, or none to count rows")
+        require(one, "columns", columns, "the name of one column", "pass one, or none for rows")
         return table_of(
             rows,
             by=by,
