@@ -224,12 +224,13 @@ def test_the_values_of_one_column_are_counted_by_group() -> None:
 def test_arrays_are_no_names_and_no_numbers(odd: Any) -> None:
     for task in (zd.covariance, zd.correlation, zd.pca, zd.mean):
         with pytest.raises(ParameterError, match=r"^data_norm"):
-            task(TABLE, data_norm=odd, epsilon=1, bits=NoBits())  # type: ignore[operator]
-    for ask in (
+            task(TABLE, data_norm=odd, epsilon=1, bits=NoBits())
+    asked: list[Callable[[], Any]] = [
         lambda: zd.quantiles(COLUMN, q=[0.5], bounds=(0, 1), method=odd, epsilon=1),
         lambda: zd.mean(PEOPLE, "0", method=odd, epsilon=1),
         lambda: zd.mean(PEOPLE, "0", by={"1": zd.bins([0, 1])}, method=odd, epsilon=1),
         lambda: zd.top_k(COLUMN, universe=3, k=1, method=odd, epsilon=1),
-    ):
+    ]
+    for ask in asked:
         with pytest.raises(ParameterError, match=r"^method"):
             ask()
