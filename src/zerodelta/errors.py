@@ -65,16 +65,38 @@ class ParameterError(ZeroDeltaError, ValueError):
         self.name = name
         self.expected = expected
         self.remedy = remedy
-        self._value = value
+        self._value = _Shape(value) if _shape(value) else value
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (self.name, self._value, self.expected, self.remedy)
 
 
+@final
+class _Shape:
+    """Stands for an array or a frame, of which a message tells no value."""
+
+    def __init__(self, value: object) -> None:
+        self._text = f"<{type(value).__name__} of shape {_shape(value)}>"
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+def _shape(value: object) -> tuple[int, ...]:
+    """Return the shape of an array, a series or a frame, most likely rows; of all else ()."""
+    if not hasattr(value, "__array__"):
+        return ()
+    try:
+        shape = value.shape if hasattr(value, "shape") else (len(value),)  # type: ignore[arg-type]
+        return tuple(map(int, shape))
+    except Exception:
+        return ()
+
+
 def _shown(value: object) -> str:
     """Return a short repr; whatever cannot be shown is named by its type."""
     try:
-        shown = repr(value)
+        shown = repr(_Shape(value) if _shape(value) else value)
     except Exception:
         return f"<{type(value).__name__}>"
     return shown if len(shown) <= 80 else shown[:77] + "..."

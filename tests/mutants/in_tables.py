@@ -148,4 +148,16 @@ MUTANTS = (
         new="<td>{cell}</td>",
         tests=(f"{TABLE}test_keys_are_escaped_wherever_they_are_shown",),
     ),
+    Mutant(
+        file="errors.py",
+        old="shown = repr(_Shape(value) if _shape(value) else value)",
+        new="shown = repr(value)",
+        tests=("tasks/test_mistakes.py::test_rows_in_place_of_a_parameter_are_not_shown",),
+    ),
+    Mutant(
+        file="tables/grouped_data.py",
+        old="findable = not cut and any(map(_whole_numbers, kinds.values()))",
+        new="findable = any(map(_whole_numbers, kinds.values()))",
+        tests=(f"{TABLE}test_too_many_bins_are_told_as_such",),
+    ),
 )

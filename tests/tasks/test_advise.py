@@ -35,6 +35,8 @@ ASKED: dict[str, dict[str, Any]] = {
     "multinomial": {"n": 10_000, "dimension": 3, "classes": 4, "epsilon": 1},
     "classifier": {"n": 1000, "dimension": 3, "classes": 4, "epsilon": 1},
     "covariance": {"n": 10_000, "dimension": 4, "epsilon": 1, "bounds": (0, 100)},
+    "correlation": {"n": 10_000, "dimension": 4, "epsilon": 1, "bounds": (0, 100)},
+    "decision_tree": {"n": 1000, "thresholds": 6, "epsilon": 1},
     "pca": {"n": 10_000, "dimension": 4, "epsilon": 1, "data_norm": 3},
     "kmeans": {"n": 10_000, "dimension": 2, "clusters": 4, "epsilon": 1},
     "select_features": {"n": 10_000, "dimension": 20, "size": 3, "epsilon": 1},
@@ -58,7 +60,7 @@ ASKED: dict[str, dict[str, Any]] = {
     "select_model": {"n": 10_000, "options": 8, "epsilon": 1, "least_rows": 40},
 }
 
-ALONE = {"count", "sum", "variance", "std", "table", "cdf", "heavy_hitters"}
+ALONE = {"count", "sum", "variance", "std", "table", "cdf", "heavy_hitters", "decision_tree"}
 """Tasks for which one method is known to be the best, whatever the numbers."""
 
 

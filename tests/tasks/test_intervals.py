@@ -303,3 +303,39 @@ def test_pictures_have_labeled_axes_and_a_bar_for_each_value() -> None:
     bare = zd.median(FRAME.age.to_numpy(), bounds=(0, 100), epsilon=1).plot()
     assert not bare.collections
     mpl.pyplot.close("all")
+
+
+@pytest.mark.parametrize("relation", ["where", "unit", "add-remove"])
+@pytest.mark.parametrize("verb", [zd.variance, zd.std])
+def test_a_spread_of_rows_whose_number_is_private_has_an_interval(verb: Any, relation: str) -> None:
+    """Their noisy number is no part of the value, so it has no interval beside it."""
+    data = {
+        "where": lambda: people().where("age >= 0"),
+        "unit": lambda: people(unit="who", max_rows=2),
+        "add-remove": lambda: people(neighbors="add-remove", expected_rows=N),
+    }[relation]()
+    ages = float(getattr(FRAME["age"], verb.__name__[:3])(ddof=0))
+    release = verb(data, "age", epsilon=2)
+    for options in ({}, {"of": "population"}, {"simultaneous": True}):
+        low, high = release.interval("0.999999", **options)
+        assert low < ages < high
+    assert list(release.to_frame().columns)[-2:] == ["lower", "upper"]
+    assert "%" in release._repr_html_()
+    assert release.plot() is not None
+    two = verb(data, ["age", "income"], epsilon=2)
+    low, high = two.interval("0.999999")
+    assert low.shape == high.shape == (2,)
+    assert low[0] < ages < high[0]
+
+
+@pytest.mark.filterwarnings("error")
+def test_groups_that_may_be_empty_have_intervals_without_a_warning() -> None:
+    release = zd.variance(people(), "age", by="city", epsilon="1/1000")
+    low, high = release.interval(0.9, of="population")
+    assert (low["age_variance"] >= 0).all()
+    assert (high["age_variance"] <= 2500).all()
+
+
+def test_what_is_no_number_is_not_drawn() -> None:
+    with pytest.raises(zd.ParameterError, match="numbers"):
+        zd.mode(people(), "city", epsilon=1).plot()

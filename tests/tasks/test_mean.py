@@ -251,7 +251,7 @@ def test_values_never_raise_and_public_inputs_do() -> None:
         ({"bounds": (0, 1), "data_norm": 1}, "bounds, data_norm"),
         ({"bounds": (1, 0)}, "lower, upper"),
         ({"bounds": 3}, "bounds"),
-        ({"data_norm": 0}, "bound"),
+        ({"data_norm": 0}, "data_norm"),
         ({"data_norm": 1, "norm": 3}, "norm"),
         ({"bounds": (0, 1), "method": "best"}, "method"),
         ({"bounds": (0, 1), "epsilon": 0}, "epsilon"),

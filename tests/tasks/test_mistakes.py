@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -184,3 +185,52 @@ def test_a_long_wrong_name_takes_no_time() -> None:
 def test_frames_are_asked_for_bounds() -> None:
     with pytest.raises(ParameterError, match=r"^scores = .*bounds"):
         scores(pl.DataFrame(TABLE), sensitivity=1)
+
+
+SECRET = pl.DataFrame({"a": [7313.0]})
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [SECRET, SECRET["a"], SECRET.to_numpy(), SECRET.to_arrow(), SECRET["a"].to_arrow()],
+    ids=["frame", "series", "array", "arrow table", "arrow array"],
+)
+def test_rows_in_place_of_a_parameter_are_not_shown(rows: Any) -> None:
+    """Somebody who mixes up the arguments must not read rows in a message, or in a saved error."""
+    with pytest.raises(ParameterError, match=r"^bounds = <\w+ of shape \(1,( 1)?\)>") as found:
+        zd.mean(COLUMN, bounds=rows, epsilon=1, bits=NoBits())
+    copy = pickle.loads(pickle.dumps(found.value))
+    assert str(copy) == str(found.value)
+    assert "7313" not in str(copy)
+    assert "7313" not in repr(vars(found.value))
+
+
+PEOPLE = zd.open(TABLE, columns={str(i): zd.number(0, 1) for i in range(3)})
+
+
+@pytest.mark.parametrize("odd", [3, 1.5, True, object, [[1]], [np.zeros(2)], {"0": 1}, b"0", []])
+@pytest.mark.parametrize("data", [PEOPLE, pl.DataFrame(TABLE)], ids=["data set", "frame"])
+def test_columns_are_names(data: Any, odd: Any) -> None:
+    with pytest.raises(ParameterError, match=r"^columns = "):
+        zd.mean(data, odd, bounds=(0, 1), epsilon=1, bits=NoBits())
+
+
+def test_the_values_of_one_column_are_counted_by_group() -> None:
+    with pytest.raises(ParameterError, match=r"^columns = .*one column"):
+        zd.count(PEOPLE, ["0", "1"], by={"2": zd.bins([0, 1])}, epsilon=1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("odd", [np.zeros(2), pl.DataFrame(TABLE)], ids=["array", "frame"])
+def test_arrays_are_no_names_and_no_numbers(odd: Any) -> None:
+    for task in (zd.covariance, zd.correlation, zd.pca, zd.mean):
+        with pytest.raises(ParameterError, match=r"^data_norm"):
+            task(TABLE, data_norm=odd, epsilon=1, bits=NoBits())
+    asked: list[Callable[[], Any]] = [
+        lambda: zd.quantiles(COLUMN, q=[0.5], bounds=(0, 1), method=odd, epsilon=1),
+        lambda: zd.mean(PEOPLE, "0", method=odd, epsilon=1),
+        lambda: zd.mean(PEOPLE, "0", by={"1": zd.bins([0, 1])}, method=odd, epsilon=1),
+        lambda: zd.top_k(COLUMN, universe=3, k=1, method=odd, epsilon=1),
+    ]
+    for ask in asked:
+        with pytest.raises(ParameterError, match=r"^method"):
+            ask()

@@ -137,6 +137,14 @@ def test_whole_numbers_are_listed_up_to_a_limit(kinds: list[Any], listed: bool) 
     assert (rows.universe is None) is listed
 
 
+def test_too_many_bins_are_told_as_such() -> None:
+    """Whole numbers that are cut into bins are no keys to be found."""
+    columns = {each: zd.number(0, 999, integer=True) for each in "01"}
+    data, many = zd.open(np.zeros((2, 2)), columns=columns), zd.bins(range(5000))
+    with pytest.raises(zd.ParameterError, match=r"^by = .*2\^24"):
+        zd.count(data, by={"0": many, "1": many}, epsilon=1)
+
+
 @pytest.mark.parametrize("of", [["income"], ["age"], ["income", "age"]], ids=str)
 @pytest.mark.parametrize("relation", ["replace", "add-remove", "where", "unit"])
 @pytest.mark.usefixtures("quiet")

@@ -23,7 +23,7 @@ from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Source, ours
 from zerodelta.data.threads import Piece
 from zerodelta.data.ticket import Ticket
-from zerodelta.errors import require
+from zerodelta.errors import is_list, require
 from zerodelta.exact.rational import as_count, as_float
 
 __all__ = ["DEFAULT_MISSING", "ArraySource", "public_table"]
@@ -186,9 +186,10 @@ def _as_missing(missing: Any, *, skip: bool) -> tuple[bool, float | None]:
 def _chosen(columns: Sequence[str] | None, available: Sequence[str]) -> tuple[str, ...]:
     if columns is None:
         return tuple(available)
-    named = () if isinstance(columns, str) else tuple(columns)
+    named = tuple(columns) if is_list(columns) else ()
+    names = all(isinstance(name, (str, int)) for name in named)
     require(
-        named and len(set(named)) == len(named) and set(named) <= set(available),
+        named and names and len(set(named)) == len(named) and set(named) <= set(available),
         "columns",
         columns,
         expected=f"a list of some of {list(available)[:10]}, each once",

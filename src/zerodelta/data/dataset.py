@@ -31,7 +31,7 @@ from zerodelta.data.spark_reader import SparkReader
 from zerodelta.data.spark_rows import SparkRows
 from zerodelta.data.threads import Piece
 from zerodelta.data.ticket import Ticket
-from zerodelta.errors import ParameterError, require
+from zerodelta.errors import ParameterError, is_list, is_name, require
 from zerodelta.exact.rational import as_count
 from zerodelta.privacy.neighbors import Neighbors
 
@@ -222,8 +222,9 @@ class Dataset(Source):
 
     def __getitem__(self, columns: str | Sequence[str]) -> Dataset:
         """Return some of the columns."""
-        asked = (columns,) if isinstance(columns, str) else tuple(columns)
-        known = [name for name in asked if name in self._base.kinds]
+        listed = [columns] if isinstance(columns, str) else columns
+        asked = tuple(listed) if is_list(listed) else ()
+        known = [name for name in asked if is_name(name, self._base.kinds)]
         require(
             asked and len(known) == len(asked) == len(set(asked)),
             "columns",

@@ -308,7 +308,7 @@ def _hull(
 def _spread(
     low: Floats, high: Floats, far: Floats, least: float, most: float
 ) -> tuple[Floats, Floats]:
-    reach = np.nan_to_num(far, nan=np.inf) * (1 + _ROUNDED)
+    reach = np.where(np.isnan(far), np.inf, far) * (1 + _ROUNDED)
     return np.maximum(low - reach, least), np.minimum(high + reach, most)
 
 

@@ -111,10 +111,13 @@ def picture_of(release: Release, column: str | None, level: Rational, *, ax: Any
         expected=f"one of {', '.join(names)}",
         remedy=did_you_mean(column, names, "pass one of these names"),
     )
+    given = cells.numbers[chosen]
+    texts = any(isinstance(each, str) for each in given)
+    require(not texts, "value", expected="numbers, to be drawn", remedy="use release.value itself")
     require_extra("matplotlib", "plot")
     import matplotlib.pyplot as plt
 
-    values = np.asarray(cells.numbers[chosen], dtype=np.float64)
+    values = np.asarray(given, dtype=np.float64)
     ends = ends_of(release, cells, level, of="sample", simultaneous=False).get(chosen)
     labels = [
         _printable(", ".join(map(str, line)))[:40]

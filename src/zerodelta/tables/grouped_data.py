@@ -91,7 +91,9 @@ def grouped(
     kinds = {name: people.declared[name] for name in asked}
     listed = not any(_unlisted(kinds[name], how) for name, how in asked.items())
     keys = tuple(_key(name, kinds[name], how, clips, listed) for name, how in asked.items())
-    if listed and _cells(keys, columns) > MOST_CELLS and any(map(_whole_numbers, kinds.values())):
+    cut = any(isinstance(how, Bins) for how in asked.values())  # which no found key can be beside
+    findable = not cut and any(map(_whole_numbers, kinds.values()))
+    if listed and findable and _cells(keys, columns) > MOST_CELLS:
         listed = False
         keys = tuple(_key(name, kinds[name], how, clips, listed) for name, how in asked.items())
     _check_names(keys, columns)

@@ -22,12 +22,14 @@ from zerodelta.regression.classifiers import classifier_methods
 from zerodelta.regression.label_values import Targets, as_classes
 from zerodelta.regression.linear import linear_methods
 from zerodelta.spaces import Finite
+from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, ranked
 from zerodelta.spine.public_inputs import as_bounds, as_universe
 from zerodelta.study.study_plan import Schedule, StudyPlan
 from zerodelta.tasks.advised_task import EPSILON, ROWS, Numbers, Task, planned, simple
 from zerodelta.tasks.answer_queries import queries_methods
 from zerodelta.tasks.covariance import CovarianceQuestion
+from zerodelta.tasks.decision_tree import TreeQuestion
 from zerodelta.tasks.histogram import histogram_methods
 from zerodelta.tasks.kmeans import KMeansQuestion
 from zerodelta.tasks.mean import MeanQuestion
@@ -49,6 +51,8 @@ _ROUGH = (
     "signal= (typical size of a prediction: log-odds, or part of half the targets' range):\n       "
     "short rows cost 10 times more, and strongly correlated ones 3 times"
 )
+
+_MOST_THRESHOLDS = 80
 
 
 def _counted(function: Callable[..., tuple[Method, ...]]) -> Any:
@@ -107,6 +111,31 @@ def _even_spread(given: Numbers) -> float:
     """Return the mean error of a covariance matrix of zeros, for columns spread evenly."""
     products = Products.of(_widest(given), bounds=given["bounds"], data_norm=given["data_norm"])
     return float(np.mean((products.unit * STEPS) ** 2)) / 3 / products.columns
+
+
+def _correlation(given: Numbers) -> tuple[Method, ...]:
+    """Return the forecast of covariances over the variances of columns spread evenly."""
+    columns, ball = _widest(given), given["bounds"] is None
+    asked = {**given, "bounds": None if ball else (-1, 1), "data_norm": 1 if ball else None}
+    found = planned(CovarianceQuestion, columns=lambda _: columns, correlations=True)(asked)
+    Products.of(columns, bounds=given["bounds"], data_norm=given["data_norm"])  # refuses odd ones
+    inverse = columns + 2 if ball else 3
+    return tuple(replace(method, error=method.error * inverse) for method in found)
+
+
+def _tree(given: Numbers) -> tuple[Method, ...]:
+    """Return the forecast of one choice among all trees with so many thresholds."""
+    count = as_count(given["thresholds"], "thresholds", minimum=1)
+    require(count <= _MOST_THRESHOLDS, "thresholds", count, "at most 80 in all", "pass fewer")
+    question = TreeQuestion(label="0", thresholds={"1": range(count)})
+    made = question.plan(Facts(rows=given["n"], columns=("0", "1")), given["epsilon"])
+    chosen = Method(
+        name="permute-and-flip",
+        error=float(made.error),  # type: ignore[arg-type]
+        spends="ε on one choice among all trees",
+        why="a row moves the number of rows that a tree has right by one",
+    )
+    return (chosen,)
 
 
 def _study(given: Numbers) -> tuple[Method, ...]:
@@ -276,6 +305,16 @@ TASKS: dict[str, Task] = {
         typical={"dimension": 5, "bounds": (0, 100)},
         blind=_even_spread,
     ),
+    "correlation": Task(
+        unit="expected absolute error of a correlation, for columns spread evenly",
+        call="zd.correlation(rows, bounds={bounds}, data_norm={data_norm}, epsilon={epsilon})",
+        methods=_correlation,
+        needs={**ROWS, "bounds|data_norm": "bounds=(0, 100)"},
+        allows={"dimension": None, "bounds": None, "data_norm": None},
+        typical={"dimension": 5, "bounds": (0, 100)},
+        reliable="it grows as the variances fall, which are private",
+        blind=lambda _: 0.5,
+    ),
     "pca": Task(
         unit="expected absolute error of a covariance, averaged over the matrix",
         call="zd.pca(rows, bounds={bounds}, data_norm={data_norm}, epsilon={epsilon})",
@@ -292,6 +331,15 @@ TASKS: dict[str, Task] = {
         needs={**_TABLE, "clusters": "clusters=5"},
         typical={"dimension": 10, "clusters": 5},
         reliable="within a factor of 4 for compact clusters; a mean over rare runs that miss one",
+    ),
+    "decision_tree": Task(
+        unit="part of the rows that the chosen tree has wrong, and the best one right, at most",
+        call="zd.decision_tree(people, label=…, thresholds=…, epsilon={epsilon})",
+        methods=_tree,
+        needs={**ROWS, "thresholds": "thresholds=12"},
+        typical={"thresholds": 12},
+        reliable="a bound: choices are better where few trees are good",
+        blind=lambda _: 0.5,
     ),
     "select_features": Task(
         unit="largest noise to expect in a covariance of features and target in [-1, 1]",

@@ -53,9 +53,9 @@ def advise(
     task : str, optional
         "mean", "histogram", "select", "mode", "quantile", "median", "trimmed_mean", "queries",
         "synthesize", "linear", "logistic", "multinomial", "classifier" (all of them), "covariance",
-        "pca", "kmeans", "select_features", "count", "sum", "variance", "std", "table",
-        "quantiles", "cdf", "top_k", "heavy_hitters", "vote", "select_model", or "study" (internal
-        queries against pure composition).
+        "correlation", "pca", "kmeans", "decision_tree", "select_features", "count", "sum",
+        "variance", "std", "table", "quantiles", "cdf", "top_k", "heavy_hitters", "vote",
+        "select_model", or "study" (internal queries against pure composition).
         Without it all are listed, with the number of rows from which on each is useful.
     n : int, optional
         The number of rows.

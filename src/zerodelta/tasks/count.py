@@ -103,6 +103,8 @@ def count(
             expected="nothing: rows of a frame are counted by group",
             remedy="open the data with zd.open(…) to count the values of a column",
         )
+        one = columns is None or isinstance(columns, str)
+        require(one, "columns", columns, "the name of one column", "pass one, or none for rows")
         return table_of(
             rows,
             by=by,

@@ -166,7 +166,9 @@ class CovarianceQuestion:
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Choose the norm of the noise, and calibrate it."""
         products = Products.of(facts.width, bounds=self.bounds, data_norm=self.data_norm)
-        noise, methods = ProductNoise.best(products, facts, epsilon, self.method)
+        noise, methods = ProductNoise.best(
+            products, facts, epsilon, self.method, beside=self.correlations
+        )
 
         def answer(rows: Rows, bits: BitSource) -> Measured:
             noisy = noise.mechanism.apply(noise.handed(rows), bits)
@@ -183,7 +185,7 @@ class CovarianceQuestion:
             claim=noise.claim,
             steps=(noise.mechanism.step(quantum=None),),
             answer=answer,
-            error=words.format(noise.error) if self.correlations else noise.error,
+            error=words.format(noise.error_beside) if self.correlations else noise.error,
             methods=methods,
             public=(*counted, "the number of columns", "bounds on the rows"),
         )

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.source import Rows
-from zerodelta.errors import require
+from zerodelta.errors import is_name, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_law import LazyForms, NoisySums
 from zerodelta.exact.rational import Rational, as_count, as_positive
@@ -132,7 +132,7 @@ def mean(
     """
     if by is not None:
         require(
-            data_norm is None and method == "auto",
+            data_norm is None and is_name(method, ["auto"]),
             "data_norm" if data_norm is not None else "method",
             data_norm if data_norm is not None else method,
             expected="bounds and method='auto' by group",
@@ -223,7 +223,7 @@ class MeanQuestion:
         if self.bounds is None and self.data_norm is not None:
             return self._complete_rows(facts, epsilon)
         require(
-            self.data_norm is None and self.method in ("auto", "partition"),
+            self.data_norm is None and is_name(self.method, ("auto", "partition")),
             "data_norm" if self.data_norm is not None else "method",
             self.data_norm if self.data_norm is not None else self.method,
             expected="one public bound, and method='auto', where cells may be missing",

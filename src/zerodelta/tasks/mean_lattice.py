@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from zerodelta.errors import require
 from zerodelta.exact.fixed_point import FixedPoint
-from zerodelta.exact.rational import Rational, inner_ends
+from zerodelta.exact.rational import Rational, as_positive, inner_ends
 from zerodelta.spine.public_inputs import as_pair
 
 __all__ = ["average", "ends_of", "inside", "mean_lattice", "resolution_of", "stretch"]
@@ -40,9 +40,9 @@ def mean_lattice(
         expected="exactly one public bound on the rows",
         remedy="pass bounds=(lower, upper), or data_norm= the largest norm a row can have",
     )
-    if bounds is None:
-        steps = _steps(n, epsilon, dimension, norm)
-        return FixedPoint.ball(dimension=dimension, bound=data_norm or 0, norm=norm, steps=steps)
+    if data_norm is not None:
+        bound, steps = as_positive(data_norm, "data_norm"), _steps(n, epsilon, dimension, norm)
+        return FixedPoint.ball(dimension=dimension, bound=bound, norm=norm, steps=steps)
     lower, upper = as_pair(bounds)
     steps = _steps(n, epsilon, dimension, math.inf)
     return FixedPoint.box(dimension=dimension, lower=lower, upper=upper, steps=steps)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.source import Rows
-from zerodelta.errors import is_list, require
+from zerodelta.errors import is_list, is_name, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.diagnostics import diagnosis
@@ -135,7 +135,7 @@ class QuantilesQuestion:
         """Choose the method and the levels to draw."""
         one_column(facts)
         exact = as_usable_epsilon(epsilon)
-        if len(set(self.q)) == 1 and self.method in ("auto", *SELECTIONS):
+        if len(set(self.q)) == 1 and is_name(self.method, ("auto", *SELECTIONS)):
             return self._single(facts, exact)
         public = facts.rows is not None and not facts.may_miss
         plan = plan_quantiles(

@@ -85,9 +85,9 @@ class Products:
             expected="exactly one public bound on the rows",
             remedy="pass bounds=(lower, upper), or data_norm= the largest l2 norm a row can have",
         )
-        if bounds is None:
-            _check_size(abs(as_rational(data_norm or 0, "data_norm")), "data_norm", data_norm)
-            lattice = FixedPoint.ball(dimension=columns, bound=data_norm or 0, steps=STEPS)
+        if data_norm is not None:
+            _check_size(abs(as_rational(data_norm, "data_norm")), "data_norm", data_norm)
+            lattice = FixedPoint.ball(dimension=columns, bound=data_norm, steps=STEPS)
             unit = np.full(columns, float(lattice.bound) / STEPS)  # type: ignore[arg-type]
             return Products(lattice=lattice, scaled=None, unit=unit, middle=np.zeros(columns))
         lower, upper = zip(*each_bounds(bounds, columns), strict=True)
@@ -170,9 +170,17 @@ class ProductNoise:
 
     @staticmethod
     def best(
-        products: Products, facts: Facts, epsilon: Rational, method: str
+        products: Products,
+        facts: Facts,
+        epsilon: Rational,
+        method: str,
+        *,
+        beside: bool = False,
     ) -> tuple[ProductNoise, tuple[Method, ...]]:
-        """Return the noise by the method of this name or, with "auto", of the least error."""
+        """Return the noise by the method of this name or, with "auto", of the least error.
+
+        With `beside` that of the entries beside the diagonal alone.
+        """
         norms: tuple[_Norm, ...] = ("frobenius", "max")
         each = {
             norm: ProductNoise.of(
@@ -193,7 +201,7 @@ class ProductNoise:
             *(
                 Method(
                     name=name,
-                    error=noise.error,
+                    error=noise.error_beside if beside else noise.error,
                     spends=f"ε on {noise.mechanism.dimension} sums together",
                     why=why[name],
                 )
@@ -288,11 +296,21 @@ class ProductNoise:
     @property
     def error(self) -> float:
         """The expected absolute error of a covariance, averaged, for rows around the middle."""
+        return float(np.mean(self._errors))
+
+    @property
+    def error_beside(self) -> float:
+        """The same of two columns that differ: of correlations the diagonal is known."""
+        several = self.products.columns > 1
+        return float(np.mean(self._errors[np.triu_indices_from(self._errors, int(several))]))
+
+    @property
+    def _errors(self) -> Floats:
         unit, columns = self.products.unit, self.products.columns
         inside, beside = (2, 1) if self.norm == "max" else (DIAGONAL, BESIDE)
         each = self.mechanism.error() / self.expected_rows
         weights = np.where(np.eye(columns, dtype=np.bool_), 1 / inside, 1 / beside)
-        return float(np.mean(np.outer(unit, unit) * weights) * each)
+        return np.asarray(np.outer(unit, unit) * weights * each)
 
     @property
     def claim(self) -> PureDP:

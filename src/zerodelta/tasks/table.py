@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -13,6 +13,7 @@ from zerodelta.data.group_keys import GroupKeys
 from zerodelta.data.source import Rows
 from zerodelta.errors import is_list, require
 from zerodelta.exact.bits import BitSource
+from zerodelta.exact.noise_law import NoisySums
 from zerodelta.exact.rational import Rational
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.privacy.claims import PureDP
@@ -227,7 +228,7 @@ class TableQuestion:
             if self.only is not None:
                 each = [found.values[column.named(self.only)][0] for column in self.columns]
                 value = float(each[0]) if len(each) == 1 else np.array(each)
-                return Measured(value=value, sums=found.sums)
+                return Measured(value=value, sums=tuple(map(self._of_only, found.sums)))
             shown = found.shown(named, groups=self.keys.count, total=total, frame=self.frame)
             return Measured(value=shown, sums=found.sums)
 
@@ -245,6 +246,12 @@ class TableQuestion:
             public=tuple(public),
             details=plan,
         )
+
+    def _of_only(self, sums: NoisySums) -> NoisySums:
+        """Return sums of which there is an interval for what is released alone, not for rows."""
+        named = {column.named(self.only) for column in self.columns if self.only is not None}
+        kept = {name: of for name, of in sums.statistics.items() if name in named}
+        return replace(sums, statistics=kept)
 
 
 def _forecast(plan: TablePlan, only: str | None, columns: Sequence[AskedColumn]) -> float | str:

@@ -13,7 +13,7 @@ import numpy as np
 from zerodelta.data.given import Given
 from zerodelta.data.key_source import KeySource
 from zerodelta.data.kinds import Text
-from zerodelta.errors import require
+from zerodelta.errors import is_name, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.mechanisms.diagnostics import diagnosis
@@ -151,7 +151,7 @@ def top_k(
     if known_keys(source):
         question = TopKQuestion(source=source, k=wanted, method=method, expected_gap=expected_gap)
     else:
-        named = method in ("auto", "thresholds")
+        named = is_name(method, ("auto", "thresholds"))
         remedy = 'pass method="auto"'
         require(named, "method", method, "one for unknown keys: thresholds", remedy)
         question = HeavyHittersQuestion(source=source, false_keys=false_keys, most=wanted)

@@ -51,6 +51,7 @@ FIELDS: Mapping[str, Field] = {
     "levels": Field(label="quantiles", least=1, most=50, start="3", hint="evenly spaced levels"),
     "values": Field(label="values of the curve", least=2, most=500, start="10"),
     "classes": Field(label="classes", least=2, most=100, start="3"),
+    "thresholds": Field(label="thresholds of all columns", least=1, most=80, start="4"),
     "clusters": Field(label="clusters", least=1, most=100, start="5"),
     "size": Field(label="features to choose", least=1, most=50, start="3"),
     "rounds": Field(label="internal queries", least=1, most=10**6, start="1000"),

@@ -271,6 +271,13 @@ FORMS: Mapping[str, Form] = {
         python=_MANY + 'release = zd.covariance(people, names, epsilon="{epsilon}")',
         shell=f"zerodelta covariance people.csv {{names}} {_OUT}",
     ),
+    "correlation": Form(
+        title="Correlation matrix",
+        fields=("n", "dimension", "width"),
+        asks=_bounded,
+        python=_MANY + 'release = zd.correlation(people, names, epsilon="{epsilon}")',
+        shell=f"zerodelta correlation people.csv {{names}} {_OUT}",
+    ),
     "pca": Form(
         title="Principal components",
         fields=("n", "dimension", "width"),
@@ -284,6 +291,15 @@ FORMS: Mapping[str, Form] = {
         python=_MANY
         + 'release = zd.kmeans(people, names, clusters={clusters}, epsilon="{epsilon}")',
         shell=f"zerodelta kmeans people.csv {{names}} --clusters {{clusters}} {_OUT}",
+    ),
+    "decision_tree": Form(
+        title="Small decision tree",
+        fields=("n", "thresholds"),
+        python='columns = {"x": zd.number(0, 100), "y": zd.boolean()}\n'
+        'people = zd.open("people.csv", columns=columns)\n'
+        'release = zd.decision_tree(people, label="y", thresholds={"x": [{cuts}]}, '
+        'epsilon="{epsilon}")',
+        shell=f"zerodelta tree people.csv x --target y --thresholds x={{cuts}} {_OUT}",
     ),
     "select_features": Form(
         title="Features that explain a target",

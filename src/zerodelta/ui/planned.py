@@ -208,9 +208,11 @@ def _snippets(form: Form, given: Mapping[str, Any], best: str) -> dict[str, str]
 def _lists(given: Mapping[str, Any]) -> dict[str, str]:
     """Return what stands for several columns, levels or values on the command line."""
     columns, levels, values = (given.get(name, 1) for name in ("dimension", "levels", "values"))
+    cuts = given.get("thresholds", 1)
     return {
         "names": "x0" if columns == 1 else f"x{{0..{columns - 1}}}",  # the shell spells them out
         "parts": ",".join(f"{place / (levels + 1):.4g}" for place in range(1, levels + 1)),
+        "cuts": ",".join(f"{100 * place / (cuts + 1):.4g}" for place in range(1, cuts + 1)),
         "edges": ",".join(f"{100 * place / values:.4g}" for place in range(values)),
     }
 
