@@ -72,7 +72,7 @@ def descend(rows: Any, labels: Any, mu: float) -> Any:
         slope = -labels / (1 + np.exp(labels * (rows @ weights)))
         gradient = (slope[:, None] * rows).mean(axis=0) + noise * generator.normal(size=2)
         weights -= 2 * gradient
-        weights *= min(1.0, RADIUS / np.linalg.norm(weights))
+        weights *= min(1.0, RADIUS / float(np.linalg.norm(weights)))
     return weights
 
 

@@ -110,8 +110,8 @@ def _set_state(step: Step, state: list[Any]) -> None:
 
 # A read-only mapping is neither pickled nor saved by skops. Python 3.10 sets its own of the two
 # for frozen classes with slots, whatever the class says; so they are set here.
-Step.__getstate__ = _state  # type: ignore[attr-defined]
-Step.__setstate__ = _set_state  # type: ignore[attr-defined]
+for _name, _method in (("__getstate__", _state), ("__setstate__", _set_state)):
+    setattr(Step, _name, _method)
 
 
 @final

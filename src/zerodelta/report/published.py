@@ -223,7 +223,7 @@ def number_shown(value: Any) -> str:
     if isinstance(value, (int, np.integer)):
         return f"{value:,}" if abs(int(value)) < 10**18 else number_text(int(value))
     if isinstance(value, (float, np.floating)):
-        whole = abs(value) >= 10_000 and abs(value) < 1e15
+        whole = 10_000 <= abs(float(value)) < 1e15
         return f"{value:,.0f}" if whole else f"{value:.5g}"
     return "" if value is None else plain_text(value)
 
