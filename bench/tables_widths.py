@@ -1,7 +1,7 @@
 """How wide 95 % intervals by city are beside OpenDP's, for `bench/tables.py`.
 
-OpenDP states an accuracy at α = 0.05 (`summarize`); an interval is twice as wide. Neither it nor
-diffprivlib nor Tumult has intervals of means or variances, of populations, or of all cells at once.
+OpenDP states an accuracy at α = 0.05 (`summarize`), for counts and sums; an interval is twice as
+wide.
 """
 
 from __future__ import annotations
