@@ -21,7 +21,7 @@ from zerodelta.mechanisms.grid_runs import CountedRuns, grid_runs
 from zerodelta.mechanisms.group_runs import GroupedColumn
 from zerodelta.mechanisms.joint_exponential import CELL_BITS, fine_rows
 from zerodelta.mechanisms.near_ranks import GridRows
-from zerodelta.mechanisms.ranks import as_points
+from zerodelta.mechanisms.ranks import MOST_POINTS, as_points
 
 
 def column(rows: list[float], points: int) -> GridRows:
@@ -66,6 +66,29 @@ def test_counted_runs_are_those_of_the_sorted_rows(
         whole = SortedRuns(rows=borders[1:-1], points=runs.points)
         for first, last in ((0, 0), (n, n), (1, n - 1), (2, 5)):
             assert runs.borders(first, last).tolist() == whole.borders(first, last).tolist()
+
+
+@pytest.mark.parametrize("held", [3, 1 << 21], ids=["counted", "sorted"])
+@pytest.mark.parametrize("together", [1, 1000])
+def test_runs_on_the_default_grid_are_exact_to_the_last_bit(
+    monkeypatch: pytest.MonkeyPatch, held: int, together: int
+) -> None:
+    """Places up to 2^60, rows on one point, and ranks of which none is at an end."""
+    monkeypatch.setattr(near_ranks, "_HELD", held)
+    monkeypatch.setattr(module, "_MOST_TOGETHER", together)
+    last = MOST_POINTS - 1
+    points = [3, last // 3, last - 1, last - 1, last - 1, last, last]
+    runs = grid_runs(column([float(point) for point in points], MOST_POINTS), ReplayBits("fine"))
+    assert isinstance(runs, CountedRuns) == (held == 3)
+    n, every = len(points), [int(place) for place in runs.borders(0, len(points))]
+    assert [place >> CELL_BITS for place in every[1:-1]] == points
+    assert every == sorted(every)
+    assert len(set(every)) == n + 2  # ties are apart
+    for first in range(n + 1):
+        for end in range(first, n + 1):
+            part = runs.borders(first, end)
+            assert part.dtype == np.int64
+            assert part.tolist() == every[first : end + 2]
 
 
 @pytest.mark.parametrize("together", [10, 100_000])
