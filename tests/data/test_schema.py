@@ -90,7 +90,7 @@ def made(draw: st.DrawFn) -> Kind:
 
 @given(
     st.dictionaries(
-        st.text(st.characters(exclude_categories=["Cs"]), max_size=4),
+        st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=4),
         st.composite(made)(),
         min_size=1,
         max_size=4,

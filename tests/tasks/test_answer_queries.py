@@ -68,7 +68,7 @@ def every_row(*sizes: int) -> list[tuple[int, ...]]:
 
 
 def coded(rows: Any, domain: Any) -> CodedRows:
-    return code_rows(row_columns(rows, domain), domain)
+    return code_rows(row_columns(rows, domain).read(), domain)
 
 
 def as_rows(table: Any) -> Any:

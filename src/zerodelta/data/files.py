@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 from collections.abc import Sequence
 from os import PathLike, fspath
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from zerodelta.errors import ParameterError, require
@@ -19,7 +19,8 @@ def is_path(source: object) -> bool:
     A list of texts is a column: that would have to be decided by what its rows are.
     """
     if isinstance(source, (list, tuple)):
-        return bool(source) and isinstance(source[0], PathLike)
+        # a cell may be there: nothing but its type is looked at
+        return bool(source) and issubclass(type(source[0]), PurePath)
     return isinstance(source, (str, PathLike))
 
 
