@@ -8,6 +8,7 @@ from os import PathLike, fspath
 from pathlib import Path, PurePath
 from typing import Any
 
+from zerodelta.data.columns import own_sequence
 from zerodelta.errors import ParameterError, require
 
 __all__ = ["found_files", "is_path", "same_names", "shown_files"]
@@ -20,7 +21,7 @@ def is_path(source: object) -> bool:
     """
     if isinstance(source, (list, tuple)):
         # a cell may be there: nothing but its type is looked at
-        return bool(source) and issubclass(type(source[0]), PurePath)
+        return any(issubclass(type(first), PurePath) for first in own_sequence(source)[:1])
     return isinstance(source, (str, PathLike))
 
 

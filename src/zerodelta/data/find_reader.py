@@ -103,7 +103,7 @@ def _ending(path: Path) -> str:
 
 def _is_query(source: Any) -> bool:
     duckdb = sys.modules.get("duckdb")
-    if duckdb is None or not (isinstance(source, tuple) and len(source) == 2):
+    if duckdb is None or type(source) is not tuple or len(source) != 2:
         return False
     # these may be cells: nothing but their types is looked at
     return type(source[0]) is str and issubclass(type(source[1]), duckdb.DuckDBPyConnection)

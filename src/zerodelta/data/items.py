@@ -110,7 +110,8 @@ def _named(items: Any, column: str) -> Any:
 def column(rows: Rows) -> Block:
     """Return the first column of opened rows as floats, NaN for what is no number."""
     first = (block[:, :1] for block in rows.blocks())
-    return together(first, 1, planned=rows.rows, keeping=rows.keeping)[:, 0]
+    many, keeping = rows.rows, rows.keeping
+    return together(first, 1, planned=many, keeping=keeping, whole=rows.whole)[:, 0]
 
 
 def tally(items: Any, space: Finite, *, unknown: int | None = None) -> Tally:
