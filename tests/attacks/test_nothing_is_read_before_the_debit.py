@@ -118,11 +118,14 @@ def arguments(name: str, container: str) -> tuple[Unreadable, tuple[Any, ...], d
 
 def test_a_read_of_any_container_is_noticed() -> None:
     for container, build in SERIES.items():
-        for rows, others in ((LONG, {"bounds": (0, 100)}), (WIDE, {"bounds": (0, 100)})):
+        for rows in (LONG, WIDE):
             if (container, rows.ndim) == ("rows of arrays", 1):
                 continue  # these are a list of plain numbers
             given = build(rows)
-            touched = ended(lambda: zd.mean(given.rows, **others, epsilon=1), given)  # noqa: B023
+            touched = ended(
+                lambda: zd.mean(given.rows, bounds=(0, 100), epsilon=1),  # noqa: B023
+                given,
+            )
             # a cell of a list is not touched at all: it is missing, by its type
             assert touched == (PAID if given.memory == [] else TOUCHED), container
 
@@ -156,11 +159,12 @@ def test_what_was_computed_from_rows_is_not_read_before_it_is_paid_for(name: str
 def test_no_data_set_reads_a_cell_before_it_is_paid_for(container: str) -> None:
     given = SERIES[container](WIDE)
     people = zd.open(given.rows, columns={"0": zd.number(0, 100), "2": zd.category([0, 1])})
+    empty: Any = Empty()
     asked: list[Callable[[], Any]] = [
-        lambda: zd.mean(people, "0", epsilon=1, ledger=Empty()),
-        lambda: zd.mean(people.where("`0` > 3"), "0", epsilon=1, ledger=Empty()),
-        lambda: zd.mode(people, "2", epsilon=1, diagnostics="1/100", ledger=Empty()),
-        lambda: zd.synthesize(people[["2"]], epsilon=1, ledger=Empty()),
+        lambda: zd.mean(people, "0", epsilon=1, ledger=empty),
+        lambda: zd.mean(people.where("`0` > 3"), "0", epsilon=1, ledger=empty),
+        lambda: zd.mode(people, "2", epsilon=1, diagnostics="1/100", ledger=empty),
+        lambda: zd.synthesize(people[["2"]], epsilon=1, ledger=empty),
     ]
     assert [ended(ask, given) for ask in asked] == [REFUSED] * len(asked)
 

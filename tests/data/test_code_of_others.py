@@ -45,7 +45,8 @@ def nothing_is_shown(capfd: pytest.CaptureFixture[str]) -> Iterator[None]:
 
 def dates(far: int = FAR, unit: Any = pl.Date) -> pl.Series:
     kind = pl.Int32 if unit == pl.Date else pl.Int64
-    return pl.Series("when", [far] + [0] * (N - 1), dtype=kind).cast(unit)
+    column: pl.Series = pl.Series("when", [far] + [0] * (N - 1), dtype=kind).cast(unit)
+    return column
 
 
 PANICS: dict[str, pl.Series] = {
@@ -104,7 +105,7 @@ def test_a_date_that_python_has_not_is_a_missing_cell_of_a_data_set(name: str, l
     assert zd.top_k(texts, "when", k=1, epsilon=1).certificate.status.value == "proven"
 
 
-@pytest.mark.parametrize("kind", [pl.Date, *map(pl.Datetime, ("ms", "us", "ns"))])
+@pytest.mark.parametrize("kind", [pl.Date, pl.Datetime("ms"), pl.Datetime("us"), pl.Datetime("ns")])
 @pytest.mark.parametrize("zone", [None, "Asia/Tokyo"])
 def test_dates_of_polars_are_read_as_those_of_arrow(kind: Any, zone: str | None) -> None:
     when = [datetime.date(1960 + 3 * i, 1 + i % 12, 1 + i) for i in range(20)]
@@ -117,7 +118,7 @@ def test_dates_of_polars_are_read_as_those_of_arrow(kind: Any, zone: str | None)
         for source in (column, column.to_frame().to_arrow())
     ]
     assert np.isnan(found[0]).sum() == 1
-    np.testing.assert_array_equal(*found)
+    np.testing.assert_array_equal(found[0], found[1])
 
 
 @pytest.mark.parametrize(
@@ -213,7 +214,7 @@ class Whole(int):
 
 
 def tampered(kind: type, **parts: Any) -> Any:
-    cell = object.__new__(kind)
+    cell: Any = object.__new__(kind)
     for name, part in parts.items():
         object.__setattr__(cell, name, part)
     return cell
@@ -317,23 +318,23 @@ class Frame:
         return nw.from_native(self._native)._compliant_frame
 
 
-class Masked(np.ma.MaskedArray):  # type: ignore[type-arg]
+class Masked(np.ma.MaskedArray):
     pass
 
 
-class Tables(pd.DataFrame):
+class Tables(pd.DataFrame):  # type: ignore[misc]
     pass
 
 
-class Kind(pd.api.extensions.ExtensionDtype):
-    name, type, kind, na_value = "kind", object, "O", None  # type: ignore[assignment]
+class Kind(pd.api.extensions.ExtensionDtype):  # type: ignore[misc]
+    name, type, kind, na_value = "kind", object, "O", None
 
     @classmethod
     def construct_array_type(cls) -> Any:
         return Taught
 
 
-class Taught(pd.api.extensions.ExtensionArray):
+class Taught(pd.api.extensions.ExtensionArray):  # type: ignore[misc]
     def __init__(self, cells: Any) -> None:
         self._cells = np.asarray(cells, dtype=object)
 
@@ -363,12 +364,19 @@ class Taught(pd.api.extensions.ExtensionArray):
         return self._cells.nbytes
 
 
+class Forged(Mixing):
+    """It says that it is of a library; nothing there is it."""
+
+    __module__ = "pandas"
+
+
 ONES, TWO = np.ones(N), np.ones((N, 2))
 ASSERTED: dict[str, Any] = {
     "array protocol": Mixing(ONES),
     "without a shape": Column(lambda: np.ones(N), shape=None),
+    "forged": Forged(ONES),
     "range": range(N),
-    "memory": memoryview(ONES),
+    "memory": memoryview(b"1" * N),
     "taught": pd.Series(Taught([1] * N)),
     "masked subclass": Masked(ONES),
 }

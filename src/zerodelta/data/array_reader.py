@@ -129,7 +129,7 @@ def polars_cells(series: Any) -> Any:
     if kind in (nw.Date, nw.Datetime):
         import polars
 
-        unit = "D" if kind == nw.Date else kind.time_unit  # type: ignore[attr-defined]
+        unit = "D" if kind == nw.Date else kind.time_unit
         stored = series.to_physical().cast(polars.Int64).fill_null(_NO_TIME)
         return stored.to_numpy().view(f"datetime64[{unit}]")
     found = quietly(series.to_arrow) if kind in _TEXTS and find_spec("pyarrow") else None

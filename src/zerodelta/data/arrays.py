@@ -76,7 +76,7 @@ class ArraySource(Source):
             table = data if isinstance(data, Unread) else _as_frame(data)
             chosen = _chosen(columns, table.names)
             table = table.choose([table.names.index(name) for name in chosen]).check_numbers()
-        self._tables = (table,)
+        self._tables: tuple[Unread, ...] = (table,)
         self._names = tuple(map(str, table.names))  # pandas numbers them by default
         self._rows = table.rows
         entries = max(1, _BLOCK_ENTRIES // max(1, len(self._names)))

@@ -45,8 +45,10 @@ _WHOLE = (
 )
 
 
-_PLAIN = (*_FLOATS, *_WHOLE, nw.Int128, nw.UInt128, nw.Decimal, nw.Object)
-_PLAIN += (nw.String, nw.Binary, nw.Categorical, nw.Enum)
+_PLAIN = (
+    *(*_FLOATS, *_WHOLE, nw.Int128, nw.UInt128, nw.Decimal, nw.Object),
+    *(nw.String, nw.Binary, nw.Categorical, nw.Enum),
+)
 """Types of Polars whose cells become Python's own whatever they are; other cells are missing."""
 
 
@@ -85,7 +87,8 @@ def as_objects(values: Any) -> Array:
             expected="one column: a list, an array or a series",
             remedy="pass a list or np.array(values)",
         )
-    cells = own_sequence(values) if issubclass(type(values), (list, tuple)) else list(values)
+    listed: Any = values
+    cells = own_sequence(listed) if issubclass(type(values), (list, tuple)) else list(listed)
     return np.fromiter(cells, dtype=object, count=len(cells))  # a cell may be a list
 
 
@@ -266,7 +269,8 @@ def _decoded(series: nw.Series[Any]) -> nw.Series[Any]:
 def _listed(series: nw.Series[Any]) -> list[Any]:
     """Return all cells, None for one that cannot be had."""
     found = quietly(lambda: list(_decoded(series).to_list()))
-    return quietly(_items, series, otherwise=[]) if found is None else found
+    cells: list[Any] = quietly(_items, series, otherwise=[]) if found is None else found
+    return cells
 
 
 def _items(series: nw.Series[Any]) -> list[Any]:

@@ -279,7 +279,7 @@ def try_function(function: Callable[[Block], Any], columns: int, *, width: int) 
 
 def _position(column: Any, columns: Sequence[str]) -> int:
     if isinstance(column, (str, OwnColumn)) and column in columns:
-        return list(columns).index(column)
+        return list[Any](columns).index(column)
     whole = isinstance(column, (int, np.integer)) and not isinstance(column, bool)
     if whole and 0 <= column < len(columns):
         return int(column)
