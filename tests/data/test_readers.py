@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import gzip
 import io
+import signal
 import subprocess
 import sys
 import warnings
@@ -448,9 +449,25 @@ def test_a_result_left_early_frees_its_connection() -> None:
     assert connection.execute("select 7").fetchall() == [(7,)]
 
 
+class Panic(BaseException):
+    """What an engine written in another language raises."""
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, Panic, GeneratorExit])
+def test_whatever_an_engine_raises_is_one_message(kind: type[BaseException]) -> None:
+    def failed() -> Any:
+        raise kind("a secret")
+        yield
+
+    with pytest.raises(ParameterError, match="rows that can be read to the end") as told:
+        list(guarded(failed))
+    assert told.value.__context__ is None
+    assert told.value.__cause__ is None
+
+
 def test_an_interrupt_is_no_failure_of_the_engine() -> None:
     def interrupted() -> Any:
-        raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
         yield
 
     with pytest.raises(KeyboardInterrupt):

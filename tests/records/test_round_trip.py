@@ -72,6 +72,16 @@ def test_every_task_is_read_back(case: str, tmp_path: Path) -> None:
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "release.json").read_bytes()
 
 
+def test_a_distribution_function_is_read_back(tmp_path: Path) -> None:
+    """Of values that were not named it is a step function, which was paid for like any other."""
+    data = zd.open(table(), columns=COLUMNS, name="people")
+    release = zd.cdf(data, "age", epsilon=2, diagnostics="1/10")
+    again = saved(release, tmp_path)
+    same(release.value, again.value)
+    assert again.record == release.record
+    np.testing.assert_array_equal(again.value([0, 20, 99]), release.value([0, 20, 99]))
+
+
 @pytest.mark.parametrize("estimator", PRIVATE, ids=name)
 def test_every_estimator_is_read_back(estimator: Any, tmp_path: Path) -> None:
     rows, labels = examples(40)

@@ -20,14 +20,14 @@ from zerodelta.data.kind import Bounds, Kind
 from zerodelta.data.kinds import Number, Text
 from zerodelta.data.predicate import Predicate
 from zerodelta.data.readings import readings_of
-from zerodelta.data.rowwise import Block
+from zerodelta.data.rowwise import Block, OwnColumn
 from zerodelta.data.shared_copy import UNIT
 from zerodelta.data.tallies import Keys
 
 __all__ = ["ITSELF", "ChosenColumns"]
 
-ITSELF = ""
-"""The name of a column that is 1 in every row that counts: no source has one without a name."""
+ITSELF: Any = OwnColumn.ITSELF
+"""What stands for the name of a column that is 1 in every row that counts."""
 
 
 @final

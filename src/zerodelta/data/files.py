@@ -5,9 +5,10 @@ from __future__ import annotations
 import glob
 from collections.abc import Sequence
 from os import PathLike, fspath
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
+from zerodelta.data.columns import own_sequence
 from zerodelta.errors import ParameterError, require
 
 __all__ = ["found_files", "is_path", "same_names", "shown_files"]
@@ -19,7 +20,8 @@ def is_path(source: object) -> bool:
     A list of texts is a column: that would have to be decided by what its rows are.
     """
     if isinstance(source, (list, tuple)):
-        return bool(source) and isinstance(source[0], PathLike)
+        # a cell may be there: nothing but its type is looked at
+        return any(issubclass(type(first), PurePath) for first in own_sequence(source)[:1])
     return isinstance(source, (str, PathLike))
 
 

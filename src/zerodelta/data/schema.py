@@ -10,7 +10,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -27,7 +28,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["Schema", "read_schema"]
+__all__ = ["Schema", "check_names", "read_schema"]
 
 _FILE = ("header", "delimiter", "decimal", "encoding", "quote")
 _UNIT = ("column", "max_rows", "number")
@@ -80,11 +81,10 @@ class Schema:
     name: str | None = None
 
     def __post_init__(self) -> None:
+        check_names(self.columns)
         for column, kind in self.columns.items():
             remedy = f"write it as {column!r}: zd.number(0, 100), say"
             require(isinstance(kind, Kind), f"column {column!r}", kind, "a declared kind", remedy)
-            named = isinstance(column, str)
-            require(named, "columns", column, "names that are texts", "pass the column's name")
         _known(self.file, _FILE, "file")
         if self.max_rows is not None:
             as_count(self.max_rows, "max_rows", minimum=1)
@@ -93,6 +93,8 @@ class Schema:
         for name, given in (("unit", self.unit), ("name", self.name)):
             plain = given is None or isinstance(given, str)
             require(plain, name, given, "a text", f'pass {name}="customers"')
+        if self.unit is not None:
+            check_names([self.unit], "unit")
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
         object.__setattr__(self, "file", MappingProxyType(dict(self.file)))
         object.__setattr__(self, "neighbors", _relation(self.neighbors))
@@ -183,6 +185,19 @@ def read_schema(path: str | os.PathLike[str]) -> Schema:
         remedy = "save the file as UTF-8"
         raise ParameterError("schema", expected="a text in UTF-8", remedy=remedy) from None
     return Schema.from_toml(text)
+
+
+def check_names(columns: Iterable[Any], where: str = "columns") -> None:
+    """Refuse what is no name of a column: an empty text, and one with a control character."""
+    for column in columns:
+        named = isinstance(column, str) and column != ""
+        require(
+            named and not any(unicodedata.category(letter) == "Cc" for letter in column),
+            where,
+            column,
+            expected="names that are texts, not empty, without control characters",
+            remedy="rename the column in the source, and pass its name",
+        )
 
 
 # -- from a file ------------------------------------------------------------------------------

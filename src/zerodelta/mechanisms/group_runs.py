@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.group_keys import GroupKeys
-from zerodelta.data.rowwise import Block, Column
+from zerodelta.data.rowwise import Block, Column, OwnColumn
 from zerodelta.data.source import Rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.joint_ranks import SortedRuns
@@ -130,4 +130,6 @@ class GroupedColumn:
         return np.where(inside, codes, -1)
 
     def _place(self, column: Column) -> int:
+        if isinstance(column, OwnColumn):
+            return list[Column](self.rows.columns).index(column)
         return self.rows.columns.index(column) if isinstance(column, str) else int(column)

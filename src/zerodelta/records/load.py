@@ -23,6 +23,7 @@ from zerodelta.regression.random_forest import Forest, Splits
 from zerodelta.spine.run import restored
 from zerodelta.tables.found_keys import FoundKeys
 from zerodelta.tables.group_table import Table
+from zerodelta.tasks.cdf import StepFunction
 from zerodelta.tasks.pca import PrincipalComponents
 from zerodelta.training.tanh_network import TanhNetwork
 from zerodelta.training.trees import DecisionTree, Split
@@ -34,7 +35,7 @@ CLASSES: Mapping[str, Callable[..., Any]] = {
     for each in (
         *(Boolean, Category, Date, Number, Text),
         *(ClassModel, ColumnBounds, Encoding, Forest, LinearModel, Splits, TanhNetwork),
-        *(DecisionTree, Split, FoundKeys, PrincipalComponents, Table),
+        *(DecisionTree, Split, FoundKeys, PrincipalComponents, StepFunction, Table),
         *(Diagnostics, NoiseLaw),
     )
 }

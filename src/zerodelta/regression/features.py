@@ -129,7 +129,11 @@ class Features:
             return values
 
         table = together(
-            map(read, rows.blocks()), self.width + 1, planned=rows.rows, keeping=rows.keeping
+            map(read, rows.blocks()),
+            self.width + 1,
+            planned=rows.rows,
+            keeping=rows.keeping,
+            whole=rows.whole,
         )
         return IntegerRows(values=table[:, :-1]), np.ascontiguousarray(table[:, -1])
 

@@ -82,7 +82,7 @@ def asked_of(task: str, given: Mapping[str, Any], *, repeats: bool) -> Asked:
     for name, value in given.items():
         if name == "bits" or value is None:
             continue
-        if isinstance(value, Dataset):
+        if type(value) is Dataset:
             data.append({"as": name, **_plain(value.described)})
         elif name in ROWS:
             complete = False  # of an array nobody knows whether it is the same one
@@ -139,7 +139,7 @@ def _plain(value: Any, name: str = "") -> Any:
 def _columns(given: Mapping[str, Any]) -> str:
     """Return the names of the columns that are asked about, as far as these were said."""
     for value in (given.get("columns"), *given.values()):
-        names = value.columns if isinstance(value, Dataset) else value
+        names = value.columns if type(value) is Dataset else value
         if names is value and value is not given.get("columns"):
             continue
         listed = [names] if isinstance(names, str) else names

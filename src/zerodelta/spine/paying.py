@@ -215,7 +215,7 @@ def debited(function: Callable[P, T], *, rows: tuple[str, ...] = ()) -> Callable
         asked = {**dict(zip(names, args, strict=False)), **kwargs}
         repeats = asked.pop("self", None) is None
         for name in rows:  # nothing of them is written, not even their type
-            if name in asked and not isinstance(asked[name], Dataset):
+            if name in asked and type(asked[name]) is not Dataset:
                 del asked[name]
                 repeats = False
         with paying(ledger, again=again, task=task, asked=asked, repeats=repeats):

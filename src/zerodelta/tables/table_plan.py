@@ -27,6 +27,7 @@ from typing import Protocol, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.chosen_columns import ITSELF
 from zerodelta.data.group_keys import GroupKeys
 from zerodelta.data.source import Rows
 from zerodelta.errors import did_you_mean, is_name, require
@@ -147,7 +148,7 @@ class TablePlan:
         return _size(self.errors, self.goal)
 
     def __str__(self) -> str:
-        named = [name for name in self.keys.columns if name]
+        named = [name for name in self.keys.columns if name is not ITSELF]
         groups = f"{self.keys.count} groups by {', '.join(named)}" if named else "all rows"
         if self.found is not None:
             groups = f"the keys of {', '.join(named)} that are found"

@@ -12,7 +12,7 @@ from zerodelta.data.find_reader import reader_of
 from zerodelta.data.kept_copy import Keeping
 from zerodelta.data.kind import Kind
 from zerodelta.data.reader import places
-from zerodelta.data.schema import Schema
+from zerodelta.data.schema import Schema, check_names
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.ledger.ledger import DEFAULT_DATA, Ledger
@@ -114,6 +114,8 @@ def open(
     )
     reader = reader_of(source, {**stated.file, **file}, declared=tuple(kinds))
     protected = _unit(stated, unit, max_rows, units)
+    check_names(kinds)
+    check_names([] if protected is None else [protected.column], "unit")
     places(reader.names, [*kinds, *([] if protected is None else [protected.column])])
     given = neighbors if neighbors is not None else stated.neighbors
     relation = Neighbors.REPLACE if given is None else as_neighbors(given)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from zerodelta.data.arrays import DEFAULT_MISSING
+from zerodelta.data.chosen_columns import ITSELF
 from zerodelta.data.group_keys import GroupKeys
 from zerodelta.data.source import Rows
 from zerodelta.errors import is_list, require
@@ -220,7 +221,7 @@ class TableQuestion:
         named = {
             key.name: column
             for key, column in zip(self.keys.keys, labels, strict=False)
-            if key.name
+            if key.name is not ITSELF
         }
 
         def answer(rows: Rows, bits: BitSource) -> Measured:
