@@ -46,6 +46,7 @@ class KeyedTableQuestion:
     complete: bool = False
     """Whether no row is dropped, so that a public number of them is the total."""
     goal: str = GOALS[0]
+    weights: Mapping[str, Rational] | None = None
     frame: str | None = None
     """Which kind of frame is released; None for a `Table`."""
     false_keys: Rational = 1
@@ -74,6 +75,7 @@ class KeyedTableQuestion:
             expected_rows=facts.planned_rows,
             neighbors=facts.neighbors,
             goal=self.goal,
+            weights=self.weights,
             found=keys,
         )
         total = facts.rows if self.complete else None

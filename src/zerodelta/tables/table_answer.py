@@ -21,6 +21,13 @@ from zerodelta.tables.table_plan import GOALS, TablePart, TablePlan
 
 __all__ = ["TableAnswer", "forecast_text", "proof_parts", "table_methods"]
 
+_WHY = (
+    "how many times as wrong a part is as alone",
+    "the largest relative error",
+    "all relative errors together",
+)
+"""What each goal makes least."""
+
 
 @final
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,7 +100,7 @@ def table_methods(plan: TablePlan) -> tuple[Method, ...]:
     told = [f"{part.text} at ε = {_short(part.epsilon)}" for part in plan.parts]
     if plan.found is not None:
         told.insert(0, f"keys at ε = {_short(plan.found.epsilon)}")
-    why = "the largest relative error" if plan.goal == GOALS[0] else "all relative errors together"
+    why = dict(zip(GOALS, _WHY, strict=True))[plan.goal]
     name = "together" if len(told) == 1 else "shares"
     return (Method(name=name, error=plan.worst, spends="; ".join(told), why=f"least by {why}"),)
 
