@@ -180,7 +180,7 @@ def test_a_key_that_is_a_formula_or_an_escape_is_harmless(tmp_path: Path) -> Non
     assert code == 0, output
     assert "\x1b" not in output
     text = (tmp_path / "o" / "value.csv").read_text(encoding="utf-8")
-    assert "\n'=1+1," in text
+    assert '\n"\'=1+1",' in text
     page = (tmp_path / "o" / "report.html").read_text(encoding="utf-8")
     assert "<script" not in page
     assert "<b>x" not in page

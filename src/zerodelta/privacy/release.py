@@ -11,6 +11,7 @@ from typing import Any, Protocol, final
 
 import numpy as np
 
+from zerodelta.errors import printable
 from zerodelta.exact.noise_law import NoiseLaw, NoisySums
 from zerodelta.exact.rational import Rational, number_text
 from zerodelta.privacy.certificate import Certificate
@@ -259,11 +260,12 @@ class Release:
     def __repr__(self) -> str:
         error = self.error if isinstance(self.error, str) else f"{self.error:.4g}"
         read = "" if self.diagnostics is None else f"        {self.diagnostics},\n"
-        return (
+        shown = (
             f"Release(value={_shown(self.value)},\n"
             f"        expected error: {error},\n{read}"
             f"        {self.certificate.summary})"
         )
+        return printable(shown, lines=True)  # a frame shows its cells as they are
 
 
 def _shown(value: Any) -> str:

@@ -17,7 +17,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from zerodelta.errors import CertificateError, ParameterError, RecordError
+from zerodelta.errors import CertificateError, ParameterError, RecordError, printable
 from zerodelta.exact.noise_law import NoiseLaw, NoisySums
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.json_text import read_json
@@ -62,6 +62,8 @@ class Saved:
     def fields(self, classes: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
         """Return the fields of the release; `classes` as for `read_value`."""
         made = {name: read_value(self.data[name], classes) for name in _FIELDS if name != "sums"}
+        for name in ("plan", "error"):  # people print them
+            made[name] = _plain(made[name])
         return {
             **made,
             "sums": _read_sums(self.data["sums"], classes),
@@ -344,5 +346,10 @@ def _read_sums(data: Any, classes: Mapping[str, Callable[..., Any]]) -> tuple[No
 
 _SPECIAL: Mapping[str, Callable[[Any], Any]] = {
     "sums": _written_sums,
-    "plan": lambda plan: None if plan is None else str(plan),
+    "plan": lambda plan: None if plan is None else _plain(str(plan)),
+    "error": lambda error: written(_plain(error)),
 }
+
+
+def _plain(told: Any) -> Any:
+    return printable(told, lines=True) if type(told) is str else told

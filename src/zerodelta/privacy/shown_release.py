@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import narwhals as nw
 import numpy as np
 
-from zerodelta.errors import did_you_mean, require, require_extra
+from zerodelta.errors import did_you_mean, printable, require, require_extra
 from zerodelta.exact.rational import Rational, as_rational
 from zerodelta.privacy.interval_shapes import (
     Cells,
@@ -75,7 +75,7 @@ def page_of(release: Release) -> str:
     cells = cells_of(release)
     told = "; ".join(line.strip() for line in (release.certificate.summary, covered(release)))
     if not cells.numbers:
-        return f"<pre>{html.escape(_printable(repr(release)))}</pre>"
+        return f"<pre>{html.escape(printable(repr(release)))}</pre>"
     ends = ends_of(release, cells, "0.95", of="sample", simultaneous=False)
     heads, columns = list(cells.keys), [list(map(str, each)) for each in cells.keys.values()]
     for name, values in cells.numbers.items():
@@ -94,7 +94,7 @@ def page_of(release: Release) -> str:
         rows.append(f'<tr><td colspan="{len(heads)}">… {left} more</td></tr>')
     return (
         f"<table><thead>{_row('th', heads)}</thead><tbody>{''.join(rows)}</tbody></table>"
-        f"<p>{html.escape(_printable(told))}</p>"
+        f"<p>{html.escape(printable(told))}</p>"
     )
 
 
@@ -120,7 +120,7 @@ def picture_of(release: Release, column: str | None, level: Rational, *, ax: Any
     values = np.asarray(given, dtype=np.float64)
     ends = ends_of(release, cells, level, of="sample", simultaneous=False).get(chosen)
     labels = [
-        _printable(", ".join(map(str, line)))[:40]
+        printable(", ".join(map(str, line)))[:40]
         for line in (zip(*cells.keys.values(), strict=True) if cells.keys else [("all rows",)])
     ]
     if ax is None:
@@ -136,8 +136,8 @@ def picture_of(release: Release, column: str | None, level: Rational, *, ax: Any
     bars = (
         "" if ends is None else f", bars: {100 * float(as_rational(level, 'level')):g} % interval"
     )
-    ax.set_xlabel(f"{_printable(chosen)}{bars}", parse_math=False)
-    ax.set_ylabel(_printable(", ".join(cells.keys)) or "group", parse_math=False)
+    ax.set_xlabel(f"{printable(chosen)}{bars}", parse_math=False)
+    ax.set_ylabel(printable(", ".join(cells.keys)) or "group", parse_math=False)
     ax.grid(axis="x", alpha=0.3)
     return ax
 
@@ -159,11 +159,7 @@ def ends_of(release: Release, cells: Cells, level: Rational, **asked: Any) -> di
 
 
 def _row(tag: str, cells: Any) -> str:
-    return "<tr>" + "".join(f"<{tag}>{html.escape(_printable(c))}</{tag}>" for c in cells) + "</tr>"
-
-
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    return "<tr>" + "".join(f"<{tag}>{html.escape(printable(c))}</{tag}>" for c in cells) + "</tr>"
 
 
 def _number(value: Any) -> str:

@@ -11,6 +11,7 @@ from typing import Any, final
 
 import numpy as np
 
+from zerodelta.errors import printable
 from zerodelta.exact.rational import Rational, number_text
 from zerodelta.privacy.interval_shapes import LightTable, cells_of
 from zerodelta.privacy.release import Release
@@ -236,4 +237,4 @@ def plain_text(value: Any) -> str:
     """
     text = str(value)
     short = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in short)
+    return printable(short)

@@ -6,18 +6,17 @@ showing them escapes what a terminal, a browser or a spreadsheet would act on, a
 
 from __future__ import annotations
 
-import csv
 import html
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, final, overload
 
+from zerodelta.errors import printable
+from zerodelta.privacy.csv_lines import csv_lines
+
 __all__ = ["FoundKeys"]
 
 _SHOWN = 20
-_FORMULAS = tuple("=+-@\t\r\n|%")
-"""What a cell begins with that a spreadsheet takes for a formula, or a command."""
 
 
 @final
@@ -84,13 +83,9 @@ class FoundKeys(Sequence[tuple[Any, int]]):
         }
 
     def to_csv(self) -> str:
-        """Return the lines of a CSV file; a text that a spreadsheet would run begins with '."""
-        lines = io.StringIO()
-        writer = csv.writer(lines, lineterminator="\n")
-        writer.writerow([_for_spreadsheet(name) for name in (*self.columns, "count")])
-        for key, count in self.pairs:
-            writer.writerow([*map(_for_spreadsheet, self._cells(key)), count])
-        return lines.getvalue()
+        """Return the lines of a CSV file; ' stands before what a spreadsheet would run."""
+        keys = ([*self._cells(key), count] for key, count in self.pairs)
+        return csv_lines([*self.columns, "count"], keys)
 
     def __repr__(self) -> str:
         shown = [f"  {_for_terminal(key)}: {count}" for key, count in self.pairs[:_SHOWN]]
@@ -112,16 +107,6 @@ class FoundKeys(Sequence[tuple[Any, int]]):
         return key if len(self.columns) > 1 else (key,)
 
 
-def _plain(cell: Any) -> str:
-    r"""Return a cell as text in which nothing is invisible: no control or direction characters.
-
-    >>> print(_plain("a\x1b[2J\u202eb"))
-    a\x1b[2J\u202eb
-    """
-    text = cell if type(cell) is str else str(cell)
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
 def _for_terminal(key: Any) -> str:
     """Return a key as Python writes it, which escapes what is not printable."""
     return repr(key)
@@ -133,16 +118,4 @@ def _for_browser(cell: Any) -> str:
     >>> _for_browser("<script>")
     '&lt;script&gt;'
     """
-    return html.escape(_plain(cell))
-
-
-def _for_spreadsheet(cell: Any) -> Any:
-    """Return a cell of a CSV file; a number stays one.
-
-    >>> _for_spreadsheet("=1+1"), _for_spreadsheet("tea"), _for_spreadsheet(-3)
-    ("'=1+1", 'tea', -3)
-    """
-    if type(cell) is not str:
-        return cell
-    text = _plain(cell)
-    return f"'{text}" if cell.lstrip(" ").startswith(_FORMULAS) else text
+    return html.escape(printable(str(cell)))

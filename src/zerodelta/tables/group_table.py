@@ -14,7 +14,7 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.errors import ParameterError, did_you_mean, require, require_extra
+from zerodelta.errors import ParameterError, did_you_mean, printable, require, require_extra
 
 __all__ = ["FRAMES", "Table"]
 
@@ -157,15 +157,6 @@ class Table:
             for place in places
         ]
         return [printable(name) for name in self.columns], lines, len(every) - len(places)
-
-
-def printable(text: str) -> str:
-    r"""Return a text on one line, in which nothing can move the cursor: keys are anyone's words.
-
-    >>> printable("a\x1b[2Jb")
-    'a\\x1b[2Jb'
-    """
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def _number(value: Any) -> str:

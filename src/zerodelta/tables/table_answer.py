@@ -10,6 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from zerodelta.data.source import Rows
+from zerodelta.errors import printable
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_law import NoisySums
 from zerodelta.mechanisms.moments import expected_count
@@ -92,7 +93,7 @@ def forecast_text(plan: TablePlan) -> str:
         f"{name} {error:.3g}" + (" rows" if name in ranks else "")
         for name, (error, _) in plan.errors.items()
     ]
-    return ", ".join(told) + f", for a group of {plan.group_rows:.0f} rows"
+    return printable(", ".join(told)) + f", for a group of {plan.group_rows:.0f} rows"
 
 
 def table_methods(plan: TablePlan) -> tuple[Method, ...]:

@@ -33,7 +33,7 @@ import numpy.typing as npt
 
 from zerodelta.data.group_keys import GroupKeys
 from zerodelta.data.source import Rows
-from zerodelta.errors import did_you_mean, is_name, require
+from zerodelta.errors import did_you_mean, is_name, printable, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_law import NoisySums
 from zerodelta.exact.rational import Rational, as_positive
@@ -181,7 +181,7 @@ class TablePlan:
                 rows = " rows" if part.in_ranks else ""
                 alone = f"; alone ± {self.alone[name]:.3g}" if name in self.alone else ""
                 lines.append(f"    {name} ± {error:.3g}{rows} ({100 * error / unit:.2g} %{alone})")
-        return "\n".join(lines)
+        return printable("\n".join(lines), lines=True)
 
     def _share(self, epsilon: Fraction) -> str:
         share = float(epsilon / self.epsilon)
@@ -391,9 +391,7 @@ def _least_share(make: MakePart, epsilon: Fraction, goal: _Goal, most: float) ->
     return high / _STEPS
 
 
-def _made(
-    makers: Sequence[MakePart], epsilon: Fraction, shares: Floats
-) -> tuple[TablePart, ...]:
+def _made(makers: Sequence[MakePart], epsilon: Fraction, shares: Floats) -> tuple[TablePart, ...]:
     exact = _shares(shares)
     return tuple(make(share * epsilon) for make, share in zip(makers, exact, strict=True))
 
