@@ -23,7 +23,7 @@ from zerodelta.cli.jobs import Job, Made
 from zerodelta.cli.refusals import held_interrupts, told_of
 from zerodelta.errors import ZeroDeltaError, require, require_extra
 from zerodelta.ledger.ledger import DEFAULT_DATA, Ledger
-from zerodelta.privacy.csv_lines import csv_lines
+from zerodelta.privacy.csv_lines import csv_lines, noted
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.release_file import read_file
 from zerodelta.privacy.signatures import check_private
@@ -170,7 +170,7 @@ def values_as_json(release: Release) -> list[dict[str, list[Any]]]:
 
 
 def _csv(grid: Grid, path: Path) -> None:
-    columns = lines_of(grid)
+    columns = noted(lines_of(grid), grid.note)
     text = csv_lines(columns, zip(*columns.values(), strict=True))
     path.write_text(text, encoding="utf-8", newline="")
 
@@ -179,7 +179,7 @@ def _parquet(grid: Grid, path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    columns = {name: _one_type(cells) for name, cells in lines_of(grid).items()}
+    columns = {name: _one_type(cells) for name, cells in noted(lines_of(grid), grid.note).items()}
     pq.write_table(pa.table(columns), path)
 
 

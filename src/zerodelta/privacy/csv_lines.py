@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from zerodelta.errors import printable
 
-__all__ = ["csv_lines"]
+__all__ = ["csv_lines", "noted"]
 
 _FORMULAS = frozenset("=+-@|%")
 """What a cell begins with that a spreadsheet takes for a formula, or a command."""
@@ -36,6 +36,22 @@ def csv_lines(heads: Iterable[Any], lines: Iterable[Iterable[Any]]) -> str:
     for line in (heads, *lines):
         writer.writerow([_harmless(cell) if isinstance(cell, str) else cell for cell in line])
     return file.getvalue()
+
+
+def noted(columns: Mapping[str, Sequence[Any]], note: str) -> dict[str, Sequence[Any]]:
+    """Return columns with one more that has a note in each line, so that no line loses it.
+
+    >>> noted({"key": [], "count": []}, "no key was found")
+    {'key': [None], 'count': [None], 'note': ['no key was found']}
+    """
+    if not note:
+        return dict(columns)
+    name = "note"
+    while name in columns:
+        name += "_"
+    lines = max(map(len, columns.values()), default=0)
+    filled = columns if lines else {each: [None] for each in columns}
+    return {**filled, name: [note] * max(lines, 1)}
 
 
 def _harmless(cell: str) -> str:

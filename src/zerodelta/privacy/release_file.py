@@ -81,10 +81,16 @@ def content_of(release: Release, estimator: Mapping[str, Any] | None = None) -> 
             expected="one that was made by a verb, a study or an estimator: it has a record",
             remedy="save what these return",
         )
+    from zerodelta.privacy.shown_release import note_of
+
+    value = written(release.value)
+    if isinstance(value, dict) and "table" in value:
+        value["table"]["note"] = note_of(release)  # a frame has no place for it
     return {
         "schema": SCHEMA,
         **{name: written(getattr(release, name)) for name in _FIELDS if name not in _SPECIAL},
         **{name: write(getattr(release, name)) for name, write in _SPECIAL.items()},
+        "value": value,
         "record": release.record.to_json(),
         "certificate": json.loads(release.certificate.to_json()),
         **({} if estimator is None else {"estimator": dict(estimator)}),

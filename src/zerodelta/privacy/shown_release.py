@@ -24,7 +24,7 @@ from zerodelta.privacy.interval_shapes import (
 if TYPE_CHECKING:
     from zerodelta.privacy.release import Release
 
-__all__ = ["ends_of", "frame_of", "page_of", "picture_of"]
+__all__ = ["ends_of", "frame_of", "note_of", "page_of", "picture_of"]
 
 _SHOWN = 20
 _MOST_LABELS = 60
@@ -147,6 +147,15 @@ def _cells(release: Release) -> Cells:
     expected = "a number, a vector or a table"
     require(cells.numbers, "value", expected=expected, remedy="use release.value itself")
     return cells
+
+
+def note_of(release: Release) -> str:
+    """Return what to beware of: how many keys may be invented. Frames cannot hold it."""
+    note = getattr(release.value, "note", None)
+    if isinstance(note, str):
+        return note
+    warning = getattr(getattr(release.plan, "found", None), "warning", "")
+    return warning if isinstance(warning, str) else ""
 
 
 def ends_of(release: Release, cells: Cells, level: Rational, **asked: Any) -> dict[str, Any]:

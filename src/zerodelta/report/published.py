@@ -15,7 +15,7 @@ from zerodelta.errors import printable
 from zerodelta.exact.rational import Rational, number_text
 from zerodelta.privacy.interval_shapes import LightTable, cells_of
 from zerodelta.privacy.release import Release
-from zerodelta.privacy.shown_release import ends_of
+from zerodelta.privacy.shown_release import ends_of, note_of
 from zerodelta.regression.features import LinearModel
 from zerodelta.tables.found_keys import FoundKeys
 
@@ -78,7 +78,7 @@ def grids_of(release: Release, level: Rational = LEVEL) -> tuple[Grid, ...]:
 def _found(value: FoundKeys) -> Grid:
     lines = [key if isinstance(key, tuple) else (key,) for key in value.names]
     keys = {name: [line[i] for line in lines] for i, name in enumerate(value.columns)}
-    return Grid(keys=keys, columns=(Column(name="count", values=value.counts),), note=value.warning)
+    return Grid(keys=keys, columns=(Column(name="count", values=value.counts),), note=value.note)
 
 
 def _cells(release: Release, level: Rational) -> Grid:
@@ -102,7 +102,7 @@ def _cells(release: Release, level: Rational) -> Grid:
     if list(keys) == ["label"] and record is not None and record.task == "histogram":
         named = record.parameters.get("columns")
         keys = {named if isinstance(named, str) else "item": keys["label"]}
-    return Grid(keys=keys, columns=tuple(columns))
+    return Grid(keys=keys, columns=tuple(columns), note=note_of(release))
 
 
 def _mapping(release: Release, value: Mapping[Any, Any]) -> tuple[Grid, ...]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, final, overload
 
 from zerodelta.errors import printable
-from zerodelta.privacy.csv_lines import csv_lines
+from zerodelta.privacy.csv_lines import csv_lines, noted
 
 __all__ = ["FoundKeys"]
 
@@ -33,12 +33,16 @@ class FoundKeys(Sequence[tuple[Any, int]]):
     false_keys : float
         How many of the keys do not occur in the data, on average: names that noise invented. 0
         where all keys were public.
+    found_from : int
+        The count from which on a key is found more often than not: it follows from the threshold,
+        which is public. 0 where all keys were public.
 
     """
 
     pairs: tuple[tuple[Any, int], ...]
     columns: tuple[str, ...] = ("key",)
     false_keys: float = 0.0
+    found_from: int = 0
 
     @property
     def names(self) -> list[Any]:
@@ -55,8 +59,21 @@ class FoundKeys(Sequence[tuple[Any, int]]):
         """How many of the keys may be invented, in words; empty if all keys were public."""
         if not self.false_keys:
             return ""
+        if self.false_keys < 1:
+            lists = float(f"{1 / self.false_keys:.2g}")
+            many = f"{lists:,.0f}" if lists < 1e9 else f"{lists:.2g}"
+            return (
+                f"about one of {many} such lists has a key that noise invented: it does not occur"
+            )
         number = f"{self.false_keys:.2g}"
         return f"about {number} of these keys may be invented: noise made them, they do not occur"
+
+    @property
+    def note(self) -> str:
+        """The warning; of a list without keys, what count a key needs to be found."""
+        if self.pairs or not self.found_from:
+            return self.warning
+        return f"no key was found: of those with about {self.found_from:,} rows half are"
 
     @overload
     def __getitem__(self, place: int) -> tuple[Any, int]: ...
@@ -83,15 +100,18 @@ class FoundKeys(Sequence[tuple[Any, int]]):
         }
 
     def to_csv(self) -> str:
-        """Return the lines of a CSV file; ' stands before what a spreadsheet would run."""
-        keys = ([*self._cells(key), count] for key, count in self.pairs)
-        return csv_lines([*self.columns, "count"], keys)
+        """Return the lines of a CSV file; ' stands before what a spreadsheet would run.
+
+        A column "note" has the warning.
+        """
+        columns = noted(self.to_dict(), self.note)
+        return csv_lines(columns, zip(*columns.values(), strict=True))
 
     def __repr__(self) -> str:
         shown = [f"  {_for_terminal(key)}: {count}" for key, count in self.pairs[:_SHOWN]]
         more = len(self.pairs) - _SHOWN
         shown += [f"  … and {more} more"] if more > 0 else []
-        shown += [f"  ({self.warning})"] if self.warning else []
+        shown += [f"  ({self.note})"] if self.note else []
         return "\n".join([f"FoundKeys of {len(self.pairs)} keys", *shown])
 
     def _repr_html_(self) -> str:
@@ -100,7 +120,7 @@ class FoundKeys(Sequence[tuple[Any, int]]):
             f"<tr>{''.join(f'<td>{_for_browser(c)}</td>' for c in (*self._cells(key), count))}</tr>"
             for key, count in self.pairs
         ]
-        note = f"<p>{_for_browser(self.warning)}</p>" if self.warning else ""
+        note = f"<p>{_for_browser(self.note)}</p>" if self.note else ""
         return f"<table><tr>{names}</tr>{''.join(rows)}</table>{note}"
 
     def _cells(self, key: Any) -> tuple[Any, ...]:

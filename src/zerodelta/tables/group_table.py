@@ -104,7 +104,10 @@ class Table:
         require_extra(chosen, "all")
         columns = {name: _alike(labels) for name, labels in self._keys.items()}
         numbers = {name: values.tolist() for name, values in self._numbers.items()}
-        return nw.from_dict({**columns, **numbers}, backend=chosen).to_native()
+        made = nw.from_dict({**columns, **numbers}, backend=chosen).to_native()
+        if self.note and hasattr(made, "attrs"):  # of pandas
+            made.attrs["note"] = self.note
+        return made
 
     def with_numbers(self, numbers: Mapping[str, npt.NDArray[Any]]) -> Table:
         """Return the same groups with other numbers."""

@@ -47,7 +47,7 @@ def table(
     missing: Any = DEFAULT_MISSING,
     goal: str = GOALS[0],
     weights: Mapping[str, Rational] | None = None,
-    false_keys: Rational = 1,
+    false_keys: Rational = "1/100",
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
     **paying: Unpack[Paying],
@@ -88,7 +88,7 @@ def table(
         most of ε to what is hardest to measure.
     weights : dict, optional
         What matters more: ``{"income_mean": 3}`` gives the part with this column three shares.
-    false_keys : number, default 1
+    false_keys : number, default "1/100"
         Of keys that nobody listed: how many may be invented by noise, on average.
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
@@ -161,7 +161,7 @@ def table_of(
     missing: Any = DEFAULT_MISSING,
     goal: str = GOALS[0],
     weights: Mapping[str, Rational] | None = None,
-    false_keys: Rational = 1,
+    false_keys: Rational = "1/100",
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
 ) -> Release:
