@@ -23,11 +23,11 @@ from zerodelta.tables.table_plan import GOALS, TablePart, TablePlan
 __all__ = ["TableAnswer", "forecast_text", "proof_parts", "table_methods"]
 
 _WHY = (
-    "how many times as wrong a part is as alone",
-    "the largest relative error",
-    "all relative errors together",
+    "no part is much more wrong than it would be alone",
+    "least by the largest relative error",
+    "least by all relative errors together",
 )
-"""What each goal makes least."""
+"""What the shares are for, by goal."""
 
 
 @final
@@ -103,7 +103,8 @@ def table_methods(plan: TablePlan) -> tuple[Method, ...]:
         told.insert(0, f"keys at ε = {_short(plan.found.epsilon)}")
     why = dict(zip(GOALS, _WHY, strict=True))[plan.goal]
     name = "together" if len(told) == 1 else "shares"
-    return (Method(name=name, error=plan.worst, spends="; ".join(told), why=f"least by {why}"),)
+    why = why if len(told) > 1 else "measured together: nothing shares ε"
+    return (Method(name=name, error=plan.worst, spends="; ".join(told), why=why),)
 
 
 def _short(epsilon: Fraction) -> str:
