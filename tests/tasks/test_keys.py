@@ -462,7 +462,7 @@ def test_a_list_without_keys_says_how_many_rows_a_key_needs(name: str) -> None:
     release, plan = released(name, ["ann"], bits=ReplayBits("none"))
     (grid,) = grids_of(release)
     for text in (repr(release.value), release.value._repr_html_(), grid.note):
-        assert f"no key was found: of those with about {plan.half_found:,} rows half are" in text
+        assert f"no key was found: half of those with about {plan.half_found:,} rows are" in text
 
 
 def test_a_key_with_so_many_rows_is_found_in_half_of_the_lists() -> None:
@@ -490,6 +490,6 @@ def test_a_csv_file_has_the_warning_in_each_line() -> None:
     assert [line["note_"][:24] for line in lines] == ["about one of 100 such li"] * 2
     none = FoundKeys(pairs=(), false_keys=0.01, found_from=1234)
     (line,) = csv.DictReader(io.StringIO(none.to_csv()))
-    assert line["note"].startswith("no key was found: of those with about 1,234 rows half are")
+    assert line["note"].startswith("no key was found: half of those with about 1,234 rows are")
     assert (line["key"], line["count"]) == ("", "")
     assert FoundKeys(pairs=(("a", 5),)).to_csv() == '"key","count"\n"a","5"\n'

@@ -13,7 +13,7 @@ import numpy as np
 
 from zerodelta.errors import printable
 from zerodelta.exact.rational import Rational, number_text
-from zerodelta.privacy.interval_shapes import LightTable, cells_of
+from zerodelta.privacy.interval_shapes import cells_of
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.shown_release import ends_of, note_of
 from zerodelta.regression.features import LinearModel
@@ -82,26 +82,13 @@ def _found(value: FoundKeys) -> Grid:
 
 
 def _cells(release: Release, level: Rational) -> Grid:
-    cells, value = cells_of(release), release.value
+    cells = cells_of(release)
     ends = ends_of(release, cells, level, of="sample", simultaneous=False)
-    groups = set(value.keys) if isinstance(value, LightTable) else None
-    keys: dict[str, Any] = {}
     columns = []
     for name, values in cells.numbers.items():
         lower, upper = ends.get(name, (None, None))
         columns.append(Column(name=name, values=list(values), lower=lower, upper=upper))
-    for name, values in cells.keys.items():
-        if name in groups if groups is not None else f"{name}_rank_error" not in cells.keys:
-            keys[name] = list(values)
-        elif not name.endswith("_error"):
-            columns.append(Column(name=name, values=list(values)))
-    record = release.record
-    asked = [] if record is None else record.parameters.get("q", [])
-    if list(keys) == ["label"] and isinstance(asked, list) and len(asked) == len(keys["label"]):
-        keys = {"quantile": asked}
-    if list(keys) == ["label"] and record is not None and record.task == "histogram":
-        named = record.parameters.get("columns")
-        keys = {named if isinstance(named, str) else "item": keys["label"]}
+    keys = {name: list(values) for name, values in cells.keys.items()}
     return Grid(keys=keys, columns=tuple(columns), note=note_of(release))
 
 

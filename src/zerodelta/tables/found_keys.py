@@ -73,7 +73,7 @@ class FoundKeys(Sequence[tuple[Any, int]]):
         """The warning; of a list without keys, what count a key needs to be found."""
         if self.pairs or not self.found_from:
             return self.warning
-        return f"no key was found: of those with about {self.found_from:,} rows half are"
+        return f"no key was found: half of those with about {self.found_from:,} rows are"
 
     @overload
     def __getitem__(self, place: int) -> tuple[Any, int]: ...
