@@ -33,7 +33,7 @@ PUBLIC = frozenset(
     | {"otherwise", "prior", "profile", "proposed_bound", "publish", "q", "query", "radius"}
     | {"random_state", "resolution", "rounds", "rowwise", "score", "scoring", "selects"}
     | {"sensitivity", "size", "space", "spread", "stability", "target", "target_bounds"}
-    | {"test_share", "thresholds", "train", "trim", "universe", "unknown", "workload"}
+    | {"test_share", "thresholds", "train", "trim", "universe", "unknown", "weights", "workload"}
     | {"hidden_units", "fit_intercept", "bits"}
 )
 """Parameters that are public by definition; a record has them."""

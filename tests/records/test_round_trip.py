@@ -140,7 +140,8 @@ def test_a_frame_comes_back_as_a_light_table(kind: Any, tmp_path: Path) -> None:
     same(release.value, again.value)
     for end, other in zip(release.interval(), again.interval(), strict=True):
         same(end, other)
-    assert isinstance(again.to_frame(), Table)
+    assert isinstance(again.value, Table)
+    assert isinstance(again.to_frame(), pd.DataFrame)
     made = zd.synthesize(frame, domain={"city": ["oslo", "rome"]}, epsilon=1)
     made.save(tmp_path / "made.json")
     cells = zd.load(tmp_path / "made.json").value["city"].tolist()

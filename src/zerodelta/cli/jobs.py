@@ -95,12 +95,17 @@ def parsed(name: str, given: Any) -> Any:
     (['0.1', '0.9'], {'income': ['mean', 'median']})
     >>> parsed("by", ["city"]), parsed("by", ["city", "age:0,18,65"])
     ('city', {'city': None, 'age': ['0', '18', '65']})
+    >>> parsed("weights", ["income_mean=3", "count=1/2"])
+    {'income_mean': '3', 'count': '1/2'}
     """
     value = OPTIONS[name].value
     if value == "numbers":
         return _split(given) if isinstance(given, str) else given
     if value == "lists" and not isinstance(given, Mapping):
         return {column: _statistics(words) for column, words in map(_pair, _listed(given))}
+    if value == "weights" and not isinstance(given, Mapping):
+        words = [word for each in _listed(given) for word in _split(each)]
+        return {name: weight.strip() for name, weight in (_pair(w, "count=3") for w in words)}
     if value == "groups" and not isinstance(given, Mapping):
         return _groups([part for each in _listed(given) for part in _words(each)])
     return given
@@ -115,9 +120,9 @@ def _statistics(words: str) -> list[Any]:
     return found
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _pair(text: str, example: str = "income=mean,median") -> tuple[str, str]:
     column, found, rest = text.partition("=")
-    require(found, "value", text, "COLUMN=ITEMS", "write income=mean,median, say")
+    require(found, "value", text, "COLUMN=ITEMS", f"write {example}, say")
     return column.strip(), rest
 
 

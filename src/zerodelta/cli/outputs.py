@@ -6,8 +6,6 @@ told beside the release. Each file is there as a whole or not at all, and none i
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import re
@@ -25,6 +23,7 @@ from zerodelta.cli.jobs import Job, Made
 from zerodelta.cli.refusals import held_interrupts, told_of
 from zerodelta.errors import ZeroDeltaError, require, require_extra
 from zerodelta.ledger.ledger import DEFAULT_DATA, Ledger
+from zerodelta.privacy.csv_lines import csv_lines, noted
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.release_file import read_file
 from zerodelta.privacy.signatures import check_private
@@ -171,19 +170,16 @@ def values_as_json(release: Release) -> list[dict[str, list[Any]]]:
 
 
 def _csv(grid: Grid, path: Path) -> None:
-    columns = lines_of(grid)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([_cell(name) for name in columns])
-    writer.writerows([_cell(each) for each in line] for line in zip(*columns.values(), strict=True))
-    path.write_text(text.getvalue(), encoding="utf-8")
+    columns = noted(lines_of(grid), grid.note)
+    text = csv_lines(columns, zip(*columns.values(), strict=True))
+    path.write_text(text, encoding="utf-8", newline="")
 
 
 def _parquet(grid: Grid, path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    columns = {name: _one_type(cells) for name, cells in lines_of(grid).items()}
+    columns = {name: _one_type(cells) for name, cells in noted(lines_of(grid), grid.note).items()}
     pq.write_table(pa.table(columns), path)
 
 
@@ -198,11 +194,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     return value if isinstance(value, (bool, int, float, str)) or value is None else str(value)
-
-
-def _cell(value: Any) -> Any:
-    """Return a cell that no spreadsheet takes for a formula: keys are anyone's words."""
-    return "'" + value if isinstance(value, str) and value[:1] in tuple("=+-@\t\r") else value
 
 
 def _finite(value: Any) -> Any:

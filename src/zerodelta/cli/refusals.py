@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -168,7 +169,12 @@ def _places(error: BaseException) -> Iterator[str]:
 
 
 def say(text: str, *, to_errors: bool = False) -> None:
-    """Print as it is, without Rich's markup; what the terminal cannot show becomes "?"."""
+    """Print without Rich's markup; what the terminal cannot show becomes "?".
+
+    Control and direction characters, which may stand in keys, names and paths, are written out as
+    JSON writes them.
+    """
+    text = "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
     encoding = (sys.stderr if to_errors else sys.stdout).encoding or "utf-8"
     typer.echo(text.encode(encoding, "replace").decode(encoding), err=to_errors)
 

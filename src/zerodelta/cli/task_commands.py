@@ -28,6 +28,7 @@ _TYPES: dict[str, Any] = {
     "names": list[str] | None,
     "groups": list[str] | None,
     "lists": list[str] | None,
+    "weights": list[str] | None,
     "flag": bool,
 }
 

@@ -13,7 +13,9 @@ from typing import Final, Literal, TypeAlias, final
 
 __all__ = ["FORMS", "NOT_HERE", "OPTIONS", "RENAMED", "Form", "Option"]
 
-Value: TypeAlias = Literal["text", "number", "count", "numbers", "names", "groups", "lists", "flag"]
+Value: TypeAlias = Literal[
+    "text", "number", "count", "numbers", "names", "groups", "lists", "weights", "flag"
+]
 
 
 @final
@@ -60,6 +62,7 @@ OPTIONS: Final[Mapping[str, Option]] = {
     "workload": Option(value="count", help="All tables of so many columns."),
     "false_keys": Option(value="number", help="How many invented keys are allowed on average."),
     "goal": Option(value="text", help="What ε is shared for."),
+    "weights": Option(value="weights", help="What matters more: income_mean=3; may be repeated."),
     "method": Option(value="text", help="Which method; by default the best forecast."),
     "diagnostics": Option(value="number", help="A share of ε to tell how rows were read, 1/100."),
     "hidden_units": Option(value="count", help="Hidden units."),
@@ -164,7 +167,7 @@ FORMS: Final[Mapping[str, Form]] = {
     "table": Form(
         calls="table",
         columns="none",
-        options=("by", "of", "goal", "false_keys", "diagnostics"),
+        options=("by", "of", "goal", "weights", "false_keys", "diagnostics"),
         needs=("of",),
         help="Several statistics by group, at one ε.",
         publishes="a table: a line for each group, a column for each statistic",

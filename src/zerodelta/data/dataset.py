@@ -31,7 +31,7 @@ from zerodelta.data.spark_reader import SparkReader
 from zerodelta.data.spark_rows import SparkRows
 from zerodelta.data.threads import Piece
 from zerodelta.data.ticket import Ticket
-from zerodelta.errors import ParameterError, is_list, is_name, require
+from zerodelta.errors import ParameterError, is_list, is_name, printable, require
 from zerodelta.exact.rational import as_count
 from zerodelta.privacy.neighbors import Neighbors
 
@@ -350,4 +350,4 @@ class Dataset(Source):
         protects = self.protection
         lines.append(f"  protects {protects.words or 'one row'} ({protects.neighbors.value})")
         lines += [f"  {account.line}" for account in protects.accounts]
-        return "\n".join(lines)
+        return "\n".join(printable(line) for line in lines)

@@ -289,6 +289,12 @@ def _toml(value: Any) -> str:
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, str):  # JSON's escapes are TOML's, but for one character
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, str):  # JSON's escapes are TOML's, but for characters of 21 bits
+        quoted = json.dumps(value, ensure_ascii=False)
+        if quoted.isprintable():
+            return quoted
+        return "".join(
+            c if c.isprintable() else f"\\u{ord(c):04x}" if ord(c) < 1 << 16 else f"\\U{ord(c):08x}"
+            for c in quoted
+        )
     return value.isoformat() if isinstance(value, datetime.date) else repr(value)

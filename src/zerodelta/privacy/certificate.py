@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, final
 
-from zerodelta.errors import CertificateError
+from zerodelta.errors import CertificateError, printable
 from zerodelta.privacy.assumptions import OUR_ASSUMPTIONS
 from zerodelta.privacy.claim_numbers import (
     check_claim_numbers,
@@ -185,7 +185,7 @@ class Certificate:
             if items:
                 lines.append(f"  taken as {title}: {'; '.join(items)}")
         lines.append(f"  randomness: {self.randomness}")
-        return "\n".join(lines)
+        return printable("\n".join(lines), lines=True)
 
     def fingerprint(self) -> str:
         """Return the SHA-256 of the canonical JSON of everything but the digest itself."""

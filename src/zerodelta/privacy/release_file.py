@@ -17,7 +17,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
-from zerodelta.errors import CertificateError, ParameterError, RecordError
+from zerodelta.errors import CertificateError, ParameterError, RecordError, printable
 from zerodelta.exact.noise_law import NoiseLaw, NoisySums
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.json_text import read_json
@@ -62,6 +62,8 @@ class Saved:
     def fields(self, classes: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
         """Return the fields of the release; `classes` as for `read_value`."""
         made = {name: read_value(self.data[name], classes) for name in _FIELDS if name != "sums"}
+        for name in ("plan", "error"):  # people print them
+            made[name] = _plain(made[name])
         return {
             **made,
             "sums": _read_sums(self.data["sums"], classes),
@@ -79,10 +81,16 @@ def content_of(release: Release, estimator: Mapping[str, Any] | None = None) -> 
             expected="one that was made by a verb, a study or an estimator: it has a record",
             remedy="save what these return",
         )
+    from zerodelta.privacy.shown_release import note_of
+
+    value = written(release.value)
+    if isinstance(value, dict) and "table" in value:
+        value["table"]["note"] = note_of(release)  # a frame has no place for it
     return {
         "schema": SCHEMA,
         **{name: written(getattr(release, name)) for name in _FIELDS if name not in _SPECIAL},
         **{name: write(getattr(release, name)) for name, write in _SPECIAL.items()},
+        "value": value,
         "record": release.record.to_json(),
         "certificate": json.loads(release.certificate.to_json()),
         **({} if estimator is None else {"estimator": dict(estimator)}),
@@ -344,5 +352,10 @@ def _read_sums(data: Any, classes: Mapping[str, Callable[..., Any]]) -> tuple[No
 
 _SPECIAL: Mapping[str, Callable[[Any], Any]] = {
     "sums": _written_sums,
-    "plan": lambda plan: None if plan is None else str(plan),
+    "plan": lambda plan: None if plan is None else _plain(str(plan)),
+    "error": lambda error: written(_plain(error)),
 }
+
+
+def _plain(told: Any) -> Any:
+    return printable(told, lines=True) if type(told) is str else told

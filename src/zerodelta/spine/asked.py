@@ -19,6 +19,7 @@ import numpy as np
 
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.source import Source
+from zerodelta.errors import printable
 from zerodelta.exact.bits import SystemBits
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.parameters import decimal_meant
@@ -146,6 +147,6 @@ def _columns(given: Mapping[str, Any]) -> str:
         if isinstance(listed, (list, tuple)) and all(isinstance(each, str) for each in listed):
             shown = ", ".join(each for each in listed if each)
             if shown:
-                plain = shown if shown.isprintable() else ascii(shown)[1:-1]
+                plain = printable(shown)
                 return plain if len(plain) <= 100 else plain[:97] + "..."
     return ""
