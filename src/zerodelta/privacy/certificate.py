@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, final
 
 from zerodelta.errors import CertificateError
-from zerodelta.privacy.assumptions import OUR_ASSUMPTIONS
+from zerodelta.privacy.assumptions import OUR_ASSUMPTIONS, to_ask
 from zerodelta.privacy.claim_numbers import (
     check_claim_numbers,
     claim_from_numbers,
@@ -184,6 +184,7 @@ class Certificate:
         for title, items in (("public", self.public), ("assumed", self.assumed)):
             if items:
                 lines.append(f"  taken as {title}: {'; '.join(items)}")
+        lines.append(f"  to be asked: {'; '.join(to_ask(unit=self.unit, counted=True))}")
         lines.append(f"  randomness: {self.randomness}")
         return "\n".join(lines)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from zerodelta.errors import CertificateError, ParameterError, RecordError
 from zerodelta.exact.noise_law import NoiseLaw, NoisySums
+from zerodelta.privacy.assumptions import to_ask
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.json_text import read_json
 from zerodelta.privacy.record import Record
@@ -35,7 +37,7 @@ __all__ = [
     *("read_text", "save"),
 ]
 
-SCHEMA = "zerodelta/release/1"
+SCHEMA = "zerodelta/release/2"
 
 LARGEST_FILE = 1 << 28
 """Bytes; synthetic rows are the largest values."""
@@ -196,11 +198,7 @@ def _judged(data: Any) -> Saved:
         raise RecordError("this is no saved release: pass a file that release.save wrote.")
     schema = data["schema"]
     if schema != SCHEMA:
-        newer = schema.startswith(_FAMILY) and schema[len(_FAMILY) :].isdigit()
-        raise RecordError(
-            f"schema {schema!r:.60} is not {SCHEMA}: "
-            + ("upgrade zerodelta, which wrote it." if newer else "this is no saved release.")
-        )
+        raise RecordError(f"schema {schema!r:.60} is not {SCHEMA}: {_other(schema)}.")
     if not _NAMES <= data.keys() <= _NAMES | _MAY:
         raise RecordError(
             "the file is not as it was saved: something is missing, or was added; take it from "
@@ -221,6 +219,18 @@ def _judged(data: Any) -> Saved:
         certificate=certificate,
         digest=data["digest"],
         signatures=tuple(Signature.from_json(each) for each in listed),
+    )
+
+
+def _other(schema: str) -> str:
+    number = schema[len(_FAMILY) :] if schema.startswith(_FAMILY) else ""
+    if not re.fullmatch(r"[1-9][0-9]{0,3}", number):
+        return "this is no saved release"
+    older = int(number) < int(SCHEMA.rpartition("/")[2])
+    return (
+        "verify and load it with the version of zerodelta that wrote it"
+        if older
+        else "upgrade zerodelta, which wrote it"
     )
 
 
@@ -250,6 +260,12 @@ def _check_together(record: Record, certificate: Certificate) -> None:
         )
     if any(entry["time"] != record.time for entry in record.entries[:1]):
         raise RecordError("the record is of another time than its entry in the ledger.")
+    asked = to_ask(unit=certificate.unit, counted=bool(record.entries))
+    if record.to_ask != list(asked):
+        raise RecordError(
+            "the record does not say what has to be asked of such a release: something was left "
+            "out, or added; take the file from where it was saved."
+        )
 
 
 # -- noise laws and sums --------------------------------------------------------------------------

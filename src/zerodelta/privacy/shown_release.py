@@ -73,7 +73,8 @@ def frame_of(release: Release, level: Rational, *, of: str, simultaneous: bool) 
 def page_of(release: Release) -> str:
     """Return HTML; keys are anyone's words, and escaped."""
     cells = cells_of(release)
-    told = "; ".join(line.strip() for line in (release.certificate.summary, covered(release)))
+    said = (release.certificate.summary, release.counted, covered(release))
+    told = "; ".join(line.strip() for line in said)
     if not cells.numbers:
         return f"<pre>{html.escape(_printable(repr(release)))}</pre>"
     ends = ends_of(release, cells, "0.95", of="sample", simultaneous=False)
