@@ -165,11 +165,13 @@ def test_what_nobody_can_check_stands_in_every_record(tmp_path: Path) -> None:
     alone = zd.mean(zd.open(tmp_path / "people.csv", columns=kinds), "age", epsilon=1)
     assert alone.certificate.summary.endswith(": proven")
     again = saved(alone, tmp_path)
+    assert alone.record is not None
     assert again.record.to_ask == alone.record.to_ask == ASK
     assert "to be asked: " + "; ".join(ASK[:2]) in again.certificate.explain()
     unit = zd.open(table(), columns=COLUMNS, unit="who", max_rows=2, units=60, name="people")
     ledger = zd.Ledger(tmp_path / "l", data="people", budget=9, unit="who")
     paid = zd.sum(unit, "age", epsilon=1, ledger=ledger)
+    assert paid.record is not None
     assert paid.record.to_ask == [ASK[0], 'one person has one "who" only']
     for release, told in ((alone, "no ledger counted its ε"), (paid, "its ε was counted by entry")):
         assert told in release.counted

@@ -2,8 +2,9 @@
 
     digest = SHA-256(canonical JSON of all but the digest and the signatures)
 
-What is read is judged from its text alone: that the certificate proves its claim, and that value,
-record and certificate belong together. docs/records.md describes the format.
+What is read is judged from its text alone: that the certificate proves its claim, that record and
+certificate state the same one, and that the value is what its noisy sums give. Whoever changes all
+of that and computes the digest anew is not found so. docs/records.md describes the format.
 """
 
 from __future__ import annotations
@@ -16,16 +17,18 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, final
 
 from zerodelta.errors import CertificateError, ParameterError, RecordError
-from zerodelta.exact.noise_law import NoiseLaw, NoisySums
+from zerodelta.exact.noise_law import NoisySums
 from zerodelta.privacy.assumptions import to_ask
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.json_text import read_json
 from zerodelta.privacy.record import Record
 from zerodelta.privacy.signatures import Signature, sign
 from zerodelta.privacy.step import canonical, digest_of
+from zerodelta.privacy.value_check import check_value
 from zerodelta.privacy.verify import verify
 from zerodelta.privacy.written_values import fraction_text, read_fraction, read_value, written
 
@@ -62,15 +65,36 @@ class Saved:
     signatures: tuple[Signature, ...]
 
     def fields(self, classes: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
-        """Return the fields of the release; `classes` as for `read_value`."""
+        """Return the fields of the release; `classes` as for `read_value`.
+
+        Refused is what would not be written so again, as then something in the file goes unread,
+        and a value that its own noisy sums do not give.
+        """
         made = {name: read_value(self.data[name], classes) for name in _FIELDS if name != "sums"}
-        return {
+        found = {
             **made,
             "sums": _read_sums(self.data["sums"], classes),
             "certificate": self.certificate,
             "record": self.record,
             "signatures": self.signatures,
         }
+        if not self._is_written_so(found):
+            raise RecordError(
+                "this is not how a release is written: something was added, or written "
+                "differently; take the file from where it was saved."
+            )
+        check_value(found["value"], found["sums"], self.record)
+        return found
+
+    def _is_written_so(self, found: Mapping[str, Any]) -> bool:
+        """Tell whether the release says the same when it is written again: all of it was read."""
+        whole = {n: part for n, part in self.data.items() if n not in ("digest", "signatures")}
+        release: Any = SimpleNamespace(**found)
+        try:
+            again = content_of(release, self.data.get("estimator"))
+        except Exception:  # odd values in a file
+            return False
+        return canonical(again) == canonical(whole)
 
 
 def content_of(release: Release, estimator: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -347,9 +371,10 @@ def _width(parts: Mapping[str, Any]) -> int:
 
 
 def _read_sums(data: Any, classes: Mapping[str, Callable[..., Any]]) -> tuple[NoisySums, ...]:
-    known = {**classes, "NoiseLaw": NoiseLaw}
     try:
-        parts = [{n: read_value(p, known) for n, p in one.items() if n != "forms"} for one in data]
+        parts = [
+            {n: read_value(p, classes) for n, p in one.items() if n != "forms"} for one in data
+        ]
         return tuple(
             NoisySums(forms=_SparseForms(one["forms"], width=_width(part)), **part)
             for one, part in zip(data, parts, strict=True)
