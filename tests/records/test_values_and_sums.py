@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.lib.recfunctions as rfn
 import pytest
 from typer.testing import CliRunner
 
@@ -24,12 +25,14 @@ SAID = "not one that its own noisy sums and bounds give"
 
 def people(**options: Any) -> Any:
     table = np.zeros(200, dtype=[("age", float), ("pay", float), ("city", "U4"), ("id", int)])
+    table = rfn.append_fields(table, "town", np.full(200, "rome"), usemask=False)
     table["age"], table["pay"] = np.arange(200) % 97, np.arange(200) ** 2
     table["city"], table["id"] = np.where(np.arange(200) % 3, "oslo", "rome"), np.arange(200) // 2
     kinds = {
         "age": zd.number(0, 120),
         "pay": zd.number("-1e6", "1e6", missing=None),
         "city": zd.category(["oslo", "rome"]),
+        "town": zd.category(["oslo"], other=True, missing=True),
     }
     return zd.open(table, columns=kinds, **options)
 
@@ -48,6 +51,10 @@ VERBS: dict[str, Callable[..., Any]] = {
     "stds": lambda d, e: zd.std(d, ["age", "pay"], epsilon=e),
     "count": lambda d, e: zd.count(d, "age", epsilon=e),
     "counts": lambda d, e: zd.count(d, by="city", epsilon=e),
+    "counts of all rows": lambda d, e: zd.count(d, by="town", epsilon=e),
+    "table of all rows": lambda d, e: zd.table(d, by="town", of={"pay": "mean"}, epsilon=e),
+    "items of all rows": lambda d, e: zd.histogram(d, "town", epsilon=e),
+    "bins": lambda d, e: zd.histogram(d, "pay", bins=[0, 10, 99], epsilon=e),
     "histogram": lambda d, e: zd.histogram(d, "city", epsilon=e),
     "median": lambda d, e: zd.median(d, "pay", epsilon=e),
     "quantiles": lambda d, e: zd.quantiles(d, "age", q=[0.1, 0.9], epsilon=e),

@@ -230,6 +230,13 @@ def test_what_no_ledger_counted_says_so(page: str) -> None:
     assert "No ledger counted" not in page
 
 
+def test_a_release_beside_the_ledger_is_named(people: Any) -> None:
+    counted = zd.mean(people, "age", epsilon=1)
+    page = page_of_releases([counted, zd.mean(np.zeros(9), bounds=(0, 1), epsilon=20)])
+    assert "No ledger counted 2." in glance_of(page)
+    assert "No ledger counted the ε of 2" in page
+
+
 @pytest.mark.parametrize(
     ("epsilon", "twice", "warned"),
     [("5", False, False), ("501/100", False, True), ("5/2", True, False), ("3", True, True)],

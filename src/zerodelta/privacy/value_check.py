@@ -35,7 +35,7 @@ _ROOT = 100.0
 
 _SPREADS = ("std", "variance")
 _INSIDE = ("mean", "median", "quantile", "quantiles", "trimmed_mean")
-_TOTAL = re.compile(r"the number of (?:rows|items), ([0-9]+)")
+_TOTAL = re.compile(r"the number of (?:all )?rows, ([0-9]+)")
 
 
 def check_value(value: Any, sums: Sequence[NoisySums], record: Record) -> None:

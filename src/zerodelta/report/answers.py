@@ -12,14 +12,14 @@ from zerodelta.privacy.assumptions import to_ask
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.readable import equals, large
+from zerodelta.privacy.readable import LARGE, equals, large
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.totals import Total, by_data, total_of
 from zerodelta.report.odds import after_upper, percent_text
 from zerodelta.report.published import plain_text
 
 __all__ = ["Learned", "answers", "epsilon_of", "learned", "neighbors_words", "protected_words"]
-__all__ += ["spent_words", "totals"]
+__all__ += ["spent_words", "totals", "uncounted"]
 
 HALF = Fraction(1, 2)
 
@@ -143,11 +143,21 @@ def _assumed(certificates: Sequence[Certificate]) -> str:
 def _total(releases: Sequence[Release], accounts: Sequence[Any]) -> str:
     page = _total_of_page(releases)
     if accounts:
-        return f"{' '.join(map(spent_words, accounts))} On this page: {page}."
-    counted = all(each.record is not None and each.record.entries for each in releases)
-    if counted:
+        told = f"{' '.join(map(spent_words, accounts))} On this page: {page}."
+        which = ", ".join(map(str, uncounted(releases)))
+        return f"{told} No ledger counted {which}." if which else told
+    if not uncounted(releases):
         return f"{page}, on this page. The total is in the ledger, which was not read for it."
     return f"{page}, on this page. No ledger counted it: nobody here knows what else was released."
+
+
+def uncounted(releases: Sequence[Release]) -> list[int]:
+    """Return the numbers of the releases that no ledger counted, from 1."""
+    return [
+        number
+        for number, each in enumerate(releases, 1)
+        if each.record is None or not each.record.entries
+    ]
 
 
 def spent_words(account: Any) -> str:
@@ -160,7 +170,7 @@ def spent_words(account: Any) -> str:
     return (
         f"ε {equals(account.spent)} of {plain_text(account.data)} in all that its ledger counted "
         f"({account.neighbors.value}{twice}): a suspicion of 50 % about {what} rises to at most "
-        f"{risen}.{_warned(epsilon)}"
+        f"{risen}.{f' Beware: ask why it has to be more than {LARGE}.' if large(epsilon) else ''}"
     )
 
 

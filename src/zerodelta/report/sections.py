@@ -25,6 +25,7 @@ from zerodelta.report.answers import (
     protected_words,
     spent_words,
     totals,
+    uncounted,
 )
 from zerodelta.report.drawings import drawing_of, odds_drawing
 from zerodelta.report.odds import after_lower, after_upper, factor_text, percent_text
@@ -193,13 +194,9 @@ def odds(releases: Sequence[Release], accounts: Sequence[Any] = ()) -> str:
     if len(totals(releases)) > 1:
         parts.append("<p>Who is in several of these data sets: their ε add up.</p>")
     parts += [f"<p>{esc(spent_words(each))}</p>" for each in accounts]
-    uncounted = [
-        str(number)
-        for number, each in enumerate(releases, 1)
-        if each.record is None or not each.record.entries
-    ]
-    if uncounted:
-        which = "" if len(uncounted) == len(releases) else f" of {', '.join(uncounted)}"
+    alone = uncounted(releases)
+    if alone:
+        which = "" if len(alone) == len(releases) else f" of {', '.join(map(str, alone))}"
         parts.append(
             f'<div class="warn" role="note"><p>No ledger counted the ε{which}: what else was '
             "released about the same people has to be added by somebody else.</p></div>"
