@@ -143,7 +143,9 @@ def test_a_large_epsilon_is_asked_about_before_and_after(
     for more in (("--dry-run",), ()):
         code, output = run(*words, *more)
         assert code == 0, output
-        assert ("a suspicion of 50 % about one person may rise to more than 99 %" in output) is large
+        assert (
+            "a suspicion of 50 % about one person may rise to more than 99 %" in output
+        ) is large
         assert bool(json.loads(run(*words, *more, "--json")[1])["beware"]) is large
     advised = run("advise", "mean", "n=1000", "bounds=[0, 1]", f"epsilon={epsilon}")[1]
     assert ("beware: ε" in advised) is large

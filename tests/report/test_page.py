@@ -223,6 +223,17 @@ def test_the_total_is_that_of_the_ledger_with_its_odds(people: Any) -> None:
     assert told in glance_of(page_of_releases([saved], ledger=account))
 
 
+def test_what_a_ledger_of_add_remove_counted_is_told_twice(tmp_path: Path) -> None:
+    table = np.zeros(100, dtype=[("age", np.float64)])
+    kinds = {"age": zd.number(0, 120)}
+    paying: Any = {"ledger": tmp_path / "l", "budget": 5, "neighbors": "add-remove"}
+    people = zd.open(table, columns=kinds, name="p", expected_rows=100, **paying)
+    told = glance_of(page_of_releases([zd.sum(people, "age", epsilon=1)]))
+    risen = percent_text(after_upper(Fraction(1, 2), Fraction(2)), up=True)
+    assert "ε = 1 of p in all that its ledger counted (add-remove, counted twice: ε = 2)" in told
+    assert f"a suspicion of 50 % about one row rises to at most {risen}. On this page" in told
+
+
 def test_what_no_ledger_counted_says_so(page: str) -> None:
     alone = page_of_releases([zd.mean(np.zeros(100), bounds=(0, 1), epsilon=1)])
     assert "No ledger counted it: nobody here knows what else was released." in glance_of(alone)
