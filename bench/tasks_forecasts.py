@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import argparse
 import math
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +32,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 import zerodelta as zd
 from zerodelta.clustering.cell_grid import grid_for
+from zerodelta.exact.bits import SystemBits
 from zerodelta.mechanisms.selection import worst_gap
 from zerodelta.regression import fit_linear, fit_logistic, fit_multinomial
 from zerodelta.tasks.advise import advise
@@ -235,6 +238,32 @@ def marginals() -> Iterator[Cell]:
 
             asked = {"n": 20_000, "domain": domain, "workload": way, "epsilon": epsilon}
             yield Cell("queries", asked, measure, 6)
+
+
+IN_TABLES = (
+    *("count", "sum", "variance", "std", "table", "quantiles", "cdf at values", "cdf as steps"),
+    "heavy_hitters",
+)
+"""What `tests/tasks/test_advice_measured.py` measures with replayed bits, here with fresh ones."""
+
+
+def tables() -> Iterator[Cell]:
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+    from tasks.test_advice_measured import CELLS, N
+
+    for epsilon in EPSILONS:
+        for name in IN_TABLES:
+            task, asked, once, runs = CELLS[name]
+
+            def measure(
+                _: str,
+                __: np.random.Generator,
+                once: Callable[..., float] = once,
+                epsilon: float = epsilon,
+            ) -> float:
+                return once(epsilon, SystemBits())
+
+            yield Cell(task, {"n": N, **asked, "epsilon": epsilon}, measure, 20 * runs, name)
 
 
 def design(kind: str, n: int, d: int, rng: np.random.Generator) -> Floats:
@@ -491,6 +520,7 @@ TASKS: dict[str, Callable[[], Iterator[Cell]]] = {
     "median": quantiles,
     "trimmed_mean": trimmed_means,
     "queries": marginals,
+    "tables": tables,
     "linear": regressions,
     "classification": classifications,
     "kmeans": clusterings,

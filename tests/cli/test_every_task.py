@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import zerodelta as zd
-from cli.people import PLANTED, asked, run
+from cli.people import PLANTED, asked, run, write_people
 from zerodelta import sklearn
 from zerodelta.cli.task_forms import FORMS, NOT_HERE, OPTIONS
 
@@ -137,3 +137,36 @@ def test_a_filter_is_asked_with_where(people: Path) -> None:
     out = people / "o"
     assert run(*words, "--out", out)[0] == 0
     assert zd.load(out / "release.json").record.data[0]["where"] == ["age >= 18"]
+
+
+def test_plan_and_release_say_what_is_to_be_asked_and_that_nobody_counted(tmp_path: Path) -> None:
+    people = write_people(tmp_path)
+    paying = ("--ledger", people / "l", "--budget", 1)
+    for more, counted in (((), False), (paying, True)):
+        code, plan = run(*asked(people, "mean", "-", "income"), *more, "--dry-run")
+        assert code == 0, plan
+        assert "to be asked" in plan
+        assert "one person is in one row only" in plan
+        assert ("no ledger counted its ε" in plan) is not counted
+        code, made = run(*asked(people, "mean", "-", "income"), *more)
+        assert ("no ledger counted its ε" in made) is not counted
+        assert "beware" not in plan + made
+    found = json.loads(run(*asked(people, "mean", "-", "income"), "--json")[1])
+    assert found["entries"] == []
+    assert found["to_ask"][-1].startswith("no ledger counted its ε")
+
+
+@pytest.mark.parametrize(("epsilon", "large"), [("5", False), ("5.01", True), ("20", True)])
+def test_a_large_epsilon_is_asked_about_before_and_after(
+    tmp_path: Path, epsilon: str, large: bool
+) -> None:
+    words = [*asked(write_people(tmp_path), "mean", "-", "income"), "--epsilon", epsilon]
+    for more in (("--dry-run",), ()):
+        code, output = run(*words, *more)
+        assert code == 0, output
+        assert (
+            "a suspicion of 50 % about one person may rise to more than 99 %" in output
+        ) is large
+        assert bool(json.loads(run(*words, *more, "--json")[1])["beware"]) is large
+    advised = run("advise", "mean", "n=1000", "bounds=[0, 1]", f"epsilon={epsilon}")[1]
+    assert ("beware: ε" in advised) is large

@@ -12,10 +12,12 @@ import pytest
 from typer.testing import CliRunner
 
 import zerodelta as zd
+from privacy.theorem_cases import CASES
 from zerodelta.cli import app, audit_tasks
 from zerodelta.cli.verify_files import MEANING
 from zerodelta.privacy.json_text import LARGEST_TEXT
 
+PROTECTS = "  protects one row of the data (replace)"
 SAMPLERS = ("noise", "lazy", "k_norm", "argmax", "integers", "bits")
 
 
@@ -43,7 +45,7 @@ def test_a_proven_certificate_prints_its_summary_and_exits_with_0(
 ) -> None:
     code, output = run(good)
     assert code == 0
-    assert output == f"{good}: {certificate.summary}\n{MEANING}\n"
+    assert output == f"{good}: {certificate.summary}\n{PROTECTS}\n{MEANING}\n"
     assert "0.75" in output
 
 
@@ -62,7 +64,7 @@ def test_a_release_file_with_a_certificate_inside_is_accepted(
     path = tmp_path / "release.json"
     text = certificate.to_json()
     path.write_text(json.dumps({"value": 3, "certificate": text if as_text else json.loads(text)}))
-    assert run(path) == (0, f"{path}: {certificate.summary}\n{MEANING}\n")
+    assert run(path) == (0, f"{path}: {certificate.summary}\n{PROTECTS}\n{MEANING}\n")
 
 
 def test_a_forged_certificate_exits_with_1_and_says_why(
@@ -124,6 +126,26 @@ def test_a_file_of_more_than_ten_megabytes_is_refused_unread(
     code, output = run(path)
     assert code == 1
     assert "more than 10000000 bytes" in output
+
+
+def test_a_claim_with_a_delta_above_0_is_refused_unless_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "gaussian.json"
+    path.write_text(CASES["adaptive-zcdp"].to_json(), encoding="utf-8")
+    code, output = run(path)
+    assert code == 1
+    assert "that is not pure, it allows a δ above 0: pass --impure" in output
+    assert run(path, "--impure")[0] == 0
+    assert run(path, "--impure", "--epsilon", "100")[0] == 1
+
+
+def test_proven_refuses_what_a_caller_asserts(good: Path, tmp_path: Path) -> None:
+    assert run(good)[0] == 0
+    code, output = run(good, "--proven")
+    assert code == 1
+    assert "the weakest step is asserted" in output
+    saved = tmp_path / "mean.json"
+    zd.mean([1.0], bounds=(0, 1), epsilon=1).save(saved)
+    assert run(saved, "--proven")[0] == 0
 
 
 def test_the_command_says_what_verified_means_once(good: Path) -> None:

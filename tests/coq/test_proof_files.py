@@ -6,6 +6,7 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -45,6 +46,21 @@ def test_every_label_has_a_theorem_or_is_taken_on_paper(label: str) -> None:
     for step in steps - formal:
         assert any(step in what for what in written.paper)
     assert all(f"taken on paper: {what}\n" in written.text for what in written.paper)
+
+
+def test_the_verdict_on_a_table_names_the_law_that_is_drawn(tmp_path: Path) -> None:
+    """The theorem states round(Laplace); the sampler of tables draws the geometric law."""
+    kinds = {"city": zd.category(["oslo", "rome"]), "age": zd.number(0, 120)}
+    cells = np.zeros(100, dtype=[("city", "U4"), ("age", np.float64)])
+    people = zd.open(cells, columns=kinds, neighbors="add-remove", expected_rows=100)
+    release = zd.table(people, by="city", of={"age": ["mean"]}, epsilon=1)
+    assert release.sums[0].law.family == "geometric"
+    release.save(tmp_path / "table.json")
+    code, output = run(tmp_path / "table.json", "--proofs", tmp_path)
+    assert code == 0
+    assert "taken on paper: partition-laplace (P1): that the noise drawn has" in output
+    assert "the two-sided geometric law" in output
+    assert "the two-sided geometric law" in (tmp_path / "table.v").read_text(encoding="utf-8")
 
 
 def test_the_claimed_epsilon_is_in_the_theorem() -> None:

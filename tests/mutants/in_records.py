@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant
 
-_REFUSED, _ROWS, _FILES, _SIGNED = (
+_REFUSED, _ROWS, _FILES, _SIGNED, _VALUES = (
     f"records/test_{name}.py::test_"
-    for name in ("refused", "nothing_of_rows", "verify_files", "signatures")
+    for name in ("refused", "nothing_of_rows", "verify_files", "signatures", "values_and_sums")
 )
+_VERIFY = "cli/test_verify_and_audit.py::test_"
 
 MUTANTS = (
     Mutant(  # two releases of one question in one second are one
@@ -50,9 +51,9 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        file="records/load.py",
-        old="    return canonical(again) == canonical(whole)",
-        new="    return bool(again) and bool(whole)",
+        file="privacy/release_file.py",
+        old="        return canonical(again) == canonical(whole)",
+        new="        return bool(again) and bool(whole)",
         tests=(f"{_REFUSED}a_value_that_says_too_much_is_not_loaded",),
     ),
     Mutant(  # any signature will do
@@ -72,5 +73,83 @@ MUTANTS = (
         old='    same = body.get("record") == record.asked and',
         new='    same = body.get("record") and',
         tests=(f"{_FILES}a_ledger_finds_what_no_digest_can",),
+    ),
+    Mutant(  # a value that was changed, with the digest computed anew
+        file="privacy/value_check.py",
+        old="bool(np.all(np.abs(numbers - each) <= _NEAR * size))",
+        new="bool(np.all(np.abs(numbers - each) >= 0))",
+        tests=(
+            f"{_VALUES}a_value_that_its_sums_do_not_give_is_refused",
+            f"{_VALUES}every_statistic_of_a_table_is_held_to_its_sums",
+        ),
+    ),
+    Mutant(
+        file="privacy/value_check.py",
+        old="        abs(a - b) <= 1 for a, b in zip(counts, given, strict=True)",
+        new="        abs(a - b) >= 0 for a, b in zip(counts, given, strict=True)",
+        tests=(f"{_VALUES}a_value_that_its_sums_do_not_give_is_refused",),
+    ),
+    Mutant(  # a release that was paid for cannot be loaded
+        file="privacy/value_check.py",
+        old="    if total is not None:\n        yield",
+        new="    if False:\n        yield",
+        tests=(f"{_VALUES}no_value_that_was_released_is_refused",),
+    ),
+    Mutant(
+        file="privacy/value_check.py",
+        old="    if _is_in_ball(value, sums):",
+        new="    if False:",
+        tests=(f"{_VALUES}nor_a_mean_of_rows_in_a_ball",),
+    ),
+    Mutant(
+        file="privacy/value_check.py",
+        old="(low - slack <= found) & (found <= high + slack)",
+        new="(low - slack <= found)",
+        tests=(
+            f"{_VALUES}what_a_verb_projects_is_held_to_its_range",
+            f"{_VALUES}a_quantile_of_a_table_is_held_to_the_bounds_of_its_column",
+        ),
+    ),
+    Mutant(
+        file="privacy/value_check.py",
+        old="(low - slack <= found) & (found <= high + slack)",
+        new="(found <= high + slack)",
+        tests=(f"{_VALUES}what_a_verb_projects_is_held_to_its_range",),
+    ),
+    Mutant(
+        file="privacy/value_check.py",
+        old="bool(np.all(np.diff(shares) >= -_NEAR))",
+        new="True",
+        tests=(f"{_VALUES}what_a_verb_projects_is_held_to_its_range",),
+    ),
+    Mutant(
+        file="privacy/value_check.py",
+        old="(np.abs(value) <= most * (1 + _NEAR))",
+        new="(np.abs(value) <= 2 * most)",
+        tests=(f"{_VALUES}what_a_verb_projects_is_held_to_its_range",),
+    ),
+    Mutant(  # nobody is told what to ask
+        file="privacy/release_file.py",
+        old="    if record.to_ask != list(asked):",
+        new="    if False:",
+        tests=(f"{_REFUSED}a_forger_who_computes_digests_is_refused_too",),
+    ),
+    Mutant(  # a claim with δ > 0 exits with 0
+        file="cli/verify_files.py",
+        old="    if not demand.impure and type(certificate.claim) is not PureDP:",
+        new="    if False:",
+        tests=(f"{_VERIFY}a_claim_with_a_delta_above_0_is_refused_unless_asked_for",),
+    ),
+    Mutant(
+        file="cli/verify_files.py",
+        old="            proven=demand.proven,",
+        new="            proven=False,",
+        tests=(f"{_VERIFY}proven_refuses_what_a_caller_asserts",),
+    ),
+    Mutant(  # another unit than was asked for
+        file="cli/verify_files.py",
+        old="unit=certificate.unit if demand.unit is None else demand.unit,",
+        new="unit=certificate.unit,",
+        tests=(f"{_FILES}relations_are_converted_and_units_are_not",),
     ),
 )

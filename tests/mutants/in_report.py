@@ -127,4 +127,46 @@ MUTANTS = (
         new="    return reader_of(data, dict(file)).names",
         tests=(f"{_FILES}without_a_header_no_line_is_read",),
     ),
+    Mutant(
+        file="privacy/readable.py",
+        old="    if epsilon <= LARGE:",
+        new="    if epsilon < LARGE:",
+        tests=(f"{_PAGE}a_large_epsilon_is_asked_about",),
+    ),
+    Mutant(
+        file="privacy/readable.py",
+        old="LARGE = 5\n",
+        new="LARGE = 6\n",
+        tests=(f"{_PAGE}a_large_epsilon_is_asked_about",),
+    ),
+    Mutant(  # that of an add-remove claim counts once
+        file="privacy/certificate.py",
+        old="        return large(self.claim.exact_epsilon * (2 if added else 1))",
+        new="        return large(self.claim.exact_epsilon)",
+        tests=(f"{_PAGE}a_large_epsilon_is_asked_about",),
+    ),
+    Mutant(  # the total is that of the page
+        file="report/page.py",
+        old="    return [each for each in paid if _is_readable(each)]",
+        new="    return []",
+        tests=(f"{_PAGE}the_total_is_that_of_the_ledger_with_its_odds",),
+    ),
+    Mutant(  # a ledger of add-remove releases
+        file="report/answers.py",
+        old="    epsilon = account.spent * (2 if added else 1)",
+        new="    epsilon = account.spent",
+        tests=(f"{_PAGE}what_a_ledger_of_add_remove_counted_is_told_twice",),
+    ),
+    Mutant(  # a forecast for cells none of which is missing, beside a call that skips them
+        file="ui/forms.py",
+        old='_SKIP = {"missing": "skip"}',
+        new='_SKIP = {"missing": None}',
+        tests=("ui/test_planner.py::test_the_forecast_is_that_of_the_python_snippet",),
+    ),
+    Mutant(  # the law that is drawn is not the one that Coq was asked about
+        file="coq/statements.py",
+        old="        paper=_GEOMETRIC,\n",
+        new="",
+        tests=("coq/test_proof_files.py::test_the_verdict_on_a_table_names_the_law_that_is_drawn",),
+    ),
 )

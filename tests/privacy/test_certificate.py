@@ -420,7 +420,8 @@ def test_a_release_has_a_value_a_certificate_and_a_forecast_and_nothing_else() -
     assert release.sums == ()  # noisy integers of known law, where a value was made of some
     assert release.plan is None  # made before a row was read
     public = {name for name in dir(release) if not name.startswith("_")}
-    assert public == {*named, "interval", "covers", "to_frame", "plot", "save", "sign", "report"}
+    verbs = {"interval", "covers", "counted", "to_frame", "plot", "save", "sign", "report"}
+    assert public == {*named, *verbs}
     assert not hasattr(release, "__dict__")
     with pytest.raises((AttributeError, TypeError)):
         release.was_uniform = True  # type: ignore[attr-defined]

@@ -115,7 +115,20 @@ SEALED: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda d: resealed(changed(d, ("record", "rows"), 100)),
         "not one of this version",
     ),
-    "a later version": (lambda d: {**d, "schema": "zerodelta/release/2"}, "upgrade zerodelta"),
+    "a later version": (lambda d: {**d, "schema": "zerodelta/release/3"}, "upgrade zerodelta"),
+    "an earlier version": (
+        lambda d: {**d, "schema": "zerodelta/release/1"},
+        "with the version of zerodelta that wrote it",
+    ),
+    "no version": (lambda d: {**d, "schema": "zerodelta/release/0"}, "no saved release"),
+    "nothing to ask": (
+        lambda d: resealed(changed(d, ("record", "to_ask"), [])),
+        "does not say what has to be asked",
+    ),
+    "not all to ask": (
+        lambda d: resealed(changed(d, ("record", "to_ask"), d["record"]["to_ask"][:-1])),
+        "does not say what has to be asked",
+    ),
     "another schema": (lambda d: {**d, "schema": "else"}, "no saved release"),
     "no schema": (
         lambda d: {n: part for n, part in d.items() if n != "schema"},
@@ -254,5 +267,5 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_schema_is_frozen() -> None:
-    assert SCHEMA == "zerodelta/release/1"
+    assert SCHEMA == "zerodelta/release/2"
     assert read_value({"tuple": []}, {}) == ()

@@ -162,6 +162,34 @@ def test_a_study_says_that_its_program_is_not_written(tmp_path: Path) -> None:
     assert again.record.data == []
 
 
+ASK = [
+    "bounds, categories, hierarchies and the question were chosen without the rows",
+    "one person is in one row only",
+    "no ledger counted its ε: somebody adds up all releases about the same people",
+]
+
+
+def test_what_nobody_can_check_stands_in_every_record(tmp_path: Path) -> None:
+    """It is asked even where a release is plainly proven; that no ledger counted it, too."""
+    (tmp_path / "people.csv").write_text("age\n" + "30\n" * 50, encoding="utf-8")
+    kinds = {"age": zd.number(0, 120)}
+    alone = zd.mean(zd.open(tmp_path / "people.csv", columns=kinds), "age", epsilon=1)
+    assert alone.certificate.summary.endswith(": proven")
+    again = saved(alone, tmp_path)
+    assert alone.record is not None
+    assert again.record.to_ask == alone.record.to_ask == ASK
+    assert "to be asked: " + "; ".join(ASK[:2]) in again.certificate.explain()
+    unit = zd.open(table(), columns=COLUMNS, unit="who", max_rows=2, units=60, name="people")
+    ledger = zd.Ledger(tmp_path / "l", data="people", budget=9, unit="who")
+    paid = zd.sum(unit, "age", epsilon=1, ledger=ledger)
+    assert paid.record is not None
+    assert paid.record.to_ask == [ASK[0], 'one person has one "who" only']
+    for release, told in ((alone, "no ledger counted its ε"), (paid, "its ε was counted by entry")):
+        assert told in release.counted
+        assert release.counted in repr(release)
+        assert release.counted in release._repr_html_()
+
+
 VALUES = st.recursive(
     st.none()
     | st.booleans()

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import zerodelta as zd
 from zerodelta.cli import app
-from zerodelta.cli.verify_files import MEANING
+from zerodelta.cli.verify_files import MEANING, UNSIGNED
 from zerodelta.privacy.step import digest_of
 
 
@@ -38,9 +38,12 @@ def test_a_release_is_told_with_what_it_belongs_to(tmp_path: Path) -> None:
     path = saved(data, tmp_path / "a.json", "1/4")
     code, output = run(path)
     assert code == 0
-    told = "value, record and certificate belong together: sum of 'people', 2"
-    assert told in output
-    assert "paid for with entry 3 of ledger " in output
+    assert "says that it is sum of 'people', 2" in output
+    assert "says that it was paid for with entry 3 of ledger " in output
+    assert "protects one row of the table (replace)" in output
+    assert "no ledger counted" not in output
+    assert "ask whether one person is in one row only" in output
+    assert UNSIGNED in output
     assert output.endswith(MEANING + "\n")
     assert "[proven]" in run(path, "--explain")[1]
 
@@ -85,7 +88,7 @@ def test_the_same_asked_twice_at_once_counts_twice(tmp_path: Path) -> None:
 
 def test_two_files_of_one_release_are_refused(tmp_path: Path) -> None:
     path = saved(opened(), tmp_path / "a.json", "1/4")
-    replace(zd.load(path), value=7.0).save(tmp_path / "b.json")
+    replace(zd.load(path), value=7.0, sums=()).save(tmp_path / "b.json")
     code, output = run(path, tmp_path / "b.json")
     assert code == 1
     assert "two different files say that they are the release" in output
@@ -119,16 +122,38 @@ def test_relations_are_converted_and_units_are_not(tmp_path: Path) -> None:
     unit = saved(opened(unit="id", max_rows=2, units=9), tmp_path / "unit.json", "1/4")
     code, output = run(plain, unit)
     assert code == 1
-    assert "and a row was asked" in output
+    assert "some protect a row and some a unit" in output
+    code, output = run(unit)
+    assert code == 0
+    assert "protects one id, at most 2 of its rows; a unit is one 'id' (replace)" in output
+    assert 'ask whether one person has one "id" only' in output
     assert run(unit, "--unit", "id")[0] == 0
+    for wrong in (("--unit", "customer"), ("--epsilon", "0.2")):
+        assert run(unit, *wrong)[0] == 1
     assert run(unit, plain, "--unit", "id")[0] == 1
+
+
+def test_what_no_ledger_counted_says_so(tmp_path: Path) -> None:
+    assert "no ledger counted its ε" in run(saved(opened(), tmp_path / "a.json", "1/4"))[1]
+
+
+@pytest.mark.parametrize(("epsilon", "large"), [("5", False), ("6", True)])
+def test_a_large_epsilon_is_asked_about(tmp_path: Path, epsilon: str, large: bool) -> None:
+    path = saved(opened(), tmp_path / "a.json", epsilon)
+    code, output = run(path)
+    assert code == 0
+    assert (f"beware: ε = {epsilon} is large" in output) is large
+    assert bool(json.loads(run(path, "--json")[1])["files"][0]["beware"]) is large
+    other = saved(opened(), tmp_path / "b.json", "1/100")
+    assert ("'people': beware: ε = " in run(path, other)[1]) is True
+    assert "beware" not in run(other, saved(opened(), tmp_path / "c.json", "4.99"))[1]
 
 
 def test_two_releases_of_one_entry_are_refused(tmp_path: Path) -> None:
     path = saved(opened(ledger=tmp_path / "l", budget=5), tmp_path / "a.json", "1/4")
     data = json.loads(path.read_text())
     content = {name: part for name, part in data.items() if name != "digest"}
-    content["value"] = 7.0
+    content |= {"value": 7.0, "sums": []}
     other = tmp_path / "b.json"
     other.write_text(json.dumps({**content, "digest": digest_of(content)}))
     code, output = run(path, other)
@@ -145,9 +170,10 @@ def test_a_ledger_finds_what_no_digest_can(tmp_path: Path) -> None:
     whole = json.loads(path.read_text())
     for name, value, said in (
         ("value", 7.0, "changed after it was saved"),
-        ("record", {**whole["record"], "task": "median"}, "something else than was paid for"),
+        ("record", {**whole["record"], "task": "count"}, "something else than was paid for"),
     ):
-        content = {n: part for n, part in {**whole, name: value}.items() if n != "digest"}
+        forgery = {**whole, name: value, "sums": []}
+        content = {n: part for n, part in forgery.items() if n != "digest"}
         forged = tmp_path / f"{name}.json"
         forged.write_text(json.dumps({**content, "digest": digest_of(content)}))
         zd.load(forged)

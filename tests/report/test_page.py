@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from fractions import Fraction
+from html import unescape
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -15,6 +17,7 @@ import pytest
 
 import zerodelta as zd
 from zerodelta.exact.bits import ReplayBits
+from zerodelta.privacy.readable import LARGE
 from zerodelta.report import page_of_releases, write_report
 from zerodelta.report.odds import after_lower, after_upper, factor_text, percent_text
 from zerodelta.report.page import LARGEST_PAGE
@@ -23,9 +26,11 @@ from zerodelta.report.page_style import COLORS
 QUESTIONS = {
     "Who is protected?": "one line of the file",
     "Against what?": "Anyone who sees what was published",
-    "How sure is that?": "Proven",
-    "What is assumed?": "Nothing about the rows",
-    "What is the total ε?": "ε = 1, δ = 0",
+    "How sure is that?": "Proven. Anyone can check that. Nobody vouches that the steps were run",
+    "What is assumed?": "you have to ask: bounds, categories, hierarchies and the question were "
+    "chosen without the rows; one person is in one row only",
+    "What is the total ε?": "ε = 1 of people 2026 in all that its ledger counted (replace): a "
+    "suspicion of 50 % about one row rises to at most 73.2 %. On this page: ε = 1, δ = 0",
     "What can an attacker learn?": "a suspicion of 50 % rises to at most 73.2 %",
     "Which data?": "people 2026",
     "When?": "20",
@@ -64,8 +69,8 @@ def test_every_question_is_answered_on_the_first_screen_and_leads_to_more(page: 
 
 def test_sections_come_in_the_order_of_nist(page: str) -> None:
     found = re.findall(r'<h2 id="(\w+)">', page)
-    order = ["glance", "published", "who", "odds", "public", "assumed", "steps", "verify", "limits"]
-    assert found == order
+    order = ["glance", "published", "who", "odds", "public", "assumed", "steps", "verify"]
+    assert found == [*order, "budget", "limits"]
 
 
 def test_what_was_public_is_told_as_numbers(page: str) -> None:
@@ -183,9 +188,81 @@ def test_false_keys_are_told_beside_the_list() -> None:
 
 def test_assumptions_are_set_off() -> None:
     page = page_of_releases([zd.mean(np.zeros(100), bounds=(0, 1), epsilon=1)])
-    box = re.search(r'<div class="warn" role="note">.*?</div>', page)
-    assert box is not None
-    assert "column types and preparation were not computed from the rows" in box[0]
+    boxes = re.findall(r'<div class="warn" role="note">.*?</div>', page)
+    told = "column types and preparation were not computed from the rows"
+    assert any(told in box for box in boxes)
+
+
+def glance_of(page: str) -> str:
+    return unescape(re.sub(r"<[^>]+>", "", page[: page.index('id="published"')]))
+
+
+def test_what_no_program_can_know_is_asked_even_if_all_is_proven(page: str) -> None:
+    told = re.sub(r"<[^>]+>", " ", page[page.index('<h2 id="assumed">') :])
+    assert "no program can know it" in told
+    for asked in ("the question were chosen without the rows", "one person is in one row only"):
+        assert asked in told
+    for claimed in ("fixed before a row was read", "Nothing is assumed", "Nothing about the rows"):
+        assert claimed not in page
+    assert "with none of the code that made it" not in page
+    assert "by the functions of zerodelta with which it was planned" in page
+    assert "docs/certificate-format.md" in page
+
+
+def test_the_total_is_that_of_the_ledger_with_its_odds(people: Any) -> None:
+    """What others released of the data is in it; of a saved release, if the ledger is given."""
+    zd.count(people, by="city", epsilon=2)
+    release = zd.mean(people, "age", epsilon=1)
+    risen = percent_text(after_upper(Fraction(1, 2), Fraction(3)), up=True)
+    told = "ε = 3 of people 2026 in all that its ledger counted (replace): a suspicion of 50 % "
+    told += f"about one row rises to at most {risen}."
+    assert told in glance_of(page_of_releases([release]))
+    saved = replace(release, paid_by=())
+    assert "which was not read for it" in glance_of(page_of_releases([saved]))
+    account = zd.Ledger(people.protection.accounts[0].address, data="people 2026")
+    assert told in glance_of(page_of_releases([saved], ledger=account))
+
+
+def test_what_a_ledger_of_add_remove_counted_is_told_twice(tmp_path: Path) -> None:
+    table = np.zeros(100, dtype=[("age", np.float64)])
+    kinds = {"age": zd.number(0, 120)}
+    paying: Any = {"ledger": tmp_path / "l", "budget": 5, "neighbors": "add-remove"}
+    people = zd.open(table, columns=kinds, name="p", expected_rows=100, **paying)
+    told = glance_of(page_of_releases([zd.sum(people, "age", epsilon=1)]))
+    risen = percent_text(after_upper(Fraction(1, 2), Fraction(2)), up=True)
+    assert "ε = 1 of p in all that its ledger counted (add-remove, counted twice: ε = 2)" in told
+    assert f"a suspicion of 50 % about one row rises to at most {risen}. On this page" in told
+
+
+def test_what_no_ledger_counted_says_so(page: str) -> None:
+    alone = page_of_releases([zd.mean(np.zeros(100), bounds=(0, 1), epsilon=1)])
+    assert "No ledger counted it: nobody here knows what else was released." in glance_of(alone)
+    assert "by no ledger: nobody counted it" in alone
+    assert "No ledger counted" not in page
+
+
+def test_a_release_beside_the_ledger_is_named(people: Any) -> None:
+    counted = zd.mean(people, "age", epsilon=1)
+    page = page_of_releases([counted, zd.mean(np.zeros(9), bounds=(0, 1), epsilon=20)])
+    assert "No ledger counted 2." in glance_of(page)
+    assert "No ledger counted the ε of 2" in page
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "twice", "warned"),
+    [("5", False, False), ("501/100", False, True), ("5/2", True, False), ("3", True, True)],
+)
+def test_a_large_epsilon_is_asked_about(epsilon: str, twice: bool, warned: bool) -> None:
+    relation: Any = {"neighbors": "add-remove"} if twice else {}
+    table = np.zeros(100, dtype=[("age", np.float64)])
+    kinds = {"age": zd.number(0, 120)}
+    data = zd.open(table, columns=kinds, expected_rows=100, **relation)
+    release = zd.sum(data, "age", epsilon=epsilon)
+    page = page_of_releases([release])
+    assert ("is large: a suspicion of 50 %" in glance_of(page)) is warned
+    assert page.count("is large: a suspicion of 50 %") == 2 * warned
+    assert ("beware:" in release.certificate.explain()) is warned
+    assert after_upper(Fraction(1, 2), Fraction(LARGE)) > 0.99
 
 
 def test_several_releases_are_added_up_and_the_same_one_counts_once(people: Any) -> None:

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import math
 import re
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,10 @@ from zerodelta.regression import Shape, plan_logistic
 from zerodelta.tasks.advice import least_rows
 from zerodelta.tasks.advice_tasks import TASKS
 from zerodelta.tasks.advise import advise
+from zerodelta.tasks.advised_task import Task
 from zerodelta.tasks.histogram import histogram_methods
+
+ROOT = Path(__file__).resolve().parents[2]
 
 ASKED: dict[str, dict[str, Any]] = {
     "mean": {"n": 10_000, "dimension": 5, "epsilon": 1, "bounds": (0, 100)},
@@ -300,3 +304,23 @@ def test_plot_draws_every_method_against_n_and_epsilon(task: str, tmp_path: Path
 
 def test_an_epsilon_written_as_a_fraction_can_be_drawn() -> None:
     assert advise("select", options=3, epsilon="1/3").plot().axes
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_task_that_states_a_factor_names_the_script_that_measured_it(task: str) -> None:
+    """Of others it says that no script did, or what the forecast is of; there is no default."""
+    field = {each.name: each for each in fields(Task)}["reliable"]
+    assert field.default is MISSING
+    told = " ".join(TASKS[task].reliable.split())
+    scripts = re.findall(r"bench/\w+\.py", told)
+    assert bool(scripts) or "factor of" not in told
+    for script in scripts:
+        text = (ROOT / script).read_text(encoding="utf-8")
+        measured = "median" if task == "quantile" else task  # it says at which level
+        assert re.search(rf'[("]{measured}[" ]', text), (task, script)
+
+
+def test_where_cells_are_skipped_nothing_is_said_to_be_measured() -> None:
+    given: dict[str, Any] = {"n": 10_000, "dimension": 2, "bounds": (0, 1), "epsilon": 1}
+    assert "where cells are skipped" in advise("mean", missing="skip", **given).reliable
+    assert "skipped" not in advise("mean", **given).reliable

@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 import zerodelta as zd
 from zerodelta.cli import app
 from zerodelta.errors import ParameterError
+from zerodelta.spine.preview import preview
 from zerodelta.ui.fields import FIELDS, as_value
 from zerodelta.ui.forms import FORMS
 from zerodelta.ui.planned import answer, break_even, form_of_all
@@ -51,13 +52,14 @@ def test_every_task_is_forecast_as_by_advise_and_has_curves(task: str) -> None:
 def test_more_privacy_and_fewer_rows_cost_accuracy() -> None:
     curves = answer({"task": "mean"})["curves"]
     for name in ("n", "epsilon"):
-        line = curves[name]["lines"]["k-norm-max"]
+        line = curves[name]["lines"]["partition"]
         assert line == sorted(line, reverse=True)
 
 
 def test_a_wish_is_what_advise_solves_for() -> None:
     wish = answer({"task": "mean", "wish": "0.01"})["wish"]
-    asked: dict[str, Any] = {"dimension": 5, "bounds": (0, "100"), "error": "0.01"}
+    asked: dict[str, Any] = {"dimension": 5, "bounds": (0, "100"), "missing": "skip"}
+    asked["error"] = "0.01"
     assert wish["epsilon"]["value"] == zd.advise("mean", n=10_000, **asked).numbers["epsilon"]
     assert wish["n"]["value"] == zd.advise("mean", epsilon=1, **asked).n
     assert "refused" in answer({"task": "mean", "wish": "-1"})["wish"]["epsilon"]
@@ -91,6 +93,7 @@ def test_a_number_that_is_none_is_refused_by_name(name: str, text: str) -> None:
         answer({"task": text})
 
 
+ROWS = 2000
 NUMBERS = [f"x{i}" for i in range(5)]
 CELLS: dict[str, Callable[[], Any]] = {
     **{name: lambda: random.randrange(2) for name in NUMBERS},
@@ -108,7 +111,7 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("people")
     lines = [
         ",".join(CELLS),
-        *(",".join(str(make()) for make in CELLS.values()) for _ in range(2000)),
+        *(",".join(str(make()) for make in CELLS.values()) for _ in range(ROWS)),
     ]
     (folder / "people.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return folder
@@ -172,6 +175,31 @@ def test_every_python_snippet_runs_and_saves_what_verifies(people: Path) -> None
         release = zd.load(people / f"{task}.json")
         certificate = getattr(release, "certificate_", None) or release.certificate
         assert zd.verify(certificate, epsilon=1), task
+
+
+OTHER_UNITS = {"vote", "study", "select_model", "select_features", "classifier", "correlation"}
+"""A release of these states something else than what their methods are compared by."""
+
+
+@pytest.mark.parametrize("task", sorted(FORMS.keys() - OTHER_UNITS))
+def test_the_forecast_is_that_of_the_python_snippet(
+    task: str, people: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the same rows, in the same unit, and for cells that may be missing if they may there."""
+    monkeypatch.chdir(people)
+    found = answer({"task": task, "n": str(ROWS)})
+    made = preview(lambda: exec(found["python"], {}))
+    stated = [made.error, *(method.error for method in made.methods[:1])]
+    near = [pytest.approx(each, rel=1e-9) for each in stated if isinstance(each, float)]
+    assert found["methods"][0]["error"] in near
+
+
+def test_what_no_missing_cell_would_save_is_told() -> None:
+    found = answer({"task": "mean"})
+    given: dict[str, Any] = {"n": 10_000, "dimension": 5, "bounds": (0, "100"), "epsilon": "1"}
+    assert found["complete"]["error"] == zd.advise("mean", **given).best.error
+    assert found["complete"]["error"] < found["methods"][0]["error"]
+    assert answer({"task": "histogram"})["complete"] is None
 
 
 @pytest.fixture(scope="module")

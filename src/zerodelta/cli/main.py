@@ -189,7 +189,15 @@ def verify(
         str | None, typer.Option(help="The most that each, and all of a data set, may cost.")
     ] = None,
     neighbors: Annotated[str, typer.Option(help="replace or add-remove.")] = "replace",
-    unit: Annotated[str | None, typer.Option(help="Whom it protects, if not a row.")] = None,
+    unit: Annotated[
+        str | None, typer.Option(help="Who must be protected; by default as each claims.")
+    ] = None,
+    proven: Annotated[
+        bool, typer.Option("--proven", help="Refuse asserted and idealized steps.")
+    ] = False,
+    impure: Annotated[
+        bool, typer.Option("--impure", help="Accept claims with a delta above 0, too.")
+    ] = False,
     signed_by: Annotated[
         str | None, typer.Option(help="A public key, or its file, that must have signed.")
     ] = None,
@@ -197,15 +205,24 @@ def verify(
 ) -> None:
     """Re-derive the claim of each certificate; exit with 1 if one does not prove what it says.
 
-    Of saved releases also that value, record and certificate belong together, and what those of one
-    data set cost in all. The steps prove the claim: that is what is checked. Not that they were
-    run; for that there is the word of whoever signed, if somebody did.
+    Of saved releases also that the digest matches, that record and certificate state the same
+    claim, that the value is what its noisy sums give, and what those of one data set cost in all.
+    Whoever changes all of it and computes the digest anew is not found so. The steps prove the
+    claim: that is what is checked. Not that they were run; for that there is the word of whoever
+    signed, if somebody did.
     """
     from zerodelta.cli import verify_files as found
     from zerodelta.privacy.signatures import as_public
 
     public = None if signed_by is None else as_public(signed_by)
-    demand = found.Demand(epsilon=epsilon, neighbors=neighbors, unit=unit, signed_by=public)
+    demand = found.Demand(
+        epsilon=epsilon,
+        neighbors=neighbors,
+        unit=unit,
+        proven=proven,
+        impure=impure,
+        signed_by=public,
+    )
     verdicts = []
     for path in files:
         one = found.report(path, demand, explain=explain)

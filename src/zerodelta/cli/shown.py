@@ -18,6 +18,7 @@ from zerodelta.cli.jobs import Job, Made
 from zerodelta.cli.outputs import Written, ledger_of, values_as_json
 from zerodelta.cli.refusals import say
 from zerodelta.exact.rational import number_text
+from zerodelta.privacy.assumptions import to_ask
 from zerodelta.privacy.readable import equals
 from zerodelta.report.published import Grid, error_words, grids_of, number_shown, plain_text
 from zerodelta.report.sections import asked_words
@@ -89,9 +90,10 @@ def say_release(job: Job, made: Made, written: Written) -> None:
     for grid in grids_of(release):
         say(_grid(grid))
     say(release.certificate.summary)
+    if release.certificate.beware:
+        say(f"beware: {release.certificate.beware}")
     ledger = ledger_of(job, release)
-    if ledger is not None:
-        say(ledger.line)
+    say(release.counted if ledger is None else ledger.line)
     for path in written.files:
         say(f"wrote {path}")
 
@@ -110,6 +112,9 @@ def release_as_json(job: Job, made: Made, written: Written) -> dict[str, Any]:
         "error": release.error,
         "files": [str(path) for path in written.files],
         "problems": list(written.problems),
+        "beware": release.certificate.beware,
+        "to_ask": [] if record is None else record.to_ask,
+        "entries": [] if record is None else record.entries,
         "remaining": None if ledger is None else number_text(ledger.remaining),
     }
 
@@ -132,6 +137,8 @@ def say_plan(job: Job, found: Preview, funds: str | None) -> None:
         facts.append(("takes about", f"{found.seconds:.0f} s"))
     facts += [("public", each) for each in found.certificate.public]
     facts += [("assumed", each) for each in found.certificate.assumed]
+    facts += [("to be asked", each) for each in _asked(found, funds is not None)]
+    facts += [("beware", each) for each in (found.certificate.beware,) if each]
     if funds is not None:
         facts.append(("ledger", funds))
     wide = max(len(name) for name, _ in facts)
@@ -157,9 +164,15 @@ def plan_as_json(job: Job, found: Preview, left: Fraction | None) -> dict[str, A
         "seconds": found.seconds,
         "public": list(found.certificate.public),
         "assumed": list(found.certificate.assumed),
+        "to_ask": list(_asked(found, left is not None)),
+        "beware": found.certificate.beware,
         "methods": [{"name": each.name, "error": each.error} for each in found.methods],
         "remaining": None if left is None else number_text(left),
     }
+
+
+def _asked(found: Preview, counted: bool) -> tuple[str, ...]:
+    return to_ask(unit=found.certificate.unit, counted=counted)
 
 
 def say_json(data: Any) -> None:

@@ -16,20 +16,27 @@ from typing import Any, final
 from zerodelta.errors import CertificateError, RecordError, printable
 from zerodelta.exact.rational import Rational, number_text
 from zerodelta.privacy.certificate import Certificate
+from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.json_text import LARGEST_TEXT, read_json
+from zerodelta.privacy.readable import large
 from zerodelta.privacy.release_file import LARGEST_FILE, Saved, is_release, judged
 from zerodelta.privacy.signatures import check_signed
 from zerodelta.privacy.totals import Total, by_data, total_of
 from zerodelta.privacy.verify import verify
+from zerodelta.records.classes import CLASSES
 
 __all__ = [
-    *("MEANING", "SIGNED", "Demand", "Verdict", "as_json", "certificate_in", "report"),
+    *("MEANING", "SIGNED", "UNSIGNED", "Demand", "Verdict", "as_json", "certificate_in", "report"),
     *("totals", "totals_as_json"),
 ]
 
 MEANING = (
     "Verified means: the steps prove the claim. It does not mean that these steps were run, and "
     "nobody has signed them."
+)
+UNSIGNED = (
+    "digest matches; unsigned: whoever changes the file can compute it anew, its value and noisy "
+    "sums too"
 )
 SIGNED = (
     "Verified means: the steps prove the claim. It does not mean that these steps were run: for "
@@ -47,6 +54,11 @@ class Demand:
     epsilon: Rational | None = None
     neighbors: str = "replace"
     unit: str | None = None
+    """Who must be protected; None for whomever the claim says."""
+    proven: bool = False
+    """Whether no step may be asserted or idealized."""
+    impure: bool = False
+    """Whether claims with a δ above 0 are accepted."""
     signed_by: str | None = None
     """The public key of whoever must have signed, in hexadecimal."""
 
@@ -77,11 +89,16 @@ def report(path: str | Path, demand: Demand | None = None, *, explain: bool) -> 
             certificate,
             epsilon=demand.epsilon,
             neighbors=demand.neighbors,
-            unit=demand.unit,
+            unit=certificate.unit if demand.unit is None else demand.unit,
+            proven=demand.proven,
         )
+        _check_pure(certificate, demand)
+        if saved is not None:
+            saved.fields(CLASSES)  # as `zd.load` reads them
     except CertificateError as error:
         return Verdict(good=False, text=str(error))
     lines = [certificate.explain() if explain else certificate.summary]
+    lines += [] if explain else [f"  {line}" for line in _claimed(certificate)]
     if saved is not None:
         lines += [f"  {line}" for line in _told(saved, demand)]
     return Verdict(good=True, text="\n".join(lines), saved=saved, certificate=certificate)
@@ -99,14 +116,31 @@ def _check_signed(saved: Saved | None, public: str) -> None:
     check_signed(saved.digest, saved.signatures, public)
 
 
+def _check_pure(certificate: Certificate, demand: Demand) -> None:
+    if not demand.impure and type(certificate.claim) is not PureDP:
+        raise CertificateError(
+            f"the steps prove {certificate.summary}; that is not pure, it allows a δ above 0: pass "
+            "--impure if that is what you want to verify."
+        )
+
+
+def _claimed(certificate: Certificate) -> list[str]:
+    """Say whom the claim protects, and what has to be asked about a large ε."""
+    row = _plain(certificate.row)
+    whom = row if certificate.unit is None else f"{row}; a unit is one {_shown(certificate.unit)}"
+    lines = [f"protects {whom} ({certificate.claim.neighbors.value})"]
+    return [*lines, *(f"beware: {each}" for each in (certificate.beware,) if each)]
+
+
 def _told(saved: Saved, demand: Demand) -> list[str]:
     record = saved.record
     names = [_shown(name) for name in record.names if name is not None]
     of = f" of {' and '.join(names)}" if names else ""
-    lines = [f"value, record and certificate belong together: {_plain(record.task)}{of}, "]
-    lines[0] += f"{_plain(record.time)}, zerodelta {_plain(record.version)}"
+    lines = [f"says that it is {_plain(record.task)}{of}, {_plain(record.time)}, "]
+    lines[0] += f"zerodelta {_plain(record.version)}"
+    lines += [] if record.entries else ["no ledger counted its ε"]
     lines += [
-        f"paid for with entry {each['entry']} of ledger {_plain(each['ledger'])}"
+        f"says that it was paid for with entry {each['entry']} of ledger {_plain(each['ledger'])}"
         for each in record.entries
     ]
     lines.append(f"digest of the file {saved.digest}")
@@ -115,7 +149,9 @@ def _told(saved: Saved, demand: Demand) -> list[str]:
         lines.append(f"signed by {demand.signed_by}")
     elif saved.signatures:
         lines.append("has a signature, which is checked with --signed-by")
-    return lines
+    else:
+        lines.append(UNSIGNED)
+    return [*lines, *(f"ask whether {_plain(each)}" for each in record.to_ask[:2])]
 
 
 def totals(verdicts: Sequence[Verdict], demand: Demand) -> Verdict | None:
@@ -132,6 +168,8 @@ def totals(verdicts: Sequence[Verdict], demand: Demand) -> Verdict | None:
             _check_total(total, demand)
             if len(releases) > 1:
                 lines.append(f"{_shown(name)}: {total}")
+                beware = large(Fraction(total.asked("replace")))
+                lines += [f"{_shown(name)}: beware: {beware}"] if beware else []
         except CertificateError as error:
             lines.append(f"{_shown(name)}: NOT VERIFIED: {error}")
             good = False
@@ -162,12 +200,15 @@ def as_json(path: str, verdict: Verdict) -> dict[str, Any]:
         "summary": certificate.summary,
         "public": list(certificate.public),
         "assumed": list(certificate.assumed),
+        "status": certificate.status.value,
+        "beware": certificate.beware,
         "digest": certificate.digest if saved is None else saved.digest,
     }
     if saved is not None:
         record = saved.record
         found |= {"task": record.task, "data": record.names, "time": record.time}
         found |= {"version": record.version, "entries": record.entries}
+        found |= {"to_ask": record.to_ask}
         found |= {
             "signatures": len(saved.signatures),
             "certificate_digest": certificate.digest,

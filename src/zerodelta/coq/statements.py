@@ -177,6 +177,10 @@ Qed.
 
 
 _MOVES = "how the rounded noise moves in its norm (Lemma R)"
+_GEOMETRIC = (
+    "that the noise drawn has P(k) ≤ e^(1/b)·P(k ± 1): it is the two-sided geometric law, and the "
+    "theorem is about round(Laplace)"
+)
 _TESTED = "the distances, and the tails of the noise (C3's table)"
 
 FORMAL_STEPS: dict[str, Formal] = {
@@ -209,6 +213,7 @@ FORMAL_STEPS: dict[str, Formal] = {
             *("laplace_total", "table_probabilities"),
         ),
         write=partition_theorem,
+        paper=_GEOMETRIC,
     ),
     "partition-k-norm": Formal(
         theorems=("table_one_draw", "P2"),

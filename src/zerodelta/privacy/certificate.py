@@ -12,18 +12,18 @@ from itertools import islice
 from typing import Any, final
 
 from zerodelta.errors import CertificateError, printable
-from zerodelta.privacy.assumptions import OUR_ASSUMPTIONS
+from zerodelta.privacy.assumptions import OUR_ASSUMPTIONS, to_ask
 from zerodelta.privacy.claim_numbers import (
     check_claim_numbers,
     claim_from_numbers,
     explain_claim,
 )
-from zerodelta.privacy.claims import Claim
+from zerodelta.privacy.claims import Claim, PureDP
 from zerodelta.privacy.composition import CLAIM_TYPES
 from zerodelta.privacy.domains import at_least, read_numbers
 from zerodelta.privacy.json_text import read_json, write_json
 from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.readable import equals
+from zerodelta.privacy.readable import equals, large
 from zerodelta.privacy.schema_1 import SCHEMA_1, upgraded
 from zerodelta.privacy.step import Part, Status, Step, canonical, digest_of, plain, weakest
 from zerodelta.privacy.theorems.registry import explain_step
@@ -148,6 +148,14 @@ class Certificate:
         stated = {canonical(dict(s.numbers)) for s in asserted if s.theorem == "given"}
         return len(set(self.assumed) - OUR_ASSUMPTIONS) + len(stated) or len(asserted)
 
+    @property
+    def beware(self) -> str:
+        """What to say of a large ε, counted as for replaced rows; empty if it is not."""
+        if type(self.claim) is not PureDP:
+            return ""
+        added = self.claim.neighbors is Neighbors.ADD_REMOVE
+        return large(self.claim.exact_epsilon * (2 if added else 1))
+
     def check_types(self) -> None:
         """Refuse parts of any other type than those a proof is made of, subclasses too.
 
@@ -181,9 +189,12 @@ class Certificate:
             for step in part.steps:
                 number += 1
                 lines.append(f"  {number}. [{step.status.value}] {explain_step(step)}")
+        if self.beware:
+            lines.append(f"  beware: {self.beware}")
         for title, items in (("public", self.public), ("assumed", self.assumed)):
             if items:
                 lines.append(f"  taken as {title}: {'; '.join(items)}")
+        lines.append(f"  to be asked: {'; '.join(to_ask(unit=self.unit, counted=True))}")
         lines.append(f"  randomness: {self.randomness}")
         return printable("\n".join(lines), lines=True)
 

@@ -25,7 +25,7 @@ from zerodelta.privacy.moment_boxes import (
     deviation_ends,
 )
 
-__all__ = ["Level", "intervals"]
+__all__ = ["Level", "intervals", "values_of"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Form: TypeAlias = tuple[Fraction, ...]
@@ -129,7 +129,7 @@ class _Line:
     def _counts(self, form: Form) -> Pair:
         """Return whole numbers: a count is one, at least 0 and at most that of all rows."""
         radius = form_radius(self.sums.law, form[:-1], self.a)
-        values = _values_of(form, self.sums.integers)
+        values = values_of(form, self.sums.integers)
         low = [math.ceil(value - radius) for value in values]
         high = [math.floor(value + radius) for value in values]
         place, rows = self.sums.rest, self.sums.rows
@@ -156,7 +156,7 @@ class _Line:
 
     def _linear(self, form: Form) -> tuple[Floats, Floats]:
         radius = form_radius(self.sums.law, form[:-1], self.a)
-        values = _values_of(form, self.sums.integers)
+        values = values_of(form, self.sums.integers)
         return (
             np.array([_down(value - radius) for value in values]),
             np.array([_up(value + radius) for value in values]),
@@ -239,7 +239,7 @@ class _Line:
     def _least_rows(self, form: Form, a: Fraction) -> Floats:
         """Return so many values there are at least: a one-sided bound of a symmetric law."""
         radius = form_radius(self.sums.law, form[:-1], 2 * a) if any(form[:-1]) else Fraction(0)
-        values = _values_of(form, self.sums.integers)
+        values = values_of(form, self.sums.integers)
         return np.array([float(max(0, math.ceil(value - radius))) for value in values])
 
     def _hoeffding(self, rows: Floats, a: Fraction, *, width: int) -> Floats:
@@ -272,7 +272,7 @@ def _hull(
     law are a norm of the coefficients), so what is excluded on one side of top/bottom is an
     interval, and halving finds its end. Where the noisy bottom is not positive all of [least, 1].
     """
-    over, under = (np.array(_floats(_values_of(form, sums.integers))) for form in (top, bottom))
+    over, under = (np.array(_floats(values_of(form, sums.integers))) for form in (top, bottom))
     if not any(bottom[:-1]):  # the number of values is public
         rows = bottom[-1]
         if rows <= 0:
@@ -317,7 +317,7 @@ def _within(low: Floats, high: Floats, least: Any, most: Any) -> tuple[Floats, F
     return np.clip(low, least, most), np.clip(high, least, most)
 
 
-def _values_of(form: Form, integers: npt.NDArray[Any]) -> list[Fraction]:
+def values_of(form: Form, integers: npt.NDArray[Any]) -> list[Fraction]:
     """Return the exact value of a form of each line; the last coefficient is a constant."""
     used = [(place, c) for place, c in enumerate(form[:-1]) if c]
     denominator = math.lcm(*(c.denominator for c in form))

@@ -10,10 +10,28 @@ from typing import Any
 
 from zerodelta.privacy.step import whole
 
-__all__ = ["equals", "filled", "shown"]
+__all__ = ["LARGE", "equals", "filled", "large", "shown"]
 
 _LONGEST = 12
 """A number of more characters than this is rounded for people; the certificate keeps it exact."""
+
+
+LARGE = 5
+"""An ε above this is asked about: e^5/(1 + e^5) is more than 99 %."""
+
+
+def large(epsilon: Fraction) -> str:
+    """Return what to say of an ε, for replaced rows, that protects hardly anybody; mostly nothing.
+
+    >>> large(Fraction(5)), large(Fraction(20))[:20]
+    ('', 'ε = 20 is large: a s')
+    """
+    if epsilon <= LARGE:
+        return ""
+    return (
+        f"ε {equals(epsilon)} is large: a suspicion of 50 % about one person may rise to more than "
+        f"99 %; ask why it has to be more than {LARGE}"
+    )
 
 
 def shown(value: Any) -> str:

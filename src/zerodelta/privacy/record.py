@@ -1,7 +1,8 @@
 """The record of a release: what was asked, of which data, when, with which version, who paid.
 
-All of it is public and was decided before a row was read: nothing here is computed from rows, and
-no hash of them either (theory A14.8). Random bits of the operating system name the release, so that
+All of it is public and was written down before the mechanism read a row: nothing here is computed
+from rows, no hash of them either (theory A14.8), but what the certificate lists as public, such as
+their number. Random bits of the operating system name the release, so that
 two of the same question are two, whoever paid.
 """
 
@@ -26,6 +27,7 @@ _TYPES: Mapping[str, Any] = {
     "data": list,
     "claim": dict,
     "public": list,
+    "to_ask": list,
     "version": str,
     "time": str,
     "entries": list,
@@ -51,6 +53,9 @@ class Record:
         What is claimed: ε, neighbors, unit and row, as in the certificate.
     public : list of str
         What was taken as public, as in the certificate.
+    to_ask : list of str
+        What must be true as well, and neither a proof nor a program can show: whoever approves the
+        release has to ask.
     version : str
         The version of zerodelta.
     time : str
@@ -66,6 +71,7 @@ class Record:
     data: list[dict[str, Any]]
     claim: dict[str, Any]
     public: list[str]
+    to_ask: list[str]
     version: str
     time: str
     entries: list[dict[str, Any]]
@@ -92,7 +98,7 @@ class Record:
         """Read a record; a malformed one raises `RecordError`."""
         well = type(data) is dict and data.keys() == _TYPES.keys()
         well = well and all(type(data[name]) is kind for name, kind in _TYPES.items())
-        well = well and all(type(each) is str for each in data["public"])
+        well = well and all(type(each) is str for each in (*data["public"], *data["to_ask"]))
         well = well and _ID.fullmatch(data["id"]) is not None
         well = well and all(_is_data(each) for each in data["data"])
         well = well and all(_is_entry(each) for each in data["entries"])

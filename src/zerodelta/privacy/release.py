@@ -267,6 +267,13 @@ class Release:
         made = import_module("zerodelta.report")  # a room above this one
         made.write_report([self], path, ledger=ledger, files=[] if file is None else [file])
 
+    @property
+    def counted(self) -> str:
+        """Which ledgers counted its ε, or that none did: then somebody else has to add it up."""
+        entries = [] if self.record is None else self.record.entries
+        told = [f"entry {each['entry']} of ledger {each['ledger']}" for each in entries]
+        return f"its ε was counted by {' and '.join(told)}" if told else "no ledger counted its ε"
+
     def _repr_html_(self) -> str:
         from zerodelta.privacy.shown_release import page_of
 
@@ -278,7 +285,8 @@ class Release:
         shown = (
             f"Release(value={_shown(self.value)},\n"
             f"        expected error: {error},\n{read}"
-            f"        {self.certificate.summary})"
+            f"        {self.certificate.summary},\n"
+            f"        {self.counted})"
         )
         return printable(shown, lines=True)  # a frame shows its cells as they are
 

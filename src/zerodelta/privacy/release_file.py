@@ -2,28 +2,33 @@
 
     digest = SHA-256(canonical JSON of all but the digest and the signatures)
 
-What is read is judged from its text alone: that the certificate proves its claim, and that value,
-record and certificate belong together. docs/records.md describes the format.
+What is read is judged from its text alone: that the certificate proves its claim, that record and
+certificate state the same one, and that the value is what its noisy sums give. Whoever changes all
+of that and computes the digest anew is not found so. docs/records.md describes the format.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, final
 
 from zerodelta.errors import CertificateError, ParameterError, RecordError, printable
 from zerodelta.exact.noise_law import NoiseLaw, NoisySums
+from zerodelta.privacy.assumptions import to_ask
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.json_text import read_json
 from zerodelta.privacy.record import Record
 from zerodelta.privacy.signatures import Signature, sign
 from zerodelta.privacy.step import canonical, digest_of
+from zerodelta.privacy.value_check import check_value
 from zerodelta.privacy.verify import verify
 from zerodelta.privacy.written_values import fraction_text, read_fraction, read_value, written
 
@@ -35,7 +40,7 @@ __all__ = [
     *("read_text", "save"),
 ]
 
-SCHEMA = "zerodelta/release/1"
+SCHEMA = "zerodelta/release/2"
 
 LARGEST_FILE = 1 << 28
 """Bytes; synthetic rows are the largest values."""
@@ -60,17 +65,38 @@ class Saved:
     signatures: tuple[Signature, ...]
 
     def fields(self, classes: Mapping[str, Callable[..., Any]]) -> dict[str, Any]:
-        """Return the fields of the release; `classes` as for `read_value`."""
+        """Return the fields of the release; `classes` as for `read_value`.
+
+        Refused is what would not be written so again, as then something in the file goes unread,
+        and a value that its own noisy sums do not give.
+        """
         made = {name: read_value(self.data[name], classes) for name in _FIELDS if name != "sums"}
         for name in ("plan", "error"):  # people print them
             made[name] = _plain(made[name])
-        return {
+        found = {
             **made,
             "sums": _read_sums(self.data["sums"], classes),
             "certificate": self.certificate,
             "record": self.record,
             "signatures": self.signatures,
         }
+        if not self._is_written_so(found):
+            raise RecordError(
+                "this is not how a release is written: something was added, or written "
+                "differently; take the file from where it was saved."
+            )
+        check_value(found["value"], found["sums"], self.record)
+        return found
+
+    def _is_written_so(self, found: Mapping[str, Any]) -> bool:
+        """Tell whether the release says the same when it is written again: all of it was read."""
+        whole = {n: part for n, part in self.data.items() if n not in ("digest", "signatures")}
+        release: Any = SimpleNamespace(**found)
+        try:
+            again = content_of(release, self.data.get("estimator"))
+        except Exception:  # odd values in a file
+            return False
+        return canonical(again) == canonical(whole)
 
 
 def content_of(release: Release, estimator: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -204,11 +230,7 @@ def _judged(data: Any) -> Saved:
         raise RecordError("this is no saved release: pass a file that release.save wrote.")
     schema = data["schema"]
     if schema != SCHEMA:
-        newer = schema.startswith(_FAMILY) and schema[len(_FAMILY) :].isdigit()
-        raise RecordError(
-            f"schema {schema!r:.60} is not {SCHEMA}: "
-            + ("upgrade zerodelta, which wrote it." if newer else "this is no saved release.")
-        )
+        raise RecordError(f"schema {schema!r:.60} is not {SCHEMA}: {_other(schema)}.")
     if not _NAMES <= data.keys() <= _NAMES | _MAY:
         raise RecordError(
             "the file is not as it was saved: something is missing, or was added; take it from "
@@ -229,6 +251,18 @@ def _judged(data: Any) -> Saved:
         certificate=certificate,
         digest=data["digest"],
         signatures=tuple(Signature.from_json(each) for each in listed),
+    )
+
+
+def _other(schema: str) -> str:
+    number = schema[len(_FAMILY) :] if schema.startswith(_FAMILY) else ""
+    if not re.fullmatch(r"[1-9][0-9]{0,3}", number):
+        return "this is no saved release"
+    older = int(number) < int(SCHEMA.rpartition("/")[2])
+    return (
+        "verify and load it with the version of zerodelta that wrote it"
+        if older
+        else "upgrade zerodelta, which wrote it"
     )
 
 
@@ -258,6 +292,12 @@ def _check_together(record: Record, certificate: Certificate) -> None:
         )
     if any(entry["time"] != record.time for entry in record.entries[:1]):
         raise RecordError("the record is of another time than its entry in the ledger.")
+    asked = to_ask(unit=certificate.unit, counted=bool(record.entries))
+    if record.to_ask != list(asked):
+        raise RecordError(
+            "the record does not say what has to be asked of such a release: something was left "
+            "out, or added; take the file from where it was saved."
+        )
 
 
 # -- noise laws and sums --------------------------------------------------------------------------
@@ -339,9 +379,10 @@ def _width(parts: Mapping[str, Any]) -> int:
 
 
 def _read_sums(data: Any, classes: Mapping[str, Callable[..., Any]]) -> tuple[NoisySums, ...]:
-    known = {**classes, "NoiseLaw": NoiseLaw}
     try:
-        parts = [{n: read_value(p, known) for n, p in one.items() if n != "forms"} for one in data]
+        parts = [
+            {n: read_value(p, classes) for n, p in one.items() if n != "forms"} for one in data
+        ]
         return tuple(
             NoisySums(forms=_SparseForms(one["forms"], width=_width(part)), **part)
             for one, part in zip(data, parts, strict=True)

@@ -87,7 +87,7 @@ def _frame(cells: Cells, numbers: Mapping[str, Any], kind: str | None) -> Any:
 def page_of(release: Release) -> str:
     """Return HTML; keys are anyone's words, and escaped."""
     cells = cells_of(release)
-    told = [note_of(release), release.certificate.summary, covered(release)]
+    told = [note_of(release), release.certificate.summary, release.counted, covered(release)]
     below = "".join(f"<p>{html.escape(printable(each.strip()))}</p>" for each in told if each)
     if not cells.numbers:
         return f"<pre>{html.escape(printable(repr(release)))}</pre>"

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import final
+from typing import Any, final
 
 from zerodelta.errors import CertificateError
+from zerodelta.privacy.assumptions import to_ask
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
-from zerodelta.privacy.readable import equals
+from zerodelta.privacy.readable import LARGE, equals, large
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.totals import Total, by_data, total_of
 from zerodelta.report.odds import after_upper, percent_text
 from zerodelta.report.published import plain_text
 
 __all__ = ["Learned", "answers", "epsilon_of", "learned", "neighbors_words", "protected_words"]
-__all__ += ["totals"]
+__all__ += ["spent_words", "totals", "uncounted"]
 
 HALF = Fraction(1, 2)
 
@@ -52,8 +53,13 @@ def totals(releases: Sequence[Release]) -> dict[str, Total | str]:
     return found
 
 
-def answers(releases: Sequence[Release]) -> list[tuple[str, str, str]]:
-    """Return question, answer in plain text, and the section that tells more."""
+def answers(
+    releases: Sequence[Release], accounts: Sequence[Any] = ()
+) -> list[tuple[str, str, str]]:
+    """Return question, answer in plain text, and the section that tells more.
+
+    `accounts`: the ledgers of the data, which know what else was released of them.
+    """
     certificates = [each.certificate for each in releases]
     records = [each.record for each in releases if each.record is not None]
     return [
@@ -69,11 +75,12 @@ def answers(releases: Sequence[Release]) -> list[tuple[str, str, str]]:
         ),
         (
             "How sure is that?",
-            _several(_sure(each) for each in certificates) + ". Anyone can check it.",
+            f"{_several(_sure(each) for each in certificates)}. Anyone can check that. "
+            f"{_vouched(releases)}",
             "steps",
         ),
         ("What is assumed?", _assumed(certificates), "assumed"),
-        ("What is the total ε?", _total(releases), "odds"),
+        ("What is the total ε?", _total(releases, accounts), "odds"),
         ("What can an attacker learn?", _learned(releases), "odds"),
         (
             "Which data?",
@@ -112,16 +119,67 @@ def _sure(certificate: Certificate) -> str:
     return _sentence(certificate.summary.rpartition(": ")[2])
 
 
+def _vouched(releases: Sequence[Release]) -> str:
+    """Say who vouches that the steps were run: a proof is about steps, not about what was done."""
+    unsigned = [number for number, each in enumerate(releases, 1) if not each.signatures]
+    if not unsigned:
+        return "That these steps were run is the word of whoever signed, if the signature is right."
+    which = "" if len(unsigned) == len(releases) else f" of {', '.join(map(str, unsigned))}"
+    return f"Nobody vouches that the steps{which} were run: there is no signature."
+
+
 def _assumed(certificates: Sequence[Certificate]) -> str:
+    """Return what certificates assume, and what is to be asked even where they assume nothing."""
+    asked = dict.fromkeys(s for each in certificates for s in to_ask(unit=each.unit, counted=True))
+    told = "; ".join(map(plain_text, asked))
     sentences = list(dict.fromkeys(s for each in certificates for s in each.assumed))
     if not sentences:
-        return "Nothing about the rows; only what section “What is not covered” says."
+        return f"What nobody can check, and you have to ask: {told}."
     first = plain_text(sentences[0])
     rest = f", and {len(sentences) - 1} more" if len(sentences) > 1 else ""
-    return f"That {first}{rest}."
+    return f"That {first}{rest}. And what nobody can check, and you have to ask: {told}."
 
 
-def _total(releases: Sequence[Release]) -> str:
+def _total(releases: Sequence[Release], accounts: Sequence[Any]) -> str:
+    page = _total_of_page(releases)
+    if accounts:
+        told = f"{' '.join(map(spent_words, accounts))} On this page: {page}."
+        which = ", ".join(map(str, uncounted(releases)))
+        return f"{told} No ledger counted {which}." if which else told
+    if not uncounted(releases):
+        return f"{page}, on this page. The total is in the ledger, which was not read for it."
+    return f"{page}, on this page. No ledger counted it: nobody here knows what else was released."
+
+
+def uncounted(releases: Sequence[Release]) -> list[int]:
+    """Return the numbers of the releases that no ledger counted, from 1."""
+    return [
+        number
+        for number, each in enumerate(releases, 1)
+        if each.record is None or not each.record.entries
+    ]
+
+
+def spent_words(account: Any) -> str:
+    """Return the ε of all that a ledger counted of its data, and its odds."""
+    added = account.neighbors is Neighbors.ADD_REMOVE
+    epsilon = account.spent * (2 if added else 1)
+    what = "one row" if account.unit is None else f"one {plain_text(account.unit)}"
+    risen = percent_text(after_upper(HALF, epsilon), up=True)
+    twice = f", counted twice: ε {equals(epsilon)}" if added else ""
+    return (
+        f"ε {equals(account.spent)} of {plain_text(account.data)} in all that its ledger counted "
+        f"({account.neighbors.value}{twice}): a suspicion of 50 % about {what} rises to at most "
+        f"{risen}.{f' Beware: ask why it has to be more than {LARGE}.' if large(epsilon) else ''}"
+    )
+
+
+def _warned(epsilon: Fraction) -> str:
+    told = large(epsilon)
+    return f" Beware: {told}." if told else ""
+
+
+def _total_of_page(releases: Sequence[Release]) -> str:
     found = totals(releases)
     told = [
         f"ε {equals(each.epsilon)} of {name}" if isinstance(each, Total) else f"{name}: {each}"
@@ -142,7 +200,7 @@ def _learned(releases: Sequence[Release]) -> str:
     return " ".join(
         f"Of {each.what}: a suspicion of 50 % rises to at most "
         f"{percent_text(after_upper(HALF, each.epsilon), up=True)} (at ε {equals(each.epsilon)}"
-        f"{': add-remove counts twice' if each.twice else ''})."
+        f"{': add-remove counts twice' if each.twice else ''}).{_warned(each.epsilon)}"
         for each in learned(releases)
     )
 

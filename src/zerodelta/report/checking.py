@@ -27,17 +27,24 @@ def verifying(
         command += "" if unit is None else f" --unit {_quoted(unit)}"
         parts.append(f"<pre><code>{html.escape(command)}</code></pre>")
     parts.append(
-        "<p>derives each claim from its steps again, with none of the code that made it, checks "
-        "that value, record and certificate belong together, and prints the digests below.</p>"
+        "<p>reads no data. It derives each claim from its steps again, by the functions of "
+        "zerodelta with which it was planned and without its samplers, checks that the digest "
+        "matches, that record and certificate state the same claim and that the value is what its "
+        "noisy sums give, and prints the digests below. Without a signature whoever changes the "
+        "file can compute all of these anew. Other code, for those who do not want to believe "
+        "ours: <code>zerodelta prove</code> writes the claim for Coq, and says what Coq has no "
+        "theorem for (docs/proofs.md); a second verifier in a few lines, of mixed Gaussian "
+        "mechanisms, stands in docs/certificate-format.md.</p>"
     )
     for number, (release, digest) in enumerate(zip(releases, digests, strict=True), 1):
         record, facts = release.record, []
         if record is not None:
             facts += [
                 ("asked for", asked_words(release)),
-                ("when (before a row was read)", record.time),
+                ("when (the ticket, before the release read a row)", record.time),
             ]
             facts.append(("version", f"zerodelta {record.version}"))
+            facts += [] if record.entries else [("paid for", "by no ledger: nobody counted it")]
             facts += [
                 ("paid for", f"entry {each['entry']} of ledger {each['ledger']}")
                 for each in record.entries

@@ -10,10 +10,11 @@ import os
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, final
 
-from zerodelta.errors import require
+from zerodelta.errors import ZeroDeltaError, require
 from zerodelta.exact.rational import number_text
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.release_file import content_of
@@ -46,7 +47,8 @@ def page_of_releases(
     releases : list of Release
         Of one data set or several; the same one twice counts once.
     ledger : Ledger or list of Ledger, optional
-        The accounts of their data, whose budgets are told.
+        The accounts of their data, whose budgets are told; by default those that paid for
+        releases of this process.
     files : list of str, optional
         What the saved releases are called, for the command that verifies them.
     digests : list of str, optional
@@ -128,17 +130,17 @@ def _page(shown: Sequence[_Shown], ledger: Any, *, lines: int) -> str:
     files, digests = [each.file for each in shown], [each.digest for each in shown]
     several = len(releases) > 1
     asked = sections.asked_words(releases[0])
+    accounts = _accounts(releases, ledger)
     title = f"{len(releases)} private releases" if several else asked[:1].upper() + asked[1:]
     parts = [
         ("published", "Published", sections.published(releases, lines=lines)),
         ("who", "Who is protected", sections.who(releases)),
-        ("odds", "Odds", sections.odds(releases)),
+        ("odds", "Odds", sections.odds(releases, accounts)),
         ("public", "Public", sections.public(releases)),
         ("assumed", "Assumed", sections.assumed(releases)),
         ("steps", "Steps", sections.method(releases)),
         ("verify", "Check it", checking.verifying(releases, files, digests)),
     ]
-    accounts = ledger if isinstance(ledger, Sequence) else () if ledger is None else (ledger,)
     if accounts:
         parts.append(("budget", "Budget", checking.budget([_budget(each) for each in accounts])))
     parts.append(("limits", "Not covered", sections.not_covered()))
@@ -159,11 +161,26 @@ def _page(shown: Sequence[_Shown], ledger: Any, *, lines: int) -> str:
         f"<p>{esc(summary)}</p></header>"
         f'<nav aria-label="Sections"><ul>{links}</ul></nav>'
         '<main id="content"><section aria-labelledby="glance"><h2 id="glance">At a glance</h2>'
-        f"{sections.at_a_glance(releases)}</section>{body}</main>"
+        f"{sections.at_a_glance(releases, accounts)}</section>{body}</main>"
         "<footer><p>Written by zerodelta from saved releases alone. The certificates were "
         "verified when this page was written; the page itself proves nothing: check the "
         "files.</p></footer></body></html>\n"
     )
+
+
+def _accounts(releases: Sequence[Release], given: Any) -> Sequence[Any]:
+    """Return the accounts whose totals are told: those that are given, else those that paid."""
+    if given is not None:
+        return given if isinstance(given, Sequence) else (given,)
+    paid = dict.fromkeys(payer for release in releases for payer, _ in release.paid_by)
+    return [each for each in paid if _is_readable(each)]
+
+
+def _is_readable(payer: Any) -> bool:
+    try:
+        return isinstance(payer.spent, Fraction)
+    except (ZeroDeltaError, AttributeError):  # gone meanwhile, or an account of somebody else's
+        return False
 
 
 def _budget(ledger: Any) -> list[tuple[str, str]]:

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from zerodelta.privacy.assumptions import to_ask
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.interval_shapes import covered
-from zerodelta.privacy.readable import equals
+from zerodelta.privacy.readable import equals, large
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.theorems.registry import explain_step
 from zerodelta.report.answers import (
@@ -22,7 +23,9 @@ from zerodelta.report.answers import (
     learned,
     neighbors_words,
     protected_words,
+    spent_words,
     totals,
+    uncounted,
 )
 from zerodelta.report.drawings import drawing_of, odds_drawing
 from zerodelta.report.odds import after_lower, after_upper, factor_text, percent_text
@@ -82,12 +85,12 @@ def asked_words(release: Release) -> str:
     return plain_text(told + (f" where {' and '.join(where)}" if where else ""))
 
 
-def at_a_glance(releases: Sequence[Release]) -> str:
+def at_a_glance(releases: Sequence[Release], accounts: Sequence[Any] = ()) -> str:
     """Return the officer's questions with short answers, each with a link to more."""
     cells = "".join(
         f'<div><dt>{esc(question)}</dt><dd>{esc(answer)} <a href="#{place}">more'
         f'<span class="heard"> on “{esc(question)}”</span></a></dd></div>'
-        for question, answer, place in answers(releases)
+        for question, answer, place in answers(releases, accounts)
     )
     return f'<dl class="glance">{cells}</dl>'
 
@@ -176,8 +179,8 @@ def who(releases: Sequence[Release]) -> str:
     return "".join(parts)
 
 
-def odds(releases: Sequence[Release]) -> str:
-    """Say ε in words and odds."""
+def odds(releases: Sequence[Release], accounts: Sequence[Any] = ()) -> str:
+    """Say ε in words and odds; of all that the ledgers counted, too."""
     parts = [head("odds", "How much can be learned about one of them")]
     if any(epsilon_of(each.certificate) is None for each in releases):
         told = "; ".join(esc(each.certificate.summary) for each in releases)
@@ -190,6 +193,14 @@ def odds(releases: Sequence[Release]) -> str:
     ]
     if len(totals(releases)) > 1:
         parts.append("<p>Who is in several of these data sets: their ε add up.</p>")
+    parts += [f"<p>{esc(spent_words(each))}</p>" for each in accounts]
+    alone = uncounted(releases)
+    if alone:
+        which = "" if len(alone) == len(releases) else f" of {', '.join(map(str, alone))}"
+        parts.append(
+            f'<div class="warn" role="note"><p>No ledger counted the ε{which}: what else was '
+            "released about the same people has to be added by somebody else.</p></div>"
+        )
     return "".join(parts)
 
 
@@ -209,7 +220,7 @@ def _learned(found: Learned, releases: Sequence[Release], number: int) -> str:
             f"twice: ε {equals(total)}. Whether {it} {'is' if it == 'it' else 'are'} there at all: "
             f"at most the factor {factor_text(claimed)}."
         )
-    relation = " (add-remove)" if why else ""
+    relation, beware = " (add-remove)" if why else "", large(total)
     rows = "".join(
         f'<tr><th scope="row">{percent_text(float(before), up=True)}</th>'
         f'<td class="n">at most {percent_text(after_upper(before, total), up=True)}</td>'
@@ -227,13 +238,18 @@ def _learned(found: Learned, releases: Sequence[Release], number: int) -> str:
         f"{which[0].lower() + which[1:]}</caption><thead>"
         '<tr><th scope="col">suspicion before</th><th scope="col" class="n">rises to</th>'
         f'<th scope="col" class="n">falls to</th></tr></thead><tbody>{rows}</tbody></table>'
+        + (f'<div class="warn" role="note"><p>{esc(beware)}.</p></div>' if beware else "")
     )
 
 
 def public(releases: Sequence[Release]) -> str:
     """List all that was taken as public: bounds, categories, conditions, numbers."""
     parts = [head("public", "What was public")]
-    parts.append("<p>None of this is protected; all of it was fixed before a row was read.</p>")
+    parts.append(
+        "<p>None of this is protected. It was written down before the release read a row; a number "
+        "of rows or units that is listed was counted. Whether bounds, categories and the question "
+        "were chosen without the rows this program cannot know: ask.</p>"
+    )
     told: list[str] = []
     for release in releases:
         for data in [] if release.record is None else release.record.data:
@@ -312,8 +328,13 @@ def assumed(releases: Sequence[Release]) -> str:
                 f"</p><ul>{_items(group)}</ul></div>"
             )
         else:
-            parts.append(f"<p>Nothing is assumed about the rows{of}.</p>")
-    parts.append("<p>Always: the operating system’s random numbers are random.</p>")
+            parts.append(f"<p>The certificate{of} lists no assumption of its own.</p>")
+    asked = (to_ask(unit=each.certificate.unit, counted=True) for each in releases)
+    parts.append(
+        "<p><strong>Whatever is proven, ask whoever made the release, because no program can know "
+        f"it:</strong></p><ul>{_items(dict.fromkeys(s for each in asked for s in each))}</ul>"
+        "<p>And always: the operating system’s random numbers are random.</p>"
+    )
     return "".join(parts)
 
 

@@ -69,6 +69,7 @@ class Asked:
             data=self.data,
             claim=certificate.body()["claim"],
             public=list(certificate.public),
+            to_ask=[],
             version=import_module("zerodelta").__version__,
             time="",
             entries=[],

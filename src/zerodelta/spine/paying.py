@@ -20,6 +20,7 @@ from zerodelta.data.account import Account, Charge, Receipt
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.protection import Protection
 from zerodelta.errors import BudgetError, require
+from zerodelta.privacy.assumptions import to_ask
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.parameters import as_flag
@@ -85,6 +86,7 @@ class Paid:
             self.record,
             claim=certificate.body()["claim"],
             public=list(certificate.public),
+            to_ask=list(to_ask(unit=certificate.unit, counted=bool(self.debits))),
             time=time,
             entries=[each.to_json() for each in self.receipts],
         )

@@ -19,6 +19,7 @@ from zerodelta.data.group_keys import GroupKeys
 from zerodelta.data.source import Rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_law import NoisySums, Statistic
+from zerodelta.exact.whole_counts import whole_counts
 from zerodelta.mechanisms.moment_estimates import MomentPlan, Moments
 from zerodelta.mechanisms.moments import EXPECTED, expected_count, plan_moments
 from zerodelta.mechanisms.partition_noise import PartitionNoise
@@ -194,29 +195,3 @@ def _statistic(
     if statistic == "count":
         return whole_counts(values), np.array([expected_count(float(each)) for each in wrong])
     return values, EXPECTED * wrong
-
-
-def whole_counts(noisy: Floats, *, total: int | None = None) -> npt.NDArray[np.int64]:
-    """Return whole counts of at least 0, nearest to noisy ones; if known, with their total.
-
-    >>> whole_counts(np.array([2.6, -1.5, 7.2])).tolist()
-    [3, 0, 7]
-    >>> whole_counts(np.array([2.6, -1.5, 7.2]), total=10).tolist()
-    [3, 0, 7]
-    """
-    bounded = np.clip(noisy, 0, 2.0**62)
-    if total is None:
-        rounded: npt.NDArray[np.int64] = np.rint(bounded).astype(np.int64)
-        return rounded
-    # the nearest point of {c >= 0, Σc = total}: all less by one number, and cut off at 0
-    falling = -np.sort(-np.minimum(noisy, 2.0**62))
-    excess = (np.cumsum(falling) - total) / np.arange(1, len(falling) + 1)
-    used = np.flatnonzero(falling > excess)
-    near = np.maximum(noisy - (excess[used[-1]] if len(used) else excess[0]), 0)
-    whole: npt.NDArray[np.int64] = np.floor(near).astype(np.int64)
-    left = total - int(whole.sum())
-    if 0 < left <= len(whole):  # to the largest remainders
-        whole[np.argsort(whole - near, kind="stable")[:left]] += 1
-    else:  # what floats rounded, if anything
-        whole[np.argmax(whole)] += left
-    return whole

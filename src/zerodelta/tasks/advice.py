@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from zerodelta.errors import ZeroDeltaError, require_extra
 from zerodelta.exact.rational import as_positive, as_rational
+from zerodelta.privacy.readable import large
 from zerodelta.spine.methods import Method
 
 if TYPE_CHECKING:
@@ -187,6 +188,7 @@ class Advice:
             *([] if self.shows is None else self.shows(self.numbers).split("\n")),
             *self._complete(),
             *self._useful(),
+            *(f"beware: {each}" for each in (large(self.epsilon),) if each),
             f"call: {self.call}",
         ]
         return "\n".join(lines)

@@ -26,7 +26,16 @@ from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, ranked
 from zerodelta.spine.public_inputs import as_bounds, as_universe
 from zerodelta.study.study_plan import Schedule, StudyPlan
-from zerodelta.tasks.advised_task import EPSILON, ROWS, Numbers, Task, planned, simple
+from zerodelta.tasks.advised_task import (
+    CLOSE,
+    EPSILON,
+    ROWS,
+    UNMEASURED,
+    Numbers,
+    Task,
+    planned,
+    simple,
+)
 from zerodelta.tasks.answer_queries import queries_methods
 from zerodelta.tasks.covariance import CovarianceQuestion
 from zerodelta.tasks.decision_tree import TreeQuestion
@@ -46,10 +55,10 @@ from zerodelta.tasks.trimmed_mean import trimmed_mean_methods
 __all__ = ["TASKS", "Task"]
 
 _ROUGH = (
-    "within a factor of 4 if rows fill their bound evenly and the signal is moderate;\n       if "
-    "not, pass row_length= (typical distance of a row from the mean row / data_norm) and\n       "
-    "signal= (typical size of a prediction: log-odds, or part of half the targets' range):\n       "
-    "short rows cost 10 times more, and strongly correlated ones 3 times"
+    "within a factor of 4 in bench/tasks_forecasts.py if rows fill their bound evenly and the\n"
+    "       signal is moderate; if not, pass row_length= (typical distance of a row from the mean\n"
+    "       row / data_norm) and signal= (typical size of a prediction: log-odds, or part of half\n"
+    "       the targets' range): short rows cost 10 times more, strongly correlated ones 3 times"
 )
 
 _MOST_THRESHOLDS = 80
@@ -179,6 +188,7 @@ _MEDIAN = Task(
     unit="expected rank error, in rows",
     call="zd.median(rows, bounds=…, epsilon={epsilon})",
     methods=simple(quantile_methods, grid="points"),
+    reliable=CLOSE,
     needs=ROWS,
     allows={"grid": None},
     blind=lambda given: given["n"] / 2,
@@ -187,6 +197,7 @@ _QUERIES = Task(
     unit="expected absolute error of a frequency, averaged over all cells of all tables",
     call="zd.answer_queries(rows, domain=…, workload={workload}, epsilon={epsilon})",
     methods=simple(queries_methods),
+    reliable=CLOSE,
     needs={**ROWS, "domain": 'domain={"sex": 2, "age": 8}'},
     allows={"workload": None},
     typical={"domain": {"sex": 2, "age": 8}},
@@ -198,6 +209,7 @@ TASKS: dict[str, Task] = {
         call="zd.mean(rows, bounds={bounds}, data_norm={data_norm}, norm={norm}, "
         "epsilon={epsilon}, missing={missing})",
         methods=planned(MeanQuestion, columns=_widest),
+        reliable=CLOSE,
         needs={**ROWS, "bounds|data_norm": "bounds=(0, 100)"},
         allows={"dimension": None, "bounds": None, "data_norm": None, "norm": 2, "missing": None},
         typical={"bounds": (0, 100)},
@@ -206,6 +218,7 @@ TASKS: dict[str, Task] = {
         unit="expected absolute error of a count",
         call="zd.histogram(items, universe={universe}, bins={bins}, epsilon={epsilon})",
         methods=_histogram,
+        reliable=CLOSE,
         needs={"universe|bins": "universe=100", "epsilon": EPSILON},
         allows={"universe": None, "bins": None, "complete": False},
         typical={"universe": 100},
@@ -231,6 +244,7 @@ TASKS: dict[str, Task] = {
     "quantile": replace(
         _MEDIAN,
         call="zd.quantile(rows, q={q}, bounds=…, margin={margin}, epsilon={epsilon})",
+        reliable=f"at q=1/2 {CLOSE};\n       {UNMEASURED} at other levels",
         allows={"grid": None, "q": "1/2", "margin": None},
     ),
     "median": _MEDIAN,
@@ -250,6 +264,7 @@ TASKS: dict[str, Task] = {
         _QUERIES,
         call="zd.synthesize(rows, domain=…, workload={workload}, size={size}, epsilon={epsilon})",
         methods=simple(synthesis_methods),
+        reliable=UNMEASURED,
         allows={"workload": None, "size": None},
     ),
     "linear": Task(
@@ -298,29 +313,34 @@ TASKS: dict[str, Task] = {
     ),
     "covariance": Task(
         unit="expected absolute error of a covariance, averaged over the matrix",
-        call="zd.covariance(rows, bounds={bounds}, data_norm={data_norm}, epsilon={epsilon})",
+        call="zd.covariance(rows, bounds={bounds}, data_norm={data_norm}, epsilon={epsilon}, "
+        "missing={missing})",
         methods=planned(CovarianceQuestion, columns=_widest),
+        reliable=UNMEASURED,
         needs={**ROWS, "bounds|data_norm": "bounds=(0, 100)"},
-        allows={"dimension": None, "bounds": None, "data_norm": None},
+        allows={"dimension": None, "bounds": None, "data_norm": None, "missing": None},
         typical={"dimension": 5, "bounds": (0, 100)},
         blind=_even_spread,
     ),
     "correlation": Task(
         unit="expected absolute error of a correlation, for columns spread evenly",
-        call="zd.correlation(rows, bounds={bounds}, data_norm={data_norm}, epsilon={epsilon})",
+        call="zd.correlation(rows, bounds={bounds}, data_norm={data_norm}, epsilon={epsilon}, "
+        "missing={missing})",
         methods=_correlation,
         needs={**ROWS, "bounds|data_norm": "bounds=(0, 100)"},
-        allows={"dimension": None, "bounds": None, "data_norm": None},
+        allows={"dimension": None, "bounds": None, "data_norm": None, "missing": None},
         typical={"dimension": 5, "bounds": (0, 100)},
         reliable="it grows as the variances fall, which are private",
         blind=lambda _: 0.5,
     ),
     "pca": Task(
         unit="expected absolute error of a covariance, averaged over the matrix",
-        call="zd.pca(rows, bounds={bounds}, data_norm={data_norm}, epsilon={epsilon})",
+        call="zd.pca(rows, bounds={bounds}, data_norm={data_norm}, epsilon={epsilon}, "
+        "missing={missing})",
         methods=planned(ComponentsQuestion, columns=_widest),
+        reliable=UNMEASURED,
         needs={**ROWS, "bounds|data_norm": "bounds=(0, 100)"},
-        allows={"dimension": None, "bounds": None, "data_norm": None},
+        allows={"dimension": None, "bounds": None, "data_norm": None, "missing": None},
         typical={"dimension": 5, "bounds": (0, 100)},
         blind=_even_spread,
     ),
@@ -330,7 +350,8 @@ TASKS: dict[str, Task] = {
         methods=planned(KMeansQuestion, columns=lambda given: given["dimension"], bounds=(0, 1)),
         needs={**_TABLE, "clusters": "clusters=5"},
         typical={"dimension": 10, "clusters": 5},
-        reliable="within a factor of 4 for compact clusters; a mean over rare runs that miss one",
+        reliable="within a factor of 4 for the compact clusters of bench/tasks_forecasts.py;\n"
+        "       a mean over rare runs that miss one",
     ),
     "decision_tree": Task(
         unit="part of the rows that the chosen tree has wrong, and the best one right, at most",

@@ -10,7 +10,8 @@ from zerodelta.errors import require
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method
 
-__all__ = ["EPSILON", "ROWS", "Numbers", "Task", "as_skip", "planned", "simple"]
+__all__ = ["CLOSE", "EPSILON", "ROWS", "UNMEASURED", "Numbers", "Task", "as_skip", "planned"]
+__all__ += ["simple"]
 
 Numbers: TypeAlias = Mapping[str, Any]
 
@@ -18,8 +19,9 @@ EPSILON = "epsilon=1"
 ROWS = {"n": "n=10_000", "epsilon": EPSILON}
 """What most tasks need, with examples."""
 
-# what bench/tasks_forecasts.py found
-CLOSE = "the winner's was within a factor of 1.5 of what was measured"
+CLOSE = "the winner's was within a factor of 1.5 of what bench/tasks_forecasts.py measured"
+UNMEASURED = "no script in bench/ measured how far it is from errors"
+"""How far a forecast may be off: a task that states a factor names the script that measured it."""
 
 
 @final
@@ -30,13 +32,14 @@ class Task:
     unit: str
     call: str
     methods: Callable[[Numbers], tuple[Method, ...]]
+    reliable: str
+    """How far a forecast may be from what is measured, and which script measured that."""
     needs: Mapping[str, str]
     """Each number that must be given ("a|b": one of them), with an example."""
     allows: Mapping[str, Any] = field(default_factory=dict)
     """Each number that may be given, with its default."""
     calls: Mapping[str, str] = field(default_factory=dict)
     """How to call a winner of this name, where that is not `call`."""
-    reliable: str = CLOSE
     blind: Callable[[Numbers], float] | None = None
     """The error of an answer that reads no rows; by default what is forecast for one row."""
     few: str = "the error exceeds a tenth of that of a guess without rows"

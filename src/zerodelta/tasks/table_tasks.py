@@ -23,7 +23,7 @@ from zerodelta.tables.asked_columns import AskedColumn, as_statistics
 from zerodelta.tables.grouped_data import grouped
 from zerodelta.tables.table_plan import GOALS
 from zerodelta.tables.unknown_keys import plan_keys
-from zerodelta.tasks.advised_task import ROWS, Numbers, Task, as_skip, planned, simple
+from zerodelta.tasks.advised_task import CLOSE, ROWS, Numbers, Task, as_skip, planned, simple
 from zerodelta.tasks.cdf import CdfQuestion, as_values
 from zerodelta.tasks.count import CountQuestion
 from zerodelta.tasks.heavy_hitters import HeavyHittersQuestion, keyed
@@ -171,6 +171,7 @@ _SUM = Task(
     unit="expected absolute error of a sum, in the unit of the data, averaged over the columns",
     call="zd.sum(rows, bounds={bounds}, epsilon={epsilon}, missing={missing})",
     methods=planned(SumQuestion, columns=_width),
+    reliable=CLOSE,
     needs={**ROWS, "bounds": "bounds=(0, 100)"},
     allows={"dimension": None, "missing": None},
     blind=_total,
@@ -182,7 +183,7 @@ _VOTE = Task(
     methods=simple(vote_or_study),
     needs={**ROWS, "options": "options=8"},
     allows={"parameters": PARAMETERS, "least_rows": LEAST_ROWS},
-    reliable="a vote's within a factor of 1.5 for independent scores of rows, usually much less;\n"
+    reliable="a vote's for the scores that are hardest to tell apart, usually much less;\n"
     "       a study's depends on how training takes noise: a guide to the choice",
     blind=lambda _: 0.5,
     typical={"options": 8},
@@ -191,6 +192,7 @@ _KEYS = Task(
     unit="expected absolute error of the count of a published key",
     call="zd.heavy_hitters(keys, universe=…, false_keys={false_keys}, epsilon={epsilon})",
     methods=_heavy,
+    reliable=CLOSE,
     needs={**ROWS, "universe": "universe=zd.text(10, alphabet=…)"},
     allows={"false_keys": "1/100"},
     blind=_found,
@@ -203,6 +205,7 @@ TABLE_TASKS: dict[str, Task] = {
         unit="expected absolute error of a number of rows that meet a condition",
         call="zd.count(people.where(…), epsilon={epsilon})",
         methods=_count,
+        reliable=CLOSE,
         needs=ROWS,
         blind=lambda given: given["n"] / 2,
     ),
@@ -220,7 +223,7 @@ TABLE_TASKS: dict[str, Task] = {
         unit="expected absolute error, in the unit of the data",
         call="zd.std(rows, bounds={bounds}, epsilon={epsilon}, missing={missing})",
         methods=_spread("std"),
-        reliable="within a factor of 1.5 where bounds are three standard deviations away",
+        reliable=f"{CLOSE},\n       where bounds are three standard deviations away",
         blind=None,
     ),
     "table": Task(
@@ -228,6 +231,7 @@ TABLE_TASKS: dict[str, Task] = {
         "column",
         call="zd.table(people, by=…, of=…, bounds=…, goal={goal}, epsilon={epsilon})",
         methods=_of_table,
+        reliable=CLOSE,
         needs={**ROWS, "of": 'of={"income": ["mean"]}'},
         allows={"by": None, "bounds": None, "missing": None, "goal": GOALS[0], "weights": None},
         blind=_blind,
@@ -238,6 +242,7 @@ TABLE_TASKS: dict[str, Task] = {
         unit="expected rank error in rows, averaged over the levels",
         call="zd.quantiles(rows, q={q}, bounds=…, epsilon={epsilon})",
         methods=_quantiles,
+        reliable=CLOSE,
         needs={**ROWS, "q": "q=[0.25, 0.5, 0.75]"},
         allows={"grid": None, "margin": None, "missing": None},
         blind=lambda given: given["n"] / 2,
@@ -247,6 +252,7 @@ TABLE_TASKS: dict[str, Task] = {
         unit="expected absolute error of a share of the rows",
         call="zd.cdf(rows, at=…, epsilon={epsilon})",
         methods=_cdf,
+        reliable=CLOSE,
         needs=ROWS,
         allows={"at": None, "grid": None, "missing": None},
         blind=lambda _: 0.5,

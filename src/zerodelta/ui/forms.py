@@ -55,15 +55,23 @@ class Form:
     """The same, with its command, where that depends on which method is the best."""
 
 
+_SKIP = {"missing": "skip"}
+"""Cells of a data set may be missing, unless its columns say otherwise."""
+
+
 def _bounded(given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Pass the width as bounds from 0 on."""
     others = {name: value for name, value in given.items() if name != "width"}
     return {**others, "bounds": (0, given["width"])}
 
 
+def _skipping(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**_bounded(given), **_SKIP}
+
+
 def _by(given: Mapping[str, Any]) -> Mapping[str, Any]:
     asked = {"n": given["n"], "epsilon": given["epsilon"], "bounds": (0, given["width"])}
-    return {**asked, "of": {"income": ["mean"]}, "by": given["groups"]}
+    return {**asked, "of": {"income": ["mean"]}, "by": given["groups"], **_SKIP}
 
 
 def _letters(given: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -74,11 +82,20 @@ def _letters(given: Mapping[str, Any]) -> Mapping[str, Any]:
 def _levels(given: Mapping[str, Any]) -> Mapping[str, Any]:
     count = given["levels"]
     levels = [f"{place}/{count + 1}" for place in range(1, count + 1)]
-    return {"n": given["n"], "epsilon": given["epsilon"], "q": levels}
+    return {"n": given["n"], "epsilon": given["epsilon"], "q": levels, **_SKIP}
 
 
-def _renamed(**names: str) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
-    return lambda given: {names.get(name, name): value for name, value in given.items()}
+def _curve(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {"n": given["n"], "epsilon": given["epsilon"], "at": given["values"], **_SKIP}
+
+
+def _outcomes(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    names = {"rounds": "questions", "outcomes": "publish"}
+    return {names.get(name, name): value for name, value in given.items()}
+
+
+def _targets(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {**given, "bounds_y": (0, 100)}
 
 
 def _domain(given: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -90,7 +107,7 @@ def _statistic(title: str, name: str) -> Form:
     return Form(
         title=title,
         fields=("n", "width"),
-        asks=_bounded,
+        asks=_skipping,
         python=_ONE + f'release = zd.{name}(people, "income", epsilon="{{epsilon}}")',
         shell=f"zerodelta {name} people.csv income {_OUT}",
     )
@@ -131,7 +148,7 @@ FORMS: Mapping[str, Form] = {
     "mean": Form(
         title="Mean of columns",
         fields=("n", "dimension", "width"),
-        asks=_bounded,
+        asks=_skipping,
         python='names = [f"x{i}" for i in range({dimension})]\n'
         'people = zd.open("people.csv", columns={name: zd.number(0, {width}) for name in names})\n'
         'release = zd.mean(people, names, epsilon="{epsilon}")',
@@ -187,7 +204,7 @@ FORMS: Mapping[str, Form] = {
     "cdf": Form(
         title="Distribution: the share of rows below values",
         fields=("n", "values"),
-        asks=_renamed(values="at"),
+        asks=_curve,
         python=_ONE.replace("{width}", "100")
         + 'release = zd.cdf(people, "income", at=[100 * i / {values} for i in range({values})], '
         'epsilon="{epsilon}")',
@@ -247,14 +264,16 @@ FORMS: Mapping[str, Form] = {
     "study": Form(
         title="Study: many internal queries, one small result",
         fields=("rounds", "outcomes"),
-        asks=_renamed(rounds="questions", outcomes="publish"),
+        asks=_outcomes,
         python=_ONE.replace("{width}", "100") + "study = zd.Study(\n"
         '    people, epsilon="{epsilon}", publish=zd.Finite({outcomes}), rounds={rounds}, '
         "functions=False\n)\n"
         'release = study.run(lambda s: {outcomes} * s.mean("income") / 100)',
         shell=_CODE,
     ),
-    "linear": _fitted("Linear regression", "zd.number(0, 100)", "LinearRegression(", "linear"),
+    "linear": _fitted(
+        "Linear regression", "zd.number(0, 100)", "LinearRegression(", "linear", asks=_targets
+    ),
     "logistic": _fitted(
         "Logistic regression, two classes", "zd.boolean()", "LogisticRegression(", "logistic"
     ),
@@ -267,21 +286,21 @@ FORMS: Mapping[str, Form] = {
     "covariance": Form(
         title="Covariance matrix",
         fields=("n", "dimension", "width"),
-        asks=_bounded,
+        asks=_skipping,
         python=_MANY + 'release = zd.covariance(people, names, epsilon="{epsilon}")',
         shell=f"zerodelta covariance people.csv {{names}} {_OUT}",
     ),
     "correlation": Form(
         title="Correlation matrix",
         fields=("n", "dimension", "width"),
-        asks=_bounded,
+        asks=_skipping,
         python=_MANY + 'release = zd.correlation(people, names, epsilon="{epsilon}")',
         shell=f"zerodelta correlation people.csv {{names}} {_OUT}",
     ),
     "pca": Form(
         title="Principal components",
         fields=("n", "dimension", "width"),
-        asks=_bounded,
+        asks=_skipping,
         python=_MANY + 'release = zd.pca(people, names, epsilon="{epsilon}")',
         shell=f"zerodelta pca people.csv {{names}} {_OUT}",
     ),

@@ -48,8 +48,8 @@ def answer(request: Mapping[str, str]) -> dict[str, Any]:
     """Return what the page shows for one task at these numbers.
 
     >>> found = answer({"task": "mean", "n": "10000", "dimension": "5", "width": "100"})
-    >>> found["methods"][0]["name"], found["axes"]
-    ('k-norm-max', ['n', 'epsilon'])
+    >>> found["methods"][0]["name"], found["complete"]["name"], found["axes"]
+    ('partition', 'k-norm-max', ['n', 'epsilon'])
     """
     task, form = _form(request.get("task", ""))
     given = {
@@ -62,6 +62,9 @@ def answer(request: Mapping[str, str]) -> dict[str, Any]:
         "task": task,
         "unit": " ".join(advice.unit.split()),
         "reliable": " ".join(advice.reliable.split()),
+        "complete": None
+        if advice.complete is None
+        else {"name": advice.complete.name, "error": _finite(advice.complete.error)},
         "reason": advice.reason,
         "useful": advice.useful_from,
         "methods": [

@@ -92,6 +92,8 @@ function showPlan(plan) {
   $("best").textContent = `Best: ${plan.reason}.`;
   $("unit").textContent = plan.unit;
   $("reliable").textContent = plan.reliable;
+  $("complete").textContent = plan.complete
+    ? `Cells may be missing; if none is, with missing=None: error ${shown(plan.complete.error)} (${plan.complete.name}).` : "";
   $("useful").textContent = plan.useful ? `Useful from about ${plan.useful.toLocaleString("en")} rows on.` : "";
   $("wished").hidden = !plan.wish;
   if (plan.wish) $("wished").textContent = wished(plan.wish);
