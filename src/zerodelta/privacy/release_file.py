@@ -21,7 +21,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, final
 
 from zerodelta.errors import CertificateError, ParameterError, RecordError, printable
-from zerodelta.exact.noise_law import NoiseLaw, NoisySums
+from zerodelta.exact.noise_law import NoisySums
 from zerodelta.privacy.assumptions import to_ask
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.json_text import read_json
