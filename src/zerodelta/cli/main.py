@@ -82,6 +82,9 @@ def init(
         Path | None, typer.Option(help="The file to write; by default beside the data.")
     ] = None,
     delimiter: Annotated[str | None, typer.Option(help="Between cells.")] = None,
+    quote: Annotated[
+        str | None, typer.Option(help='Around cells, by default "; none: no cell is quoted.')
+    ] = None,
 ) -> None:
     """Write a schema to be filled in: names of columns only, nothing is taken from rows."""
     from zerodelta.cli.schema_template import names_in, template, write_template
@@ -89,7 +92,9 @@ def init(
 
     if not data.is_file():
         require(False, "data", str(data), "a file that is there", "check the path")
-    file = {} if delimiter is None else {"delimiter": delimiter}
+    file: dict[str, Any] = {} if delimiter is None else {"delimiter": delimiter}
+    if quote is not None:
+        file["quote"] = None if quote == "none" else quote
     if header is None and data.suffix.lower() not in (".parquet", ".pq"):
         remedy = "pass --header, or --no-header if the first line is a person's row"
         require(sys.stdin.isatty(), "header", expected="to be told what it is", remedy=remedy)

@@ -56,6 +56,8 @@ def template(data: Path, names: Sequence[str], *, header: bool, file: Mapping[st
         text += "# The file has no header: list all its columns, in their order.\n"
     text += _TAIL
     told = {**file, **({} if header else {"header": False})}
+    if told.get("quote", "") is None:
+        told["quote"] = "none"
     if told:
         lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in told.items()]
         text += "\n[file]\n" + "\n".join(lines) + "\n"
