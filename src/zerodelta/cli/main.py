@@ -87,8 +87,9 @@ def init(
     ] = None,
 ) -> None:
     """Write a schema to be filled in: names of columns only, nothing is taken from rows."""
-    from zerodelta.cli.schema_template import names_in, template, write_template
+    from zerodelta.cli.schema_template import names_in, template
     from zerodelta.errors import require
+    from zerodelta.privacy.new_file import write_new
 
     if not data.is_file():
         require(False, "data", str(data), "a file that is there", "check the path")
@@ -102,7 +103,7 @@ def init(
     told = header is None or header
     names = names_in(data, header=told, file=file)
     path = schema if schema is not None else data.with_suffix(".toml")
-    write_template(path, template(data, names, header=told, file=file))
+    write_new(path, template(data, names, header=told, file=file), name="--schema")
     say(f"wrote {path}: fill in kinds and bounds from what you know, never from the rows")
 
 
