@@ -16,6 +16,7 @@ import pytest
 import zerodelta as zd
 from cli.people import PLANTED, asked, run
 from zerodelta.cli import app, jobs, outputs
+from zerodelta.cli.refusals import held_interrupts
 from zerodelta.report import page
 
 
@@ -138,6 +139,24 @@ def test_an_interrupt_while_the_record_is_written_waits_until_it_is_there(
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     assert [path.name for path in (people / "o").iterdir()] == ["release.json"]
     assert zd.load(people / "o" / "release.json").record.task == "mean"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_held_signals_go_to_whoever_handles_them_in_the_end(number: int) -> None:
+    seen: list[int] = []
+    known = signal.signal(number, lambda got, _: seen.append(got))
+    try:
+        with held_interrupts():
+            os.kill(os.getpid(), number)
+            assert seen == []
+        assert seen == [number]
+        signal.signal(number, signal.SIG_IGN)
+        with held_interrupts():
+            os.kill(os.getpid(), number)
+        assert signal.getsignal(number) is signal.SIG_IGN
+    finally:
+        signal.signal(number, known)
+    assert seen == [number]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
