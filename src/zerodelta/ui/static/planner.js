@@ -92,6 +92,7 @@ function showPlan(plan) {
   $("best").textContent = `Best: ${plan.reason}.`;
   $("unit").textContent = plan.unit;
   $("reliable").textContent = plan.reliable;
+  if (plan.late) $("reliable").textContent += " Parts of the curves are missing: they take too long here.";
   $("useful").textContent = plan.useful ? `Useful from about ${plan.useful.toLocaleString("en")} rows on.` : "";
   $("wished").hidden = !plan.wish;
   if (plan.wish) $("wished").textContent = wished(plan.wish);
