@@ -138,6 +138,21 @@ def test_without_a_header_no_line_is_read(people: Path, tmp_path: Path) -> None:
     assert "header = false" in text
 
 
+@pytest.mark.parametrize(
+    ("quote", "name", "told"), [(None, "age", ""), ("none", r'"\"age\""', "none")]
+)
+def test_names_are_unquoted_as_cells_will_be(
+    quote: str | None, name: str, told: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text('"age"\n"41"\n', encoding="utf-8")
+    asked = () if quote is None else ("--quote", quote)
+    assert run("init", path, "--header", *asked)[0] == 0
+    text = (tmp_path / "people.toml").read_text(encoding="utf-8")
+    assert f"# {name} = {{number = [LOWER, UPPER]}}" in text
+    assert (f'[file]\nquote = "{told}"\n' in text) is (quote is not None)
+
+
 def test_nobody_guesses_whether_there_is_a_header(people: Path) -> None:
     code, output = run("init", people / "people.csv", "--schema", people / "new.toml")
     assert code == 2

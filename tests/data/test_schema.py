@@ -42,6 +42,7 @@ number = 1000
 header = false
 delimiter = ";"
 decimal = ","
+quote = "none"
 """
 COLUMNS: dict[str, Kind] = {
     "age": zd.number(0, 120, integer=True),
@@ -62,7 +63,7 @@ def test_a_file_declares_what_code_does(tmp_path: Path) -> None:
     assert dict(schema.columns) == COLUMNS
     assert list(schema.columns) == list(COLUMNS)
     assert (schema.unit, schema.max_rows, schema.units) == ("customer_id", 3, 1000)
-    assert schema.file == {"header": False, "delimiter": ";", "decimal": ","}
+    assert schema.file == {"header": False, "delimiter": ";", "decimal": ",", "quote": None}
     assert (schema.name, schema.neighbors) == ("people 2026-Q3", zd.Neighbors.ADD_REMOVE)
     assert Schema.from_toml(schema.to_toml()) == schema
 

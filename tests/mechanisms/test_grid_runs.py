@@ -48,7 +48,7 @@ def test_counted_runs_are_those_of_the_sorted_rows(
         patch.setattr(near_ranks, "_HELD", held)
         patch.setattr(near_ranks, "_ONE_PASS", one_pass)
         patch.setattr(near_ranks, "_CELL_BITS", 4)
-        patch.setattr(module, "_MOST_TOGETHER", together)
+        patch.setattr(module, "MOST_TOGETHER", together)
         runs = grid_runs(column([float(r) for r in rows], 64), ReplayBits("runs"))
         if one_pass == 1 << 24 and held == 10:
             held = 16  # a quarter of the points of a small grid may be held
@@ -95,7 +95,7 @@ def test_runs_on_the_default_grid_are_exact_to_the_last_bit(
 def test_places_within_a_cell_are_uniform(monkeypatch: pytest.MonkeyPatch, together: int) -> None:
     monkeypatch.setattr(near_ranks, "_HELD", 100)
     monkeypatch.setattr(near_ranks, "_ONE_PASS", 1)
-    monkeypatch.setattr(module, "_MOST_TOGETHER", together)
+    monkeypatch.setattr(module, "MOST_TOGETHER", together)
     runs: Any = grid_runs(column([5.0] * 20_000, 9), ReplayBits("places"))
     places = (runs.borders(0, 20_000)[1:-1] - (5 << CELL_BITS)) / 2**CELL_BITS
     expected = (np.arange(20_000) + 0.5) / 20_000
@@ -123,7 +123,10 @@ def test_groups_are_the_same_however_many_fit_in_memory(
         points=as_points((0, 15), 16),
         skip=True,
     )
-    found = [runs.borders(0, runs.count)[1:-1] for runs in grouped.runs(ReplayBits("groups"))]
+    found = [
+        runs.borders(0, runs.count)[1:-1]
+        for runs in grouped.runs(ReplayBits("groups"), near=lambda _: [])
+    ]
     wanted = [
         sorted(table[(table[:, 0] == a) & (table[:, 1] == b) & ~np.isnan(table[:, 2]), 2])
         for a in range(3)

@@ -62,10 +62,34 @@ MUTANTS = (
         tests=(f"{_EXITS}a_file_of_somebody_s_is_not_written_over",),
     ),
     Mutant(
-        file="ledger/ledger.py",
-        old="        fine = not (there and os.path.samefile(path, self._address))",
-        new="        fine = True",
-        tests=(f"{_EXITS}a_ledger_is_not_written_over_by_what_is_exported_from_it",),
+        file="privacy/new_file.py",
+        old="not (place.is_file() and place.read_bytes() == data)",
+        new="not place.is_file()",
+        tests=("privacy/test_new_file.py::test_a_file_is_written_once",),
+    ),
+    Mutant(  # half of a file stays where the name was taken
+        file="privacy/new_file.py",
+        old="            place.unlink(missing_ok=True)",
+        new="            pass",
+        tests=("privacy/test_new_file.py::test_what_cannot_be_written_whole_is_not_there",),
+    ),
+    Mutant(  # another file of that name is replaced
+        file="privacy/new_file.py",
+        old='            place.open("xb").close()',
+        new='            place.open("ab").close()',
+        tests=("privacy/test_new_file.py::test_a_file_is_written_once",),
+    ),
+    Mutant(  # SIGTERM stops the writing of what was paid for
+        file="cli/refusals.py",
+        old="for number in (signal.SIGINT, signal.SIGTERM)}",
+        new="for number in (signal.SIGINT,)}",
+        tests=(f"{_EXITS}held_signals_go_to_whoever_handles_them_in_the_end",),
+    ),
+    Mutant(  # SIGTERM ends the process where it stands
+        file="cli/refusals.py",
+        old="    signal.signal(signal.SIGTERM, interrupt)",
+        new="    pass",
+        tests=(f"{_EXITS}an_interrupt_of_a_real_process_leaves_ledger_and_files_consistent",),
     ),
     Mutant(  # e^ε for what a row holds, where that is e^(2ε)
         file="report/answers.py",

@@ -278,7 +278,7 @@ def test_a_file_is_there_as_a_whole_or_not_at_all(
     def full(_: int) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("zerodelta.privacy.release_file.os.fsync", full)
+    monkeypatch.setattr("zerodelta.privacy.new_file.os.fsync", full)
     with pytest.raises(OSError, match="no space left"):
         release.save(tmp_path / "x.json")
     assert list(tmp_path.iterdir()) == []
@@ -287,7 +287,7 @@ def test_a_file_is_there_as_a_whole_or_not_at_all(
     def no_links(*_: Any) -> None:
         raise PermissionError("no links here")
 
-    monkeypatch.setattr("zerodelta.privacy.release_file.os.link", no_links)
+    monkeypatch.setattr("zerodelta.privacy.new_file.os.link", no_links)
     release.save(tmp_path / "x.json")
     assert zd.load(tmp_path / "x.json").value == release.value
 

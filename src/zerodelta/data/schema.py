@@ -107,7 +107,10 @@ class Schema:
         unit = {"column": self.unit, "max_rows": self.max_rows, "number": self.units}
         kinds = {column: kind.declaration for column, kind in self.columns.items()}
         parts = [_lines(top), _lines(kinds, "columns"), _lines(unit, "unit")]
-        return "\n".join(filter(None, [*parts, _lines(self.file, "file")]))
+        file = dict(self.file)
+        if file.get("quote", "") is None:
+            file["quote"] = "none"
+        return "\n".join(filter(None, [*parts, _lines(file, "file")]))
 
     def __str__(self) -> str:
         return self.to_toml().rstrip("\n")
@@ -127,10 +130,10 @@ class Schema:
         remedy = "write [columns] and below it age = {number = [0, 120]}, say"
         require(given["columns"], "columns", expected="one column or more", remedy=remedy)
         _known(given["unit"], _UNIT, "unit")
-        unit = given["unit"]
+        unit, file = given["unit"], given["file"]
         return cls(
             columns={name: _kind(name, table) for name, table in given["columns"].items()},
-            file=given["file"],
+            file=file if file.get("quote") != "none" else {**file, "quote": None},
             unit=unit.get("column"),
             max_rows=unit.get("max_rows"),
             units=unit.get("number"),
@@ -164,7 +167,8 @@ def read_schema(path: str | os.PathLike[str]) -> Schema:
     Parameters
     ----------
     path : str or path
-        The file. In it, `missing = "none"` is `missing=None` in code.
+        The file. In it, `missing = "none"` is `missing=None` in code, and `quote = "none"` is
+        `quote=None`.
 
     Returns
     -------

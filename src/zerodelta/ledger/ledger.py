@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Callable, Iterable
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, final
 
 from zerodelta.data.account import Charge, Receipt
@@ -29,6 +28,7 @@ from zerodelta.ledger.spending import (
 )
 from zerodelta.ledger.verification import verified
 from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.new_file import write_new
 from zerodelta.privacy.parameters import as_unit
 from zerodelta.privacy.verify import as_neighbors
 
@@ -335,12 +335,12 @@ ledger.raise_budget(to, reason).
             return verified(store, given)
 
     def export(self, path: str | os.PathLike[str], *, format: str = "json") -> None:
-        """Write the history to a file.
+        """Write the history to a new file.
 
         Parameters
         ----------
         path : path
-            The file.
+            The file, a new one.
         format : "json", "csv" or "registry"
             All fields of all entries; or the fields of the registry of deployments that NIST has
             proposed, as JSON.
@@ -348,14 +348,11 @@ ledger.raise_budget(to, reason).
         """
         fine = format in ("json", "csv", "registry")
         require(fine, "format", format, '"json", "csv" or "registry"', 'pass format="json"')
-        there = "://" not in self._address and os.path.exists(path)
-        fine = not (there and os.path.samefile(path, self._address))
-        require(fine, "path", os.fspath(path), "not the ledger itself", "choose another name")
         history = self.history
         text = history.to_csv() if format == "csv" else history.to_json()
         if format == "registry":
             text = json.dumps(self.to_registry(), indent=2, ensure_ascii=False)
-        Path(path).write_text(text, encoding="utf-8")
+        write_new(path, text)
 
     def to_registry(self) -> dict[str, Any]:
         """Return what a registry of deployments asks for; None is for the owner to fill in."""

@@ -249,7 +249,7 @@ class Release:
         Parameters
         ----------
         path : path
-            The file; an old one is replaced.
+            The file; one that is there is not written over.
         ledger : Ledger, optional
             The account of the data, whose budget is told.
         file : str, optional

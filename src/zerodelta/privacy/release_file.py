@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -25,6 +24,7 @@ from zerodelta.exact.noise_law import NoisySums
 from zerodelta.privacy.assumptions import to_ask
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.json_text import read_json
+from zerodelta.privacy.new_file import write_new
 from zerodelta.privacy.record import Record
 from zerodelta.privacy.signatures import Signature, sign
 from zerodelta.privacy.step import canonical, digest_of
@@ -140,38 +140,9 @@ def save(
     if signatures:
         whole["signatures"] = [each.to_json() for each in signatures]
     text = "{\n" + ",\n".join(_line(name, part) for name, part in whole.items()) + "\n}\n"
-    place = Path(os.path.abspath(path))
-    if not _written_once(place, text.encode()):
-        raise ParameterError(
-            "path",
-            os.fspath(path),
-            expected="a new file: what was paid for is not written over",
-            remedy="choose another name",
-        )
+    write_new(path, text)
     for account, entry in release.paid_by:
-        account.note_saved(entry, str(place), digest)
-
-
-def _written_once(place: Path, content: bytes) -> bool:
-    """Write a file that is there as a whole or not at all; False if another one is there."""
-    beside = place.with_name(f"{place.name}.{secrets.token_hex(8)}")
-    try:
-        with beside.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(beside, place)
-        except FileExistsError:
-            return place.is_file() and place.read_bytes() == content
-        except OSError:  # no links on this file system
-            with place.open("xb") as file:
-                file.write(content)
-        return True
-    except FileExistsError:
-        return False
-    finally:
-        beside.unlink(missing_ok=True)
+        account.note_saved(entry, os.path.abspath(path), digest)
 
 
 def _line(name: str, part: Any) -> str:

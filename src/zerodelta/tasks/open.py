@@ -80,7 +80,8 @@ def open(
         How much ε may be spent on them in all: needed when the account is opened, and later the
         same or left out.
     **file : optional
-        How a CSV file is written: `header`, `delimiter`, `decimal`, `encoding`, `quote`.
+        How a CSV file is written: `header`, `delimiter`, `decimal`, `encoding`, and `quote` (`"`;
+        None if quotes are characters like any other).
 
     Returns
     -------
