@@ -20,6 +20,7 @@ from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.features import LinearModel
 from zerodelta.regression.random_forest import Forest, Splits
+from zerodelta.regression.row_limits import RowLimits
 from zerodelta.spine.run import restored
 from zerodelta.tables.found_keys import FoundKeys
 from zerodelta.tables.group_table import Table
@@ -33,7 +34,7 @@ CLASSES: Mapping[str, Callable[..., Any]] = {
     each.__name__: each
     for each in (
         *(Boolean, Category, Date, Number, Text),
-        *(ClassModel, ColumnBounds, Encoding, Forest, LinearModel, Splits, TanhNetwork),
+        *(ClassModel, ColumnBounds, Encoding, Forest, LinearModel, RowLimits, Splits, TanhNetwork),
         *(DecisionTree, Split, FoundKeys, PrincipalComponents, Table),
         *(Diagnostics, NoiseLaw),
     )

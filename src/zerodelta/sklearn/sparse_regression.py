@@ -19,6 +19,7 @@ from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.features import LinearModel
 from zerodelta.regression.label_values import Targets, declared_bounds
 from zerodelta.regression.labeled_rows import LabeledRows
+from zerodelta.regression.row_limits import RowLimits
 from zerodelta.sklearn.base_estimators import PrivateRegressor, debited_fit, required_epsilon
 from zerodelta.sklearn.given_data import Floats, check_examples, remember
 from zerodelta.spaces import Ball
@@ -181,21 +182,18 @@ class _Scaled:
     bounds: ColumnBounds
     intercept: bool
 
-    @property
-    def scale(self) -> ColumnBounds:
-        return self.bounds if self.intercept else self.bounds.around_zero()
-
     def __call__(self, rows: Floats) -> Floats:
-        scaled = self.scale.scaled(self.bounds.clipped(rows))
+        scaled = self.bounds.scaled(rows, centered=self.intercept)
         return np.column_stack([scaled, np.ones(len(scaled))]) if self.intercept else scaled
 
     def model(self, theta: Floats, targets: Targets) -> LinearModel:
         """Return coefficients for rows and targets in the units in which they were given."""
-        scale = self.scale
-        slopes = theta[: len(scale.half)] * targets.half / scale.half
+        scale = self.bounds if self.intercept else self.bounds.around_zero()
+        slopes = theta[: len(scale.half)] * targets.half
         constant = targets.middle + targets.half * float(theta[len(scale.half) :].sum())
-        constant -= math.fsum(slopes * scale.middle)
-        return LinearModel(coefficients=slopes[None, :], intercept=np.array([constant]))
+        lines, constants = scale.in_units(slopes[None, :], np.array([constant]))
+        limits = RowLimits(middle=scale.middle, half=scale.half, norm=None, bounds=self.bounds)
+        return LinearModel(coefficients=lines, intercept=constants, limits=limits)
 
 
 @final
