@@ -150,7 +150,8 @@ class PrivateRegressor(SavedEstimator, RegressorMixin, BaseEstimator):  # type: 
 
     def predict(self, X: Any) -> Floats:  # noqa: N803
         """Return rows @ coef_ + intercept_, of rows clipped as the fit clipped them."""
-        rows = self.release_.value.limited(rows_to_predict(self, X))
+        rows = rows_to_predict(self, X)
+        rows = self.release_.value.limited(rows)
         return linear_scores(rows, self.coef_[None, :], self.intercept_)[:, 0]
 
     def __sklearn_tags__(self) -> Any:

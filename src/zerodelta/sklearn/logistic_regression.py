@@ -165,6 +165,7 @@ class LogisticRegression(PrivateClassifier):
 
     def decision_function(self, X: Any) -> Floats:  # noqa: N803
         """Return the log-odds of the second class, or one linear score for each class."""
-        rows = self.release_.value.limited(rows_to_predict(self, X))
+        rows = rows_to_predict(self, X)
+        rows = self.release_.value.limited(rows)
         scores = linear_scores(rows, self.coef_, self.intercept_)
         return scores[:, 0] if len(self.classes_) == 2 else scores
