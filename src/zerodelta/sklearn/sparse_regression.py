@@ -38,11 +38,11 @@ _FEWEST, _MOST = 3, 1 << 10
 _STEPS_A_RADIUS = 8
 _LONGEST_PATH = 2
 
-_RADII = tuple(Fraction(2) ** k for k in range(7))
-_MORE, _STEPS_OF_A_RADIUS = 0.07, 20
+_RADII = tuple(Fraction(2) ** k for k in range(4))
+_MORE, _STEPS_OF_A_RADIUS, _MOST_MORE = 0.07, 20, 256
 """Columns that go together, such as skewed ones in a corner of their bounds, need more steps than
-the forecast knows of: 0.07 u^(3/4)/r are taken, whose noise is small where u is large, and a longer
-radius only where that leaves twenty steps for each unit of it."""
+the forecast knows of: 0.07 u^(3/4)/r are taken, at most 256, whose noise is small where u is large,
+and a longer radius only where that leaves twenty steps for each unit of it."""
 
 
 @final
@@ -66,7 +66,7 @@ class SparseRegression(PrivateRegressor):
         Public bounds of the targets, which are clipped to them; for a data set as declared.
     radius : number, optional
         The largest l1 norm of the coefficients. By default 1 or, where n and ε make it cheap, the
-        largest power of two up to 64 for which there are steps enough: a column in bounds that are
+        largest power of two up to 8 for which there are steps enough: a column in bounds that are
         k times too wide needs a coefficient that is k times larger.
     fit_intercept : bool
         Whether the line may miss the origin.
@@ -231,15 +231,19 @@ class SparseSteps:
         >>> found = [SparseSteps.within(None, rows=n, columns=51, epsilon=4.0)
         ...          for n in (1000, 10**5, 10**6, 10**8)]
         >>> [(int(radius), steps.count) for radius, steps in found]
-        [(1, 11), (4, 88), (8, 248), (32, 1024)]
+        [(1, 11), (4, 88), (8, 248), (8, 256)]
         """
         informed = _informed(rows, columns, epsilon)
         more = _MORE * informed**0.75
         if radius is None:
-            enough = [each for each in _RADII if more >= _STEPS_OF_A_RADIUS * each**2]
+            enough = [
+                each
+                for each in _RADII
+                if min(more / each, _MOST_MORE) >= _STEPS_OF_A_RADIUS * each
+            ]
             radius = max(enough, default=_RADII[0])
         best = SparseSteps.best(rows=rows, columns=columns, epsilon=epsilon, radius=float(radius))
-        count = min(max(best.count, math.floor(more / radius)), _MOST)
+        count = max(best.count, min(math.floor(more / radius), _MOST_MORE))
         return radius, SparseSteps(count=count, error=_excess(count, informed, float(radius)))
 
     @staticmethod
