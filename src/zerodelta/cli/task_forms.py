@@ -66,6 +66,9 @@ OPTIONS: Final[Mapping[str, Option]] = {
     "method": Option(value="text", help="Which method; by default the best forecast."),
     "diagnostics": Option(value="number", help="A share of ε to tell how rows were read, 1/100."),
     "hidden_units": Option(value="count", help="Hidden units."),
+    "radius": Option(
+        value="number", help="How far rows reach to a corner of their bounds; 1: all."
+    ),
     "rounds": Option(value="count", help="Training rounds."),
     "trees": Option(value="count", help="How many trees."),
     "depth": Option(value="count", help="How deep they are."),
@@ -274,7 +277,7 @@ FORMS: Final[Mapping[str, Form]] = {
     "pca": Form(
         calls="PCA",
         estimator=True,
-        options=("components", *_METHOD),
+        options=("components", "radius", *_METHOD),
         help="Principal components: a model that transforms rows.",
         publishes="components, variances and the mean",
         example="pca people.csv age income --components 1",
@@ -301,7 +304,7 @@ FORMS: Final[Mapping[str, Form]] = {
         calls="LogisticRegression",
         estimator=True,
         target="y",
-        options=("no_intercept", *_METHOD),
+        options=("no_intercept", "radius", *_METHOD),
         help="Logistic regression.",
         publishes="coefficients and intercepts",
         example="logistic people.csv age income --target member",

@@ -19,6 +19,7 @@ _HOMES: Mapping[str, tuple[str, ...]] = {
     "regression.encoded_columns": ("Encoding",),
     "regression.random_forest": ("Forest", "Splits"),
     "regression.features": ("LinearModel",),
+    "regression.row_limits": ("RowLimits",),
     "training.tanh_network": ("TanhNetwork",),
     "training.trees": ("DecisionTree", "Split"),
     "tables.found_keys": ("FoundKeys",),
