@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import string
 from collections import Counter
 from collections.abc import Callable
@@ -12,13 +13,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import zerodelta as zd
 from tasks.related import added, filtered, of_units, replaced
-from zerodelta.data.key_source import KeySource, universe_of
+from zerodelta.data.key_source import KeySource, keys_in, universe_of
 from zerodelta.data.rows_by_key import GROUP, RowsByKey
 from zerodelta.data.ticket import Ticket
 from zerodelta.exact.bits import ReplayBits, SystemBits
@@ -142,6 +147,87 @@ def test_cells_that_are_no_keys_count_nowhere() -> None:
     ]
     cells = np.array([*odd, ["x"], {}, (), Hostile(), "\ud800", "ann", "ann", b"ann"], dtype=object)
     assert keys_of(cells, NAMES) == {"ann": 3}
+
+
+NUMBERS = [2.0**60, -(2.0**60), 2.0**53, 2.0**53 - 1, 2.0**53 + 2, -(2.0**53), 2.0**63, 2.0**64]
+NUMBERS += [5.0, 2.5, 3.5, -0.0, 0.4, float("nan"), float("inf"), float("-inf"), 1e300]
+
+
+def key_alone(cell: Any, kind: Any, dtype: Any) -> Any:
+    (key,) = keys_in({"0": kind}, {"0": np.array([cell], dtype=dtype)}, None)
+    return key
+
+
+@pytest.mark.parametrize("dtype", [np.float64, object])
+def test_the_key_of_a_number_is_its_own_whatever_is_beside_it(dtype: Any) -> None:
+    """A batch is read as each of its rows is read alone, also beyond 2^53 and beside a NaN."""
+    kind = zd.number(-(2**62), 2**64 - 1, integer=True)
+    alone = {place: key_alone(cell, kind, dtype) for place, cell in enumerate(NUMBERS)}
+    for one, two in itertools.product(range(len(NUMBERS)), repeat=2):
+        cells = np.array([NUMBERS[one], NUMBERS[two]], dtype=dtype)
+        found = keys_in({"0": kind}, {"0": cells}, None)
+        assert [str(key) for key in found] == [str(alone[one]), str(alone[two])]
+
+
+INTEGERS = [2**60 + 1, -(2**60) - 1, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63), 0, 7, None]
+
+
+def as_csv(cells: Any, folder: Path) -> Path:
+    lines = ["" if cell is None else str(cell) for cell in cells]
+    (folder / "keys.csv").write_text("\n".join(["0,1", *(f"{line},x" for line in lines)]) + "\n")
+    return folder / "keys.csv"
+
+
+def as_parquet(cells: Any, folder: Path) -> Path:
+    pq.write_table(pa.table({"0": pa.array(cells, pa.int64())}), folder / "keys.parquet")
+    return folder / "keys.parquet"
+
+
+COLUMNS: dict[str, Any] = {
+    "arrow": lambda cells, _: pa.table({"0": pa.array(cells, pa.int64())}),
+    "pieces": lambda cells, _: pa.table(
+        {"0": pa.chunked_array([pa.array([cell], pa.int64()) for cell in cells])}
+    ),
+    "dictionary": lambda cells, _: pa.table({"0": pa.array(cells, pa.int64()).dictionary_encode()}),
+    "pandas": lambda cells, _: pd.DataFrame({"0": pd.array(cells, "Int64")}),
+    "polars": lambda cells, _: pl.DataFrame({"0": pl.Series(cells, dtype=pl.Int64)}),
+    "list": lambda cells, _: cells,
+    "csv": as_csv,
+    "parquet": as_parquet,
+    "duckdb": lambda cells, _: duckdb.connect().from_arrow(
+        pa.table({"0": pa.array(cells, pa.int64())})
+    ),
+}
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_a_missing_cell_changes_no_large_key_beside_it(column: str, tmp_path: Path) -> None:
+    """A library makes floats of integers with a missing one; then 2^60 + 1 would be 2^60."""
+    kind = zd.number(-(2**63), 2**63 - 1, integer=True)  # both ends occur
+    for cells in (INTEGERS, INTEGERS[:-1]):
+        source = COLUMNS[column](cells, tmp_path)
+        assert keys_of(source, kind) == dict.fromkeys(INTEGERS[:-1], 1)
+
+
+@pytest.mark.parametrize("name", ["pandas", "csv", "parquet", "duckdb", "polars"])
+def test_large_keys_with_numbers_beside_them_are_exact(name: str, tmp_path: Path) -> None:
+    """A table by unknown keys reads the same cells once, for keys and for numbers."""
+    kind = zd.number(-(2**63), 2**63 - 1, integer=True)
+    people = zd.open(COLUMNS[name](INTEGERS, tmp_path), columns={"0": kind})
+    certificate = zd.count(people, epsilon=1).certificate
+    opened = RowsByKey(people, ["0"], ["0"]).open(Ticket(certificate))
+    assert opened.counts() == dict.fromkeys(INTEGERS[:-1], 1)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int64, np.uint64])
+def test_bounds_of_keys_are_those_declared_whatever_the_type_of_the_column(kind: Any) -> None:
+    ends = np.iinfo(kind)
+    numbers = [ends.min, ends.min + 1, 0, 1, 2, 3, 100, ends.max - 1, ends.max]
+    cells = np.array(numbers, dtype=kind)
+    around = {end + by for end in (int(ends.min), 0, 2, int(ends.max)) for by in (-2, -1, 0, 1, 2)}
+    for lower, upper in itertools.combinations(sorted(around), 2):
+        expected = Counter(n for n in numbers if lower <= n <= upper)
+        assert keys_of(cells, zd.number(lower, upper, integer=True)) == expected
 
 
 def test_whole_numbers_are_exact_beyond_floats() -> None:
