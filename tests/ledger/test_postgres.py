@@ -22,8 +22,9 @@ import pytest
 import zerodelta as zd
 from ledger import spenders
 from ledger.postgres_server import PASSWORD, Server, binaries
-from ledger.spenders import EPSILON, charge
-from zerodelta.ledger.postgres_store import PostgresStore, without_password
+from ledger.spenders import EPSILON, as_a_new_process, charge
+from zerodelta.ledger.addresses import as_address
+from zerodelta.ledger.postgres_store import PostgresStore
 from zerodelta.ledger.spending import debit
 from zerodelta.ledger.store import close_all
 
@@ -56,7 +57,7 @@ def debits(ledger: zd.Ledger) -> list[int]:
 def ran(url: str, *arguments: object) -> dict[str, Any]:
     """Run spenders that take the password from the environment."""
     asked, *numbers = map(str, arguments)
-    command = [sys.executable, spenders.__file__, asked, without_password(url), *numbers]
+    command = [sys.executable, spenders.__file__, asked, as_address(url), *numbers]
     environment = {**os.environ, "PGPASSWORD": PASSWORD}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
@@ -118,7 +119,7 @@ def test_the_password_is_nowhere(url: str, server: Server) -> None:
 
 
 def test_a_password_in_the_query_is_nowhere_either() -> None:
-    clean = without_password("postgresql://h/d?password=s3cret&sslmode=require&sslpassword=x")
+    clean = as_address("postgresql://h/d?password=s3cret&sslmode=require&sslpassword=x")
     assert clean == "postgresql://h/d?sslmode=require"
 
 
@@ -203,7 +204,7 @@ def test_what_is_edited_by_hand_is_found(url: str, edit: str) -> None:
     ledger = zd.Ledger(url, budget=1)
     for _ in range(4):
         ledger.debit(charge())
-    close_all()
+    as_a_new_process()
     with psycopg.connect(url) as connection:
         connection.execute(edit)
     connection.close()

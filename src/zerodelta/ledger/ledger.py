@@ -13,13 +13,13 @@ from typing import Any, final
 from zerodelta.data.account import Charge, Receipt
 from zerodelta.errors import LedgerError, ParameterError, require
 from zerodelta.exact.rational import Rational, number_text
+from zerodelta.ledger.addresses import as_address
 from zerodelta.ledger.balances import Balance, Key
 from zerodelta.ledger.chain import Entry
 from zerodelta.ledger.connections import connected, only_data, open_or_make, reading, writing
 from zerodelta.ledger.history import History, entries_of, registry
 from zerodelta.ledger.recognition import mac_of
 from zerodelta.ledger.spending import (
-    as_address,
     as_budget,
     as_name,
     debit,
