@@ -27,7 +27,7 @@ def written(path: str) -> Path:
     """A closed ledger with twenty debits, one of them taken back, and an analyst."""
     ledger = zd.Ledger(path, budget=1)
     receipts = [ledger.debit(charge(question=f"q{k}")) for k in range(20)]
-    ledger.take_back(receipts[3], "an error")
+    ledger._take_back(receipts[3], "an error")
     ledger.account(analyst="ana", budget="1/2")
     as_a_new_process()
     assert not Path(path + "-wal").exists()

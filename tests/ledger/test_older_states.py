@@ -172,6 +172,13 @@ def test_an_interrupted_check_begins_anew(path: str, monkeypatch: pytest.MonkeyP
     assert ledger.spent == 5 * EPSILON
 
 
+def gone(ledger: zd.Ledger) -> None:
+    """Its process does not use it any more."""
+    for use in (lambda: ledger.debit(charge()), lambda: ledger.spent, ledger.verify):
+        with pytest.raises(zd.LedgerError, match="ask in a new process"):
+            use()
+
+
 def removed(path: str, ends: tuple[str, ...]) -> None:
     for end in ends:
         Path(path + end).unlink()
@@ -195,10 +202,12 @@ def test_files_beside_it_that_were_removed_do_not_double_a_budget(
     """Two processes would write to different logs, and each would spend all."""
     assert ledger.remaining == 1
     removed(path, ends)
-    assert in_a_process(OTHER, path, "1").strip() == "3"
-    with pytest.raises(zd.BudgetError, match="0 of 1 is left"):
-        ledger.debit(charge("1"))
-    assert ledger.spent == 1
+    assert in_a_process(OTHER, path, "1/2").strip() == "3"
+    gone(ledger)
+    assert in_a_process(OTHER, path, "1/2").strip() == "4"
+    gone(ledger)
+    close_all()  # which removes no log of others
+    assert in_a_process(OTHER, path, "1/2").strip() == "refused"
 
 
 def test_what_one_has_spent_is_in_the_file_when_its_log_is_removed(
@@ -207,7 +216,35 @@ def test_what_one_has_spent_is_in_the_file_when_its_log_is_removed(
     ledger.debit(charge("1"))
     removed(path, ("-wal", "-shm"))
     assert in_a_process(OTHER, path, "1").strip() == "refused"
-    assert ledger.spent == 1
+    gone(ledger)
+
+
+@pytest.mark.parametrize("reader", [True, False])
+def test_a_log_that_others_write_to_is_not_removed(
+    path: str, ledger: zd.Ledger, reader: bool
+) -> None:
+    """Nor by the end of a process that had one which was removed."""
+    code = (
+        "import os, sys, zerodelta as zd\n"
+        "from zerodelta.ledger import sqlite_store\n"
+        "from ledger.spenders import charge, in_a_process\n"
+        "path, code = sys.argv[1:]\n"
+        "ledger = zd.Ledger(path)\n"
+        f"{'' if reader else 'ledger.debit(charge())'}\n"
+        "ledger.spent\n"
+        "os.unlink(path + '-wal'), os.unlink(path + '-shm')\n"
+        "print(in_a_process(code, path))\n"
+    )
+    other = (
+        "import sys, zerodelta as zd\n"
+        "from zerodelta.ledger import sqlite_store\n"
+        "from ledger.spenders import charge\n"
+        "sqlite_store._SOON = float('inf')\n"  # all that it writes is in the log
+        "print(zd.Ledger(sys.argv[1]).debit(charge('9/10')).entry)\n"
+    )
+    close_all()
+    in_a_process(code, path, other)
+    assert ledger.spent >= Fraction(9, 10)
 
 
 def test_a_busy_log_is_written_to_the_file_too(
@@ -234,7 +271,7 @@ def test_files_that_are_removed_while_it_writes_are_missed(
         os.rename(path + end, path + end + ".away")
 
     monkeypatch.setattr(SqliteStore, "insert", late)
-    with pytest.raises(zd.LedgerError, match="was removed or replaced while it was used"):
+    with pytest.raises(zd.LedgerError, match="was removed or replaced while this process"):
         ledger.debit(charge())
 
 

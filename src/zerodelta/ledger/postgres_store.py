@@ -266,7 +266,11 @@ def _said_plainly(url: str) -> Iterator[None]:
         )
     except (psycopg.errors.LockNotAvailable, psycopg.errors.SerializationFailure):
         what = f"others have used it for {_PATIENCE} seconds: ask again, or look who does"
-    except (psycopg.OperationalError, psycopg.InterfaceError):
+    except (
+        psycopg.OperationalError,
+        psycopg.InterfaceError,
+        psycopg.errors.IdleInTransactionSessionTimeout,
+    ):
         what = (
             "the server does not answer, does not know this user or password, or has no room: "
             "check these (PGPASSWORD, .pgpass), and ask again"

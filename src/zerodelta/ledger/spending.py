@@ -17,7 +17,7 @@ from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_usable_epsilon, decimal_meant
 
 __all__ = [
-    *("as_budget", "as_name", "check_same", "debit", "first_entries"),
+    *("as_budget", "as_name", "check_same", "checked", "debit", "first_entries"),
     *("open_account", "priced", "raise_budget", "take_back"),
 ]
 
@@ -103,13 +103,19 @@ def open_account(
     store.append(_account(key, limit, relation, unit, now))
 
 
-def debit(store: Store, balances: Balances, key: Key, charge: Charge) -> Receipt:
-    """Write a debit, if it is covered and was not asked before."""
+def checked(store: Store, balances: Balances, key: Key, charge: Charge) -> Fraction:
+    """Return what a debit costs, if it is covered and was not asked before."""
     account = balances.balance(key)
     amount = booked(charge.epsilon, neighbors=charge.neighbors, unit=charge.unit, account=account)
     if charge.question is not None and not charge.again:
         _refuse_repeated(store, balances, charge, key[0])
     balances.check(key, amount)
+    return amount
+
+
+def debit(store: Store, balances: Balances, key: Key, charge: Charge) -> Receipt:
+    """Write a debit, if it is covered and was not asked before."""
+    amount = checked(store, balances, key, charge)
     now = timestamp(balances.time)
     body = {
         "kind": "debit",

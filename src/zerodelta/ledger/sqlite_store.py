@@ -6,6 +6,7 @@ there and empty is one that was damaged, never one that is being made.
 
 from __future__ import annotations
 
+import ctypes
 import glob
 import os
 import secrets
@@ -53,6 +54,9 @@ _MANY = 64
 
 _FILES = ("", "-wal", "-shm")
 
+_LEFT: set[tuple[int, int] | None] = set()
+"""Files to which this process has a connection that it can neither use nor close."""
+
 
 @final
 class SqliteStore(Store):
@@ -64,6 +68,8 @@ class SqliteStore(Store):
         _refuse_remote(path)
         _refuse_links(path)
         self._path, self._files, self._copied = path, _identities(path), float("-inf")
+        if self._files[0] in _LEFT:
+            raise _replaced(path)
         with _said_plainly(path):
             self._connection = sqlite3.connect(
                 f"file:{quote(path)}?mode=rw",
@@ -82,15 +88,18 @@ class SqliteStore(Store):
         (mode,) = run("PRAGMA journal_mode").fetchone()
         stored = sorted(sql for (sql,) in run("SELECT sql FROM sqlite_master") if sql)
         if mode != "wal" or stored != sorted(_SCHEMA):
-            self.close()
+            self._connection.close()
             raise damaged(self._path, "its tables are not those that it was made with")
         opened, self._files = self._files[0], _identities(self._path)
         if opened != self._files[0] or None in self._files:
-            self.close()
+            self._connection.close()
             raise _replaced(self._path)
 
     def usable(self) -> bool:
-        """Tell whether the files at the path are still those that were opened."""
+        """Tell whether the files at the path are those that were opened, under no other name."""
+        return self._is_there() and os.stat(self._path).st_nlink == 1
+
+    def _is_there(self) -> bool:
         return _identities(self._path) == self._files
 
     @contextmanager
@@ -99,7 +108,7 @@ class SqliteStore(Store):
         with _said_plainly(self._path):
             self._connection.execute("BEGIN IMMEDIATE")
             yield from self._until("COMMIT")
-            if not self.usable():  # others see another file, where this is not written
+            if not self._is_there():  # others see another file, where this is not written
                 raise _replaced(self._path)
             if time.monotonic() - self._copied > _SOON:
                 with suppress(sqlite3.Error):  # it counts already
@@ -181,9 +190,16 @@ class SqliteStore(Store):
             raise damaged(self._path, "pages of the file are damaged")
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection; one whose files are others now is left open for ever.
+
+        To close it SQLite would remove by its name a log that others write to by now.
+        """
         with suppress(sqlite3.Error):
-            self._connection.close()
+            if self._is_there():
+                self._connection.close()
+                return
+        _LEFT.add(self._files[0])
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
 
 
 def make_file(path: str, rows: Sequence[Row]) -> bool:
@@ -286,8 +302,8 @@ def _refuse_links(path: str) -> None:
 def _replaced(path: str) -> LedgerError:
     return LedgerError(
         f"the ledger {path} cannot be trusted: it, or {os.path.basename(path)}-wal or -shm beside "
-        "it, was removed or replaced while it was used. Nothing was read; a debit may be written. "
-        "Ask again, and leave these files alone while a process uses them (docs/ledger.md)."
+        "it, was removed or replaced while this process used it. Nothing was read; a debit may be "
+        "written. Leave these files alone, and ask in a new process (docs/ledger.md)."
     )
 
 
@@ -307,17 +323,17 @@ def _check_header(path: str) -> None:
         raise too_new(path)
 
 
-def _identities(path: str) -> list[tuple[int, int, int] | None]:
-    """Return which files stand under a ledger's names, and how many names each has."""
+def _identities(path: str) -> list[tuple[int, int] | None]:
+    """Return which files stand under a ledger's names."""
     return [_identity(path + end) for end in _FILES]
 
 
-def _identity(path: str) -> tuple[int, int, int] | None:
+def _identity(path: str) -> tuple[int, int] | None:
     try:
         found = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino, found.st_nlink
+    return found.st_dev, found.st_ino
 
 
 @contextmanager

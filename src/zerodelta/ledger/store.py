@@ -8,6 +8,7 @@ handed on to children: a ledger that lacks it is an older one, whoever put it th
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import threading
@@ -217,10 +218,10 @@ def using(address: str, connect: Callable[[], Store]) -> Iterator[Store]:
         _close_surplus()
 
 
-def _close_surplus() -> None:
+def _close_surplus(most: int = _MOST_OPEN) -> None:
     with _TABLE:
         opened = [place for place in _PLACES.values() if place.store is not None]
-        for place in opened[: max(0, len(opened) - _MOST_OPEN)]:
+        for place in opened[: max(0, len(opened) - most)]:
             if place.lock.acquire(blocking=False):  # else it is in use, and not the oldest
                 place.close()
                 place.lock.release()
@@ -248,6 +249,7 @@ def _after_fork() -> None:
     _TABLE.release()
 
 
+atexit.register(_close_surplus, 0)  # a store knows better than Python's end how it is closed
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
