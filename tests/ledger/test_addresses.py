@@ -130,3 +130,26 @@ def test_all_secrets_reach_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     assert given["tcp_user_timeout"] <= 120_000
     assert given["keepalives"] == 1
+
+
+def test_the_command_line_shows_an_address_without_its_password(url: str, tmp_path: Path) -> None:
+    from cli.people import asked, run, write_people
+    from ledger.postgres_server import PASSWORD
+
+    people = write_people(tmp_path)
+    words = [*asked(people, "mean", "-", "income"), "--ledger", url, "--budget", 1]
+    commands = [
+        [*words, "--out", people / "o"],
+        [*words, "--again", "--dry-run"],
+        [*words, "--again", "--dry-run", "--json"],
+        *(["ledger", each, url] for each in ("show", "history", "verify")),
+        ["ledger", "verify", url, people / "o" / "release.json", "--json"],
+        ["ledger", "verify", url, people / "people.csv"],
+        ["report", people / "o" / "release.json", "--ledger", url, "--out", people / "r.html"],
+    ]
+    codes, shown = zip(*(run(*command) for command in commands), strict=True)
+    assert codes == (0, 0, 0, 0, 0, 0, 0, 1, 0)
+    assert shown[1].count("postgresql://owner@127.0.0.1") == 1
+    shown += ((people / "r.html").read_text(encoding="utf-8"),)
+    shown += ((people / "o" / "release.json").read_text(encoding="utf-8"),)
+    assert not [text for text in shown if "s3cret" in text or PASSWORD in text]

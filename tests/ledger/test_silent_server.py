@@ -85,6 +85,7 @@ def test_one_that_falls_silent_is_given_up(
             said.append(str(error))
 
     monkeypatch.setattr(postgres_store, "_DEADLINE", 1.5)
+    monkeypatch.setattr(postgres_store, "_CONNECTING", 2)
     line.last_word = word
     waiting = threading.Thread(target=spend)
     waiting.start()
@@ -127,10 +128,7 @@ def test_others_need_not_wait_for_one_who_is_gone(
 
 def test_a_server_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        real = psycopg.connect
-        monkeypatch.setattr(
-            psycopg, "connect", lambda *a, **k: real(*a, **{**k, "connect_timeout": 2})
-        )
+        monkeypatch.setattr(postgres_store, "_CONNECTING", 2)
         with pytest.raises(zd.LedgerError, match="the server does not answer"):
             zd.Ledger(f"postgresql://ana:x@127.0.0.1:{silent.getsockname()[1]}/b", budget=1)
 

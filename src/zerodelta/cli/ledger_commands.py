@@ -59,6 +59,7 @@ def verify(
 ) -> None:
     """Check every hash and sum, and saved releases, if any; exit with 1 if something is wrong."""
     from zerodelta.errors import CertificateError, LedgerError
+    from zerodelta.ledger.addresses import shown
 
     ledger = _account(address, None, any_of_them=True)
     try:
@@ -66,13 +67,13 @@ def verify(
     except (LedgerError, CertificateError) as error:
         if as_json:
             say(json.dumps({"verified": False, "problem": str(error)}, ensure_ascii=False))
-        say(f"{ledger.address}: NOT VERIFIED: {error}", to_errors=True)
+        say(f"{shown(address)}: NOT VERIFIED: {error}", to_errors=True)
         raise typer.Exit(int(ExitCode.NOT_VERIFIED)) from None
     if as_json:
         say(json.dumps({"verified": True, "entries": number, "records": len(records or ())}))
         return
     also = f", {len(records)} saved releases are as they were paid for" if records else ""
-    say(f"{ledger.address}: {number} entries, each as it was written{also}")
+    say(f"{shown(address)}: {number} entries, each as it was written{also}")
 
 
 @ledger_app.command(

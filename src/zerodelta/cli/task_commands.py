@@ -191,7 +191,7 @@ class Funds:
     def line(self, job: Job, found: Preview) -> str | None:
         """Say what is left for a job, and whether that covers it; None without a ledger."""
         from zerodelta.exact.rational import number_text
-        from zerodelta.ledger.addresses import as_address
+        from zerodelta.ledger.addresses import shown
 
         left = self.left(job)
         if left is None:
@@ -200,7 +200,7 @@ class Funds:
         covered = price is not None and price <= left
         opened = "would be opened with" if _account(job) is None else "has"
         verdict = "this is covered" if covered else "this is NOT covered"
-        told = f"{as_address(job.ledger or '')} {opened} {number_text(max(left, Fraction(0)))}"
+        told = f"{shown(job.ledger or '')} {opened} {number_text(max(left, Fraction(0)))}"
         return f"{told} left for it; {verdict}"
 
     def left(self, job: Job) -> Fraction | None:

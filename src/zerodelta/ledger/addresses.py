@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from zerodelta.errors import ParameterError
 
-__all__ = ["as_address", "is_url", "schema_of", "secrets_of"]
+__all__ = ["as_address", "is_url", "schema_of", "secrets_of", "shown"]
 
 _SECRETS: dict[str, dict[str, str]] = {}
 """By address, of this process and those forked from it; in no repr, record or pickle."""
@@ -53,6 +53,15 @@ def as_address(given: str | os.PathLike[str]) -> str:
         "here, as it may hold a password",
         remedy='pass "people.ledger", say; in a URL write %40, %3A, %2F, %3F, %23 for @ : / ? #',
     )
+
+
+def shown(given: str) -> str:
+    """Return an address as it was given, without secrets, for messages.
+
+    >>> shown("people.ledger"), shown("postgresql://ana:secret@db/budgets")
+    ('people.ledger', 'postgresql://ana@db/budgets')
+    """
+    return as_address(given) if _LIKE_URL.match(given) else given
 
 
 def is_url(address: str) -> bool:

@@ -24,6 +24,8 @@ __all__ = ["PostgresStore", "make_tables"]
 
 _PATIENCE = 120
 """Seconds to wait for a lock."""
+_CONNECTING = 20
+"""Seconds to wait for a connection."""
 _DEADLINE = 180.0
 """Seconds after which a statement is given up that the server has not answered, from here."""
 _MAKING = 0x7A646C67
@@ -219,7 +221,7 @@ def _connect(url: str) -> Any:
     psycopg = _driver()
     with _said_plainly(url):
         connection: Any = psycopg.connect(
-            url, autocommit=True, connect_timeout=20, **_LINE, **secrets_of(url)
+            url, autocommit=True, connect_timeout=_CONNECTING, **_LINE, **secrets_of(url)
         )
         for name, value in _SETTINGS:
             _executed(connection, "SELECT set_config(%s, %s, false)", (name, value))
