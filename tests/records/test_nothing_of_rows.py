@@ -149,10 +149,12 @@ def test_a_password_is_in_no_record() -> None:
         def __init__(self) -> None:
             self.url = "postgresql://ana:secret@db/x"
 
+        def check(self, charge: Charge) -> None: ...
+
         def debit(self, charge: Charge) -> Receipt:
             return Receipt(ledger="team", entry=1, hash="h", time="2026-01-01T00:00:00Z")
 
-        def take_back(self, receipt: Receipt, reason: str) -> None: ...
+        def _take_back(self, receipt: Receipt, reason: str) -> None: ...
 
         def note_saved(self, entry: int, place: str, digest: str) -> None: ...
 

@@ -19,7 +19,7 @@ from typing import Any, final
 
 import numpy as np
 
-from zerodelta.cli.jobs import Job, Made
+from zerodelta.cli.jobs import Job, Made, account_of
 from zerodelta.cli.refusals import held_interrupts, told_of
 from zerodelta.errors import ZeroDeltaError, require, require_extra
 from zerodelta.ledger.ledger import DEFAULT_DATA, Ledger
@@ -136,7 +136,7 @@ def ledger_of(job: Job, release: Release) -> Ledger | None:
     if job.ledger is None:
         return None
     names = [] if release.record is None else [n for n in release.record.names if n is not None]
-    return Ledger(job.ledger, data=names[0] if names else DEFAULT_DATA)
+    return account_of(job.ledger, names[0] if names else DEFAULT_DATA, job.analyst)
 
 
 _OURS = re.compile(rf"value(-\d+)?\.(csv|parquet)|{re.escape(REPORT)}")

@@ -183,5 +183,5 @@ def _budget(ledger: Any) -> list[tuple[str, str]]:
         ("left", f"ε = {number_text(ledger.remaining)}"),
         ("relation", ledger.neighbors.value),
         ("unit", "one row" if ledger.unit is None else ledger.unit),
-        ("entries", str(len(ledger.history))),
+        ("entries", str(ledger.entries)),
     ]

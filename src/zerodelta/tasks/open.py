@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from zerodelta.data.base import DEFAULT_MEMORY, Base, Unit
 from zerodelta.data.dataset import Dataset
+from zerodelta.data.files import is_path
 from zerodelta.data.find_reader import reader_of
 from zerodelta.data.kept_copy import Keeping
 from zerodelta.data.kind import Kind
@@ -132,9 +133,17 @@ def open(
             if expected_rows is None
             else as_count(expected_rows, "expected_rows", minimum=1),
             keeping=_keeping(memory, folder),
-            account=_account(ledger, budget, called, relation, protected),
+            account=_account(ledger, budget, called, relation, protected, _files(source)),
         )
     )
+
+
+def _files(source: Any) -> list[str]:
+    """Return the paths and patterns that a source of files was given as."""
+    if not is_path(source):
+        return []
+    given = source if isinstance(source, (list, tuple)) else [source]
+    return [str(Path(each).expanduser()) for each in given]
 
 
 def _is_folder(folder: Any) -> bool:
@@ -150,6 +159,7 @@ def _account(
     name: str | None,
     neighbors: Neighbors,
     unit: Unit | None,
+    files: Sequence[str],
 ) -> Ledger | None:
     """Return the account of a data set, opened if it is new; what it adds up is decided then."""
     if ledger is None:
@@ -162,7 +172,7 @@ def _account(
         data = ledger.data
     analyst = ledger.analyst if isinstance(ledger, Ledger) else None
     column = None if unit is None else unit.column
-    made = Ledger.of_data(whole, data, budget=budget, neighbors=neighbors, unit=column)
+    made = Ledger.of_data(whole, data, budget=budget, neighbors=neighbors, unit=column, files=files)
     return made if analyst is None else made.account(analyst=analyst)
 
 
