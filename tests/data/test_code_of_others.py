@@ -178,6 +178,15 @@ def test_what_a_container_raises_is_a_column_of_missing_cells(kind: type[BaseExc
     assert model.fit(rows, given).certificate_.status.value == "asserted"
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Started in the background a process ignores this signal."""
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, previous)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_a_signal_still_interrupts() -> None:
     def interrupted() -> Any:
         signal.raise_signal(signal.SIGINT)
