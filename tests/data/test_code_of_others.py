@@ -178,6 +178,15 @@ def test_what_a_container_raises_is_a_column_of_missing_cells(kind: type[BaseExc
     assert model.fit(rows, given).certificate_.status.value == "asserted"
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Started in the background a process ignores this signal."""
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, previous)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_a_signal_still_interrupts() -> None:
     def interrupted() -> Any:
         signal.raise_signal(signal.SIGINT)
@@ -290,6 +299,7 @@ def test_types_of_ids_are_compared_by_identity() -> None:
 @pytest.mark.parametrize("first", ["a query", b"x", 3, None, ()])
 def test_a_pair_of_cells_is_not_asked_what_it_is(first: Any) -> None:
     """Two rows in a tuple are no query and its connection."""
+    pytest.importorskip("duckdb")
     people = zd.open((first, Hostile()), columns={"0": zd.category(["a query"])})
     assert people.rows == 2
     again = zd.open([Hostile(), first], columns={"0": zd.category(["a query"])})

@@ -470,8 +470,12 @@ def test_an_interrupt_is_no_failure_of_the_engine() -> None:
         signal.raise_signal(signal.SIGINT)
         yield
 
-    with pytest.raises(KeyboardInterrupt):
-        list(guarded(interrupted))
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            list(guarded(interrupted))
+    finally:
+        signal.signal(signal.SIGINT, previous)
 
 
 def test_a_pattern_that_matches_nothing_is_refused(tmp_path: Path) -> None:

@@ -21,10 +21,16 @@ MUTANTS = (
         new="            if True:\n",
         tests=(f"{CODE}::test_what_a_container_raises_is_a_column_of_missing_cells",),
     ),
-    Mutant(  # the person at the keyboard waits in vain
+    Mutant(  # a cell that exits
         file="data/interrupts.py",
-        old="            Watch._arrived, Watch._previous = False, None\n        return arrived\n",
-        new="            Watch._arrived, Watch._previous = False, None\n        return False\n",
+        old="        except BaseException:\n            if watch.arrived:  # the person",
+        new="        except Exception:\n            if watch.arrived:  # the person",
+        tests=(f"{CODE}::test_what_a_container_raises_is_a_column_of_missing_cells",),
+    ),
+    Mutant(
+        file="data/interrupts.py",
+        old="            Watch._arrived = True\n",
+        new="            Watch._arrived = False\n",
         tests=(f"{CODE}::test_a_signal_still_interrupts",),
     ),
     Mutant(

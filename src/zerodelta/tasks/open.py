@@ -52,7 +52,8 @@ def open(
         relation, a Polars lazy frame or a Spark DataFrame.
     columns : dict of kinds
         The columns that may be used, by name: `zd.number(0, 120)`, `zd.category([...])`,
-        `zd.boolean()`, `zd.date(...)`, `zd.text(...)`. Public, and never read off the rows.
+        `zd.boolean()`, `zd.date(...)`, `zd.text(...)`. Public, and never read off the rows. Names
+        are not empty, and have no control characters.
     schema : Schema, optional
         All of this from a file instead (`zd.read_schema`); arguments given here win.
     unit : str, optional
@@ -72,8 +73,8 @@ def open(
         How many bytes of a copy of the rows, which studies and training read again and again, are
         kept in memory; the rest goes to a file without a name. By default 1 GiB.
     folder : path, optional
-        Where that file is made, readable by its owner only; by default the system's temporary
-        folder.
+        Where that file is made, before the first row, readable by its owner only; by default the
+        system's temporary folder.
     ledger : path, URL or Ledger, optional
         Where every release from these data is debited, before a row is read, in the account of
         their `name`.
