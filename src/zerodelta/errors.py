@@ -31,7 +31,6 @@ __all__ = [
     "ParameterError",
     "RecordError",
     "ZeroDeltaError",
-    "printable",
 ]
 
 

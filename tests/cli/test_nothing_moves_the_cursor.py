@@ -17,9 +17,9 @@ import pytest
 
 import zerodelta as zd
 from cli.people import asked, run
-from zerodelta.privacy.csv_lines import csv_lines
 from zerodelta.privacy.release_file import content_of
 from zerodelta.privacy.step import digest_of
+from zerodelta.privacy.written_csv import csv_lines
 
 BAD = "a\x1b[2J\x9b1m\u202eb\u2066c\x07\u200b"
 RAW = set(BAD) - set("abcJ12m[")

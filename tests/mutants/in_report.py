@@ -122,19 +122,19 @@ MUTANTS = (
         tests=(f"{_EXITS}an_interrupt_while_the_record_is_written_waits_until_it_is_there",),
     ),
     Mutant(  # a formula for a spreadsheet
-        file="privacy/csv_lines.py",
+        file="privacy/written_csv.py",
         old="[_harmless(cell) if isinstance(cell, str) else cell for cell in line]",
         new="line",
         tests=(f"{_FILES}a_key_that_is_a_formula_or_an_escape_is_harmless",),
     ),
     Mutant(  # only where a cell begins, and not where another program begins one
-        file="privacy/csv_lines.py",
+        file="privacy/written_csv.py",
         old='begins, space = c in _CUTS, ""',
         new='begins, space = False, ""',
         tests=(f"{_CURSOR}no_cell_of_a_csv_file_is_run",),
     ),
     Mutant(  # a formula of wide characters
-        file="privacy/csv_lines.py",
+        file="privacy/written_csv.py",
         old='unicodedata.normalize("NFKC", c) in _FORMULAS',
         new="c in _FORMULAS",
         tests=(f"{_CURSOR}no_cell_of_a_csv_file_is_run",),

@@ -23,11 +23,11 @@ from zerodelta.cli.jobs import Job, Made, account_of
 from zerodelta.cli.refusals import held_interrupts, told_of
 from zerodelta.errors import ZeroDeltaError, require, require_extra
 from zerodelta.ledger.ledger import DEFAULT_DATA, Ledger
-from zerodelta.privacy.csv_lines import csv_lines, noted
 from zerodelta.privacy.new_file import write_new
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.release_file import read_file
 from zerodelta.privacy.signatures import check_private
+from zerodelta.privacy.written_csv import csv_lines, noted
 from zerodelta.report import write_report
 from zerodelta.report.published import Grid, grids_of
 
@@ -170,7 +170,9 @@ def _parquet(grid: Grid, path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    columns = {name: _one_type(cells) for name, cells in noted(lines_of(grid), grid.note).items()}
+    columns = {
+        name: _one_type(list(cells)) for name, cells in noted(lines_of(grid), grid.note).items()
+    }
     content = io.BytesIO()
     pq.write_table(pa.table(columns), content)
     write_new(path, content.getvalue())

@@ -9,8 +9,8 @@ from typing import Any, final
 from zerodelta.errors import printable
 from zerodelta.ledger.balances import Balances, Key
 from zerodelta.ledger.chain import START, Entry, Row, opened
-from zerodelta.privacy.csv_lines import csv_lines
 from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.written_csv import csv_lines
 
 __all__ = ["FIELDS", "History", "entries_of", "registry"]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, final, overload
 
 from zerodelta.errors import printable
-from zerodelta.privacy.csv_lines import csv_lines, noted
+from zerodelta.privacy.written_csv import csv_lines, noted
 
 __all__ = ["FoundKeys"]
 

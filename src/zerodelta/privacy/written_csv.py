@@ -61,7 +61,8 @@ def _harmless(cell: str) -> str:
     ["'＝1", 'a-b; c=d', "x;  '-1"]
     """
     text = printable(cell)
-    made, begins, space = [], True, ""
+    made: list[str] = []
+    begins, space = True, ""
     for c in text:
         if begins and c in ' "':
             space += c
