@@ -63,8 +63,8 @@ MUTANTS = (
     ),
     Mutant(
         file="privacy/new_file.py",
-        old="not (place.is_file() and place.read_bytes() == data)",
-        new="not place.is_file()",
+        old="place.stat().st_size == len(data) and place.read_bytes() == data",
+        new="place.stat().st_size == len(data)",
         tests=("privacy/test_new_file.py::test_a_file_is_written_once",),
     ),
     Mutant(  # half of a file stays where the name was taken
@@ -78,6 +78,30 @@ MUTANTS = (
         old='            place.open("xb").close()',
         new='            place.open("ab").close()',
         tests=("privacy/test_new_file.py::test_a_file_is_written_once",),
+    ),
+    Mutant(  # any page of the browser may ask
+        file="ui/server.py",
+        old='self.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin")',
+        new='self.headers.get("Sec-Fetch-Site", "none") == "cross-site"',
+        tests=("ui/test_planner.py::test_pages_of_others_cannot_ask",),
+    ),
+    Mutant(
+        file="ui/server.py",
+        old="    timeout = _PATIENCE",
+        new="    timeout = None",
+        tests=("ui/test_planner.py::test_requests_do_not_wait_for_ever_and_are_cut_short",),
+    ),
+    Mutant(
+        file="ui/planned.py",
+        old="        if not late():",
+        new="        if True:",
+        tests=("ui/test_planner.py::test_an_answer_that_is_late_is_what_was_computed_until_then",),
+    ),
+    Mutant(  # 0.001 is a float above 1/1000
+        file="ui/fields.py",
+        old="least = Fraction(str(field.least))",
+        new="least = Fraction(field.least)",
+        tests=("ui/test_planner.py::test_the_least_number_of_a_field_is_allowed",),
     ),
     Mutant(  # SIGTERM stops the writing of what was paid for
         file="cli/refusals.py",

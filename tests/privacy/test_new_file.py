@@ -31,8 +31,9 @@ def test_a_file_is_written_once(folder: Path) -> None:
     path = folder / "a"
     write_new(path, "é")
     write_new(path, "é")
-    with pytest.raises(ParameterError, match="nothing is written over"):
-        write_new(path, "other")
+    for other in ("other", "è", ""):  # also one that is as long
+        with pytest.raises(ParameterError, match="nothing is written over"):
+            write_new(path, other)
     assert path.read_bytes() == "é".encode()
     assert names(folder) == ["a"]
 

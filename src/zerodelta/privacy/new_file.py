@@ -34,7 +34,7 @@ def write_new(
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        if not _named(beside, place) and not (place.is_file() and place.read_bytes() == data):
+        if not _named(beside, place) and not _holds(place, data):
             raise ParameterError(
                 name,
                 os.fspath(path),
@@ -48,6 +48,10 @@ def write_new(
 
 
 _BINARY = getattr(os, "O_BINARY", 0)
+
+
+def _holds(place: Path, data: bytes) -> bool:
+    return place.is_file() and place.stat().st_size == len(data) and place.read_bytes() == data
 
 
 def _named(beside: Path, place: Path) -> bool:
