@@ -34,13 +34,14 @@ from bench.data_spark import SPARK_JOBS
 Jobs: TypeAlias = dict[str, tuple[str, dict[str, Job]]]
 
 MILLION = 10**6
-BARS = {"XᵀX": 1.5, "clipped gradient": 1.5, "mean from CSV": 2.0}
+BARS = {"XᵀX": 1.5, "clipped gradient": 1.5, "mean from CSV": 2.0, "mean from quoted CSV": 2.0}
 OTHER_BAR = 1.5
 FULL_ROWS = {
     "wide": 10 * MILLION,
     "numbers": 20 * MILLION,
     "keys": 100 * MILLION,
     "csv": 5 * MILLION,
+    "quoted": 5 * MILLION,
 }
 
 

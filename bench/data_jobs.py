@@ -43,18 +43,21 @@ Job: TypeAlias = Callable[[Path], Any]
 
 def written(folder: Path, kind: str, rows: int) -> Path:
     """Return a file of made-up rows, made at the first call: the same rows for every size."""
-    path = folder / f"{kind}-{rows}.{'csv' if kind == 'csv' else 'parquet'}"
+    text = kind in ("csv", "quoted")
+    path = folder / f"{kind}-{rows}.{'csv' if text else 'parquet'}"
     if path.exists():
         return path
     made = path.with_suffix(".part")
-    group = {"wide": 100_000, "csv": 500_000}.get(kind, 1_000_000)
-    if kind == "csv":
-        with open(made, "wb") as file:
+    group = {"wide": 100_000}.get(kind, 500_000 if text else 1_000_000)
+    if text:
+        mark = '"' if kind == "quoted" else ""
+        between = f"{mark},{mark}"
+        with open(made, "w", encoding="utf-8") as file:
             for part in _parts(kind, rows, group):
-                file.write(b"a,b,income,c,d,e\n" if not file.tell() else b"")
-                columns = [column.cast(pa.string()) for column in part.columns]
-                lines = zip(*(column.to_pylist() for column in columns), strict=True)
-                file.writelines((",".join(cells) + "\n").encode() for cells in lines)
+                columns = [column.cast(pa.string()).to_pylist() for column in part.columns]
+                lines = zip(*columns, strict=True)
+                named = [part.column_names] if not file.tell() else []
+                file.writelines(f"{mark}{between.join(c)}{mark}\n" for c in [*named, *lines])
     else:
         schema = next(_parts(kind, 1, group)).schema
         with pq.ParquetWriter(made, schema) as writer:
@@ -251,6 +254,10 @@ JOBS: dict[str, tuple[str, dict[str, Job]]] = {
     ),
     "mean from CSV": (
         "csv",
+        {"ours": mean_csv, "DuckDB": _query("SELECT avg(income) FROM read_csv('{}')")},
+    ),
+    "mean from quoted CSV": (
+        "quoted",
         {"ours": mean_csv, "DuckDB": _query("SELECT avg(income) FROM read_csv('{}')")},
     ),
 }

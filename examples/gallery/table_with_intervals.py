@@ -22,7 +22,7 @@ def main() -> None:
         frame, columns={"species": zd.category(SPECIES), "petal": zd.number(0, 10, missing=None)}
     )
     release = zd.table(irises, by="species", of={"petal": ["mean"]}, epsilon=1)
-    table = release.to_frame("0.95")
+    table = release.to_frame(level="0.95")
     print(table.round(1).to_string(index=False))
     print(release.certificate.summary)
 

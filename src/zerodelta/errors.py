@@ -31,7 +31,22 @@ __all__ = [
     "ParameterError",
     "RecordError",
     "ZeroDeltaError",
+    "printable",
 ]
+
+
+def printable(text: str, *, lines: bool = False) -> str:
+    r"""Return a text in which nothing can move the cursor or turn the direction of writing.
+
+    Names, keys and files are anyone's words. With `lines`, line breaks stay.
+
+    >>> print(printable("a\x1b[2J\u202eb\n"))
+    a\x1b[2J\u202eb\n
+    """
+    if text.isprintable():
+        return text
+    kept = "\n" if lines else ""
+    return "".join(c if c.isprintable() or c == kept else ascii(c)[1:-1] for c in text)
 
 
 @final
@@ -47,6 +62,9 @@ NO_VALUE = _NoValue()
 
 class ZeroDeltaError(Exception):
     """Base of everything zerodelta raises on purpose."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__(), lines=True)
 
 
 class ParameterError(ZeroDeltaError, ValueError):

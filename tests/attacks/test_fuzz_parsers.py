@@ -285,8 +285,7 @@ def read_file(folder: Path, lines: list[bytes], quote: str | None) -> None:
     plain = [line.replace(b"\n", b"") for line in lines]
     path = folder / "any.csv"
     path.write_bytes(b"1,b,y\n" + b"".join(line + b"\n" for line in plain))
-    options: dict[str, Any] = {} if quote is None else {"quote": quote}
-    people = zd.open(path, header=False, **options, **FILE)
+    people = zd.open(path, header=False, quote=quote, **FILE)
     rows = np.concatenate(list(opened(people).blocks()))
     assert len(rows) == 1 + len(plain)
     numbers = rows[:, 0]

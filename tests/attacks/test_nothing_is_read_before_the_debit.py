@@ -8,10 +8,9 @@ from __future__ import annotations
 import ctypes
 import inspect
 import mmap
-import os
 import sys
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,23 +18,15 @@ import pytest
 
 import zerodelta as zd
 from attacks.public_calls import CALLS, FITTED, NUMBERS, TABLE
+from attacks.unreadable import PAID, REFUSED, SERIES, TOUCHED, Empty, Trap, Unreadable, ended
+from zerodelta.losses import Huber
+from zerodelta.training.frank_wolfe import frank_wolfe_pure
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs mprotect and fork")
 
 KEPT: list[Any] = []
 """The memory of arrays that nobody may read."""
 CODES = np.array([0, 1, 2] * 20)
-PAID, REFUSED, OTHER = 0, 1, 2
-
-
-class Empty:
-    """A ledger in which nothing is left."""
-
-    def debit(self, charge: Any) -> NoReturn:
-        raise zd.BudgetError("nothing is left")
-
-    def covers(self, other: Any) -> bool:
-        return self is other
 
 
 def shut(array: Any) -> Any:
@@ -50,25 +41,10 @@ def shut(array: Any) -> Any:
     return copy
 
 
-def ended(call: Callable[[], Any]) -> int:
-    """Return how a call ends in a child: -11 if it reads what is shut."""
-    child = os.fork()
-    if child == 0:  # pragma: no cover
-        end = OTHER
-        try:
-            call()
-            end = PAID
-        except zd.BudgetError:
-            end = REFUSED
-        finally:
-            os._exit(end)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
 def test_a_read_is_noticed() -> None:
     rows = shut(NUMBERS)
-    assert ended(lambda: rows.sum()) == -11
-    assert ended(lambda: zd.mean(rows, bounds=(0, 100), epsilon=1)) == -11
+    assert ended(lambda: rows.sum()) == TOUCHED
+    assert ended(lambda: zd.mean(rows, bounds=(0, 100), epsilon=1)) == TOUCHED
 
 
 VERBS = sorted(
@@ -115,3 +91,125 @@ def test_no_algorithm_of_the_paper_reads_a_row_before_it_is_paid_for() -> None:
         ),
     ]
     assert [ended(lambda call=call: call(ledger=Empty())) for call in calls] == [REFUSED] * 3  # type: ignore[misc]
+
+
+# -- containers of every kind -----------------------------------------------------------------
+
+MANY = 1 << 14
+LONG, WIDE = np.resize(NUMBERS, MANY), np.resize(TABLE, (MANY, 3))
+MANY_CODES = np.resize(CODES, MANY)
+WITHOUT_ROWS = {"select", "purify"}
+"""Their first argument was computed from rows, and is no column of cells."""
+
+
+def arguments(name: str, container: str) -> tuple[Unreadable, tuple[Any, ...], dict[str, Any]]:
+    """Return unreadable rows for a verb, and what else it is given."""
+    (first, *others), given = CALLS[name]
+    if isinstance(first, list) and "universe" in given:
+        rows, given = MANY_CODES, {**given, "universe": 3}
+    else:
+        rows = WIDE if name == "table" or np.ndim(first) == 2 else LONG
+    if "domain" in given:
+        given = {**given, "domain": {str(place): [0, 1] for place in given["domain"]}}
+    if name in ("trimmed_mean", "propose_test_release", "bounded_local_sensitivity"):
+        given = {**given, "missing": None}  # all rows count, in a frame too
+    return SERIES[container](rows), tuple(others), given
+
+
+def test_a_read_of_any_container_is_noticed() -> None:
+    for container, build in SERIES.items():
+        for rows in (LONG, WIDE):
+            if (container, rows.ndim) == ("rows of arrays", 1):
+                continue  # these are a list of plain numbers
+            given = build(rows)
+            touched = ended(
+                lambda: zd.mean(given.rows, bounds=(0, 100), epsilon=1),  # noqa: B023
+                given,
+            )
+            # a cell of a list is not touched at all: it is missing, by its type
+            assert touched == (PAID if given.memory == [] else TOUCHED), container
+
+
+@pytest.mark.parametrize("container", SERIES)
+@pytest.mark.parametrize("name", sorted(set(VERBS) - WITHOUT_ROWS))
+def test_no_verb_reads_a_cell_of_any_container_before_it_is_paid_for(
+    name: str, container: str
+) -> None:
+    given, others, more = arguments(name, container)
+    rows: Any = given.rows
+    if name == "table":
+        kinds = {"0": zd.number(0, 100), "1": zd.number(0, 100)}
+        rows = zd.open(rows, columns=kinds)
+    call = getattr(zd, name)
+    assert ended(lambda: call(rows, *others, **more, ledger=Empty()), given) == REFUSED
+
+
+@pytest.mark.parametrize("name", sorted(WITHOUT_ROWS))
+def test_what_was_computed_from_rows_is_not_read_before_it_is_paid_for(name: str) -> None:
+    _, given = CALLS[name]
+    call = getattr(zd, name)
+    objects = np.empty(3, dtype=object)
+    objects.fill(Trap())
+    alone = [Trap()] if name == "purify" else []  # scores are a list of them
+    for value in (*alone, [Trap(), Trap(), Trap()], objects):
+        assert ended(lambda: call(value, **given, ledger=Empty())) == REFUSED  # noqa: B023
+
+
+@pytest.mark.parametrize("container", SERIES)
+def test_no_data_set_reads_a_cell_before_it_is_paid_for(container: str) -> None:
+    given = SERIES[container](WIDE)
+    people = zd.open(given.rows, columns={"0": zd.number(0, 100), "2": zd.category([0, 1])})
+    empty: Any = Empty()
+    asked: list[Callable[[], Any]] = [
+        lambda: zd.mean(people, "0", epsilon=1, ledger=empty),
+        lambda: zd.mean(people.where("`0` > 3"), "0", epsilon=1, ledger=empty),
+        lambda: zd.mode(people, "2", epsilon=1, diagnostics="1/100", ledger=empty),
+        lambda: zd.synthesize(people[["2"]], epsilon=1, ledger=empty),
+    ]
+    assert [ended(ask, given) for ask in asked] == [REFUSED] * len(asked)
+
+
+@pytest.mark.parametrize("container", SERIES)
+@pytest.mark.parametrize("name", sorted(set(FITTED) - {"BoundedScaler"}))
+def test_no_estimator_reads_a_cell_of_any_container_before_it_is_paid_for(
+    name: str, container: str
+) -> None:
+    rows, labels = SERIES[container](WIDE[:, :2]), SERIES[container](MANY_CODES)
+    made = getattr(zd.sklearn, name)(**FITTED[name], ledger=Empty())
+    plain = (LONG > 50).astype(np.float64)
+    calls: list[tuple[Any, Any]] = [(rows.rows, labels.rows), (WIDE[:, :2], labels.rows)]
+    for features, answers in [*calls, (rows.rows, plain)]:
+        end = ended(lambda: made.fit(features, answers), rows, labels)  # noqa: B023
+        assert end == REFUSED
+
+
+@pytest.mark.parametrize("container", SERIES)
+def test_no_algorithm_of_the_paper_reads_a_cell_of_any_container_before_it_is_paid_for(
+    container: str,
+) -> None:
+    rows, labels = SERIES[container](WIDE[:, :2]), SERIES[container](LONG)
+    codes, ball = SERIES[container](MANY_CODES), zd.Ball(2, 1, norm=1)
+    calls: list[Callable[..., Any]] = [
+        lambda **more: zd.paper.lattice_adassp(
+            rows.rows,
+            labels.rows,
+            data_norm=9,
+            target_bound=9,
+            mixing_weight="1/9",
+            epsilon=1,
+            **more,
+        ),
+        lambda **more: zd.paper.mode(codes.rows, universe=3, epsilon=1, **more),
+        lambda **more: frank_wolfe_pure(
+            rows.rows,
+            labels.rows,
+            loss=Huber(label_bound=1, threshold=1),
+            domain=ball,
+            lipschitz=1,
+            epsilon=1,
+            iterations=2,
+            **more,
+        ),
+    ]
+    ends = [ended(lambda call=call: call(ledger=Empty()), rows, labels, codes) for call in calls]  # type: ignore[misc]
+    assert ends == [REFUSED] * 3

@@ -109,6 +109,27 @@ def test_numbers_are_cut_into_groups_and_quantiles_are_asked_in_tables(people: P
     assert {"city", "count", "income_mean", "income_mean_lower"} <= grid.keys()
 
 
+def test_shares_are_weighed_on_the_command_line_and_in_jobs(people: Path) -> None:
+    words = asked(people, "table", "-", "--by", "city", "--of", "income=mean,median")
+    code, output = run(*words, "--weights", "income_mean=3", "--dry-run")
+    assert code == 0, output
+    assert "goal: equal shares" in output
+    assert "75.0% of ε" in output
+    assert "; alone ±" in output
+    code, output = run(*words, "--weights", "income=3", "--dry-run")
+    assert code == 2
+    assert "income_mean" in output
+    code, output = run(*words, "--goal", "least total error", "--dry-run")
+    assert "goal: least total error" in output
+    job = people / "weighed.toml"
+    lines = ['task = "table"', 'data = "people.csv"', 'schema = "people.toml"', 'by = "city"']
+    lines += ["epsilon = 1", 'of = {income = ["mean", "median"]}', "weights = {income_mean = 3}"]
+    job.write_text("\n".join(lines), encoding="utf-8")
+    code, output = run("plan", job)
+    assert code == 0, output
+    assert "75.0% of ε" in output
+
+
 def test_a_filter_is_asked_with_where(people: Path) -> None:
     words = [*asked(people, "mean", "-", "income"), "--where", "age >= 18", "--json"]
     code, output = run(*words)

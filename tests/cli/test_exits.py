@@ -16,6 +16,8 @@ import pytest
 import zerodelta as zd
 from cli.people import PLANTED, asked, run
 from zerodelta.cli import app, jobs, outputs
+from zerodelta.cli.refusals import held_interrupts
+from zerodelta.report import page
 
 
 def test_a_budget_that_does_not_cover_it_exits_with_3_and_reads_nothing(people: Path) -> None:
@@ -117,24 +119,50 @@ def test_an_interrupt_before_the_release_is_saved_leaves_a_debit_and_no_file(
     assert ledger.verify() == len(ledger.history) + 1  # the first entry is the ledger's own
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_while_the_record_is_written_waits_until_it_is_there(
-    people: Path, monkeypatch: pytest.MonkeyPatch
+    people: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     save = jobs.Made.save
 
     def slow(made: jobs.Made, path: Path, *, sign: str | None) -> None:
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), number)
         save(made, path, sign=sign)
 
     monkeypatch.setattr(jobs.Made, "save", slow)
-    monkeypatch.setattr(signal, "getsignal", lambda number: signal.default_int_handler)
-    code, _ = run(*asked(people, "mean", "-", "income"), "--out", people / "o")
+    known = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        code, _ = run(*asked(people, "mean", "-", "income"), "--out", people / "o")
+    finally:
+        signal.signal(signal.SIGINT, known)
     assert code == 130
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     assert [path.name for path in (people / "o").iterdir()] == ["release.json"]
     assert zd.load(people / "o" / "release.json").record.task == "mean"
 
 
-def test_ctrl_c_in_a_real_process_leaves_ledger_and_files_consistent(people: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_held_signals_go_to_whoever_handles_them_in_the_end(number: int) -> None:
+    seen: list[int] = []
+    known = signal.signal(number, lambda got, _: seen.append(got))
+    try:
+        with held_interrupts():
+            os.kill(os.getpid(), number)
+            assert seen == []
+        assert seen == [number]
+        signal.signal(number, signal.SIG_IGN)
+        with held_interrupts():
+            os.kill(os.getpid(), number)
+        assert signal.getsignal(number) is signal.SIG_IGN
+    finally:
+        signal.signal(number, known)
+    assert seen == [number]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_of_a_real_process_leaves_ledger_and_files_consistent(
+    people: Path, number: int
+) -> None:
     arguments = [*asked(people, "mean", "-", "income"), "--ledger", str(people / "l")]
     arguments += ["--budget", "1", "--out", str(people / "o")]
     program = f"""
@@ -153,7 +181,7 @@ app({arguments!r})
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "paid\n"
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Traceback" not in errors
@@ -264,7 +292,7 @@ def test_a_file_of_somebody_s_is_not_written_over(people: Path, name: str) -> No
 def test_what_cannot_be_written_any_more_is_told_beside_the_release(
     people: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(path: Path, make: Any) -> Path:
+    def full(path: Path, *_content: Any, **_name: Any) -> None:
         raise OSError(28, "No space left on device", str(path))
 
     save = jobs.Made.save
@@ -274,7 +302,8 @@ def test_what_cannot_be_written_any_more_is_told_beside_the_release(
             raise OSError(28, "No space left on device", str(path))
         save(made, path, sign=sign)
 
-    monkeypatch.setattr(outputs, "_whole", full)
+    monkeypatch.setattr(outputs, "write_new", full)
+    monkeypatch.setattr(page, "write_new", full)
     monkeypatch.setattr(jobs.Made, "save", taken)
     monkeypatch.setattr(tempfile, "mkdtemp", lambda prefix: str(people.parent))
     code, output = run(*asked(people, "mean", "-", "income"), "--out", people / "o")
@@ -301,6 +330,46 @@ def test_a_page_is_not_written_over_the_release_that_it_is_about(people: Path) -
         assert run("report", record, "--ledger", people / "l", "--out", place)[0] == 2
     assert run("verify", record)[0] == 0
     assert run("ledger", "verify", people / "l")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("prove", "o/release.json", "--out"),
+        ("report", "o/release.json", "--out"),
+        ("ledger", "export", "l", "--out"),
+        ("ledger", "export", "l", "--format", "csv", "--out"),
+        ("ledger", "export", "l", "--format", "registry", "--out"),
+        ("init", "people.csv", "--header", "--schema"),
+    ],
+    ids=lambda words: " ".join(words[:2]),
+)
+def test_no_command_writes_over_a_file(
+    people: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(people)
+    paying = ["--ledger", "l", "--budget", 1, "--out", "o"]
+    assert run(*asked(people, "mean", "-", "income"), *paying)[0] == 0
+    mine = people / "mine.txt"
+    mine.write_text("my own", encoding="utf-8")
+    there = sorted(people.iterdir())
+    code, output = run(*words, mine)
+    assert code == 2, output
+    assert "nothing is written over" in output
+    assert len(output.strip().splitlines()) == 1
+    assert mine.read_text(encoding="utf-8") == "my own"
+    assert run(*words, "new.txt")[0] == 0
+    assert (people / "new.txt").read_text(encoding="utf-8")
+    assert sorted(people.iterdir()) == sorted([*there, people / "new.txt"])
+
+
+def test_a_demonstration_writes_over_no_file(tmp_path: Path) -> None:
+    mine = tmp_path / "tumors.csv"
+    mine.write_text("my own", encoding="utf-8")
+    code, output = run("demo", "--out", tmp_path)
+    assert code == 2
+    assert "nothing is written over" in output
+    assert mine.read_text(encoding="utf-8") == "my own"
 
 
 def test_remedies_are_those_of_the_command_line(people: Path) -> None:

@@ -138,6 +138,21 @@ def test_without_a_header_no_line_is_read(people: Path, tmp_path: Path) -> None:
     assert "header = false" in text
 
 
+@pytest.mark.parametrize(
+    ("quote", "name", "told"), [(None, "age", ""), ("none", r'"\"age\""', "none")]
+)
+def test_names_are_unquoted_as_cells_will_be(
+    quote: str | None, name: str, told: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "people.csv"
+    path.write_text('"age"\n"41"\n', encoding="utf-8")
+    asked = () if quote is None else ("--quote", quote)
+    assert run("init", path, "--header", *asked)[0] == 0
+    text = (tmp_path / "people.toml").read_text(encoding="utf-8")
+    assert f"# {name} = {{number = [LOWER, UPPER]}}" in text
+    assert (f'[file]\nquote = "{told}"\n' in text) is (quote is not None)
+
+
 def test_nobody_guesses_whether_there_is_a_header(people: Path) -> None:
     code, output = run("init", people / "people.csv", "--schema", people / "new.toml")
     assert code == 2
@@ -171,6 +186,25 @@ def test_values_are_written_as_csv_and_parquet_with_their_intervals(people: Path
     assert table["income_mean_upper"] == list(upper["income_mean"])
 
 
+def test_files_of_unknown_keys_have_the_warning_in_each_line(people: Path) -> None:
+    words = [*asked(people, "heavy-hitters", "-", "surname"), "--parquet"]
+    code, output = run(*words, "--epsilon", "40", "--out", people / "o", "--json")
+    assert code == 0, output
+    (note,) = json.loads(output)["notes"]
+    assert "a key that noise invented" in note
+    with (people / "o" / "value.csv").open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert {line["surname"] for line in lines} >= {"smith", "lee"}
+    assert {line["note"] for line in lines} == {note}
+    assert set(pq.read_table(people / "o" / "value.parquet").to_pydict()["note"]) == {note}
+    code, output = run(*words, "--epsilon", "1/1000", "--out", people / "none")
+    assert code == 0, output
+    written = (people / "none" / "value.csv").read_text(encoding="utf-8")
+    none = "no key was found: half of those with about"  # but for one in 100 runs
+    assert (none in output) is (none in written)
+    assert written.count("\n") >= 2
+
+
 def test_a_key_that_is_a_formula_or_an_escape_is_harmless(tmp_path: Path) -> None:
     lines = ["name"] + ["=1+1"] * 500 + ["\x1b[31m"] * 500
     (tmp_path / "people.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -180,7 +214,7 @@ def test_a_key_that_is_a_formula_or_an_escape_is_harmless(tmp_path: Path) -> Non
     assert code == 0, output
     assert "\x1b" not in output
     text = (tmp_path / "o" / "value.csv").read_text(encoding="utf-8")
-    assert "\n'=1+1," in text
+    assert '\n"\'=1+1",' in text
     page = (tmp_path / "o" / "report.html").read_text(encoding="utf-8")
     assert "<script" not in page
     assert "<b>x" not in page

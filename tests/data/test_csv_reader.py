@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import importlib.util
 import io
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +22,16 @@ from zerodelta.errors import ParameterError
 
 FORMS = [
     CsvFormat(header=False),
-    CsvFormat(header=False, quote='"'),
+    CsvFormat(header=False, quote=None),
     CsvFormat(header=False, quote="'", delimiter="|", encoding="cp1253"),
+    CsvFormat(header=False, delimiter=";", decimal=",", quote=None),
     CsvFormat(header=False, delimiter=";", decimal=","),
-    CsvFormat(header=False, delimiter=";", decimal=",", quote='"'),
     CsvFormat(header=False, delimiter="\t"),
-    CsvFormat(header=False, encoding="latin-1"),
+    CsvFormat(header=False, encoding="latin-1", quote=None),
     CsvFormat(header=False, encoding="iso8859-6"),
-    CsvFormat(header=False, encoding="cp1252", quote='"'),
+    CsvFormat(header=False, encoding="cp1252"),
     CsvFormat(header=False, encoding="cp932", delimiter="|"),
-    CsvFormat(header=False, encoding="gbk", quote='"'),
+    CsvFormat(header=False, encoding="gbk"),
 ]
 WANTED: Wanted = ((0, True), (1, False), (2, True), (1, True), (4, False))
 
@@ -106,12 +106,13 @@ def test_chunks_of_lines_are_read_as_line_by_line(
         ([b'"1"', b'"1', b'1"', b'"', b'""', b'"""', b'""""'], [1, 2, 3, 5]),
         ([b'"1",2', b'"1"2', b'1"2"', b'1,"2"', b' "1"', b'"1" ', b'"1"\r'], [1, 2, 4, 5]),
         ([b'"1,2""3",4', b'"1""', b'"1"",2', b'1,"",2', b'"",""', b'"","'], [1, 2, 5]),
+        ([b'"1', b'1""', b'"1"', b'"1"1', b'2"'], [0, 1, 3, 4]),
     ],
 )
 def test_lines_that_pyarrow_may_see_otherwise_are_read_alone(
     lines: list[bytes], odd: list[int]
 ) -> None:
-    chunk, form = b"\n".join([*lines, b""]), CsvFormat(header=False, quote='"')
+    chunk, form = b"\n".join([*lines, b""]), CsvFormat(header=False)
     assert ArrowChunks(form, 1, WANTED)._odd_lines(chunk).tolist() == odd
     whole = expected(b"\n" + chunk, form, WANTED)  # a mark is not at the start of the file then
     found = joined([ArrowChunks(form, 1, WANTED).read(chunk)], len(WANTED))
@@ -267,10 +268,48 @@ def test_without_a_header_columns_are_declared_in_their_order(tmp_path: Path) ->
 
 def test_names_of_a_header_may_be_quoted_and_marked(tmp_path: Path) -> None:
     path = tmp_path / "people.csv"
-    path.write_bytes(b'\xef\xbb\xbf"age","the ""town""",\xff\n1,"x\n')
+    path.write_bytes(b'\xef\xbb\xbf"age","the ""town""",\xff\n"1","x\n')
     reader = CsvReader(path)
     assert reader.names == ("age", 'the "town"', "")
-    assert read(reader, ("age", 'the "town"'), {"age"}) == [[1.0], ['"x']]
+    assert read(reader, ("age", 'the "town"'), {"age"}) == [[1.0], ["x"]]
+
+
+@pytest.mark.parametrize("quote", ['"', "'", None])
+def test_header_and_cells_are_unquoted_alike(quote: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    path.write_bytes(b"\"age\",'town'\n\"1\",'oslo'\n")
+    age = '"age"' if quote != '"' else "age"
+    town = "'town'" if quote != "'" else "town"
+    reader = CsvReader(path, CsvFormat(quote=quote))
+    assert reader.names == (age, town)
+    found = read(reader, (age, town), {age})
+    assert found == [[1.0 if quote == '"' else None], ["oslo" if quote == "'" else "'oslo'"]]
+
+
+@pytest.mark.parametrize("place", [0, 5000])
+@pytest.mark.parametrize("width", [1, 2, 3])
+@pytest.mark.parametrize("marks", [b'",1 ', b'"\r,1'])
+def test_every_short_line_of_quotes_is_read_alike(marks: bytes, width: int, place: int) -> None:
+    """All lines of up to six such characters in one chunk, where most of them are odd."""
+    lines = [bytes(line) for length in range(7) for line in product(marks, repeat=length)]
+    chunk = b"\n".join([*lines[place:], *lines[:place], b""])
+    form = CsvFormat(header=False)
+    found = joined([ArrowChunks(form, width, WANTED).read(chunk)], len(WANTED))
+    assert found == expected(chunk, form, WANTED)
+
+
+def test_quoted_lines_are_read_by_pyarrow(monkeypatch: Any) -> None:
+    chunk = b'"1","oslo, ""the"" town","2"\r\n"1","",2\n' * 100 + b'1,5" pipe,"2"\n'
+    alone: list[int] = []
+
+    def counted(lines: list[bytes], *rest: Any) -> Any:
+        alone.append(len(lines))
+        return read_lines(lines, *rest)
+
+    monkeypatch.setattr("zerodelta.data.csv_arrow.read_lines", counted)
+    found = joined([ArrowChunks(CsvFormat(), 3, ((1, False), (2, True))).read(chunk)], 2)
+    assert alone == [1]
+    assert found == [['oslo, "the" town', ""] * 100 + ['5" pipe'], [2.0] * 201]
 
 
 @pytest.mark.parametrize("name", ["a", ""])

@@ -43,6 +43,13 @@ def csv(folder: Path) -> Any:
     return path
 
 
+def quoted(folder: Path) -> Any:
+    path = csv(folder)
+    text = path.read_text().replace(",", '","').replace("\n", '"\n"')
+    path.write_text('"' + text.removesuffix('"'))
+    return path
+
+
 def parquet(folder: Path) -> Any:
     table = frame().convert_dtypes()
     path = folder / "people.parquet"
@@ -63,6 +70,7 @@ def lazy(folder: Path) -> Any:
 SOURCES: dict[str, Callable[[Path], Any]] = {
     "frame": lambda _folder: frame(),
     "csv": csv,
+    "quoted csv": quoted,
     "parquet": parquet,
     "duckdb": sql,
     "polars": lazy,

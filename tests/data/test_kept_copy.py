@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import zerodelta as zd
 from data.opening import opened
 from zerodelta.data.kept_copy import Keeping, kept, together
 from zerodelta.data.reader import Reader
+from zerodelta.data.units import Bounding
 from zerodelta.errors import ParameterError
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.study.study import Study
@@ -113,10 +114,54 @@ def test_rows_together_are_the_same_however_many_were_planned(
     monkeypatch.setattr(tempfile, "TemporaryFile", watched)
     pieces = [np.arange(6.0).reshape(3, 2), np.empty((0, 2)), np.full((1, 2), np.nan)]
     keeping = Keeping(memory=0, folder=str(tmp_path))
-    found = together(iter(pieces), 2, planned=planned, keeping=keeping)
-    np.testing.assert_array_equal(found, np.concatenate(pieces))
-    assert made == ([0o600] if planned < 4 else [])
-    assert list(tmp_path.iterdir()) == []
+    for whole in (False, True):
+        found = together(iter(pieces), 2, planned=planned, keeping=keeping, whole=whole)
+        np.testing.assert_array_equal(found, np.concatenate(pieces))
+        assert made == ([] if whole and planned >= 4 else [0o600])
+        assert list(tmp_path.iterdir()) == []
+        made.clear()
+
+
+@pytest.mark.parametrize("rows", [0, 1, 1000])
+def test_a_folder_without_room_fails_whatever_the_rows(rows: int, tmp_path: Path) -> None:
+    """Where memory is limited: how many rows there are, which may be private, decides nothing."""
+    gone = str(tmp_path / "gone")
+    calls: list[Callable[[], Any]] = [
+        lambda: kept([np.ones((rows, 1))], Keeping(memory=1 << 20, folder=gone)),
+        lambda: together([np.ones((rows, 1))], 1, planned=99, keeping=Keeping(folder=gone)),
+        lambda: Bounding(max_rows=1, folder=gone),
+    ]
+    for call in calls:
+        with pytest.raises(ParameterError, match="read to the end") as caught:
+            call()
+        assert "gone" not in str(caught.value)
+        assert caught.value.__context__ is None
+
+
+class Full:
+    """A file on a full disk; what is left in its buffer fails when it is closed, too."""
+
+    def write(self, *data: Any) -> int:
+        raise OSError(28, "No space left on device: s3cr3t")
+
+    flush = close = fileno = seek = tell = write
+
+
+def test_a_full_disk_is_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: Full())
+    monkeypatch.setattr(Full, "tell", lambda _: 0)
+    rows = Bounding(max_rows=1, memory=100)
+    block = np.ones((1000, 1))
+    calls: list[Callable[[], Any]] = [
+        lambda: rows.add(0, np.arange(100), [np.arange(100.0)]),
+        lambda: kept([block], Keeping(memory=0)),
+        lambda: together([block], 1, planned=3, keeping=Keeping()),
+    ]
+    for call in calls:
+        with pytest.raises(ParameterError, match="read to the end") as caught:
+            call()
+        assert "s3cr3t" not in str(caught.value)
+        assert caught.value.__context__ is None
 
 
 @pytest.mark.parametrize("memory", [0, 1000, None])

@@ -78,7 +78,7 @@ def tables(rows: Any) -> Any:
         rows, name = _one_column(rows), "0"
     domain = as_domain({name: LABELS})
     codes = out_of_domain_codes("a", domain)
-    return code_rows(row_columns(rows, domain), domain, codes).table((0,))
+    return code_rows(row_columns(rows, domain).read(), domain, codes).table((0,))
 
 
 def _one_column(rows: Any) -> Any:

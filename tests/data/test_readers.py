@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import gzip
 import io
+import signal
 import subprocess
 import sys
 import warnings
@@ -179,7 +180,7 @@ def by_definition() -> dict[str, Any]:
 @pytest.mark.parametrize("batch", [1, 13, 10_000])
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_source_hands_out_the_same_cells(source: str, batch: int, tmp_path: Path) -> None:
-    reader = reader_of(SOURCES[source](tmp_path), {"quote": '"'})
+    reader = reader_of(SOURCES[source](tmp_path))
     assert reader.count() == N
     expected = by_definition()
     found = read(reader, batch, named(reader), threads=3)
@@ -208,7 +209,7 @@ def test_what_is_proven_and_what_is_assumed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_column_may_be_asked_for_twice_and_alone(source: str, tmp_path: Path) -> None:
-    reader = reader_of(SOURCES[source](tmp_path), {"quote": '"'})
+    reader = reader_of(SOURCES[source](tmp_path))
     paid = named(reader)["paid"]
     batches = [b for part in reader.parts((paid, paid), batch=64) for b in part()]
     values = [np.concatenate([KINDS["paid"].read(b[i]) for b in batches]) for i in (0, 1)]
@@ -217,7 +218,7 @@ def test_a_column_may_be_asked_for_twice_and_alone(source: str, tmp_path: Path) 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_column_that_is_not_there_is_named_and_nothing_else(source: str, tmp_path: Path) -> None:
-    reader = reader_of(SOURCES[source](tmp_path), {"quote": '"'})
+    reader = reader_of(SOURCES[source](tmp_path))
     with pytest.raises(ParameterError, match="column 'incme'") as raised:
         reader.parts(("incme",), batch=9)
     assert not any(f"'{name}'" in str(raised.value) for name in KINDS)
@@ -448,9 +449,25 @@ def test_a_result_left_early_frees_its_connection() -> None:
     assert connection.execute("select 7").fetchall() == [(7,)]
 
 
+class Panic(BaseException):
+    """What an engine written in another language raises."""
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, Panic, GeneratorExit])
+def test_whatever_an_engine_raises_is_one_message(kind: type[BaseException]) -> None:
+    def failed() -> Any:
+        raise kind("a secret")
+        yield
+
+    with pytest.raises(ParameterError, match="rows that can be read to the end") as told:
+        list(guarded(failed))
+    assert told.value.__context__ is None
+    assert told.value.__cause__ is None
+
+
 def test_an_interrupt_is_no_failure_of_the_engine() -> None:
     def interrupted() -> Any:
-        raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
         yield
 
     with pytest.raises(KeyboardInterrupt):

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import json
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -39,6 +42,7 @@ number = 1000
 header = false
 delimiter = ";"
 decimal = ","
+quote = "none"
 """
 COLUMNS: dict[str, Kind] = {
     "age": zd.number(0, 120, integer=True),
@@ -59,7 +63,7 @@ def test_a_file_declares_what_code_does(tmp_path: Path) -> None:
     assert dict(schema.columns) == COLUMNS
     assert list(schema.columns) == list(COLUMNS)
     assert (schema.unit, schema.max_rows, schema.units) == ("customer_id", 3, 1000)
-    assert schema.file == {"header": False, "delimiter": ";", "decimal": ","}
+    assert schema.file == {"header": False, "delimiter": ";", "decimal": ",", "quote": None}
     assert (schema.name, schema.neighbors) == ("people 2026-Q3", zd.Neighbors.ADD_REMOVE)
     assert Schema.from_toml(schema.to_toml()) == schema
 
@@ -90,7 +94,7 @@ def made(draw: st.DrawFn) -> Kind:
 
 @given(
     st.dictionaries(
-        st.text(st.characters(exclude_categories=["Cs"]), max_size=4),
+        st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=4),
         st.composite(made)(),
         min_size=1,
         max_size=4,
@@ -154,3 +158,35 @@ def test_a_schema_cannot_be_changed() -> None:
         changing["c"] = zd.boolean()
     with pytest.raises(ParameterError, match="column 'a' = 3"):
         Schema(columns={"a": 3})  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize("name", ["", "\0", "\x07", "a\nb", "\x7f", "\x85", 3, None])
+def test_names_that_nobody_can_read_are_refused(name: Any) -> None:
+    """Internal columns have no name that a text can be; a name without letters is a mistake."""
+    kinds = {name: zd.number(0, 1)}
+    plain = {"a": zd.number(0, 1)}
+    rows = np.zeros(3, dtype=[("a", float), ("b", float)])
+    calls: list[Callable[[], Any]] = [
+        lambda: Schema(columns=kinds),
+        lambda: zd.open(rows, columns=kinds),
+        lambda: zd.open(rows, schema=Schema(columns=plain), columns=kinds),
+    ]
+    if name is not None:
+        calls += [
+            lambda: Schema(columns=plain, unit=name, max_rows=1),
+            lambda: zd.open(rows, columns=plain, unit=name, max_rows=1),
+            lambda: zd.open(rows, schema=Schema(columns=plain), unit=name, max_rows=1),
+        ]
+    if isinstance(name, str):
+        table = f"{json.dumps(name)} = {{number = [0, 1]}}".replace("\x7f", "\\u007f")
+        calls.append(lambda: Schema.from_toml(f"[columns]\n{table}"))
+    for call in calls:
+        with pytest.raises(ParameterError, match=r"^(columns|unit) = "):
+            call()
+
+
+def test_letters_of_any_language_are_names() -> None:
+    for name in ("é", "年齢", " a b ", "a\u200db", "0"):
+        assert list(Schema.from_toml(Schema(columns={name: zd.boolean()}).to_toml()).columns) == [
+            name
+        ]

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,13 @@ from zerodelta.data.items import tally
 from zerodelta.data.prepared_rows import PreparedRows
 from zerodelta.data.reader import FOREIGN_CODE
 from zerodelta.data.source import Rows
+from zerodelta.data.spark_reader import SparkReader
+from zerodelta.exact.bits import SystemBits
 from zerodelta.exact.exact_sums import exact_total
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.mechanisms import near_ranks
+from zerodelta.mechanisms.group_runs import GroupedColumn
+from zerodelta.mechanisms.joint_exponential import CELL_BITS, JointExponential
 from zerodelta.mechanisms.near_ranks import GridRows
 from zerodelta.mechanisms.power_sums import power_sums
 from zerodelta.mechanisms.ranks import Aim, as_points
@@ -42,6 +47,7 @@ from zerodelta.regression.features import Features
 from zerodelta.regression.gaussian_statistics import STEPS, GaussianStatistics
 from zerodelta.regression.k_norm_statistics import LENGTH, exact_statistics
 from zerodelta.spaces import Finite
+from zerodelta.spine import facts
 from zerodelta.tables.domain import as_domain, as_workload
 from zerodelta.tables.streamed_counts import count_rows
 from zerodelta.training.gradient_sums import Examples
@@ -123,6 +129,20 @@ def tables(rows: Rows) -> Any:
     return np.concatenate([counted.table((0, 1)).ravel(), counted.table((1,))])
 
 
+def places(rows: Rows, size: int) -> Any:
+    """The places of all rows by group on a grid, and how many are at each of a smaller one."""
+    column = GroupedColumn(
+        rows=rows, keys=KEYS, column="height", points=as_points((0, 200), size), skip=True
+    )
+    near = JointExponential.for_epsilon(epsilon=1, levels=["1/2"], groups=6).near
+    runs = column.runs(SystemBits(), near=partial(near, points=size))
+    found = [one.borders(0, one.count) >> CELL_BITS for one in runs]
+    few = GroupedColumn(
+        rows=rows, keys=KEYS, column="age", points=as_points((0, 120), 5), skip=True
+    )
+    return np.concatenate([*found, few.counts()])
+
+
 def adassp(rows: Rows) -> Any:
     statistics = GaussianStatistics(
         dimension=4,
@@ -145,6 +165,8 @@ QUESTIONS |= {
     "ranks": lambda rows: ranks(rows, 121),
     "ranks on a fine grid": lambda rows: ranks(rows, 1 << 40),
     "tables": tables,
+    "places by group": lambda rows: places(rows, 121),
+    "places by group on a fine grid": lambda rows: places(rows, 1 << 40),
 }
 
 COLUMNS: dict[str, Any] = {
@@ -397,10 +419,47 @@ def test_crowded_cells_are_counted_by_the_workers(
     assert there.tolist() == here.tolist()
 
 
+def test_quantiles_leave_the_rows_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    cities = ["rome", "oslo"]
+    cells = [("ann", str(i % 90), float(i % 200), cities[i % 2], True) for i in range(400)]
+    people = zd.open(fake.frame(table(cells), partitions=3, batch=50), columns=COLUMNS)
+    monkeypatch.delattr(spark_rows.SparkRows, "blocks")
+    monkeypatch.setattr(SparkReader, "parts", None)
+    middle = {"oslo": 100, "rome": 99}
+    for grid in (None, 41):
+        asked: Any = {"q": ["1/4", "1/2"], "grid": grid, "epsilon": 1000}
+        low, half = zd.quantiles(people, "height", **asked).value
+        assert abs(low - 50) <= 5
+        assert abs(half - 100) <= 5
+    found = zd.table(people, by="city", of={"height": ["median"]}, epsilon=1000).value
+    medians = dict(zip(found["city"], found["height_median"], strict=True))
+    assert all(abs(medians[city] - middle[city]) <= 5 for city in middle)
+
+
+def test_what_is_too_large_for_the_driver_is_refused_before_it_is_paid_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = table([("ann", str(age), 1.0, "oslo", True) for age in range(40)])
+    columns = {"age": zd.number(0, 120, missing=None)}
+    ledger = zd.Ledger(tmp_path / "l", budget=1, data="people")
+    monkeypatch.setattr(facts, "MOST_HERE", 39)
+    people = zd.open(fake.frame(cells), columns=columns, name="people")
+    asked: Any = {"trim": "1/4", "epsilon": 1, "ledger": ledger}
+    with pytest.raises(zd.ParameterError, match="rows = 40: expected rows that fit into memory"):
+        zd.trimmed_mean(people, "age", **asked)
+    assert ledger.spent == 0
+    guessed = facts.Facts(rows=None, expected_rows=20, columns=("a", "b"), remote=True)
+    assert not guessed.may_hold(8)
+    monkeypatch.setattr(facts, "MOST_HERE", 40)
+    assert guessed.may_hold(8)
+    zd.trimmed_mean(people, "age", **asked)
+    assert ledger.spent == 1
+
+
 def test_rows_come_to_the_driver_up_to_a_public_number(monkeypatch: pytest.MonkeyPatch) -> None:
     cells = table([("ann", "40", 1.0, "oslo", True)] * 9)
     people = zd.open(fake.frame(cells), columns=COLUMNS)
-    monkeypatch.setattr(spark_rows, "_MOST_HERE", 35)
+    monkeypatch.setattr(spark_rows, "MOST_HERE", 35)
     with pytest.raises(zd.ParameterError, match="at most 8 rows"):
         list(opened(people).blocks())
     few = people[["age", "member"]]

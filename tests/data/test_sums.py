@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import zerodelta as zd
 from data.opening import opened
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.cells import LARGEST
@@ -197,6 +198,77 @@ def test_sums_beyond_64_bits_are_exact() -> None:
         total = opened(ArraySource(ones, batch=batch)).sum(0, fine)
         assert total.tolist() == [2**64]
     assert opened(ArraySource(np.ones(2**10 - 1))).sum(0, fine).dtype == np.int64
+
+
+LARGE = (1 << 16) + 5
+"""More rows than floats of half of the bits can add up."""
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize(
+    ("degree", "bits"),
+    [
+        *((1, bits) for bits in (20, 36, 37, 38, 45, 46, 47, 48, 52, 53)),
+        *((2, bits) for bits in (18, 19, 23, 26, 29, 30, 31, 32)),
+        *((3, bits) for bits in (12, 13, 20, 21)),
+    ],
+)
+def test_sums_of_powers_by_group_are_exact_at_every_size(
+    degree: int, bits: int, groups: int
+) -> None:
+    """On both sides of 2^53 and of 2^63; odd numbers, which floats beyond 2^53 do not have."""
+    steps = 1 << bits
+    lattice = FixedPoint.box(dimension=1, lower=-1, upper=1, steps=steps)
+    places = np.arange(LARGE)
+    k = np.where(places % 11 == 3, -steps, np.where(places % 13 == 3, steps, steps - 1))
+    codes = np.where(places % 1000 == 7, groups - 1, 0)  # most rows are in one group
+    table = np.column_stack([codes, k / steps])
+    found = opened(ArraySource(table)).group_sums(("0",), (groups,), "1", lattice, degree=degree)
+    for group in range(groups):
+        own, often = np.unique(k[codes == group], return_counts=True)
+        pairs = list(zip(own.tolist(), often.tolist(), strict=True))
+        powers = [sum(n * each**power for each, n in pairs) for power in range(1, degree + 1)]
+        assert found[group].tolist() == [sum(often)] * 2 + powers
+
+
+@pytest.mark.parametrize("batch", [7, 2**11, None])
+@pytest.mark.parametrize("bits", [50, 51, 52, 53])
+def test_running_sums_are_exact_where_64_bits_end(bits: int, batch: int | None) -> None:
+    """Whatever the batches: in one thread and in several, by rows and by groups."""
+    steps, ones = 1 << bits, np.ones((2**13, 2))
+    ones[:, 0] = 0
+    lattice = FixedPoint.box(dimension=1, lower=-1, upper=1, steps=steps)
+    source = opened(ArraySource(ones, batch=batch))
+    assert source.sum("1", lattice).tolist() == [steps * 2**13]
+    assert source.present_sums("1", lattice).tolist() == [[2**13], [steps * 2**13]]
+    sums = source.group_sums(("0",), (2,), "1", lattice)
+    assert sums.tolist() == [[2**13, 2**13, steps * 2**13], [0, 0, 0]]
+
+
+def test_a_number_of_rows_that_is_private_decides_nothing() -> None:
+    """Neither whether a sum fits, nor the type of a sum, which somebody might look at."""
+    fine = FixedPoint.box(dimension=1, lower=-1, upper=1, steps=2**53)
+    kinds = {"0": zd.number(-1, 1), "id": zd.number(0, 9999, integer=True)}
+
+    def table(rows: int) -> Any:
+        found = np.zeros(rows, dtype=[("0", float), ("id", int)])
+        found["0"], found["id"] = 1.0, np.arange(rows)
+        return found
+
+    added: dict[str, Any] = {"columns": kinds, "neighbors": "add-remove", "expected_rows": 3}
+    unit: dict[str, Any] = {"columns": kinds, "unit": "id", "max_rows": 1}
+    for how in (added, unit):
+        sums = {
+            n: [
+                opened(zd.open(table(n), **how)[["0"]]).sum(0, fine),
+                opened(zd.open(table(n), **how)[["0"]]).present_sums(0, fine)[1],
+                opened(zd.open(table(n), **how)[["0"]]).gram(0, fine)[0],
+            ]
+            for n in (1, 2**11)
+        }
+        for few, many in zip(sums[1], sums[2**11], strict=True):
+            assert many.tolist() == [2**11 * value for value in few.tolist()]
+            assert few.dtype == many.dtype == object
 
 
 def test_no_rows_give_zero() -> None:

@@ -19,9 +19,13 @@ from hypothesis import strategies as st
 
 import zerodelta as zd
 from data.odd_cells import ODD, objects
+from data.opening import opened
 from zerodelta.data import unit_ids as ids_of_units
 from zerodelta.data import units
+from zerodelta.data.array_reader import ArrayReader
+from zerodelta.data.base import Base, Unit
 from zerodelta.data.cells import category
+from zerodelta.data.dataset import Dataset
 from zerodelta.data.units import Bounded, Bounding, unit_ids
 from zerodelta.errors import ParameterError
 
@@ -334,3 +338,35 @@ def test_two_rows_made_to_agree_in_both_hashes_are_chosen_by_their_own_order() -
         {(first[0],)},
         {(first[1],)},
     )
+
+
+@pytest.mark.parametrize("name", ["\0", ""])
+def test_no_declared_column_shows_the_numbers_of_units(name: str) -> None:
+    """Names of internal columns are no texts, so none that a source has can be one of them."""
+    rows = np.array([(7.0, 3.0), (8.0, 4.0), (7.0, 5.0)], dtype=[("who", float), ("x", float)])
+    reader: Any = Renamed(ArrayReader(rows), name)
+    base = Base(reader=reader, kinds={name: zd.number(0, 9)}, unit=Unit(column="who", max_rows=2))
+    people = Dataset(base)
+    (block,) = opened(people).blocks()
+    assert block.tolist() == [[3.0], [4.0], [5.0]]
+    assert people.by_unit is not None
+    numbered = np.concatenate(list(opened(people.by_unit).blocks()))
+    assert numbered[:, 0].tolist() == [3.0, 4.0, 5.0]
+    assert numbered[0, 1] == numbered[2, 1] != numbered[1, 1]
+    assert np.concatenate(list(opened(people.row_itself).blocks())).tolist() == [[1.0]] * 3
+
+
+class Renamed:
+    """Cells whose last column has another name, which no source of ours hands out."""
+
+    premise, bare, row, text = None, True, "one row", "made up"
+
+    def __init__(self, reader: ArrayReader, name: str) -> None:
+        self._reader, self.names = reader, ("who", name)
+
+    def count(self) -> int:
+        return self._reader.count()
+
+    def parts(self, columns: tuple[str, ...], **how: Any) -> Any:
+        found = [self._reader.names[self.names.index(each)] for each in columns]
+        return self._reader.parts(tuple(found), **how)

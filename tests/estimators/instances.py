@@ -32,6 +32,7 @@ REGRESSORS: list[Any] = [
 CLASSIFIERS: list[Any] = [
     LogisticRegression(epsilon=1, data_norm=10, classes=[0, 1]),
     LogisticRegression(epsilon=1, data_norm=10, classes=[0, 1, 2]),
+    LogisticRegression(epsilon=1, bounds=(-10, 10), classes=[0, 1, 2], radius="1/2"),
     MLPClassifier(epsilon=1, bounds=(-10, 10), classes=[0, 1], rounds=5, hidden_units=2),
     MLPClassifier(epsilon=1, bounds=(-10, 10), classes=[0, 1, 2], rounds=5, hidden_units=2),
     NearestCentroid(epsilon=1, bounds=(-10, 10), classes=[0, 1]),

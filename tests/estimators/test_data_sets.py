@@ -91,7 +91,7 @@ def people(**options: Any) -> Any:
 def test_integer_rows_are_those_of_an_array_that_was_scaled_by_hand(centered: bool) -> None:
     table, data = frame(), people()
     encoding = Encoding.of(data[FEATURES].kinds).to_unit(centered=centered)
-    features = Features.of(5, encoding.corner, centered)
+    features = Features.of(5, encoding.box.corner, centered)
     read = ClassLabels((False, True))
     declared = LabeledRows(data[FEATURES], data["member"], read=read, encode=encoding)
     plain = LabeledRows(scaled(table, centered=centered), table["member"].to_numpy(), read=read)
@@ -111,7 +111,7 @@ def test_a_line_is_that_of_the_array_up_to_units(method: str, intercept: bool) -
     given: dict[str, Any] = {"epsilon": 3, "method": method, "fit_intercept": intercept}
     with same_noise_in_every_fit():
         fitted = LinearRegression(**given).fit(data[FEATURES], data["spent"])
-        by_hand = LinearRegression(**given, data_norm=encoding.corner, bounds_y=(0, 500))
+        by_hand = LinearRegression(**given, data_norm=encoding.box.corner, bounds_y=(0, 500))
         by_hand.fit(scaled(table, centered=intercept), table["spent"].to_numpy())
     line = encoding.in_units(by_hand.coef_[None, :], np.array([by_hand.intercept_]))
     np.testing.assert_array_equal(fitted.coef_, line[0][0])
@@ -132,7 +132,8 @@ def test_a_classifier_is_that_of_the_array_up_to_units(method: str, label: str) 
     labels = table[label].replace("bonn", "other").to_numpy()
     classes = [False, True] if label == "member" else ["other", "oslo", "rome"]
     with same_noise_in_every_fit():
-        fitted = LogisticRegression(epsilon=3, method=method).fit(data[numbers], data[label])
+        fitted = LogisticRegression(epsilon=3, method=method, data_norm=1)
+        fitted.fit(data[numbers], data[label])
         by_hand = LogisticRegression(epsilon=3, method=method, data_norm=1, classes=classes)
         by_hand.fit(scaled(table)[:, :2], labels)
     slopes, intercept = encoding.in_units(by_hand.coef_, by_hand.intercept_)

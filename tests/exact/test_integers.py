@@ -138,6 +138,15 @@ def test_the_largest_word_is_rejected_when_it_does_not_fill_a_cycle() -> None:
     assert uniform_below(2, size=1, bits=ReplayBits("t", tape=tape)).tolist() == [1]
 
 
+def test_a_word_that_is_rejected_is_drawn_again_below_its_own_limit() -> None:
+    """The second word does not fill a cycle of the second limit; the first and third are kept."""
+    limits = [5, 3 * 2**61, 7]
+    words = (12, 2**64 - 1, 15, 2**62 + 9)
+    tape = b"".join(word.to_bytes(8, "little") for word in words)
+    drawn = uniform_below_each(limits, bits=ReplayBits("t", tape=tape))
+    assert drawn.tolist() == [2, 2**62 + 9, 1]
+
+
 BIG_DIGITS = [
     (limit, shift)
     for limit in (2**64 + 1, 3 * 2**63, 2**200, 10**60)
@@ -220,6 +229,15 @@ def test_ties_of_keys_are_broken_at_random() -> None:
     assert goodness_of_fit(list(orders.values()), [1 / 6] * 6) > 1e-3
 
 
+def test_two_keys_that_tie_are_ordered_at_random_and_others_stay() -> None:
+    tape = b"".join(word.to_bytes(8, "little") for word in (9, 1, 9))
+    orders = Counter(
+        tuple(permutation(3, bits=ReplayBits(str(i), tape=tape)).tolist()) for i in range(1000)
+    )
+    assert set(orders) == {(1, 0, 2), (1, 2, 0)}
+    assert binomtest(orders[1, 0, 2], 1000).pvalue > 1e-3
+
+
 def test_certain_coins_are_certain() -> None:
     bits = SystemBits()
     assert not bernoulli(0, size=1000, bits=bits).any()
@@ -259,6 +277,14 @@ def test_bernoulli_exp_compares_with_the_digits_of_the_exponential() -> None:
     assert not toss(1)
 
 
+@pytest.mark.parametrize("bits", [70, 130, 200, 5000])
+def test_a_coin_that_is_nearly_certain_is_no_other(bits: int) -> None:
+    """e^-x is 0.111…1 in binary, of more digits than any fixed precision has."""
+    assert bernoulli_exp(Fraction(1, 1 << bits), size=100, bits=SystemBits()).all()
+    ones = ReplayBits("t", tape=b"\xff" * (8 * (bits // 64)) + bytes(16))
+    assert bernoulli_exp(Fraction(1, 1 << bits), size=1, bits=ones).tolist() == [True]
+
+
 def test_geometric_extremes() -> None:
     assert geometric(1, size=5, bits=SystemBits()).tolist() == [0] * 5
     huge = geometric(Fraction(1, 10**30), size=20, bits=SystemBits())
@@ -273,6 +299,24 @@ def test_box_corners_are_included_and_may_be_huge() -> None:
     wide = uniform_in_box([-(2**63), -(10**40)], [2**63 - 1, 10**40], bits=SystemBits())
     assert -(2**63) <= wide[0] < 2**63
     assert abs(wide[1]) <= 10**40
+
+
+@pytest.mark.parametrize("half", [2**61, 2**62 - 1, 2**62, 2**62 + 5, 2**63 - 1])
+def test_boxes_of_any_width_are_drawn_within_their_corners(half: int) -> None:
+    """Also where both corners are of 64 bits, and their distance is not."""
+    drawn = uniform_in_box([-half] * 40, [half] * 40, bits=ReplayBits("wide")).tolist()
+    assert all(-half <= place <= half for place in drawn)
+    assert min(drawn) < -half // 2 < half // 2 < max(drawn)
+
+
+def test_integers_on_both_sides_of_2_to_63_are_not_rounded() -> None:
+    """NumPy makes floats of a list of them."""
+    corner = [-7, 2**63 + 7, 2**64 + 1]
+    assert uniform_in_box(corner, corner, bits=SystemBits()).tolist() == corner
+    assert uniform_in_box(corner[:2], corner[:2], bits=SystemBits()).tolist() == corner[:2]
+    drawn = uniform_below_each([2**63 + 1] * 40 + [1], bits=ReplayBits("beyond")).tolist()
+    assert 0 <= min(drawn) < max(drawn) <= 2**63
+    assert drawn[-1] == 0
 
 
 @settings(max_examples=60, deadline=None)

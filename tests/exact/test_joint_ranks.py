@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -21,6 +22,8 @@ from zerodelta.exact.bits import ReplayBits
 from zerodelta.exact.joint_ranks import SortedRuns, joint_points
 from zerodelta.exact.rank_bounds import Ranks
 from zerodelta.exact.rank_messages import Messages, joint_messages
+from zerodelta.mechanisms.joint_exponential import CELL_BITS
+from zerodelta.mechanisms.ranks import MOST_POINTS
 
 F = Fraction
 HALVES = [F(3, 2)] * 2
@@ -36,9 +39,32 @@ CASES: dict[str, tuple[list[int], int, list[Fraction], Fraction]] = {
 }
 each_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 
+FINE = MOST_POINTS << CELL_BITS
+"""The default grid: places up to 2^60, which floats would round to multiples of 128."""
+TOP = 1 << 60
+ON_THE_DEFAULT_GRID: dict[str, tuple[list[int], list[Fraction], Fraction]] = {
+    "neighboring places": ([TOP - 2, TOP - 1, TOP, TOP + 1], [F(2), F(2)], F(21, 2)),
+    "ties": ([TOP - 1, TOP, TOP, TOP, TOP + 3], [F(5, 2)] * 2, F(30)),
+    "all at one place": ([TOP + 1] * 6, [F(5), F(1, 2), F(1, 2)], F(31, 5)),
+    "several points": ([5, TOP // 2 + 1, TOP - 3, TOP - 2, TOP - 2, TOP], [F(3, 2)] * 4, F(29)),
+    "at both ends": ([0, 0, 1, FINE - 2, FINE - 1], [F(2), F(0), F(3)], F(41)),
+}
+each_fine_case = pytest.mark.parametrize(
+    "case", ON_THE_DEFAULT_GRID.values(), ids=ON_THE_DEFAULT_GRID
+)
+
 
 def runs_of(rows: Sequence[int], points: int) -> SortedRuns:
     return SortedRuns(rows=np.array(sorted(rows), dtype=np.int64), points=points)
+
+
+def true_borders(rows: Sequence[int], points: int) -> list[int]:
+    """Where each run begins, and where the last one ends, in Python's integers."""
+    return [0, *sorted(rows), points]
+
+
+def true_widths(rows: Sequence[int], points: int) -> list[int]:
+    return [b - a for a, b in itertools.pairwise(true_borders(rows, points))]
 
 
 def weight(
@@ -53,11 +79,15 @@ def weight(
     return (-arb(exponent.numerator) / exponent.denominator).exp() * ways
 
 
+def _ball(value: Fraction) -> arb:
+    return arb(value.numerator) / value.denominator
+
+
 def true_left(
     rows: Sequence[int], points: int, gaps: Sequence[Fraction], rate: Fraction
 ) -> list[list[arb]]:
     """By place and rank: all sequences so far, the last of them at this rank."""
-    widths = np.diff(runs_of(rows, points).borders(0, len(rows))).tolist()
+    widths = true_widths(rows, points)
     found = [[arb(0)] * (len(rows) + 1) for _ in gaps[1:]]
     for place in range(len(gaps) - 1):
         for path in paths(len(rows), place + 1):
@@ -166,6 +196,66 @@ def test_points_have_the_law(monkeypatch: pytest.MonkeyPatch, case: Any, exact: 
         assert goodness_of_fit([drawn[o] for o in order], (shares / shares.sum()).tolist()) > 1e-4
 
 
+@each_fine_case
+def test_borders_are_those_of_the_rows_to_the_last_bit(case: Any) -> None:
+    """From any run to any other: also where no end of the grid is among them."""
+    rows = case[0]
+    runs, n = runs_of(rows, FINE), len(rows)
+    for first in range(n + 1):
+        for last in range(first, n + 1):
+            found = runs.borders(first, last)
+            assert found.dtype == np.int64
+            assert found.tolist() == true_borders(rows, FINE)[first : last + 2]
+
+
+@each_fine_case
+@pytest.mark.parametrize("level", [0, 1])
+@pytest.mark.parametrize("reach", [1, 2, 10])
+def test_messages_on_the_default_grid_are_the_sums_of_the_definition(
+    monkeypatch: pytest.MonkeyPatch, case: Any, level: int, reach: int
+) -> None:
+    """Also with ranks of which none is at an end of the grid."""
+    monkeypatch.setattr(rank_messages, "_reach", lambda *_: reach)
+    rows, gaps, rate = case
+    messages = joint_messages(runs_of(rows, FINE), gaps, rate, level=level)
+    widths = true_widths(rows, FINE)
+    for kept, found in zip(messages.kept, messages.widths, strict=True):
+        assert found.tolist() == widths[kept.first : kept.last + 1]  # at every level the same
+    with ctx.workprec(400):
+        within(messages, true_left(rows, FINE, gaps, rate))
+
+
+@each_fine_case
+@pytest.mark.parametrize("exact", [False, True], ids=["floats", "Arb"])
+def test_runs_on_the_default_grid_have_the_law(
+    monkeypatch: pytest.MonkeyPatch, case: Any, exact: bool
+) -> None:
+    """No drawn run is empty, and each is drawn as often as all sequences through it weigh."""
+    if exact:
+        monkeypatch.setattr(joint_ranks, "_float_place", lambda *_: None)
+    rows, gaps, rate = case
+    n, widths, ends = len(rows), true_widths(rows, FINE), true_borders(rows, FINE)[1:]
+    with ctx.workprec(400):
+        weights = {
+            path: weight(path, widths, gaps, rate)
+            * (-_ball(rate * abs(n - path[-1] - gaps[-1]))).exp()
+            for path in paths(n, len(gaps) - 1)
+        }
+        total = sum(weights.values(), arb(0))
+        law = {path: float(part / total) for path, part in weights.items()}
+    size = 200 if exact else 500
+    bits, runs = ReplayBits(f"{rows} {exact}"), runs_of(rows, FINE)
+    drawn: Counter[tuple[int, ...]] = Counter()
+    for _ in range(size):
+        points = joint_points(runs, gaps, rate=rate, bits=bits)
+        drawn[tuple(sum(end <= point for end in ends) for point in points)] += 1
+    assert all(widths[rank] > 0 for path in drawn for rank in path)
+    order = sorted(law, key=law.__getitem__)
+    assert sum(share > 0.01 for share in law.values()) > 1  # the case puts it to the test
+    shares = np.array([law[path] for path in order])
+    assert goodness_of_fit([drawn[p] for p in order], (shares / shares.sum()).tolist()) > 1e-4
+
+
 @given(
     st.lists(st.floats(0, 1), min_size=1, max_size=8),
     st.integers(0, 2**64 - 1),
@@ -196,6 +286,10 @@ def test_a_uniform_in_what_is_lost_is_undecided() -> None:
     assert place(values, math.log(0.1), 0.0, 0) is None
     assert place(np.zeros(2), -math.inf, 0.0, 5) is None
     assert place(values, math.nan, 0.0, 5) is None
+    balls = np.array([arb(1), arb(1)], dtype=object)
+    assert joint_ranks._exact_place(balls, -math.inf, 0.0, 5, 64) == 0
+    assert joint_ranks._exact_place(balls, math.log(0.1), 0.0, 5, 64) is None
+    assert joint_ranks._exact_place(balls, math.log(0.1), 0.0, 1 << 62, 64) == 0
 
 
 @pytest.mark.parametrize("rows", [0, 3, 2000])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pwd
 import shutil
@@ -12,6 +13,8 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+_NUMBERS = itertools.count()
 
 PASSWORD = "s3cret/of:the@owner"
 
@@ -100,3 +103,21 @@ class Server:
             connection.execute(f"CREATE DATABASE {name}")
         connection.close()
         return self.url(name)
+
+
+def as_user(url: str, name: str) -> str:
+    """Return the address of a database for another user, whose password is p."""
+    return url.replace("owner:s3cret%2Fof%3Athe%40owner", f"{name}:p")
+
+
+def new_analyst(url: str, *, rights: str = "SELECT, INSERT") -> str:
+    """Make a user with the rights on a ledger that docs/ledger.md names; return the name."""
+    import psycopg
+
+    name = f"analyst_{next(_NUMBERS)}"
+    with psycopg.connect(url) as connection:
+        connection.execute(f"CREATE ROLE {name} LOGIN PASSWORD 'p'")
+        for table in ("entry", "saved"):
+            connection.execute(f"GRANT {rights} ON public.zerodelta_{table} TO {name}")
+    connection.close()
+    return name

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import zerodelta as zd
 from zerodelta.data.account import Charge
+from zerodelta.ledger import store
 from zerodelta.privacy.neighbors import Neighbors
 
 EPSILON = Fraction(1, 1000)
@@ -43,6 +44,12 @@ def charge(
     )
 
 
+def as_a_new_process() -> None:
+    """Close what is open, and forget what was seen, as only the end of a process does."""
+    store.close_all()
+    store._PLACES.clear()
+
+
 def in_a_process(code: str, *arguments: object) -> str:
     """Return what a process that runs the code prints; it may import from this file."""
     done = subprocess.run(
@@ -50,7 +57,10 @@ def in_a_process(code: str, *arguments: object) -> str:
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path]),
+        },
     )
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     return done.stdout

@@ -55,11 +55,13 @@ def test_a_float_allows_the_decimal_that_it_prints_as(epsilon: float) -> None:
     zd.verify(release.certificate, epsilon=epsilon)
 
 
-@given(st.lists(st.fractions(min_value="1/1000", max_value=1), max_size=20))
+@given(st.lists(st.fractions(min_value="1/1000", max_value=1, max_denominator=10**9), max_size=20))
 def test_what_is_spent_is_the_exact_sum(amounts: list[Fraction]) -> None:
+    account = Balance(limit=None, neighbors=Neighbors.REPLACE, unit=None)
     rows = first_entries(("data", None), Fraction(20), None, None)
     for amount in amounts:
-        body = {"kind": "debit", "data": "data", "analyst": None, "booked": str(amount)}
+        cost = booked(amount, neighbors=Neighbors.REPLACE, unit=None, account=account)
+        body = {"kind": "debit", "data": "data", "analyst": None, "booked": str(cost)}
         body |= {"epsilon": str(amount), "neighbors": "replace", "unit": None, "task": "mean"}
         body |= {"certificate": "", "record": "", "time": "9999-01-01T00:00:00Z"}
         rows.append(seal(len(rows) + 1, body, rows[-1][3]))

@@ -16,11 +16,10 @@ from typing import Any
 import pytest
 
 import zerodelta as zd
-from ledger.spenders import EPSILON, charge, in_a_process
+from ledger.spenders import EPSILON, as_a_new_process, charge, in_a_process
 from zerodelta.ledger import chain, sqlite_store
 from zerodelta.ledger.chain import START, seal
 from zerodelta.ledger.sqlite_store import file_system
-from zerodelta.ledger.store import close_all
 
 
 @pytest.fixture
@@ -28,9 +27,9 @@ def written(path: str) -> Path:
     """A closed ledger with twenty debits, one of them taken back, and an analyst."""
     ledger = zd.Ledger(path, budget=1)
     receipts = [ledger.debit(charge(question=f"q{k}")) for k in range(20)]
-    ledger.take_back(receipts[3], "an error")
+    ledger._take_back(receipts[3], "an error")
     ledger.account(analyst="ana", budget="1/2")
-    close_all()
+    as_a_new_process()
     assert not Path(path + "-wal").exists()
     return Path(path)
 
@@ -48,7 +47,7 @@ def refused(path: Path, match: str, *, verify: bool = False) -> None:
     for ask in asked():
         with pytest.raises(zd.LedgerError, match=match):
             ask()
-        close_all()
+        as_a_new_process()
     assert hashlib.sha256(path.read_bytes()).digest() == before
 
 
@@ -257,11 +256,11 @@ class zd_open:  # noqa: N801
         self.ledger._address, self.ledger._data, self.ledger._analyst = str(path), "data", None
 
     def __enter__(self) -> zd.Ledger:
-        close_all()
+        as_a_new_process()
         return self.ledger
 
     def __exit__(self, *_: object) -> None:
-        close_all()
+        as_a_new_process()
 
 
 def test_entries_that_vanish_while_it_is_open_are_missed(path: str, ledger: zd.Ledger) -> None:
@@ -275,7 +274,7 @@ def test_entries_that_vanish_while_it_is_open_are_missed(path: str, ledger: zd.L
 def test_a_removed_end_is_found_by_records_only(written: Path, tmp_path: Path) -> None:
     ledger = zd.Ledger(written)
     receipt = ledger.debit(charge())
-    close_all()
+    as_a_new_process()
     edited(written, f"DELETE FROM entry WHERE number = {receipt.entry}")
     assert zd.Ledger(written).verify() == receipt.entry - 1
     saved = tmp_path / "income.json"
@@ -298,6 +297,9 @@ def test_another_file_at_the_path_is_another_ledger(path: str, ledger: zd.Ledger
         ledger.debit(charge())
     for end in ("-wal", "-shm"):
         Path(path + end).unlink(missing_ok=True)
+    with pytest.raises(zd.LedgerError, match="another ledger is in its place"):
+        zd.Ledger(path, budget=1)
+    as_a_new_process()
     assert zd.Ledger(path, budget=1).spent == 0
 
 
@@ -321,7 +323,7 @@ except zd.LedgerError as error:
 
 @pytest.mark.parametrize("room", [0, 100, 5000, 50_000])
 def test_a_full_disk_spends_nothing_and_says_so(path: str, ledger: zd.Ledger, room: int) -> None:
-    close_all()
+    as_a_new_process()
     told, _, said = in_a_process(FULL, path, room).partition(" ")
     assert "was not changed: the disk is full" in said
     assert int(told) * EPSILON <= ledger.spent <= (int(told) + 1) * EPSILON
@@ -350,7 +352,7 @@ def test_a_read_only_file_is_said_so() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "budget.db"
         ledger = zd.Ledger(path, budget=1)
-        close_all()
+        as_a_new_process()
         before = path.read_bytes()
         os.chmod(path, 0o444)
         os.chmod(folder, 0o555)
@@ -361,7 +363,7 @@ def test_a_read_only_file_is_said_so() -> None:
         assert path.read_bytes() == before
         os.chmod(path, 0o644)
         assert ledger.spent == 0
-        close_all()
+        as_a_new_process()
 
 
 def test_a_ledger_is_its_owners(path: str, ledger: zd.Ledger) -> None:
@@ -386,22 +388,33 @@ def test_a_clock_that_goes_back_does_not(
     assert ledger.verify() == 5
 
 
-def test_a_network_file_system_is_refused(
+def test_a_file_system_that_may_be_on_a_network_is_refused(
     path: str, ledger: zd.Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    close_all()
-    mounts = f"x / ext4 rw 0 0\nserver:/x {Path(path).parent} nfs4 rw 0 0\n"
-    monkeypatch.setattr(Path, "read_text", lambda *_, **__: mounts)
-    for use in (lambda: ledger.spent, lambda: zd.Ledger(path + "2", budget=1)):
-        with pytest.raises(zd.LedgerError, match=r"network file system \(nfs4\).*PostgreSQL"):
-            use()
+    """One is named as local or it is not used: nobody can list all that are not."""
+    monkeypatch.delenv("ZERODELTA_FILE_SYSTEMS", raising=False)
+    for kind in ("nfs4", "cifs", "9p", "fuse.new", "fuseblk"):
+        as_a_new_process()
+        mounts = f"x / ext4 rw 0 0\nserver:/x {Path(path).parent} {kind} rw 0 0\n"
+        monkeypatch.setattr(Path, "read_text", lambda *_, mounts=mounts, **__: mounts)
+        for use in (lambda: ledger.spent, lambda: zd.Ledger(path + "2", budget=1)):
+            said = rf"\({kind}\).*PostgreSQL.*ZERODELTA_FILE_SYSTEMS={kind}"
+            with pytest.raises(zd.LedgerError, match=said):
+                use()
+    monkeypatch.setenv("ZERODELTA_FILE_SYSTEMS", "bcachefs, fuseblk")
+    assert ledger.spent == 0
+    for kind in ("ext4", "xfs", "btrfs", "zfs", "f2fs", "overlay", "tmpfs", "apfs"):
+        as_a_new_process()
+        mounts = f"x {Path(path).parent} {kind} rw 0 0\n"
+        monkeypatch.setattr(Path, "read_text", lambda *_, mounts=mounts, **__: mounts)
+        assert ledger.spent == 0
     assert file_system("/home/ana/b", "a / ext4 rw\nb /home/an nfs rw\nc /home\\040x cifs rw") == (
         "ext4"
     )
 
 
 def test_patience_ends(path: str, ledger: zd.Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    close_all()
+    as_a_new_process()
     monkeypatch.setattr(sqlite_store, "_PATIENCE", 0.05)
     holder = sqlite3.connect(path, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")

@@ -41,14 +41,17 @@ class Purse:
         self.log, self.name, self.refuse = log, name, refuse
         self.charges: list[Charge] = []
 
-    def debit(self, charge: Charge) -> Receipt:
+    def check(self, charge: Charge) -> None:
         if self.refuse:
             raise zd.BudgetError("no")
+
+    def debit(self, charge: Charge) -> Receipt:
+        self.check(charge)
         self.log.append(self.name)
         self.charges.append(charge)
         return Receipt(ledger=self.name, entry=len(self.log), hash="", time="2026-01-02T03:04:05Z")
 
-    def take_back(self, receipt: Receipt, reason: str) -> None:
+    def _take_back(self, receipt: Receipt, reason: str) -> None:
         self.log.append(f"{self.name} taken back")
 
     def note_saved(self, entry: int, place: str, digest: str) -> None:
@@ -484,8 +487,8 @@ def test_a_question_that_was_taken_back_may_be_asked(tmp_path: Path) -> None:
 
     ledger = zd.Ledger(tmp_path / "b.db", budget=1)
     receipt = ledger.debit(charge("1/2", question="q"))
-    ledger.take_back(receipt, "an error")
-    ledger.take_back(receipt, "an error")
+    ledger._take_back(receipt, "an error")
+    ledger._take_back(receipt, "an error")
     assert ledger.spent == 0
     ledger.debit(charge("1/2", question="q"))
     assert ledger.spent == Fraction(1, 2)

@@ -17,6 +17,7 @@ import pytest
 import zerodelta as zd
 from ledger import spenders
 from ledger.spenders import EPSILON, charge, everything, in_a_process
+from zerodelta.ledger import sqlite_store
 from zerodelta.ledger.store import close_all
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
@@ -116,8 +117,12 @@ def test_a_release_that_is_killed_stays_paid(path: str, ledger: zd.Ledger) -> No
     assert ledger.spent == Fraction(1, 4)
 
 
-def test_a_power_cut_leaves_what_was_told(tmp_path: Path, path: str) -> None:
+def test_a_power_cut_leaves_what_was_told(
+    tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The file and its WAL frozen together; of what was not synced any part is kept, or garbage."""
+    monkeypatch.setattr(sqlite_store, "_SOON", float("inf"))  # all of it is in the WAL
+    monkeypatch.setattr(sqlite_store, "_MANY", 10**6)
     ledger = zd.Ledger(path, budget=1000)
     wal, sizes, numbers = Path(path + "-wal"), [], []
     for _ in range(40):
@@ -144,8 +149,12 @@ def test_a_power_cut_leaves_what_was_told(tmp_path: Path, path: str) -> None:
         assert restored.verify() == len(found) + 3
 
 
-def test_a_power_cut_in_a_checkpoint_leaves_what_was_told(tmp_path: Path, path: str) -> None:
+def test_a_power_cut_in_a_checkpoint_leaves_what_was_told(
+    tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Any of the pages are written to the file; the WAL is there until all of them are."""
+    monkeypatch.setattr(sqlite_store, "_SOON", float("inf"))
+    monkeypatch.setattr(sqlite_store, "_MANY", 10**6)
     ledger = zd.Ledger(path, budget=1000)
     numbers = [ledger.debit(charge()).entry for _ in range(200)]
     before, wal = Path(path).read_bytes(), Path(path + "-wal").read_bytes()

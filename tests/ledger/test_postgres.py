@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import json
 import os
 import pickle
@@ -11,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -21,32 +19,14 @@ import pytest
 
 import zerodelta as zd
 from ledger import spenders
-from ledger.postgres_server import PASSWORD, Server, binaries
-from ledger.spenders import EPSILON, charge
-from zerodelta.ledger.postgres_store import PostgresStore, without_password
+from ledger.postgres_server import PASSWORD, Server, as_user, new_analyst
+from ledger.spenders import EPSILON, as_a_new_process, charge
+from zerodelta.ledger.addresses import as_address
+from zerodelta.ledger.postgres_store import PostgresStore
 from zerodelta.ledger.spending import debit
 from zerodelta.ledger.store import close_all
 
 psycopg: Any = pytest.importorskip("psycopg", reason="pip install 'zerodelta[postgres]'")
-
-NUMBERS = itertools.count()
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    programs = binaries()
-    if programs is None or not hasattr(os, "fork"):
-        pytest.skip("PostgreSQL is not installed here: apt-get install postgresql")
-    made = Server(programs)
-    yield made
-    close_all()
-    made.stop()
-
-
-@pytest.fixture
-def url(server: Server) -> Iterator[str]:
-    yield server.new_database(f"budgets_{next(NUMBERS)}")
-    close_all()
 
 
 def debits(ledger: zd.Ledger) -> list[int]:
@@ -56,7 +36,7 @@ def debits(ledger: zd.Ledger) -> list[int]:
 def ran(url: str, *arguments: object) -> dict[str, Any]:
     """Run spenders that take the password from the environment."""
     asked, *numbers = map(str, arguments)
-    command = [sys.executable, spenders.__file__, asked, without_password(url), *numbers]
+    command = [sys.executable, spenders.__file__, asked, as_address(url), *numbers]
     environment = {**os.environ, "PGPASSWORD": PASSWORD}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
@@ -83,7 +63,7 @@ def test_the_same_semantics(url: str, tmp_path: Path) -> None:
     assert ledger.recognize(tmp_path / "mean.json", b"a secret of some length")
     with pytest.raises(zd.BudgetError, match=r"saved as 'income\.json'"):
         ledger.debit(charge("1/4", question="q"))
-    ana.take_back(receipt, "an error")
+    ana._take_back(receipt, "an error")
     ledger.raise_budget(2, "agreed")
     assert (ana.spent, ledger.remaining) == (Fraction(0), Fraction(7, 4))
     assert ledger.verify() == 7
@@ -118,7 +98,7 @@ def test_the_password_is_nowhere(url: str, server: Server) -> None:
 
 
 def test_a_password_in_the_query_is_nowhere_either() -> None:
-    clean = without_password("postgresql://h/d?password=s3cret&sslmode=require&sslpassword=x")
+    clean = as_address("postgresql://h/d?password=s3cret&sslmode=require&sslpassword=x")
     assert clean == "postgresql://h/d?sslmode=require"
 
 
@@ -203,7 +183,7 @@ def test_what_is_edited_by_hand_is_found(url: str, edit: str) -> None:
     ledger = zd.Ledger(url, budget=1)
     for _ in range(4):
         ledger.debit(charge())
-    close_all()
+    as_a_new_process()
     with psycopg.connect(url) as connection:
         connection.execute(edit)
     connection.close()
@@ -214,14 +194,8 @@ def test_what_is_edited_by_hand_is_found(url: str, edit: str) -> None:
 
 def test_one_who_may_not_write_is_told_so(url: str, server: Server) -> None:
     zd.Ledger(url, budget=1)
-    with psycopg.connect(url) as connection:
-        connection.execute(f"CREATE ROLE reader_{next(NUMBERS)} LOGIN PASSWORD 'p'")
-        (name,) = connection.execute(
-            "SELECT rolname FROM pg_roles WHERE rolname LIKE 'reader_%'"
-        ).fetchone()
-        connection.execute(f"GRANT SELECT ON zerodelta_entry TO {name}")
-    connection.close()
-    reader = zd.Ledger(url.replace("owner:s3cret%2Fof%3Athe%40owner", f"{name}:p"))
+    name = new_analyst(url, rights="SELECT")
+    reader = zd.Ledger(as_user(url, name))
     assert reader.remaining == 1
     with pytest.raises(zd.LedgerError, match="GRANT SELECT, INSERT"):
         reader.debit(charge())
@@ -230,16 +204,12 @@ def test_one_who_may_not_write_is_told_so(url: str, server: Server) -> None:
 def test_an_analyst_needs_no_right_to_change_entries(url: str) -> None:
     """As docs/ledger.md says: SELECT and INSERT, not UPDATE and DELETE."""
     owner = zd.Ledger(url, budget=1)
-    name = f"analyst_{next(NUMBERS)}"
-    with psycopg.connect(url) as connection:
-        connection.execute(f"CREATE ROLE {name} LOGIN PASSWORD 'p'")
-        for table in ("entry", "saved", "file"):
-            connection.execute(f"GRANT SELECT, INSERT ON zerodelta_{table} TO {name}")
-    connection.close()
-    analyst = zd.Ledger(url.replace("owner:s3cret%2Fof%3Athe%40owner", f"{name}:p"))
+    name = new_analyst(url)
+    owner.account(analyst=name)
+    analyst = zd.Ledger(as_user(url, name), analyst=name)
     analyst.debit(charge())
-    analyst.note_saved(3, "a.json", "digest")
-    assert analyst.verify() == 3
+    analyst.note_saved(4, "a.json", "digest")
+    assert analyst.verify() == 4
     assert owner.spent == analyst.spent > 0
 
 

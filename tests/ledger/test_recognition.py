@@ -42,8 +42,8 @@ def test_the_hash_is_in_no_entry_record_or_export(tmp_path: Path, ledger: zd.Led
     release = zd.sum(data, "age", epsilon="1/100")
     said = [json.dumps(content_of(release)), repr(ledger), repr(ledger.history), repr(data)]
     for kind in ("json", "csv", "registry"):
-        ledger.export(tmp_path / "export", format=kind)
-        said.append((tmp_path / "export").read_text())
+        ledger.export(tmp_path / kind, format=kind)
+        said.append((tmp_path / kind).read_text())
     plain = hashlib.sha256(people.read_bytes()).hexdigest()
     assert not any(mac in text or plain in text for text in said)
 

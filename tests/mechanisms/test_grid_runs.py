@@ -21,7 +21,7 @@ from zerodelta.mechanisms.grid_runs import CountedRuns, grid_runs
 from zerodelta.mechanisms.group_runs import GroupedColumn
 from zerodelta.mechanisms.joint_exponential import CELL_BITS, fine_rows
 from zerodelta.mechanisms.near_ranks import GridRows
-from zerodelta.mechanisms.ranks import as_points
+from zerodelta.mechanisms.ranks import MOST_POINTS, as_points
 
 
 def column(rows: list[float], points: int) -> GridRows:
@@ -48,7 +48,7 @@ def test_counted_runs_are_those_of_the_sorted_rows(
         patch.setattr(near_ranks, "_HELD", held)
         patch.setattr(near_ranks, "_ONE_PASS", one_pass)
         patch.setattr(near_ranks, "_CELL_BITS", 4)
-        patch.setattr(module, "_MOST_TOGETHER", together)
+        patch.setattr(module, "MOST_TOGETHER", together)
         runs = grid_runs(column([float(r) for r in rows], 64), ReplayBits("runs"))
         if one_pass == 1 << 24 and held == 10:
             held = 16  # a quarter of the points of a small grid may be held
@@ -68,11 +68,34 @@ def test_counted_runs_are_those_of_the_sorted_rows(
             assert runs.borders(first, last).tolist() == whole.borders(first, last).tolist()
 
 
+@pytest.mark.parametrize("held", [3, 1 << 21], ids=["counted", "sorted"])
+@pytest.mark.parametrize("together", [1, 1000])
+def test_runs_on_the_default_grid_are_exact_to_the_last_bit(
+    monkeypatch: pytest.MonkeyPatch, held: int, together: int
+) -> None:
+    """Places up to 2^60, rows on one point, and ranks of which none is at an end."""
+    monkeypatch.setattr(near_ranks, "_HELD", held)
+    monkeypatch.setattr(module, "_MOST_TOGETHER", together)
+    last = MOST_POINTS - 1
+    points = [3, last // 3, last - 1, last - 1, last - 1, last, last]
+    runs = grid_runs(column([float(point) for point in points], MOST_POINTS), ReplayBits("fine"))
+    assert isinstance(runs, CountedRuns) == (held == 3)
+    n, every = len(points), [int(place) for place in runs.borders(0, len(points))]
+    assert [place >> CELL_BITS for place in every[1:-1]] == points
+    assert every == sorted(every)
+    assert len(set(every)) == n + 2  # ties are apart
+    for first in range(n + 1):
+        for end in range(first, n + 1):
+            part = runs.borders(first, end)
+            assert part.dtype == np.int64
+            assert part.tolist() == every[first : end + 2]
+
+
 @pytest.mark.parametrize("together", [10, 100_000])
 def test_places_within_a_cell_are_uniform(monkeypatch: pytest.MonkeyPatch, together: int) -> None:
     monkeypatch.setattr(near_ranks, "_HELD", 100)
     monkeypatch.setattr(near_ranks, "_ONE_PASS", 1)
-    monkeypatch.setattr(module, "_MOST_TOGETHER", together)
+    monkeypatch.setattr(module, "MOST_TOGETHER", together)
     runs: Any = grid_runs(column([5.0] * 20_000, 9), ReplayBits("places"))
     places = (runs.borders(0, 20_000)[1:-1] - (5 << CELL_BITS)) / 2**CELL_BITS
     expected = (np.arange(20_000) + 0.5) / 20_000
@@ -100,7 +123,10 @@ def test_groups_are_the_same_however_many_fit_in_memory(
         points=as_points((0, 15), 16),
         skip=True,
     )
-    found = [runs.borders(0, runs.count)[1:-1] for runs in grouped.runs(ReplayBits("groups"))]
+    found = [
+        runs.borders(0, runs.count)[1:-1]
+        for runs in grouped.runs(ReplayBits("groups"), near=lambda _: [])
+    ]
     wanted = [
         sorted(table[(table[:, 0] == a) & (table[:, 1] == b) & ~np.isnan(table[:, 2]), 2])
         for a in range(3)

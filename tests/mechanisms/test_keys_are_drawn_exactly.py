@@ -285,6 +285,24 @@ def test_a_search_that_lowers_its_bar_often_finds_the_largest_number(
     assert goodness_of_fit(tally(found, -9, 0), law) > LEAST
 
 
+@pytest.mark.parametrize("size", [2, 20])
+@pytest.mark.parametrize("up", [Fraction(4, 5), Fraction(1, 2)])
+def test_wherever_a_search_begins_it_finds_the_largest_number(
+    monkeypatch: pytest.MonkeyPatch, up: Fraction, size: int
+) -> None:
+    """A bar that is too high falls by two, or three, and by one below 1, where the law turns."""
+    monkeypatch.setattr(noisy_top, "_DENSE", 0)
+    monkeypatch.setattr(noisy_top, "_CROWD", 0)
+    monkeypatch.setattr(KeyNoise, "threshold", lambda self, log_keys: 7)
+    noise, none = KeyNoise(up=up, down=Fraction(1, 4)), np.zeros(0, dtype=np.int64)
+    top, bits = NoisyTop(noise=noise, size=size, k=1), ReplayBits("too high")
+    found = [top.apply(none, none, bits)[0][1] for _ in range(1200)]
+    first = -6 if size == 2 else 0
+    below = [(1 - noise.passes(v)) ** size for v in range(first, 9)]  # P(the largest < v)
+    law = [below[0], *np.diff(below), 1 - below[-1]]
+    assert goodness_of_fit(tally(found, first, 7), law) > LEAST
+
+
 @pytest.mark.parametrize("rate", [Fraction(1, 100), Fraction(100)])
 @pytest.mark.parametrize("k", [1, 3])
 def test_a_search_ends_in_any_universe(rate: Fraction, k: int) -> None:

@@ -7,19 +7,34 @@ larger of both directions for their sum, Δ for 2Δ) are caught.
 from __future__ import annotations
 
 import itertools
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
+import numpy as np
 import pytest
 
-from mechanisms.key_laws import joint_law, published_law
+from mechanisms.key_laws import (
+    Law,
+    joint_law,
+    one_key,
+    published_law,
+    weight,
+    weight_from,
+    whole,
+)
+from tasks.scripted import ScriptedBits, draw, paths
 from zerodelta.audit.exact import certainly_impure, certainly_pure
 from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.mechanisms.joint_top_k import JointTopK
-from zerodelta.mechanisms.key_noise import KeyNoise
+from zerodelta.mechanisms.key_noise import KeyNoise, UnknownKeys
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.verify import verify
+from zerodelta.spaces.key_universe import TextKeys
 
 HAIR = Fraction(1, 10**30)
 EPSILON = Fraction(3, 4)
@@ -92,6 +107,101 @@ def test_u_for_units_is_exactly_epsilon(relation: Neighbors) -> None:
     assert any(certainly_impure(laws[a], laws[b], EPSILON - HAIR) for a, b in pairs)
 
 
+# U as it is run: the real `apply` on every path of its noise.
+
+HIGH = 4
+"""Numbers from here on are one outcome: beyond all counts and thresholds their ratio is one."""
+
+
+@dataclass
+class EnumeratedNoise:
+    """What `KeyNoise` draws, as draws of the path that is walked; numbers up to 0 are one.
+
+    Instead of chances weights: those of a key add up to the same number, whether it occurs or not.
+    """
+
+    up: Fraction
+    down: Fraction
+
+    def weights(self, first: int, count: int) -> dict[Any, Any]:
+        """Those of the numbers from `first` on, of a key with that count."""
+        inside = {n: weight(n - count, self.up, self.down) for n in range(first, HIGH)}
+        return {**inside, HIGH: weight_from(HIGH - count, self.up, self.down)}
+
+    def below(self, least: int) -> Any:
+        return whole(self.up, self.down) - weight_from(least, self.up, self.down)
+
+    def apply(self, counts: Any, bits: Any) -> Any:
+        noisy = [draw({0: self.below(1 - c), **self.weights(1, c)}) for c in counts.tolist()]
+        return np.array(noisy, dtype=np.int64)
+
+    def unseen(self, size: int, least: int, bits: Any) -> Iterator[int]:
+        chances = {True: 1, False: self.below(least)}  # of one that is in, the number has it all
+        return (rank for rank in range(size) if draw(chances))
+
+    def noise_from(self, least: int, size: int, bits: Any) -> Any:
+        drawn = [draw(self.weights(least, 0)) for _ in range(size)]
+        return np.array(drawn, dtype=np.int64)
+
+
+def law_of_keys(counts: Mapping[str, int], thresholds: tuple[int, ...], noise: KeyNoise) -> Law:
+    """The law of the published list, for all texts of the letter a, a class for each length.
+
+    As weights, which add up to the same for all counts: noise is drawn once more for keys that
+    occur, and thrown away.
+    """
+    texts = TextKeys(alphabet="a", length=len(thresholds))
+    enumerated: Any = EnumeratedNoise(noise.up, noise.down)
+    release = UnknownKeys(universe=texts, noise=enumerated, thresholds=thresholds)
+    law: Law = {}
+    for _, chance, found in paths(lambda: release.apply(counts, ScriptedBits()), exact=True):
+        law[tuple(found)] = law.get(tuple(found), 0) + chance
+    missing = [whole(noise.up, noise.down)] * (len(thresholds) - len(counts))
+    return {found: math.prod(missing, start=chance) for found, chance in law.items()}
+
+
+@pytest.mark.parametrize("relation", [REPLACE, ADD_REMOVE])
+@pytest.mark.parametrize("thresholds", [(1, 3), (3, 1)])
+def test_keys_of_two_classes_pass_at_the_threshold_of_their_own(
+    thresholds: tuple[int, int], relation: Neighbors
+) -> None:
+    """A key that occurs passes where one that does not would: else one row is seen for certain."""
+    noise = KeyNoise.symmetric(epsilon=EPSILON, neighbors=relation)  # short exponents: fast
+    names = ("a", "aa")
+    pairs = {
+        (a, b)
+        for one, two in moved(2, 2, relation)
+        for a, b in ((one, two), (one[::-1], two[::-1]))
+    }
+    laws: dict[Counts, Law] = {}
+    for counts in {counts for pair in pairs for counts in pair}:
+        # a key that does not occur is not handed over
+        there = {name: c for name, c in zip(names, counts, strict=True) if c}
+        laws[counts] = law_of_keys(there, thresholds, noise)
+    assert all(certainly_pure(laws[a], laws[b], EPSILON) for a, b in pairs)
+    assert any(certainly_impure(laws[a], laws[b], EPSILON - HAIR) for a, b in pairs)
+
+
+@pytest.mark.parametrize("thresholds", [(1, 3), (3, 1), (2, 2)])
+def test_what_is_published_has_the_law_of_noise_on_every_key(thresholds: tuple[int, int]) -> None:
+    noise = KeyNoise(up=Fraction(1, 2), down=Fraction(1, 4))
+    for counts in itertools.product(range(3), repeat=2):
+        there = {"a" * (i + 1): count for i, count in enumerate(counts) if count}
+        found = law_of_keys(there, thresholds, noise)
+        each = [
+            one_key(count, least, HIGH - 1, noise.up, noise.down)
+            for count, least in zip(counts, thresholds, strict=True)
+        ]
+        assert len(found) == math.prod(map(len, each))
+        for outcome, chance in found.items():
+            seen = [dict(outcome).get(name, "none") for name in ("a", "aa")]
+            right = math.prod(
+                (law["more" if n == HIGH else n] for law, n in zip(each, seen, strict=True)),
+                start=whole(noise.up, noise.down) * whole(noise.up, noise.down),
+            )
+            assert chance == right
+
+
 @pytest.mark.parametrize("relation", [REPLACE, ADD_REMOVE])
 def test_a_certificate_of_keys_proves_exactly_epsilon(relation: Neighbors) -> None:
     noise = noise_for(relation)
@@ -102,7 +212,7 @@ def test_a_certificate_of_keys_proves_exactly_epsilon(relation: Neighbors) -> No
         verify(Certificate(claim=less, steps=(noise.step(26**10),)))
 
 
-@pytest.mark.parametrize("log_keys", [0.0, 1e-9, 0.5, 5.0, 40.0, 1e5])
+@pytest.mark.parametrize("log_keys", [0.0, 1e-9, 0.5, 5.0, 40.0, 1e5, 1e15])
 @pytest.mark.parametrize("wish", [0.25, 2.0, 100.0])
 def test_both_directions_add_up_to_epsilon(log_keys: float, wish: float) -> None:
     noise = KeyNoise.for_epsilon(epsilon="1/3", log_keys=log_keys, wish=wish)

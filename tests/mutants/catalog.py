@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutants import (
     in_attacks,
     in_audit,
+    in_cells,
     in_channels,
     in_exact,
     in_intervals,
@@ -33,6 +34,7 @@ MUTANTS = (
     *in_mechanisms.MUTANTS,
     *in_keys.MUTANTS,
     *in_readers.MUTANTS,
+    *in_cells.MUTANTS,
     *in_spark.MUTANTS,
     *in_study.MUTANTS,
     *in_tasks.MUTANTS,

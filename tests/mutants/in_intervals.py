@@ -106,9 +106,21 @@ MUTANTS = (
     ),
     Mutant(
         file="privacy/shown_release.py",
-        old="<{tag}>{html.escape(_printable(c))}</{tag}>",
-        new="<{tag}>{_printable(c)}</{tag}>",
+        old="<{tag}>{html.escape(printable(c))}</{tag}>",
+        new="<{tag}>{printable(c)}</{tag}>",
         tests=(f"{VERBS}test_pages_escape_what_is_anyones_text",),
+    ),
+    Mutant(  # a quantile is a label of its group
+        file="privacy/interval_shapes.py",
+        old="""if f"{name}_error" in columns or f"{name}{_RANKS}" in columns""",
+        new="""if f"{name}_error" in columns""",
+        tests=(f"{VERBS}test_quantiles_are_ranges_beside_their_mean_and_never_labels",),
+    ),
+    Mutant(  # a quarter of an interval is about the standard error
+        file="privacy/shown_release.py",
+        old="digits = 1 - math.floor(math.log10(error))",
+        new="digits = -1 - math.floor(math.log10(error))",
+        tests=(f"{VERBS}test_a_page_shows_the_digits_that_the_error_leaves",),
     ),
     Mutant(  # each mean of a pair with as much of a as if it were alone
         file="privacy/moment_boxes.py",

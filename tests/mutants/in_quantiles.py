@@ -10,6 +10,26 @@ _TASK = "tasks/test_quantiles.py::"
 
 MUTANTS = (
     Mutant(
+        file="exact/joint_ranks.py",
+        old="ends = np.array([0, self.points], dtype=np.int64)",
+        new="ends = np.array([0, self.points], dtype=np.float64)",
+        tests=(f"{_RANKS}test_runs_on_the_default_grid_have_the_law",),
+    ),
+    Mutant(
+        file="exact/joint_ranks.py",
+        old="ends[2 - int(last == self.count) :]",
+        new="ends[2 - int(last >= self.count - 1) :]",
+        tests=(f"{_RANKS}test_borders_are_those_of_the_rows_to_the_last_bit",),
+    ),
+    Mutant(
+        file="mechanisms/grid_runs.py",
+        old="np.concatenate([*found, np.array(end, dtype=np.int64)])",
+        new="np.concatenate([*found, end]).astype(np.int64)",
+        tests=(
+            "mechanisms/test_grid_runs.py::test_runs_on_the_default_grid_are_exact_to_the_last_bit",
+        ),
+    ),
+    Mutant(
         file="privacy/theorems/joint_quantiles.py",
         old="return 4 * rate if groups == 1 else 2 * added",
         new="return 2 * rate if groups == 1 else 2 * added",
@@ -103,6 +123,6 @@ MUTANTS = (
         file="exact/joint_ranks.py",
         old="return found if bool(sums[found] + more <= low) else None",
         new="return found",
-        tests=(f"{_RANKS}test_floats_only_confirm_what_arb_says",),
+        tests=(f"{_RANKS}test_a_uniform_in_what_is_lost_is_undecided",),
     ),
 )

@@ -29,6 +29,30 @@ MUTANTS = (
         new='        elif name in ROWS - {"scores"}:',
         tests=(f"{_ROWS}scores_values_and_examples_are_rows",),
     ),
+    Mutant(  # 1.4 KB that become 1.6 GB
+        file="privacy/written_values.py",
+        old="if _DATES.fullmatch(kind):",
+        new="if _DATES.match(kind):",
+        tests=(f"{_REFUSED}an_array_of_dates_is_one_of_dates_alone",),
+    ),
+    Mutant(
+        file="privacy/written_values.py",
+        old="if 4 * len(cells) * max(map(len, cells), default=0) > _MOST_BYTES:",
+        new="if len(cells) * max(map(len, cells), default=0) > _MOST_BYTES:",
+        tests=(f"{_REFUSED}an_array_of_texts_takes_room_for_the_longest_of_them_in_bytes",),
+    ),
+    Mutant(  # keys that all collide
+        file="privacy/written_values.py",
+        old="            _apart([key for key, _ in pairs])",
+        new="            pass",
+        tests=(f"{_REFUSED}numbers_that_are_chosen_to_have_one_hash_are_refused",),
+    ),
+    Mutant(  # equal numbers are refused
+        file="privacy/written_values.py",
+        old="len({_text(each) for each in same}) > _MOST_ALIKE",
+        new="len(same) > _MOST_ALIKE",
+        tests=(f"{_REFUSED}numbers_that_happen_to_have_one_hash_are_read",),
+    ),
     Mutant(
         file="privacy/release_file.py",
         old='    if data["digest"] != _digest(content):',

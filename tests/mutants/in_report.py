@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant
 
-_PAGE, _EXITS, _FILES, _KINDS = (
+_PAGE, _EXITS, _FILES, _KINDS, _CURSOR = (
     f"{name}.py::test_"
     for name in (
         *("report/test_page", "cli/test_exits", "cli/test_jobs_and_files"),
-        "report/test_claims_of_kinds",
+        *("report/test_claims_of_kinds", "cli/test_nothing_moves_the_cursor"),
     )
 )
 
@@ -62,10 +62,34 @@ MUTANTS = (
         tests=(f"{_EXITS}a_file_of_somebody_s_is_not_written_over",),
     ),
     Mutant(
-        file="ledger/ledger.py",
-        old="        fine = not (there and os.path.samefile(path, self._address))",
-        new="        fine = True",
-        tests=(f"{_EXITS}a_ledger_is_not_written_over_by_what_is_exported_from_it",),
+        file="privacy/new_file.py",
+        old="not (place.is_file() and place.read_bytes() == data)",
+        new="not place.is_file()",
+        tests=("privacy/test_new_file.py::test_a_file_is_written_once",),
+    ),
+    Mutant(  # half of a file stays where the name was taken
+        file="privacy/new_file.py",
+        old="            place.unlink(missing_ok=True)",
+        new="            pass",
+        tests=("privacy/test_new_file.py::test_what_cannot_be_written_whole_is_not_there",),
+    ),
+    Mutant(  # another file of that name is replaced
+        file="privacy/new_file.py",
+        old='            place.open("xb").close()',
+        new='            place.open("ab").close()',
+        tests=("privacy/test_new_file.py::test_a_file_is_written_once",),
+    ),
+    Mutant(  # SIGTERM stops the writing of what was paid for
+        file="cli/refusals.py",
+        old="for number in (signal.SIGINT, signal.SIGTERM)}",
+        new="for number in (signal.SIGINT,)}",
+        tests=(f"{_EXITS}held_signals_go_to_whoever_handles_them_in_the_end",),
+    ),
+    Mutant(  # SIGTERM ends the process where it stands
+        file="cli/refusals.py",
+        old="    signal.signal(signal.SIGTERM, interrupt)",
+        new="    pass",
+        tests=(f"{_EXITS}an_interrupt_of_a_real_process_leaves_ledger_and_files_consistent",),
     ),
     Mutant(  # e^ε for what a row holds, where that is e^(2ε)
         file="report/answers.py",
@@ -98,10 +122,28 @@ MUTANTS = (
         tests=(f"{_EXITS}an_interrupt_while_the_record_is_written_waits_until_it_is_there",),
     ),
     Mutant(  # a formula for a spreadsheet
-        file="cli/outputs.py",
-        old="""value[:1] in tuple("=+-@\\t\\r")""",
-        new="value is None",
+        file="privacy/csv_lines.py",
+        old="[_harmless(cell) if isinstance(cell, str) else cell for cell in line]",
+        new="line",
         tests=(f"{_FILES}a_key_that_is_a_formula_or_an_escape_is_harmless",),
+    ),
+    Mutant(  # only where a cell begins, and not where another program begins one
+        file="privacy/csv_lines.py",
+        old='begins, space = c in _CUTS, ""',
+        new='begins, space = False, ""',
+        tests=(f"{_CURSOR}no_cell_of_a_csv_file_is_run",),
+    ),
+    Mutant(  # a formula of wide characters
+        file="privacy/csv_lines.py",
+        old='unicodedata.normalize("NFKC", c) in _FORMULAS',
+        new="c in _FORMULAS",
+        tests=(f"{_CURSOR}no_cell_of_a_csv_file_is_run",),
+    ),
+    Mutant(  # a frame shows its cells as they are
+        file="privacy/release.py",
+        old="return printable(shown, lines=True)",
+        new="return shown",
+        tests=(f"{_CURSOR}releases_their_plans_and_data_sets_print_no_control_characters",),
     ),
     Mutant(  # the first line of a file without a header is a person
         file="cli/schema_template.py",

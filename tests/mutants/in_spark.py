@@ -9,7 +9,57 @@ CROWDED = "data/test_spark.py::test_of_crowded_units_the_same_rows_are_kept"
 PIECES = "data/test_spark.py::test_a_partition_yields_its_sums_in_pieces"
 WIDE = "data/test_spark.py::test_sums_beyond_64_bits_are_exact"
 
+_RUNS = "mechanisms/test_cluster_runs.py::test_"
+_BORDERS = f"{_RUNS}borders_are_those_of_all_rows_in_order"
+_COUNTED = f"{_RUNS}there_are_as_many_rows_as_were_counted_whatever_the_source_does"
+_CROWDED = f"{_RUNS}a_crowded_point_is_counted_and_not_fetched"
+_TOO_LARGE = (
+    "data/test_spark.py::test_what_is_too_large_for_the_driver_is_refused_before_it_is_paid_for"
+)
+
 MUTANTS = (
+    Mutant(  # a row beyond the last one that is asked for is not found
+        file="mechanisms/cluster_runs.py",
+        old="        np.add.at(begun, high + 1, -1)",
+        new="        np.add.at(begun, high, -1)",
+        tests=(_BORDERS,),
+    ),
+    Mutant(  # the last point of a cell is lost
+        file="mechanisms/cluster_runs.py",
+        old="(distance >= 0) & (distance < widths[at])",
+        new="(distance >= 0) & (distance < widths[at] - 1)",
+        tests=(_BORDERS,),
+    ),
+    Mutant(  # a place is drawn again
+        file="mechanisms/cluster_runs.py",
+        old="point not in self._placed for point",
+        new="True for point",
+        tests=(_BORDERS,),
+    ),
+    Mutant(  # rows that are not found again are no rows any more
+        file="mechanisms/cluster_runs.py",
+        old="lost = cells[sums != self._counts[cells]]",
+        new="lost = cells[:0]",
+        tests=(_COUNTED,),
+    ),
+    Mutant(  # more cells than fit are counted
+        file="mechanisms/cluster_runs.py",
+        old="bits = max(1, (_CELLS // len(cells)).bit_length() - 1)",
+        new="bits = max(1, (_CELLS // len(cells)).bit_length() + 1)",
+        tests=(_CROWDED,),
+    ),
+    Mutant(  # rows of a group travel
+        file="mechanisms/group_runs.py",
+        old="        if not self.rows.adds_here:\n            line",
+        new="        if False:\n            line",
+        tests=("data/test_spark.py::test_quantiles_leave_the_rows_where_they_are",),
+    ),
+    Mutant(
+        file="spine/facts.py",
+        old="self.planned_rows * self.width > MOST_HERE",
+        new="self.planned_rows > MOST_HERE",
+        tests=(_TOO_LARGE,),
+    ),
     Mutant(
         file="data/spark_rows.py",
         old="rank <= {unit.max_rows}",

@@ -87,6 +87,30 @@ MUTANTS = (
         new="make(epsilon)",
         tests=(f"{TABLE}test_shares_reach_the_goal_and_add_up_to_epsilon",),
     ),
+    Mutant(  # what is asked to matter more does not
+        file="tables/table_plan.py",
+        old="weights.get(name, 1.0)",
+        new="1.0",
+        tests=(f"{TABLE}test_weights_are_shares_for_what_matters_more",),
+    ),
+    Mutant(  # shares are never corrected
+        file="tables/table_plan.py",
+        old="if _largest(best, goal) <= most * (1 + _NEAR):",
+        new="if True:",
+        tests=(f"{TABLE}test_shares_are_corrected_where_errors_do_not_go_with_epsilon",),
+    ),
+    Mutant(  # parts are compared by their width, not by what they would be alone
+        file="tables/table_plan.py",
+        old="(max(self.alone[name], _LEAST) if self.name == GOALS[0] else unit)",
+        new="unit",
+        tests=(f"{TABLE}test_of_two_parts_none_is_more_than_twice_as_wrong_as_alone",),
+    ),
+    Mutant(  # what a part needs is taken from all others, and from nobody's slack
+        file="tables/table_plan.py",
+        old="np.where(least > fair, 1, given)",
+        new="np.where(least > fair, 1, 1)",
+        tests=(f"{TABLE}test_shares_are_corrected_where_errors_do_not_go_with_epsilon",),
+    ),
     Mutant(  # the keys are free
         file="tables/keyed_table.py",
         old="parts=(keys.part, *proof_parts(plan.parts)) if plan.parts else (),",

@@ -56,7 +56,7 @@ MUTANTS = (
     ),
     Mutant(  # what was written to files is forgotten
         file="data/units.py",
-        old="if self._files:\n            self._spill()",
+        old="if self._runs:\n            self._spill()",
         new="if not self._rows:\n            self._spill()",
         tests=("data/test_units.py::test_order_batches_parts_and_memory_do_not_matter",),
     ),

@@ -33,7 +33,7 @@ PUBLIC = frozenset(
     | {"otherwise", "prior", "profile", "proposed_bound", "publish", "q", "query", "radius"}
     | {"random_state", "resolution", "rounds", "rowwise", "score", "scoring", "selects"}
     | {"sensitivity", "size", "space", "spread", "stability", "target", "target_bounds"}
-    | {"test_share", "thresholds", "train", "trim", "universe", "unknown", "workload"}
+    | {"test_share", "thresholds", "train", "trim", "universe", "unknown", "weights", "workload"}
     | {"hidden_units", "fit_intercept", "bits"}
 )
 """Parameters that are public by definition; a record has them."""
@@ -149,10 +149,12 @@ def test_a_password_is_in_no_record() -> None:
         def __init__(self) -> None:
             self.url = "postgresql://ana:secret@db/x"
 
+        def check(self, charge: Charge) -> None: ...
+
         def debit(self, charge: Charge) -> Receipt:
             return Receipt(ledger="team", entry=1, hash="h", time="2026-01-01T00:00:00Z")
 
-        def take_back(self, receipt: Receipt, reason: str) -> None: ...
+        def _take_back(self, receipt: Receipt, reason: str) -> None: ...
 
         def note_saved(self, entry: int, place: str, digest: str) -> None: ...
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import re
 from collections.abc import Callable
@@ -273,3 +274,70 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
 def test_the_schema_is_frozen() -> None:
     assert SCHEMA == "zerodelta/release/2"
     assert read_value({"tuple": []}, {}) == ()
+
+
+ALIKE = 2**61 - 1
+"""Integers that differ by a multiple of this have one hash."""
+
+
+def fractions_alike(count: int) -> list[Any]:
+    """Fractions p/q = 5 modulo that number, of the hash of 5."""
+    return [
+        {"fraction": f"{5 * q % ALIKE}/{q}"} for q in range(2**59 + 1, 2**59 + 1 + 2 * count, 2)
+    ]
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        [5 + ALIKE * i for i in range(2000)],
+        [{"int": hex(5 + ALIKE * i)} for i in range(100)],
+        fractions_alike(100),
+        [{"decimal": f"{5 * pow(10, -e, ALIKE) % ALIKE}e{e}"} for e in range(100)],
+        [{"tuple": [7 + ALIKE * i, "x"]} for i in range(100)],
+    ],
+    ids=["integers", "hexadecimal", "fractions", "decimals", "tuples"],
+)
+def test_numbers_that_are_chosen_to_have_one_hash_are_refused(numbers: list[Any]) -> None:
+    """A dictionary of so many would take a minute; a set or a table of them, too."""
+    for data in (
+        {"dict": [[each, 0] for each in numbers]},
+        numbers,
+        {"tuple": numbers},
+        {"array": "object", "shape": [len(numbers)], "cells": numbers},
+        {"table": {"keys": [["item", numbers]], "numbers": [], "note": ""}},
+    ):
+        with pytest.raises(zd.RecordError, match="chosen to take long"):
+            read_value(data, {"Table": dict})
+
+
+def test_numbers_that_happen_to_have_one_hash_are_read() -> None:
+    few = [ALIKE * i for i in range(64)]
+    assert read_value({"dict": [[each, 0] for each in few]}, {}) == dict.fromkeys(few, 0)
+    assert read_value([5] * 1000, {}) == [5] * 1000
+    lists = {"tuple": [[1], [2]]}
+    assert read_value([lists] * 100, {}) == [([1], [2])] * 100
+    assert read_value([*range(10**5), *few], {})[-1] == ALIKE * 63
+
+
+@pytest.mark.parametrize(
+    "kind", ["datetime64[D],(50000000,)f8", "datetime64[D]x", "datetime64[Q]", "datetime64[]"]
+)
+def test_an_array_of_dates_is_one_of_dates_alone(kind: str) -> None:
+    with pytest.raises(zd.RecordError, match="not known here"):
+        read_value({"array": kind, "shape": [1], "cells": [0]}, {})
+    days = {"array": "datetime64[D]", "shape": [1], "cells": [1]}
+    assert read_value(days, {}).tolist() == [datetime.date(1970, 1, 2)]
+
+
+def test_an_array_of_texts_takes_room_for_the_longest_of_them_in_bytes() -> None:
+    """Each of its characters takes four bytes, in every cell."""
+    cells = ["", *["x"] * ((1 << 12) - 1)]
+    for length, fits in (((1 << 14), True), ((1 << 14) + 1, False)):
+        cells[0] = "x" * length
+        data = {"array": "text", "shape": [len(cells)], "cells": cells}
+        if fits:
+            assert read_value(data, {}).nbytes == 1 << 28
+            continue
+        with pytest.raises(zd.RecordError, match="would not fit into memory"):
+            read_value(data, {})

@@ -72,6 +72,16 @@ def test_every_task_is_read_back(case: str, tmp_path: Path) -> None:
     assert (tmp_path / "again.json").read_bytes() == (tmp_path / "release.json").read_bytes()
 
 
+def test_a_distribution_function_is_read_back(tmp_path: Path) -> None:
+    """Of values that were not named it is a step function, which was paid for like any other."""
+    data = zd.open(table(), columns=COLUMNS, name="people")
+    release = zd.cdf(data, "age", epsilon=2, diagnostics="1/10")
+    again = saved(release, tmp_path)
+    same(release.value, again.value)
+    assert again.record == release.record
+    np.testing.assert_array_equal(again.value([0, 20, 99]), release.value([0, 20, 99]))
+
+
 @pytest.mark.parametrize("estimator", PRIVATE, ids=name)
 def test_every_estimator_is_read_back(estimator: Any, tmp_path: Path) -> None:
     rows, labels = examples(40)
@@ -130,7 +140,8 @@ def test_a_frame_comes_back_as_a_light_table(kind: Any, tmp_path: Path) -> None:
     same(release.value, again.value)
     for end, other in zip(release.interval(), again.interval(), strict=True):
         same(end, other)
-    assert isinstance(again.to_frame(), Table)
+    assert isinstance(again.value, Table)
+    assert isinstance(again.to_frame(), pd.DataFrame)
     made = zd.synthesize(frame, domain={"city": ["oslo", "rome"]}, epsilon=1)
     made.save(tmp_path / "made.json")
     cells = zd.load(tmp_path / "made.json").value["city"].tolist()
@@ -267,7 +278,7 @@ def test_a_file_is_there_as_a_whole_or_not_at_all(
     def full(_: int) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr("zerodelta.privacy.release_file.os.fsync", full)
+    monkeypatch.setattr("zerodelta.privacy.new_file.os.fsync", full)
     with pytest.raises(OSError, match="no space left"):
         release.save(tmp_path / "x.json")
     assert list(tmp_path.iterdir()) == []
@@ -276,7 +287,7 @@ def test_a_file_is_there_as_a_whole_or_not_at_all(
     def no_links(*_: Any) -> None:
         raise PermissionError("no links here")
 
-    monkeypatch.setattr("zerodelta.privacy.release_file.os.link", no_links)
+    monkeypatch.setattr("zerodelta.privacy.new_file.os.link", no_links)
     release.save(tmp_path / "x.json")
     assert zd.load(tmp_path / "x.json").value == release.value
 

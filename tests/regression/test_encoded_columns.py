@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -66,17 +67,21 @@ def test_no_scaled_row_is_longer_than_the_corner(
     encoding = Encoding.of(kinds).to_unit(centered=centered)
     found = encoding(np.array(rows))
     squares = [math.fsum(entry * entry for entry in row) for row in found]
-    assert max(squares) <= encoding.corner**2 + 1e-15 == 4 + 1e-15
+    assert max(squares) <= encoding.box.corner**2 + 1e-15 == 4 + 1e-15
     # each row by itself: whatever the others are
     np.testing.assert_array_equal(found[-1:], encoding(np.array(rows[-1:])))
 
 
-def test_classifiers_reach_the_norm_half_way_of_the_numbers() -> None:
+def test_categories_count_in_full_half_way_of_the_numbers() -> None:
     numbers = {str(i): zd.number(0, 1) for i in range(16)}
-    assert [Encoding.of(dict(list(numbers.items())[:k])).half_way for k in (1, 4, 16)] == [1, 1, 2]
+    boxes = [Encoding.of(dict(list(numbers.items())[:k])).box for k in (1, 4, 16)]
+    assert [box.half_way for box in boxes] == [1, 1, 2]
+    assert [box.reach(Fraction(1, 4)) for box in boxes] == [0.25, 0.5, 1]
     city = {"city": KINDS["city"]}
-    assert Encoding.of(city).half_way == 1
-    assert Encoding.of({**numbers, **city}).half_way == math.sqrt(5)
+    assert Encoding.of(city).box.half_way == Encoding.of(city).box.corner == 1
+    both = Encoding.of({**numbers, **city}).box
+    assert (both.half_way, both.corner) == (math.sqrt(5), math.sqrt(17))
+    assert both.reach(Fraction(1, 2)) == math.sqrt(5)
 
 
 @pytest.mark.parametrize("centered", [True, False])

@@ -68,7 +68,7 @@ def every_row(*sizes: int) -> list[tuple[int, ...]]:
 
 
 def coded(rows: Any, domain: Any) -> CodedRows:
-    return code_rows(row_columns(rows, domain), domain)
+    return code_rows(row_columns(rows, domain).read(), domain)
 
 
 def as_rows(table: Any) -> Any:
@@ -693,3 +693,16 @@ def test_replayed_bits_repeat_and_are_branded() -> None:
     )
     assert "NOT PRIVATE" in one.certificate.summary
     assert all((one.value[key] == two.value[key]).all() for key in one.value)
+
+
+def test_categories_that_are_compared_as_texts() -> None:
+    """A data set says how its cells are read; categories that numbers would not tell apart, too."""
+    rows = [["01", "f"]] * 300 + [["1", "m"]] * 100
+    kinds = {"0": zd.category(["01", "1", "a"], exact=True), "1": zd.category(["f", "m"])}
+    people = zd.open(rows, columns=kinds)
+    (found,) = zd.answer_queries(people, ["0", "1"], epsilon=50).value.values()
+    assert found == pytest.approx(np.array([[0.75, 0], [0, 0.25], [0, 0]]), abs=0.01)
+    made = zd.synthesize(people, ["0", "1"], epsilon=50).value
+    assert np.count_nonzero(made["0"] == "01") == pytest.approx(300, abs=10)
+    with pytest.raises(zd.ParameterError, match="read differently"):
+        zd.answer_queries(rows, domain={0: ["01", "1"], 1: ["f", "m"]}, epsilon=1)

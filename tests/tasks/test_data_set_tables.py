@@ -63,7 +63,7 @@ def test_streamed_counts_are_those_of_rows_in_memory(
     monkeypatch.setattr(streamed_counts, "_MOST_WIDE", cells[held])
     data, domain = table_domain(people(), NAMES, None)
     tables = as_workload(workload, domain)
-    known = code_rows(row_columns(frame()[NAMES], domain), domain)
+    known = code_rows(row_columns(frame()[NAMES], domain).read(), domain)
     found = count_rows(
         opened(data),
         domain,

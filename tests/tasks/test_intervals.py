@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import re
+from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import matplotlib as mpl
@@ -13,6 +16,9 @@ import pyarrow as pa
 import pytest
 
 import zerodelta as zd
+from zerodelta.exact.bits import ReplayBits
+from zerodelta.privacy import shown_release
+from zerodelta.tables import group_table
 from zerodelta.tables.group_table import Table
 
 mpl.use("Agg")
@@ -183,13 +189,81 @@ def test_tables_have_tables_of_their_own_kind(given: Any, kind: type) -> None:
     means = FRAME.assign(income=clipped()).groupby("city").income.mean()[low["city"]].to_numpy()
     assert np.all(np.array(low["income_mean"]) <= means)
     assert np.all(means <= np.array(high["income_mean"]))
-    frame: Any = release.to_frame(0.999999)
-    assert isinstance(frame, kind)
+    frame: Any = release.to_frame(level=0.999999)
+    assert isinstance(frame, pd.DataFrame if kind is Table else kind)
     shown = _columns(frame)
     assert list(shown)[:4] == ["city", "count", "count_lower", "count_upper"]
     assert shown["income_std_lower"] == low["income_std"]
     if isinstance(frame, pd.DataFrame):
         assert "clipped" in frame.attrs["intervals"]
+
+
+QUARTILES: dict[str, Any] = {"income": ["mean", {"quantiles": [0.25, 0.5, 0.75]}]}
+KINDS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.Table}
+
+
+@pytest.mark.parametrize("given", ["frame", "file"])
+@pytest.mark.parametrize("kind", [None, *KINDS])
+def test_a_frame_is_one_of_the_library_that_was_asked_for(
+    given: str, kind: Any, tmp_path: Any
+) -> None:
+    """By default that of the data, else the first that is installed; quantiles are numbers."""
+    data = people(pl.from_pandas(FRAME))
+    if given == "file":
+        FRAME.to_csv(tmp_path / "people.csv", index=False)
+        data = zd.open(tmp_path / "people.csv", columns=data.kinds)
+    release = zd.table(data, by="city", of=QUARTILES, epsilon=1)
+    frame = release.to_frame(kind)
+    own = pl.DataFrame if given == "frame" else pd.DataFrame
+    assert isinstance(frame, own if kind is None else KINDS[kind])
+    shown = _columns(frame)
+    ends = ("", "_lower", "_upper")
+    names = ["count", "income_mean", "income_q25", "income_median", "income_q75"]
+    assert list(shown) == ["city", *(f"{name}{end}" for name in names for end in ends)]
+    assert shown["income_q25"] == _columns(release.value)["income_q25"]
+    assert pd.isna(pd.Series(shown["income_q25_lower"])).all()
+    assert list(_columns(release.interval()[0])) == ["city", *names]
+    assert "None for income_q25, income_median, income_q75" in release.covers
+
+
+@pytest.mark.parametrize(
+    ("missing", "kind"),
+    [((), "pandas"), (("pandas",), "polars"), (("pandas", "polars"), "pyarrow")],
+)
+def test_a_frame_is_one_of_the_first_library_that_is_installed(
+    missing: tuple[str, ...], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (shown_release, group_table):
+        monkeypatch.setattr(
+            module, "find_spec", lambda name: None if name in missing else find_spec(name)
+        )
+    release = zd.histogram([1, 2, 2], universe=3, epsilon=1)
+    assert isinstance(release.to_frame(), KINDS[kind])
+    assert isinstance(Table({"a": ["b"]}, {"count": np.array([1])}).to_frame(), KINDS[kind])
+
+
+def test_without_a_library_of_frames_there_are_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shown_release, "find_spec", lambda name: None)
+    release = zd.histogram([1, 2, 2], universe=3, epsilon=50)
+    assert release.to_frame()["value"] == [0, 1, 2]
+
+
+def test_another_kind_of_frame_is_refused() -> None:
+    release = zd.mean(people(), "age", epsilon=1)
+    for kind in ("spark", 0.95, "0.95"):
+        with pytest.raises(zd.ParameterError, match=r"level=0\.95|did you mean"):
+            release.to_frame(kind)  # type: ignore[arg-type]
+
+
+def test_keys_and_places_are_columns_of_a_frame() -> None:
+    found = zd.top_k(["a"] * 500 + ["b"] * 300, universe=["a", "b", "c"], k=2, epsilon=9)
+    assert list(found.to_frame().columns) == ["0", "count"]
+    assert found.to_frame()["0"].tolist() == ["a", "b"]
+    for levels in ([0.1, 0.5], np.array([0.1, 0.5]), [0.9, 0.5, 0.1]):
+        quantiles = zd.quantiles(people(), "age", q=levels, epsilon=1).to_frame()
+        assert quantiles["quantile"].tolist() == list(levels)
+    assert zd.cdf(people(), "age", at=[30, 60], epsilon=1).to_frame()["at"].tolist() == [30, 60]
+    assert next(iter(zd.histogram(people(), "city", epsilon=1).to_frame())) == "city"
 
 
 def _columns(table: Any) -> dict[str, list[Any]]:
@@ -303,6 +377,85 @@ def test_pictures_have_labeled_axes_and_a_bar_for_each_value() -> None:
     bare = zd.median(FRAME.age.to_numpy(), bounds=(0, 100), epsilon=1).plot()
     assert not bare.collections
     mpl.pyplot.close("all")
+
+
+@pytest.mark.parametrize("kind", ["pandas", "table"])
+def test_quantiles_are_ranges_beside_their_mean_and_never_labels(kind: str, tmp_path: Any) -> None:
+    release = zd.table(people(), by="city", of=QUARTILES, epsilon=1)
+    shown = _columns(release.value)
+    if kind == "table":
+        release.save(tmp_path / "release.json")
+        release = zd.load(tmp_path / "release.json")
+    for column in (None, "income", "income_q25"):
+        axes = release.plot(column)
+        assert [text.get_text() for text in axes.get_yticklabels()] == ["oslo", "rome", "<b>"]
+        assert axes.get_ylabel() == "city"
+        assert "ranges: 25, 50, 75 % quantiles" in axes.get_xlabel()
+        ranges = np.array([each[:, 0] for each in axes.collections[0].get_segments()])
+        assert ranges.tolist() == [list(each) for each in zip(*_quartiles(shown), strict=True)]
+        points = [line.get_xdata().tolist() for line in axes.lines]
+        assert shown["income_median"] in points
+        assert (shown["income_mean"] in points) is (column is None)
+    page = release._repr_html_()
+    heads = re.findall("<th>(.*?)</th>", page)
+    names = ["income_mean", "95 %", "income_q25", "income_median", "income_q75"]
+    assert heads == ["city", "count", "95 %", *names]
+    mpl.pyplot.close("all")
+
+
+def _quartiles(shown: Any) -> tuple[Any, Any]:
+    return shown["income_q25"], shown["income_q75"]
+
+
+def test_quantiles_of_all_rows_are_one_range() -> None:
+    release = zd.quantiles(people(), "age", q=[0.9, 0.1, 0.5], epsilon=1)
+    axes = release.plot()
+    (segment,) = axes.collections[0].get_segments()
+    assert segment[:, 0].tolist() == sorted(release.value)[::2]
+    assert "10, 50, 90 % quantiles" in axes.get_xlabel()
+    mpl.pyplot.close("all")
+
+
+COUNTED: dict[str, Callable[[], zd.Release]] = {
+    "histogram": lambda: zd.histogram(people(), "city", epsilon=1),
+    "bins": lambda: zd.histogram(people(), "age", bins=[0, 30, 100], epsilon=1),
+    "counts": lambda: zd.count(people(), by="city", epsilon=1),
+    "top_k": lambda: zd.top_k(people(), "city", k=2, epsilon=1),
+}
+
+
+@pytest.mark.parametrize("make", COUNTED.values(), ids=COUNTED)
+def test_counts_are_bars_from_0(make: Callable[[], zd.Release]) -> None:
+    release = make()
+    axes = release.plot()
+    counts = release.to_frame().iloc[:, 1].tolist()
+    assert [bar.get_x() for bar in axes.patches] == [0] * len(counts)
+    assert [bar.get_width() for bar in axes.patches] == counts
+    assert axes.yaxis_inverted()
+    mpl.pyplot.close("all")
+
+
+def test_a_picture_of_unknown_keys_says_that_they_may_be_invented() -> None:
+    universe = zd.text(9, alphabet="abcdefghijklmnopqrstuvwxyz")
+    axes = zd.heavy_hitters(["ann"] * 900, universe=universe, epsilon=1).plot()
+    assert "a key that noise invented" in axes.get_title()
+    assert "ann" in [text.get_text() for text in axes.get_yticklabels()]
+    bits = ReplayBits("none")
+    none = zd.heavy_hitters(["ann"], universe=universe, epsilon=1, bits=bits)
+    assert "no key was found" in none.plot().get_title()
+    assert "no key was found" in none._repr_html_()
+    mpl.pyplot.close("all")
+
+
+def test_a_page_shows_the_digits_that_the_error_leaves() -> None:
+    release = zd.table(people(), by="city", of=QUARTILES, epsilon=1)
+    page = release._repr_html_()
+    (lower, upper), mean = release.interval(), _columns(release.value)["income_mean"][0]
+    error = (upper["income_mean"][0] - lower["income_mean"][0]) / 4
+    cells = re.findall("<td>(.*?)</td>", page)
+    shown = float(cells[3].replace(",", ""))
+    assert 0 < abs(shown - mean) <= error / 10  # two digits of the error
+    assert "count" in page
 
 
 @pytest.mark.parametrize("relation", ["where", "unit", "add-remove"])

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import string
 from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import zerodelta as zd
 from tasks.related import added, filtered, of_units, replaced
-from zerodelta.data.key_source import KeySource, universe_of
+from zerodelta.data.key_source import KeySource, keys_in, universe_of
 from zerodelta.data.rows_by_key import GROUP, RowsByKey
 from zerodelta.data.ticket import Ticket
 from zerodelta.exact.bits import ReplayBits, SystemBits
@@ -24,9 +33,10 @@ from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Part
+from zerodelta.report.published import grids_of
 from zerodelta.spine.facts import Facts
 from zerodelta.tables.found_keys import FoundKeys
-from zerodelta.tables.unknown_keys import plan_keys
+from zerodelta.tables.unknown_keys import KeysPlan, plan_keys
 from zerodelta.tasks.top_k import TopKQuestion, top_k_methods
 
 LETTERS = string.ascii_lowercase
@@ -137,6 +147,87 @@ def test_cells_that_are_no_keys_count_nowhere() -> None:
     ]
     cells = np.array([*odd, ["x"], {}, (), Hostile(), "\ud800", "ann", "ann", b"ann"], dtype=object)
     assert keys_of(cells, NAMES) == {"ann": 3}
+
+
+NUMBERS = [2.0**60, -(2.0**60), 2.0**53, 2.0**53 - 1, 2.0**53 + 2, -(2.0**53), 2.0**63, 2.0**64]
+NUMBERS += [5.0, 2.5, 3.5, -0.0, 0.4, float("nan"), float("inf"), float("-inf"), 1e300]
+
+
+def key_alone(cell: Any, kind: Any, dtype: Any) -> Any:
+    (key,) = keys_in({"0": kind}, {"0": np.array([cell], dtype=dtype)}, None)
+    return key
+
+
+@pytest.mark.parametrize("dtype", [np.float64, object])
+def test_the_key_of_a_number_is_its_own_whatever_is_beside_it(dtype: Any) -> None:
+    """A batch is read as each of its rows is read alone, also beyond 2^53 and beside a NaN."""
+    kind = zd.number(-(2**62), 2**64 - 1, integer=True)
+    alone = {place: key_alone(cell, kind, dtype) for place, cell in enumerate(NUMBERS)}
+    for one, two in itertools.product(range(len(NUMBERS)), repeat=2):
+        cells = np.array([NUMBERS[one], NUMBERS[two]], dtype=dtype)
+        found = keys_in({"0": kind}, {"0": cells}, None)
+        assert [str(key) for key in found] == [str(alone[one]), str(alone[two])]
+
+
+INTEGERS = [2**60 + 1, -(2**60) - 1, 2**53 + 1, -(2**53) - 1, 2**63 - 1, -(2**63), 0, 7, None]
+
+
+def as_csv(cells: Any, folder: Path) -> Path:
+    lines = ["" if cell is None else str(cell) for cell in cells]
+    (folder / "keys.csv").write_text("\n".join(["0,1", *(f"{line},x" for line in lines)]) + "\n")
+    return folder / "keys.csv"
+
+
+def as_parquet(cells: Any, folder: Path) -> Path:
+    pq.write_table(pa.table({"0": pa.array(cells, pa.int64())}), folder / "keys.parquet")
+    return folder / "keys.parquet"
+
+
+COLUMNS: dict[str, Any] = {
+    "arrow": lambda cells, _: pa.table({"0": pa.array(cells, pa.int64())}),
+    "pieces": lambda cells, _: pa.table(
+        {"0": pa.chunked_array([pa.array([cell], pa.int64()) for cell in cells])}
+    ),
+    "dictionary": lambda cells, _: pa.table({"0": pa.array(cells, pa.int64()).dictionary_encode()}),
+    "pandas": lambda cells, _: pd.DataFrame({"0": pd.array(cells, "Int64")}),
+    "polars": lambda cells, _: pl.DataFrame({"0": pl.Series(cells, dtype=pl.Int64)}),
+    "list": lambda cells, _: cells,
+    "csv": as_csv,
+    "parquet": as_parquet,
+    "duckdb": lambda cells, _: duckdb.connect().from_arrow(
+        pa.table({"0": pa.array(cells, pa.int64())})
+    ),
+}
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_a_missing_cell_changes_no_large_key_beside_it(column: str, tmp_path: Path) -> None:
+    """A library makes floats of integers with a missing one; then 2^60 + 1 would be 2^60."""
+    kind = zd.number(-(2**63), 2**63 - 1, integer=True)  # both ends occur
+    for cells in (INTEGERS, INTEGERS[:-1]):
+        source = COLUMNS[column](cells, tmp_path)
+        assert keys_of(source, kind) == dict.fromkeys(INTEGERS[:-1], 1)
+
+
+@pytest.mark.parametrize("name", ["pandas", "csv", "parquet", "duckdb", "polars"])
+def test_large_keys_with_numbers_beside_them_are_exact(name: str, tmp_path: Path) -> None:
+    """A table by unknown keys reads the same cells once, for keys and for numbers."""
+    kind = zd.number(-(2**63), 2**63 - 1, integer=True)
+    people = zd.open(COLUMNS[name](INTEGERS, tmp_path), columns={"0": kind})
+    certificate = zd.count(people, epsilon=1).certificate
+    opened = RowsByKey(people, ["0"], ["0"]).open(Ticket(certificate))
+    assert opened.counts() == dict.fromkeys(INTEGERS[:-1], 1)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int64, np.uint64])
+def test_bounds_of_keys_are_those_declared_whatever_the_type_of_the_column(kind: Any) -> None:
+    ends = np.iinfo(kind)
+    numbers = [ends.min, ends.min + 1, 0, 1, 2, 3, 100, ends.max - 1, ends.max]
+    cells = np.array(numbers, dtype=kind)
+    around = {end + by for end in (int(ends.min), 0, 2, int(ends.max)) for by in (-2, -1, 0, 1, 2)}
+    for lower, upper in itertools.combinations(sorted(around), 2):
+        expected = Counter(n for n in numbers if lower <= n <= upper)
+        assert keys_of(cells, zd.number(lower, upper, integer=True)) == expected
 
 
 def test_whole_numbers_are_exact_beyond_floats() -> None:
@@ -401,10 +492,9 @@ def test_what_somebody_chose_as_a_key_is_shown_escaped() -> None:
 def test_every_list_says_how_many_keys_may_be_invented() -> None:
     release = zd.heavy_hitters(["ann"] * 900, universe=NAMES, epsilon=1)
     for text in (repr(release), repr(release.value), release.value._repr_html_()):
-        assert "may be invented" in text
-    assert 0 < release.value.false_keys <= 1
-    top = zd.top_k(["ann"] * 900, universe=NAMES, k=3, epsilon=1)
-    assert "may be invented" in repr(top)
+        assert "a key that noise invented" in text
+    top = zd.top_k(["ann"] * 900, universe=NAMES, k=3, epsilon=1, false_keys=2)
+    assert "of these keys may be invented" in repr(top)
 
 
 def test_a_sequence_of_pairs() -> None:
@@ -416,3 +506,76 @@ def test_a_sequence_of_pairs() -> None:
     assert "may be invented" not in repr(shown)
     many = FoundKeys(pairs=tuple((i, 1) for i in range(30)))
     assert "and 10 more" in repr(many)
+
+
+VERBS: dict[str, Callable[..., zd.Release]] = {
+    "heavy_hitters": partial(zd.heavy_hitters, epsilon=1),
+    "top_k": partial(zd.top_k, k=10, epsilon=1),
+    "counts of a table": partial(zd.count, by="0", epsilon=1),
+    "statistics of a table": partial(zd.table, by="0", of={"1": "mean"}, epsilon=1),
+}
+
+
+def opened(names: list[str]) -> Any:
+    table = np.array([(name, 0.5) for name in names], dtype=[("0", object), ("1", float)])
+    return zd.open(table, columns={"0": NAMES, "1": zd.number(0, 1)})
+
+
+def released(name: str, names: list[str], **options: Any) -> tuple[zd.Release, KeysPlan]:
+    """The release of a verb, and how its keys are found."""
+    people = opened(names)
+    listed = name in ("heavy_hitters", "top_k")
+    release = VERBS[name](people[["0"]] if listed else people, **options)
+    statistics = name == "statistics of a table"
+    source = KeySource(people[["0"]])
+    return release, plan_keys(source, epsilon=1, statistics=statistics)
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_by_default_one_list_in_a_hundred_has_an_invented_key(name: str, tmp_path: Path) -> None:
+    release, plan = released(name, ["ann"] * 2000)
+    assert 0.002 < plan.mechanism.false_keys <= 0.01
+    release.save(tmp_path / "release.json")
+    again = zd.load(tmp_path / "release.json")
+    (grid,) = grids_of(again)
+    lists = float(f"{1 / plan.mechanism.false_keys:.2g}")
+    for text in (repr(again), repr(again.value), again.value._repr_html_(), grid.note):
+        assert f"about one of {lists:,.0f} such lists has a key that noise invented" in text
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_a_list_without_keys_says_how_many_rows_a_key_needs(name: str) -> None:
+    release, plan = released(name, ["ann"], bits=ReplayBits("none"))
+    (grid,) = grids_of(release)
+    for text in (repr(release.value), release.value._repr_html_(), grid.note):
+        assert f"no key was found: half of those with about {plan.half_found:,} rows are" in text
+
+
+def test_a_key_with_so_many_rows_is_found_in_half_of_the_lists() -> None:
+    plan, bits = plan_keys(KeySource(opened([])[["0"]]), epsilon=1), ReplayBits("half found")
+    thresholds = plan.mechanism.thresholds  # one for each length
+    length = thresholds.index(sorted(thresholds)[len(thresholds) // 2])
+    key = plan.mechanism.universe.key((length, 0))
+    found = [plan.apply({key: plan.half_found}, bits) for _ in range(400)]
+    assert 140 < sum(key in dict(each) for each in found) < 260  # 6 standard deviations
+
+
+def test_frames_of_unknown_keys_keep_the_warning(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"0": ["ann"] * 900, "1": [0.5] * 900})
+    people = zd.open(frame, columns={"0": NAMES, "1": zd.number(0, 1)})
+    release = zd.table(people, by="0", of={"1": "mean"}, epsilon=2)
+    assert "noise invented" in release.value.attrs["note"]
+    assert "noise invented" in grids_of(release)[0].note
+    release.save(tmp_path / "release.json")
+    assert "noise invented" in zd.load(tmp_path / "release.json").value.note
+
+
+def test_a_csv_file_has_the_warning_in_each_line() -> None:
+    shown = FoundKeys(pairs=(("a", 5), ("b", 4)), columns=("note",), false_keys=0.01)
+    lines = list(csv.DictReader(io.StringIO(shown.to_csv())))
+    assert [line["note_"][:24] for line in lines] == ["about one of 100 such li"] * 2
+    none = FoundKeys(pairs=(), false_keys=0.01, found_from=1234)
+    (line,) = csv.DictReader(io.StringIO(none.to_csv()))
+    assert line["note"].startswith("no key was found: half of those with about 1,234 rows are")
+    assert (line["key"], line["count"]) == ("", "")
+    assert FoundKeys(pairs=(("a", 5),)).to_csv() == '"key","count"\n"a","5"\n'

@@ -170,7 +170,7 @@ def test_the_noise_of_a_large_table_is_that_of_the_mechanism() -> None:
     domain = as_domain(dict.fromkeys(range(14), 2))
     columns = tuple(range(14))
     rows = np.random.default_rng(3).integers(0, 2, (1000, 14))
-    data = code_rows(row_columns(rows, domain), domain)
+    data = code_rows(row_columns(rows, domain).read(), domain)
     strategy = table_strategy(domain, as_workload([columns], domain), Fraction(1), joint=False)
     assert strategy is not None
     found = strategy.measure(data, ReplayBits("cells")).table(columns).reshape(-1)

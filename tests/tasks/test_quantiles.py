@@ -18,8 +18,10 @@ from zerodelta.audit.exact import certainly_pure
 from zerodelta.data.arrays import ArraySource
 from zerodelta.data.group_keys import GroupKey, GroupKeys
 from zerodelta.errors import ParameterError
+from zerodelta.exact import joint_ranks
 from zerodelta.exact.bits import ReplayBits, SystemBits
-from zerodelta.mechanisms import joint_exponential, quantile_plan
+from zerodelta.exact.integers import uniform_multiset
+from zerodelta.mechanisms import joint_exponential, near_ranks, quantile_plan
 from zerodelta.mechanisms.cumulative_counts import CumulativeCounts
 from zerodelta.mechanisms.joint_exponential import CELL_BITS
 from zerodelta.mechanisms.partition_noise import PartitionNoise
@@ -74,6 +76,42 @@ def test_quantiles_are_pure_on_every_pair_of_neighbors(
     certified(release, relation)
     pairs = {(laws[a], laws[b]) for a, b in relation.pairs}
     assert all(certainly_pure(exact[a], exact[b], EPSILON) for a, b in pairs)
+
+
+TIES = {
+    "quantiles": lambda people: zd.quantiles(people, "0", q=NINE[::4], epsilon="1/100"),
+    "cdf": lambda people: zd.cdf(people, "0", epsilon="1/100"),
+    "a median by group": lambda people: zd.table(
+        people, by="1", of={"0": ["median"]}, epsilon="1/50"
+    ),
+}
+
+
+@pytest.mark.parametrize("ask", TIES.values(), ids=TIES)
+@pytest.mark.parametrize("held", [1 << 21, 1000], ids=["sorted", "counted"])
+def test_equal_rows_on_the_default_grid_are_drawn_without_a_word(
+    monkeypatch: pytest.MonkeyPatch, ask: Any, held: int
+) -> None:
+    """No drawn run is empty: an empty one would be an error that depends on the rows."""
+    drawn: list[int] = []
+
+    def members(universe: int, **options: Any) -> Any:
+        drawn.append(universe)
+        return uniform_multiset(universe, **options)
+
+    monkeypatch.setattr(near_ranks, "_HELD", held)
+    monkeypatch.setattr(joint_ranks, "uniform_multiset", members)
+    equal = pd.DataFrame({"0": np.full(19_240, 5.0), "1": 0})
+    people = zd.open(
+        equal,
+        columns={"0": zd.number(0, 10), "1": zd.category([0, 1])},
+        neighbors="add-remove",
+        expected_rows=len(equal),
+    )
+    for _ in range(12):
+        ask(people)
+    assert min(drawn) > 0
+    assert max(drawn) > 1 << 53  # places that floats do not have
 
 
 def codes(*columns: int) -> GroupKeys:

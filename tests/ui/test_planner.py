@@ -7,6 +7,7 @@ import json
 import os
 import random
 import shlex
+import socket
 import string
 import subprocess
 import sys
@@ -23,6 +24,8 @@ import zerodelta as zd
 from zerodelta.cli import app
 from zerodelta.errors import ParameterError
 from zerodelta.spine.preview import preview
+from zerodelta.ui import planned
+from zerodelta.ui import server as ui_server
 from zerodelta.ui.fields import FIELDS, as_value
 from zerodelta.ui.forms import FORMS
 from zerodelta.ui.planned import answer, break_even, form_of_all
@@ -63,6 +66,35 @@ def test_a_wish_is_what_advise_solves_for() -> None:
     assert wish["epsilon"]["value"] == zd.advise("mean", n=10_000, **asked).numbers["epsilon"]
     assert wish["n"]["value"] == zd.advise("mean", epsilon=1, **asked).n
     assert "refused" in answer({"task": "mean", "wish": "-1"})["wish"]["epsilon"]
+
+
+def test_an_answer_that_is_late_is_what_was_computed_until_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    whole = answer({"task": "mean", "wish": "0.01"})
+    asks: list[str] = []
+
+    def counted(task: str, **numbers: Any) -> Any:
+        asks.append(task)
+        return zd.advise(task, **numbers)
+
+    monkeypatch.setattr(planned, "advise", counted)
+    found = answer({"task": "mean", "wish": "0.01"}, lambda: True)
+    assert asks == ["mean"]
+    assert (found["late"], whole["late"]) == (True, False)
+    assert found["methods"] == whole["methods"]
+    assert "too long" in found["wish"]["epsilon"]["refused"]
+    for name, curve in found["curves"].items():
+        assert curve["x"] == whole["curves"][name]["x"]
+        assert {value for line in curve["lines"].values() for value in line} == {None}
+    pays = break_even({}, lambda: True)
+    assert pays["from"] == break_even({})["from"]
+    assert set(pays["sizes"]["lines"]["break-even"]) == {None}
+
+
+def test_the_least_number_of_a_field_is_allowed() -> None:
+    for name, field in FIELDS.items():
+        assert float(as_value(name, f"{field.least}")) == field.least
 
 
 def test_break_even_is_where_the_two_curves_cross() -> None:
@@ -225,6 +257,39 @@ def get(server: PlannerServer, path: str, **headers: str) -> tuple[int, dict[str
 def test_the_server_answers_on_the_loopback_address_only(server: PlannerServer) -> None:
     assert server.server_address[0] == HOST == "127.0.0.1"
     assert get(server, "/", Host="rebound.example")[0] == 403
+
+
+@pytest.mark.parametrize("path", ["/", "/planner.js", "/api/plan?task=mean"])
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "anything"])
+def test_pages_of_others_cannot_ask(server: PlannerServer, path: str, site: str) -> None:
+    assert get(server, path, **{"Sec-Fetch-Site": site})[0] == 403
+    for own in ("same-origin", "none"):
+        assert get(server, path, **{"Sec-Fetch-Site": own})[0] == 200
+
+
+def test_who_sends_nothing_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ui_server._Handler, "timeout", 0.05)
+    with PlannerServer() as made:
+        running = threading.Thread(target=made.serve_forever, args=(0.05,), daemon=True)
+        running.start()
+        with socket.create_connection((HOST, made.server_port), timeout=30) as silent:
+            silent.sendall(b"GET / HTTP/1.1\r\n")
+            assert silent.recv(1) == b""  # closed by the server
+        made.shutdown()
+        running.join()
+
+
+def test_requests_do_not_wait_for_ever_and_are_cut_short(
+    server: PlannerServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert 0 < ui_server._Handler.timeout <= 60
+    monkeypatch.setattr(ui_server, "_SECONDS", -1.0)
+    assert asked(server, "/api/plan", task="mean")["late"] is True
+    monkeypatch.setattr(ui_server, "_PATIENCE", 0.01)
+    with server.one_at_a_time:
+        status, _, body = get(server, "/api/plan?task=mean")
+    assert (status, list(json.loads(body))) == (503, ["refused"])
+    assert get(server, "/api/plan?task=mean")[0] == 200
 
 
 @pytest.mark.parametrize("path", ["/", "/planner.css", "/planner.js", "/chart.js", "/favicon.ico"])

@@ -7,6 +7,7 @@ show how accurate the published model is. With your own data only the releases m
 from __future__ import annotations
 
 import csv
+import io
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from zerodelta.cli.refusals import say
 from zerodelta.cli.report_files import report_files
 from zerodelta.cli.shown import say_plan, say_release
 from zerodelta.cli.verify_files import Demand, report, totals
+from zerodelta.privacy.new_file import write_new
 
 __all__ = ["BOUNDS", "run"]
 
@@ -139,16 +141,17 @@ def _write_data(out: Path) -> tuple[Path, Path, tuple[Any, Any]]:
     places = [list(found.feature_names).index(name) for name in BOUNDS]
     features, labels = found.data[order][:, places], 1 - found.target[order]
     data, schema = out / "tumors.csv", out / "tumors.toml"
-    with data.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow([*BOUNDS, "malignant"])
-        rows = zip(features[:-HELD_OUT].tolist(), labels[:-HELD_OUT].tolist(), strict=True)
-        writer.writerows([*row, label] for row, label in rows)
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow([*BOUNDS, "malignant"])
+    rows = zip(features[:-HELD_OUT].tolist(), labels[:-HELD_OUT].tolist(), strict=True)
+    writer.writerows([*row, label] for row, label in rows)
+    write_new(data, text.getvalue())
     kinds: dict[str, Any] = {
         name: zd.number(low, high, missing=None) for name, (low, high) in BOUNDS.items()
     }
     declared = zd.data.Schema(columns={**kinds, "malignant": zd.boolean()}, name="tumors")
-    schema.write_text(declared.to_toml(), encoding="utf-8")
+    write_new(schema, declared.to_toml())
     return data, schema, (features[-HELD_OUT:], labels[-HELD_OUT:])
 
 

@@ -12,6 +12,8 @@ from typing import Any, final
 import zerodelta as zd
 from zerodelta.cli.task_forms import FORMS, OPTIONS, RENAMED, Form
 from zerodelta.errors import ParameterError, did_you_mean, require, require_extra
+from zerodelta.ledger.connections import reading
+from zerodelta.ledger.ledger import DEFAULT_DATA, Ledger
 from zerodelta.privacy.release import Release
 from zerodelta.spine.preview import Preview, preview
 
@@ -20,7 +22,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["Job", "Made", "parsed", "planned", "read_jobs", "released"]
+__all__ = ["Job", "Made", "account_of", "parsed", "planned", "read_jobs", "released"]
 
 
 @final
@@ -38,6 +40,9 @@ class Job:
     expected_rows: int | None = None
     ledger: str | None = None
     budget: str | None = None
+    analyst: str | None = None
+    records: str | None = None
+    """A folder of saved releases, whose entries the ledger must have."""
     again: bool = False
     out: str | None = None
     parquet: bool = False
@@ -47,6 +52,9 @@ class Job:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for name in ("analyst", "records"):
+            alone = self.ledger is None and getattr(self, name) is not None
+            require(not alone, name, expected="a ledger", remedy="pass ledger='people.ledger', say")
         known = list(FORMS)
         remedy = did_you_mean(self.task, known, "see zerodelta --help")
         require(self.task in FORMS, "task", self.task, f"one of {', '.join(known)}", remedy)
@@ -95,12 +103,17 @@ def parsed(name: str, given: Any) -> Any:
     (['0.1', '0.9'], {'income': ['mean', 'median']})
     >>> parsed("by", ["city"]), parsed("by", ["city", "age:0,18,65"])
     ('city', {'city': None, 'age': ['0', '18', '65']})
+    >>> parsed("weights", ["income_mean=3", "count=1/2"])
+    {'income_mean': '3', 'count': '1/2'}
     """
     value = OPTIONS[name].value
     if value == "numbers":
         return _split(given) if isinstance(given, str) else given
     if value == "lists" and not isinstance(given, Mapping):
         return {column: _statistics(words) for column, words in map(_pair, _listed(given))}
+    if value == "weights" and not isinstance(given, Mapping):
+        words = [word for each in _listed(given) for word in _split(each)]
+        return {name: weight.strip() for name, weight in (_pair(w, "count=3") for w in words)}
     if value == "groups" and not isinstance(given, Mapping):
         return _groups([part for each in _listed(given) for part in _words(each)])
     return given
@@ -115,9 +128,9 @@ def _statistics(words: str) -> list[Any]:
     return found
 
 
-def _pair(text: str) -> tuple[str, str]:
+def _pair(text: str, example: str = "income=mean,median") -> tuple[str, str]:
     column, found, rest = text.partition("=")
-    require(found, "value", text, "COLUMN=ITEMS", "write income=mean,median, say")
+    require(found, "value", text, "COLUMN=ITEMS", f"write {example}, say")
     return column.strip(), rest
 
 
@@ -150,7 +163,7 @@ _CALLED = {str: "a text", int: "a whole number", float: "a number", bool: "true 
 _CALLED |= {list: "a list of texts"}
 _KINDS: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("task", "data", "schema", "target", "where"), (str,)),
-    **dict.fromkeys(("ledger", "out", "sign", "name"), (str,)),
+    **dict.fromkeys(("ledger", "analyst", "records", "out", "sign", "name"), (str,)),
     **dict.fromkeys(("epsilon", "budget"), (str, int, float)),
     **dict.fromkeys(("again", "parquet"), (bool,)),
     "columns": (str, list),
@@ -199,7 +212,7 @@ def _job(given: Mapping[str, Any], folder: Path, *, place: int | None) -> Job:
         expected = " or ".join(_CALLED[kind] for kind in kinds)
         require(fine, name, value, expected, "see docs/command-line.md for an example")
     plain = {name: given[name] for name in _PLAIN if name in given}
-    for name in ("data", "schema", "ledger", "out", "sign"):
+    for name in ("data", "schema", "ledger", "records", "out", "sign"):
         if isinstance(plain.get(name), str):
             plain[name] = _place(plain[name], folder)
     for name in ("epsilon", "budget"):
@@ -239,14 +252,37 @@ def _opened(job: Job, *, paying: bool) -> Any:
     remedy = "pass --schema people.toml; zerodelta init writes a template"
     require(job.schema is not None, "schema", expected="declared columns", remedy=remedy)
     schema = zd.read_schema(str(job.schema))
+    data = DEFAULT_DATA if schema.name is None else schema.name
     people = zd.open(
         job.data,
         schema=schema,
         expected_rows=job.expected_rows,
-        ledger=job.ledger if paying else None,
+        ledger=_payer(job, data) if paying else None,
         budget=job.budget if paying else None,
     )
+    if paying and job.ledger is not None and job.records is not None:
+        Ledger(job.ledger, data=data).demand(job.records)
     return people if job.where is None else people.where(job.where)
+
+
+def _payer(job: Job, data: str) -> str | Ledger | None:
+    """Return who pays: a ledger, or an analyst's account in it."""
+    if job.ledger is None or job.analyst is None:
+        return job.ledger
+    return account_of(job.ledger, data, job.analyst)
+
+
+def account_of(address: str, data: str, analyst: str | None) -> Ledger:
+    """Return an account that there is; one of an analyst is not opened by a slip of the pen."""
+    whole = Ledger(address, data=data)
+    if analyst is None:
+        return whole
+    with reading(whole.address) as (_, balances):
+        known = sorted(each for (of, each) in balances.accounts if of == data and each is not None)
+    expected = f"one who has an account of {data!r}: {', '.join(known) or 'nobody has'}"
+    remedy = "open it: zerodelta ledger open"
+    require(analyst in known, "analyst", analyst, expected, remedy)
+    return whole.account(analyst=analyst)
 
 
 def _called(job: Job, people: Any) -> Made:

@@ -24,6 +24,7 @@ ledger_app = typer.Typer(
 
 _Address = Annotated[str, typer.Argument(help="A ledger: a file or a URL.")]
 _Data = Annotated[str | None, typer.Option("--data", help="Which data set, if there are several.")]
+_Analyst = Annotated[str | None, typer.Option("--analyst", help="Whose account, under it.")]
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -42,9 +43,11 @@ def show(address: _Address, as_json: _Json = False) -> None:
 
 
 @ledger_app.command(epilog=examples('zerodelta ledger history people.ledger --data "people 2026"'))
-def history(address: _Address, data: _Data = None, as_json: _Json = False) -> None:
+def history(
+    address: _Address, data: _Data = None, analyst: _Analyst = None, as_json: _Json = False
+) -> None:
     """Show all entries of a data set's account, the oldest first."""
-    found = _account(address, data).history
+    found = _account(address, data, analyst).history
     say(found.to_json() if as_json else repr(found))
 
 
@@ -56,6 +59,7 @@ def verify(
 ) -> None:
     """Check every hash and sum, and saved releases, if any; exit with 1 if something is wrong."""
     from zerodelta.errors import CertificateError, LedgerError
+    from zerodelta.ledger.addresses import shown
 
     ledger = _account(address, None, any_of_them=True)
     try:
@@ -63,13 +67,13 @@ def verify(
     except (LedgerError, CertificateError) as error:
         if as_json:
             say(json.dumps({"verified": False, "problem": str(error)}, ensure_ascii=False))
-        say(f"{address}: NOT VERIFIED: {error}", to_errors=True)
+        say(f"{shown(address)}: NOT VERIFIED: {error}", to_errors=True)
         raise typer.Exit(int(ExitCode.NOT_VERIFIED)) from None
     if as_json:
         say(json.dumps({"verified": True, "entries": number, "records": len(records or ())}))
         return
     also = f", {len(records)} saved releases are as they were paid for" if records else ""
-    say(f"{address}: {number} entries, each as it was written{also}")
+    say(f"{shown(address)}: {number} entries, each as it was written{also}")
 
 
 @ledger_app.command(
@@ -79,10 +83,11 @@ def export(
     address: _Address,
     out: Annotated[Path, typer.Option(help="The file to write.")],
     data: _Data = None,
+    analyst: _Analyst = None,
     form: Annotated[str, typer.Option("--format", help="json, csv or registry.")] = "json",
 ) -> None:
     """Write the history of a data set to a file."""
-    _account(address, data).export(out, format=form)
+    _account(address, data, analyst).export(out, format=form)
     say(f"wrote {out}")
 
 
@@ -95,18 +100,34 @@ def raise_(
     to: Annotated[str, typer.Option(help="The new budget.")],
     reason: Annotated[str, typer.Option(help="Why; it stays in the history.")],
     data: _Data = None,
+    analyst: _Analyst = None,
 ) -> None:
     """Allow more to be spent on a data set; an entry says so, and why."""
-    ledger = _account(address, data)
+    ledger = _account(address, data, analyst)
     ledger.raise_budget(to, reason)
     say(ledger.line)
+
+
+@ledger_app.command(
+    "open", epilog=examples("zerodelta ledger open people.ledger --analyst ana --budget 1/2")
+)
+def open_(
+    address: _Address,
+    budget: Annotated[str | None, typer.Option(help="ε in all; an analyst needs none.")] = None,
+    data: _Data = None,
+    analyst: _Analyst = None,
+) -> None:
+    """Open an account of a data set, or of an analyst under it."""
+    from zerodelta.ledger.ledger import Ledger
+
+    say(Ledger(address, budget=budget, data=data, analyst=analyst).line)
 
 
 def _accounts(address: str) -> list[dict[str, Any]]:
     """Return all accounts of a ledger."""
     from zerodelta.exact.rational import number_text
+    from zerodelta.ledger.addresses import as_address
     from zerodelta.ledger.connections import reading
-    from zerodelta.ledger.spending import as_address
 
     with reading(as_address(address)) as (_, balances):
         return [
@@ -123,13 +144,15 @@ def _accounts(address: str) -> list[dict[str, Any]]:
         ]
 
 
-def _account(address: str, data: str | None, *, any_of_them: bool = False) -> Ledger:
+def _account(
+    address: str, data: str | None, analyst: str | None = None, *, any_of_them: bool = False
+) -> Ledger:
+    from zerodelta.cli.jobs import account_of
     from zerodelta.errors import require
-    from zerodelta.ledger.ledger import Ledger
 
     if data is None:
         names = list(dict.fromkeys(each["data"] for each in _accounts(address)))
         one = len(names) == 1 or (any_of_them and bool(names))
         require(one, "data", expected=f"one of {', '.join(names)}", remedy="pass --data NAME")
         data = names[0]
-    return Ledger(address, data=data)
+    return account_of(address, data, analyst)

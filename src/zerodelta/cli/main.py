@@ -82,14 +82,20 @@ def init(
         Path | None, typer.Option(help="The file to write; by default beside the data.")
     ] = None,
     delimiter: Annotated[str | None, typer.Option(help="Between cells.")] = None,
+    quote: Annotated[
+        str | None, typer.Option(help='Around cells, by default "; none: no cell is quoted.')
+    ] = None,
 ) -> None:
     """Write a schema to be filled in: names of columns only, nothing is taken from rows."""
-    from zerodelta.cli.schema_template import names_in, template, write_template
+    from zerodelta.cli.schema_template import names_in, template
     from zerodelta.errors import require
+    from zerodelta.privacy.new_file import write_new
 
     if not data.is_file():
         require(False, "data", str(data), "a file that is there", "check the path")
-    file = {} if delimiter is None else {"delimiter": delimiter}
+    file: dict[str, Any] = {} if delimiter is None else {"delimiter": delimiter}
+    if quote is not None:
+        file["quote"] = None if quote == "none" else quote
     if header is None and data.suffix.lower() not in (".parquet", ".pq"):
         remedy = "pass --header, or --no-header if the first line is a person's row"
         require(sys.stdin.isatty(), "header", expected="to be told what it is", remedy=remedy)
@@ -97,7 +103,7 @@ def init(
     told = header is None or header
     names = names_in(data, header=told, file=file)
     path = schema if schema is not None else data.with_suffix(".toml")
-    write_template(path, template(data, names, header=told, file=file))
+    write_new(path, template(data, names, header=told, file=file), name="--schema")
     say(f"wrote {path}: fill in kinds and bounds from what you know, never from the rows")
 
 

@@ -6,10 +6,8 @@ told beside the release. Each file is there as a whole or not at all, and none i
 
 from __future__ import annotations
 
-import csv
 import io
 import json
-import os
 import re
 import secrets
 import tempfile
@@ -21,10 +19,12 @@ from typing import Any, final
 
 import numpy as np
 
-from zerodelta.cli.jobs import Job, Made
+from zerodelta.cli.jobs import Job, Made, account_of
 from zerodelta.cli.refusals import held_interrupts, told_of
 from zerodelta.errors import ZeroDeltaError, require, require_extra
 from zerodelta.ledger.ledger import DEFAULT_DATA, Ledger
+from zerodelta.privacy.csv_lines import csv_lines, noted
+from zerodelta.privacy.new_file import write_new
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.release_file import read_file
 from zerodelta.privacy.signatures import check_private
@@ -89,17 +89,18 @@ def write(job: Job, made: Made) -> Written:
         record = _saved(made, folder, job.sign, problems)
     if record is not None:
         written.append(record)
-    makers: dict[Path, Callable[[Path], None]] = {}
+    writers: dict[Path, Callable[[Path], None]] = {}
     grids = grids_of(made.release) if made.estimator is None else ()
     for i, grid in enumerate(grids, 1):
         name = "value" if len(grids) == 1 else f"value-{i}"
-        makers[folder / f"{name}.csv"] = partial(_csv, grid)
+        writers[folder / f"{name}.csv"] = partial(_csv, grid)
         if job.parquet:
-            makers[folder / f"{name}.parquet"] = partial(_parquet, grid)
-    makers[folder / REPORT] = partial(_report, job, made, record)
-    for path, make in makers.items():
+            writers[folder / f"{name}.parquet"] = partial(_parquet, grid)
+    writers[folder / REPORT] = partial(_report, job, made, record)
+    for path, write_to in writers.items():
         try:
-            written.append(_whole(path, make))
+            write_to(path)
+            written.append(path)
         except Exception as error:
             problems.append(f"{path} could not be written: {told_of(error)}")
     return Written(files=tuple(written), problems=tuple(problems))
@@ -135,20 +136,10 @@ def ledger_of(job: Job, release: Release) -> Ledger | None:
     if job.ledger is None:
         return None
     names = [] if release.record is None else [n for n in release.record.names if n is not None]
-    return Ledger(job.ledger, data=names[0] if names else DEFAULT_DATA)
+    return account_of(job.ledger, names[0] if names else DEFAULT_DATA, job.analyst)
 
 
 _OURS = re.compile(rf"value(-\d+)?\.(csv|parquet)|{re.escape(REPORT)}")
-
-
-def _whole(path: Path, make: Callable[[Path], None]) -> Path:
-    beside = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-    try:
-        make(beside)
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
-    return path
 
 
 def lines_of(grid: Grid) -> dict[str, list[Any]]:
@@ -171,20 +162,18 @@ def values_as_json(release: Release) -> list[dict[str, list[Any]]]:
 
 
 def _csv(grid: Grid, path: Path) -> None:
-    columns = lines_of(grid)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([_cell(name) for name in columns])
-    writer.writerows([_cell(each) for each in line] for line in zip(*columns.values(), strict=True))
-    path.write_text(text.getvalue(), encoding="utf-8")
+    columns = noted(lines_of(grid), grid.note)
+    write_new(path, csv_lines(columns, zip(*columns.values(), strict=True)))
 
 
 def _parquet(grid: Grid, path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    columns = {name: _one_type(cells) for name, cells in lines_of(grid).items()}
-    pq.write_table(pa.table(columns), path)
+    columns = {name: _one_type(cells) for name, cells in noted(lines_of(grid), grid.note).items()}
+    content = io.BytesIO()
+    pq.write_table(pa.table(columns), content)
+    write_new(path, content.getvalue())
 
 
 def _one_type(cells: list[Any]) -> list[Any]:
@@ -198,11 +187,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     return value if isinstance(value, (bool, int, float, str)) or value is None else str(value)
-
-
-def _cell(value: Any) -> Any:
-    """Return a cell that no spreadsheet takes for a formula: keys are anyone's words."""
-    return "'" + value if isinstance(value, str) and value[:1] in tuple("=+-@\t\r") else value
 
 
 def _finite(value: Any) -> Any:

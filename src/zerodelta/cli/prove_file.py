@@ -8,6 +8,7 @@ from zerodelta.cli.verify_files import certificate_in
 from zerodelta.coq.proof_file import ProofFile, proof_file
 from zerodelta.coq.run_coq import missing, run_coq
 from zerodelta.errors import CertificateError
+from zerodelta.privacy.new_file import write_new
 from zerodelta.privacy.readable import equals
 from zerodelta.privacy.verify import verify
 
@@ -22,10 +23,7 @@ def prove(file: Path, out: Path, proofs: Path) -> tuple[bool, str]:
         written = proof_file(certificate, out.name)
     except CertificateError as error:
         return False, f"{file}: NOT VERIFIED: {error}"
-    try:
-        out.write_text(written.text, encoding="utf-8")
-    except OSError as error:
-        return False, f"{out}: cannot be written: {error.strerror}"
+    write_new(out, written.text, name="out")
     good, said = _said(written, proofs)
     told = [f"{file}: {said}", *(f"taken on paper: {what}" for what in written.paper)]
     return good, "\n".join((*told, f"wrote {out}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -10,6 +11,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
+from types import FrameType
 from typing import Any, final
 
 import typer
@@ -62,7 +64,7 @@ class GuardedGroup(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
-        with _told(debug=bool(ctx.params.get("debug"))):
+        with _told(debug=bool(ctx.params.get("debug"))), _terminated_as_interrupted():
             return super().invoke(ctx)
 
 
@@ -168,7 +170,12 @@ def _places(error: BaseException) -> Iterator[str]:
 
 
 def say(text: str, *, to_errors: bool = False) -> None:
-    """Print as it is, without Rich's markup; what the terminal cannot show becomes "?"."""
+    """Print without Rich's markup; what the terminal cannot show becomes "?".
+
+    Control and direction characters, which may stand in keys, names and paths, are written out as
+    JSON writes them.
+    """
+    text = "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
     encoding = (sys.stderr if to_errors else sys.stdout).encoding or "utf-8"
     typer.echo(text.encode(encoding, "replace").decode(encoding), err=to_errors)
 
@@ -180,16 +187,42 @@ def examples(*lines: str) -> str:
 
 @contextmanager
 def held_interrupts() -> Iterator[None]:
-    """Let Ctrl-C wait until what was paid for is on the disk."""
+    """Let Ctrl-C and SIGTERM wait until what was paid for is on the disk."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     waiting: list[int] = []
-    before = signal.getsignal(signal.SIGINT)
-    signal.signal(signal.SIGINT, lambda number, frame: waiting.append(number))
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in before:
+        signal.signal(number, lambda number, frame: waiting.append(number))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
-    if waiting:
-        raise KeyboardInterrupt
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    for held in waiting:
+        signal.raise_signal(held)
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Let SIGTERM, as `docker stop` sends it, do what Ctrl-C does, unless somebody handles it.
+
+    A process that is the first of a container would ignore it otherwise, and be killed later.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    default = main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if not default or not callable(signal.getsignal(signal.SIGINT)):
+        yield
+        return
+
+    def interrupt(_number: int, frame: FrameType | None) -> None:
+        handler = signal.getsignal(signal.SIGINT)  # also that of a study, or of a held interrupt
+        if callable(handler):
+            handler(signal.SIGINT, frame)
+
+    signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)

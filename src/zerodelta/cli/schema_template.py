@@ -7,15 +7,13 @@ bounds and categories are never taken from rows: they would be published with ev
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from zerodelta.data.find_reader import reader_of
-from zerodelta.errors import require
 
-__all__ = ["names_in", "template", "write_template"]
+__all__ = ["names_in", "template"]
 
 _HEAD = """\
 # What is public of {file}: its columns, and who is protected. Fill it in from what you know of
@@ -56,20 +54,12 @@ def template(data: Path, names: Sequence[str], *, header: bool, file: Mapping[st
         text += "# The file has no header: list all its columns, in their order.\n"
     text += _TAIL
     told = {**file, **({} if header else {"header": False})}
+    if told.get("quote", "") is None:
+        told["quote"] = "none"
     if told:
         lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in told.items()]
         text += "\n[file]\n" + "\n".join(lines) + "\n"
     return text
-
-
-def write_template(path: Path, text: str) -> None:
-    """Write a new file; one that is there is somebody's work."""
-    try:
-        with open(os.fspath(path), "x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        remedy = "choose another name with --schema"
-        require(False, "schema", str(path), "a file that is not there yet", remedy)
 
 
 def _text(name: str) -> str:

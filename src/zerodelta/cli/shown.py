@@ -108,6 +108,7 @@ def release_as_json(job: Job, made: Made, written: Written) -> dict[str, Any]:
         "claim": release.certificate.body()["claim"],
         "summary": release.certificate.summary,
         "value": values_as_json(release),
+        "notes": [grid.note for grid in grids_of(release) if grid.note],
         "error": release.error,
         "files": [str(path) for path in written.files],
         "problems": list(written.problems),

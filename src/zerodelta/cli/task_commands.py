@@ -28,6 +28,7 @@ _TYPES: dict[str, Any] = {
     "names": list[str] | None,
     "groups": list[str] | None,
     "lists": list[str] | None,
+    "weights": list[str] | None,
     "flag": bool,
 }
 
@@ -48,6 +49,12 @@ _COMMON: tuple[tuple[str, Any, Any], ...] = (
     (
         "budget",
         Annotated[str | None, typer.Option(help="ε in all, when the ledger is opened.")],
+        None,
+    ),
+    ("analyst", Annotated[str | None, typer.Option(help="Whose account of it pays.")], None),
+    (
+        "records",
+        Annotated[str | None, typer.Option(help="Saved releases that the ledger must know.")],
         None,
     ),
     ("again", Annotated[bool, typer.Option("--again", help="Pay for it once more.")], False),
@@ -180,11 +187,12 @@ class Funds:
     """What the ledgers of some jobs have left, as their jobs are planned one after the other."""
 
     def __init__(self) -> None:
-        self._left: dict[tuple[str, str | None], Fraction] = {}
+        self._left: dict[tuple[str, str | None, str | None], Fraction] = {}
 
     def line(self, job: Job, found: Preview) -> str | None:
         """Say what is left for a job, and whether that covers it; None without a ledger."""
         from zerodelta.exact.rational import number_text
+        from zerodelta.ledger.addresses import shown
 
         left = self.left(job)
         if left is None:
@@ -193,7 +201,7 @@ class Funds:
         covered = price is not None and price <= left
         opened = "would be opened with" if _account(job) is None else "has"
         verdict = "this is covered" if covered else "this is NOT covered"
-        told = f"{job.ledger} {opened} {number_text(max(left, Fraction(0)))}"
+        told = f"{shown(job.ledger or '')} {opened} {number_text(max(left, Fraction(0)))}"
         return f"{told} left for it; {verdict}"
 
     def left(self, job: Job) -> Fraction | None:
@@ -225,10 +233,11 @@ class Funds:
         return price
 
 
-def _whose(job: Job) -> tuple[str, str | None]:
+def _whose(job: Job) -> tuple[str, str | None, str | None]:
     import zerodelta as zd
 
-    return (job.ledger or "", None if job.schema is None else zd.read_schema(job.schema).name)
+    name = None if job.schema is None else zd.read_schema(job.schema).name
+    return job.ledger or "", name, job.analyst
 
 
 def _limit(job: Job) -> Fraction | None:
@@ -242,13 +251,20 @@ def _limit(job: Job) -> Fraction | None:
 
 def _account(job: Job) -> Ledger | None:
     """Return the account that would pay, if it is there already."""
-    if job.ledger is None or ("://" not in job.ledger and not Path(job.ledger).exists()):
-        return None
     import zerodelta as zd
+    from zerodelta.cli.jobs import account_of
+    from zerodelta.ledger.addresses import as_address, is_url
     from zerodelta.ledger.ledger import DEFAULT_DATA, Ledger
 
+    address = None if job.ledger is None else as_address(job.ledger)
+    if address is None or not (is_url(address) or Path(address).exists()):
+        return None
     name = zd.read_schema(str(job.schema)).name
+    data = DEFAULT_DATA if name is None else name
     try:
-        return Ledger(job.ledger, data=DEFAULT_DATA if name is None else name)
+        whole = Ledger(address, data=data)
     except zd.ParameterError:  # no account of these data yet
         return None
+    if job.records is not None:
+        whole.demand(job.records)
+    return account_of(address, data, job.analyst)

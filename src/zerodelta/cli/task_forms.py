@@ -13,7 +13,9 @@ from typing import Final, Literal, TypeAlias, final
 
 __all__ = ["FORMS", "NOT_HERE", "OPTIONS", "RENAMED", "Form", "Option"]
 
-Value: TypeAlias = Literal["text", "number", "count", "numbers", "names", "groups", "lists", "flag"]
+Value: TypeAlias = Literal[
+    "text", "number", "count", "numbers", "names", "groups", "lists", "weights", "flag"
+]
 
 
 @final
@@ -60,9 +62,13 @@ OPTIONS: Final[Mapping[str, Option]] = {
     "workload": Option(value="count", help="All tables of so many columns."),
     "false_keys": Option(value="number", help="How many invented keys are allowed on average."),
     "goal": Option(value="text", help="What ε is shared for."),
+    "weights": Option(value="weights", help="What matters more: income_mean=3; may be repeated."),
     "method": Option(value="text", help="Which method; by default the best forecast."),
     "diagnostics": Option(value="number", help="A share of ε to tell how rows were read, 1/100."),
     "hidden_units": Option(value="count", help="Hidden units."),
+    "radius": Option(
+        value="number", help="How far rows reach to a corner of their bounds; 1: all."
+    ),
     "rounds": Option(value="count", help="Training rounds."),
     "trees": Option(value="count", help="How many trees."),
     "depth": Option(value="count", help="How deep they are."),
@@ -164,7 +170,7 @@ FORMS: Final[Mapping[str, Form]] = {
     "table": Form(
         calls="table",
         columns="none",
-        options=("by", "of", "goal", "false_keys", "diagnostics"),
+        options=("by", "of", "goal", "weights", "false_keys", "diagnostics"),
         needs=("of",),
         help="Several statistics by group, at one ε.",
         publishes="a table: a line for each group, a column for each statistic",
@@ -271,7 +277,7 @@ FORMS: Final[Mapping[str, Form]] = {
     "pca": Form(
         calls="PCA",
         estimator=True,
-        options=("components", *_METHOD),
+        options=("components", "radius", *_METHOD),
         help="Principal components: a model that transforms rows.",
         publishes="components, variances and the mean",
         example="pca people.csv age income --components 1",
@@ -298,7 +304,7 @@ FORMS: Final[Mapping[str, Form]] = {
         calls="LogisticRegression",
         estimator=True,
         target="y",
-        options=("no_intercept", *_METHOD),
+        options=("no_intercept", "radius", *_METHOD),
         help="Logistic regression.",
         publishes="coefficients and intercepts",
         example="logistic people.csv age income --target member",

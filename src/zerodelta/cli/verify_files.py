@@ -13,7 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, final
 
-from zerodelta.errors import CertificateError, RecordError
+from zerodelta.errors import CertificateError, RecordError, printable
 from zerodelta.exact.rational import Rational, number_text
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.claims import PureDP
@@ -230,7 +230,7 @@ def totals_as_json(found: Verdict | None) -> dict[str, Any]:
 
 def _plain(text: str) -> str:
     short = text if len(text) <= 100 else text[:97] + "..."
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in short)
+    return printable(short)
 
 
 def _shown(name: Any) -> str:

@@ -59,12 +59,16 @@ class Receipt:
 class Account(Protocol):
     """Who pays for releases; compared with ``==``."""
 
+    def check(self, charge: Charge) -> None:
+        """Raise what `debit` would raise by now; nothing is written."""
+        ...  # pragma: no cover
+
     def debit(self, charge: Charge) -> Receipt:
         """Pay for a release, durably, or raise `BudgetError`."""
         ...  # pragma: no cover
 
-    def take_back(self, receipt: Receipt, reason: str) -> None:
-        """Undo a debit for which no row was read."""
+    def _take_back(self, receipt: Receipt, reason: str) -> None:
+        """Undo a debit for which no row was read; the runner knows, and nobody else."""
         ...  # pragma: no cover
 
     def note_saved(self, entry: int, place: str, digest: str) -> None:

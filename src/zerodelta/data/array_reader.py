@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Sequence
 from functools import partial
 from importlib.util import find_spec
@@ -11,39 +12,40 @@ import narwhals as nw
 import numpy as np
 
 from zerodelta.data.arrow_reader import row_ranges
-from zerodelta.data.columns import (
-    READABLE,
-    Array,
-    as_cells,
-    as_frame,
-    as_one_column,
-    as_rows,
-    series_cells,
-)
+from zerodelta.data.columns import READABLE, Array, as_frame, as_one_column, series_cells
+from zerodelta.data.interrupts import quietly
 from zerodelta.data.reader import Batch, Part, Reader, guarded, places
+from zerodelta.data.source import FOREIGN_SOURCE
+from zerodelta.data.unread import Unread, is_known
 from zerodelta.errors import require
 
 __all__ = ["ArrayReader", "polars_cells"]
 
-_NUMBERS = (nw.Float64, nw.Float32, nw.Int64, nw.Int32, nw.Int16, nw.Int8, nw.Boolean)
-_NO_ARROW = (nw.Object, nw.Unknown)
+_TEXTS = (nw.String, nw.Binary, nw.Categorical, nw.Enum, nw.Decimal)
+_NO_TIME = int(np.iinfo(np.int64).min)
+"""What a missing date is stored as, in NumPy."""
 
 
 @final
 class ArrayReader(Reader):
     """An array has the columns "0", "1", …, a structured one and a frame those that they name.
 
-    The width of a list of rows is that of its first row.
+    The width of a list of rows is that of its first row. No cell is read but by `parts`.
     """
 
-    __slots__ = ("_columns", "_names", "_rows", "_text")
+    __slots__ = ("_columns", "_known", "_lock", "_names", "_rows", "_text", "_unread")
 
     def __init__(self, data: Any) -> None:
         module = type(data).__module__.partition(".")[0]
         self._text = type(data).__name__ if module == "builtins" else _shown(module, data)
         self._columns: list[Any]
-        if isinstance(data, (np.ndarray, list, tuple)):
-            table = as_rows(data) if isinstance(data, (list, tuple)) else _array(data)
+        self._known, self._unread, self._lock = is_known(data), None, threading.Lock()
+        if isinstance(data, (list, tuple)) or _is_masked(data):
+            self._unread = Unread(data)
+            self._names, self._rows = self._unread.names, self._unread.rows
+            self._columns = []
+        elif isinstance(data, np.ndarray):
+            table = _array(data)
             if table.dtype.names is not None:
                 self._names = tuple(table.dtype.names)
                 self._columns = [table[name] for name in self._names]
@@ -64,9 +66,9 @@ class ArrayReader(Reader):
         return self._names
 
     @property
-    def premise(self) -> None:
-        """None: the cells are read as they are."""
-        return None
+    def premise(self) -> str | None:
+        """None: the cells are read as they are; unless a container has code of its own."""
+        return None if self._known else FOREIGN_SOURCE
 
     @property
     def bare(self) -> bool:
@@ -91,7 +93,11 @@ class ArrayReader(Reader):
         self, columns: tuple[str, ...], *, batch: int, numbers: frozenset[str] = frozenset()
     ) -> Sequence[Part]:
         """Return ranges of rows."""
-        chosen = [self._columns[place] for place in places(self._names, columns)]
+        found = places(self._names, columns)
+        with self._lock:
+            if self._unread is not None:
+                self._columns, self._unread = list(self._unread.read()), None
+        chosen = [self._columns[place] for place in found]
         return [
             partial(guarded, partial(_slices, chosen, rows, batch))
             for rows in row_ranges(self._rows)
@@ -109,19 +115,29 @@ def _cells(column: Any) -> Any:
         return column
     if column.implementation.is_polars():
         return polars_cells(nw.to_native(column))
-    return series_cells(column)
+    return nw.to_native(column) if column.implementation.is_pyarrow() else series_cells(column)
 
 
 def polars_cells(series: Any) -> Any:
-    """Return the cells of a Polars series: as Arrow has them, where that is faster."""
+    """Return the cells of a Polars series: as Arrow has them, where that is faster.
+
+    Dates are the integers that they are stored as: of one that Python has none for, Polars would
+    panic. Times and lists have no cells that are read, and are missing.
+    """
     wrapped = nw.from_native(series, series_only=True)
     kind = wrapped.dtype
-    if kind in _NUMBERS or kind in _NO_ARROW or find_spec("pyarrow") is None:
-        return series_cells(wrapped)
-    try:
-        return series.to_arrow()
-    except Exception:  # no Arrow type for it, or for one cell: then cell by cell
-        return series_cells(wrapped)
+    if kind in (nw.Date, nw.Datetime):
+        import polars
+
+        unit = "D" if kind == nw.Date else kind.time_unit
+        stored = series.to_physical().cast(polars.Int64).fill_null(_NO_TIME)
+        return stored.to_numpy().view(f"datetime64[{unit}]")
+    found = quietly(series.to_arrow) if kind in _TEXTS and find_spec("pyarrow") else None
+    return series_cells(wrapped) if found is None else found
+
+
+def _is_masked(data: Any) -> bool:
+    return isinstance(data, np.ma.MaskedArray) and data.dtype.kind in READABLE
 
 
 def _array(data: Array) -> Array:
@@ -133,7 +149,7 @@ def _array(data: Array) -> Array:
         expected="one or two dimensions",
         remedy="pass rows times columns",
     )
-    return as_cells(data) if data.dtype.kind in READABLE else np.asarray(data)
+    return np.asarray(data)
 
 
 def _shown(module: str, data: Any) -> str:

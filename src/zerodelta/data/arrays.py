@@ -10,19 +10,13 @@ from typing import Any, final
 import numpy as np
 
 from zerodelta.data.cells import numbers
-from zerodelta.data.columns import (
-    READABLE,
-    Array,
-    as_cells,
-    as_frame,
-    as_one_column,
-    as_rows,
-    number_cells,
-)
+from zerodelta.data.columns import READABLE, Array, as_frame, as_one_column
+from zerodelta.data.protection import Protection
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import Source, ours
+from zerodelta.data.source import FOREIGN_SOURCE, Source, ours
 from zerodelta.data.threads import Piece
 from zerodelta.data.ticket import Ticket
+from zerodelta.data.unread import Unread
 from zerodelta.errors import is_list, require
 from zerodelta.exact.rational import as_count, as_float
 
@@ -39,6 +33,9 @@ _BLOCK_ENTRIES = 1 << 20
 class ArraySource(Source):
     """The rows of an array or a list (one column, or several), or named columns of a data frame.
 
+    No cell is read, or becomes another object, before a ticket is shown. A container that is of no
+    library we know (`is_known`) runs code of its own, so its rows are caller-asserted.
+
     An array has the columns "0", "1", …; a one-dimensional one has one column. The width of a list
     of rows is that of its first row. Of a frame, name the columns that may be used; one whose
     declared type is text (Arrow, Polars, pandas "string") is refused. Every cell is read by itself
@@ -54,7 +51,7 @@ class ArraySource(Source):
     """
 
     # nothing can be put in the place of a method
-    __slots__ = ("__weakref__", "_batch", "_fill", "_names", "_parts", "_rows", "_skip")
+    __slots__ = ("__weakref__", "_batch", "_fill", "_names", "_rows", "_skip", "_tables")
 
     def __init__(
         self,
@@ -66,7 +63,7 @@ class ArraySource(Source):
     ) -> None:
         array = isinstance(data, (np.ndarray, list, tuple))
         self._skip, self._fill = _as_missing(missing, skip=not array)
-        if array:
+        if array or (isinstance(data, Unread) and not data.is_frame):
             require(
                 columns is None,
                 "columns",
@@ -74,16 +71,14 @@ class ArraySource(Source):
                 expected="None for an array",
                 remedy="select columns by slicing",
             )
-            table = _as_table(as_rows(data) if isinstance(data, (list, tuple)) else data)
-            self._parts = [table[:, i] for i in range(table.shape[1])]
-            self._names = tuple(str(i) for i in range(table.shape[1]))
-            self._rows = len(table)
+            table = _as_table(data)
         else:
-            frame = as_frame(as_one_column(data))
-            chosen = _chosen(columns, frame.columns)
-            self._names = tuple(str(name) for name in chosen)  # pandas numbers them by default
-            self._parts = [number_cells(frame, name) for name in chosen]
-            self._rows = len(frame)
+            table = data if isinstance(data, Unread) else _as_frame(data)
+            chosen = _chosen(columns, table.names)
+            table = table.choose([table.names.index(name) for name in chosen]).check_numbers()
+        self._tables: tuple[Unread, ...] = (table,)
+        self._names = tuple(map(str, table.names))  # pandas numbers them by default
+        self._rows = table.rows
         entries = max(1, _BLOCK_ENTRIES // max(1, len(self._names)))
         self._batch = entries if batch is None else as_count(batch, "batch", minimum=1)
 
@@ -102,8 +97,8 @@ class ArraySource(Source):
             expected=f"one label for each of the {table.rows} rows",
             remedy="pass a one-dimensional array as long as features",
         )
-        table._parts = [*table._parts, *answers._parts]
-        table._names = tuple(str(i) for i in range(len(table._parts)))
+        table._tables = (*table._tables, *answers._tables)
+        table._names = tuple(str(i) for i in range(len(table.columns) + 1))
         return table
 
     @property
@@ -122,6 +117,12 @@ class ArraySource(Source):
         return self._names
 
     @property
+    def protection(self) -> Protection:
+        """One row is protected; what a container that we do not know yields is asserted."""
+        known = all(table.known for table in self._tables)
+        return Protection(premise=None if known else FOREIGN_SOURCE)
+
+    @property
     def unfilled(self) -> ArraySource:
         """The same rows, in which a missing cell is NaN whatever it counts as."""
         bare = copy(self)
@@ -130,23 +131,27 @@ class ArraySource(Source):
 
     def blocks(self, ticket: Ticket) -> Iterator[Block]:
         """Yield all rows in order, `batch` at a time; a block may be read-only."""
-        Ticket.use(ticket)
-        yield from self._read()
+        for piece in self.pieces(ticket):
+            yield from piece()
 
     def pieces(self, ticket: Ticket) -> Sequence[Piece]:
         """Return each block as a piece."""
         Ticket.use(ticket)
-        return [partial(self._blocks, start) for start in range(0, self._rows, self._batch)]
+        return self._pieces([ticket.once(table, table.read) for table in self._tables])
 
-    def _read(self) -> Iterator[Block]:
-        for start in range(0, self._rows, self._batch):
-            yield from self._blocks(start)
+    def _public(self) -> Iterator[Block]:
+        for piece in self._pieces([table.read() for table in self._tables]):
+            yield from piece()
 
-    def _blocks(self, start: int) -> Iterator[Block]:
+    def _pieces(self, tables: list[list[Array]]) -> list[Piece]:
+        parts = [part for table in tables for part in table]
+        return [partial(self._blocks, parts, start) for start in range(0, self._rows, self._batch)]
+
+    def _blocks(self, parts: list[Array], start: int) -> Iterator[Block]:
         """Yield one block."""
         stop = min(start + self._batch, self._rows)
-        block = np.empty((len(self._parts), stop - start)).T  # each column in one piece
-        for i, part in enumerate(self._parts):
+        block = np.empty((len(parts), stop - start)).T  # each column in one piece
+        for i, part in enumerate(parts):
             numbers(part[start:stop], out=block[:, i])
         if self._fill is not None:
             block[np.isnan(block)] = self._fill
@@ -158,20 +163,25 @@ def public_table(data: Any, *, columns: Sequence[str] | None = None) -> Block:
 
     Never the rows of the data, which are read with a ticket only.
     """
-    source = ArraySource(data, columns=columns)
-    return np.concatenate([np.empty((0, len(source.columns))), *source._read()])
+    source = data if isinstance(data, ArraySource) else ArraySource(data, columns=columns)
+    return np.concatenate([np.empty((0, len(source.columns))), *source._public()])
 
 
-def _as_table(data: Array) -> Array:
-    require(
-        data.ndim in (1, 2) and data.dtype.kind in READABLE,
-        "data",
-        f"{data.dtype} array with {data.ndim} dimensions",  # never a cell
-        expected="an array of real numbers with 1 or 2 dimensions",
-        remedy="convert dates to numbers, and reshape to (rows, columns)",
-    )
-    table = as_cells(data)
-    return table.reshape(-1, 1) if table.ndim == 1 else table
+def _as_table(data: Any) -> Unread:
+    if isinstance(data, np.ndarray):
+        require(
+            data.ndim in (1, 2) and data.dtype.kind in READABLE,
+            "data",
+            f"{data.dtype} array with {data.ndim} dimensions",  # never a cell
+            expected="an array of real numbers with 1 or 2 dimensions",
+            remedy="convert dates to numbers, and reshape to (rows, columns)",
+        )
+    return data if isinstance(data, Unread) else Unread(data)
+
+
+def _as_frame(data: Any) -> Unread:
+    as_frame(as_one_column(data))  # what is none is refused by its type
+    return Unread(data)
 
 
 def _as_missing(missing: Any, *, skip: bool) -> tuple[bool, float | None]:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from zerodelta.data import cells as one_cell
 from zerodelta.data.columns import as_objects
+from zerodelta.data.interrupts import quietly
 
 __all__ = ["Distinct", "read_column", "stored_integers", "text_numbers"]
 
@@ -93,14 +94,16 @@ def _read(array: Any, read: Reading, read_texts: Reading | None) -> Array:
     try:
         return _typed(array, read, read_texts)
     except Exception:  # its text may hold a cell
-        return read(as_objects([_cell(array, i) for i in range(len(array))]))
+        cells = quietly(_cells, array, otherwise=[None] * len(array))
+        return read(as_objects(cells))
+
+
+def _cells(array: Any) -> list[Any]:
+    return [quietly(_cell, array, i) for i in range(len(array))]
 
 
 def _cell(array: Any, index: int) -> Any:
-    try:
-        return array[index].as_py()
-    except Exception:
-        return None
+    return array[index].as_py()
 
 
 def _typed(array: Any, read: Reading, read_texts: Reading | None) -> Array:
@@ -124,7 +127,7 @@ def _typed(array: Any, read: Reading, read_texts: Reading | None) -> Array:
         return _without_nulls(array, read(values.to_numpy(zero_copy_only=False)), read)
     if types.is_floating(kind) or types.is_date(kind) or types.is_timestamp(kind):
         return read(array.to_numpy(zero_copy_only=False))  # a null is NaN or NaT
-    if isinstance(array, pa.ExtensionArray):
+    if isinstance(array, pa.ExtensionArray) and type(kind).__module__ == pa.lib.__name__:
         if kind.extension_name == "arrow.uuid":
             listed = array.storage.to_pylist()
             return read(as_objects([cell and uuid.UUID(bytes=cell) for cell in listed]))

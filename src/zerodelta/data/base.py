@@ -71,7 +71,7 @@ class Base:
         if number is None and isinstance(self.reader, SparkReader):
             number = self.reader.count_units(self.unit.column)
         if number is None:
-            ids = Bounding(max_rows=1)
+            ids = self._bounding(max_rows=1)
             for place, part in enumerate(self.parts((self.unit.column,))):
                 for (cells,) in part():
                     ids.add(place, cells, [])
@@ -103,8 +103,7 @@ class Base:
         Of each unit at most so many, chosen by its own rows alone. A batch has the cells of
         `everything`, in `parts`, and the number of its part.
         """
-        limit = {} if self.keeping.memory is None else {"memory": self.keeping.memory // 8}
-        rows = Bounding(max_rows=unit.max_rows, folder=self.keeping.folder, **limit)
+        rows = self._bounding(max_rows=unit.max_rows)
 
         def batches() -> Iterator[tuple[int, Mapping[str, Any]]]:
             for place, part in enumerate(parts):
@@ -115,3 +114,7 @@ class Base:
                     yield place, named
 
         return rows, batches()
+
+    def _bounding(self, *, max_rows: int) -> Bounding:
+        limit = {} if self.keeping.memory is None else {"memory": self.keeping.memory // 8}
+        return Bounding(max_rows=max_rows, folder=self.keeping.folder, **limit)

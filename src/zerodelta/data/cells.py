@@ -43,6 +43,9 @@ _FEW_BITS = 1 << 10
 _LONGEST = 30_000
 """Digits; an integer of more is missing, as a number or as a text: it takes long to compare."""
 _DEPTH = 8
+_FRACTION = (vars(Fraction)["_numerator"], vars(Fraction)["_denominator"])
+_UUID = vars(UUID)["int"]
+"""Where Python keeps the numbers of a fraction and of a UUID; anybody may put others there."""
 _EXACT = float(1 << 53)
 _BLOCK = 1 << 16
 _CACHED = 1 << 14
@@ -174,12 +177,24 @@ def _decimal_number(cell: Decimal) -> float:
 
 
 def _fraction_number(cell: Fraction) -> float:
-    return _within(_quotient(cell))
+    return _within(_quotient(*_parts(cell)))
 
 
-def _quotient(cell: Fraction) -> float:
-    top, bottom = cell.numerator, cell.denominator
-    if type(top) is not int or type(bottom) is not int or bottom <= 0:
+def _parts(cell: Fraction) -> tuple[int, int]:
+    """Return the numerator and the denominator; 0 and 0 if somebody has put others in their place.
+
+    What is stored there is looked at, and none of its own code is run.
+    """
+    try:
+        top, bottom = (slot.__get__(cell) for slot in _FRACTION)
+    except AttributeError:
+        return 0, 0
+    whole = type(top) is int and type(bottom) is int and bottom > 0
+    return (top, bottom) if whole else (0, 0)
+
+
+def _quotient(top: int, bottom: int) -> float:
+    if bottom == 0:
         return math.nan
     try:
         return top / bottom
@@ -301,9 +316,17 @@ def _decimal_key(cell: Decimal) -> Key:
 
 
 def _fraction_key(cell: Fraction) -> Key:
-    if type(cell.numerator) is int and type(cell.denominator) is int and cell.denominator == 1:
-        return _integer_key(cell.numerator)
-    return _float_key(_quotient(cell))
+    top, bottom = _parts(cell)
+    return _integer_key(top) if bottom == 1 else _float_key(_quotient(top, bottom))
+
+
+def _uuid_key(cell: UUID) -> Key:
+    """Return the text of a UUID; None if something else is in the place of its number."""
+    try:
+        number = _UUID.__get__(cell)
+    except AttributeError:
+        return None
+    return str(UUID(int=number)) if type(number) is int and 0 <= number < 1 << 128 else None
 
 
 def _tuple_key(cell: tuple[Any, ...], depth: int = _DEPTH) -> Key:
@@ -323,6 +346,8 @@ def _exact_key(cell: Any) -> Key:
         cell = float(np.format_float_scientific(cell))
     if id(type(cell)) not in _WRITTEN:
         return None
+    if type(cell) is UUID:
+        return _uuid_key(cell)
     item = cell.item() if isinstance(cell, np.generic) else cell
     if type(item) is int:
         return str(item) if abs(item) < _TOO_LONG else _integer_key(item)
@@ -383,7 +408,7 @@ _KINDS: list[tuple[tuple[type, ...], Callable[[Any], float], Callable[[Any], Key
     ((*_COMPLEX, np.clongdouble), _complex_number, _complex_key),
     ((Decimal,), _decimal_number, _decimal_key),
     ((Fraction,), _fraction_number, _fraction_key),
-    ((UUID,), lambda _: math.nan, str),
+    ((UUID,), lambda _: math.nan, _uuid_key),
 ]
 _NUMBERS = {id(kind): read for kinds, read, _ in _KINDS for kind in kinds}
 _KEYS = {id(kind): key for kinds, _, key in _KINDS for kind in kinds} | {id(tuple): _tuple_key}

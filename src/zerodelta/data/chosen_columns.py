@@ -19,15 +19,15 @@ from zerodelta.data.base import Base
 from zerodelta.data.kind import Bounds, Kind
 from zerodelta.data.kinds import Number, Text
 from zerodelta.data.predicate import Predicate
-from zerodelta.data.readings import readings_of
-from zerodelta.data.rowwise import Block
+from zerodelta.data.readings import Beyond, readings_of
+from zerodelta.data.rowwise import Block, OwnColumn
 from zerodelta.data.shared_copy import UNIT
 from zerodelta.data.tallies import Keys
 
 __all__ = ["ITSELF", "ChosenColumns"]
 
-ITSELF = ""
-"""The name of a column that is 1 in every row that counts: no source has one without a name."""
+ITSELF: Any = OwnColumn.ITSELF
+"""What stands for the name of a column that is 1 in every row that counts."""
 
 
 @final
@@ -40,6 +40,8 @@ class ChosenColumns:
     where: tuple[Predicate, ...] = ()
     judged: Mapping[str, Bounds | None] | None = None
     """The column `ITSELF` says how each row was read, these columns with these bounds."""
+    beyond: Beyond | None = None
+    """Which rows of them are clipped as a whole."""
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -96,7 +98,7 @@ class ChosenColumns:
         if self.judged is None:
             return 1.0
         columns = [self.base.kinds[name].read(cells[name]) for name in self.judged]
-        return readings_of(columns, tuple(self.judged.values()))
+        return readings_of(columns, tuple(self.judged.values()), self.beyond)
 
 
 def _read(kind: Kind, cells: Any) -> npt.NDArray[np.float64]:

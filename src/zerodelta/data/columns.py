@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from narwhals.exceptions import DuplicateError
 
+from zerodelta.data.interrupts import quietly
 from zerodelta.errors import ParameterError
 
 __all__ = [
@@ -25,8 +26,10 @@ __all__ = [
     "as_objects",
     "as_one_column",
     "as_rows",
+    "check_number_column",
+    "first_width",
     "is_series",
-    "number_cells",
+    "own_sequence",
     "series_cells",
 ]
 
@@ -40,6 +43,13 @@ _WHOLE = (
     *(nw.Boolean, nw.Int8, nw.Int16, nw.Int32, nw.Int64),
     *(nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64),
 )
+
+
+_PLAIN = (
+    *(*_FLOATS, *_WHOLE, nw.Int128, nw.UInt128, nw.Decimal, nw.Object),
+    *(nw.String, nw.Binary, nw.Categorical, nw.Enum),
+)
+"""Types of Polars whose cells become Python's own whatever they are; other cells are missing."""
 
 
 def as_cells(values: Any) -> Array:
@@ -77,7 +87,8 @@ def as_objects(values: Any) -> Array:
             expected="one column: a list, an array or a series",
             remedy="pass a list or np.array(values)",
         )
-    cells = values if isinstance(values, (list, tuple)) else list(values)
+    listed: Any = values
+    cells = own_sequence(listed) if issubclass(type(values), (list, tuple)) else list(listed)
     return np.fromiter(cells, dtype=object, count=len(cells))  # a cell may be a list
 
 
@@ -93,13 +104,32 @@ def as_rows(rows: Sequence[Any]) -> Array:
     >>> as_rows([1, [2], [3, 4]]).tolist()
     [1, 2, None]
     """
+    rows = own_sequence(rows)
     if not any(map(_is_row, rows)):
         return as_objects(rows)
-    width = len(_cells(rows[0]))
+    width = first_width(rows) or 1
     missing = [None] * width
     table = (cell for row in map(_cells, rows) for cell in (row if len(row) == width else missing))
     cells = np.fromiter(table, dtype=object, count=len(rows) * width)
     return cells if width == 1 else cells.reshape(-1, width)
+
+
+def first_width(rows: Sequence[Any]) -> int | None:
+    """Return how many cells the first row of a list has, which is public; None if it is a cell.
+
+    >>> first_width([[1, 2], 3]), first_width([3, [1, 2]]), first_width([])
+    (2, None, None)
+    """
+    rows = own_sequence(rows)
+    return len(_cells(rows[0])) if rows and _is_row(rows[0]) else None
+
+
+def own_sequence(values: Sequence[Any]) -> Sequence[Any]:
+    """Return a list or a tuple as Python itself has it; no method of a subclass is called."""
+    if type(values) in (list, tuple):
+        return values
+    base: Any = list if issubclass(type(values), list) else tuple
+    return list(base.__iter__(values))
 
 
 def is_series(values: Any) -> bool:
@@ -132,14 +162,15 @@ def as_one_column(values: Any) -> Any:
     if not is_series(series):
         return values
     wrapped = nw.from_native(series, series_only=True)
-    return wrapped.alias("0" if wrapped.name is None else wrapped.name).to_frame().to_native()
+    nameless = wrapped.name is None or wrapped.name == ""
+    return wrapped.alias("0" if nameless else wrapped.name).to_frame().to_native()
 
 
-def number_cells(frame: nw.DataFrame[Any], column: str) -> Array:
-    """Return the cells of a column where numbers are needed, refusing it by its declared type."""
+def check_number_column(frame: nw.DataFrame[Any], column: str) -> None:
+    """Refuse a column by its declared type where numbers are needed; an empty frame will do."""
     series = frame.get_column(column)
     if _is_untyped(series):
-        return _untyped_cells(series)
+        return
     decoded = _decoded(series)
     if not _holds_numbers(decoded):
         kind = decoded.dtype if decoded.dtype != nw.Unknown else _native_type(decoded)
@@ -149,26 +180,34 @@ def number_cells(frame: nw.DataFrame[Any], column: str) -> Array:
             expected="numbers or booleans",
             remedy="name the columns to be used, and convert this one first if it spells numbers",
         )
-    return series_cells(series)
 
 
 def series_cells(series: nw.Series[Any]) -> Array:
-    """Return numbers of a declared type as an array of that type, anything else cell by cell."""
+    """Return numbers of a declared type as an array of that type, anything else cell by cell.
+
+    Nothing raises: neither a cell, nor what a library makes of one.
+    """
     if _is_untyped(series):
-        return _untyped_cells(series)
+        found = quietly(_untyped_cells, series)
+    elif series.implementation.is_polars() and series.dtype not in _PLAIN:
+        found = None  # dates and lists are no cells, and Polars panics over some of them
+    else:
+        found = quietly(_number_cells, series)
+        found = as_objects(_listed(series)) if found is None else found
+    fits = found is not None and len(found) == len(series)
+    return found if fits else as_objects([None] * len(series))
+
+
+def _number_cells(series: nw.Series[Any]) -> Array | None:
+    """Return numbers of a declared type without nulls, or with NaN for them; None for others."""
     series = _decoded(series)
-    try:
-        if series.dtype in _FLOATS:
-            found = np.asarray(series.to_numpy())  # a null is NaN
-            if found.dtype.kind == "f":
-                return found
-        elif series.dtype in _WHOLE and not series.is_null().any():
-            found = np.asarray(series.to_numpy())
-            if found.dtype.kind in "biu":
-                return found
-    except Exception:  # because of one cell
-        pass
-    return as_objects(_listed(series))
+    if series.dtype in _FLOATS:
+        found = np.asarray(series.to_numpy())  # a null is NaN
+        return found if found.dtype.kind == "f" else None
+    if series.dtype in _WHOLE and not series.is_null().any():
+        found = np.asarray(series.to_numpy())
+        return found if found.dtype.kind in "biu" else None
+    return None
 
 
 def _is_untyped(series: nw.Series[Any]) -> bool:
@@ -229,17 +268,13 @@ def _decoded(series: nw.Series[Any]) -> nw.Series[Any]:
 
 def _listed(series: nw.Series[Any]) -> list[Any]:
     """Return all cells, None for one that cannot be had."""
-    try:
-        return list(series.to_list())
-    except Exception:
-        return [_item(series, i) for i in range(len(series))]
+    found = quietly(lambda: list(_decoded(series).to_list()))
+    cells: list[Any] = quietly(_items, series, otherwise=[]) if found is None else found
+    return cells
 
 
-def _item(series: nw.Series[Any], index: int) -> Any:
-    try:
-        return series.item(index)
-    except Exception:
-        return None
+def _items(series: nw.Series[Any]) -> list[Any]:
+    return [quietly(series.item, i) for i in range(len(series))]
 
 
 def _as_series(values: Any) -> Any:

@@ -100,7 +100,7 @@ class ArrowChunks:
                 ),
                 csv.ParseOptions(
                     delimiter=form.delimiter,
-                    quote_char=form.quote or False,
+                    quote_char=self._quoted(chunk) and form.quote,
                     escape_char=False,
                     newlines_in_values=False,
                     ignore_empty_lines=False,
@@ -136,31 +136,35 @@ class ArrowChunks:
 
     def _odd_lines(self, chunk: bytes) -> _Places:
         """Return the lines in which PyArrow would see something else than cells and an end."""
-        quote = (self._form.quote or "").encode()
-        quoted = quote != b"" and quote in chunk
-        odd = [0] if chunk.startswith(BOM) else []  # part of a cell here
-        if not quoted and chunk.count(b"\r") == chunk.count(b"\r\n"):
-            return np.array(odd, dtype=np.int64)
-        data = np.frombuffer(chunk, dtype=np.uint8)
-        ends = np.flatnonzero(data == _LF)
-        returns = np.flatnonzero(data == _CR)
-        bare = np.searchsorted(ends, returns[data[returns + 1] != _LF])
-        wrong = self._wrong_quotes(data, ends) if quoted else bare[:0]
-        return np.unique(np.concatenate([np.array(odd, dtype=np.int64), bare, wrong]))
+        odd = [np.zeros(int(chunk.startswith(BOM)), dtype=np.int64)]  # part of a cell here
+        if self._quoted(chunk):
+            odd.append(self._wrong_quotes(np.frombuffer(chunk, dtype=np.uint8)))
+        if b"\r" in chunk and chunk.count(b"\r") != chunk.count(b"\r\n"):
+            data = np.frombuffer(chunk, dtype=np.uint8)
+            returns = np.flatnonzero(data == _CR)
+            bare = returns[data[returns + 1] != _LF]
+            odd.append(np.searchsorted(np.flatnonzero(data == _LF), bare))
+        return np.unique(np.concatenate(odd))
 
-    def _wrong_quotes(self, data: _Bytes, ends: _Places) -> _Places:
+    def _quoted(self, chunk: bytes) -> bool:
+        return self._form.quote is not None and self._form.quote.encode() in chunk
+
+    def _wrong_quotes(self, data: _Bytes) -> _Places:
         """Return the lines whose quotes do not all open or close a cell, or come doubled in one."""
-        quote, delimiter = ord(self._form.quote or ""), ord(self._form.delimiter)
-        places = np.flatnonzero(data == quote)
-        lines = np.searchsorted(ends, places)
-        nth = np.arange(len(places)) - np.searchsorted(lines, lines)
-        before = np.where(places == 0, _LF, data[places - 1])
-        after, later = data[places + 1], data[np.minimum(places + 2, len(data) - 1)]
-        opens = np.isin(before, (delimiter, _LF, quote))
-        closes = np.isin(after, (delimiter, _LF, quote)) | ((after == _CR) & (later == _LF))
-        wrong = np.where(nth % 2 == 0, ~opens, ~closes)
-        unpaired = np.bincount(lines, minlength=len(ends)) % 2 == 1
-        return np.union1d(lines[wrong], np.flatnonzero(unpaired))
+        quote = ord(self._form.quote or "")
+        before, after = np.zeros((2, 256), dtype=np.bool_)
+        before[[ord(self._form.delimiter), _LF, quote]] = True
+        after[[ord(self._form.delimiter), _LF, quote, _CR]] = True  # a bare return is odd anyway
+        places, ends = np.flatnonzero(data == quote), np.flatnonzero(data == _LF)
+        inside = np.diff(np.searchsorted(places, ends), prepend=0)
+        unpaired = np.flatnonzero(inside & 1)
+        if len(unpaired):
+            places = places[np.repeat(inside & 1 == 0, inside)]
+        opens, closes = places[::2], places[1::2]  # of each line, as each has pairs
+        opens = opens[~before[data[opens - 1]]]  # the last byte is an LF, as before the first line
+        closes = closes[~after[data[closes + 1]]]
+        wrong = np.searchsorted(ends, np.concatenate([opens, closes]))
+        return np.union1d(wrong, unpaired)
 
     def _cells_by_line(self, chunk: bytes) -> _Places:
         """Return the number of cells of each line; all quotes are in their places."""

@@ -1,7 +1,7 @@
 """One line of a CSV file to its cells, by itself: the definition that faster ways must meet.
 
-A line is decoded alone and split at delimiters. Quoting, where it is declared, holds within the
-line, and an open quote ends with it. A cell with bytes that cannot be decoded is missing.
+A line is decoded alone and split at delimiters. Quoting (RFC 4180) holds within the line, and an
+open quote ends with it. A cell with bytes that cannot be decoded is missing.
 """
 
 from __future__ import annotations
@@ -38,15 +38,16 @@ _UNDECODED = re.compile("[\udc80-\udcff]")
 class CsvFormat:
     """How a CSV file is written: all of it declared, nothing guessed from the lines.
 
-    `quote=None` means that quotes are characters like any other. Without a header the declared
-    columns are the first ones of each line, in their order.
+    A quote that begins a cell opens it, and two in it are one; elsewhere quotes are characters like
+    any other, and everywhere with `quote=None`. Without a header the declared columns are the first
+    ones of each line, in their order.
     """
 
     header: bool = True
     delimiter: str = ","
     decimal: str = "."
     encoding: str = "utf-8"
-    quote: str | None = None
+    quote: str | None = '"'
 
     def __post_init__(self) -> None:
         require(
@@ -75,7 +76,7 @@ class CsvFormat:
             "quote",
             self.quote,
             expected="None or one ASCII character other than the delimiter",
-            remedy="pass quote='\"' if cells are quoted, else None",
+            remedy="pass quote=None if quotes are characters like any other",
         )
         require(
             _codec(self.encoding) is not None,
@@ -100,9 +101,9 @@ class CsvFormat:
 def line_cells(line: bytes, form: CsvFormat) -> list[str | None]:
     r"""Return the cells of a line without its LF; None for one that cannot be decoded.
 
-    >>> line_cells(b'a,"b,c",\xff\r', CsvFormat(quote='"'))
+    >>> line_cells(b'a,"b,c",\xff\r', CsvFormat())
     ['a', 'b,c', None]
-    >>> line_cells(b'"open, and "so" on', CsvFormat(quote='"'))
+    >>> line_cells(b'"open, and "so" on', CsvFormat())
     ['open, and so" on']
     """
     if line.endswith(b"\r"):

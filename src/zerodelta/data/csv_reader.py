@@ -7,7 +7,6 @@ cells. Nothing is inferred: not the delimiter, not a type, and no line tells how
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,7 +20,6 @@ from zerodelta.errors import ParameterError
 
 __all__ = ["CsvReader"]
 
-_QUOTE = '"'
 _PART = 1 << 24
 """Bytes of a file that one thread reads: a few hundred thousand lines."""
 
@@ -141,6 +139,4 @@ class CsvReader(Reader):
             )
         if self._form.codec == "utf-8":
             line = line.removeprefix(BOM)
-        # many programs quote names even where they quote no cells
-        cells = line_cells(line, replace(self._form, quote=self._form.quote or _QUOTE))
-        return tuple("" if cell is None else cell for cell in cells), start
+        return tuple("" if cell is None else cell for cell in line_cells(line, self._form)), start

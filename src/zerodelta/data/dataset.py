@@ -22,7 +22,7 @@ from zerodelta.data.kind import Kind
 from zerodelta.data.kinds import Text, skips
 from zerodelta.data.predicate import Predicate
 from zerodelta.data.protection import Protection
-from zerodelta.data.readings import Limits
+from zerodelta.data.readings import Beyond, Limits
 from zerodelta.data.row_pieces import cells_of, pieces_of
 from zerodelta.data.rowwise import Block
 from zerodelta.data.shared_copy import UNIT, ColumnsOf
@@ -31,7 +31,7 @@ from zerodelta.data.spark_reader import SparkReader
 from zerodelta.data.spark_rows import SparkRows
 from zerodelta.data.threads import Piece
 from zerodelta.data.ticket import Ticket
-from zerodelta.errors import ParameterError, is_list, is_name, require
+from zerodelta.errors import ParameterError, is_list, is_name, printable, require
 from zerodelta.exact.rational import as_count
 from zerodelta.privacy.neighbors import Neighbors
 
@@ -201,7 +201,8 @@ class Dataset(Source):
         """The same columns and the number of each row's unit; None if that is not known here."""
         if self._base.unit is None or isinstance(self._base.reader, SparkReader):
             return None
-        return self._with(names=(*self.columns, UNIT), judged=self.chosen.judged)
+        chosen = self.chosen
+        return self._with(names=(*self.columns, UNIT), judged=chosen.judged, beyond=chosen.beyond)
 
     @property
     def rows_of_a_unit(self) -> int:
@@ -213,10 +214,10 @@ class Dataset(Source):
             return unit.max_rows
         return min(unit.max_rows, max(1, -(-expected // unit.number)))
 
-    def readings(self, limits: Limits) -> Dataset:
+    def readings(self, limits: Limits, beyond: Beyond | None = None) -> Dataset:
         """One column that says how each row that counts was read (`readings_of`)."""
         judged = dict(zip(self.columns, limits, strict=True))
-        return self._with(names=(ITSELF,), judged=judged)
+        return self._with(names=(ITSELF,), judged=judged, beyond=beyond)
 
     # -- choosing -----------------------------------------------------------------------------
 
@@ -252,12 +253,12 @@ class Dataset(Source):
         expected = self._expected
         if expected_rows is not None:
             expected = as_count(expected_rows, "expected_rows", minimum=1)
-        chosen = replace(self.chosen, where=(*self.chosen.where, found), judged=None)
+        chosen = replace(self.chosen, where=(*self.chosen.where, found), judged=None, beyond=None)
         return Dataset(self._base, chosen=chosen, expected_rows=expected)
 
     def _with(self, **changed: Any) -> Dataset:
         """Return the same rows with something else chosen; what is judged is not handed on."""
-        chosen = replace(self.chosen, **{"judged": None, **changed})
+        chosen = replace(self.chosen, **{"judged": None, "beyond": None, **changed})
         return Dataset(self._base, chosen=chosen, expected_rows=self._expected)
 
     def beside(self, other: Dataset) -> Dataset:
@@ -338,7 +339,8 @@ class Dataset(Source):
         names = [n for n in self.chosen.judged or () if not isinstance(kinds[n], Text)]
         if self.by_unit is not None:
             names.append(UNIT)
-        return self._with(names=(ITSELF, *names), judged=self.chosen.judged)
+        chosen = self.chosen
+        return self._with(names=(ITSELF, *names), judged=chosen.judged, beyond=chosen.beyond)
 
     # -- showing ------------------------------------------------------------------------------
 
@@ -350,4 +352,4 @@ class Dataset(Source):
         protects = self.protection
         lines.append(f"  protects {protects.words or 'one row'} ({protects.neighbors.value})")
         lines += [f"  {account.line}" for account in protects.accounts]
-        return "\n".join(lines)
+        return "\n".join(printable(line) for line in lines)

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import glob
+import re
 from collections.abc import Sequence
 from os import PathLike, fspath
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
+from zerodelta.data.columns import own_sequence
 from zerodelta.errors import ParameterError, require
 
 __all__ = ["found_files", "is_path", "same_names", "shown_files"]
+
+
+_URL = re.compile(r"(?is)[a-z][\w+.-]+:/|.*://")
+"""A scheme (a drive has one letter), as pathlib writes it too."""
 
 
 def is_path(source: object) -> bool:
@@ -19,7 +25,8 @@ def is_path(source: object) -> bool:
     A list of texts is a column: that would have to be decided by what its rows are.
     """
     if isinstance(source, (list, tuple)):
-        return bool(source) and isinstance(source[0], PathLike)
+        # a cell may be there: nothing but its type is looked at
+        return any(issubclass(type(first), PurePath) for first in own_sequence(source)[:1])
     return isinstance(source, (str, PathLike))
 
 
@@ -40,6 +47,13 @@ def found_files(source: Any) -> tuple[Path, ...]:
             matched = _matching(name)
         except (OSError, ValueError, RuntimeError):  # no path of this system
             matched = []
+        if not matched and _URL.match(name):
+            raise ParameterError(
+                "source",
+                expected="a path of this machine: a URL is neither opened nor repeated here, as it "
+                "may hold a password",
+                remedy="open what it leads to with DuckDB, Polars or Spark, and pass that",
+            )
         if not matched:
             raise ParameterError(
                 "source",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -101,10 +102,11 @@ def _ending(path: Path) -> str:
 
 
 def _is_query(source: Any) -> bool:
-    if not (isinstance(source, tuple) and len(source) == 2):
+    duckdb = sys.modules.get("duckdb")
+    if duckdb is None or type(source) is not tuple or len(source) != 2:
         return False
-    made_by = type(source[1]).__module__.partition(".")[0]
-    return made_by in ("duckdb", "_duckdb") and isinstance(source[0], str)
+    # these may be cells: nothing but their types is looked at
+    return type(source[0]) is str and issubclass(type(source[1]), duckdb.DuckDBPyConnection)
 
 
 def _is_frame(source: Any) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Generic, TypeVar, final
 
 from zerodelta.data.protection import Protection
-from zerodelta.data.source import protection_of
+from zerodelta.data.source import FOREIGN_SOURCE, protection_of
 from zerodelta.data.ticket import Ticket
 from zerodelta.privacy.neighbors import Neighbors
 
@@ -19,22 +20,28 @@ T = TypeVar("T")
 class Given(Generic[T]):
     """One value, or a tuple of several, that only a ticket opens.
 
-    `reads` names the sources among them: what they yield is caller-asserted unless they are ours.
+    `reads` names the sources among them: what they yield is caller-asserted unless they are ours,
+    and so are the rows of a container that is not `known`.
     `neighbors` is the relation of a value that a mechanism with a claim made elsewhere.
+    `read` makes cells of what was given, when it is opened.
     """
 
-    __slots__ = ("_protection", "_value")
+    __slots__ = ("_protection", "_read", "_value")
 
     def __init__(
         self,
-        value: T,
+        value: Any,
         *,
         reads: tuple[Any, ...] | None = None,
         neighbors: Neighbors | None = None,
+        known: bool = True,
+        read: Callable[[], T] | None = None,
     ) -> None:
         sources = (value,) if reads is None else reads
-        self._value = value
+        self._value, self._read = value, read
         found = protection_of(*sources)
+        if not known:
+            found = replace(found, premise=FOREIGN_SOURCE)
         self._protection = found if neighbors is None else replace(found, neighbors=neighbors)
 
     @property
@@ -45,4 +52,5 @@ class Given(Generic[T]):
     def open(self, ticket: Ticket) -> T:
         """Return what was given."""
         Ticket.use(ticket)
-        return self._value
+        opened: T = self._value if self._read is None else self._read()
+        return opened

@@ -14,12 +14,13 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.columns import as_cells, as_frame, as_objects
+from zerodelta.data.columns import as_frame
 from zerodelta.data.given import Given
 from zerodelta.data.kept_copy import together
 from zerodelta.data.options import Options
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Rows, Source
+from zerodelta.data.unread import Unread
 from zerodelta.errors import require
 from zerodelta.exact.exact_sums import IntegerArray
 from zerodelta.spaces import Finite
@@ -54,9 +55,8 @@ class Tally:
 def as_items(items: Any, column: str | None = None) -> tuple[Source | Given[Any], int]:
     """Return one column of items, closed until there is a ticket, and their public number.
 
-    `column` names one of a data frame. A text, a mapping, a set or a single number is refused by
-    its type, several columns by their shape, before anything is read. What can be read only once,
-    such as a generator, is listed.
+    `column` names one of a data frame. A text, a mapping, a set, a single number or a generator is
+    refused by its type, several columns by their shape; no item is read.
 
     >>> as_items("abc")
     Traceback (most recent call last):
@@ -69,18 +69,19 @@ list, an array or a series with one item for each row.
     if isinstance(items, Source):
         shape: tuple[int, ...] = (items.rows, len(items.columns))
     else:
-        shape = tuple(getattr(items, "shape", None) or (0,))
-        single = isinstance(items, np.ndarray) and items.ndim == 0
         listed = isinstance(items, Iterable) or hasattr(items, "__len__")
+        single = isinstance(items, np.ndarray) and items.ndim == 0
+        odd = isinstance(items, (str, bytes, bytearray, Mapping, Set, Iterator))
         require(
-            listed and not single and not isinstance(items, (str, bytes, bytearray, Mapping, Set)),
+            listed and not single and not odd,
             "items",
             type(items),
             expected="one column of items",
             remedy="pass a list, an array or a series with one item for each row",
         )
-        if isinstance(items, Iterator) or not hasattr(items, "__len__"):
-            items = list(items)
+        unread = Unread(items)
+        # in a list each item is one, a list or a tuple too
+        shape = unread.shape[:1] if isinstance(items, (list, tuple)) else unread.shape
     require(
         shape[1:] in ((), (1,)),
         "dimensions of items",
@@ -88,7 +89,9 @@ list, an array or a series with one item for each row.
         expected="one column",
         remedy="pass the column whose items are counted",
     )
-    return (items, items.rows) if isinstance(items, Source) else (Given(items), len(items))
+    if isinstance(items, Source):
+        return items, items.rows
+    return Given(items, known=unread.known, read=unread.read_column), unread.rows
 
 
 def _named(items: Any, column: str) -> Any:
@@ -107,7 +110,8 @@ def _named(items: Any, column: str) -> Any:
 def column(rows: Rows) -> Block:
     """Return the first column of opened rows as floats, NaN for what is no number."""
     first = (block[:, :1] for block in rows.blocks())
-    return together(first, 1, planned=rows.rows, keeping=rows.keeping)[:, 0]
+    many, keeping = rows.rows, rows.keeping
+    return together(first, 1, planned=many, keeping=keeping, whole=rows.whole)[:, 0]
 
 
 def tally(items: Any, space: Finite, *, unknown: int | None = None) -> Tally:
@@ -139,8 +143,8 @@ def _blocks(items: Any) -> Iterator[npt.NDArray[Any]]:
     if isinstance(items, Rows):
         yield from (block[:, 0] for block in items.blocks())
         return
-    cells = as_objects(items) if isinstance(items, (list, tuple)) else as_cells(items)
-    column = cells[:, 0] if cells.ndim == 2 else cells
+    column = items if type(items) is np.ndarray else Unread(items).read_column()
+    column = column[:, 0] if column.ndim == 2 else column
     yield from (column[start : start + _BLOCK] for start in range(0, len(column), _BLOCK))
 
 

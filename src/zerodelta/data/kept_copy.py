@@ -15,6 +15,7 @@ from typing import Any, final
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.interrupts import quietly
 from zerodelta.data.reader import attempt
 
 __all__ = ["Keeping", "kept", "together"]
@@ -45,17 +46,16 @@ def kept(blocks: Iterable[_Array], keeping: Keeping) -> tuple[_Array, ...]:
     """
     held: list[_Array] = []
     places: list[tuple[int, tuple[int, ...], np.dtype[Any]]] = []
-    limit, used, file = keeping.memory, 0, None
+    limit, used = keeping.memory, 0
+    file = None if limit is None else _new_file(keeping)
     try:
         for block in blocks:
             used += block.nbytes
-            if file is None and (limit is None or used <= limit):
+            if file is None or (limit is not None and used <= limit):
                 data = np.asarray(block).tobytes(order="F")
                 # bytes cannot be made writable again, whatever a function of rows tries
                 held.append(_view(data, 0, block.shape, block.dtype))
                 continue
-            if file is None:
-                file = attempt(partial(tempfile.TemporaryFile, dir=keeping.folder))
             places.append((file.tell(), block.shape, block.dtype))
             _write(file, np.asfortranarray(block))
         if file is not None:
@@ -66,40 +66,46 @@ def kept(blocks: Iterable[_Array], keeping: Keeping) -> tuple[_Array, ...]:
             ]
     finally:
         if file is not None:
-            file.close()  # the map keeps what it needs of it
+            quietly(file.close)  # the map keeps what it needs; a full disk fails here once more
     return tuple(held)
 
 
 def together(
-    blocks: Iterable[_Array], width: int, *, planned: int, keeping: Keeping
+    blocks: Iterable[_Array], width: int, *, planned: int, keeping: Keeping, whole: bool = False
 ) -> npt.NDArray[np.float64]:
     """Return all rows as one array, for what needs them at the same time.
 
     In memory as long as there are no more than `planned`, which is public; should more come, all
     of them go to a file as that of `kept`, and nothing is raised: how many come may be private.
+    It is made before the first row, unless their number is public (`whole`).
 
     >>> together([np.ones((2, 1)), np.zeros((1, 1))], 1, planned=2, keeping=Keeping()).tolist()
     [[1.0], [1.0], [0.0]]
     """
-    table, start, file = np.empty((planned, width)), 0, None
+    table, start, held = np.empty((planned, width)), 0, True
+    file = None if whole else _new_file(keeping)
     try:
         for block in blocks:
             stop = start + len(block)
-            if file is None and stop > planned:
-                file = attempt(partial(tempfile.TemporaryFile, dir=keeping.folder))
+            if held and stop > planned:
+                file = _new_file(keeping) if file is None else file
                 _write(file, table[:start].T)
-                table = np.empty((0, width))
-            if file is None:
+                table, held = np.empty((0, width)), False
+            if held:
                 table[start:stop] = block
             else:
                 _write(file, np.ascontiguousarray(block, np.float64).T)
             start = stop
-        if file is None:
+        if held:
             return table[:start]
         return np.frombuffer(_mapped(file), np.float64).reshape(start, width)
     finally:
         if file is not None:
-            file.close()  # the map keeps what it needs of it
+            quietly(file.close)  # the map keeps what it needs; a full disk fails here once more
+
+
+def _new_file(keeping: Keeping) -> Any:
+    return attempt(partial(tempfile.TemporaryFile, dir=keeping.folder))
 
 
 def _write(file: Any, block: _Array) -> None:

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
-from zerodelta.data.quiet import quiet
+from zerodelta.data.interrupts import quietly
 from zerodelta.errors import ParameterError
 
 __all__ = ["FOREIGN_CODE", "Batch", "Part", "QueryReader", "Reader", "attempt", "guarded", "places"]
@@ -28,6 +28,7 @@ FOREIGN_CODE = "the query treats base rows one by one, is deterministic and does
 T = TypeVar("T")
 
 _ENDED: Any = object()
+_FAILED: Any = object()
 
 
 class Reader(ABC):
@@ -131,12 +132,10 @@ def places(names: Sequence[str], columns: Iterable[str]) -> list[int]:
 
 def attempt(function: Callable[[], T]) -> T:
     """Return what an engine does with rows: without warnings, and with one fixed message."""
-    try:
-        with quiet():
-            return function()
-    except Exception:
-        pass
-    # Outside of `except`, so that no message of the engine is kept as the context of this one.
+    found: Any = quietly(function, otherwise=_FAILED)
+    if found is not _FAILED:
+        result: T = found
+        return result
     raise ParameterError(
         "source",
         expected="rows that can be read to the end",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -16,15 +16,20 @@ from zerodelta.data.source import Source, ours
 from zerodelta.data.ticket import Ticket
 from zerodelta.exact.rational import inner_ends
 
-__all__ = ["CLIPPED", "UNREADABLE", "USED", "Limits", "Readings", "readings_of"]
+__all__ = ["CLIPPED", "UNREADABLE", "USED", "Beyond", "Limits", "Readings", "readings_of"]
 
 USED, CLIPPED, UNREADABLE = 0, 1, 2
 
 Limits: TypeAlias = tuple[Bounds | None, ...]
 """The bounds of each column; None for one whose cells are not clipped."""
 
+Beyond: TypeAlias = Callable[[Block], npt.NDArray[np.bool_]]
+"""Tells which rows are clipped as a whole, each by itself: those that are too long."""
 
-def readings_of(columns: Sequence[npt.NDArray[Any]], limits: Limits) -> npt.NDArray[np.float64]:
+
+def readings_of(
+    columns: Sequence[npt.NDArray[Any]], limits: Limits, beyond: Beyond | None = None
+) -> npt.NDArray[np.float64]:
     """Return 0 (used), 1 (clipped) or 2 (unreadable) for each row, from its own cells alone.
 
     >>> from fractions import Fraction
@@ -42,6 +47,8 @@ def readings_of(columns: Sequence[npt.NDArray[Any]], limits: Limits) -> npt.NDAr
         if bounds is not None:
             lower, upper = inner_ends(*bounds)
             clipped |= (values < lower) | (values > upper)
+    if beyond is not None:
+        clipped |= beyond(np.stack(columns, axis=1))
     return np.where(unreadable, float(UNREADABLE), np.where(clipped, float(CLIPPED), float(USED)))
 
 
@@ -50,11 +57,11 @@ def readings_of(columns: Sequence[npt.NDArray[Any]], limits: Limits) -> npt.NDAr
 class Readings(DerivedSource):
     """One column that says how each row of another source was read."""
 
-    __slots__ = ("_limits",)
+    __slots__ = ("_beyond", "_limits")
 
-    def __init__(self, source: Source, limits: Limits) -> None:
+    def __init__(self, source: Source, limits: Limits, beyond: Beyond | None = None) -> None:
         self._of = source.unfilled if isinstance(source, ArraySource) else source
-        self._limits = limits
+        self._limits, self._beyond = limits, beyond
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -64,4 +71,4 @@ class Readings(DerivedSource):
     def blocks(self, ticket: Ticket) -> Iterator[Block]:
         """Yield the readings of all rows."""
         for block in self._of.blocks(ticket):
-            yield readings_of(list(block.T), self._limits)[:, None]
+            yield readings_of(list(block.T), self._limits, self._beyond)[:, None]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, TypeAlias, final
 
 import numpy as np
@@ -23,6 +24,7 @@ __all__ = [
     "Block",
     "Column",
     "NamedColumns",
+    "OwnColumn",
     "RowFunction",
     "Rowwise",
     "as_function",
@@ -38,7 +40,16 @@ __all__ = [
 Block: TypeAlias = npt.NDArray[np.float64]
 """Rows as an (n, columns) array."""
 
-Column: TypeAlias = int | str | np.integer[Any]
+
+@final
+class OwnColumn(Enum):
+    """A column that a data set has of its own: no text names it, so none that is declared is it."""
+
+    ITSELF = "1 in every row that counts"
+    UNIT = "the number of each row's unit"
+
+
+Column: TypeAlias = int | str | OwnColumn | np.integer[Any]
 
 RowFunction: TypeAlias = Callable[[Block], Any] | Column | Sequence[Column]
 """A function of a block of rows, one column, or several columns."""
@@ -267,8 +278,8 @@ def try_function(function: Callable[[Block], Any], columns: int, *, width: int) 
 
 
 def _position(column: Any, columns: Sequence[str]) -> int:
-    if isinstance(column, str) and column in columns:
-        return list(columns).index(column)
+    if isinstance(column, (str, OwnColumn)) and column in columns:
+        return list[Any](columns).index(column)
     whole = isinstance(column, (int, np.integer)) and not isinstance(column, bool)
     if whole and 0 <= column < len(columns):
         return int(column)

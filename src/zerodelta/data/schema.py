@@ -10,7 +10,8 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -27,7 +28,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["Schema", "read_schema"]
+__all__ = ["Schema", "check_names", "read_schema"]
 
 _FILE = ("header", "delimiter", "decimal", "encoding", "quote")
 _UNIT = ("column", "max_rows", "number")
@@ -80,11 +81,10 @@ class Schema:
     name: str | None = None
 
     def __post_init__(self) -> None:
+        check_names(self.columns)
         for column, kind in self.columns.items():
             remedy = f"write it as {column!r}: zd.number(0, 100), say"
             require(isinstance(kind, Kind), f"column {column!r}", kind, "a declared kind", remedy)
-            named = isinstance(column, str)
-            require(named, "columns", column, "names that are texts", "pass the column's name")
         _known(self.file, _FILE, "file")
         if self.max_rows is not None:
             as_count(self.max_rows, "max_rows", minimum=1)
@@ -93,6 +93,8 @@ class Schema:
         for name, given in (("unit", self.unit), ("name", self.name)):
             plain = given is None or isinstance(given, str)
             require(plain, name, given, "a text", f'pass {name}="customers"')
+        if self.unit is not None:
+            check_names([self.unit], "unit")
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
         object.__setattr__(self, "file", MappingProxyType(dict(self.file)))
         object.__setattr__(self, "neighbors", _relation(self.neighbors))
@@ -105,7 +107,10 @@ class Schema:
         unit = {"column": self.unit, "max_rows": self.max_rows, "number": self.units}
         kinds = {column: kind.declaration for column, kind in self.columns.items()}
         parts = [_lines(top), _lines(kinds, "columns"), _lines(unit, "unit")]
-        return "\n".join(filter(None, [*parts, _lines(self.file, "file")]))
+        file = dict(self.file)
+        if file.get("quote", "") is None:
+            file["quote"] = "none"
+        return "\n".join(filter(None, [*parts, _lines(file, "file")]))
 
     def __str__(self) -> str:
         return self.to_toml().rstrip("\n")
@@ -125,10 +130,10 @@ class Schema:
         remedy = "write [columns] and below it age = {number = [0, 120]}, say"
         require(given["columns"], "columns", expected="one column or more", remedy=remedy)
         _known(given["unit"], _UNIT, "unit")
-        unit = given["unit"]
+        unit, file = given["unit"], given["file"]
         return cls(
             columns={name: _kind(name, table) for name, table in given["columns"].items()},
-            file=given["file"],
+            file=file if file.get("quote") != "none" else {**file, "quote": None},
             unit=unit.get("column"),
             max_rows=unit.get("max_rows"),
             units=unit.get("number"),
@@ -162,7 +167,8 @@ def read_schema(path: str | os.PathLike[str]) -> Schema:
     Parameters
     ----------
     path : str or path
-        The file. In it, `missing = "none"` is `missing=None` in code.
+        The file. In it, `missing = "none"` is `missing=None` in code, and `quote = "none"` is
+        `quote=None`.
 
     Returns
     -------
@@ -183,6 +189,19 @@ def read_schema(path: str | os.PathLike[str]) -> Schema:
         remedy = "save the file as UTF-8"
         raise ParameterError("schema", expected="a text in UTF-8", remedy=remedy) from None
     return Schema.from_toml(text)
+
+
+def check_names(columns: Iterable[Any], where: str = "columns") -> None:
+    """Refuse what is no name of a column: an empty text, and one with a control character."""
+    for column in columns:
+        named = isinstance(column, str) and column != ""
+        require(
+            named and not any(unicodedata.category(letter) == "Cc" for letter in column),
+            where,
+            column,
+            expected="names that are texts, not empty, without control characters",
+            remedy="rename the column in the source, and pass its name",
+        )
 
 
 # -- from a file ------------------------------------------------------------------------------
@@ -274,6 +293,12 @@ def _toml(value: Any) -> str:
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, str):  # JSON's escapes are TOML's, but for one character
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, str):  # JSON's escapes are TOML's, but for characters of 21 bits
+        quoted = json.dumps(value, ensure_ascii=False)
+        if quoted.isprintable():
+            return quoted
+        return "".join(
+            c if c.isprintable() else f"\\u{ord(c):04x}" if ord(c) < 1 << 16 else f"\\U{ord(c):08x}"
+            for c in quoted
+        )
     return value.isoformat() if isinstance(value, datetime.date) else repr(value)

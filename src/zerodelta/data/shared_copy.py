@@ -14,14 +14,14 @@ import numpy as np
 
 from zerodelta.data.kept_copy import Keeping
 from zerodelta.data.rows import Rows
-from zerodelta.data.rowwise import Block
+from zerodelta.data.rowwise import Block, OwnColumn
 from zerodelta.data.threads import Piece
 from zerodelta.exact.exact_sums import IntegerArray
 
 __all__ = ["UNIT", "ColumnsOf"]
 
-UNIT = "\0"
-"""The name of a column with the number of each row's unit: no source has such a name."""
+UNIT: Any = OwnColumn.UNIT
+"""What stands for the name of a column with the number of each row's unit."""
 
 
 @final
@@ -79,7 +79,7 @@ class ColumnsOf(Rows):
     def by_unit(self) -> Rows | None:
         """Return the rows with the number of their unit, the last column of the copy if known."""
         last = self._shared.columns[-1]
-        if last != UNIT:
+        if last is not UNIT:
             return None
         names, itself = (*self._names, UNIT), self._itself
         return ColumnsOf(self._shared, names, may_miss=self._may_miss, itself=itself)

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.reader import attempt, guarded
-from zerodelta.data.rows import Rows
+from zerodelta.data.rows import MOST_HERE, Rows
 from zerodelta.data.rowwise import Block
 from zerodelta.data.spark_reader import SparkReader, streamed
 from zerodelta.data.spark_workers import (
@@ -43,9 +43,6 @@ if TYPE_CHECKING:
     from zerodelta.data.dataset import Dataset
 
 __all__ = ["SparkRows"]
-
-_MOST_HERE = 1 << 27
-"""Numbers that may come to the driver, for tasks that need rows together: 1 GiB."""
 
 _MOST_COLLECTED = 1 << 20
 """Sums of more entries come partition by partition."""
@@ -84,10 +81,10 @@ class SparkRows(Rows):
     def blocks(self) -> Iterator[Block]:
         """Yield all rows, on the driver; refused by their public number."""
         require(
-            self._rows * len(self.columns) <= _MOST_HERE,
+            self._rows * len(self.columns) <= MOST_HERE,
             "rows",
             self._rows,
-            expected=f"at most {_MOST_HERE // len(self.columns)} rows where they are all "
+            expected=f"at most {MOST_HERE // len(self.columns)} rows where they are all "
             "needed on the driver",
             remedy="ask for sums, counts or tables, which workers add up, or for fewer columns",
         )

@@ -33,6 +33,7 @@ _NO_ID = np.array([(_MISSING, _FIRST)], dtype=ID)
 
 _FEW = 64
 """Fewer cells are read one by one."""
+_TEXTS = {id(str), id(type(None))}
 _INTEGER = r"^-?[0-9]{1,18}\z"
 _NAME = r"^[!-~]*[A-DF-Za-df-z_#@:/|][!-~]*\z"
 """A text that is no number; one of more than five letters, or with a digit, is no other word."""
@@ -109,7 +110,8 @@ def _ids(cells: Array) -> Array:
 def _as_texts(cells: Array) -> Any:
     """Return an array of nothing but texts and None as one of Arrow's; None for any other."""
     listed = cells.tolist()
-    if len(listed) < _FEW or not {str, type(None)}.issuperset(map(type, listed)):
+    # by identity: a type may have a comparison or a hash of its own
+    if len(listed) < _FEW or not _TEXTS.issuperset(map(id, map(type, listed))):
         return None
     try:
         import pyarrow as pa

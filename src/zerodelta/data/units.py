@@ -12,13 +12,17 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Sequence
+import weakref
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, Any, TypeAlias, final
+from functools import partial
+from typing import Any, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.interrupts import quietly
+from zerodelta.data.reader import attempt
 from zerodelta.data.unit_ids import ID, RULE, WORDS, Words, mixed, text_hash, unit_ids
 from zerodelta.exact.rational import as_count
 
@@ -31,7 +35,9 @@ _ODD = _STEP | np.uint64(1)
 
 _PART_BITS = np.uint64(40)
 """A row's place is its part and its number there: at most 2^40 rows in one."""
-_FILES = 64
+_GROUPS = 64
+_RECORD = 40
+"""Bytes of the five words of a row."""
 _LIMIT = 1 << 27
 
 
@@ -52,8 +58,10 @@ class Bounding:
     """Chooses at most `max_rows` rows of each unit, from rows that are added batch by batch.
 
     Threads may add rows of different parts at the same time; those of one part come in order. Only
-    hashes are held, 40 bytes for a row; beyond `memory` bytes they are kept in files without a
-    name, in `folder` or where the system has such files.
+    hashes are held, 40 bytes for a row; beyond `memory` bytes they are kept in a file without a
+    name, in `folder` or where the system has such files. It is made before the first row: how many
+    rows there are may be private, and must not decide whether it can be. What fails is one fixed
+    message.
 
     >>> rows = Bounding(max_rows=1)
     >>> rows.add(0, np.array(["ann", "bob", "ann"], dtype=object), [np.array([1.0, 2.0, 3.0])])
@@ -64,13 +72,16 @@ class Bounding:
 
     def __init__(self, *, max_rows: int, memory: int = _LIMIT, folder: str | None = None) -> None:
         self._most = as_count(max_rows, "max_rows", minimum=1)
-        self._memory, self._folder = memory, folder
+        self._memory = memory
         self._lock = threading.Lock()
         self._held: list[Words] = []
         self._bytes = 0
         self._rows: dict[int, int] = {}
         self._known: dict[int, _Known] = {}
-        self._files: list[IO[bytes]] = []
+        self._file: Any = attempt(partial(tempfile.TemporaryFile, dir=folder))
+        self._closed = weakref.finalize(self, quietly, self._file.close)
+        self._runs: list[npt.NDArray[np.int64]] = []
+        """Where the records of each group begin and end in the file, for each time it grew."""
 
     def add(self, part: int, ids: Any, columns: Sequence[Array]) -> None:
         """Add the next rows of a part: the cells of the id, and all declared columns as read.
@@ -100,7 +111,7 @@ class Bounding:
         kept = [np.zeros(self._rows.get(part, 0), dtype=np.bool_) for part in range(count)]
         numbers = [np.zeros(len(part), dtype=np.int64) for part in kept]
         units = 0
-        if self._files:
+        if self._runs:
             self._spill()
         for records in self._groups():
             places, unit, found = _first_rows(records, self._most)
@@ -110,31 +121,33 @@ class Bounding:
                 kept[part][rows[here]] = True
                 numbers[part][rows[here]] = units + unit[here]
             units += found
+        self._closed()
         return Bounded(kept=tuple(kept), units=units, numbers=tuple(numbers))
 
-    def _groups(self) -> Any:
+    def _groups(self) -> Iterator[Words]:
         """Yield all records, those of one unit together."""
-        if not self._files:
+        if not self._runs:
             yield np.concatenate([np.empty((5, 0), dtype=np.uint64), *self._held], axis=1)
-        for file in self._files:
-            file.seek(0)
-            yield np.frombuffer(file.read(), dtype=np.uint64).reshape(-1, 5).T
-            file.close()
+            return
+        for group in range(_GROUPS):
+            ranges = [(ends[group], ends[group + 1]) for ends in self._runs]
+            records = b"".join(attempt(partial(self._read, *each)) for each in ranges)
+            yield np.frombuffer(records, dtype=np.uint64).reshape(-1, 5).T
 
-    def _file(self) -> IO[bytes]:
-        """Return a file for this user only, which has no name where the system allows that."""
-        return tempfile.TemporaryFile(dir=self._folder)
+    def _read(self, start: int, stop: int) -> bytes:
+        self._file.seek(start * _RECORD)
+        found: bytes = self._file.read((stop - start) * _RECORD)
+        return found
 
     def _spill(self) -> None:
-        """Move the records that are held to files, by the first bits of the hash of their unit."""
-        if not self._files:
-            self._files = [self._file() for _ in range(_FILES)]
+        """Move the records that are held to the file, by the first bits of the hash of a unit."""
         records = np.concatenate([np.empty((5, 0), dtype=np.uint64), *self._held], axis=1).T
-        group = (records[:, 0] // np.uint64(2**64 // _FILES)).astype(np.int64)
+        group = (records[:, 0] // np.uint64(2**64 // _GROUPS)).astype(np.int64)
         order = np.argsort(group, kind="stable")
-        ends = np.cumsum(np.bincount(group, minlength=_FILES))
-        for i, rows in enumerate(np.split(order, ends[:-1])):
-            self._files[i].write(records[rows].tobytes())
+        first = self._runs[-1][-1] if self._runs else 0
+        ends = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=_GROUPS))])
+        self._runs.append((first + ends).astype(np.int64))
+        attempt(partial(self._file.write, records[order].tobytes()))
         self._held, self._bytes = [], 0
 
 

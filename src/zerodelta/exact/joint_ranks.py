@@ -55,9 +55,10 @@ class SortedRuns:
         >>> SortedRuns(rows=np.array([2, 2, 5]), points=8).borders(0, 3).tolist()
         [0, 2, 2, 5, 8]
         """
-        low = [0] if first == 0 else []
-        high = [self.points] if last == self.count else []
-        return np.concatenate([low, self.rows[max(0, first - 1) : last + 1], high]).astype(np.int64)
+        # an empty list is an array of floats, and would round the places of all rows above 2^53
+        ends = np.array([0, self.points], dtype=np.int64)
+        low, high = ends[: int(first == 0)], ends[2 - int(last == self.count) :]
+        return np.concatenate([low, self.rows[max(0, first - 1) : last + 1], high])
 
 
 _Terms: TypeAlias = tuple[Numbers, float, float]

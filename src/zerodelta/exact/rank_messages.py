@@ -30,7 +30,7 @@ from zerodelta.exact.rank_bounds import (
     relaxed_weights,
 )
 
-__all__ = ["Messages", "Ranks", "Runs", "joint_messages"]
+__all__ = ["Messages", "Ranks", "Runs", "joint_messages", "ranks_asked_first"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -129,6 +129,13 @@ class Messages:
         offset = abs(float(rank - sum(self.gaps[: place + 1])))
         ways = log_multisets(self.points, min(place + 1, len(self.kept)))
         return ways - float(self.rate) * (2 * self.reach - offset)
+
+
+def ranks_asked_first(
+    count: int, gaps: Sequence[Fraction], rate: Fraction, *, points: int
+) -> tuple[Ranks, ...]:
+    """Return the ranks around each target that a draw is likely to need, of so many rows."""
+    return _around(gaps, _reach(_NEGLIGIBLE + log_multisets(points, len(gaps) - 1), rate), count)
 
 
 def joint_messages(
@@ -299,15 +306,19 @@ def _widths(
     runs: Runs, gaps: Sequence[Fraction], reach: int
 ) -> tuple[tuple[Ranks, ...], tuple[Integers, ...], list[Floats]]:
     """Return the ranks around each target, and the numbers of points of their runs, and logs."""
-    targets = [sum(gaps[: j + 1], Fraction(0)) for j in range(len(gaps) - 1)]
-    seen = tuple(
-        Ranks(first=max(0, math.floor(t) - reach), last=min(runs.count, math.ceil(t) + reach))
-        for t in targets
-    )
+    seen = _around(gaps, reach, runs.count)
     runs.fetch(seen)
     widths = tuple(np.diff(runs.borders(ranks.first, ranks.last)) for ranks in seen)
     with np.errstate(divide="ignore"):
         return seen, widths, [np.log(width.astype(np.float64)) for width in widths]
+
+
+def _around(gaps: Sequence[Fraction], reach: int, count: int) -> tuple[Ranks, ...]:
+    targets = [sum(gaps[: j + 1], Fraction(0)) for j in range(len(gaps) - 1)]
+    return tuple(
+        Ranks(first=max(0, math.floor(t) - reach), last=min(count, math.ceil(t) + reach))
+        for t in targets
+    )
 
 
 def _reach(logarithm: float, rate: Fraction) -> int:

@@ -24,6 +24,10 @@ from zerodelta.privacy.neighbors import Neighbors
 
 __all__ = ["Balance", "Balances", "Key", "booked", "too_new"]
 
+_FINEST, _UNIT = 10**9, 10**30
+"""Amounts with a larger denominator are booked as multiples of 1/10^30, never less than they are.
+Decimals of up to thirty places stay what they are."""
+
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
 Key = tuple[str, "str | None"]
@@ -40,6 +44,8 @@ class Balance:
     neighbors: Neighbors
     unit: str | None
     spent: Fraction = Fraction(0)
+    entries: int = 0
+    """How many entries concern it: of a data set those of its analysts, too."""
 
 
 @final
@@ -88,6 +94,8 @@ class Balances:
             apply[entry.kind](key, body)
         else:
             raise ValueError
+        for each in dict.fromkeys([key, (key[0], None)]):
+            self.accounts[each].entries += 1
 
     def _open(self, key: Key, body: Mapping[str, Any]) -> None:
         limit = None if body["limit"] is None else number_of(body["limit"])
@@ -185,7 +193,7 @@ def booked(
             remedy="open another account for these data: zd.Ledger(path, budget=…, data=…, unit=…)",
         )
     if neighbors is account.neighbors:
-        return epsilon
+        return _bookable(epsilon)
     if account.neighbors is Neighbors.ADD_REMOVE:
         raise ParameterError(
             "neighbors",
@@ -193,7 +201,18 @@ def booked(
             expected="add-remove, as in this account: a claim for replace says nothing about it",
             remedy='open the data with neighbors="add-remove", or an account for "replace"',
         )
-    return 2 * epsilon  # one row replaced is one removed and one added
+    return _bookable(2 * epsilon)  # one row replaced is one removed and one added
+
+
+def _bookable(amount: Fraction) -> Fraction:
+    """Return an amount, rounded up where its exact sums would grow without bound.
+
+    >>> _bookable(Fraction(1, 3)), _bookable(Fraction(1, 3**40)).denominator
+    (Fraction(1, 3), 1000000000000000000000000000000)
+    """
+    if amount.denominator <= _FINEST:
+        return amount
+    return Fraction(-(-amount.numerator * _UNIT // amount.denominator), _UNIT)
 
 
 def _whom(unit: str | None) -> str:

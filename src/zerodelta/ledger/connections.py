@@ -8,8 +8,9 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from fractions import Fraction
 
 from zerodelta.errors import LedgerError, require
+from zerodelta.ledger.addresses import is_url
 from zerodelta.ledger.balances import Balances, Key
-from zerodelta.ledger.postgres_store import PostgresStore, is_url, make_tables
+from zerodelta.ledger.postgres_store import PostgresStore, make_tables
 from zerodelta.ledger.spending import check_same, first_entries, open_account
 from zerodelta.ledger.sqlite_store import SqliteStore, make_file
 from zerodelta.ledger.store import Store, using
@@ -27,6 +28,7 @@ def connected(address: str) -> AbstractContextManager[Store]:
 def writing(address: str) -> Iterator[tuple[Store, Balances]]:
     """Hold the only write transaction, and the balances as they are."""
     with connected(address) as store:
+        store.prepare()
         with store.writing():
             yield store, store.catch_up()
         store.settle()

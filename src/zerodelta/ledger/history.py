@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, final
 
+from zerodelta.errors import printable
 from zerodelta.ledger.balances import Balances, Key
 from zerodelta.ledger.chain import START, Entry, Row, opened
+from zerodelta.privacy.csv_lines import csv_lines
 from zerodelta.privacy.neighbors import Neighbors
 
 __all__ = ["FIELDS", "History", "entries_of", "registry"]
@@ -49,12 +49,7 @@ class History(Sequence[dict[str, Any]]):
 
     def to_csv(self) -> str:
         """Return all fields as CSV, texts so that no spreadsheet takes one for a formula."""
-        file = io.StringIO()
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(FIELDS)
-        for row in self._rows:
-            writer.writerow([_cell(row[name]) for name in FIELDS])
-        return file.getvalue()
+        return csv_lines(FIELDS, ([row[name] for name in FIELDS] for row in self._rows))
 
     def __repr__(self) -> str:
         used = [n for n in _SHOWN if any(row[n] is not None for row in self._rows)]
@@ -80,12 +75,8 @@ def entries_of(rows: Iterable[Row], key: Key, *, name: str) -> list[Entry]:
 
 def _shown(value: Any) -> str:
     text = "" if value is None else str(value)
-    plain = text if text.isprintable() else ascii(text)
+    plain = printable(text)
     return plain if len(plain) <= 40 else plain[:37] + "..."
-
-
-def _cell(value: Any) -> Any:
-    return "'" + value if isinstance(value, str) and value[:1] in "=+-@\t\r" else value
 
 
 def registry(balances: Balances, key: Key, entries: Sequence[Entry]) -> dict[str, Any]:

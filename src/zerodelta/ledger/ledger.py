@@ -5,30 +5,31 @@ from __future__ import annotations
 import hmac
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, final
 
 from zerodelta.data.account import Charge, Receipt
 from zerodelta.errors import LedgerError, ParameterError, require
 from zerodelta.exact.rational import Rational, number_text
+from zerodelta.ledger.addresses import as_address
 from zerodelta.ledger.balances import Balance, Key
 from zerodelta.ledger.chain import Entry
 from zerodelta.ledger.connections import connected, only_data, open_or_make, reading, writing
 from zerodelta.ledger.history import History, entries_of, registry
-from zerodelta.ledger.recognition import mac_of
+from zerodelta.ledger.recognition import mac_of, note_places, place_of, refuse_second_name
 from zerodelta.ledger.spending import (
-    as_address,
     as_budget,
     as_name,
+    checked,
     debit,
     priced,
     raise_budget,
     take_back,
 )
-from zerodelta.ledger.verification import verified
+from zerodelta.ledger.verification import demanded, receipts_in, verified
 from zerodelta.privacy.neighbors import Neighbors
+from zerodelta.privacy.new_file import write_new
 from zerodelta.privacy.parameters import as_unit
 from zerodelta.privacy.verify import as_neighbors
 
@@ -124,14 +125,19 @@ ledger.raise_budget(to, reason).
         budget: Rational | None,
         neighbors: Neighbors,
         unit: str | None,
+        files: Sequence[str] = (),
     ) -> Ledger:
         """Return the account of a data set, which is opened for these neighbors if it is new.
 
-        One that there is keeps its own: each debit is converted to them, or refused.
+        One that there is keeps its own: each debit is converted to them, or refused. One that is
+        new is refused if another name has an account of one of the same `files`.
         """
         made = _ledger_at(as_address(address), as_name(data, "name"), None)
         limit = None if budget is None else as_budget(budget, "budget")
+        places = [place_of(file) for file in files]
+        refuse_second_name(made._address, data, places)
         open_or_make(made._address, made._key, limit, neighbors, unit, convert=True)
+        note_places(made._address, data, places)
         return made
 
     # -- what there is --------------------------------------------------------------------------
@@ -176,6 +182,11 @@ ledger.raise_budget(to, reason).
     def unit(self) -> str | None:
         """Who is protected, if it is not a row."""
         return self._balance().unit
+
+    @property
+    def entries(self) -> int:
+        """How many entries the history has."""
+        return self._balance().entries
 
     @property
     def history(self) -> History:
@@ -250,7 +261,12 @@ ledger.raise_budget(to, reason).
         with writing(self._address) as (store, balances):
             return debit(store, balances, self._key, charge)
 
-    def take_back(self, receipt: Receipt, reason: str) -> None:
+    def check(self, charge: Charge) -> None:
+        """Refuse what `debit` would refuse by now; called by the runner where several pay."""
+        with reading(self._address) as (store, balances):
+            checked(store, balances, self._key, charge)
+
+    def _take_back(self, receipt: Receipt, reason: str) -> None:
         """Undo a debit for which no row was read; called by the runner."""
         with writing(self._address) as (store, balances):
             take_back(store, balances, receipt, reason)
@@ -334,13 +350,34 @@ ledger.raise_budget(to, reason).
         with connected(self._address) as store:
             return verified(store, given)
 
+    def demand(self, folder: str | os.PathLike[str]) -> int:
+        """Refuse this ledger unless it has the entries that saved releases name.
+
+        A process that is new cannot know by the ledger itself that its end was removed, or an old
+        copy put back; what is saved in a folder shows it. Faster than `verify`, which checks all.
+
+        Parameters
+        ----------
+        folder : path
+            Where releases are saved; other files than ``.json`` are not looked at.
+
+        Returns
+        -------
+        int
+            How many releases there were paid for with this ledger.
+
+        """
+        given = receipts_in(folder)  # before the ledger is held
+        with reading(self._address) as (store, balances):
+            return demanded(store, balances, given)
+
     def export(self, path: str | os.PathLike[str], *, format: str = "json") -> None:
-        """Write the history to a file.
+        """Write the history to a new file.
 
         Parameters
         ----------
         path : path
-            The file.
+            The file, a new one.
         format : "json", "csv" or "registry"
             All fields of all entries; or the fields of the registry of deployments that NIST has
             proposed, as JSON.
@@ -348,14 +385,11 @@ ledger.raise_budget(to, reason).
         """
         fine = format in ("json", "csv", "registry")
         require(fine, "format", format, '"json", "csv" or "registry"', 'pass format="json"')
-        there = "://" not in self._address and os.path.exists(path)
-        fine = not (there and os.path.samefile(path, self._address))
-        require(fine, "path", os.fspath(path), "not the ledger itself", "choose another name")
         history = self.history
         text = history.to_csv() if format == "csv" else history.to_json()
         if format == "registry":
             text = json.dumps(self.to_registry(), indent=2, ensure_ascii=False)
-        Path(path).write_text(text, encoding="utf-8")
+        write_new(path, text)
 
     def to_registry(self) -> dict[str, Any]:
         """Return what a registry of deployments asks for; None is for the owner to fill in."""

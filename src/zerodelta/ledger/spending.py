@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from fractions import Fraction
 from typing import Any
 
@@ -12,14 +11,13 @@ from zerodelta.errors import BudgetError, ParameterError, require
 from zerodelta.exact.rational import Rational, number_text
 from zerodelta.ledger.balances import Balance, Balances, Key, booked
 from zerodelta.ledger.chain import FORMAT, START, Row, new_id, seal, timestamp
-from zerodelta.ledger.postgres_store import is_url, without_password
 from zerodelta.ledger.store import Store
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_usable_epsilon, decimal_meant
 
 __all__ = [
-    *("as_address", "as_budget", "as_name", "check_same", "debit", "first_entries"),
+    *("as_budget", "as_name", "check_same", "checked", "debit", "first_entries"),
     *("open_account", "priced", "raise_budget", "take_back"),
 ]
 
@@ -41,24 +39,6 @@ def as_name(value: Any, name: str) -> str:
         remedy="say it in a few words",
     )
     return str(value)
-
-
-def as_address(given: str | os.PathLike[str]) -> str:
-    """Return the absolute path, or the URL without its password."""
-    path = os.fspath(given) if isinstance(given, (str, os.PathLike)) else ""
-    try:
-        if type(path) is str and path and "\0" not in path:
-            os.fsencode(path)
-            # one file, one connection: closing a second one would drop the locks of the first
-            return without_password(path) if is_url(path) else os.path.realpath(path)
-    except (ValueError, OSError):  # no path or URL at all
-        pass
-    raise ParameterError(
-        "ledger",
-        type(given).__name__,
-        expected="a path, or a URL that starts with postgresql://",
-        remedy='pass "people.ledger", say',
-    )
 
 
 def check_same(
@@ -123,13 +103,19 @@ def open_account(
     store.append(_account(key, limit, relation, unit, now))
 
 
-def debit(store: Store, balances: Balances, key: Key, charge: Charge) -> Receipt:
-    """Write a debit, if it is covered and was not asked before."""
+def checked(store: Store, balances: Balances, key: Key, charge: Charge) -> Fraction:
+    """Return what a debit costs, if it is covered and was not asked before."""
     account = balances.balance(key)
     amount = booked(charge.epsilon, neighbors=charge.neighbors, unit=charge.unit, account=account)
     if charge.question is not None and not charge.again:
         _refuse_repeated(store, balances, charge, key[0])
     balances.check(key, amount)
+    return amount
+
+
+def debit(store: Store, balances: Balances, key: Key, charge: Charge) -> Receipt:
+    """Write a debit, if it is covered and was not asked before."""
+    amount = checked(store, balances, key, charge)
     now = timestamp(balances.time)
     body = {
         "kind": "debit",

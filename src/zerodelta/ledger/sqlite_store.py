@@ -6,9 +6,12 @@ there and empty is one that was damaged, never one that is being made.
 
 from __future__ import annotations
 
+import ctypes
+import glob
 import os
 import secrets
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -37,12 +40,22 @@ _SCHEMA = (
     "CREATE TABLE file (data TEXT NOT NULL, mac TEXT NOT NULL)",
 )
 
-_REMOTE = frozenset(
-    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre", "beegfs"}
-    | {"gpfs", "ocfs2", "gfs2", "ncpfs", "davfs", "virtiofs", "vboxsf", "fuse.sshfs", "fuse.s3fs"}
-    | {"fuse.glusterfs", "fuse.rclone", "fuse.ceph", "fuse.gcsfuse", "fuse.davfs2", "coda"}
-)
-"""File systems on which memory is not shared between machines, as WAL needs."""
+_LOCAL = ("ext4", "xfs", "btrfs", "zfs", "f2fs", "overlay", "tmpfs", "apfs")
+"""File systems of one machine, whose processes share memory, as WAL needs."""
+
+_ALLOWED = "ZERODELTA_FILE_SYSTEMS"
+"""The variable of the environment that names others, separated by commas."""
+
+_SOON = 0.2
+"""Seconds after which a debit is written to the file itself, too, not to the WAL alone."""
+
+_MANY = 64
+"""Pages of the WAL after which it is, however soon that is."""
+
+_FILES = ("", "-wal", "-shm")
+
+_LEFT: set[tuple[int, int] | None] = set()
+"""Files to which this process has a connection that it can neither use nor close."""
 
 
 @final
@@ -53,7 +66,10 @@ class SqliteStore(Store):
         super().__init__(path)
         _check_header(path)
         _refuse_remote(path)
-        self._path, self._file = path, _identity(path)
+        _refuse_links(path)
+        self._path, self._files, self._copied = path, _identities(path), float("-inf")
+        if self._files[0] in _LEFT:
+            raise _replaced(path)
         with _said_plainly(path):
             self._connection = sqlite3.connect(
                 f"file:{quote(path)}?mode=rw",
@@ -66,17 +82,25 @@ class SqliteStore(Store):
 
     def _prepare(self) -> None:
         run = self._connection.execute
-        for setting in ("synchronous = FULL", "fullfsync = 1", "trusted_schema = 0"):
+        settings = ("synchronous = FULL", "fullfsync = 1", "trusted_schema = 0")
+        for setting in (*settings, f"wal_autocheckpoint = {_MANY}"):
             run(f"PRAGMA {setting}")
         (mode,) = run("PRAGMA journal_mode").fetchone()
         stored = sorted(sql for (sql,) in run("SELECT sql FROM sqlite_master") if sql)
         if mode != "wal" or stored != sorted(_SCHEMA):
-            self.close()
+            self._connection.close()
             raise damaged(self._path, "its tables are not those that it was made with")
+        opened, self._files = self._files[0], _identities(self._path)
+        if opened != self._files[0] or None in self._files:
+            self._connection.close()
+            raise _replaced(self._path)
 
     def usable(self) -> bool:
-        """Tell whether the file at the path is still the one that was opened."""
-        return _identity(self._path) == self._file
+        """Tell whether the files at the path are those that were opened, under no other name."""
+        return self._is_there() and os.stat(self._path).st_nlink == 1
+
+    def _is_there(self) -> bool:
+        return _identities(self._path) == self._files
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -84,6 +108,12 @@ class SqliteStore(Store):
         with _said_plainly(self._path):
             self._connection.execute("BEGIN IMMEDIATE")
             yield from self._until("COMMIT")
+            if not self._is_there():  # others see another file, where this is not written
+                raise _replaced(self._path)
+            if time.monotonic() - self._copied > _SOON:
+                with suppress(sqlite3.Error):  # it counts already
+                    self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+                self._copied = time.monotonic()
 
     @contextmanager
     def reading(self) -> Iterator[None]:
@@ -104,13 +134,21 @@ class SqliteStore(Store):
     def rows(self, after: int) -> Iterator[Row]:
         """Yield the entries after this number."""
         asked = "SELECT number, question, body, hash FROM entry WHERE number > ? ORDER BY number"
-        yield from self._connection.execute(asked, (after,))
+        found = self._connection.execute(asked, (after,))
+        while rows := found.fetchmany(1000):
+            yield from rows
 
     def find(self, number: int) -> Row | None:
         """Return one entry."""
         asked = "SELECT number, question, body, hash FROM entry WHERE number = ?"
         found: Row | None = self._connection.execute(asked, (number,)).fetchone()
         return found
+
+    def last(self) -> int:
+        """Return the number of the latest entry."""
+        with _said_plainly(self._path):
+            (number,) = self._connection.execute("SELECT max(number) FROM entry").fetchone()
+        return number or 0
 
     def asked(self, question: str) -> list[int]:
         """Return the entries of a question."""
@@ -139,6 +177,11 @@ class SqliteStore(Store):
         asked = "SELECT mac FROM file WHERE data = ?"
         return [str(mac) for (mac,) in self._connection.execute(asked, (data,))]
 
+    def data_of(self, mac: str) -> list[str]:
+        """Return the data sets that have a file with this hash."""
+        asked = "SELECT data FROM file WHERE mac = ?"
+        return [str(data) for (data,) in self._connection.execute(asked, (mac,))]
+
     def check(self) -> None:
         """Let SQLite look at every page."""
         with _said_plainly(self._path):
@@ -147,9 +190,16 @@ class SqliteStore(Store):
             raise damaged(self._path, "pages of the file are damaged")
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection; one whose files are others now is left open for ever.
+
+        To close it SQLite would remove by its name a log that others write to by now.
+        """
         with suppress(sqlite3.Error):
-            self._connection.close()
+            if self._is_there():
+                self._connection.close()
+                return
+        _LEFT.add(self._files[0])
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
 
 
 def make_file(path: str, rows: Sequence[Row]) -> bool:
@@ -225,11 +275,36 @@ def _refuse_remote(path: str) -> None:
     except OSError:  # not on Linux
         return
     kind = file_system(os.path.realpath(Path(path).parent), mounts)
-    if kind in _REMOTE:
+    allowed = [each.strip() for each in os.environ.get(_ALLOWED, "").split(",")]
+    if kind not in (*_LOCAL, *allowed):
         raise LedgerError(
-            f"the ledger {path} is on a network file system ({kind}), where two machines may both "
-            "spend what is left: use a local disk, or PostgreSQL (docs/ledger.md)."
+            f"the ledger {path} is on a file system that is not known to be of this machine only "
+            f"({kind}): on one of a network two machines may both spend what is left. Use a local "
+            f"disk, or PostgreSQL; or, of a local disk, {_ALLOWED}={kind} (docs/ledger.md)."
         )
+
+
+def _refuse_links(path: str) -> None:
+    """Refuse a file with a second name: under that one it would have another WAL."""
+    with _said_plainly(path):
+        if os.stat(path).st_nlink > 1:  # one that whoever makes it has not removed yet?
+            for other in Path(path).parent.glob(f"{glob.escape(Path(path).name)}.*.new"):
+                with suppress(OSError):
+                    if other.samefile(path):
+                        other.unlink()
+        if os.stat(path).st_nlink > 1:
+            raise LedgerError(
+                f"the ledger {path} has a second name (a hard link), under which others could "
+                "spend what is left once more: remove that name, which find -samefile shows."
+            )
+
+
+def _replaced(path: str) -> LedgerError:
+    return LedgerError(
+        f"the ledger {path} cannot be trusted: it, or {os.path.basename(path)}-wal or -shm beside "
+        "it, was removed or replaced while this process used it. Nothing was read; a debit may be "
+        "written. Leave these files alone, and ask in a new process (docs/ledger.md)."
+    )
 
 
 def _check_header(path: str) -> None:
@@ -246,6 +321,11 @@ def _check_header(path: str) -> None:
         raise damaged(path, "the file is a database of something else")
     if version > FORMAT:
         raise too_new(path)
+
+
+def _identities(path: str) -> list[tuple[int, int] | None]:
+    """Return which files stand under a ledger's names."""
+    return [_identity(path + end) for end in _FILES]
 
 
 def _identity(path: str) -> tuple[int, int] | None:

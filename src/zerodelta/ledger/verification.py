@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, final
 
 from zerodelta.data.account import Receipt
-from zerodelta.errors import CertificateError, LedgerError
+from zerodelta.errors import CertificateError, LedgerError, require
 from zerodelta.ledger.balances import Balances
 from zerodelta.ledger.chain import START, damaged
 from zerodelta.ledger.store import Store
@@ -18,7 +18,7 @@ from zerodelta.privacy.record import Record
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.release_file import Saved, judged, read_text
 
-__all__ = ["verified"]
+__all__ = ["demanded", "receipts_in", "verified"]
 
 
 @final
@@ -33,6 +33,7 @@ class _Paid:
 
 def verified(store: Store, records: Sequence[Any]) -> int:
     """Check all entries and records, and return the number of entries."""
+    given = [_read(record) for record in records]  # which may take long: nothing waits for it
     store.check()
     with store.reading():
         anew, hashes = Balances(name=store.name), [START]
@@ -41,9 +42,37 @@ def verified(store: Store, records: Sequence[Any]) -> int:
         known = store.catch_up()
         if (anew.number, anew.hash) != (known.number, known.hash):
             raise damaged(store.name, "earlier entries were changed")
-        for record in records:
-            _check(_read(record), store, anew, hashes)
+        for paid in given:
+            _check(paid, store, anew, hashes)
     return anew.number
+
+
+def receipts_in(folder: str | os.PathLike[str]) -> list[Mapping[str, Any]]:
+    """Return the entries that the releases saved in a folder, or below it, were paid for with."""
+    place = Path(folder)
+    remedy = "make it first, or check the path"
+    require(place.is_dir(), "records", os.fspath(folder), "a folder of saved releases", remedy)
+    found: list[Mapping[str, Any]] = []
+    for path in sorted(place.rglob("*.json")):
+        try:
+            found += _receipts(json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, RecursionError):
+            raise LedgerError(
+                f"{path} cannot be read, and may name an entry that the ledger lacks: nothing was "
+                "spent. Put it back as it was saved, or move it elsewhere if it is no release."
+            ) from None
+    return found
+
+
+def demanded(store: Store, balances: Balances, receipts: Sequence[Mapping[str, Any]]) -> int:
+    """Refuse a ledger that lacks an entry with which a release was paid for; return how many."""
+    here = [each for each in receipts if each["ledger"] == balances.id]
+    for receipt in here:
+        entry = receipt["entry"]
+        row = store.find(entry) if type(entry) is int and 0 < entry <= balances.number else None
+        if row is None or row[3] != receipt["hash"]:
+            raise _lacks(balances.name, entry)
+    return len(here)
 
 
 def _check(paid: _Paid, store: Store, balances: Balances, hashes: Sequence[str]) -> None:
@@ -57,17 +86,21 @@ def _check(paid: _Paid, store: Store, balances: Balances, hashes: Sequence[str])
         entry = receipt["entry"]
         there = type(entry) is int and 0 < entry < len(hashes)
         if not there or hashes[entry] != receipt["hash"]:
-            raise damaged(
-                balances.name,
-                f"a release was paid for with entry {entry!r:.20}, which is not in it: its end was "
-                "removed, or an old copy was put back",
-            )
+            raise _lacks(balances.name, entry)
         if entry in balances.returned:
             raise LedgerError(
                 f"a release names entry {entry}, whose debit was taken back: it was not paid for."
             )
         if paid.record is not None:
             _check_record(paid.record, paid.digests, receipt, store)
+
+
+def _lacks(name: str, entry: Any) -> LedgerError:
+    return damaged(
+        name,
+        f"a release was paid for with entry {entry!r:.20}, which is not in it: its end was removed,"
+        " or an old copy was put back",
+    )
 
 
 def _check_record(

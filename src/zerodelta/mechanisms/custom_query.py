@@ -9,8 +9,7 @@ from fractions import Fraction
 from typing import Any, final
 
 from zerodelta.data.given import Given
-from zerodelta.data.interrupts import Watch
-from zerodelta.data.quiet import quiet
+from zerodelta.data.interrupts import quietly
 from zerodelta.data.source import Source
 from zerodelta.errors import require
 from zerodelta.exact.rational import Rational, as_count, as_positive, as_rational
@@ -21,7 +20,7 @@ from zerodelta.spine.facts import Facts
 from zerodelta.spine.public_inputs import needed
 from zerodelta.spine.run import Openable
 
-__all__ = ["CustomQuery", "as_query", "quietly"]
+__all__ = ["CustomQuery", "as_query"]
 
 
 @final
@@ -101,18 +100,18 @@ class CustomQuery(StableQuery):
 
     def answer(self, rows: Any) -> Integers:
         """Return the cell of the answer, of the center if there is none."""
-        return self.grid.quantize(quietly(self.function, rows))
+        return self.grid.quantize(_asked(self.function, rows))
 
     def distance(self, rows: Any, bound: int) -> int:
         """Return the caller's distance, rounded down."""
         real = float((bound - self.grid.dimension) * self._side)
-        found: float | None = quietly(_number, quietly(self.stability, rows, real))
+        found: float | None = quietly(_number, _asked(self.stability, rows, real))
         return 0 if found is None else math.floor(max(0.0, min(found, 2.0**53)))
 
     def local_sensitivity(self, rows: Any) -> int:
         """Return the caller's local sensitivity in cells, at most the whole grid."""
         whole = (self.grid.cells - 1) * self.grid.dimension
-        found: float | None = quietly(_number, quietly(self.local, rows))
+        found: float | None = quietly(_number, _asked(self.local, rows))
         if found is None:
             return whole
         cells = math.ceil(max(0.0, min(found / float(self._side), float(whole))))
@@ -139,15 +138,9 @@ def as_query(
     return CustomQuery(function=query, grid=grid, stability=stability, local=local, change=change)
 
 
-def quietly(function: Callable[..., Any] | None, *arguments: Any) -> Any:
+def _asked(function: Callable[..., Any] | None, *arguments: Any) -> Any:
     """Return what a caller's function makes of the data; None if it raises (theory A14.4)."""
-    with quiet(), Watch() as watch:
-        try:
-            return function(*arguments) if function is not None else None
-        except BaseException:
-            if watch.arrived:  # the person at the keyboard, not the data
-                raise
-            return None
+    return None if function is None else quietly(function, *arguments)
 
 
 def _number(value: Any) -> float | None:

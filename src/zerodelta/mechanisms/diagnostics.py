@@ -13,7 +13,7 @@ import numpy as np
 
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.kinds import Number
-from zerodelta.data.readings import Limits, Readings
+from zerodelta.data.readings import Beyond, Limits, Readings
 from zerodelta.data.source import Rows, Source
 from zerodelta.errors import ParameterError
 from zerodelta.exact.bits import BitSource
@@ -31,12 +31,16 @@ __all__ = ["ReadingsQuestion", "diagnosis"]
 
 
 def diagnosis(
-    share: Rational | Beside | None, source: Source | None, *, bounds: Any = None
+    share: Rational | Beside | None,
+    source: Source | None,
+    *,
+    bounds: Any = None,
+    beyond: Beyond | None = None,
 ) -> Beside | None:
     """Return what is asked beside a release with ``diagnostics=share``; None if that is None.
 
     `bounds` are those of the columns of `source`, as the question has them; items without declared
-    columns (None) are refused.
+    columns (None) are refused. Rows that are `beyond` a bound on their length are clipped, too.
 
     >>> from zerodelta.data.arrays import ArraySource
     >>> beside = diagnosis("1/100", ArraySource([1.0, 2.0, None]), bounds=(0, 1))
@@ -47,9 +51,9 @@ def diagnosis(
         return share
     exact = as_share(share, "diagnostics")
     if isinstance(source, Dataset) and source.kinds:
-        read: Source = source.readings(_limits(source, bounds))
+        read: Source = source.readings(_limits(source, bounds), beyond)
     elif source is not None and bounds is not None:
-        read = Readings(source, tuple(each_bounds(bounds, len(source.columns))))
+        read = Readings(source, tuple(each_bounds(bounds, len(source.columns))), beyond)
     else:
         raise ParameterError(
             "diagnostics",

@@ -20,11 +20,11 @@ from zerodelta.exact.rank_messages import Runs
 from zerodelta.mechanisms.joint_exponential import CELL_BITS, fine_rows
 from zerodelta.mechanisms.near_ranks import GridRows
 
-__all__ = ["CountedRuns", "grid_runs"]
+__all__ = ["MOST_TOGETHER", "CountedRuns", "PlacedCell", "grid_runs"]
 
 Integers = npt.NDArray[np.int64]
 
-_MOST_TOGETHER = 1 << 22
+MOST_TOGETHER = 1 << 22
 """Rows of one point that are placed at once."""
 
 
@@ -46,7 +46,7 @@ class CountedRuns:
     def __init__(self, column: GridRows, cells: Integers, bits: BitSource) -> None:
         self._column, self._cells, self._bits = column, cells, bits
         self._behind = np.cumsum(cells)
-        self._pieces: dict[int, tuple[int, _Cell]] = {}
+        self._pieces: dict[int, tuple[int, PlacedCell]] = {}
         """Each cell that was read, and the rank of its first row."""
 
     @property
@@ -77,7 +77,7 @@ class CountedRuns:
         edges = np.searchsorted(points >> shift, np.append(missing, self._cells.size))
         for at, cell in enumerate(missing.tolist()):
             part, total = slice(int(edges[at]), int(edges[at + 1])), int(self._cells[cell])
-            piece = _Cell(*_as_counted(points[part], counts[part], total), self._bits)
+            piece = PlacedCell(*_as_counted(points[part], counts[part], total), self._bits)
             self._pieces[cell] = int(self._behind[cell]) - total, piece
 
     def borders(self, first: int, last: int) -> Integers:
@@ -99,7 +99,7 @@ class CountedRuns:
 
 
 @final
-class _Cell:
+class PlacedCell:
     """The rows of one cell by their points; a point's rows are placed when one is asked for."""
 
     __slots__ = ("_behind", "_bits", "_counts", "_placed", "_points")
@@ -108,7 +108,7 @@ class _Cell:
         self._points, self._counts, self._bits = points, counts, bits
         self._behind = np.cumsum(counts)
         self._placed: dict[int, Integers] = {}
-        if len(counts) and self._behind[-1] <= _MOST_TOGETHER:  # all at once
+        if len(counts) and self._behind[-1] <= MOST_TOGETHER:  # all at once
             rows = np.sort(fine_rows(np.repeat(points, counts), bits))
             self._points, self._counts = points[:1], self._behind[-1:]
             self._behind, self._placed = self._counts, {0: rows}
@@ -128,7 +128,7 @@ class _Cell:
         if at not in self._placed:
             self._placed[at] = self._placed_rows(int(self._points[at]), count)
         placed = self._placed[at]
-        if count <= _MOST_TOGETHER:
+        if count <= MOST_TOGETHER:
             return placed[wanted]
         places = np.searchsorted(placed, wanted, side="right")
         found: Integers = (int(self._points[at]) << CELL_BITS) + places
@@ -136,11 +136,11 @@ class _Cell:
 
     def _placed_rows(self, point: int, count: int) -> Integers:
         """Return the fine rows of a point in order; of very many, how many are up to each place."""
-        if count <= _MOST_TOGETHER:
+        if count <= MOST_TOGETHER:
             return np.sort(fine_rows(np.full(count, point, dtype=np.int64), self._bits))
         places = np.zeros(1 << CELL_BITS, dtype=np.int64)
-        for start in range(0, count, _MOST_TOGETHER):
-            some = np.zeros(min(_MOST_TOGETHER, count - start), dtype=np.int64)
+        for start in range(0, count, MOST_TOGETHER):
+            some = np.zeros(min(MOST_TOGETHER, count - start), dtype=np.int64)
             places += np.bincount(fine_rows(some, self._bits), minlength=1 << CELL_BITS)
         return np.cumsum(places)
 

@@ -1,13 +1,14 @@
 """The rows of each group on a grid, in bounded memory (theory Q).
 
 Up to some millions of rows are sorted at once. Of more, rows are counted by group, and read again
-for as many groups as fit; a group that does not fit is counted by cell (`grid_runs`).
+for as many groups as fit; a group that does not fit is counted by cell (`grid_runs`). Rows that are
+on a cluster stay there (`cluster_runs`).
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -15,11 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.group_keys import GroupKeys
-from zerodelta.data.rowwise import Block, Column
+from zerodelta.data.rowwise import Block, Column, OwnColumn
 from zerodelta.data.source import Rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.joint_ranks import SortedRuns
+from zerodelta.exact.rank_bounds import Ranks
 from zerodelta.exact.rank_messages import Runs
+from zerodelta.mechanisms.cluster_runs import ClusterLine, cluster_runs
 from zerodelta.mechanisms.grid_runs import grid_runs
 from zerodelta.mechanisms.joint_exponential import CELL_BITS, fine_rows
 from zerodelta.mechanisms.near_ranks import GridRows
@@ -55,13 +58,27 @@ class GroupedColumn:
     def counts(self) -> Integers:
         """Return how many rows of each group are at each point, one group after the other."""
         size = self.points.size
+        if not self.rows.adds_here:
+            columns = list(range(len(self.rows.columns)))
+            shape = (self.groups * size,)
+            found = self.rows.total(self._on_a_line, columns, shape=shape, bound=1, keyed=True)
+            return found.astype(np.int64)
         total = np.zeros(self.groups * size, dtype=np.int64)
         for codes, points in self._parts():
             np.add.at(total, codes * size + points, 1)
         return total
 
-    def runs(self, bits: BitSource) -> Iterator[Runs]:
-        """Yield the runs of every group on the fine grid; a group without rows has one."""
+    def runs(self, bits: BitSource, *, near: Callable[[int], Sequence[Ranks]]) -> Iterator[Runs]:
+        """Yield the runs of every group on the fine grid; a group without rows has one.
+
+        `near` tells which ranks of so many will be asked for first.
+        """
+        if not self.rows.adds_here:
+            line = ClusterLine(
+                self.rows, self._on_a_line, groups=self.groups, size=self.points.size
+            )
+            yield from cluster_runs(line, bits, near=near)
+            return
         sizes, waiting = np.zeros(self.groups, dtype=np.int64), 0
         held: list[tuple[Integers, Integers]] = []
         for codes, points in self._parts():
@@ -123,6 +140,21 @@ class GroupedColumn:
                 kept &= ~np.isnan(values)
             yield codes[kept], self.points.snap(values[kept])
 
+    @property
+    def _on_a_line(self) -> Callable[[Block], Integers]:
+        """What returns group times size plus point of the rows of a block that have both."""
+        places, place = [self._place(name) for name in self.keys.columns], self._place(self.column)
+        keys, points, skip = self.keys, self.points, self.skip
+
+        def on_a_line(block: Block) -> Integers:  # holds nothing of the rows: it runs elsewhere
+            codes, kept = keys.codes(block[:, places])
+            values = block[:, place]
+            if skip:
+                kept = kept & ~np.isnan(values)
+            return codes[kept].astype(np.int64) * points.size + points.snap(values[kept])
+
+        return on_a_line
+
     def _codes(self, block: Block) -> Integers:
         """Return the group of each row, -1 for none."""
         places = [self._place(name) for name in self.keys.columns]
@@ -130,4 +162,6 @@ class GroupedColumn:
         return np.where(inside, codes, -1)
 
     def _place(self, column: Column) -> int:
+        if isinstance(column, OwnColumn):
+            return list[Column](self.rows.columns).index(column)
         return self.rows.columns.index(column) if isinstance(column, str) else int(column)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.joint_ranks import joint_points
-from zerodelta.exact.rank_messages import Runs
+from zerodelta.exact.rank_messages import Ranks, Runs, ranks_asked_first
 from zerodelta.exact.rational import Rational, as_count, as_positive
 from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
@@ -114,6 +114,11 @@ class JointExponential:
         gaps = [runs.count * gap for gap in self.gaps]
         found = joint_points(runs, gaps, rate=self.rate, bits=bits)
         return [point >> CELL_BITS for point in found]
+
+    def near(self, count: int, *, points: int) -> tuple[Ranks, ...]:
+        """Return which ranks of so many rows a draw will ask for first: only time rests on it."""
+        gaps = [count * gap for gap in self.gaps]
+        return ranks_asked_first(count, gaps, self.rate, points=points << CELL_BITS)
 
     @property
     def rank_error(self) -> float:

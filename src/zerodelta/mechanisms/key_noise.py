@@ -214,7 +214,7 @@ class UnknownKeys:
         *,
         epsilon: Rational,
         universe: KeyUniverse,
-        false_keys: Rational = 1,
+        false_keys: Rational = "1/100",
         wish: float = FOR_COUNTS,
         neighbors: Neighbors = Neighbors.REPLACE,
     ) -> UnknownKeys:

@@ -131,7 +131,7 @@ class GridRows:
 
     def ranks(self, point: int) -> tuple[int, int]:
         """Return how many rows are below a point, and how many are not above it."""
-        snap = self._snap
+        snap = self.snap
 
         def counted(block: Block) -> IntegerArray:
             part = snap(block)
@@ -142,14 +142,24 @@ class GridRows:
 
     def parts(self) -> Iterator[Integers]:
         """Yield the points of all rows that count."""
-        return map(self._snap, self.rows.blocks())
+        return map(self.snap, self.rows.blocks())
+
+    def counts(self) -> Integers:
+        """Return how many rows are at each point of a grid that is no larger than a table."""
+        if not self.rows.adds_here:
+            return self._counted_there(0, self.points.size, 0)
+        counts = np.zeros(self.points.size, dtype=np.int64)
+        for part in self.parts():
+            counts += np.bincount(part, minlength=self.points.size)
+        return counts
 
     @property
     def _columns(self) -> list[int]:
         return list(range(len(self.rows.columns)))
 
     @property
-    def _snap(self) -> Callable[[Block], Integers]:
+    def snap(self) -> Callable[[Block], Integers]:
+        """What returns the points of the rows of a block that count."""
         points, skip, column, inside = self.points, self.skip, self.column, self.inside
 
         def snapped(block: Block) -> Integers:  # holds nothing of the rows: it may run elsewhere
@@ -235,7 +245,7 @@ class GridRows:
         self, low: int, high: int, ends: list[int]
     ) -> tuple[dict[int, Integers], Integers]:
         """Return how many rows each point of the heavy cells has, and the rows of the others."""
-        shift, snap = self.shift, self._snap
+        shift, snap = self.shift, self.snap
 
         def light(block: Block) -> Integers:  # holds nothing of the rows: it may run elsewhere
             part = snap(block)
@@ -262,7 +272,7 @@ class GridRows:
 
     def _counted_there(self, first: int, size: int, shift: int) -> Integers:
         """Return how many rows are in each of `size` cells, counted where the rows are."""
-        snap = self._snap
+        snap = self.snap
 
         def keys(block: Block) -> IntegerArray:
             cell = (snap(block) - first) >> shift

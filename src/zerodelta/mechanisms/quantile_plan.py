@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import final
 
 import numpy as np
@@ -21,6 +22,7 @@ from zerodelta.data.source import Rows
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rank_messages import Runs
 from zerodelta.exact.rational import as_count
+from zerodelta.mechanisms.cluster_runs import ClusterLine, ClusterRuns
 from zerodelta.mechanisms.cumulative_counts import MOST_CELLS, CumulativeCounts
 from zerodelta.mechanisms.grid_runs import grid_runs
 from zerodelta.mechanisms.group_runs import GroupedColumn
@@ -69,11 +71,11 @@ class QuantilePlan:
         """Return the quantiles of all rows, one for each level."""
         source = GridRows(rows=rows, points=self.points, skip=self.skip, column=column)
         if isinstance(self.mechanism, JointExponential):
-            return self._drawn(self.mechanism, grid_runs(source, bits), bits)
-        counts = np.zeros((1, self.points.size), dtype=np.int64)
-        for part in source.parts():
-            counts[0] += np.bincount(part, minlength=self.points.size)
-        (found,) = self._from_counts(self.mechanism.release(counts, bits))
+            if rows.adds_here:
+                return self._drawn(self.mechanism, grid_runs(source, bits), bits)
+            line = ClusterLine(rows, source.snap, groups=1, size=self.points.size)
+            return self._drawn(self.mechanism, ClusterRuns(line, 0, bits), bits)
+        (found,) = self._from_counts(self.mechanism.release(source.counts()[None, :], bits))
         return np.asarray(found)
 
     def by_group(
@@ -94,7 +96,9 @@ class QuantilePlan:
         if isinstance(self.mechanism, CumulativeCounts):
             return self._from_counts(self.mechanism.release(grouped.counts(), bits))
         # the group's own private size decides the ranks; an empty group is one like any other
-        return np.array([self._drawn(self.mechanism, runs, bits) for runs in grouped.runs(bits)])
+        near = partial(self.mechanism.near, points=self.points.size)
+        drawn = (self._drawn(self.mechanism, runs, bits) for runs in grouped.runs(bits, near=near))
+        return np.array(list(drawn))
 
     def _drawn(self, joint: JointExponential, runs: Runs, bits: BitSource) -> Floats:
         """Return the values of drawn points at the levels asked, between them interpolated."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, final
 
-from zerodelta.errors import CertificateError
+from zerodelta.errors import CertificateError, printable
 from zerodelta.privacy.assumptions import OUR_ASSUMPTIONS, to_ask
 from zerodelta.privacy.claim_numbers import (
     check_claim_numbers,
@@ -196,7 +196,7 @@ class Certificate:
                 lines.append(f"  taken as {title}: {'; '.join(items)}")
         lines.append(f"  to be asked: {'; '.join(to_ask(unit=self.unit, counted=True))}")
         lines.append(f"  randomness: {self.randomness}")
-        return "\n".join(lines)
+        return printable("\n".join(lines), lines=True)
 
     def fingerprint(self) -> str:
         """Return the SHA-256 of the canonical JSON of everything but the digest itself."""

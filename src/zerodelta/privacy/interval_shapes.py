@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, final, runtime_checkable
 
 import narwhals as nw
@@ -44,6 +44,8 @@ _NONE = {
 
 _SOMETHING = "a count, a sum, a mean, a covariance or a table of the same rows"
 
+_COUNT, _RANKS = "count", "_rank_error"
+
 _ROWS = "the rows that count, with values clipped to the bounds"
 
 
@@ -70,6 +72,26 @@ class LightTable(Protocol):
         ...  # pragma: no cover
 
 
+@runtime_checkable
+class KeyList(Protocol):
+    """A released list of keys with their counts."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns of a key."""
+        ...  # pragma: no cover
+
+    @property
+    def names(self) -> list[Any]:
+        """The keys."""
+        ...  # pragma: no cover
+
+    @property
+    def counts(self) -> list[int]:
+        """Their counts."""
+        ...  # pragma: no cover
+
+
 @final
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Cells:
@@ -79,6 +101,10 @@ class Cells:
     numbers: Mapping[str, Any]
     exact: tuple[str, ...] = ()
     """Numbers that were public before."""
+    errors: Mapping[str, Any] = field(default_factory=dict)
+    """The expected errors of numbers, in their own unit, where a table has them."""
+    quantiles: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    """Which columns of a table are quantiles: of what, and at which level."""
 
 
 def interval_of(
@@ -166,14 +192,18 @@ def is_table(value: Any) -> bool:
 def cells_of(release: Release) -> Cells:
     """Return the numbers of a value; of what is none of these, none.
 
-    Of a table, a statistic is a column that has its errors in another one.
+    Of a table, a statistic is a column that has its errors in another one; the columns before the
+    first of these are keys.
     """
     value = release.value
+    if isinstance(value, KeyList):
+        keys = value.names if len(value.columns) > 1 else [(key,) for key in value.names]
+        parts = {name: [key[i] for key in keys] for i, name in enumerate(value.columns)}
+        return Cells(keys=parts, numbers={_COUNT: value.counts})
     if isinstance(value, (int, float, str)):
         return Cells(keys={}, numbers={_name(release): [value]})
     if isinstance(value, np.ndarray) and value.ndim == 1:
-        labels = _labels(release, len(value))
-        return Cells(keys={"label": labels}, numbers={_name(release): value})
+        return Cells(keys=_places(release, len(value)), numbers={_name(release): value})
     if _is_matrix(release):
         labels = list(_labels(release, len(value)))
         pairs = list(itertools.product(labels, repeat=2))
@@ -184,16 +214,36 @@ def cells_of(release: Release) -> Cells:
     else:
         frame = as_frame(value)
         columns = {} if frame is None else {name: frame[name].to_list() for name in frame.columns}
-    numbers = {name: each for name, each in columns.items() if f"{name}_error" in columns}
+    numbers = {
+        name: each
+        for name, each in columns.items()
+        if f"{name}_error" in columns or f"{name}{_RANKS}" in columns
+    }
+    errors = {n: columns[f"{n}_error"] for n in numbers if f"{n}_error" in columns}
     exact = tuple(
         name
-        for name in numbers
+        for name, error in errors.items()
         if not any(name in sums.statistics for sums in release.sums)
-        and not np.any(np.asarray(columns[f"{name}_error"], dtype=np.float64))
+        and not np.any(np.asarray(error, dtype=np.float64))
     )
-    errors = {f"{name}_error" for name in numbers}
-    keys = {name: each for name, each in columns.items() if name not in {*numbers, *errors}}
-    return Cells(keys=keys, numbers=numbers, exact=exact)
+    before = list(columns)[: list(columns).index(next(iter(numbers)))] if numbers else columns
+    return Cells(
+        keys={name: columns[name] for name in before},
+        numbers=numbers,
+        exact=exact,
+        errors=errors,
+        quantiles={name: _level(name) for name in numbers if f"{name}{_RANKS}" in columns},
+    )
+
+
+def _level(name: str) -> tuple[str, float]:
+    """Return of which column a column of a table has a quantile, and its level.
+
+    >>> _level("income_q2.5"), _level("net_income_median")
+    (('income', 0.025), ('net_income', 0.5))
+    """
+    column, _, level = name.rpartition("_")
+    return column, 0.5 if level == "median" else float(level[1:]) / 100
 
 
 def _is_matrix(release: Release) -> bool:
@@ -223,6 +273,23 @@ def _steps(release: Release) -> Iterator[Any]:
 def _name(release: Release) -> str:
     names = [name for sums in release.sums for name in sums.statistics]
     return names[-1] if len(names) == 1 or _is_matrix(release) else "value"
+
+
+def _places(release: Release, size: int) -> dict[str, Sequence[Any]]:
+    """Return what the places of an array are, from what was asked."""
+    record, labels = release.record, _labels(release, size)
+    task = "" if record is None else record.task
+    asked = {} if record is None else record.parameters
+    for name, column in (("quantiles", "q"), ("cdf", "at")):
+        listed = asked.get(column)
+        if isinstance(listed, list) and len(listed) == 2 and isinstance(listed[0], list):
+            listed = listed[1]  # of an array, its shape and its cells
+        if task == name and isinstance(listed, list) and len(listed) == size:
+            return {"quantile" if name == "quantiles" else column: listed}
+    if task == "histogram":
+        named = asked.get("columns")
+        return {named if isinstance(named, str) else "item": labels}
+    return {"label": labels}
 
 
 def _labels(release: Release, size: int) -> Sequence[Any]:

@@ -11,6 +11,7 @@ from typing import Any, Protocol, final
 
 import numpy as np
 
+from zerodelta.errors import printable
 from zerodelta.exact.noise_law import NoiseLaw, NoisySums
 from zerodelta.exact.rational import Rational, number_text
 from zerodelta.privacy.certificate import Certificate
@@ -200,25 +201,40 @@ class Release:
         return covered(self)
 
     def to_frame(
-        self, level: Rational = "0.95", *, of: str = "sample", simultaneous: bool = False
+        self,
+        kind: str | None = None,
+        *,
+        level: Rational = "0.95",
+        of: str = "sample",
+        simultaneous: bool = False,
     ) -> Any:
-        """Return the value as a frame with columns for the lower and upper ends of intervals.
+        """Return the value as a data frame with the lower and upper ends of intervals.
 
-        Of a table a frame of its own kind, with columns such as `income_mean_lower`; else one of
-        the first kind that is installed (pandas, polars, pyarrow; without any a dict of lists) with
-        columns `value`, `lower`, `upper`. Cells that have no interval are empty: `covers` says why
-        (in pandas also ``frame.attrs["intervals"]``). Parameters as for `interval`.
+        Of a table with columns such as `income_mean_lower`, of numbers with `value`, `lower` and
+        `upper`, of a list of keys with the keys and `count`. Cells that have no interval are empty:
+        `covers` says why (in pandas also ``frame.attrs["intervals"]``).
+
+        Parameters
+        ----------
+        kind : "pandas", "polars" or "pyarrow", optional
+            The library. By default that of the value, if it is a data frame; else the first of
+            these that is installed; without any a dict of lists is returned.
+        level, of, simultaneous
+            As for `interval`.
+
         """
         from zerodelta.privacy.shown_release import frame_of
 
-        return frame_of(self, level, of=of, simultaneous=simultaneous)
+        return frame_of(self, kind, level, of=of, simultaneous=simultaneous)
 
     def plot(self, column: str | None = None, *, level: Rational = "0.95", ax: Any = None) -> Any:
-        """Draw the value with its intervals as bars, and return matplotlib's axes.
+        """Draw the value with its intervals, and return matplotlib's axes.
 
-        Of a table `column` says which statistic. Needs ``pip install 'zerodelta[plot]'``.
+        Counts are bars from 0, quantiles ranges between those that lie opposite of each other, all
+        else is points. Of a table `column` says which statistic, or whose quantiles: "income"; a
+        mean is drawn with the quantiles of its column. Needs ``pip install 'zerodelta[plot]'``.
         """
-        from zerodelta.privacy.shown_release import picture_of
+        from zerodelta.privacy.pictures import picture_of
 
         return picture_of(self, column, level, ax=ax)
 
@@ -233,7 +249,7 @@ class Release:
         Parameters
         ----------
         path : path
-            The file; an old one is replaced.
+            The file; one that is there is not written over.
         ledger : Ledger, optional
             The account of the data, whose budget is told.
         file : str, optional
@@ -266,12 +282,13 @@ class Release:
     def __repr__(self) -> str:
         error = self.error if isinstance(self.error, str) else f"{self.error:.4g}"
         read = "" if self.diagnostics is None else f"        {self.diagnostics},\n"
-        return (
+        shown = (
             f"Release(value={_shown(self.value)},\n"
             f"        expected error: {error},\n{read}"
             f"        {self.certificate.summary},\n"
             f"        {self.counted})"
         )
+        return printable(shown, lines=True)  # a frame shows its cells as they are
 
 
 def _shown(value: Any) -> str:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
@@ -20,11 +19,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, final
 
-from zerodelta.errors import CertificateError, ParameterError, RecordError
+from zerodelta.errors import CertificateError, ParameterError, RecordError, printable
 from zerodelta.exact.noise_law import NoisySums
 from zerodelta.privacy.assumptions import to_ask
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.json_text import read_json
+from zerodelta.privacy.new_file import write_new
 from zerodelta.privacy.record import Record
 from zerodelta.privacy.signatures import Signature, sign
 from zerodelta.privacy.step import canonical, digest_of
@@ -71,6 +71,8 @@ class Saved:
         and a value that its own noisy sums do not give.
         """
         made = {name: read_value(self.data[name], classes) for name in _FIELDS if name != "sums"}
+        for name in ("plan", "error"):  # people print them
+            made[name] = _plain(made[name])
         found = {
             **made,
             "sums": _read_sums(self.data["sums"], classes),
@@ -105,10 +107,16 @@ def content_of(release: Release, estimator: Mapping[str, Any] | None = None) -> 
             expected="one that was made by a verb, a study or an estimator: it has a record",
             remedy="save what these return",
         )
+    from zerodelta.privacy.shown_release import note_of
+
+    value = written(release.value)
+    if isinstance(value, dict) and "table" in value:
+        value["table"]["note"] = note_of(release)  # a frame has no place for it
     return {
         "schema": SCHEMA,
         **{name: written(getattr(release, name)) for name in _FIELDS if name not in _SPECIAL},
         **{name: write(getattr(release, name)) for name, write in _SPECIAL.items()},
+        "value": value,
         "record": release.record.to_json(),
         "certificate": json.loads(release.certificate.to_json()),
         **({} if estimator is None else {"estimator": dict(estimator)}),
@@ -132,38 +140,9 @@ def save(
     if signatures:
         whole["signatures"] = [each.to_json() for each in signatures]
     text = "{\n" + ",\n".join(_line(name, part) for name, part in whole.items()) + "\n}\n"
-    place = Path(os.path.abspath(path))
-    if not _written_once(place, text.encode()):
-        raise ParameterError(
-            "path",
-            os.fspath(path),
-            expected="a new file: what was paid for is not written over",
-            remedy="choose another name",
-        )
+    write_new(path, text)
     for account, entry in release.paid_by:
-        account.note_saved(entry, str(place), digest)
-
-
-def _written_once(place: Path, content: bytes) -> bool:
-    """Write a file that is there as a whole or not at all; False if another one is there."""
-    beside = place.with_name(f"{place.name}.{secrets.token_hex(8)}")
-    try:
-        with beside.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(beside, place)
-        except FileExistsError:
-            return place.is_file() and place.read_bytes() == content
-        except OSError:  # no links on this file system
-            with place.open("xb") as file:
-                file.write(content)
-        return True
-    except FileExistsError:
-        return False
-    finally:
-        beside.unlink(missing_ok=True)
+        account.note_saved(entry, os.path.abspath(path), digest)
 
 
 def _line(name: str, part: Any) -> str:
@@ -385,5 +364,10 @@ def _read_sums(data: Any, classes: Mapping[str, Callable[..., Any]]) -> tuple[No
 
 _SPECIAL: Mapping[str, Callable[[Any], Any]] = {
     "sums": _written_sums,
-    "plan": lambda plan: None if plan is None else str(plan),
+    "plan": lambda plan: None if plan is None else _plain(str(plan)),
+    "error": lambda error: written(_plain(error)),
 }
+
+
+def _plain(told: Any) -> Any:
+    return printable(told, lines=True) if type(told) is str else told

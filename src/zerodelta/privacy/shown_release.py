@@ -1,20 +1,22 @@
-"""A release with its intervals for people: as a frame, as a page, as a picture."""
+"""A release with its intervals for people: as a frame, as a page."""
 
 from __future__ import annotations
 
 import html
+import math
+from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
 import narwhals as nw
 import numpy as np
 
-from zerodelta.errors import did_you_mean, require, require_extra
-from zerodelta.exact.rational import Rational, as_rational
+from zerodelta.errors import did_you_mean, printable, require, require_extra
+from zerodelta.exact.rational import Rational
 from zerodelta.privacy.interval_shapes import (
     Cells,
-    LightTable,
-    beside,
+    KeyList,
+    as_frame,
     cells_of,
     covered,
     found_intervals,
@@ -24,130 +26,108 @@ from zerodelta.privacy.interval_shapes import (
 if TYPE_CHECKING:
     from zerodelta.privacy.release import Release
 
-__all__ = ["ends_of", "frame_of", "page_of", "picture_of"]
+__all__ = ["KINDS", "ends_of", "frame_of", "note_of", "numbers_of", "page_of"]
 
 _SHOWN = 20
-_MOST_LABELS = 60
-"""More lines than this are drawn without their labels."""
 
-_KINDS = ("pandas", "polars", "pyarrow")
+KINDS = ("pandas", "polars", "pyarrow")
+"""Libraries of data frames, in the order in which they are looked for."""
 
 
-def frame_of(release: Release, level: Rational, *, of: str, simultaneous: bool) -> Any:
-    """Return labels, values, lower and upper ends."""
-    cells = _cells(release)
+def frame_of(
+    release: Release, kind: str | None, level: Rational, *, of: str, simultaneous: bool
+) -> Any:
+    """Return labels, values, lower and upper ends as a frame of a kind, or of the value's own."""
+    require(
+        kind is None or kind in KINDS,
+        "kind",
+        kind,
+        expected=f"one of {', '.join(KINDS)}",
+        remedy=did_you_mean(kind, KINDS, 'pass kind="pandas", and a level as level=0.95'),
+    )
+    if kind is not None:
+        require_extra(kind, "all")
+    cells = numbers_of(release)
     ends = ends_of(release, cells, level, of=of, simultaneous=simultaneous)
     numbers: dict[str, Any] = {}
     for name, values in cells.numbers.items():
-        plain = not is_table(release.value)
         low, high = ends.get(name, (None, None))
-        own = ("value", "lower", "upper") if plain else (name, f"{name}_lower", f"{name}_upper")
+        own = (name, f"{name}_lower", f"{name}_upper")
+        if isinstance(release.value, KeyList):
+            numbers[name] = values
+            continue
+        own = own if is_table(release.value) else ("value", "lower", "upper")
         numbers |= dict(zip(own, (values, low, high), strict=True))
-    if isinstance(release.value, LightTable):
-        nan = np.full(len(next(iter(numbers.values()))), np.nan)
-        return release.value.with_numbers(
-            {name: nan if each is None else each for name, each in numbers.items()}
-        )
-    if is_table(release.value):
-        made = beside(release.value, cells, numbers)
-    else:
-        lines = len(next(iter(cells.numbers.values())))
-        columns = {
-            **{key: _one_type(list(labels)) for key, labels in cells.keys.items()},
-            **{
-                name: [None] * lines if each is None else np.asarray(each).tolist()
-                for name, each in numbers.items()
-            },
-        }
-        there = next((kind for kind in _KINDS if find_spec(kind) is not None), None)
-        made = (
-            columns
-            if there is None
-            else nw.from_dict(columns, backend=cast(Any, there)).to_native()
-        )
-    if hasattr(made, "attrs"):  # of pandas: why cells are empty
+    frame = as_frame(release.value)
+    own_kind = None if frame is None else frame.implementation.value
+    there = own_kind or next((each for each in KINDS if find_spec(each) is not None), None)
+    made = _frame(cells, numbers, kind or there)
+    if hasattr(made, "attrs"):  # of pandas: why cells are empty, and what to beware of
         made.attrs["intervals"] = covered(release)
+        if note_of(release):
+            made.attrs["note"] = note_of(release)
     return made
+
+
+def _frame(cells: Cells, numbers: Mapping[str, Any], kind: str | None) -> Any:
+    """Return columns as a frame; as a dict of lists where no library of frames is installed."""
+    lines = len(next(iter(cells.numbers.values())))
+    columns = {
+        **{name: _one_type(list(labels)) for name, labels in cells.keys.items()},
+        **{
+            name: [None] * lines if each is None else np.asarray(each).tolist()
+            for name, each in numbers.items()
+        },
+    }
+    if kind is None:
+        return columns
+    return nw.from_dict(columns, backend=cast(Any, kind)).to_native()
 
 
 def page_of(release: Release) -> str:
     """Return HTML; keys are anyone's words, and escaped."""
     cells = cells_of(release)
-    said = (release.certificate.summary, release.counted, covered(release))
-    told = "; ".join(line.strip() for line in said)
+    told = [note_of(release), release.certificate.summary, release.counted, covered(release)]
+    below = "".join(f"<p>{html.escape(printable(each.strip()))}</p>" for each in told if each)
     if not cells.numbers:
-        return f"<pre>{html.escape(_printable(repr(release)))}</pre>"
+        return f"<pre>{html.escape(printable(repr(release)))}</pre>"
     ends = ends_of(release, cells, "0.95", of="sample", simultaneous=False)
     heads, columns = list(cells.keys), [list(map(str, each)) for each in cells.keys.values()]
-    for name, values in cells.numbers.items():
-        low, high = ends.get(name, (None, None))
-        heads += [name, "95 %"]
-        columns.append([_number(each) for each in values])
-        columns.append(
-            [""] * len(values)
-            if low is None or high is None
-            else [f"{_number(a)} to {_number(b)}" for a, b in zip(low, high, strict=True)]
-        )
+    for name in sorted(cells.numbers, key=lambda each: each != "count"):  # counts come first
+        values, (low, high) = list(cells.numbers[name]), ends.get(name, (None, None))
+        error = _spread(low, high) if low is not None else cells.errors.get(name)
+        wrong = [None] * len(values) if error is None else list(error)
+        heads.append(name)
+        columns.append([_number(each, e) for each, e in zip(values, wrong, strict=True)])
+        if low is not None and high is not None:
+            heads.append("95 %")
+            sides = [
+                [_number(each, e) for each, e in zip(s, wrong, strict=True)] for s in (low, high)
+            ]
+            columns.append([f"{a} to {b}" for a, b in zip(*sides, strict=True)])
     lines = list(zip(*columns, strict=True))
     left = max(0, len(lines) - _SHOWN)
     rows = [_row("td", line) for line in lines[:_SHOWN]]
     if left:
         rows.append(f'<tr><td colspan="{len(heads)}">… {left} more</td></tr>')
-    return (
-        f"<table><thead>{_row('th', heads)}</thead><tbody>{''.join(rows)}</tbody></table>"
-        f"<p>{html.escape(_printable(told))}</p>"
-    )
+    return f"<table><thead>{_row('th', heads)}</thead><tbody>{''.join(rows)}</tbody></table>{below}"
 
 
-def picture_of(release: Release, column: str | None, level: Rational, *, ax: Any) -> Any:
-    """Draw values with bars from the lower to the upper ends; return the axes."""
-    cells = _cells(release)
-    names = list(cells.numbers)
-    chosen = next((name for name in names if name != "count"), names[0])
-    chosen = chosen if column is None else column
-    require(
-        chosen in names,
-        "column",
-        column,
-        expected=f"one of {', '.join(names)}",
-        remedy=did_you_mean(column, names, "pass one of these names"),
-    )
-    given = cells.numbers[chosen]
-    texts = any(isinstance(each, str) for each in given)
-    require(not texts, "value", expected="numbers, to be drawn", remedy="use release.value itself")
-    require_extra("matplotlib", "plot")
-    import matplotlib.pyplot as plt
-
-    values = np.asarray(given, dtype=np.float64)
-    ends = ends_of(release, cells, level, of="sample", simultaneous=False).get(chosen)
-    labels = [
-        _printable(", ".join(map(str, line)))[:40]
-        for line in (zip(*cells.keys.values(), strict=True) if cells.keys else [("all rows",)])
-    ]
-    if ax is None:
-        high = 1.2 + 0.28 * min(len(values), _MOST_LABELS)
-        _, ax = plt.subplots(figsize=(6.4, max(2.0, high)), layout="constrained")
-    places = np.arange(len(values))
-    if ends is not None:
-        ax.hlines(places, *ends, color="#4878a8", linewidth=3, alpha=0.5)
-    ax.plot(values, places, "o", color="#1f3d5c", markersize=4)
-    if len(values) <= _MOST_LABELS:
-        ax.set_yticks(places, labels, parse_math=False)
-    ax.invert_yaxis()
-    bars = (
-        "" if ends is None else f", bars: {100 * float(as_rational(level, 'level')):g} % interval"
-    )
-    ax.set_xlabel(f"{_printable(chosen)}{bars}", parse_math=False)
-    ax.set_ylabel(_printable(", ".join(cells.keys)) or "group", parse_math=False)
-    ax.grid(axis="x", alpha=0.3)
-    return ax
-
-
-def _cells(release: Release) -> Cells:
+def numbers_of(release: Release) -> Cells:
+    """Return the numbers of a value, or refuse one that has none."""
     cells = cells_of(release)
     expected = "a number, a vector or a table"
     require(cells.numbers, "value", expected=expected, remedy="use release.value itself")
     return cells
+
+
+def note_of(release: Release) -> str:
+    """Return what to beware of: how many keys may be invented. Frames cannot hold it."""
+    note = getattr(release.value, "note", None)
+    if isinstance(note, str):
+        return note
+    warning = getattr(getattr(release.plan, "found", None), "warning", "")
+    return warning if isinstance(warning, str) else ""
 
 
 def ends_of(release: Release, cells: Cells, level: Rational, **asked: Any) -> dict[str, Any]:
@@ -160,17 +140,28 @@ def ends_of(release: Release, cells: Cells, level: Rational, **asked: Any) -> di
 
 
 def _row(tag: str, cells: Any) -> str:
-    return "<tr>" + "".join(f"<{tag}>{html.escape(_printable(c))}</{tag}>" for c in cells) + "</tr>"
+    return "<tr>" + "".join(f"<{tag}>{html.escape(printable(c))}</{tag}>" for c in cells) + "</tr>"
 
 
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+def _spread(low: Any, high: Any) -> list[float]:
+    """Return about the standard errors of numbers with such 95 % intervals."""
+    return [float(b - a) / 4 for a, b in zip(low, high, strict=True)]
 
 
-def _number(value: Any) -> str:
+def _number(value: Any, error: float | None = None) -> str:
+    """Return a number with the digits that its error leaves: two of the error's own.
+
+    >>> _number(43431.87, 240.0), _number(0.123456, 0.002), _number(43431.87), _number(8062, 3.0)
+    ('43,430', '0.1235', '43,432', '8,062')
+    """
     if isinstance(value, (int, np.integer)):
         return f"{value:,}"
-    return f"{value:.5g}" if isinstance(value, (float, np.floating)) else str(value)
+    if not isinstance(value, (float, np.floating)):
+        return str(value)
+    if error is None or not 0 < error < math.inf or not math.isfinite(value):
+        return f"{value:,.5g}"
+    digits = 1 - math.floor(math.log10(error))
+    return f"{round(float(value), digits):,.{max(0, digits)}f}" if digits < 16 else repr(value)
 
 
 def _one_type(labels: list[Any]) -> list[Any]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, final
 
 from zerodelta.errors import ParameterError, RecordError, require_extra
+from zerodelta.privacy.new_file import write_new
 
 __all__ = ["Signature", "as_public", "check_private", "check_signed", "make_keys", "sign"]
 
@@ -94,10 +95,8 @@ def make_keys(private: Path, public: Path) -> str:
     secret = made.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
     known = made.public_key()
     shown = known.public_bytes(form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo)
-    handle = os.open(private, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(secret)
-    public.write_bytes(shown)
+    write_new(private, secret, name="keys", mode=0o600)
+    write_new(public, shown, name="keys")
     return str(known.public_bytes_raw().hex())
 
 

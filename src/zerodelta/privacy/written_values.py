@@ -6,8 +6,11 @@ unpickled: a class is looked up among those that a caller names.
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from datetime import date
 from decimal import Decimal
@@ -29,8 +32,13 @@ _LONGEST_FRACTION = 1 << 16
 _DEEPEST = 60
 """How far values may be nested."""
 
-_MOST_CHARACTERS = 1 << 28
-"""Of an array of texts, which takes the room of the longest for each."""
+_MOST_BYTES = 1 << 28
+"""Of an array of texts, which takes four for each character of the longest, for each text."""
+
+_MOST_ALIKE = 64
+"""Different numbers of one hash: the time that a dictionary of them takes grows as their square."""
+
+_DATES = re.compile(r"datetime64\[[0-9]{0,9}(generic|Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\]")
 
 _ARRAYS = {np.dtype(kind).name: np.dtype(kind) for kind in "?bhilqBHILQefd"}
 _ODD = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
@@ -172,18 +180,19 @@ class _Reader:
         if depth > _DEEPEST:
             raise RecordError(f"the value is nested more than {_DEEPEST} deep: no value is.")
         if type(data) is list:
-            return [self.value(each, depth + 1) for each in data]
+            return _apart([self.value(each, depth + 1) for each in data])
         if type(data) is not dict:
             return data
         names = tuple(sorted(data))
         if names == ("dict",):
             pairs = [(self.value(k, depth + 1), self.value(v, depth + 1)) for k, v in data["dict"]]
+            _apart([key for key, _ in pairs])
             made = dict(pairs)
             if len(made) < len(pairs):
                 raise RecordError("a key occurs twice in the value.")
             return made
         if names == ("tuple",):
-            return tuple(self.value(each, depth + 1) for each in data["tuple"])
+            return tuple(_apart([self.value(each, depth + 1) for each in data["tuple"]]))
         if names == ("fields", "type"):
             return self._instance(data["type"], data["fields"], depth)
         if names == ("array", "cells", "shape"):
@@ -208,22 +217,41 @@ class _Reader:
         if kind in _ARRAYS:
             plain = [self.value(each, depth + 1) if type(each) is dict else each for each in cells]
             return np.array(plain, dtype=_ARRAYS[kind]).reshape(shape)
-        if kind.startswith("datetime64["):
+        if _DATES.fullmatch(kind):
             return np.array(cells, dtype=np.int64).astype(kind).reshape(shape)
         if kind == "text":
-            if len(cells) * max(map(len, cells), default=0) > _MOST_CHARACTERS:
+            if 4 * len(cells) * max(map(len, cells), default=0) > _MOST_BYTES:
                 raise RecordError("an array of texts is too large: it would not fit into memory.")
             return np.array(cells, dtype=np.str_).reshape(shape)
         if kind != "object":
             raise RecordError(f"an array of {kind!r:.20} is not known here: upgrade zerodelta.")
         made = np.empty(len(cells), dtype=object)
-        made[:] = [self.value(each, depth + 1) for each in cells]
+        made[:] = _apart([self.value(each, depth + 1) for each in cells])
         return made.reshape(shape)
 
     def _table(self, parts: Mapping[str, Any], depth: int) -> Any:
-        keys = {name: [self.value(c, depth + 1) for c in labels] for name, labels in parts["keys"]}
+        keys = {name: self.value(labels, depth + 1) for name, labels in parts["keys"]}
         numbers = {name: self.value(column, depth + 1) for name, column in parts["numbers"]}
         return self._classes["Table"](keys, numbers, note=parts["note"])
+
+
+def _apart(values: list[Any]) -> list[Any]:
+    """Refuse many different numbers, or tuples, of one hash: those of texts are not foreseeable."""
+    if len(values) <= _MOST_ALIKE:
+        return values
+    alike: dict[int, list[Any]] = {}
+    for value in values:
+        if type(value) in (int, Fraction, Decimal, tuple):
+            with suppress(TypeError):  # a tuple with a list in it is no key of anything
+                alike.setdefault(hash(value), []).append(value)
+    for same in alike.values():
+        if len(same) > _MOST_ALIKE and len({_text(each) for each in same}) > _MOST_ALIKE:
+            raise RecordError("numbers in the value are chosen to take long; do not rely on it.")
+    return values
+
+
+def _text(value: Any) -> str:
+    return json.dumps(written(value))
 
 
 def read_fraction(text: str) -> Fraction:

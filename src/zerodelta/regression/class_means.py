@@ -47,6 +47,12 @@ _BALL_VARIANCE = 0.15
 smallest that is believed, and that of rows in a ball. Tuned, as are the temperatures, on the data
 of `bench/tables_classifiers.py`."""
 
+_BELIEVED = 4.0
+"""Variances of so many deviations of their noise are believed, however small."""
+
+_RESOLUTION = 2.0**-18
+"""No variance is smaller than the rounding of squares lets it be known."""
+
 _EVEN = 0.1
 """Numbers of rows are used as prior probabilities if their noise is below this part of a class."""
 
@@ -120,7 +126,7 @@ class CentroidQuestion:
                 )
                 doubt = len(means) * (sums.deviation / sums.total) ** 2 / 4
                 trust = _VARIANCE_TRUST / (_VARIANCE_TRUST + doubt)
-                variance = max(_LEAST_VARIANCE, _VARIANCE + (within - _VARIANCE) * trust)
+                variance = max(_least(doubt), _VARIANCE + (within - _VARIANCE) * trust)
             return ClassModel(
                 means=means,
                 variances=np.full((1, 1), variance),
@@ -215,6 +221,15 @@ def _priors(sums: ClassSums, noise: NoisyBlocks, expected: int) -> Floats:
     return np.asarray(sums.counts / sums.counts.sum())
 
 
+def _least(noise: float) -> float:
+    """Return the smallest variance that is believed: less where its own noise is far below.
+
+    In bounds that are much wider than the rows all variances are small, and a floor above them
+    would make the prior probabilities decide.
+    """
+    return min(_LEAST_VARIANCE, max(_BELIEVED * math.sqrt(noise), _RESOLUTION))
+
+
 def _variances(sums: ClassSums, means: Floats) -> Floats:
     """Return the variances of the features in each class, as alike as noise asks for.
 
@@ -225,10 +240,10 @@ def _variances(sums: ClassSums, means: Floats) -> Floats:
     shared = (sums.squares.sum(axis=0) / total + 1) / 2 - (counts * means**2).sum(axis=0) / total
     middle = float(shared.mean())
     trust = _VARIANCE_TRUST / (_VARIANCE_TRUST + noise)  # noise in the means lowers it, too
-    average = min(1.0, max(_LEAST_VARIANCE, _VARIANCE + (middle - _VARIANCE) * trust))
+    average = min(1.0, max(_least(noise), _VARIANCE + (middle - _VARIANCE) * trust))
     spread = max(0.0, float(shared.var()) - noise)
     apart = (shared - middle) * (spread / (spread + noise))
-    least = max(average / 4, min(average, math.sqrt(noise)))
+    least = min(max(average / 4, min(average, math.sqrt(noise))), _BELIEVED * math.sqrt(noise))
     shared = np.clip(average + apart, least, 1.0)
     own = (sums.squares / counts + 1) / 2 - means**2
     doubt = (sums.deviation / counts) ** 2 / 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, final
 
@@ -16,12 +16,13 @@ from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.mechanisms.diagnostics import diagnosis
-from zerodelta.privacy.parameters import as_flag
+from zerodelta.privacy.parameters import as_flag, as_usable_epsilon
 from zerodelta.privacy.release import Release
 from zerodelta.regression.certified_losses import BalancedLogistic, CertifiedLoss, Softmax
+from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.expected import LOG_ODDS, Expected, limited, temperature
-from zerodelta.regression.features import Features
+from zerodelta.regression.features import Features, LongRows
 from zerodelta.regression.label_values import ClassLabels, as_classes, declared_classes
 from zerodelta.regression.labeled_rows import LabeledRows
 from zerodelta.regression.objective_plan import (
@@ -31,6 +32,7 @@ from zerodelta.regression.objective_plan import (
     plan_multinomial,
     softmax_curvature,
 )
+from zerodelta.regression.row_box import RowBox, as_radius
 from zerodelta.spaces import Ball
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
@@ -74,8 +76,10 @@ def fit_logistic(
     K-norm noise in the objective, computed with a certified error bound. Time is not covered.
     **Public**: ε, `data_norm`, `classes`, the shape of the data. Longer rows are clipped; a row
     with a missing cell, or whose label is no class, is the zero row.
-    **Error**: the expected excess of the mean loss if rows were spread evenly; the true one
-    depends on unseen data.
+    **Error**: the expected excess of the mean log loss over the best line's. Of an array, for rows
+    that are spread evenly within `data_norm`. Of a data set, for rows in a corner of their bounds,
+    where clipped ones lose their size: a quarter of each column's bounds, at an end (`RowBox`). In
+    both for a moderate signal. The true one depends on unseen data.
 
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.uniform(-0.7, 0.7, size=(5000, 2))
@@ -136,6 +140,11 @@ class ClassifierQuestion:
     softmax: bool = False
     encoding: Encoding | None = None
     """How the columns of a data set become features."""
+    bounds: ColumnBounds | None = None
+    """Of the columns of an array or a frame, which are scaled by them; then `data_norm`, as with an
+    encoding, is about scaled rows, and by default what forecasts favor (`RowBox.best`)."""
+    radius: Rational | None = None
+    """Instead of `data_norm`: how far scaled numbers reach on the way to a corner."""
 
     @staticmethod
     def of(
@@ -146,13 +155,21 @@ class ClassifierQuestion:
         intercept: bool,
         method: str,
         softmax: bool = False,
+        bounds: ColumnBounds | None = None,
+        radius: Rational | None = None,
     ) -> ClassifierQuestion:
         """Return the question; of a data set the columns are encoded, and bound the rows."""
         encoding = None
         if isinstance(rows, Dataset):
             centered = as_flag(intercept, "intercept")
             encoding = Encoding.of(rows.kinds).to_unit(centered=centered)
-            data_norm = encoding.half_way if data_norm is None else data_norm
+        require(
+            radius is None or (data_norm is None and (bounds or encoding) is not None),
+            "radius",
+            radius,
+            expected="None beside data_norm, which says the same",
+            remedy="pass bounds= (of a data set they are declared) and no data_norm",
+        )
         return ClassifierQuestion(
             classes=classes,
             data_norm=data_norm,
@@ -160,12 +177,50 @@ class ClassifierQuestion:
             method=method,
             softmax=softmax,
             encoding=encoding,
+            bounds=bounds,
+            radius=radius,
         )
 
     @property
     def outputs(self) -> int:
         """The number of lines of the model."""
         return len(self.classes) if self.softmax or len(self.classes) > 2 else 1
+
+    @property
+    def _box(self) -> RowBox | None:
+        """What is public of the length of scaled rows; None where only `data_norm` is known."""
+        if self.encoding is not None:
+            return self.encoding.box
+        return None if self.bounds is None else self.bounds.box
+
+    def settled(self, facts: Facts, epsilon: Rational) -> ClassifierQuestion:
+        """Return the question with a `data_norm`: as given, or what forecasts favor."""
+        box = self._box
+        if box is None or self.data_norm is not None:
+            return self
+        if self.radius is not None:
+            norm = box.reach(as_radius(self.radius))
+        else:
+            shape = self._shape(facts, epsilon)
+
+            def error(norm: float) -> float:
+                expected = box.expected(norm, LOG_ODDS)
+                return self._objective(replace(shape, expected=expected)).predicted_error
+
+            norm = box.best(error, blind=self._objective(shape).blind_error)
+        return replace(self, data_norm=norm, radius=None)
+
+    def _shape(self, facts: Facts, epsilon: Rational) -> Shape:
+        return Shape.of(
+            rows=facts.planned_rows,
+            dimension=facts.width - 1,
+            epsilon=epsilon,
+            intercept=self.intercept,
+        )
+
+    def _objective(self, shape: Shape) -> RegressionPlan:
+        several = self.outputs > 1
+        return plan_multinomial(shape, classes=self.outputs) if several else plan_logistic(shape)
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
         """Choose the method, and calibrate it; the place of the label's class is the last column.
@@ -174,16 +229,12 @@ class ClassifierQuestion:
         zero row, so the number of rows is nothing but a public parameter.
         """
         facts.only_replaced()
-        features = Features.of(facts.width - 1, self.data_norm, self.intercept)
-        shape = Shape.of(
-            rows=facts.planned_rows,
-            dimension=features.dimension,
-            epsilon=epsilon,
-            intercept=features.intercept,
-        )
-        classes, outputs = self.classes, self.outputs
-        plan = plan_logistic(shape) if outputs == 1 else plan_multinomial(shape, classes=outputs)
-        methods = self._applicable(_methods(plan, LOG_ODDS, classes=len(classes)), facts, features)
+        if self._box is not None and self.data_norm is None:
+            return self.settled(facts, epsilon).plan(facts, epsilon)
+        features = self.features(facts.width - 1)
+        shape, classes, outputs = self._shape(facts, epsilon), self.classes, self.outputs
+        plan = self._objective(shape)
+        methods = self._applicable(self._forecast(shape, plan), facts, features)
         chosen = choose(methods, self.method)
 
         def answer(rows: Rows, bits: BitSource) -> Any:
@@ -204,8 +255,32 @@ class ClassifierQuestion:
             answer=answer,
             error=chosen.error,
             methods=methods,
-            public=(*facts.counted, "the number of features", "data_norm", "the classes"),
+            public=(
+                *(*facts.counted, "the number of features", "data_norm", "the classes"),
+                *([] if self.bounds is None else ["bounds on the features"]),
+            ),
             row="one row: all of its features and its label",
+        )
+
+    def features(self, columns: int) -> Features:
+        """Return how rows of so many columns become integers."""
+        return Features.of(columns, self.data_norm, self.intercept, bounds=self.bounds)
+
+    def _forecast(self, shape: Shape, plan: RegressionPlan) -> tuple[Method, ...]:
+        """Return the methods; within known bounds their errors are those of rows in a corner."""
+        box, classes = self._box, len(self.classes)
+        if box is None:
+            return _methods(plan, LOG_ODDS, classes=classes)
+        norm = float(self.features(shape.dimension).data_norm)
+        expected = box.expected(norm, LOG_ODDS)
+        found = _methods(
+            self._objective(replace(shape, expected=expected)), expected, classes=classes
+        )
+        return ranked(
+            *(
+                replace(m, error=box.worst(norm, error=m.error, blind=plan.blind_error))
+                for m in found
+            )
         )
 
     def _applicable(
@@ -236,11 +311,15 @@ class ClassifierQuestion:
         """Plan, and run the plan on these rows."""
         read, encode = ClassLabels(self.classes), self.encoding
         source = LabeledRows(rows, labels, read=read, encode=encode)
-        beside = diagnosis(diagnostics, source.declared)
-        plan = planned(self, source, epsilon, facts=source.facts, beside=beside)
+        of_row = as_usable_epsilon(epsilon) / source.protection.max_rows
+        question = self.settled(source.facts, of_row)
+        features = question.features(len(source.columns) - 1)
+        beside = diagnosis(
+            diagnostics, source.declared, beyond=LongRows(encode=encode, features=features)
+        )
+        plan = planned(question, source, epsilon, facts=source.facts, beside=beside)
         if plan.steps:
             return run(plan, source, bits=bits, aside=aside(beside, epsilon))
-        features = Features.of(len(source.columns) - 1, self.data_norm, self.intercept)
         width, outputs = features.width, self.outputs
         loss: Loss = Logistic() if outputs == 1 else Multinomial(classes=tuple(range(outputs)))
         study = as_own(Study)(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
@@ -11,6 +12,7 @@ import numpy as np
 from zerodelta.errors import is_list, require
 from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.integer_rows import Floats
+from zerodelta.regression.row_box import RowBox
 from zerodelta.spaces import Box
 
 __all__ = ["ColumnBounds"]
@@ -80,6 +82,11 @@ class ColumnBounds:
         """Half the width of each column."""
         return self.upper / 2 - self.lower / 2
 
+    @property
+    def box(self) -> RowBox:
+        """What is public of the length of scaled rows."""
+        return RowBox(numbers=len(self.lower))
+
     def around_zero(self) -> ColumnBounds:
         """Return the narrowest bounds with these inside and 0 in the middle."""
         reach = np.maximum(np.abs(self.lower), np.abs(self.upper))
@@ -89,10 +96,19 @@ class ColumnBounds:
         """Return the rows inside the bounds; NaN stays NaN."""
         return np.clip(rows, self.lower, self.upper)
 
-    def scaled(self, rows: Floats) -> Floats:
-        """Return the rows in [-1, 1], what was beyond the bounds at an end; NaN stays NaN."""
-        scaled: Floats = (self.clipped(rows) - self.middle) / self.half
+    def scaled(self, rows: Floats, *, centered: bool = True) -> Floats:
+        """Return the rows in [-1, 1], what was beyond the bounds at an end; NaN stays NaN.
+
+        From the middle of the bounds or, for lines through the origin, from 0 (`around_zero`).
+        """
+        scale = self if centered else self.around_zero()
+        scaled: Floats = (self.clipped(rows) - scale.middle) / scale.half
         return np.clip(scaled, -1.0, 1.0)  # a quotient may round to more
+
+    def in_units(self, coefficients: Floats, intercept: Floats) -> tuple[Floats, Floats]:
+        """Return lines for rows scaled from the middle in the units of the data."""
+        slopes = coefficients / self.half
+        return slopes, intercept - np.array([math.fsum(line * self.middle) for line in slopes])
 
 
 def _by_name(bounds: Mapping[Any, Any], names: Sequence[Any]) -> tuple[list[Any], list[Any]]:

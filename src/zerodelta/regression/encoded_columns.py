@@ -19,11 +19,9 @@ from zerodelta.data.kind import Kind
 from zerodelta.data.kinds import Boolean, Category, Number, Text
 from zerodelta.errors import ParameterError, require
 from zerodelta.regression.integer_rows import Floats
+from zerodelta.regression.row_box import RowBox
 
 __all__ = ["Encoding"]
-
-_RADIUS = 0.5
-"""Of numbers, as a part of the distance to a corner: the default of `BoundedScaler`."""
 
 _BATCH = 1 << 16
 
@@ -94,25 +92,13 @@ class Encoding:
         return lower, upper
 
     @property
-    def corner(self) -> float:
-        """The length of a scaled row whose numbers are all at a bound: no row is longer.
-
-        A category adds 1 to the square whatever its options.
-        """
-        return math.sqrt(len(self.columns))
-
-    @property
-    def half_way(self) -> float:
-        """The length of a scaled row whose numbers are half of the way from the middle to a corner.
-
-        As in `BoundedScaler` of one to three numbers on a face. Categories count in full.
-        """
+    def box(self) -> RowBox:
+        """What is public of the length of scaled rows."""
         categories = sum(map(_one_hot, self.kinds))
-        numbers = len(self.kinds) - categories
-        return math.sqrt(categories + (max(1.0, _RADIUS**2 * numbers) if numbers else 0.0))
+        return RowBox(numbers=len(self.kinds) - categories, categories=categories)
 
     @property
-    def _scale(self) -> tuple[Floats, Floats]:
+    def scale(self) -> tuple[Floats, Floats]:
         """What is subtracted from an encoded column, and what it is divided by then."""
         middle, half = np.zeros(self.width), np.ones(self.width)
         if not self.scaled:
@@ -136,7 +122,7 @@ class Encoding:
         Only operations that round each entry by itself are used.
         """
         found, place = np.empty((len(block), self.width)), 0
-        middle, half = self._scale
+        middle, half = self.scale
         for column, kind in zip(block.T, self.kinds, strict=True):
             if _one_hot(kind):
                 width = _width(kind)
@@ -157,7 +143,7 @@ class Encoding:
 
     def in_units(self, coefficients: Floats, intercept: Floats) -> tuple[Floats, Floats]:
         """Return coefficients and intercepts for encoded columns in the units of the data."""
-        middle, half = self._scale
+        middle, half = self.scale
         slopes = coefficients / half
         return slopes, intercept - np.array([math.fsum(line * middle) for line in slopes])
 

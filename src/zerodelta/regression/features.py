@@ -17,11 +17,13 @@ from zerodelta.errors import require
 from zerodelta.exact.fixed_point import FixedPoint
 from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.privacy.parameters import as_flag
+from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.integer_rows import STEPS, Floats, IntegerRows
 from zerodelta.regression.label_values import Targets
+from zerodelta.regression.row_limits import RowLimits
 
-__all__ = ["Features", "LinearModel"]
+__all__ = ["Features", "LinearModel", "LongRows"]
 
 _MOST_COLUMNS = 1 << 20
 
@@ -33,6 +35,7 @@ class LinearModel:
 
     One line for two classes (positive: the second) or a regression, else one line for each class.
     For a data set the coefficients belong to `encoding.names`: a category has one for each option.
+    Rows that the fit clipped (`limits`) are clipped in predictions, too.
     """
 
     coefficients: npt.NDArray[np.float64]
@@ -42,20 +45,27 @@ class LinearModel:
     """What scores are divided by before they become probabilities; public numbers alone say it."""
     encoding: Encoding | None = None
     """How the declared columns of a data set became features."""
+    limits: RowLimits | None = None
+    """Within which rows the fit clipped; None if no row can be beyond."""
 
     def decision(self, rows: Any) -> npt.NDArray[np.float64]:
         """Return the linear predictors of rows, one line for each row."""
         table = np.asarray(rows) if self.encoding is None else self.encoding.read(rows)
+        table = self.limited(table)
         values: npt.NDArray[np.float64] = table @ self.coefficients.T + self.intercept
         return values
 
+    def limited(self, features: Floats) -> Floats:
+        """Return features as the fit clipped them."""
+        return features if self.limits is None else self.limits(features)
+
 
 @final
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Features:
     """How rows of `dimension` features become integers, and parameters become coefficients.
 
-    The row (x, data_norm/2) is scaled to length at most 1, so features take `steps` of the
+    With `bounds` columns are scaled to [-1, 1] first. The row (x, data_norm/2) is scaled to length at most 1, so features take `steps` of the
     `length` steps (2^22) and the intercept `constant` of them; steps² + constant² <= length².
     """
 
@@ -63,10 +73,16 @@ class Features:
     data_norm: Fraction
     intercept: bool
     length: int = STEPS
+    bounds: ColumnBounds | None = None
 
     @staticmethod
     def of(
-        columns: int, data_norm: Rational | None, intercept: bool, *, length: int = STEPS
+        columns: int,
+        data_norm: Rational | None,
+        intercept: bool,
+        *,
+        length: int = STEPS,
+        bounds: ColumnBounds | None = None,
     ) -> Features:
         """Check the public shape and bound of the rows."""
         require(
@@ -88,6 +104,7 @@ class Features:
             data_norm=as_positive(0 if data_norm is None else data_norm, "data_norm"),
             intercept=as_flag(intercept, "intercept"),
             length=length,
+            bounds=bounds,
         )
         features.lattice()  # refuses a bound that floats cannot work with
         return features
@@ -129,7 +146,11 @@ class Features:
             return values
 
         table = together(
-            map(read, rows.blocks()), self.width + 1, planned=rows.rows, keeping=rows.keeping
+            map(read, rows.blocks()),
+            self.width + 1,
+            planned=rows.rows,
+            keeping=rows.keeping,
+            whole=rows.whole,
         )
         return IntegerRows(values=table[:, :-1]), np.ascontiguousarray(table[:, -1])
 
@@ -150,14 +171,43 @@ class Features:
         floats up to 2^53 in any order, hence a function of the row alone. `FixedPoint` does
         the others; entries are never larger than 2^22 there either.
         """
-        with np.errstate(all="ignore"):
-            np.multiply(block, float(self.steps / self.data_norm), out=out)
-            np.trunc(out, out=out)  # toward 0: a row of just that length stays inside
-            inside = np.einsum("ij,ij->i", out, out) <= float(self.steps) ** 2
+        block = self._scaled(block)
+        inside = self._inside(block, out)
         if inside.all():
             return np.zeros(len(block), dtype=np.bool_)
         out[~inside] = self.lattice().quantize(block[~inside])
         return np.asarray(np.isnan(block).any(axis=1), dtype=np.bool_)
+
+    def beyond(self, block: Floats) -> npt.NDArray[np.bool_]:
+        """Tell which rows are longer than the bound, and clipped; one that lacks a cell is."""
+        return ~self._inside(self._scaled(block), np.empty(block.shape))
+
+    def _scaled(self, block: Floats) -> Floats:
+        bounds = self.bounds
+        return block if bounds is None else bounds.scaled(block, centered=self.intercept)
+
+    def _inside(self, block: Floats, out: Floats) -> npt.NDArray[np.bool_]:
+        """Write truncated rows to `out`, and tell which of them are no longer than `steps`."""
+        with np.errstate(all="ignore"):
+            np.multiply(block, float(self.steps / self.data_norm), out=out)
+            np.trunc(out, out=out)  # toward 0: a row of just that length stays inside
+            return np.asarray(np.einsum("ij,ij->i", out, out) <= float(self.steps) ** 2)
+
+    def limits(self, encoding: Encoding | None) -> RowLimits | None:
+        """Return what clips rows in the units of the data, or of the encoded columns of a data set.
+
+        Those are within their bounds as they are read.
+        """
+        middle, half, corner = np.zeros(self.dimension), np.ones(self.dimension), math.inf
+        if encoding is not None:
+            (middle, half), corner = encoding.scale, encoding.box.corner
+        elif self.bounds is not None:
+            scale = self.bounds if self.intercept else self.bounds.around_zero()
+            middle, half, corner = scale.middle, scale.half, self.bounds.box.corner
+        norm = None if float(self.data_norm) >= corner else self.data_norm
+        if norm is None and self.bounds is None:
+            return None
+        return RowLimits(middle=middle, half=half, norm=norm, bounds=self.bounds)
 
     def model(
         self,
@@ -177,4 +227,27 @@ class Features:
         constant = constant + middle
         if encoding is not None:
             slope, constant = encoding.in_units(slope, constant)
-        return LinearModel(coefficients=slope, intercept=constant, encoding=encoding, **others)
+        elif self.bounds is not None:
+            scale = self.bounds if self.intercept else self.bounds.around_zero()
+            slope, constant = scale.in_units(slope, constant)
+        return LinearModel(
+            coefficients=slope,
+            intercept=constant,
+            encoding=encoding,
+            limits=self.limits(encoding),
+            **others,
+        )
+
+
+@final
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class LongRows:
+    """Tells which rows of a data set, their label last, are clipped because they are too long."""
+
+    encode: Encoding | None
+    features: Features
+
+    def __call__(self, block: Block) -> npt.NDArray[np.bool_]:
+        """Return one answer for each row."""
+        rows = block[:, :-1].astype(np.float64)
+        return self.features.beyond(rows if self.encode is None else self.encode(rows))

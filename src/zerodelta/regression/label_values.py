@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.cells import numbers
-from zerodelta.data.columns import as_cells, as_rows
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.kind import Kind
 from zerodelta.data.kinds import Category, Text
 from zerodelta.data.options import Options
+from zerodelta.data.unread import Unread
 from zerodelta.errors import ParameterError, is_list, require
 from zerodelta.exact.rational import Rational, as_rational
 from zerodelta.privacy.parameters import as_flag
@@ -29,6 +29,7 @@ __all__ = [
     "declared_bounds",
     "declared_classes",
     "label_kind",
+    "one_label_each",
 ]
 
 _Cells: TypeAlias = npt.NDArray[Any]
@@ -119,15 +120,20 @@ def as_classes(classes: Sequence[Any] | None) -> tuple[Any, ...]:
 
 def as_column(values: Any) -> _Cells:
     """Return the values as a one-dimensional array; entries of a list stay what they are."""
-    array = as_rows(values) if isinstance(values, (list, tuple)) else as_cells(values)
+    return one_label_each(values).read()[0]
+
+
+def one_label_each(values: Any) -> Unread:
+    """Return one column of labels, unread."""
+    given = values if isinstance(values, Unread) else Unread(values)
     require(
-        array.ndim in (1, 2) and array.size == len(array),
+        len(given.shape) in (1, 2) and given.width == 1,
         "labels",
-        type(values).__name__,
+        f"shape {given.shape}",
         expected="one value for each row",
         remedy="pass a one-dimensional array or a list",
     )
-    return array.reshape(-1)
+    return given
 
 
 def label_kind(labels: Any) -> Kind:

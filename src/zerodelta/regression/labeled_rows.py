@@ -7,7 +7,7 @@ the zero row: its gradient is 0 whatever the parameters. Longer rows are clipped
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias, final
 
@@ -18,15 +18,17 @@ from zerodelta.data.cells import numbers
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.derived_source import DerivedSource
 from zerodelta.data.prepared_rows import PreparedRows
+from zerodelta.data.protection import Protection
 from zerodelta.data.rowwise import Block
-from zerodelta.data.source import Rows, ours
+from zerodelta.data.source import FOREIGN_SOURCE, Rows, ours
 from zerodelta.data.threads import Piece
 from zerodelta.data.ticket import Ticket
+from zerodelta.data.unread import Unread
 from zerodelta.data.written_here import is_written_here
 from zerodelta.errors import require
 from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.integer_rows import Floats
-from zerodelta.regression.label_values import ClassLabels, Targets, as_column, label_kind
+from zerodelta.regression.label_values import ClassLabels, Targets, label_kind, one_label_each
 from zerodelta.spine.facts import Facts
 
 __all__ = ["LabeledRows"]
@@ -73,7 +75,7 @@ class LabeledRows(DerivedSource):
         )
         self._read, self._prepare = read, prepare
         self._array: Any = None
-        self._labels: Any = None
+        self._labels: Unread | None = None
         self._prepared: _Prepared | None = None
         if isinstance(rows, Dataset):
             columns = self._declare(rows, labels, encode)
@@ -92,13 +94,13 @@ class LabeledRows(DerivedSource):
             remedy='pass features and labels of one data set: fit(people[["age"]], people["y"])',
         )
         self._of = rows if isinstance(rows, ArraySource) else ArraySource(rows)
-        self._labels = as_column(labels)
+        self._labels = one_label_each(labels)
         if type(rows) is np.ndarray and rows.ndim == 2 and rows.dtype.kind in "biuf":
             self._array = rows  # read by rows, not column by column
         require(
-            len(self._labels) == self.rows,
+            self._labels.rows == self.rows,
             "labels",
-            f"{len(self._labels)} values",
+            f"{self._labels.rows} values",
             expected=f"as many as there are rows, {self.rows}",
             remedy="pass one value for each row",
         )
@@ -113,6 +115,13 @@ class LabeledRows(DerivedSource):
         made = Encoding.of(rows.kinds) if encode is None else encode
         self._prepared = _Prepared(encode=made, read=self._read, codes=codes, prepare=self._prepare)
         return made.width
+
+    @property
+    def protection(self) -> Protection:
+        """Who is protected; labels in a container that we do not know are asserted."""
+        found = super().protection
+        known = self._labels is None or self._labels.known
+        return found if known else replace(found, premise=FOREIGN_SOURCE)
 
     @property
     def drops(self) -> bool:
@@ -152,12 +161,13 @@ class LabeledRows(DerivedSource):
 
     def blocks(self, ticket: Ticket) -> Iterator[Block]:
         """Yield all rows in order, at most 8192 at a time."""
-        Ticket.check(ticket)
+        Ticket.use(ticket)
         read = numbers if self._read is None else self._read
         if self._prepared is not None:
             yield from map(self._prepared, _cut(self._of.blocks(ticket), self._batch))
             return
-        labels, start = read(self._labels), 0
+        given: Any = self._labels
+        labels, start = read(ticket.once(given, given.read)[0]), 0
         whole = self._of.blocks(ticket) if self._array is None else [self._array]
         for part in _cut(whole, self._batch):
             with np.errstate(all="ignore"):  # an extended float may overflow

@@ -27,7 +27,7 @@ from zerodelta.regression.adassp import LatticeAdassp
 from zerodelta.regression.certified_losses import PseudoHuber
 from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.expected import TARGETS, expected_length, limited
-from zerodelta.regression.features import Features
+from zerodelta.regression.features import Features, LongRows
 from zerodelta.regression.integer_rows import STEPS, Floats
 from zerodelta.regression.k_norm_statistics import (
     LENGTH,
@@ -122,7 +122,7 @@ class LinearQuestion:
             bounds_y = declared if bounds_y is None else bounds_y
             centered = as_flag(intercept, "intercept")
             encoding = Encoding.of(rows.kinds).to_unit(centered=centered)
-            data_norm = encoding.corner if data_norm is None else data_norm
+            data_norm = encoding.box.corner if data_norm is None else data_norm
         return LinearQuestion(
             data_norm=data_norm,
             bounds_y=bounds_y,
@@ -197,11 +197,15 @@ class LinearQuestion:
     ) -> Release:
         """Plan, and run the plan on these rows."""
         source = LabeledRows(rows, targets, read=self._targets, encode=self.encoding)
-        beside = diagnosis(diagnostics, source.declared)
+        features = Features.of(len(source.columns) - 1, self.data_norm, self.intercept)
+        beside = diagnosis(
+            diagnostics,
+            source.declared,
+            beyond=LongRows(encode=self.encoding, features=features),
+        )
         plan = planned(self, source, epsilon, facts=source.facts, beside=beside)
         if plan.steps:
             return run(plan, source, bits=bits, aside=aside(beside, epsilon))
-        features = Features.of(len(source.columns) - 1, self.data_norm, self.intercept)
         width, encode, read = features.width, self.encoding, self._targets
         study = as_own(Study)(
             LabeledRows(rows, targets, read=read, encode=encode, prepare=features, width=width),

@@ -50,6 +50,9 @@ _ROOM = 1.4
 _SHARES = (2.0**-14, 2.0**-5)
 """Between these parts of ε is spent on numerical error."""
 
+_ALL = 1e12
+"""A penalty so many times the data's part of the Hessian leaves nothing of what they say."""
+
 _RESIDUAL = 0.0225
 """Forecasts assume this mean square of what a linear model leaves of targets in [-1, 1]."""
 
@@ -80,6 +83,8 @@ class RegressionPlan:
     factor of 4; rows much shorter than their bound and strong signals have errors 10 times larger
     and more, unless `expected` says so.
     """
+    blind_error: float
+    """The same of a model that has learned nothing."""
     temperature: float = 1.0
     """What a classifier's scores are divided by before they become probabilities."""
 
@@ -342,6 +347,7 @@ class Shape:
             shift=shift,
             threshold=threshold,
             predicted_error=limited(excess, most),
+            blind_error=limited(bias(_ALL), most),
             temperature=temperature(
                 noise=scores if self.outputs == 1 else 2 * scores / (self.outputs - 1),
                 informed=float(informed),

@@ -7,15 +7,14 @@ landmarks, headings in order, tables with heads, drawings with a title.
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, final
 
 from zerodelta.errors import ZeroDeltaError, require
 from zerodelta.exact.rational import number_text
+from zerodelta.privacy.new_file import write_new
 from zerodelta.privacy.release import Release
 from zerodelta.privacy.release_file import content_of
 from zerodelta.privacy.step import digest_of
@@ -89,17 +88,9 @@ def write_report(
     files: Sequence[str] = (),
     digests: Sequence[str | None] = (),
 ) -> None:
-    """Write the page to a file, which is there as a whole or not at all; an old one is replaced."""
+    """Write the page to a new file, which is there as a whole or not at all."""
     text = page_of_releases(releases, ledger=ledger, files=files, digests=digests)
-    place = Path(os.path.abspath(path))
-    beside = place.with_name(f"{place.name}.{secrets.token_hex(8)}")
-    try:
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(place)
-    except OSError as error:
-        raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
-    finally:
-        beside.unlink(missing_ok=True)
+    write_new(path, text, name="out")
 
 
 @final
@@ -192,5 +183,5 @@ def _budget(ledger: Any) -> list[tuple[str, str]]:
         ("left", f"ε = {number_text(ledger.remaining)}"),
         ("relation", ledger.neighbors.value),
         ("unit", "one row" if ledger.unit is None else ledger.unit),
-        ("entries", str(len(ledger.history))),
+        ("entries", str(ledger.entries)),
     ]

@@ -11,10 +11,11 @@ from typing import Any, final
 
 import numpy as np
 
+from zerodelta.errors import printable
 from zerodelta.exact.rational import Rational, number_text
-from zerodelta.privacy.interval_shapes import LightTable, cells_of
+from zerodelta.privacy.interval_shapes import cells_of
 from zerodelta.privacy.release import Release
-from zerodelta.privacy.shown_release import ends_of
+from zerodelta.privacy.shown_release import ends_of, note_of
 from zerodelta.regression.features import LinearModel
 from zerodelta.tables.found_keys import FoundKeys
 
@@ -77,31 +78,18 @@ def grids_of(release: Release, level: Rational = LEVEL) -> tuple[Grid, ...]:
 def _found(value: FoundKeys) -> Grid:
     lines = [key if isinstance(key, tuple) else (key,) for key in value.names]
     keys = {name: [line[i] for line in lines] for i, name in enumerate(value.columns)}
-    return Grid(keys=keys, columns=(Column(name="count", values=value.counts),), note=value.warning)
+    return Grid(keys=keys, columns=(Column(name="count", values=value.counts),), note=value.note)
 
 
 def _cells(release: Release, level: Rational) -> Grid:
-    cells, value = cells_of(release), release.value
+    cells = cells_of(release)
     ends = ends_of(release, cells, level, of="sample", simultaneous=False)
-    groups = set(value.keys) if isinstance(value, LightTable) else None
-    keys: dict[str, Any] = {}
     columns = []
     for name, values in cells.numbers.items():
         lower, upper = ends.get(name, (None, None))
         columns.append(Column(name=name, values=list(values), lower=lower, upper=upper))
-    for name, values in cells.keys.items():
-        if name in groups if groups is not None else f"{name}_rank_error" not in cells.keys:
-            keys[name] = list(values)
-        elif not name.endswith("_error"):
-            columns.append(Column(name=name, values=list(values)))
-    record = release.record
-    asked = [] if record is None else record.parameters.get("q", [])
-    if list(keys) == ["label"] and isinstance(asked, list) and len(asked) == len(keys["label"]):
-        keys = {"quantile": asked}
-    if list(keys) == ["label"] and record is not None and record.task == "histogram":
-        named = record.parameters.get("columns")
-        keys = {named if isinstance(named, str) else "item": keys["label"]}
-    return Grid(keys=keys, columns=tuple(columns))
+    keys = {name: list(values) for name, values in cells.keys.items()}
+    return Grid(keys=keys, columns=tuple(columns), note=note_of(release))
 
 
 def _mapping(release: Release, value: Mapping[Any, Any]) -> tuple[Grid, ...]:
@@ -197,6 +185,10 @@ _ERROR_OF: Mapping[str, str] = {
     "answer_queries": "of a fraction",
     "mode": "rows at most between the most frequent option and this one",
     "select": "at most between the largest sum and this one",
+    "LogisticRegression": "in nats: how much larger the mean log loss is than the best line's, for "
+    "rows that fill a quarter of their bounds, or all of data_norm",
+    "LinearRegression": "in squared units of the target: how much larger the mean squared error is "
+    "than the best line's, for rows that fill their bounds evenly",
 }
 
 
@@ -236,4 +228,4 @@ def plain_text(value: Any) -> str:
     """
     text = str(value)
     short = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in short)
+    return printable(short)

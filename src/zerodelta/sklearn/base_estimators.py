@@ -149,8 +149,9 @@ class PrivateRegressor(SavedEstimator, RegressorMixin, BaseEstimator):  # type: 
     certificate_: Certificate
 
     def predict(self, X: Any) -> Floats:  # noqa: N803
-        """Return rows @ coef_ + intercept_."""
+        """Return rows @ coef_ + intercept_, of rows clipped as the fit clipped them."""
         rows = rows_to_predict(self, X)
+        rows = self.release_.value.limited(rows)
         return linear_scores(rows, self.coef_[None, :], self.intercept_)[:, 0]
 
     def __sklearn_tags__(self) -> Any:

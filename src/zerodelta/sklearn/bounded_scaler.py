@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import math
-from fractions import Fraction
 from typing import Any, final
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 
 from zerodelta.errors import require
-from zerodelta.exact.rational import Rational, as_float, as_positive, as_rational
+from zerodelta.exact.rational import Rational, as_float, as_positive
 from zerodelta.regression.column_bounds import ColumnBounds
+from zerodelta.regression.row_box import RowBox, as_radius
 from zerodelta.sklearn.base_estimators import accepting_any_value
 from zerodelta.sklearn.given_data import Floats, check_rows, rows_to_transform
 
 __all__ = ["BoundedScaler"]
-
-_RADIUS = 0.5
-"""The default of `radius` from four columns on. `bench/defaults_classifiers.py` tells 0.8 and 1
-from the rest (worst regret 0.23 and 0.35 against 0.11 to 0.18), but not 0.3 to 0.6 from each other:
-its noise is larger, and the mean favors 0.3. Of these, 1/2 clips fewer rows than smaller ones."""
 
 
 @final
@@ -40,13 +34,12 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
     data_norm : number, optional
         If given, rows are scaled and clipped to at most this l2 norm, to fit an estimator with the
         same `data_norm`.
-    radius : number above 0 and at most 1, optional
+    radius : number above 0 and at most 1
         How far from the middle of the bounds `data_norm` is reached, as a part of the distance to a
-        corner. Rows beyond are clipped to `data_norm`: their direction stays. With 1 no row is, but
-        few rows come near a corner, so most are short and drown in noise. By default 1/2, and for
-        one to three columns 1/√columns, which clips no row that differs from the middle in a single
-        column. Pass 1 if most rows lie in a corner of the bounds and their size matters, or for a
-        linear regression on many rows.
+        corner. By default 1, which clips no row. With less, rows beyond are clipped to `data_norm`:
+        their direction stays, and their size is lost, to which rows in a corner owe all that they
+        tell. Pass 1/2 for few rows around the middle of their bounds, whose length would drown in
+        noise; `LogisticRegression` with `bounds` decides by a forecast.
 
     Examples
     --------
@@ -54,7 +47,7 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
     array([[ 0., -1.],
            [ 1.,  1.]])
     >>> BoundedScaler(bounds=(-1, 1), data_norm=1).transform([[1, 0, 0, 0], [1, 1, 1, 1]])
-    array([[1. , 0. , 0. , 0. ],
+    array([[0.5, 0. , 0. , 0. ],
            [0.5, 0.5, 0.5, 0.5]])
 
     """
@@ -93,19 +86,9 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         require(given or none, "radius", self.radius, expected=alone, remedy="pass data_norm=1")
         if self.data_norm is None:
             return None
-        corner = math.sqrt(columns)
         norm = as_float(as_positive(self.data_norm, "data_norm"), "data_norm")
-        if self.radius is None:
-            return norm, max(1.0, _RADIUS * corner)
-        part = as_rational(self.radius, "radius")
-        require(
-            Fraction(1, 10**6) <= part <= 1,
-            "radius",
-            self.radius,
-            expected="a part of the distance from the middle to a corner, 1e-6 to 1",
-            remedy="pass radius=1 to clip no row, or leave it out",
-        )
-        return norm, float(part) * corner
+        part = as_radius(1 if none else self.radius)
+        return norm, RowBox(numbers=columns).reach(part)
 
     def __sklearn_tags__(self) -> Any:
         tags = accepting_any_value(super().__sklearn_tags__(), random=False)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
@@ -22,8 +21,8 @@ from sklearn.utils.validation import (
 
 from zerodelta.data.arrays import ArraySource, public_table
 from zerodelta.data.cells import numbers
-from zerodelta.data.columns import as_cells, as_rows
 from zerodelta.data.dataset import Dataset
+from zerodelta.data.unread import Unread
 from zerodelta.errors import require
 from zerodelta.regression.encoded_columns import Encoding
 
@@ -55,26 +54,18 @@ def check_rows(
         return X
     dense = "dense rows, not sparse ones"
     require(not issparse(X), "X", type(X).__name__, expected=dense, remedy="pass X.toarray()")
-    masked = isinstance(X, np.ma.MaskedArray) and X.ndim == 2  # what is masked is NaN
-    if nw.dependencies.is_into_dataframe(X) or masked:
-        source = ArraySource(X)
-        _check_shape(estimator, (source.rows, len(source.columns)))
-        validate_data(estimator, X, skip_check_array=True, reset=reset)
-        return source
-    table = np.asarray(X) if not isinstance(X, (list, tuple)) else as_rows(X)
-    if isinstance(X, (list, tuple)) and table.ndim == 1 and X:  # nothing is converted
-        narrow = isinstance(X[0], (list, tuple, np.ndarray))
-        table = table.reshape(-1, 1) if narrow else table
-    _check_shape(estimator, table.shape)
-    validate_data(estimator, table, skip_check_array=True, reset=reset)
-    return table
+    rows = Unread(X)
+    _check_shape(estimator, rows.shape)
+    stand_in = X if rows.is_frame else _stand_in(rows.shape)
+    validate_data(estimator, stand_in, skip_check_array=True, reset=reset)
+    return X if type(X) is np.ndarray else ArraySource(rows)
 
 
 def check_examples(
     estimator: Any,
     X: Any,  # noqa: N803
     y: Any,
-) -> tuple[npt.NDArray[Any] | ArraySource | Dataset, npt.NDArray[Any] | Dataset]:
+) -> tuple[npt.NDArray[Any] | ArraySource | Dataset, Unread | Dataset]:
     """Return the rows, and one label or target for each as it was given; nothing is read.
 
     Two selections of one data set are returned as they are: `LabeledRows` reads them together.
@@ -83,11 +74,11 @@ def check_examples(
     rows = check_rows(estimator, X)
     if isinstance(rows, Dataset) or isinstance(y, Dataset):
         return rows, y
-    targets = as_rows(y) if isinstance(y, (list, tuple)) else as_cells(y)
+    targets = Unread(y)
     column_or_1d(_stand_in(targets.shape), warn=True)
     count = rows.rows if isinstance(rows, ArraySource) else len(rows)
-    check_consistent_length(_stand_in((count,)), targets)
-    return rows, targets.reshape(-1)
+    check_consistent_length(_stand_in((count,)), _stand_in((targets.rows,)))
+    return rows, targets
 
 
 def remember(estimator: Any, encoding: Encoding | None) -> None:
@@ -121,7 +112,7 @@ def rows_to_transform(estimator: Any, X: Any, *, reset: bool = False) -> Floats:
         remedy="pass an array or a data frame",
     )
     given = check_rows(estimator, X, reset=reset)
-    read: Floats = public_table(X) if not isinstance(given, np.ndarray) else numbers(given)
+    read: Floats = numbers(given) if isinstance(given, np.ndarray) else public_table(given)
     return read
 
 

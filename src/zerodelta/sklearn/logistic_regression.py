@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from typing import Any, final
 
 from zerodelta.data.account import Account
+from zerodelta.data.dataset import Dataset
 from zerodelta.exact.rational import Rational
 from zerodelta.regression.classifiers import ClassifierQuestion
+from zerodelta.regression.column_bounds import ColumnBounds
+from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.label_values import declared_classes
 from zerodelta.sklearn.base_estimators import (
     PrivateClassifier,
@@ -30,9 +33,17 @@ class LogisticRegression(PrivateClassifier):
     epsilon : number
         What one ``fit`` costs; there is no default.
     data_norm : number
-        A public bound on the l2 norm of a row; longer rows are clipped to it. For a data set, of
-        the row with its numbers scaled to [-1, 1] by their bounds and each category as one 1 among
-        zeros; by default numbers reach it half of the way to a corner, as in `BoundedScaler`.
+        A public bound on the l2 norm of a row; longer rows are clipped to it, in predictions as in
+        the fit. With `bounds` or for a data set, of the row with its numbers scaled to [-1, 1] and
+        each category as one 1 among zeros; by default as `radius` says.
+    bounds : (lower, upper), or a mapping from column names to such pairs
+        Instead of `data_norm`: public bounds of the features, numbers or one for each column, by
+        which they are scaled; values beyond are clipped. For a data set as declared.
+    radius : number above 0 and at most 1, optional
+        With bounds: how far numbers reach on the way from the middle to a corner. 1 clips no row;
+        rows beyond are clipped to that length, and lose their size. By default 1, unless n and ε
+        are so small that the forecast is to learn as little of whole rows as of clipped ones in a
+        corner: then 1/2 (for one to three numbers as far as a face).
     classes : sequence of labels
         All labels that can occur, whatever is in y; public. For a data set as declared.
     fit_intercept : bool
@@ -54,6 +65,9 @@ class LogisticRegression(PrivateClassifier):
         The classes in order.
     coef_, intercept_ : arrays of shape (1 or n_classes, n_features), (1 or n_classes,)
         The published lines, in the units of the data; one for two classes, positive for the second.
+    data_norm_ : float or None
+        The length to which longer rows, scaled if there are bounds, were clipped; None if none can
+        be longer. A public number.
     encoded_names_ : array
         Only after a fit on a data set: what the coefficients belong to, in their order; a category
         has one for each option ("city=oslo").
@@ -77,7 +91,10 @@ class LogisticRegression(PrivateClassifier):
     missing cell is that of the intercept. ``fit(people[["age", "city"]], people["member"])`` takes
     two selections of one `zd.open` data set; rows that ``where`` drops count as nothing, and rows
     to predict may be frames with the same columns, read by the schema.
-    **Error**: `release_.error` forecasts the excess of the mean loss; the true one depends on data.
+    **Error**: `release_.error` forecasts the excess of the mean log loss over that of the best
+    line, in nats. With bounds, for rows that fill a quarter of each column's bounds, anywhere in
+    them: in the corner clipped rows lose all of their size. With `data_norm` alone, for rows that
+    fill it evenly. In both for a moderate signal; the true one depends on data.
 
     Examples
     --------
@@ -95,6 +112,8 @@ class LogisticRegression(PrivateClassifier):
         *,
         epsilon: Rational | None = None,
         data_norm: Rational | None = None,
+        bounds: Any = None,
+        radius: Rational | None = None,
         classes: Sequence[Any] | None = None,
         fit_intercept: bool = True,
         method: str = "auto",
@@ -104,6 +123,8 @@ class LogisticRegression(PrivateClassifier):
     ) -> None:
         self.epsilon = epsilon
         self.data_norm = data_norm
+        self.bounds = bounds
+        self.radius = radius
         self.classes = classes
         self.fit_intercept = fit_intercept
         self.method = method
@@ -123,15 +144,28 @@ class LogisticRegression(PrivateClassifier):
             data_norm=self.data_norm,
             intercept=self.fit_intercept,
             method=self.method,
+            bounds=self._bounds_of(rows),
+            radius=self.radius,
         )
         release = question.release(rows, labels, epsilon=epsilon, diagnostics=self.diagnostics)
         self.diagnostics_ = release.diagnostics
+        limits = release.value.limits
+        self.data_norm_ = None if limits is None or limits.norm is None else float(limits.norm)
         self.coef_, self.intercept_ = release.value.coefficients, release.value.intercept
         self._publish(release, known, temperature=release.value.temperature)
         remember(self, question.encoding)
         return self
 
+    def _bounds_of(self, rows: Any) -> ColumnBounds | None:
+        """Return the bounds of the columns of an array or a frame, if they are given."""
+        if isinstance(rows, Dataset):
+            ColumnBounds.declared(self.bounds, Encoding.of(rows.kinds))  # refuses others
+            return None
+        return None if self.bounds is None else ColumnBounds.of_columns(self.bounds, self)
+
     def decision_function(self, X: Any) -> Floats:  # noqa: N803
         """Return the log-odds of the second class, or one linear score for each class."""
-        scores = linear_scores(rows_to_predict(self, X), self.coef_, self.intercept_)
+        rows = rows_to_predict(self, X)
+        rows = self.release_.value.limited(rows)
+        scores = linear_scores(rows, self.coef_, self.intercept_)
         return scores[:, 0] if len(self.classes_) == 2 else scores

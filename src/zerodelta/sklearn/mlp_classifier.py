@@ -36,9 +36,15 @@ from zerodelta.training.tanh_network import TanhNetwork
 __all__ = ["MLPClassifier", "ShownRows"]
 
 _WIDEN = 2.0
+_MOST_VIEWS = 4
 _TWICE_WIDEN, _TWICE_FROM = 15.0, 10
 """Above this n·ε for each parameter features are shown twice, the second time drawn apart by 15;
 below, more parameters cost more than they tell. Tuned in `bench/defaults_classifiers.py`."""
+
+_ENDS = (15.0, 255.0)
+_ENDS_FROM, _LONGEST_STEP = 300, Fraction(4, 5)
+"""Above this n·ε for each parameter both ends are drawn apart, too, by these: rows of a skewed
+column are all at one of them. Many inputs that hardly differ need short steps."""
 
 _SLOPE = 25.0
 """About how long the gradient of a logit is at the start: 22 to 28, whatever the shape."""
@@ -107,9 +113,11 @@ class MLPClassifier(PrivateClassifier):
     raise and give noise that looks like a model. Predictions take a NaN for the middle of its
     bounds. The network sees features scaled to x in [-1, 1] by their bounds, and wide bounds cost
     it less because the middle is drawn apart: with n·ε of at least ten for each parameter a feature
-    is seen as both x and 16x/(1 + 15|x|), else as 3x/(1 + 2|x|).
-    **Error**: `release_.error` forecasts the excess of the mean log loss: ln(number of classes)
-    where noise dominates, less with more rows or a larger ε; the true one depends on data.
+    is seen as both x and 16x/(1 + 15|x|), else as 3x/(1 + 2|x|). From 300 on both ends are drawn
+    apart, too, by 15 and by 255, for rows in a corner of their bounds.
+    **Error**: `release_.error` forecasts the excess of the mean log loss for rows that fill their
+    bounds evenly: ln(number of classes) where noise dominates, less with more rows or a larger ε.
+    Rows in a small part of their bounds cost more; the true one depends on data.
 
     Examples
     --------
@@ -160,7 +168,7 @@ class MLPClassifier(PrivateClassifier):
         facts, beside = source.facts, diagnosis(self.diagnostics, source.declared)
         n = facts.planned_rows
         network = self._network(n, len(bounds.half), len(known), epsilon)
-        shown = ShownRows(bounds=bounds, twice=network.inputs > len(bounds.half))
+        shown = ShownRows(bounds=bounds, views=network.inputs // len(bounds.half))
         study = as_own(Study)(
             LabeledRows(
                 rows, labels, read=read, encode=encoding, prepare=shown, width=network.inputs
@@ -172,8 +180,13 @@ class MLPClassifier(PrivateClassifier):
             functions=False,
             diagnostics=beside,
         )
-        learned = _learned(network, study.plan_minimize(network))
-        release = study.minimize(network)  # as planned
+        options: dict[str, Any] = {}
+        descent = study.plan_minimize(network)
+        if shown.views == _MOST_VIEWS and descent.sizes.first > _LONGEST_STEP:
+            options = {"step": _LONGEST_STEP}
+            descent = study.plan_minimize(network, **options)
+        learned = _learned(network, descent)
+        release = study.minimize(network, **options)  # as planned
         excess = (1 - learned) * math.log(len(known))
         release = post_processed(release, value=release.value, error=excess)
         self.network_, self._shown, self.diagnostics_ = network, shown, release.diagnostics
@@ -182,16 +195,17 @@ class MLPClassifier(PrivateClassifier):
         return self
 
     def _network(self, n: int, columns: int, classes: int, epsilon: Fraction) -> TanhNetwork:
-        """Return a network that sees each feature twice, or once where that is too much."""
+        """Return a network that sees each feature as often as so many parameters may cost."""
         units = as_count(self.hidden_units, "hidden_units", minimum=1)
-        for inputs in (2 * columns, columns):
+        for views, enough in ((_MOST_VIEWS, _ENDS_FROM), (2, _TWICE_FROM), (1, 0)):
+            inputs = views * columns
             network = TanhNetwork(
                 lower=(-1,) * inputs,
                 upper=(1,) * inputs,
                 classes=tuple(range(classes)),
                 units=units,
             )
-            if n * epsilon >= _TWICE_FROM * network.parameters:
+            if n * epsilon >= enough * network.parameters:
                 break
         return network
 
@@ -208,19 +222,30 @@ class MLPClassifier(PrivateClassifier):
 class ShownRows:
     """What the network sees of rows, in [-1, 1]; NaN stays NaN.
 
-    Bounds are often wider than the rows, so the middle is drawn apart. Only operations that round
-    exactly are used.
+    Bounds are often wider than the rows, so the middle is drawn apart, and with four views both
+    ends are. Only operations that round exactly are used.
+
+    >>> one = np.ones(1)
+    >>> shown = ShownRows(bounds=ColumnBounds(lower=-one, upper=one), views=4)
+    >>> shown(np.array([[-1.0], [-0.9], [0.0]])).round(2).tolist()
+    [[-1.0, -1.0, -1.0, -1.0], [-0.9, -0.99, -0.36, -0.03], [0.0, 0.0, 0.0, 0.0]]
     """
 
     bounds: ColumnBounds
-    twice: bool
+    views: int
 
     def __call__(self, rows: Floats) -> Floats:
         """Return what is seen of some rows."""
         scaled = self.bounds.scaled(rows)
-        widen = _TWICE_WIDEN if self.twice else _WIDEN
-        apart = (1 + widen) * scaled / (1 + widen * np.abs(scaled))
-        return np.clip(np.column_stack([scaled, apart]) if self.twice else apart, -1.0, 1.0)
+        size = np.abs(scaled)
+        widen = _WIDEN if self.views == 1 else _TWICE_WIDEN
+        seen = [] if self.views == 1 else [scaled]
+        seen.append((1 + widen) * scaled / (1 + widen * size))
+        if self.views == _MOST_VIEWS:
+            inward = 1 - size  # 0 at an end, where it is drawn apart
+            apart = [1 - (1 + w) * inward / (1 + w * inward) for w in _ENDS]
+            seen += [np.copysign(each, scaled) for each in apart]
+        return np.clip(np.column_stack(seen), -1.0, 1.0)
 
 
 def _learned(network: TanhNetwork, descent: Descent) -> float:

@@ -37,8 +37,9 @@ class PCA(
     bounds : (lower, upper), or a mapping from column names to such pairs
         Public bounds of the columns, numbers or one for each; values beyond are clipped. For a data
         set as declared.
-    radius : number
-        What `zerodelta.pca` accepts: rows are projected to a ball, half way to a corner by default.
+    radius : number, optional
+        What `zerodelta.pca` accepts: rows are projected to a ball, by default only where noise is
+        forecast to be worse than the bias that this has for rows in a corner of their bounds.
     method : str
         What `zerodelta.pca` accepts.
     diagnostics : number, optional
@@ -75,7 +76,8 @@ class PCA(
     **Public**: all parameters and the shape of X. Rows with a missing cell count as the middle of
     all bounds in an array, and as nothing in a data set; ``transform`` takes a missing cell for
     the middle of its bounds.
-    **Error**: `release_.error` forecasts the absolute error of an entry of the covariance matrix.
+    **Error**: `release_.error` forecasts the absolute error of an entry of the covariance matrix,
+    as `zerodelta.pca` does.
 
     Examples
     --------
@@ -92,7 +94,7 @@ class PCA(
         n_components: int | None = None,
         epsilon: Rational | None = None,
         bounds: Any = None,
-        radius: Rational = 0.5,
+        radius: Rational | None = None,
         method: str = "auto",
         diagnostics: Rational | None = None,
         ledger: Account | None = None,

@@ -19,6 +19,7 @@ from zerodelta.regression.encoded_columns import Encoding
 from zerodelta.regression.features import LinearModel
 from zerodelta.regression.label_values import Targets, declared_bounds
 from zerodelta.regression.labeled_rows import LabeledRows
+from zerodelta.regression.row_limits import RowLimits
 from zerodelta.sklearn.base_estimators import PrivateRegressor, debited_fit, required_epsilon
 from zerodelta.sklearn.given_data import Floats, check_examples, remember
 from zerodelta.spaces import Ball
@@ -37,6 +38,12 @@ _FEWEST, _MOST = 3, 1 << 10
 _STEPS_A_RADIUS = 8
 _LONGEST_PATH = 2
 
+_RADII = tuple(Fraction(2) ** k for k in range(4))
+_MORE, _STEPS_OF_A_RADIUS, _MOST_MORE = 0.07, 20, 256
+"""Columns that go together, such as skewed ones in a corner of their bounds, need more steps than
+the forecast knows of: 0.07 u^(3/4)/r are taken, at most 256, whose noise is small where u is large,
+and a longer radius only where that leaves twenty steps for each unit of it."""
+
 
 @final
 class SparseRegression(PrivateRegressor):
@@ -45,7 +52,8 @@ class SparseRegression(PrivateRegressor):
     Its error grows with the logarithm of the number of features: for many of them, few of which
     matter. Minimizes the Huber loss over coefficients whose l1 norm is at most `radius`, in units
     where features and targets lie in [-1, 1]; the intercept counts as a coefficient. A radius of 1
-    is what predictions inside `bounds_y` need.
+    is what predictions inside `bounds_y` need if rows fill their bounds; rows in a part of them
+    need more.
 
     Parameters
     ----------
@@ -56,8 +64,10 @@ class SparseRegression(PrivateRegressor):
         For a data set as declared, a category as one column of zeros and ones for each option.
     bounds_y : (lower, upper)
         Public bounds of the targets, which are clipped to them; for a data set as declared.
-    radius : number
-        The largest l1 norm of the coefficients.
+    radius : number, optional
+        The largest l1 norm of the coefficients. By default 1 or, where n and ε make it cheap, the
+        largest power of two up to 8 for which there are steps enough: a column in bounds that are
+        k times too wide needs a coefficient that is k times larger.
     fit_intercept : bool
         Whether the line may miss the origin.
     method : str
@@ -111,7 +121,7 @@ class SparseRegression(PrivateRegressor):
         epsilon: Rational | None = None,
         bounds: Any = None,
         bounds_y: tuple[Rational, Rational] | None = None,
-        radius: Rational = 1,
+        radius: Rational | None = None,
         fit_intercept: bool = True,
         method: Method = "auto",
         diagnostics: Rational | None = None,
@@ -142,22 +152,22 @@ class SparseRegression(PrivateRegressor):
         else:
             bounds = ColumnBounds.of_columns(self.bounds, self)
         read, columns = Targets.of(bounds_y, intercept), len(bounds.half)
-        domain = Ball(columns + intercept, as_positive(self.radius, "radius"), norm=1)
         scaled = _Scaled(bounds=bounds, intercept=intercept)
-        width = domain.dimension
+        width = columns + intercept
         source = LabeledRows(rows, targets, read=read, encode=encoding, prepare=scaled, width=width)
         source.facts.only_replaced()
         beside = diagnosis(self.diagnostics, source.declared)
-        steps = SparseSteps.best(
+        given = None if self.radius is None else as_positive(self.radius, "radius")
+        radius, steps = SparseSteps.within(
+            given,
             rows=source.rows,
             columns=width,
             epsilon=float(left(epsilon, beside) / source.protection.max_rows),
-            radius=float(domain.radius),
         )
         release = as_own(frank_wolfe_pure)(
             source,
             loss=Huber(label_bound=1, threshold=_THRESHOLD),
-            domain=domain,
+            domain=Ball(width, radius, norm=1),
             lipschitz=_THRESHOLD,
             epsilon=epsilon,
             iterations=steps.count,
@@ -181,21 +191,18 @@ class _Scaled:
     bounds: ColumnBounds
     intercept: bool
 
-    @property
-    def scale(self) -> ColumnBounds:
-        return self.bounds if self.intercept else self.bounds.around_zero()
-
     def __call__(self, rows: Floats) -> Floats:
-        scaled = self.scale.scaled(self.bounds.clipped(rows))
+        scaled = self.bounds.scaled(rows, centered=self.intercept)
         return np.column_stack([scaled, np.ones(len(scaled))]) if self.intercept else scaled
 
     def model(self, theta: Floats, targets: Targets) -> LinearModel:
         """Return coefficients for rows and targets in the units in which they were given."""
-        scale = self.scale
-        slopes = theta[: len(scale.half)] * targets.half / scale.half
+        scale = self.bounds if self.intercept else self.bounds.around_zero()
+        slopes = theta[: len(scale.half)] * targets.half
         constant = targets.middle + targets.half * float(theta[len(scale.half) :].sum())
-        constant -= math.fsum(slopes * scale.middle)
-        return LinearModel(coefficients=slopes[None, :], intercept=np.array([constant]))
+        lines, constants = scale.in_units(slopes[None, :], np.array([constant]))
+        limits = RowLimits(middle=scale.middle, half=scale.half, norm=None, bounds=self.bounds)
+        return LinearModel(coefficients=lines, intercept=constants, limits=limits)
 
 
 @final
@@ -216,20 +223,45 @@ class SparseSteps:
     error: float
 
     @staticmethod
+    def within(
+        radius: Fraction | None, *, rows: int, columns: int, epsilon: float
+    ) -> tuple[Fraction, SparseSteps]:
+        """Return the radius, as given or the largest that there are steps for, and the steps.
+
+        >>> found = [SparseSteps.within(None, rows=n, columns=51, epsilon=4.0)
+        ...          for n in (1000, 10**5, 10**6, 10**8)]
+        >>> [(int(radius), steps.count) for radius, steps in found]
+        [(1, 11), (4, 88), (8, 248), (8, 256)]
+        """
+        informed = _informed(rows, columns, epsilon)
+        more = _MORE * informed**0.75
+        if radius is None:
+            enough = [
+                each for each in _RADII if min(more / each, _MOST_MORE) >= _STEPS_OF_A_RADIUS * each
+            ]
+            radius = max(enough, default=_RADII[0])
+        best = SparseSteps.best(rows=rows, columns=columns, epsilon=epsilon, radius=float(radius))
+        count = max(best.count, min(math.floor(more / radius), _MOST_MORE))
+        return radius, SparseSteps(count=count, error=_excess(count, informed, float(radius)))
+
+    @staticmethod
     def best(*, rows: int, columns: int, epsilon: float, radius: float) -> SparseSteps:
         """Return the number of steps with the least expected error."""
-        informed = rows * epsilon / math.log(2 * max(1, columns))
-
-        def excess(count: int) -> float:
-            noise, coarse = radius * count / informed, _COARSE * radius**2 / count**3
-            return _EXCESS * (noise + coarse)
-
+        informed = _informed(rows, columns, epsilon)
         least = (3 * _COARSE * radius * informed) ** 0.25
         near = min(max(math.floor(least), _FEWEST), _MOST)
-        count = min(near, near + 1, key=excess)
-        return SparseSteps(count=count, error=excess(count))
+        count = min(near, near + 1, key=lambda count: _excess(count, informed, radius))
+        return SparseSteps(count=count, error=_excess(count, informed, radius))
 
     @property
     def path(self) -> Fraction:
         """The length of all steps in radii: more than 1 where there are steps to undo others."""
         return min(Fraction(_LONGEST_PATH), max(Fraction(1), Fraction(self.count, _STEPS_A_RADIUS)))
+
+
+def _informed(rows: int, columns: int, epsilon: float) -> float:
+    return rows * epsilon / math.log(2 * max(1, columns))
+
+
+def _excess(count: int, informed: float, radius: float) -> float:
+    return _EXCESS * (radius * count / informed + _COARSE * radius**2 / count**3)

@@ -19,6 +19,7 @@ import numpy as np
 
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.source import Source
+from zerodelta.errors import printable
 from zerodelta.exact.bits import SystemBits
 from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.parameters import decimal_meant
@@ -83,7 +84,7 @@ def asked_of(task: str, given: Mapping[str, Any], *, repeats: bool) -> Asked:
     for name, value in given.items():
         if name == "bits" or value is None:
             continue
-        if isinstance(value, Dataset):
+        if type(value) is Dataset:
             data.append({"as": name, **_plain(value.described)})
         elif name in ROWS:
             complete = False  # of an array nobody knows whether it is the same one
@@ -94,7 +95,11 @@ def asked_of(task: str, given: Mapping[str, Any], *, repeats: bool) -> Asked:
                 parameters[name] = {"not written": type(value).__name__}
                 complete = False
     return Asked(
-        task=task, parameters=parameters, data=data, columns=_columns(given), complete=complete
+        task=task,
+        parameters=parameters,
+        data=data,
+        columns=_columns(task, given),
+        complete=complete,
     )
 
 
@@ -137,16 +142,25 @@ def _plain(value: Any, name: str = "") -> Any:
     raise _Unwritten
 
 
-def _columns(given: Mapping[str, Any]) -> str:
+_NAMING = ("columns", "of", "by", "target")
+"""Parameters that name columns."""
+
+
+def _columns(task: str, given: Mapping[str, Any]) -> str:
     """Return the names of the columns that are asked about, as far as these were said."""
-    for value in (given.get("columns"), *given.values()):
-        names = value.columns if isinstance(value, Dataset) else value
-        if names is value and value is not given.get("columns"):
-            continue
-        listed = [names] if isinstance(names, str) else names
-        if isinstance(listed, (list, tuple)) and all(isinstance(each, str) for each in listed):
-            shown = ", ".join(each for each in listed if each)
-            if shown:
-                plain = shown if shown.isprintable() else ascii(shown)[1:-1]
-                return plain if len(plain) <= 100 else plain[:97] + "..."
-    return ""
+    said = [name for each in _NAMING for name in _texts(given.get(each))]
+    sets = [value for value in given.values() if isinstance(value, Dataset)]
+    names = [name for name in said if not sets or any(name in each.declared for each in sets)]
+    for each in sets:
+        few = len(each.columns) < len(each.declared)
+        if few or not (names or task == "count"):  # which is of rows, not of columns
+            names += each.columns
+    shown = ", ".join(dict.fromkeys(name for name in names if name))
+    plain = printable(shown)
+    return plain if len(plain) <= 100 else plain[:97] + "..."
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, (str, Mapping)):
+        return [value] if isinstance(value, str) else [n for n in value if isinstance(n, str)]
+    return [n for n in value if isinstance(n, str)] if isinstance(value, (list, tuple)) else []

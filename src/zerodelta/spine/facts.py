@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, final
 
+from zerodelta.data.rows import MOST_HERE
 from zerodelta.data.source import Source, protection_of
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.rational import Rational
@@ -103,6 +104,8 @@ class Facts:
         >>> Facts(rows=1000, memory=8000).may_hold(8), Facts(rows=1001, memory=8000).may_hold(8)
         (True, False)
         """
+        if self.remote and self.planned_rows * self.width > MOST_HERE:
+            return False
         return self.planned_rows * size <= (most if self.memory is None else min(most, self.memory))
 
     def rows_in_memory(self, size: int) -> None:

@@ -95,7 +95,7 @@ class Paid:
         """Undo them: no row was read."""
         for account, receipt in reversed(self.debits):
             with suppress(BudgetError):  # then this debit stays; the error that led here is told
-                account.take_back(receipt, "an error before a row was read")
+                account._take_back(receipt, "an error before a row was read")
 
 
 def pay(certificate: Certificate, protection: Protection) -> Paid:
@@ -115,6 +115,9 @@ def pay(certificate: Certificate, protection: Protection) -> Paid:
         return Paid(record=record)
     charge = _charge(certificate, asked, record, again=payment.again)
     debits: list[tuple[Account, Receipt]] = []
+    if len(accounts) > 1:  # what one has paid may not be taken back, where it only may debit
+        for account in accounts:
+            account.check(charge)
     try:
         for account in accounts:
             debits.append((account, account.debit(charge)))
@@ -217,7 +220,7 @@ def debited(function: Callable[P, T], *, rows: tuple[str, ...] = ()) -> Callable
         asked = {**dict(zip(names, args, strict=False)), **kwargs}
         repeats = asked.pop("self", None) is None
         for name in rows:  # nothing of them is written, not even their type
-            if name in asked and not isinstance(asked[name], Dataset):
+            if name in asked and type(asked[name]) is not Dataset:
                 del asked[name]
                 repeats = False
         with paying(ledger, again=again, task=task, asked=asked, repeats=repeats):

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, Generic, TypeVar, final
 
 from zerodelta.data.protection import Protection
-from zerodelta.errors import GuaranteeError, ParameterError
+from zerodelta.errors import GuaranteeError, ParameterError, printable
 from zerodelta.exact.bits import BitSource, is_private
 from zerodelta.exact.noise_law import NoiseLaw, NoisySums
 from zerodelta.privacy.assumptions import BARE_ROWS
@@ -253,7 +253,4 @@ def _check(certificate: Certificate) -> None:
 
 def _line(text: str) -> str:
     """Return the text on one line, as a certificate is read: a long repr may have several."""
-    joined = " ".join(text.split())
-    if joined.isprintable():
-        return joined
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in joined)
+    return printable(" ".join(text.split()))

@@ -54,6 +54,12 @@ class AskedColumn:
         return found + [name + end for name in levels for end in ("", "_rank_error")]
 
     @property
+    def results(self) -> list[str]:
+        """The names of the columns of the result, without those of their errors."""
+        levels = [level_name(each) for each in self.levels]
+        return [self.named(each) for each in (*self.statistics, *levels)]
+
+    @property
     def width(self) -> float:
         """How far the bounds are apart."""
         return float(self.bounds[1] - self.bounds[0])

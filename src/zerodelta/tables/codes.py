@@ -14,11 +14,12 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.data.columns import as_cells, as_frame, as_one_column, as_rows, series_cells
+from zerodelta.data.columns import as_frame, as_one_column
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.given import Given
 from zerodelta.data.options import Options
 from zerodelta.data.source import Source, protection_of
+from zerodelta.data.unread import Unread
 from zerodelta.errors import ParameterError, require
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.spine.facts import Facts
@@ -88,8 +89,8 @@ def given_rows(rows: Any, domain: Domain) -> tuple[Source | Given[list[Cells]], 
         given, count, neighbors = rows, rows.rows, protection_of(rows).neighbors
         private = not rows.whole or (isinstance(rows, Dataset) and rows.filtered)
     else:
-        parts = row_columns(rows, domain)
-        given, count = Given(parts), len(parts[0])
+        unread = row_columns(rows, domain)
+        given, count = Given(rows, known=unread.known, read=unread.read), unread.rows
     some = "at least one row"
     require(count or private, "rows", expected=some, remedy="pass the rows to be tabulated")
     facts = Facts(
@@ -101,22 +102,20 @@ def given_rows(rows: Any, domain: Domain) -> tuple[Source | Given[list[Cells]], 
     return given, facts
 
 
-def row_columns(rows: Any, domain: Domain) -> list[Cells]:
-    """Return the cells of the domain's columns of an array, a list of rows or a data frame."""
+def row_columns(rows: Any, domain: Domain) -> Unread:
+    """Return the domain's columns of an array, a list of rows or a data frame, unread."""
     if not isinstance(rows, (np.ndarray, list, tuple)):
         frame = as_frame(as_one_column(rows), "rows")
-        chosen = positions(domain, frame.columns, numbered=False)
-        return [series_cells(frame.get_column(frame.columns[i])) for i in chosen]
-    table = as_cells(rows) if isinstance(rows, np.ndarray) else as_rows(rows)
-    table = table.reshape(-1, 1) if table.ndim == 1 else table
+        return Unread(rows).choose(positions(domain, frame.columns, numbered=False))
+    table = Unread(rows)
     require(
-        table.ndim == 2,
+        len(table.shape) in (1, 2),
         "dimensions of rows",
-        table.ndim,
+        len(table.shape),
         expected="2",
         remedy="reshape to (rows, columns)",
     )
-    return [table[:, i] for i in positions(domain, [str(i) for i in range(table.shape[1])])]
+    return table.choose(positions(domain, table.names))
 
 
 def code_rows(

@@ -131,7 +131,11 @@ def as_domain(domain: Any) -> Domain:
     )
     for column, space in zip(given, spaces, strict=True):
         Options(space, f"domain of {column!r}")  # refuses categories that are read alike
-    small = [column for column, space in zip(given, spaces, strict=True) if space.size < 2]
+    return _domain(tuple(given), spaces)
+
+
+def _domain(columns: tuple[Column, ...], spaces: tuple[Finite, ...]) -> Domain:
+    small = [column for column, space in zip(columns, spaces, strict=True) if space.size < 2]
     require(
         not small,
         "domain",
@@ -139,7 +143,7 @@ def as_domain(domain: Any) -> Domain:
         expected="at least 2 categories in each column",
         remedy="leave out a column that has one category only",
     )
-    return Domain(columns=tuple(given), categories=spaces)
+    return Domain(columns=columns, categories=spaces)
 
 
 def table_domain(
@@ -179,7 +183,9 @@ def table_domain(
         remedy="name such columns only; a number can be declared as zd.category([...]) of its "
         "values",
     )
-    return chosen, as_domain({name: list(kind.labels or ()) for name, kind in chosen.kinds.items()})
+    # of codes: labels that would be read alike, such as "01" and "1" if exact, are not read again
+    spaces = tuple(Finite(list(kind.labels or ())) for kind in chosen.kinds.values())
+    return chosen, _domain(tuple(chosen.kinds), spaces)
 
 
 def as_workload(workload: Any, domain: Domain) -> TableWorkload:

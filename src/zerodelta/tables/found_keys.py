@@ -6,18 +6,17 @@ showing them escapes what a terminal, a browser or a spreadsheet would act on, a
 
 from __future__ import annotations
 
-import csv
 import html
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, final, overload
 
+from zerodelta.errors import printable
+from zerodelta.privacy.csv_lines import csv_lines, noted
+
 __all__ = ["FoundKeys"]
 
 _SHOWN = 20
-_FORMULAS = tuple("=+-@\t\r\n|%")
-"""What a cell begins with that a spreadsheet takes for a formula, or a command."""
 
 
 @final
@@ -34,12 +33,16 @@ class FoundKeys(Sequence[tuple[Any, int]]):
     false_keys : float
         How many of the keys do not occur in the data, on average: names that noise invented. 0
         where all keys were public.
+    found_from : int
+        The count from which on a key is found more often than not: it follows from the threshold,
+        which is public. 0 where all keys were public.
 
     """
 
     pairs: tuple[tuple[Any, int], ...]
     columns: tuple[str, ...] = ("key",)
     false_keys: float = 0.0
+    found_from: int = 0
 
     @property
     def names(self) -> list[Any]:
@@ -56,8 +59,21 @@ class FoundKeys(Sequence[tuple[Any, int]]):
         """How many of the keys may be invented, in words; empty if all keys were public."""
         if not self.false_keys:
             return ""
+        if self.false_keys < 1:
+            lists = float(f"{1 / self.false_keys:.2g}")
+            many = f"{lists:,.0f}" if lists < 1e9 else f"{lists:.2g}"
+            return (
+                f"about one of {many} such lists has a key that noise invented: it does not occur"
+            )
         number = f"{self.false_keys:.2g}"
         return f"about {number} of these keys may be invented: noise made them, they do not occur"
+
+    @property
+    def note(self) -> str:
+        """The warning; of a list without keys, what count a key needs to be found."""
+        if self.pairs or not self.found_from:
+            return self.warning
+        return f"no key was found: half of those with about {self.found_from:,} rows are"
 
     @overload
     def __getitem__(self, place: int) -> tuple[Any, int]: ...
@@ -84,19 +100,18 @@ class FoundKeys(Sequence[tuple[Any, int]]):
         }
 
     def to_csv(self) -> str:
-        """Return the lines of a CSV file; a text that a spreadsheet would run begins with '."""
-        lines = io.StringIO()
-        writer = csv.writer(lines, lineterminator="\n")
-        writer.writerow([_for_spreadsheet(name) for name in (*self.columns, "count")])
-        for key, count in self.pairs:
-            writer.writerow([*map(_for_spreadsheet, self._cells(key)), count])
-        return lines.getvalue()
+        """Return the lines of a CSV file; ' stands before what a spreadsheet would run.
+
+        A column "note" has the warning.
+        """
+        columns = noted(self.to_dict(), self.note)
+        return csv_lines(columns, zip(*columns.values(), strict=True))
 
     def __repr__(self) -> str:
         shown = [f"  {_for_terminal(key)}: {count}" for key, count in self.pairs[:_SHOWN]]
         more = len(self.pairs) - _SHOWN
         shown += [f"  … and {more} more"] if more > 0 else []
-        shown += [f"  ({self.warning})"] if self.warning else []
+        shown += [f"  ({self.note})"] if self.note else []
         return "\n".join([f"FoundKeys of {len(self.pairs)} keys", *shown])
 
     def _repr_html_(self) -> str:
@@ -105,21 +120,11 @@ class FoundKeys(Sequence[tuple[Any, int]]):
             f"<tr>{''.join(f'<td>{_for_browser(c)}</td>' for c in (*self._cells(key), count))}</tr>"
             for key, count in self.pairs
         ]
-        note = f"<p>{_for_browser(self.warning)}</p>" if self.warning else ""
+        note = f"<p>{_for_browser(self.note)}</p>" if self.note else ""
         return f"<table><tr>{names}</tr>{''.join(rows)}</table>{note}"
 
     def _cells(self, key: Any) -> tuple[Any, ...]:
         return key if len(self.columns) > 1 else (key,)
-
-
-def _plain(cell: Any) -> str:
-    r"""Return a cell as text in which nothing is invisible: no control or direction characters.
-
-    >>> print(_plain("a\x1b[2J\u202eb"))
-    a\x1b[2J\u202eb
-    """
-    text = cell if type(cell) is str else str(cell)
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _for_terminal(key: Any) -> str:
@@ -133,16 +138,4 @@ def _for_browser(cell: Any) -> str:
     >>> _for_browser("<script>")
     '&lt;script&gt;'
     """
-    return html.escape(_plain(cell))
-
-
-def _for_spreadsheet(cell: Any) -> Any:
-    """Return a cell of a CSV file; a number stays one.
-
-    >>> _for_spreadsheet("=1+1"), _for_spreadsheet("tea"), _for_spreadsheet(-3)
-    ("'=1+1", 'tea', -3)
-    """
-    if type(cell) is not str:
-        return cell
-    text = _plain(cell)
-    return f"'{text}" if cell.lstrip(" ").startswith(_FORMULAS) else text
+    return html.escape(printable(str(cell)))

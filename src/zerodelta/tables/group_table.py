@@ -14,7 +14,7 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
-from zerodelta.errors import ParameterError, did_you_mean, require, require_extra
+from zerodelta.errors import ParameterError, did_you_mean, printable, require, require_extra
 
 __all__ = ["FRAMES", "Table"]
 
@@ -104,7 +104,10 @@ class Table:
         require_extra(chosen, "all")
         columns = {name: _alike(labels) for name, labels in self._keys.items()}
         numbers = {name: values.tolist() for name, values in self._numbers.items()}
-        return nw.from_dict({**columns, **numbers}, backend=chosen).to_native()
+        made = nw.from_dict({**columns, **numbers}, backend=chosen).to_native()
+        if self.note and hasattr(made, "attrs"):  # of pandas
+            made.attrs["note"] = self.note
+        return made
 
     def with_numbers(self, numbers: Mapping[str, npt.NDArray[Any]]) -> Table:
         """Return the same groups with other numbers."""
@@ -157,15 +160,6 @@ class Table:
             for place in places
         ]
         return [printable(name) for name in self.columns], lines, len(every) - len(places)
-
-
-def printable(text: str) -> str:
-    r"""Return a text on one line, in which nothing can move the cursor: keys are anyone's words.
-
-    >>> printable("a\x1b[2Jb")
-    'a\\x1b[2Jb'
-    """
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def _number(value: Any) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.base import Base
 from zerodelta.data.chosen_columns import ITSELF
-from zerodelta.data.columns import as_frame, number_cells
+from zerodelta.data.columns import as_frame, check_number_column
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.declare import number
 from zerodelta.data.find_reader import reader_of
@@ -229,7 +229,7 @@ def _opened(
         empty = as_frame(data).head(0)
         for column in empty.columns:
             if isinstance(kinds.get(str(column)), Number):
-                number_cells(empty, column)
+                check_number_column(empty, column)
     return Dataset(Base(reader=reader, kinds=kinds))
 
 

@@ -46,9 +46,10 @@ class KeyedTableQuestion:
     complete: bool = False
     """Whether no row is dropped, so that a public number of them is the total."""
     goal: str = GOALS[0]
+    weights: Mapping[str, Rational] | None = None
     frame: str | None = None
     """Which kind of frame is released; None for a `Table`."""
-    false_keys: Rational = 1
+    false_keys: Rational = "1/100"
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Any]:
         """Divide ε between keys and statistics, and choose thresholds and noise."""
@@ -58,7 +59,7 @@ class KeyedTableQuestion:
             "false_keys",
             self.false_keys,
             expected="at most 2^24 keys that noise invents",
-            remedy="pass false_keys=1",
+            remedy="pass false_keys='1/100'",
         )
         keys = plan_keys(
             self.universe,
@@ -74,6 +75,7 @@ class KeyedTableQuestion:
             expected_rows=facts.planned_rows,
             neighbors=facts.neighbors,
             goal=self.goal,
+            weights=self.weights,
             found=keys,
         )
         total = facts.rows if self.complete else None
@@ -92,7 +94,7 @@ class KeyedTableQuestion:
                 groups=len(labels),
                 total=total,
                 frame=self.frame,
-                note=keys.warning,
+                note=keys.warning if len(labels) > 1 else keys.none_found,
             )
             return Measured(value=shown, sums=answer.sums)
 
@@ -124,5 +126,5 @@ class KeyedTableQuestion:
             "count": np.array([max(0, count) for count in found.counts], dtype=np.int64),
             "count_error": np.full(len(found), keys.error),
         }
-        table = Table(self._labels(cells), numbers, note=keys.warning)
+        table = Table(self._labels(cells), numbers, note=found.note)
         return table if self.frame is None else table.to_frame(self.frame)

@@ -10,6 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from zerodelta.data.source import Rows
+from zerodelta.errors import printable
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_law import NoisySums
 from zerodelta.mechanisms.moments import expected_count
@@ -20,6 +21,13 @@ from zerodelta.tables.moment_part import whole_counts
 from zerodelta.tables.table_plan import GOALS, TablePart, TablePlan
 
 __all__ = ["TableAnswer", "forecast_text", "proof_parts", "table_methods"]
+
+_WHY = (
+    "no part is much more wrong than it would be alone",
+    "least by the largest relative error",
+    "least by all relative errors together",
+)
+"""What the shares are for, by goal."""
 
 
 @final
@@ -85,7 +93,7 @@ def forecast_text(plan: TablePlan) -> str:
         f"{name} {error:.3g}" + (" rows" if name in ranks else "")
         for name, (error, _) in plan.errors.items()
     ]
-    return ", ".join(told) + f", for a group of {plan.group_rows:.0f} rows"
+    return printable(", ".join(told)) + f", for a group of {plan.group_rows:.0f} rows"
 
 
 def table_methods(plan: TablePlan) -> tuple[Method, ...]:
@@ -93,9 +101,10 @@ def table_methods(plan: TablePlan) -> tuple[Method, ...]:
     told = [f"{part.text} at ε = {_short(part.epsilon)}" for part in plan.parts]
     if plan.found is not None:
         told.insert(0, f"keys at ε = {_short(plan.found.epsilon)}")
-    why = "the largest relative error" if plan.goal == GOALS[0] else "all relative errors together"
+    why = dict(zip(GOALS, _WHY, strict=True))[plan.goal]
     name = "together" if len(told) == 1 else "shares"
-    return (Method(name=name, error=plan.worst, spends="; ".join(told), why=f"least by {why}"),)
+    why = why if len(told) > 1 else "measured together: nothing shares ε"
+    return (Method(name=name, error=plan.worst, spends="; ".join(told), why=why),)
 
 
 def _short(epsilon: Fraction) -> str:

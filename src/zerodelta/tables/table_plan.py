@@ -3,14 +3,18 @@
 Groups cost nothing (theory P1, P3), and what is measured together shares its noise. Several parts,
 each a `TablePart`, split ε between them for a goal that is stated:
 
+- "equal shares": each of k parts is at most k times as wrong as it would be alone with all of ε.
+  Errors that go with 1/ε are so at equal shares. Where others grow faster, their parts get more, as
+  far as the rest stays within its own k times; where not all can, all have the same factor.
 - "equal relative error": parts have the same largest relative error. Errors go with 1/ε, so shares
   are in proportion to the errors that the parts would have at the whole of ε.
 - "least total error": the sum of squared relative errors is the least; shares go with the cube
   root of what a part adds to it.
 
-Errors are relative to the public width of a column, those of counts and of the ranks of quantiles
+A weight multiplies the error of a statistic wherever these are compared. For the last two goals
+errors are relative to the public width of a column, those of counts and of the ranks of quantiles
 to the rows of a group. Counts of rows come along with any part: they decide only where nothing else
-is asked. New kinds of statistics join a table as parts: see `plan_table`.
+is asked, or where they have a weight. New kinds of statistics join a table as parts: `plan_table`.
 
 Groups whose keys nobody listed are found first, for a share of ε of their own (`KeysPlan`). Parts
 are planned for all groups there can be, and measure those that were found: `of_groups`.
@@ -20,18 +24,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Protocol, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
+from zerodelta.data.chosen_columns import ITSELF
 from zerodelta.data.group_keys import GroupKeys
 from zerodelta.data.source import Rows
-from zerodelta.errors import did_you_mean, is_name, require
+from zerodelta.errors import did_you_mean, is_name, printable, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_law import NoisySums
+from zerodelta.exact.rational import Rational, as_positive
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.tables.asked_columns import AskedColumn
@@ -49,10 +55,16 @@ _MOST_APART = 8
 _ROUNDS = 6
 """How often shares are corrected."""
 
+_STEPS = 1 << 12
+"""How finely the least share of a part is searched for."""
+
+_NEAR = 1e-3
+"""Factors of error closer than this are the same."""
+
 _LEAST = 1e-100
 """What an error of 0 counts as: noise of a very large ε is 0 for all that floats can tell."""
 
-GOALS = ("equal relative error", "least total error")
+GOALS = ("equal shares", "equal relative error", "least total error")
 
 
 class PartAnswer(Protocol):
@@ -133,6 +145,8 @@ class TablePlan:
     group_rows: float
     found: KeysPlan | None = None
     """How the groups are found, if nobody listed them."""
+    alone: Mapping[str, float] = field(default_factory=dict)
+    """The error that each column would have if nothing else shared the ε of the parts."""
 
     @property
     def errors(self) -> dict[str, tuple[float, float]]:
@@ -143,11 +157,11 @@ class TablePlan:
 
     @property
     def worst(self) -> float:
-        """What the goal makes small: the largest relative error, or the root of their squares."""
-        return _size(self.errors, self.goal)
+        """The largest relative error, or the root of their squares if these are to be small."""
+        return _Goal(name=self.goal if self.goal == GOALS[2] else GOALS[1]).size(self.errors)
 
     def __str__(self) -> str:
-        named = [name for name in self.keys.columns if name]
+        named = [name for name in self.keys.columns if name is not ITSELF]
         groups = f"{self.keys.count} groups by {', '.join(named)}" if named else "all rows"
         if self.found is not None:
             groups = f"the keys of {', '.join(named)} that are found"
@@ -166,8 +180,9 @@ class TablePlan:
             lines.append(f"  {part.text}: {self._share(part.epsilon)}")
             for name, (error, unit) in part.errors.items():
                 rows = " rows" if part.in_ranks else ""
-                lines.append(f"    {name} ± {error:.3g}{rows} ({100 * error / unit:.2g} %)")
-        return "\n".join(lines)
+                alone = f"; alone ± {self.alone[name]:.3g}" if name in self.alone else ""
+                lines.append(f"    {name} ± {error:.3g}{rows} ({100 * error / unit:.2g} %{alone})")
+        return printable("\n".join(lines), lines=True)
 
     def _share(self, epsilon: Fraction) -> str:
         share = float(epsilon / self.epsilon)
@@ -185,6 +200,7 @@ def plan_table(
     rows: int | None = None,
     neighbors: Neighbors = Neighbors.REPLACE,
     goal: str = GOALS[0],
+    weights: Mapping[str, Rational] | None = None,
     others: Sequence[MakePart] = (),
     found: KeysPlan | None = None,
 ) -> TablePlan:
@@ -193,8 +209,8 @@ def plan_table(
     Counts, sums, means and variances of several columns are one l∞ block for each group (G2) or a
     partition for each column (P1), whichever the goal prefers; the quantiles of each column are
     drawn together (Q). `rows` is the public number of all rows, where there is one group and all
-    are in it. `others` make further parts. `found` says how keys are found that nobody listed; the
-    parts share what it leaves of ε.
+    are in it. `weights` are those of columns of the result. `others` make further parts. `found`
+    says how keys are found that nobody listed; the parts share what it leaves of ε.
 
     >>> from zerodelta.data.group_keys import GroupKey
     >>> keys = GroupKeys(keys=(GroupKey(name="city", labels=("a", "b", "c", "d")),))
@@ -221,6 +237,7 @@ def plan_table(
     drawn = [*(_quantiles(column, facts) for column in columns if column.levels), *others]
     summed = [column for column in columns if column.statistics]
     facts = {**facts, "expected_rows": expected_rows}
+    each_alone = [*(_moments((column,), facts) for column in summed), *drawn]
     together = [_moments(tuple(summed), facts), *drawn]
     ways = [] if len(summed) > 1 else [together]
     if not summed and rows is not None and drawn:  # nothing is to be counted
@@ -228,10 +245,18 @@ def plan_table(
     if len(summed) > 1 and any(column.degree > 0 for column in summed):
         ways.append(together)
     if 1 < len(summed) <= _MOST_APART or not ways:  # values are counted one column at a time
-        ways.append([*(_moments((column,), facts) for column in summed), *drawn])
+        ways.append(each_alone)
     shared = epsilon if found is None else found.left
-    plans = [_shared(makers, shared, goal) for makers in ways] if shared else [()]
-    best = min(plans, key=lambda parts: _size(_merged([part.errors for part in parts]), goal))
+    weighed = _as_weights(weights, columns)
+    apart = each_alone if summed else ways[0]  # beside quantiles alone, rows are a part
+    listed = [make(shared).errors for make in apart] if shared else []
+    alone: dict[str, float] = {}
+    for name, (error, _) in (each for errors in listed for each in errors.items()):
+        alone[name] = min(error, alone.get(name, math.inf))  # rows: of what counts them best
+    aim = _Goal(name=goal, weights=weighed, alone=alone)
+    plans = [_shared(makers, shared, aim) for makers in ways] if shared else [()]
+    best = min(plans, key=lambda parts: aim.size(_merged([part.errors for part in parts])))
+    several = len(best) > 1 or len(apart) > 1
     return TablePlan(
         keys=keys,
         epsilon=epsilon,
@@ -239,7 +264,23 @@ def plan_table(
         parts=best,
         group_rows=each,
         found=found,
+        alone=alone if several else {},
     )
+
+
+def _as_weights(
+    given: Mapping[str, Rational] | None, columns: Sequence[AskedColumn]
+) -> dict[str, float]:
+    """Return the weights of columns of the result; what is none of these is refused."""
+    if given is None:
+        return {}
+    names = ["count", *(name for column in columns for name in column.results)]
+    example = f'pass weights={{"{names[-1]}": 3}}'
+    require(isinstance(given, Mapping), "weights", given, "weights of columns by name", example)
+    for name in given:
+        expected = f"weights of {', '.join(names)}"
+        require(name in names, "weights", name, expected, did_you_mean(name, names, example))
+    return {name: float(as_positive(weight, "weights")) for name, weight in given.items()}
 
 
 def _found_rows(found: KeysPlan, expected_rows: int) -> float:
@@ -262,31 +303,106 @@ def _quantiles(column: AskedColumn, facts: Mapping[str, object]) -> MakePart:
     return make
 
 
-def _shared(makers: Sequence[MakePart], epsilon: Fraction, goal: str) -> tuple[TablePart, ...]:
+@final
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Goal:
+    """What shares are for: how large errors are that are to be small."""
+
+    name: str
+    weights: Mapping[str, float] = field(default_factory=dict)
+    alone: Mapping[str, float] = field(default_factory=dict)
+
+    def size(self, errors: Errors) -> float:
+        """Return what is to be small; rows are counted along, and decide if alone or weighed."""
+        weights = self.weights
+        asked = {n: e for n, e in errors.items() if n != "count" or n in weights} or errors
+        each = [
+            weights.get(name, 1.0)
+            * max(error, _LEAST)
+            / (max(self.alone[name], _LEAST) if self.name == GOALS[0] else unit)
+            for name, (error, unit) in asked.items()
+        ]
+        if self.name == GOALS[2]:
+            return math.sqrt(math.fsum(error**2 for error in each))
+        return max(each, default=0.0)
+
+
+def _shared(makers: Sequence[MakePart], epsilon: Fraction, goal: _Goal) -> tuple[TablePart, ...]:
     """Return the parts at their shares of ε, which add up to it exactly."""
     parts = tuple(make(epsilon) for make in makers)
     if len(makers) == 1:
         return parts
+    if goal.name == GOALS[0]:
+        return _fairly_shared(makers, epsilon, goal, np.array([goal.size(p.errors) for p in parts]))
     shares, best, least = np.ones(len(makers)), parts, math.inf
     for step in range(_ROUNDS):
         # errors at ε, if they go with 1/ε; those of quantiles do so only about
-        sizes = [_size(part.errors, goal) for part in parts]
+        sizes = [goal.size(part.errors) for part in parts]
         weights = np.maximum(sizes, _LEAST) * shares
-        wanted = weights if goal == GOALS[0] else weights ** (2 / 3)
+        wanted = weights if goal.name == GOALS[1] else weights ** (2 / 3)
         wanted = wanted / wanted.sum()
         before, shares = shares, wanted if step == 0 else (shares + wanted) / 2
         if np.abs(shares - before).max() < 1e-3:
             break
-        exact = _shares(shares)
-        parts = tuple(make(share * epsilon) for make, share in zip(makers, exact, strict=True))
-        size = _size(_merged([part.errors for part in parts]), goal)
+        parts = _made(makers, epsilon, shares)
+        size = goal.size(_merged([part.errors for part in parts]))
         if size < least:
             best, least = parts, size
     return best
 
 
+def _fairly_shared(
+    makers: Sequence[MakePart], epsilon: Fraction, goal: _Goal, sizes: Floats
+) -> tuple[TablePart, ...]:
+    """Return parts none of which is more times as wrong as alone than all would be by 1/ε.
+
+    `sizes`: how many times each is as wrong as alone, times its weight, at all of ε: 1, but where
+    several columns are one block.
+    """
+    most = float(sizes.sum())
+    fair = sizes / most
+    best = _made(makers, epsilon, fair)
+    if _largest(best, goal) <= most * (1 + _NEAR):
+        return best
+    least = np.array([_least_share(make, epsilon, goal, most) for make in makers])
+    if least.sum() <= 1:  # what others can spare is enough
+        spare = max(float(np.maximum(fair - least, 0).sum()), 1 / _STEPS)
+        given = float(np.maximum(least - fair, 0).sum()) / spare
+        return _made(makers, epsilon, fair + (least - fair) * np.where(least > fair, 1, given))
+    shares = fair
+    for _ in range(_ROUNDS):  # all get the same factor; a root, as errors may grow like 1/ε²
+        sizes = np.array([goal.size(part.errors) for part in _made(makers, epsilon, shares)])
+        shares = shares * np.sqrt(sizes)
+        shares = shares / shares.sum()
+        best = min(best, _made(makers, epsilon, shares), key=lambda parts: _largest(parts, goal))
+    return best
+
+
+def _largest(parts: Sequence[TablePart], goal: _Goal) -> float:
+    return max(goal.size(part.errors) for part in parts)
+
+
+def _least_share(make: MakePart, epsilon: Fraction, goal: _Goal, most: float) -> float:
+    """Return about the least share at which a part is not too wrong; 1 if none is enough."""
+    low, high = 0, _STEPS
+    while high - low > 1:
+        middle = (low + high) // 2
+        fine = goal.size(make(Fraction(middle, _STEPS) * epsilon).errors) <= most * (1 + _NEAR / 2)
+        low, high = (low, middle) if fine else (middle, high)
+    return high / _STEPS
+
+
+def _made(makers: Sequence[MakePart], epsilon: Fraction, shares: Floats) -> tuple[TablePart, ...]:
+    exact = _shares(shares)
+    return tuple(make(share * epsilon) for make, share in zip(makers, exact, strict=True))
+
+
 def _shares(weights: Floats) -> list[Fraction]:
-    """Return shares that are about so large, none of them tiny, and add up to 1 exactly."""
+    """Return shares that are about so large, none of them tiny, and add up to 1 exactly.
+
+    >>> _shares(np.array([1 / 3, 1 / 3, 1 / 3]))
+    [Fraction(1, 3), Fraction(1, 3), Fraction(1, 3)]
+    """
     parts = np.maximum(weights, 0.01 / len(weights))
     unit = 10_000 * len(weights)
     shares = [Fraction(int(unit * each), unit) for each in parts / parts.sum()]
@@ -302,14 +418,3 @@ def _merged(parts: Sequence[Errors]) -> dict[str, tuple[float, float]]:
         squares = math.fsum(1 / max(error, _LEAST) ** 2 for error, _ in counts)
         found["count"] = (1 / math.sqrt(squares), counts[0][1])
     return found
-
-
-def _size(errors: Errors, goal: str) -> float:
-    """Return what the goal makes small; rows are counted along, and decide only if alone."""
-    asked = {name: error for name, error in errors.items() if name != "count"} or errors
-    each = [error / unit for error, unit in asked.values()]
-    return (
-        max(each, default=0.0)
-        if goal == GOALS[0]
-        else math.sqrt(math.fsum(error**2 for error in each))
-    )

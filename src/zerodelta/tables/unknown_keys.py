@@ -81,6 +81,11 @@ class KeysPlan:
         """How many of the keys may be invented, in words."""
         return self.labeled([]).warning
 
+    @property
+    def none_found(self) -> str:
+        """What to say where no key was found."""
+        return self.labeled([]).note
+
     def apply(self, counts: Mapping[Any, int], bits: BitSource) -> Found:
         """Return the keys that pass and their noisy counts, in the order of the universe.
 
@@ -101,7 +106,10 @@ class KeysPlan:
         universe, median = self.mechanism.universe, self.mechanism.noise.median
         pairs = [(universe.published(key), count - median) for key, count in _falling(found)]
         return FoundKeys(
-            pairs=tuple(pairs[:most]), columns=self.columns, false_keys=self.mechanism.false_keys
+            pairs=tuple(pairs[:most]),
+            columns=self.columns,
+            false_keys=self.mechanism.false_keys,
+            found_from=max(1, self.half_found),
         )
 
     def groups_of(self, found: Found) -> tuple[dict[Any, int], list[tuple[Any, ...]]]:
@@ -133,7 +141,7 @@ def plan_keys(
     statistics: bool = False,
     counts: bool = True,
     share: Rational = "1/2",
-    false_keys: Rational = 1,
+    false_keys: Rational = "1/100",
     neighbors: Neighbors = Neighbors.REPLACE,
 ) -> KeysPlan:
     """Plan the keys of `by=` columns whose options are not listed.

@@ -42,7 +42,7 @@ def heavy_hitters(
     *,
     universe: Any = None,
     epsilon: Rational,
-    false_keys: Rational = 1,
+    false_keys: Rational = "1/100",
     goal: str = "counts",
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
@@ -66,9 +66,9 @@ def heavy_hitters(
         integer=True)``, or one for each column. A key outside counts nowhere. Public.
     epsilon : number
         The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
-    false_keys : number, default 1
-        How many of the keys may be invented by noise, on average. Less means higher thresholds:
-        0.01 costs a tenth of the keys of large universes.
+    false_keys : number, default "1/100"
+        How many of the keys may be invented by noise, on average: by default one, in one of 100
+        such lists. More means lower thresholds: 1 finds a tenth more keys of large universes.
     goal : "counts" or "keys"
         What matters more; "keys" finds 2 to 4 % more keys, with counts that err half as much again.
     diagnostics : number, optional
@@ -117,7 +117,7 @@ class HeavyHittersQuestion:
     """Keys that occur often are asked; at most `most` of them, if that is given."""
 
     source: KeySource
-    false_keys: Rational = 1
+    false_keys: Rational = "1/100"
     goal: str = "counts"
     most: int | None = None
 

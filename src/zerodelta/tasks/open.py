@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from zerodelta.data.base import DEFAULT_MEMORY, Base, Unit
 from zerodelta.data.dataset import Dataset
+from zerodelta.data.files import is_path
 from zerodelta.data.find_reader import reader_of
 from zerodelta.data.kept_copy import Keeping
 from zerodelta.data.kind import Kind
 from zerodelta.data.reader import places
-from zerodelta.data.schema import Schema
+from zerodelta.data.schema import Schema, check_names
 from zerodelta.errors import ParameterError, require
 from zerodelta.exact.rational import Rational, as_count
 from zerodelta.ledger.ledger import DEFAULT_DATA, Ledger
@@ -80,7 +81,8 @@ def open(
         How much ε may be spent on them in all: needed when the account is opened, and later the
         same or left out.
     **file : optional
-        How a CSV file is written: `header`, `delimiter`, `decimal`, `encoding`, `quote`.
+        How a CSV file is written: `header`, `delimiter`, `decimal`, `encoding`, and `quote` (`"`;
+        None if quotes are characters like any other).
 
     Returns
     -------
@@ -114,6 +116,8 @@ def open(
     )
     reader = reader_of(source, {**stated.file, **file}, declared=tuple(kinds))
     protected = _unit(stated, unit, max_rows, units)
+    check_names(kinds)
+    check_names([] if protected is None else [protected.column], "unit")
     places(reader.names, [*kinds, *([] if protected is None else [protected.column])])
     given = neighbors if neighbors is not None else stated.neighbors
     relation = Neighbors.REPLACE if given is None else as_neighbors(given)
@@ -129,9 +133,17 @@ def open(
             if expected_rows is None
             else as_count(expected_rows, "expected_rows", minimum=1),
             keeping=_keeping(memory, folder),
-            account=_account(ledger, budget, called, relation, protected),
+            account=_account(ledger, budget, called, relation, protected, _files(source)),
         )
     )
+
+
+def _files(source: Any) -> list[str]:
+    """Return the paths and patterns that a source of files was given as."""
+    if not is_path(source):
+        return []
+    given = source if isinstance(source, (list, tuple)) else [source]
+    return [str(Path(each).expanduser()) for each in given]
 
 
 def _is_folder(folder: Any) -> bool:
@@ -147,6 +159,7 @@ def _account(
     name: str | None,
     neighbors: Neighbors,
     unit: Unit | None,
+    files: Sequence[str],
 ) -> Ledger | None:
     """Return the account of a data set, opened if it is new; what it adds up is decided then."""
     if ledger is None:
@@ -159,7 +172,7 @@ def _account(
         data = ledger.data
     analyst = ledger.analyst if isinstance(ledger, Ledger) else None
     column = None if unit is None else unit.column
-    made = Ledger.of_data(whole, data, budget=budget, neighbors=neighbors, unit=column)
+    made = Ledger.of_data(whole, data, budget=budget, neighbors=neighbors, unit=column, files=files)
     return made if analyst is None else made.account(analyst=analyst)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, final
 
@@ -11,12 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from zerodelta.data.arrays import DEFAULT_MISSING
-from zerodelta.data.source import Rows
+from zerodelta.data.source import Rows, protection_of
 from zerodelta.errors import require
 from zerodelta.exact.bits import BitSource
-from zerodelta.exact.rational import Rational, as_count, as_rational
+from zerodelta.exact.rational import Rational, as_count
 from zerodelta.mechanisms.diagnostics import diagnosis
+from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Release
+from zerodelta.regression.row_box import as_radius
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.paying import Paying, debited
 from zerodelta.spine.release_plan import ReleasePlan
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ComponentsQuestion", "PrincipalComponents", "pca"]
 
+_WHOLE, _HALF = Fraction(1), Fraction(1, 2)
+
 Floats = npt.NDArray[np.float64]
 
 
@@ -40,7 +44,7 @@ def pca(
     components: int | None = None,
     bounds: tuple[Any, Any] | None = None,
     data_norm: Rational | None = None,
-    radius: Rational = Fraction(1, 2),
+    radius: Rational | None = None,
     epsilon: Rational,
     missing: Any = DEFAULT_MISSING,
     method: str = "auto",
@@ -66,10 +70,11 @@ def pca(
         default as declared.
     data_norm : number
         Instead of bounds: the largest l2 norm that a row can have; longer rows are clipped to it.
-    radius : number
+    radius : number, optional
         With bounds: rows, scaled by them, are projected to a ball that ends so far on the way from
         the middle to a corner (not before the faces). 1 projects none: variances are not biased
-        then, but there is four times the noise of 1/2.
+        then, but there is four times the noise of 1/2. By default 1, or 1/2 where n and ε are so
+        small that noise is forecast to be worse than the bias of rows in a corner of their bounds.
     epsilon : number
         The privacy loss, as an int, a float, a Fraction or a text such as "1/2".
     missing : "skip", None or number
@@ -92,8 +97,9 @@ def pca(
     -----
     **Guarantee**: pure ε-DP (theory R), proven: eigenvectors of what `covariance` releases.
     **Neighbors**: replace-one, or what the data set says.
-    **Error**: that of an entry of the covariance matrix. Noise lifts the largest explained
-    variances, and turns components whose variances are close.
+    **Error**: that of an entry of the covariance matrix: noise and, if rows are projected, what
+    rows that fill a quarter of each column's bounds, at an end, lose by it. Noise lifts the largest
+    explained variances, and turns components whose variances are close.
 
     Examples
     --------
@@ -109,7 +115,9 @@ def pca(
     question = ComponentsQuestion(
         components=components, bounds=bounds, data_norm=data_norm, radius=radius, method=method
     )
-    beside = diagnosis(diagnostics, source, bounds=bounds)
+    of_row = as_usable_epsilon(epsilon) / protection_of(source).max_rows
+    question, products = question.settled(Facts.of(source), of_row)
+    beside = diagnosis(diagnostics, source, bounds=bounds, beyond=products.beyond)
     return ask(question, source, epsilon=epsilon, bits=bits, beside=beside)
 
 
@@ -137,7 +145,7 @@ class ComponentsQuestion:
     components: int | None = None
     bounds: tuple[Any, Any] | None = None
     data_norm: Rational | None = None
-    radius: Rational = Fraction(1, 2)
+    radius: Rational | None = None
     method: str = "auto"
 
     def plan(self, facts: Facts, epsilon: Rational) -> ReleasePlan[Rows]:
@@ -147,13 +155,9 @@ class ComponentsQuestion:
         count = as_count(wanted, "components", minimum=1)
         few = f"at most {columns}, the number of columns"
         require(count <= columns, "components", count, expected=few, remedy="pass fewer")
-        radius = as_rational(self.radius, "radius")
-        remedy = 'pass radius="1/2", or 1 to project no row'
-        require(0 < radius <= 1, "radius", self.radius, expected="a part of 1", remedy=remedy)
-        products = Products.of(
-            columns, bounds=self.bounds, data_norm=self.data_norm, radius=float(radius)
-        )
-        noise, methods = ProductNoise.best(products, facts, epsilon, self.method)
+        _, products = self.settled(facts, epsilon)
+        noise, found = ProductNoise.best(products, facts, epsilon, self.method)
+        methods = tuple(replace(each, error=each.error + products.bias) for each in found)
 
         def answer(rows: Rows, bits: BitSource) -> PrincipalComponents:
             return _components(noise.release(rows, bits), count)
@@ -163,9 +167,31 @@ class ComponentsQuestion:
             claim=noise.claim,
             steps=(noise.mechanism.step(quantum=None),),
             answer=answer,
-            error=noise.error,
+            error=noise.error + products.bias,
             methods=methods,
             public=(*counted, "the number of columns", "bounds on the rows"),
+        )
+
+    def settled(self, facts: Facts, epsilon: Rational) -> tuple[ComponentsQuestion, Products]:
+        """Return the question with a radius, and the rows as it sees them: as asked, or the best.
+
+        Without bounds there is none to choose; of equal forecasts that of whole rows.
+        """
+        if self.radius is not None:
+            return self, self._products(facts, as_radius(self.radius))
+        found = {radius: self._products(facts, radius) for radius in (_WHOLE, _HALF)}
+
+        def error(radius: Fraction) -> float:
+            products = found[radius]
+            noise, _ = ProductNoise.best(products, facts, epsilon, self.method)
+            return noise.error + products.bias
+
+        best = min(found, key=error)
+        return replace(self, radius=best), found[best]
+
+    def _products(self, facts: Facts, radius: Fraction) -> Products:
+        return Products.of(
+            facts.width, bounds=self.bounds, data_norm=self.data_norm, radius=float(radius)
         )
 
 

@@ -28,6 +28,7 @@ from zerodelta.privacy.claims import PureDP
 from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.regression.column_bounds import ColumnBounds
+from zerodelta.regression.row_box import variance_kept
 from zerodelta.spine.facts import Facts
 from zerodelta.spine.methods import Method, choose, ranked
 from zerodelta.spine.public_inputs import each_bounds
@@ -110,6 +111,26 @@ class Products:
     def columns(self) -> int:
         """The number of columns."""
         return self.lattice.dimension
+
+    @property
+    def bias(self) -> float:
+        """What a covariance loses, averaged, if rows in a corner that are cut differ in size only.
+
+        Those rows fill a quarter of each column's bounds, at an end (`RowBox`).
+        """
+        if self.scaled is None:
+            return 0.0
+        reach = float(self.lattice.bound) / math.sqrt(self.columns)  # type: ignore[arg-type]
+        lost = variance_kept(1.0) - variance_kept(reach)
+        return lost * float(np.mean(np.outer(self.scaled.half, self.scaled.half)))
+
+    def beyond(self, rows: Block) -> npt.NDArray[np.bool_]:
+        """Tell which rows are longer than the ball, and cut; each is added up by itself."""
+        if self.scaled is None:
+            return np.zeros(len(rows), dtype=np.bool_)
+        scaled = self.scaled.scaled(rows)
+        squares = np.cumsum(scaled * scaled, axis=1)[:, -1]
+        return np.asarray(squares > float(self.lattice.bound) ** 2)  # type: ignore[arg-type]
 
     @property
     def square(self) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from zerodelta.data.arrays import DEFAULT_MISSING
+from zerodelta.data.chosen_columns import ITSELF
 from zerodelta.data.group_keys import GroupKeys
 from zerodelta.data.source import Rows
 from zerodelta.errors import is_list, require
@@ -46,7 +47,8 @@ def table(
     bounds: Any = None,
     missing: Any = DEFAULT_MISSING,
     goal: str = GOALS[0],
-    false_keys: Rational = 1,
+    weights: Mapping[str, Rational] | None = None,
+    false_keys: Rational = "1/100",
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
     **paying: Unpack[Paying],
@@ -80,10 +82,14 @@ def table(
     missing : "skip", None or number
         As for `mean`, for a frame or an array; a data set has it declared.
     goal : str
-        How ε is shared where columns are not measured together: "equal relative error" (relative
-        to the width of a column; for counts to the expected rows of a group) or "least total
-        error" (the least sum of their squares).
-    false_keys : number, default 1
+        How ε is shared where not all is measured together. "equal shares", the default: each of k
+        parts is at most k times as wrong as it would be alone with all of ε, by the forecast.
+        "equal relative error" (relative to the width of a column; for counts and ranks to the
+        expected rows of a group) and "least total error" (the least sum of their squares) give
+        most of ε to what is hardest to measure.
+    weights : dict, optional
+        What matters more: ``{"income_mean": 3}`` gives the part with this column three shares.
+    false_keys : number, default "1/100"
         Of keys that nobody listed: how many may be invented by noise, on average.
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were
@@ -139,6 +145,7 @@ def table(
         bounds=bounds,
         missing=missing,
         goal=goal,
+        weights=weights,
         false_keys=false_keys,
         diagnostics=diagnostics,
         bits=bits,
@@ -154,7 +161,8 @@ def table_of(
     bounds: Any = None,
     missing: Any = DEFAULT_MISSING,
     goal: str = GOALS[0],
-    false_keys: Rational = 1,
+    weights: Mapping[str, Rational] | None = None,
+    false_keys: Rational = "1/100",
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
 ) -> Release:
@@ -165,6 +173,7 @@ def table_of(
         "columns": rows.columns,
         "complete": rows.complete,
         "goal": goal,
+        "weights": weights,
         "frame": rows.frame,
     }
     question: Question = TableQuestion(**about)
@@ -197,6 +206,7 @@ class TableQuestion:
     complete: bool = False
     """Whether every row is in a group, so that a public number of them is the total."""
     goal: str = GOALS[0]
+    weights: Mapping[str, Rational] | None = None
     frame: str | None = None
     """Which kind of frame is released; None for a `Table`."""
     only: str | None = None
@@ -214,13 +224,14 @@ class TableQuestion:
             rows=total if not self.keys.keys else None,
             neighbors=facts.neighbors,
             goal=self.goal,
+            weights=self.weights,
         )
 
         labels = list(zip(*self.keys.labels(), strict=True)) if self.only is None else []
         named = {
             key.name: column
             for key, column in zip(self.keys.keys, labels, strict=False)
-            if key.name
+            if key.name is not ITSELF
         }
 
         def answer(rows: Rows, bits: BitSource) -> Measured:

@@ -61,7 +61,11 @@ def _table(given: Numbers) -> ReleasePlan[Any]:
     none = np.zeros(0, dtype=[(name, np.float64) for name in names])
     data = grouped(none, by=by, of=of, bounds=given["bounds"], missing=given["missing"])
     question = TableQuestion(
-        keys=data.keys, columns=data.columns, complete=data.complete, goal=given["goal"]
+        keys=data.keys,
+        columns=data.columns,
+        complete=data.complete,
+        goal=given["goal"],
+        weights=given["weights"],
     )
     facts = Facts(rows=given["n"], columns=tuple(names), may_miss=skip)
     return question.plan(facts, given["epsilon"])
@@ -76,7 +80,7 @@ def _blind(given: Numbers) -> float:
     asked = [each for column in as_statistics(given["of"]).values() for each in column]
     # a quantile that is guessed is half of the group's rows away
     found = [_GUESSED[each] if isinstance(each, str) else 0.5 for each in asked]
-    return min(found) if given["goal"] == GOALS[0] else math.sqrt(sum(each**2 for each in found))
+    return min(found) if given["goal"] != GOALS[2] else math.sqrt(sum(each**2 for each in found))
 
 
 def _spread(statistic: str) -> Any:
@@ -190,7 +194,7 @@ _KEYS = Task(
     methods=_heavy,
     reliable=CLOSE,
     needs={**ROWS, "universe": "universe=zd.text(10, alphabet=…)"},
-    allows={"false_keys": 1},
+    allows={"false_keys": "1/100"},
     blind=_found,
     few="a key that is in every tenth row is missed more often than not",
     typical={"universe": text(10, alphabet=string.ascii_lowercase)},
@@ -229,7 +233,7 @@ TABLE_TASKS: dict[str, Task] = {
         methods=_of_table,
         reliable=CLOSE,
         needs={**ROWS, "of": 'of={"income": ["mean"]}'},
-        allows={"by": None, "bounds": None, "missing": None, "goal": GOALS[0]},
+        allows={"by": None, "bounds": None, "missing": None, "goal": GOALS[0], "weights": None},
         blind=_blind,
         shows=lambda given: str(_table(given).details),
         typical={"of": {"income": ["mean", "variance"]}, "by": 12, "bounds": (0, 100)},

@@ -57,7 +57,7 @@ def top_k(
     monotone: bool = False,
     method: str = "auto",
     expected_gap: Rational | None = None,
-    false_keys: Rational = 1,
+    false_keys: Rational = "1/100",
     diagnostics: Rational | None = None,
     bits: BitSource | None = None,
     **paying: Unpack[Paying],
@@ -93,7 +93,7 @@ def top_k(
     expected_gap : number, optional
         About how far the k-th key is ahead of those that are not wanted, known without the rows:
         methods are compared at that gap instead of the worst one.
-    false_keys : number, default 1
+    false_keys : number, default "1/100"
         As for `heavy_hitters`, of unknown keys.
     diagnostics : number, optional
         The share of ε, such as "1/100", for `release.diagnostics`: which fractions of the rows were

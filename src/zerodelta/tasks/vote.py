@@ -17,6 +17,7 @@ import numpy.typing as npt
 from zerodelta.data.arrays import DEFAULT_MISSING
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.fake import fake
+from zerodelta.data.interrupts import quietly
 from zerodelta.data.row_queries import public_rows
 from zerodelta.data.rowwise import Block
 from zerodelta.data.source import Rows
@@ -24,7 +25,6 @@ from zerodelta.errors import ParameterError, is_list, require
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.integers import uniform_below
 from zerodelta.exact.rational import Rational, as_count
-from zerodelta.mechanisms.custom_query import quietly
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.mechanisms.selection import PermuteAndFlip
 from zerodelta.privacy.claims import PureDP

@@ -122,7 +122,11 @@ class CallableGradients(Gradients):
             if self._loaded is None:
                 width, rows = len(self.examples.columns), self.examples.opened
                 self._loaded = together(
-                    self.examples.blocks(), width, planned=rows.rows, keeping=rows.keeping
+                    self.examples.blocks(),
+                    width,
+                    planned=rows.rows,
+                    keeping=rows.keeping,
+                    whole=rows.whole,
                 )
             return self._sum(theta, self._loaded[chosen], blanks=blanks)
         if self.weight is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, final
 
 from zerodelta.errors import ParameterError, require
@@ -82,6 +83,7 @@ def as_value(name: str, text: str) -> Any:
         raise ParameterError(
             name, text[:40], expected=expected, remedy="correct this field"
         ) from None
-    fits = field.least <= number <= field.most and not (field.whole and number.denominator > 1)
+    least = Fraction(str(field.least))  # as it is written: 0.001 itself is allowed
+    fits = least <= number <= field.most and not (field.whole and number.denominator > 1)
     require(fits, name, text[:40], expected, "correct this field")
     return int(number) if field.whole else told

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from zerodelta.errors import ParameterError, ZeroDeltaError, did_you_mean
@@ -22,6 +23,10 @@ _POINTS = 13
 _REACH = 100.0
 _AXES = {"n": "number of rows n", "epsilon": "ε", "rounds": "internal queries"}
 _SIZES = tuple(10**power for power in range(1, 16))
+
+
+def _never() -> bool:
+    return False
 
 
 def form_of_all() -> dict[str, Any]:
@@ -44,8 +49,8 @@ def form_of_all() -> dict[str, Any]:
     return {"fields": fields, "tasks": tasks}
 
 
-def answer(request: Mapping[str, str]) -> dict[str, Any]:
-    """Return what the page shows for one task at these numbers.
+def answer(request: Mapping[str, str], late: Callable[[], bool] = _never) -> dict[str, Any]:
+    """Return what the page shows for one task at these numbers; once it is late, without the rest.
 
     >>> found = answer({"task": "mean", "n": "10000", "dimension": "5", "width": "100"})
     >>> found["methods"][0]["name"], found["complete"]["name"], found["axes"]
@@ -58,6 +63,7 @@ def answer(request: Mapping[str, str]) -> dict[str, Any]:
     }
     advice = advise(task, **form.asks(given))
     axes = [name for name in _AXES if name in given]
+    wish = _wish(task, form, given, request.get("wish", "").strip(), late)
     return {
         "task": task,
         "unit": " ".join(advice.unit.split()),
@@ -78,13 +84,14 @@ def answer(request: Mapping[str, str]) -> dict[str, Any]:
             for method in advice
         ],
         "axes": axes,
-        "curves": {name: _curve(task, form, given, name, advice) for name in axes},
-        "wish": _wish(task, form, given, request.get("wish", "").strip()),
+        "curves": {name: _curve(task, form, given, name, advice, late) for name in axes},
+        "late": late(),
+        "wish": wish,
         **_snippets(form, given, advice.best.name),
     }
 
 
-def break_even(request: Mapping[str, str]) -> dict[str, Any]:
+def break_even(request: Mapping[str, str], late: Callable[[], bool] = _never) -> dict[str, Any]:
     """Return from how many internal queries on purification pays, and how much.
 
     >>> found = break_even({"epsilon": "1", "rounds": "1000", "outcomes": "16"})
@@ -109,7 +116,9 @@ def break_even(request: Mapping[str, str]) -> dict[str, Any]:
         },
         "sizes": {
             "x": list(_SIZES),
-            "lines": {"break-even": [_pays_from(epsilon, size) for size in _SIZES]},
+            "lines": {
+                "break-even": [None if late() else _pays_from(epsilon, size) for size in _SIZES]
+            },
         },
     }
 
@@ -133,27 +142,37 @@ def _steps(name: str, asked: Any) -> list[Any]:
 
 
 def _curve(
-    task: str, form: Form, given: Mapping[str, Any], name: str, advice: Advice
+    task: str,
+    form: Form,
+    given: Mapping[str, Any],
+    name: str,
+    advice: Advice,
+    late: Callable[[], bool],
 ) -> dict[str, Any]:
     """Return the errors of all methods against one of the numbers."""
     values = _steps(name, given[name])
     lines: dict[str, list[float | None]] = {method.name: [] for method in advice}
     for value in values:
-        try:
-            found = {m.name: m.error for m in advise(task, **form.asks({**given, name: value}))}
-        except ZeroDeltaError:  # so few rows, or so small an ε, that no method applies
-            found = {}
+        found: dict[str, float] = {}
+        if not late():
+            # so few rows, or so small an ε, that no method applies
+            with suppress(ZeroDeltaError):
+                found = {m.name: m.error for m in advise(task, **form.asks({**given, name: value}))}
         for label, line in lines.items():
             line.append(_finite(found.get(label, math.inf)))
     return {"title": _AXES[name], "x": values, "asked": float(_number(given[name])), "lines": lines}
 
 
-def _wish(task: str, form: Form, given: Mapping[str, Any], text: str) -> dict[str, Any] | None:
+def _wish(
+    task: str, form: Form, given: Mapping[str, Any], text: str, late: Callable[[], bool]
+) -> dict[str, Any] | None:
     """Return which ε, and how many rows, a wished error takes; None without a wish."""
     if not text:
         return None
 
     def solved(left_out: str, found: Callable[[Advice], Any]) -> dict[str, Any]:
+        if late():
+            return {"refused": "that takes too long to find here; ask zd.advise."}
         asked = {name: value for name, value in form.asks(given).items() if name != left_out}
         try:
             return {"value": found(advise(task, error=text, **asked))}

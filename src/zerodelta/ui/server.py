@@ -1,17 +1,19 @@
 """The server of the planner page: the standard library's, on the loopback address only.
 
 It has four static files and two answers, takes no data, writes nothing, and is no part of any
-privacy claim. A page of another origin can neither read its answers nor be one of its frames.
+privacy claim. A page of another origin can neither ask it, nor read its answers, nor be one of its
+frames. Answers are computed one at a time, each for a few seconds at most.
 """
 
 from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
-from typing import Any, final
+from typing import Any, TypeAlias, final
 from urllib.parse import parse_qsl, urlsplit
 
 from zerodelta.errors import ZeroDeltaError
@@ -22,6 +24,10 @@ __all__ = ["HOST", "PlannerServer", "serve"]
 HOST = "127.0.0.1"
 _LONGEST = 2000
 """Characters of an address; requests of the page have a few hundred."""
+_SECONDS = 3.0
+"""After so many an answer is sent without what it lacks."""
+_PATIENCE = 20.0
+"""Seconds that a request waits for others, or a connection for its next bytes."""
 
 _STATIC = {
     "/": ("planner.html", "text/html; charset=utf-8"),
@@ -30,8 +36,9 @@ _STATIC = {
     "/chart.js": ("chart.js", "text/javascript; charset=utf-8"),
     "/favicon.ico": ("planner.svg", "image/svg+xml"),
 }
-_ANSWERS: Mapping[str, Callable[[Mapping[str, str]], dict[str, Any]]] = {
-    "/api/form": lambda _: form_of_all(),
+_Ask: TypeAlias = Callable[[Mapping[str, str], Callable[[], bool]], dict[str, Any]]
+_ANSWERS: Mapping[str, _Ask] = {
+    "/api/form": lambda _request, _late: form_of_all(),
     "/api/plan": answer,
     "/api/break-even": break_even,
 }
@@ -67,6 +74,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     server: PlannerServer
     server_version, sys_version = "zerodelta", ""
+    timeout = _PATIENCE
 
     def do_GET(self) -> None:
         """Answer one request."""
@@ -74,6 +82,8 @@ class _Handler(BaseHTTPRequestHandler):
         names = {f"{host}:{self.server.server_port}" for host in (HOST, "localhost")}
         if self.headers.get("Host") not in names:  # another name that leads here: not our page
             self._send(403, "text/plain; charset=utf-8", b"not served under this name")
+        elif self.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+            self._send(403, "text/plain; charset=utf-8", b"not served to other pages")
         elif len(self.path) > _LONGEST:
             self._send(414, "text/plain; charset=utf-8", b"too long")
         elif parts.path in _STATIC:
@@ -84,16 +94,18 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._send(404, "text/plain; charset=utf-8", b"there is no such page")
 
-    def _answer(
-        self, ask: Callable[[Mapping[str, str]], dict[str, Any]], request: Mapping[str, str]
-    ) -> None:
-        try:
-            with self.server.one_at_a_time:
-                found = ask(request)
-        except (ZeroDeltaError, ValueError, ArithmeticError) as error:
-            found = {"refused": str(error)}  # what is half typed is no failure of the page
+    def _answer(self, ask: _Ask, request: Mapping[str, str]) -> None:
+        status, found = 503, {"refused": "the planner is busy with other requests."}
+        if self.server.one_at_a_time.acquire(timeout=_PATIENCE):
+            until = time.monotonic() + _SECONDS
+            try:
+                status, found = 200, ask(request, lambda: time.monotonic() > until)
+            except (ZeroDeltaError, ValueError, ArithmeticError) as error:
+                status, found = 200, {"refused": str(error)}  # half typed is no failure of the page
+            finally:
+                self.server.one_at_a_time.release()
         body = json.dumps(found, ensure_ascii=False).encode("utf-8")
-        self._send(200, "application/json; charset=utf-8", body)
+        self._send(status, "application/json; charset=utf-8", body)
 
     def _send(self, status: int, kind: str, body: bytes) -> None:
         self.send_response(status)
