@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import zerodelta as zd
 from browser.views import examine, photograph, requested, show
 from zerodelta.ui.server import PlannerServer
 
@@ -82,8 +83,12 @@ def test_keys_move_epsilon_and_the_forecast_follows(browser: Any, planner: str) 
 
 def test_a_wish_is_answered_and_a_mistake_is_told_at_its_field(browser: Any, planner: str) -> None:
     show(browser, f"{planner}#task=mean&wish=0.01", "dark", 400, READY)
-    assert "needs ε = 3 " in text(browser, "wished")
-    assert "30,000 rows" in text(browser, "wished")
+    asked: dict[str, Any] = {"n": 10_000, "dimension": 5, "bounds": (0, "100"), "missing": "skip"}
+    least = zd.advise("mean", error="0.01", **asked).epsilon
+    assert f"needs ε = {float(least):g} " in text(browser, "wished")
+    assert "if none is, with missing=None: error" in text(browser, "complete")
+    rows_needed = zd.advise("mean", error="0.01", epsilon=1, **{**asked, "n": None}).n
+    assert f"{rows_needed:,} rows" in text(browser, "wished")
     rows = browser.find_element("id", "field-n")
     rows.send_keys("x")
     until(browser, 'document.getElementById("field-n").ariaInvalid === "true"')

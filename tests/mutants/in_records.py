@@ -176,4 +176,10 @@ MUTANTS = (
         new="unit=certificate.unit,",
         tests=(f"{_FILES}relations_are_converted_and_units_are_not",),
     ),
+    Mutant(  # a value that nobody has read is told to be verified
+        file="cli/verify_files.py",
+        old="            saved.fields(CLASSES)  # as `zd.load` reads them",
+        new="            pass",
+        tests=(f"{_REFUSED}a_value_that_says_too_much_is_not_loaded",),
+    ),
 )

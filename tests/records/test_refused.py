@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -225,6 +226,9 @@ def test_a_value_that_says_too_much_is_not_loaded(path: Path) -> None:
         path.write_text(json.dumps(resealed({**data, "value": value})))
         with pytest.raises(zd.RecordError, match=said):
             zd.load(path)
+        verdict = CliRunner().invoke(app, ["verify", str(path)])  # reads it as `zd.load` does
+        assert verdict.exit_code == 1
+        assert re.search(said, verdict.output)
     for place, part in (("sums", [{}]), ("sums", 7), ("noise", {"type": "NoiseLaw", "fields": {}})):
         path.write_text(json.dumps(resealed({**data, place: part})))
         with pytest.raises(zd.RecordError):

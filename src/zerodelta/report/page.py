@@ -153,7 +153,7 @@ def _page(shown: Sequence[_Shown], ledger: Any, *, lines: int) -> str:
         f'<nav aria-label="Sections"><ul>{links}</ul></nav>'
         '<main id="content"><section aria-labelledby="glance"><h2 id="glance">At a glance</h2>'
         f"{sections.at_a_glance(releases, accounts)}</section>{body}</main>"
-        "<footer><p>Written by zerodelta from saved releases alone. The certificates were "
+        "<footer><p>Written by zerodelta from releases and ledgers alone. The certificates were "
         "verified when this page was written; the page itself proves nothing: check the "
         "files.</p></footer></body></html>\n"
     )
