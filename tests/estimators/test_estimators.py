@@ -223,7 +223,9 @@ def test_targets_are_cut_to_their_bounds(estimator: Any) -> None:
     np.testing.assert_array_equal(one, two)
 
 
-@pytest.mark.parametrize("estimator", [e for e in PRIVATE if e.get_params().get("bounds")], ids=name)
+@pytest.mark.parametrize(
+    "estimator", [e for e in PRIVATE if e.get_params().get("bounds")], ids=name
+)
 def test_rows_are_clipped_to_their_bounds(estimator: Any) -> None:
     rows, y = examples()
     beyond, at = rows.copy(), rows.copy()

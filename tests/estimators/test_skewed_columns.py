@@ -22,7 +22,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import zerodelta as zd
+from data.opening import opened
+from zerodelta.data.arrays import ArraySource
+from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.regression.expected import LOG_ODDS
+from zerodelta.regression.features import Features
+from zerodelta.regression.integer_rows import STEPS
 from zerodelta.regression.objective_plan import Shape, plan_logistic
 from zerodelta.regression.row_box import RowBox
 from zerodelta.sklearn import (
@@ -346,6 +351,26 @@ def test_components_are_of_whole_rows_unless_noise_is_worse() -> None:
     # rows in the corner lose all of their size, and at least that is forecast
     assert float(clipped.error) > 1 / 48
     assert float(whole.error) < 1 / 48
+
+
+def test_no_integer_row_is_longer_than_the_noise_is_for() -> None:
+    """What the proof needs of rows, whatever their bounds and the length that is asked for."""
+    rng = np.random.default_rng(6)
+    rows = rng.normal(size=(500, 4)) * 10.0 ** rng.integers(-300, 300, size=(500, 1))
+    rows[::50, 1], rows[::70, 2] = np.inf, np.nan
+    scale = ColumnBounds(lower=np.array([-1.0, 0, -1e-9, 5]), upper=np.array([1.0, 1e6, 1, 6]))
+    for intercept in (True, False):
+        for norm in (2, 1, "1/100"):
+            features = Features.of(4, norm, intercept, bounds=scale)
+            table = np.column_stack([rows, np.ones(500)])
+            found = features.integers(opened(ArraySource(table)))[0].values.astype(object)
+            squares = (found**2).sum(axis=1)
+            assert max(squares) <= STEPS**2
+            assert max(squares) > 0.9 * STEPS**2
+            alone = features.integers(opened(ArraySource(table[7:8])))[0].values
+            np.testing.assert_array_equal(found[7:8].astype(float), alone)
+            missing = np.isnan(rows).any(axis=1)
+            assert not found[missing].any()
 
 
 # -- how rows were read ----------------------------------------------------------------------------

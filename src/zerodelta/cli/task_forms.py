@@ -63,7 +63,9 @@ OPTIONS: Final[Mapping[str, Option]] = {
     "method": Option(value="text", help="Which method; by default the best forecast."),
     "diagnostics": Option(value="number", help="A share of ε to tell how rows were read, 1/100."),
     "hidden_units": Option(value="count", help="Hidden units."),
-    "radius": Option(value="number", help="How far rows reach to a corner of their bounds; 1: all."),
+    "radius": Option(
+        value="number", help="How far rows reach to a corner of their bounds; 1: all."
+    ),
     "rounds": Option(value="count", help="Training rounds."),
     "trees": Option(value="count", help="How many trees."),
     "depth": Option(value="count", help="How deep they are."),

@@ -85,8 +85,7 @@ class RowBox:
         return kept * error + (1 - kept) * blind
 
     def best(self, error: Callable[[float], float], *, blind: float) -> float:
-        """Return the length with the smaller worst forecast; the corner, which clips none, if both
-        are as good.
+        """Return the length with the smaller worst forecast, of equal ones the corner.
 
         So rows are clipped only where next to nothing could be learned of whole ones.
         """

@@ -237,9 +237,7 @@ class SparseSteps:
         more = _MORE * informed**0.75
         if radius is None:
             enough = [
-                each
-                for each in _RADII
-                if min(more / each, _MOST_MORE) >= _STEPS_OF_A_RADIUS * each
+                each for each in _RADII if min(more / each, _MOST_MORE) >= _STEPS_OF_A_RADIUS * each
             ]
             radius = max(enough, default=_RADII[0])
         best = SparseSteps.best(rows=rows, columns=columns, epsilon=epsilon, radius=float(radius))
