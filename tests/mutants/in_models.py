@@ -97,8 +97,8 @@ MUTANTS = (
     ),
     Mutant(
         file="sklearn/sparse_regression.py",
-        old="                if min(more / each, _MOST_MORE) >= ",
-        new="                if min(more / each, _MOST_MORE) < ",
+        old="if min(more / each, _MOST_MORE) >= ",
+        new="if min(more / each, _MOST_MORE) < ",
         tests=(SKEWED + "test_few_coefficients_reach_the_best_line",),
     ),
     Mutant(
