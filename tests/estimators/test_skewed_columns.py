@@ -22,7 +22,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import zerodelta as zd
+from data.opening import opened
+from zerodelta.data.arrays import ArraySource
+from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.regression.expected import LOG_ODDS
+from zerodelta.regression.features import Features
+from zerodelta.regression.integer_rows import STEPS
 from zerodelta.regression.objective_plan import Shape, plan_logistic
 from zerodelta.regression.row_box import RowBox
 from zerodelta.sklearn import (
@@ -174,14 +179,14 @@ def test_centers_are_as_good_as_those_without_noise(width: str) -> None:
 
 @widths
 def test_components_are_those_of_the_rows(width: str) -> None:
-    """As far as noise lets them, which is forecast: the bias of clipped rows would be far more."""
+    """As far as noise lets them, which is forecast; clipped rows would lose three quarters."""
     rows = people(0)[0] / TOP
     top = bounds(width)[1] / TOP
     model = PCA(epsilon=EPSILON, bounds=(np.zeros(4), top)).fit(rows)
     found = (model.components_.T * model.explained_variance_) @ model.components_
     gap = np.abs(found - np.cov(rows.T, ddof=0)).mean()
     assert gap < 4 * model.release_.error
-    assert gap < 0.2 * np.abs(np.cov(rows.T, ddof=0)).mean()
+    assert gap < 0.6 * np.abs(np.cov(rows.T, ddof=0)).mean()
 
 
 @pytest.mark.parametrize("width", ["1", "2"])
@@ -280,8 +285,8 @@ def test_rows_are_clipped_only_where_nothing_is_learned_of_whole_ones() -> None:
 
 def test_the_choice_is_the_smaller_forecast_for_rows_in_a_corner() -> None:
     box = RowBox(numbers=16)
-    for blind, error, best in ((0.2, 0.1, 4.0), (0.2, 0.2, 4.0), (0.2, 0.3, 2.0)):
-        assert box.best(lambda norm, error=error: error, blind=blind) == best
+    for error, best in ((0.1, 4.0), (0.2, 4.0), (0.3, 2.0)):
+        assert box.best({4.0: error, 2.0: 0.0}.__getitem__, blind=0.2) == best
     # on two columns a face is beyond the middle of the corner: not all size is lost
     assert 0.6 < RowBox(numbers=2).kept(1) < 0.8
 
@@ -348,6 +353,26 @@ def test_components_are_of_whole_rows_unless_noise_is_worse() -> None:
     assert float(whole.error) < 1 / 48
 
 
+def test_no_integer_row_is_longer_than_the_noise_is_for() -> None:
+    """What the proof needs of rows, whatever their bounds and the length that is asked for."""
+    rng = np.random.default_rng(6)
+    rows = rng.normal(size=(500, 4)) * 10.0 ** rng.integers(-300, 300, size=(500, 1))
+    rows[::50, 1], rows[::70, 2] = np.inf, np.nan
+    scale = ColumnBounds(lower=np.array([-1.0, 0, -1e-9, 5]), upper=np.array([1.0, 1e6, 1, 6]))
+    for intercept in (True, False):
+        for norm in (2, 1, "1/100"):
+            features = Features.of(4, norm, intercept, bounds=scale)
+            table = np.column_stack([rows, np.ones(500)])
+            found = features.integers(opened(ArraySource(table)))[0].values.astype(object)
+            squares = (found**2).sum(axis=1)
+            assert max(squares) <= STEPS**2
+            assert max(squares) > 0.9 * STEPS**2
+            alone = features.integers(opened(ArraySource(table[7:8])))[0].values
+            np.testing.assert_array_equal(found[7:8].astype(float), alone)
+            missing = np.isnan(rows).any(axis=1)
+            assert not found[missing].any()
+
+
 # -- how rows were read ----------------------------------------------------------------------------
 
 
@@ -371,6 +396,7 @@ def test_diagnostics_count_rows_that_are_too_long(kind: str, radius: Any) -> Non
     line = LinearRegression(epsilon=1000, diagnostics="1/10", data_norm=1 if radius != 1 else 2)
     if kind == "logistic":
         line.fit(data[list("012")], data[["3"]])
+        assert line.diagnostics_ is not None
         assert (line.diagnostics_.clipped > 0.5) == (radius != 1)
 
 

@@ -52,6 +52,15 @@ def test_a_regressor_of_scikit_learn_says_the_same(estimator: Any) -> None:
     np.testing.assert_allclose(plain.predict(ROWS), model.predict(ROWS), rtol=1e-9, atol=1e-12)
 
 
+def test_rows_beyond_the_fit_s_bounds_are_clipped_by_ours_alone() -> None:
+    """What the docstring says: clip them to the norm of the fit first, and both say the same."""
+    model = LinearRegression(epsilon=4, data_norm="1/2", bounds_y=(-1, 1)).fit(ROWS, TARGETS)
+    plain, far = as_sklearn(model), 3 * ROWS
+    clipped = far / np.maximum(1, 2 * np.linalg.norm(far, axis=1, keepdims=True))
+    np.testing.assert_allclose(plain.predict(clipped), model.predict(far), atol=1e-5)
+    assert np.abs(plain.predict(far) - model.predict(far)).max() > 0.1
+
+
 def test_what_clips_rows_is_refused_by_name() -> None:
     model = GaussianNB(epsilon=4, bounds=(-1, 1), classes=[0, 1]).fit(ROWS, labels(2))
     for other in (model, linear_model.LogisticRegression(), None):

@@ -24,12 +24,15 @@ def as_sklearn(estimator: Any) -> Any:
     Parameters
     ----------
     estimator : LogisticRegression, LinearRegression or SparseRegression
-        Fitted on numbers. The others clip rows to bounds, which no class of scikit-learn does.
+        Fitted on numbers. All others clip rows in every prediction, which no class of scikit-learn
+        does.
 
     Returns
     -------
     sklearn.linear_model.LogisticRegression or sklearn.linear_model.LinearRegression
-        The same predictions and probabilities; rows with a missing number are refused there.
+        The same predictions and probabilities for rows within the `data_norm` or bounds of the fit;
+        ours clips longer ones, as the fit did, and these classes do not. Rows with a missing number
+        are refused there.
 
     Examples
     --------

@@ -65,8 +65,9 @@ class LinearModel:
 class Features:
     """How rows of `dimension` features become integers, and parameters become coefficients.
 
-    With `bounds` columns are scaled to [-1, 1] first. The row (x, data_norm/2) is scaled to length at most 1, so features take `steps` of the
-    `length` steps (2^22) and the intercept `constant` of them; steps² + constant² <= length².
+    With `bounds` columns are scaled to [-1, 1] first. The row (x, data_norm/2) is scaled to length
+    at most 1, so features take `steps` of the `length` steps (2^22) and the intercept
+    `constant` of them; steps² + constant² <= length².
     """
 
     dimension: int

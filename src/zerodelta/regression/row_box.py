@@ -85,7 +85,7 @@ class RowBox:
         return kept * error + (1 - kept) * blind
 
     def best(self, error: Callable[[float], float], *, blind: float) -> float:
-        """Return the length with the smaller worst forecast; of equal ones that which clips none.
+        """Return the length with the smaller worst forecast, of equal ones the corner.
 
         So rows are clipped only where next to nothing could be learned of whole ones.
         """

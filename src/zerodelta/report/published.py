@@ -154,7 +154,18 @@ def _linear(value: LinearModel) -> Grid:
         for i, line in enumerate(value.coefficients)
     )
     two = "" if len(value.classes) != 2 else f"positive scores: {value.classes[1]}"
-    return Grid(keys={"feature": lines}, columns=columns, hint=plain_text(two))
+    hint = "; ".join(text for text in (two, _clipped(value)) if text)
+    return Grid(keys={"feature": lines}, columns=columns, hint=plain_text(hint))
+
+
+def _clipped(value: LinearModel) -> str:
+    """Say that coefficients are not for rows as they are, if the fit clipped them to a ball."""
+    limits = value.limits
+    if limits is None or limits.norm is None:
+        return ""
+    scaled = value.encoding is not None or limits.bounds is not None
+    rows = "rows, scaled to [-1, 1] by their bounds," if scaled else "rows"
+    return f"{rows} are clipped to length {number_shown(float(limits.norm))} before they are scored"
 
 
 def _parts(value: Any) -> Grid:

@@ -87,8 +87,8 @@ class BoundedScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # t
         if self.data_norm is None:
             return None
         norm = as_float(as_positive(self.data_norm, "data_norm"), "data_norm")
-        part = as_radius(1 if none else self.radius)
-        return norm, RowBox(numbers=columns).reach(part)
+        reach = RowBox(numbers=columns).reach(as_radius(1 if self.radius is None else self.radius))
+        return norm, reach
 
     def __sklearn_tags__(self) -> Any:
         tags = accepting_any_value(super().__sklearn_tags__(), random=False)

@@ -13,7 +13,7 @@ import numpy as np
 from zerodelta.data.account import Account
 from zerodelta.data.dataset import Dataset
 from zerodelta.data.row_queries import public_rows
-from zerodelta.exact.rational import Rational, as_count
+from zerodelta.exact.rational import Rational, as_count, as_rational
 from zerodelta.mechanisms.diagnostics import diagnosis
 from zerodelta.regression.column_bounds import ColumnBounds
 from zerodelta.regression.encoded_columns import Encoding
@@ -182,7 +182,7 @@ class MLPClassifier(PrivateClassifier):
         )
         options: dict[str, Any] = {}
         descent = study.plan_minimize(network)
-        if shown.views == _MOST_VIEWS and descent.sizes.first > _LONGEST_STEP:
+        if shown.views == _MOST_VIEWS and as_rational(descent.sizes.first, "step") > _LONGEST_STEP:
             options = {"step": _LONGEST_STEP}
             descent = study.plan_minimize(network, **options)
         learned = _learned(network, descent)

@@ -1,0 +1,110 @@
+"""Mistakes in how long rows may be: a default that costs rows in a corner their size."""
+
+from __future__ import annotations
+
+from mutants.mutant import Mutant
+
+SKEWED = "estimators/test_skewed_columns.py::"
+SCALER = "estimators/test_bounded_scaler.py::"
+
+MUTANTS = (
+    Mutant(  # clipped rows lose nothing
+        file="regression/row_box.py",
+        old="        if norm >= self.corner or not self.numbers:\n",
+        new="        if True:\n",
+        tests=(
+            SKEWED + "test_what_is_kept_is_the_squared_correlation_with_what_rows_differ_in",
+            SKEWED + "test_the_forecast_is_that_of_rows_in_a_corner",
+        ),
+    ),
+    Mutant(  # of equal forecasts that of clipped rows
+        file="regression/row_box.py",
+        old="            (self.corner, self.half_way),",
+        new="            (self.half_way, self.corner),",
+        tests=(SKEWED + "test_the_choice_is_the_smaller_forecast_for_rows_in_a_corner",),
+    ),
+    Mutant(  # a forecast without the bias
+        file="regression/row_box.py",
+        old="        return kept * error + (1 - kept) * blind",
+        new="        return error",
+        tests=(SKEWED + "test_the_forecast_is_that_of_rows_in_a_corner",),
+    ),
+    Mutant(  # the rows inside are moved, and no others
+        file="regression/row_limits.py",
+        old="scaled, scaled) <= float(self.norm) ** 2",
+        new="scaled, scaled) >= float(self.norm) ** 2",
+        tests=(SKEWED + "test_predictions_clip_rows_as_the_fit_did",),
+    ),
+    Mutant(  # rows are clipped in the fit alone
+        file="regression/features.py",
+        old="return features if self.limits is None else self.limits(features)",
+        new="return features",
+        tests=(SKEWED + "test_predictions_clip_rows_as_the_fit_did",),
+    ),
+    Mutant(
+        file="regression/features.py",
+        old="norm = None if float(self.data_norm) >= corner else",
+        new="norm = None if float(self.data_norm) > corner else",
+        tests=(SKEWED + "test_bounds_beyond_which_no_row_is_longer_clip_values_only",),
+    ),
+    Mutant(  # columns are not scaled by their bounds
+        file="regression/features.py",
+        old="        block = self._scaled(block)\n        inside",
+        new="        inside",
+        tests=(SKEWED + "test_lines_reach_the_optimum",),
+    ),
+    Mutant(
+        file="regression/objective_plan.py",
+        old="blind_error=limited(bias(_ALL), most),",
+        new="blind_error=limited(bias(0.0), most),",
+        tests=(
+            SKEWED + "test_the_forecast_of_clipped_rows_holds_in_a_corner",
+            SKEWED + "test_rows_are_clipped_only_where_nothing_is_learned_of_whole_ones",
+        ),
+    ),
+    Mutant(
+        file="data/readings.py",
+        old="        clipped |= beyond(np.stack(columns, axis=1))",
+        new="        clipped &= beyond(np.stack(columns, axis=1))",
+        tests=(SKEWED + "test_diagnostics_count_rows_that_are_too_long",),
+    ),
+    Mutant(  # no bias of projected rows
+        file="tasks/second_moments.py",
+        old="        lost = variance_kept(1.0) - variance_kept(reach)",
+        new="        lost = 0.0",
+        tests=(SKEWED + "test_components_are_of_whole_rows_unless_noise_is_worse",),
+    ),
+    Mutant(
+        file="tasks/second_moments.py",
+        old="        return np.asarray(squares > float(",
+        new="        return np.asarray(squares < float(",
+        tests=(SKEWED + "test_diagnostics_count_rows_that_are_too_long",),
+    ),
+    Mutant(  # projected by default
+        file="tasks/pca.py",
+        old="        best = min(found, key=error)",
+        new="        best = _HALF",
+        tests=(
+            SKEWED + "test_components_are_those_of_the_rows",
+            SKEWED + "test_components_are_of_whole_rows_unless_noise_is_worse",
+        ),
+    ),
+    Mutant(  # prior probabilities decide in wide bounds
+        file="regression/class_means.py",
+        old="    return min(_LEAST_VARIANCE, max(",
+        new="    return max(_LEAST_VARIANCE, min(",
+        tests=(SKEWED + "test_class_means_are_those_of_the_same_method_without_noise",),
+    ),
+    Mutant(
+        file="sklearn/sparse_regression.py",
+        old="if min(more / each, _MOST_MORE) >= ",
+        new="if min(more / each, _MOST_MORE) < ",
+        tests=(SKEWED + "test_few_coefficients_reach_the_best_line",),
+    ),
+    Mutant(
+        file="sklearn/bounded_scaler.py",
+        old="reach(as_radius(1 if self.radius",
+        new='reach(as_radius("1/2" if self.radius',
+        tests=(SCALER + "test_by_default_the_norm_is_reached_at_a_corner_and_no_row_is_clipped",),
+    ),
+)
