@@ -356,6 +356,28 @@ def test_lists_are_drawn_with_their_law(scores: list[Any], k: int) -> None:
     assert goodness_of_fit([found[chosen] for chosen in law], chances) > LEAST
 
 
+def test_a_list_that_is_hardly_ever_drawn_is_drawn_then() -> None:
+    """The worse of two options has the last e^-30 of the uniforms: less than is looked at first."""
+    one = JointTopK(k=1, sensitivity=Fraction(1), scale=Fraction(1))
+    word = (2**64 - 2**14).to_bytes(8, "little")  # 1 - 2^-50, and e^-30 is 2^-43.3
+    assert one.select([30, 0], ReplayBits("rare", tape=word)) == [1]
+    assert one.select([40, 0], ReplayBits("rare", tape=word)) == [0]
+
+
+def test_where_a_uniform_does_not_tell_two_lists_apart_more_of_it_is_read() -> None:
+    one = JointTopK(k=1, sensitivity=Fraction(1), scale=Fraction(1))
+    with precision(256):
+        border = 1 / (1 + arb(-1).exp()) * arb(2) ** 64
+        word = int(border.floor().unique_fmpz()).to_bytes(8, "little")
+    assert one.select([1, 0], ReplayBits("border", tape=word + bytes(8))) == [0]
+    assert one.select([1, 0], ReplayBits("border", tape=word + b"\xff" * 8)) == [1]
+
+
+def test_no_more_options_are_chosen_than_there_are() -> None:
+    joint = JointTopK.for_epsilon(epsilon=1, k=5, sensitivity=1)
+    assert sorted(joint.select([1, 2, 0], ReplayBits("all"))) == [0, 1, 2]
+
+
 def test_large_scores_decide() -> None:
     joint = JointTopK.for_epsilon(epsilon=1, k=3, sensitivity=1)
     scores = [10**300 * i for i in range(50)]
