@@ -93,6 +93,17 @@ def test_gaps_of_any_number_of_bits_are_uniform() -> None:
     assert goodness_of_fit(low.tolist(), [1 / 16] * 16) > LEAST
 
 
+def test_a_gap_that_is_not_decided_yet_is_not_thrown_away() -> None:
+    """A uniform next to e^-2: whether the gap is 1 or 2 is said by the next bits; both are in."""
+    with precision(256):
+        word = int((arb(-2).exp() * arb(2) ** 64).floor().unique_fmpz()).to_bytes(8, "little")
+    found = {
+        next(sparse_ranks(3, lambda: arb(1), ReplayBits("gap", tape=word + more)))
+        for more in (bytes(8), b"\xff" * 8)
+    }
+    assert found == {1, 2}
+
+
 # Keys.
 
 UNIVERSES = [

@@ -250,6 +250,13 @@ def test_no_clipped_sum_is_longer_than_the_bound_however_large_it_was(
         assert sum(int(k) ** 2 for k in found) <= bound**2
 
 
+def test_squares_of_thousands_of_columns_do_not_wrap_around() -> None:
+    """4096 squares of 2^52 are 0 in 64 bits."""
+    bound = 1 << 30
+    found = clipped_units(np.full((1, 4096), bound), np.array([0]), bound)
+    assert 0 < sum(k**2 for k in found) <= bound**2
+
+
 def test_what_many_units_add_up_to_may_be_beyond_64_bits() -> None:
     rows = np.full((40, 1), 1 << 60)
     assert clipped_units(rows, np.arange(40), 1 << 62) == [40 << 60]
