@@ -18,7 +18,7 @@ from zerodelta.exact import argmax, float_balls
 from zerodelta.exact.arb import precision
 from zerodelta.exact.argmax import exponential_argmax, gumbel_argmax
 from zerodelta.exact.bits import BitSource, ReplayBits, SystemBits
-from zerodelta.exact.lazy import ArbBalls
+from zerodelta.exact.lazy import ArbBalls, Draw, Strings
 
 Sampler = Callable[..., Any]
 Probabilities = Callable[..., Sequence[Any]]
@@ -250,3 +250,64 @@ def test_no_noise_of_an_ordinary_word_is_larger_than_the_bound(members: int) -> 
                     assert bool(formula(string, *given).values[0] < argmax._MOST_NOISE)
         with np.errstate(all="ignore"):
             assert np.nanmax(formula(uniforms, count).middle) < argmax._MOST_NOISE
+
+
+# Draws that happen once in 2^64: the words are given.
+
+ZEROS, ONES = bytes(8), b"\xff" * 8
+MIDDLE = bytes(7) + b"\x80"
+
+
+@pytest.mark.parametrize(
+    ("sampler", "largest"), [(gumbel_argmax, ONES), (exponential_argmax, ZEROS)]
+)
+def test_noise_that_floats_cannot_bound_still_wins(sampler: Sampler, largest: bytes) -> None:
+    """Its ball is unknown (NaN or infinite), which is not the same as beaten."""
+    for place in range(3):
+        for members, word in ((None, largest), (np.ones(3, dtype=np.int64), ONES)):
+            words = [MIDDLE, MIDDLE, MIDDLE]
+            words[place] = word
+            bits = ReplayBits("unbounded", tape=b"".join(words))
+            drawn = sampler([0, 0, 0], scale=1, size=1, bits=bits, members=members)
+            assert drawn.tolist() == [place]
+
+
+def test_two_noises_that_begin_alike_are_compared_by_what_follows() -> None:
+    """The smaller uniform has the larger exponential noise."""
+    draw = Draw(uniforms=1, outputs=1, formula=argmax._exponential)
+    contest = argmax._Contest(np.zeros(2, np.uint64), Fraction(1), argmax._exponential, None)
+    for first, second in ((ZEROS, ONES), (ONES, ZEROS)):
+        word = np.array([1 << 63], dtype=np.uint64)
+        one, two = (argmax._Survivor(i, 0, Strings(word), draw) for i in range(2))
+        bits = ReplayBits("alike", tape=first + second)
+        assert contest.beats(one, two, bits) is (first == ZEROS)
+
+
+def test_gaps_beyond_floats_are_those_that_were_meant() -> None:
+    """At a scale of 2^1000 a gap of 2^1001 is one of 2."""
+    bits, size = ReplayBits("beyond floats"), 4000
+    drawn = gumbel_argmax([0, -(2**1001)], scale=2**1000, size=size, bits=bits)
+    counts = np.bincount(drawn, minlength=2).tolist()
+    assert (
+        goodness_of_fit(counts, [float(p) for p in probabilities.exponential_mechanism([2, 0], 1)])
+        > 1e-3
+    )
+
+
+@EACH
+@pytest.mark.parametrize("scores", [[0], [-50, 0, -1]])
+def test_each_of_the_few_that_are_only_bounded_may_win(
+    sampler: Sampler, law: Probabilities, scores: list[int]
+) -> None:
+    """The bound is far above most of them: all are looked at, each with its own noise."""
+    bits, size = ReplayBits(f"bounded {scores}"), 1000
+    drawn = sampler(
+        [0, 0],
+        scale=1,
+        size=size,
+        bits=bits,
+        members=np.array([1, len(scores)]),
+        rest=scores.__getitem__,
+    )
+    counts = np.bincount(drawn, minlength=1 + len(scores)).tolist()
+    assert goodness_of_fit(counts, [float(p) for p in law([0, *scores], 1)]) > 1e-3

@@ -445,3 +445,23 @@ def test_a_refused_shape_shows_neither_entries_nor_the_number_of_rows() -> None:
         box().quantize(np.full((12345, 3), 6.789))
     assert "12345" not in str(caught.value)
     assert "6.789" not in str(caught.value)
+
+
+@pytest.mark.parametrize("bits", [20, 25, 26, 27, 28, 30, 40, 52, 53])
+@pytest.mark.parametrize("norm", [1, 2])
+def test_the_nearest_points_outside_are_not_taken_for_points_inside(bits: int, norm: float) -> None:
+    """One quantum beside the longest row: floats cannot tell 2^54 + 1 from 2^54."""
+    steps = 1 << bits
+    lattice = FixedPoint.ball(dimension=3, bound=1, norm=norm, steps=steps)
+    small = 2.0**-bits
+    rows = np.array([[1, small, 0], [1, -small, small], [small, -1, 0], [1, 2 * small, 9 * small]])
+    for row in lattice.quantize(rows).tolist():
+        assert sum(abs(k) ** int(norm) for k in row) <= steps ** int(norm)
+
+
+@pytest.mark.parametrize("bits", [15, 19, 20, 21, 22, 23])
+def test_a_gram_matrix_of_odd_numbers_is_exact_where_floats_end(bits: int) -> None:
+    steps, count = 1 << bits, 1 << 15
+    lattice = FixedPoint.ball(dimension=1, bound=1, steps=steps)
+    rows = np.full((count, 1), (steps - 1) / steps)
+    assert lattice.gram(rows).tolist() == [[count * (steps - 1) ** 2]]

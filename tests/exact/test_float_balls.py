@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
@@ -154,6 +155,32 @@ def test_log_total_contains_the_exact_sum(length: int, exponent: int) -> None:
         columns = FloatBalls(balls.middle.reshape(-1, 1), balls.radius.reshape(-1, 1))
         truth = sum((value.log() for value in inside), arb(0))
         check_contains(columns.log_total(), [truth])
+
+
+@pytest.mark.parametrize("length", [2, 3, 100, 1023])
+def test_a_sum_of_exact_numbers_is_off_by_its_own_roundings(length: int) -> None:
+    """Radii are 0: nothing but the rounding of the sum is left to be covered."""
+    rng = np.random.default_rng(length)
+    for _ in range(20):
+        numbers = rng.uniform(-1, 1, length) * 2.0 ** rng.integers(-60, 3, length)
+        found = FloatBalls(numbers.reshape(-1, 1), np.zeros((length, 1))).total()
+        exact = sum(map(Fraction, numbers.tolist()), Fraction(0))
+        assert abs(Fraction(float(found.middle[0, 0])) - exact) <= Fraction(
+            float(found.radius[0, 0])
+        )
+
+
+def test_a_product_near_one_is_off_by_its_own_roundings() -> None:
+    """Of so many exact numbers that their errors are more than the logarithm's own."""
+    rng = np.random.default_rng(3)
+    for _ in range(10):
+        half = rng.uniform(0.5, 2.0, 10_000)
+        numbers = np.concatenate([half, 1 / half])
+        found = FloatBalls(numbers.reshape(-1, 1), np.zeros((len(numbers), 1))).log_total()
+        with ctx.workprec(256):
+            exact = sum((arb(float(x)).log() for x in numbers), arb(0))
+            middle, radius = (arb(float(each[0, 0])) for each in (found.middle, found.radius))
+            assert abs(exact - middle) <= radius
 
 
 def test_log_total_of_uniforms_is_tight() -> None:

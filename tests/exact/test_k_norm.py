@@ -14,7 +14,7 @@ from scipy.stats import gamma, kstest
 from reference.chi_square import goodness_of_fit
 from zerodelta.exact import float_balls, k_norm
 from zerodelta.exact.bits import ReplayBits, SystemBits
-from zerodelta.exact.k_norm import rounded_k_norm
+from zerodelta.exact.k_norm import rounded_k_norm, rounded_uniform_plus_k_norm
 from zerodelta.exact.noise import box_muller
 
 HALF_WIDTH = 4
@@ -110,3 +110,25 @@ def test_a_coordinate_in_high_dimension_is_known_to_46_bits(dimension: int) -> N
     vectors = noise.formula(float_balls.FloatBalls.uniform(words))
     lengths = np.sqrt((vectors.middle**2).mean(axis=0))
     assert (vectors.radius.mean(axis=0) < lengths * 2.0**-46).all()
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 5])
+@pytest.mark.parametrize("norm", [1, 2, math.inf])
+def test_a_uniform_point_of_a_ball_has_its_radius_and_its_signs(
+    norm: float, dimension: int
+) -> None:
+    """P(norm <= t·radius) = t^d, and the signs are fair; the noise is too small to be seen."""
+    radius, size = 10**9, 3000
+    points = rounded_uniform_plus_k_norm(
+        ball_norm=norm,
+        radius=radius,
+        noise_norm=norm,
+        scale="1/1000",
+        dimension=dimension,
+        size=size,
+        bits=ReplayBits(f"ball {norm} {dimension}"),
+    )
+    lengths = np.linalg.norm(points.astype(float), ord=norm, axis=1) / radius
+    assert kstest(lengths**dimension, "uniform").pvalue > 1e-3
+    signs = np.bincount((points > 0) @ (1 << np.arange(dimension)), minlength=1 << dimension)
+    assert goodness_of_fit(signs.tolist(), [1 / (1 << dimension)] * (1 << dimension)) > 1e-3

@@ -253,6 +253,30 @@ def test_a_draw_that_does_not_fit_64_bits_is_a_python_integer() -> None:
     assert all(isinstance(value, int) for value in drawn.tolist())
 
 
+def test_draws_between_2_to_63_and_2_to_64_are_python_integers() -> None:
+    times = lazy.Draw(
+        uniforms=1,
+        outputs=1,
+        formula=lambda uniforms, factor: uniforms * factor,
+        constants=(lazy.constant(Fraction(2**64)),),
+    )
+    for units in (3, 40):
+        drawn = lazy.rounded(times, units, ReplayBits("beyond")).reshape(-1).tolist()
+        assert 2**63 < max(drawn) < 2**64
+        assert min(drawn) < 2**63
+
+
+@pytest.mark.parametrize("extended", [0, 1, 2])
+def test_a_string_that_is_added_is_as_long_as_the_others(extended: int) -> None:
+    strings, ones = lazy.Strings(np.array([5], dtype=np.uint64)), ReplayBits("t", tape=b"\xff" * 99)
+    for _ in range(extended):
+        strings.extend(ones)
+    strings.add(ones)
+    both = lazy.Draw(uniforms=2, outputs=2, formula=lambda uniforms: uniforms)
+    _, added = strings.evaluate(both).values
+    assert float(added.mid()) == 1.0
+
+
 def test_scale_one_e_15_is_still_exact() -> None:
     (words,) = columns("1e15", 1, 200)
     drawn = rounded_exponential(scale=10**15, size=200, bits=ReplayBits("1e15"))

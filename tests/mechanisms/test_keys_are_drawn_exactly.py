@@ -93,6 +93,17 @@ def test_gaps_of_any_number_of_bits_are_uniform() -> None:
     assert goodness_of_fit(low.tolist(), [1 / 16] * 16) > LEAST
 
 
+def test_a_gap_that_is_not_decided_yet_is_not_thrown_away() -> None:
+    """A uniform next to e^-2: whether the gap is 1 or 2 is said by the next bits; both are in."""
+    with precision(256):
+        word = int((arb(-2).exp() * arb(2) ** 64).floor().unique_fmpz()).to_bytes(8, "little")
+    found = {
+        next(sparse_ranks(3, lambda: arb(1), ReplayBits("gap", tape=word + more)))
+        for more in (bytes(8), b"\xff" * 8)
+    }
+    assert found == {1, 2}
+
+
 # Keys.
 
 UNIVERSES = [
@@ -354,6 +365,28 @@ def test_lists_are_drawn_with_their_law(scores: list[Any], k: int) -> None:
     found = Counter(tuple(joint.select(scores, bits)) for _ in range(3000))
     chances = [value(chance) for chance in law.values()]
     assert goodness_of_fit([found[chosen] for chosen in law], chances) > LEAST
+
+
+def test_a_list_that_is_hardly_ever_drawn_is_drawn_then() -> None:
+    """The worse of two options has the last e^-30 of the uniforms: less than is looked at first."""
+    one = JointTopK(k=1, sensitivity=Fraction(1), scale=Fraction(1))
+    word = (2**64 - 2**14).to_bytes(8, "little")  # 1 - 2^-50, and e^-30 is 2^-43.3
+    assert one.select([30, 0], ReplayBits("rare", tape=word)) == [1]
+    assert one.select([40, 0], ReplayBits("rare", tape=word)) == [0]
+
+
+def test_where_a_uniform_does_not_tell_two_lists_apart_more_of_it_is_read() -> None:
+    one = JointTopK(k=1, sensitivity=Fraction(1), scale=Fraction(1))
+    with precision(256):
+        border = 1 / (1 + arb(-1).exp()) * arb(2) ** 64
+        word = int(border.floor().unique_fmpz()).to_bytes(8, "little")
+    assert one.select([1, 0], ReplayBits("border", tape=word + bytes(8))) == [0]
+    assert one.select([1, 0], ReplayBits("border", tape=word + b"\xff" * 8)) == [1]
+
+
+def test_no_more_options_are_chosen_than_there_are() -> None:
+    joint = JointTopK.for_epsilon(epsilon=1, k=5, sensitivity=1)
+    assert sorted(joint.select([1, 2, 0], ReplayBits("all"))) == [0, 1, 2]
 
 
 def test_large_scores_decide() -> None:

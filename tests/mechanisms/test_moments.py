@@ -403,3 +403,10 @@ def test_sums_of_another_length_are_refused() -> None:
     plan = plan_for(1)
     with pytest.raises(ParameterError, match="length of sums"):
         plan.apply(np.zeros(5, dtype=np.int64), ReplayBits("not read"))
+
+
+def test_a_known_number_of_rows_is_used_only_where_rows_are_counted() -> None:
+    """Else a sum of rows would be taken for the number of them."""
+    pairs: dict[str, Any] = {"epsilon": 1, "bounds": [(0, 1), (0, 1)], "expected_rows": 10}
+    assert plan_moments(**pairs, missing=True, known_rows=10).known_rows is None
+    assert plan_moments(**pairs, missing=False, known_rows=10).known_rows == 10

@@ -210,3 +210,25 @@ def test_far_more_rows_than_are_held_have_their_median() -> None:
         below, not_above = np.mean(shown < found - spacing), np.mean(shown <= found + spacing)
         assert below - 1e-4 < 0.5 < not_above + 1e-4
     assert zd.median(rows, bounds=(0, 1000), grid=1001, epsilon=1).value == 50
+
+
+@pytest.mark.parametrize("held", [0, 3, 1000])
+def test_rows_that_are_counted_in_several_parts_are_all_counted(
+    held: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Points of wanted cells, of which each part has some again."""
+    for name, limit in (("_HELD", held), ("_CELL_BITS", 4), ("_ONE_PASS", 8)):
+        monkeypatch.setattr(near_ranks, name, limit)
+    rows = np.random.default_rng(2).integers(0, 64, size=200)
+    source = ArraySource(rows.astype(float), batch=7)
+    column = GridRows(rows=opened(source), points=as_points(None, list(range(64))), skip=True)
+    cells = np.bincount(rows >> column.shift, minlength=16)
+    wanted = np.array([0, 3, 15])
+    points, counts = column.tally(wanted, cells)
+    inside = rows[np.isin(rows >> column.shift, wanted)]
+    right = np.unique(inside, return_counts=True)
+    assert points.tolist() == right[0].tolist()
+    assert counts.tolist() == right[1].tolist()
+    for point in (0, 5, 17, 63):
+        expected = int((rows < point).sum()), int((rows <= point).sum())
+        assert column.ranks(point) == expected

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from data.opening import opened
 from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import CertificateError, ParameterError
 from zerodelta.exact.bits import ReplayBits
@@ -29,7 +30,7 @@ from zerodelta.training.frank_wolfe import (
     frank_wolfe_pure,
     transcript_step_epsilon,
 )
-from zerodelta.training.frank_wolfe_steps import step_epsilon
+from zerodelta.training.frank_wolfe_steps import VertexSteps, step_epsilon
 from zerodelta.training.loss_functions import Loss, Squared
 from zerodelta.training.polytopes import Hull, L1Ball
 
@@ -514,3 +515,34 @@ def test_the_seconds_of_a_run_grow_with_all_that_it_does() -> None:
     wide: dict[str, Any] = {"domain": Ball(120, 1, norm=1), "iterations": 2}
     plain, sketched = (purified(np.zeros((9, 120)), measurements=k, **wide) for k in (120, 40))
     assert sketched.seconds > plain.seconds
+
+
+def test_a_loss_that_only_descends_from_ours_is_caller_asserted() -> None:
+    """It may do anything with the other rows."""
+
+    class Other(Squared):
+        pass
+
+    x, y = np.ones((20, 2)), np.ones(20)
+    status = [
+        frank_wolfe_pure(
+            x, y, loss=loss, domain=Ball(2, 1, norm=1), lipschitz=2, epsilon=1, iterations=2
+        ).certificate.status
+        for loss in (Squared(label_bound=1), Other(label_bound=1))
+    ]
+    assert status == [Status.PROVEN, Status.ASSERTED]
+
+
+def test_a_row_that_changes_the_shape_of_a_block_adds_nothing_and_hides_no_other() -> None:
+    def gradient(theta: Any, rows: Any) -> Any:
+        return rows[:, :1] if (rows > 1).any() else np.ones((len(rows), 2))
+
+    how: dict[str, Any] = {"loss": gradient, "domain": Ball(2, 1, norm=1), "labels": None}
+    rows = np.zeros((9, 2))
+    steps = VertexSteps.plan(rows, lipschitz=1, iterations=1, steps=8, rowwise=False, **how)
+    lattice = steps.polytope.lattice(1, 8)
+    sums = []
+    for odd in (0.0, 7.0):
+        rows[4] = odd
+        sums.append(opened(ArraySource(rows)).sum(steps._at(np.zeros(2)), lattice).tolist())
+    assert sums == [[72, 72], [64, 64]]

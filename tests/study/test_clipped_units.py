@@ -234,3 +234,39 @@ def test_with_diagnostics_a_query_of_units_is_run_once(monkeypatch: pytest.Monke
     assert len(runs) == 1
     assert release.diagnostics is not None
     assert verify(release.certificate, epsilon=1, unit="who") == zd.PureDP(1)
+
+
+@pytest.mark.parametrize("columns", [1, 3, 40])
+@pytest.mark.parametrize("bits", [3, 20, 30, 31, 32, 45, 60])
+def test_no_clipped_sum_is_longer_than_the_bound_however_large_it_was(
+    bits: int, columns: int
+) -> None:
+    """In Python integers: squares of what 64 bits hold do not fit into them."""
+    rng, bound = np.random.default_rng(bits), (1 << bits) - 3
+    for large in (1 << bits, 1 << 40, 1 << 61, (1 << 62) - 1):
+        rows = rng.integers(-large, large, size=(1, columns), endpoint=True)
+        rows[0, 0] = large  # one coordinate is at its largest
+        found = clipped_units(rows, np.array([0]), bound)
+        assert sum(int(k) ** 2 for k in found) <= bound**2
+
+
+def test_squares_of_thousands_of_columns_do_not_wrap_around() -> None:
+    """4096 squares of 2^52 are 0 in 64 bits."""
+    bound = 1 << 30
+    found = clipped_units(np.full((1, 4096), bound), np.array([0]), bound)
+    assert 0 < sum(k**2 for k in found) <= bound**2
+
+
+def test_what_many_units_add_up_to_may_be_beyond_64_bits() -> None:
+    rows = np.full((40, 1), 1 << 60)
+    assert clipped_units(rows, np.arange(40), 1 << 62) == [40 << 60]
+
+
+def test_the_rows_of_a_unit_are_clipped_together_wherever_they_are() -> None:
+    """Rows of two units in turn: each unit's sum is cut, not that of neighboring rows."""
+    alternating = pyarrow.table({"x": [1.0, 0.5] * 3, "y": [0.0, 0.0] * 3, "who": [0.0, 1.0] * 3})
+    together = pyarrow.table(
+        {"x": [1.0] * 3 + [0.5] * 3, "y": [0.0] * 6, "who": [0.0] * 3 + [1.0] * 3}
+    )
+    for name in OBJECTIVES:
+        assert sums(name, people(alternating), 1) == sums(name, people(together), 1)

@@ -158,6 +158,16 @@ def test_the_base_of_the_last_step_is_an_integer_point_of_the_ball(
         assert ball.contains(iterates.theta)
 
 
+@pytest.mark.parametrize("spacing", [F(2, 7), F(3, 10), F(2, 3), F(4, 3)])
+def test_a_base_between_two_lattice_points_is_within_the_smaller_radius(spacing: F) -> None:
+    """r/s is no integer: rounding to the nearest point must not leave the ball."""
+    for direction in ([9, 0], [-9, 0], [9, 9], [-5, 7]):
+        iterates = Iterates(ball=Ball(2, 1), sizes=StepSizes(count=2, first=1, average=0), unit=1.0)
+        iterates.step(np.array(direction))
+        base = iterates.base(spacing)
+        assert sum(k * k for k in base) <= (1 // spacing) ** 2
+
+
 # --- the run -----------------------------------------------------------------------------------
 
 

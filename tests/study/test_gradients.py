@@ -11,10 +11,14 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+import zerodelta as zd
+from data.opening import opened
 from study.stages import read
 from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import ParameterError
 from zerodelta.privacy.step import Status
+from zerodelta.training import gradients as callable_gradients
+from zerodelta.training import linear_gradients
 from zerodelta.training.gradient_sums import Examples
 from zerodelta.training.gradients import CallableGradients, Gradients, LinearGradients
 from zerodelta.training.gradients import gradients_of as planned_gradients
@@ -241,6 +245,66 @@ def test_networks_are_checked() -> None:
     ):
         with pytest.raises(ParameterError):
             TanhNetwork(**options)
+
+
+def test_every_margin_and_every_sum_of_a_block_is_an_integer_that_floats_hold() -> None:
+    """Then BLAS rounds nothing, whatever the order in which it adds."""
+    rows, slopes = linear_gradients._ROW_STEPS, linear_gradients._SLOPE_STEPS
+    assert rows <= 2**24  # of float32
+    assert rows * linear_gradients._PARAMETER_STEPS <= 2**53
+    assert rows * slopes * linear_gradients._MOST_ROWS <= 2**53
+    assert (rows * slopes) ** 2 <= 2**62  # caps are found in 64 bits
+
+
+@by_loss
+@pytest.mark.parametrize("rows", [31, 32, 33, 64, 200])
+def test_blocks_of_any_size_add_up_to_the_sum_of_single_rows(
+    name: str, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also with rows and labels that do not count; what fills the last block adds nothing."""
+    features, labels = table(rows, 3, name)
+    features[5, 1], labels[[2, rows - 1]] = math.nan, math.nan
+    theta = np.linspace(-1, 1, 3 * LOSSES[name].outputs)
+    how: dict[str, Any] = {"loss": LOSSES[name], "radius": 2, "data_norm": 2}
+    single = [
+        gradients_of(features[[i]], labels[[i]], **how).total(theta).tolist() for i in range(rows)
+    ]
+    assert not any(single[2])
+    assert not any(single[rows - 1])
+    monkeypatch.setattr(linear_gradients, "_MOST_ROWS", 32)
+    found = gradients_of(features, labels, **how)
+    expected = [sum(column) for column in zip(*single, strict=True)]
+    assert found.total(theta).tolist() == expected
+    assert found.total_once(theta).tolist() == expected  # type: ignore[attr-defined]
+
+
+@by_loss
+def test_parameters_beyond_the_ball_count_as_their_projection(name: str) -> None:
+    features, labels = table(50, 3, name)
+    made: Any = gradients_of(features, labels, loss=LOSSES[name], radius=2, data_norm=2)
+    theta = np.linspace(-1, 1, 3 * LOSSES[name].outputs)
+    for factor in (2.0**4, 2.0**14):
+        far = theta * factor
+        assert made.total(far).tolist() == made.total(made.ball.project(far)).tolist()
+
+
+def test_the_type_of_a_sum_tells_nothing_of_a_private_number_of_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nor does a guess of it decide whether 64 bits hold the sum."""
+    monkeypatch.setattr(callable_gradients, "_GRADIENT_STEPS", 1 << 52)
+    columns = {"x": zd.number(-1, 1), "y": zd.number(0, 1)}
+    for rows in (1, 2**12):
+        cells = np.ones(rows, dtype=[("x", float), ("y", float)])
+        people = zd.open(cells, columns=columns, neighbors="add-remove", expected_rows=2)
+        examples = Examples.of(people, label="y")
+        ones = CallableGradients(
+            examples, gradient=lambda theta, block: np.ones((len(block), 1)), radius=1, clip=1
+        )
+        linear = LinearGradients(examples, loss=Logistic(), radius=1, data_norm=1)
+        totals = [made.on(opened(people)).total(np.zeros(1)) for made in (ones, linear)]
+        assert [total.dtype for total in totals] == [object, object]
+        assert totals[0].tolist() == [rows * 2**52]
 
 
 def test_labels_outside_the_classes_count_as_nothing() -> None:
