@@ -87,7 +87,7 @@ def test_one_that_falls_silent_is_given_up(
     monkeypatch.setattr(postgres_store, "_DEADLINE", 1.5)
     monkeypatch.setattr(postgres_store, "_CONNECTING", 2)
     line.last_word = word
-    waiting = threading.Thread(target=spend)
+    waiting = threading.Thread(target=spend, daemon=True)
     waiting.start()
     assert line.silent.wait(30)
     other.debit(charge())  # is not held up by the one that waits
