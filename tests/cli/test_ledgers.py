@@ -110,7 +110,7 @@ def test_no_password_is_printed(people: Path) -> None:
             [*words, "--ledger", url, "--budget", 1, "--dry-run"],
             [*words, "--ledger", url, "--analyst", "ana", "--records", people],
             ["mean", url, "income", "--epsilon", 1, "--schema", people / "people.toml"],
-            *(["ledger", each, url] for each in ("show", "history", "verify", "open")),
+            *[["ledger", each, url] for each in ("show", "history", "verify", "open")],
             ["ledger", "export", url, "--out", people / "x.json"],
             ["ledger", "raise", url, "--to", 2, "--reason", "why"],
         ):

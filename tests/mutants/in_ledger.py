@@ -27,8 +27,8 @@ MUTANTS = (
     ),
     Mutant(
         file="ledger/balances.py",
-        old="return 2 * epsilon",
-        new="return epsilon",
+        old="return _bookable(2 * epsilon)",
+        new="return _bookable(epsilon)",
         tests=(f"{_ACCOUNTS}relations_and_units_are_converted_or_refused",),
     ),
     Mutant(
