@@ -138,7 +138,7 @@ def test_the_command_line_shows_an_address_without_its_password(url: str, tmp_pa
 
     people = write_people(tmp_path)
     words = [*asked(people, "mean", "-", "income"), "--ledger", url, "--budget", 1]
-    commands = [
+    commands: list[list[Any]] = [
         [*words, "--out", people / "o"],
         [*words, "--again", "--dry-run"],
         [*words, "--again", "--dry-run", "--json"],
