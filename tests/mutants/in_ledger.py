@@ -203,15 +203,15 @@ MUTANTS = (
         tests=("ledger/test_postgres_rights.py::test_a_debit_of_ones_own_is_written",),
     ),
     Mutant(  # who is gone holds the lock for ever
-        file="ledger/postgres_store.py",
+        file="ledger/postgres_line.py",
         old='("idle_in_transaction_session_timeout", "60s")',
         new='("idle_in_transaction_session_timeout", "0")',
         tests=("ledger/test_silent_server.py::test_others_need_not_wait_for_one_who_is_gone",),
     ),
     Mutant(  # one that is silent is believed to answer some day
-        file="ledger/postgres_store.py",
-        old="    watch.start()\n",
-        new="    watch.start()\n    watch.cancel()\n",
+        file="ledger/postgres_line.py",
+        old="if time.monotonic() > self._until:",
+        new="if time.monotonic() < 0:",
         tests=("ledger/test_silent_server.py::test_one_that_falls_silent_is_given_up",),
     ),
     Mutant(  # what one has paid stays paid where nothing is taken back
