@@ -6,6 +6,7 @@ import json
 import shutil
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -105,15 +106,16 @@ def test_no_password_is_printed(people: Path) -> None:
     words = asked(people, "mean", "-", "income")
     for scheme in ("postgresql", "POSTGRES", "postgresql+psycopg", "mysql"):
         url = scheme + server
-        for command in (
+        commands: list[list[Any]] = [
             [*words, "--ledger", url, "--budget", 1],
             [*words, "--ledger", url, "--budget", 1, "--dry-run"],
             [*words, "--ledger", url, "--analyst", "ana", "--records", people],
             ["mean", url, "income", "--epsilon", 1, "--schema", people / "people.toml"],
-            *(["ledger", each, url] for each in ("show", "history", "verify", "open")),
+            *[["ledger", each, url] for each in ("show", "history", "verify", "open")],
             ["ledger", "export", url, "--out", people / "x.json"],
             ["ledger", "raise", url, "--to", 2, "--reason", "why"],
-        ):
+        ]
+        for command in commands:
             code, output = run(*command)
             assert code in (2, 3)
             assert "s3cret" not in output

@@ -138,11 +138,11 @@ def test_the_command_line_shows_an_address_without_its_password(url: str, tmp_pa
 
     people = write_people(tmp_path)
     words = [*asked(people, "mean", "-", "income"), "--ledger", url, "--budget", 1]
-    commands = [
+    commands: list[list[Any]] = [
         [*words, "--out", people / "o"],
         [*words, "--again", "--dry-run"],
         [*words, "--again", "--dry-run", "--json"],
-        *(["ledger", each, url] for each in ("show", "history", "verify")),
+        *[["ledger", each, url] for each in ("show", "history", "verify")],
         ["ledger", "verify", url, people / "o" / "release.json", "--json"],
         ["ledger", "verify", url, people / "people.csv"],
         ["report", people / "o" / "release.json", "--ledger", url, "--out", people / "r.html"],

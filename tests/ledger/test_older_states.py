@@ -109,7 +109,12 @@ def test_a_connection_that_was_closed_for_others_changes_nothing(
     assert others[-1].spent == 0
     added: list[int] = []
     real = Balances.add
-    monkeypatch.setattr(Balances, "add", lambda *a: (added.append(1), real(*a))[1])
+
+    def add(self: Balances, row: Any, find: Any) -> Any:
+        added.append(1)
+        return real(self, row, find)
+
+    monkeypatch.setattr(Balances, "add", add)
     assert ledger.spent == Fraction(6, 10)
     assert added == []
     assert [each.spent for each in others] == [0] * _MOST_OPEN

@@ -198,7 +198,8 @@ def test_a_schema_that_is_named_holds_a_ledger_of_its_own(url: str, name: str) -
     there = url + "?options=-csearch_path%3Dteam"
     other = zd.Ledger(there, budget=5)
     other.debit(charge(1))
-    assert (other.remaining, zd.Ledger(url).remaining) == (4, Fraction(8, 10))
+    assert other.remaining == 4
+    assert zd.Ledger(url).remaining == Fraction(8, 10)
     with pytest.raises(zd.ParameterError, match="one schema"):
         zd.Ledger(url + "?options=-csearch_path%3D%22%24user%22", budget=1)
 

@@ -13,7 +13,7 @@ import pytest
 import zerodelta as zd
 from ledger.postgres_server import Server
 from ledger.spenders import EPSILON, charge
-from zerodelta.ledger import postgres_store
+from zerodelta.ledger import postgres_line, postgres_store
 from zerodelta.ledger.store import close_all
 
 psycopg: Any = pytest.importorskip("psycopg", reason="pip install 'zerodelta[postgres]'")
@@ -84,10 +84,10 @@ def test_one_that_falls_silent_is_given_up(
         except zd.LedgerError as error:
             said.append(str(error))
 
-    monkeypatch.setattr(postgres_store, "_DEADLINE", 1.5)
-    monkeypatch.setattr(postgres_store, "_CONNECTING", 2)
+    monkeypatch.setattr(postgres_line, "_DEADLINE", 1.5)
+    monkeypatch.setattr(postgres_line, "_CONNECTING", 2)
     line.last_word = word
-    waiting = threading.Thread(target=spend)
+    waiting = threading.Thread(target=spend, daemon=True)
     waiting.start()
     assert line.silent.wait(30)
     other.debit(charge())  # is not held up by the one that waits
@@ -104,13 +104,13 @@ def test_others_need_not_wait_for_one_who_is_gone(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server ends a transaction in which nothing is asked any more."""
-    settings = dict(postgres_store._SETTINGS)
+    settings = dict(postgres_line._SETTINGS)
     assert settings["idle_in_transaction_session_timeout"] == "60s"
-    assert postgres_store._PATIENCE == 120
+    assert postgres_line._PATIENCE == 120
     assert settings["statement_timeout"] == "150s"
-    assert 150 < postgres_store._DEADLINE <= 300
+    assert 150 < postgres_line._DEADLINE <= 300
     settings["idle_in_transaction_session_timeout"] = "200ms"
-    monkeypatch.setattr(postgres_store, "_SETTINGS", tuple(settings.items()))
+    monkeypatch.setattr(postgres_line, "_SETTINGS", tuple(settings.items()))
     ledger = zd.Ledger(url, budget=1)
     gone, here = (postgres_store.PostgresStore(ledger.address) for _ in range(2))
 
@@ -128,7 +128,7 @@ def test_others_need_not_wait_for_one_who_is_gone(
 
 def test_a_server_that_never_answers_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        monkeypatch.setattr(postgres_store, "_CONNECTING", 2)
+        monkeypatch.setattr(postgres_line, "_CONNECTING", 2)
         with pytest.raises(zd.LedgerError, match="the server does not answer"):
             zd.Ledger(f"postgresql://ana:x@127.0.0.1:{silent.getsockname()[1]}/b", budget=1)
 

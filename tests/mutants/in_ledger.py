@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from mutants.mutant import Mutant
 
-_ACCOUNTS, _DEBITS, _DAMAGE = (
-    f"ledger/test_{name}.py::test_" for name in ("accounts", "debits", "damage")
+_ACCOUNTS, _DEBITS, _DAMAGE, _OLDER, _SECOND = (
+    f"ledger/test_{name}.py::test_"
+    for name in ("accounts", "debits", "damage", "older_states", "second_budgets")
 )
+_RIGHTS = "ledger/test_postgres_rights.py::test_an_analyst_writes_debits_and_nothing_else"
 
 MUTANTS = (
     Mutant(  # one more than there is
@@ -25,8 +27,8 @@ MUTANTS = (
     ),
     Mutant(
         file="ledger/balances.py",
-        old="return 2 * epsilon",
-        new="return epsilon",
+        old="return _bookable(2 * epsilon)",
+        new="return _bookable(epsilon)",
         tests=(f"{_ACCOUNTS}relations_and_units_are_converted_or_refused",),
     ),
     Mutant(
@@ -70,11 +72,155 @@ MUTANTS = (
             f"{_ACCOUNTS}a_ledger_is_its_address",
         ),
     ),
-    Mutant(
+    Mutant(  # an old copy to which as much was written as there had been
         file="ledger/store.py",
-        old="if last is None or last[3] != balances.hash:",
-        new="if last is not None and last[3] != balances.hash:",
-        tests=(f"{_DAMAGE}entries_that_vanish_while_it_is_open_are_missed",),
+        old="if row is not None and row[3] == hash:",
+        new="if row is not None:",
+        tests=(f"{_OLDER}what_was_written_to_an_old_copy_is_not_what_was_there",),
+    ),
+    Mutant(  # what was seen is forgotten with the connection
+        file="ledger/store.py",
+        old="                store.known = place.known\n",
+        new="",
+        tests=(f"{_OLDER}a_restored_backup_does_not_make_a_process_forget",),
+    ),
+    Mutant(  # all of a long ledger is checked while nobody else can write
+        file="ledger/store.py",
+        old="while self.last() - self.known.balances.number > _FEW:",
+        new="while self.last() - self.known.balances.number > _FEW * 10:",
+        tests=(f"{_OLDER}others_may_write_while_one_catches_up",),
+    ),
+    Mutant(  # an entry that was added up by half is added up once more
+        file="ledger/store.py",
+        old="            self.known.balances = Balances(name=self.name)\n            raise",
+        new="            raise",
+        tests=(f"{_OLDER}an_interrupted_check_begins_anew",),
+    ),
+    Mutant(  # two processes write to two logs
+        file="ledger/sqlite_store.py",
+        old="return _identities(self._path) == self._files",
+        new="return _identities(self._path)[0] == self._files[0]",
+        tests=(f"{_OLDER}files_beside_it_that_were_removed_do_not_double_a_budget",),
+    ),
+    Mutant(
+        file="ledger/sqlite_store.py",
+        old="if not self._is_there():  # others",
+        new="if self._is_there() is None:  # others",
+        tests=(f"{_OLDER}files_that_are_removed_while_it_writes_are_missed",),
+    ),
+    Mutant(  # to close it removes the log of others
+        file="ledger/sqlite_store.py",
+        old="            if self._is_there():\n                self._conn",
+        new="            if self._path:\n                self._conn",
+        tests=(f"{_OLDER}a_log_that_others_write_to_is_not_removed",),
+    ),
+    Mutant(
+        file="ledger/sqlite_store.py",
+        old="if time.monotonic() - self._copied > _SOON:",
+        new="if self._copied > _SOON:",
+        tests=(f"{_OLDER}what_one_has_spent_is_in_the_file_when_its_log_is_removed",),
+    ),
+    Mutant(
+        file="ledger/sqlite_store.py",
+        old="        if os.stat(path).st_nlink > 1:\n            raise",
+        new="        if os.stat(path).st_nlink > 2:\n            raise",
+        tests=(f"{_OLDER}a_hard_link_is_refused",),
+    ),
+    Mutant(  # what nobody has listed as remote is taken for local
+        file="ledger/sqlite_store.py",
+        old="if kind not in (*_LOCAL, *allowed):",
+        new="if kind in ('nfs4', 'cifs', '9p'):",
+        tests=(f"{_DAMAGE}a_file_system_that_may_be_on_a_network_is_refused",),
+    ),
+    Mutant(  # less is booked than was spent
+        file="ledger/balances.py",
+        old="Fraction(-(-amount.numerator * _UNIT // amount.denominator), _UNIT)",
+        new="Fraction(amount.numerator * _UNIT // amount.denominator, _UNIT)",
+        tests=(f"{_SECOND}what_is_booked_is_never_less_and_hardly_more",),
+    ),
+    Mutant(
+        file="ledger/balances.py",
+        old="if amount.denominator <= _FINEST:",
+        new="if amount.denominator < 3:",
+        tests=(f"{_SECOND}what_is_short_is_booked_as_it_is",),
+    ),
+    Mutant(
+        file="ledger/recognition.py",
+        old="if (data, None) not in balances.accounts:",
+        new="if (data, None) in balances.accounts:",
+        tests=(f"{_SECOND}a_second_name_of_a_file_opens_no_second_budget",),
+    ),
+    Mutant(
+        file="ledger/verification.py",
+        old='if row is None or row[3] != receipt["hash"]:',
+        new="if row is None:",
+        tests=(f"{_SECOND}releases_in_a_folder_demand_their_entries",),
+    ),
+    Mutant(
+        file="spine/asked.py",
+        old="few = len(each.columns) < len(each.declared)",
+        new="few = len(each.columns) <= len(each.declared)",
+        tests=(f"{_SECOND}the_history_names_the_columns_that_were_asked",),
+    ),
+    Mutant(  # a secret by another name
+        file="ledger/addresses.py",
+        old="if _SECRET.search(unquote(name)):",
+        new='if unquote(name) == "password":',
+        tests=("ledger/test_addresses.py::test_a_url_is_kept_without_its_secrets",),
+    ),
+    Mutant(
+        file="ledger/addresses.py",
+        old="    if parts is None:\n",
+        new='    if parts is None and "@" not in url:\n',
+        tests=("ledger/test_addresses.py::test_what_is_no_address_is_refused_and_not_repeated",),
+    ),
+    *(  # what an analyst may write beside a debit of one's own
+        Mutant(file="ledger/postgres_tables.py", old=old, new="", tests=(_RIGHTS,))
+        for old in (
+            "    AND body::jsonb ->> 'analyst' = current_user\n    AND body::jsonb ->> 'number'"
+            " = number::text\n",
+            "    AND body::jsonb ->> 'epsilon' {_POSITIVE}\n"
+            "    AND body::jsonb ->> 'booked' {_POSITIVE}\n",
+            "    AND question IS NOT DISTINCT FROM body::jsonb ->> 'question'\n",
+        )
+    ),
+    Mutant(
+        file="ledger/postgres_tables.py",
+        old="body::jsonb ->> 'kind' = 'debit'",
+        new="body::jsonb ->> 'kind' > ''",
+        tests=(_RIGHTS,),
+    ),
+    Mutant(  # the account of a name that nobody opened
+        file="ledger/postgres_tables.py",
+        old="opened.body::jsonb ->> 'data' = zerodelta_entry.body::jsonb ->> 'data'",
+        new="opened.body::jsonb ->> 'data' > ''",
+        tests=(_RIGHTS,),
+    ),
+    Mutant(
+        file="ledger/postgres_tables.py",
+        old="earlier.hash || chr(10)",
+        new="zerodelta_entry.hash || chr(10)",
+        tests=("ledger/test_postgres_rights.py::test_a_debit_of_ones_own_is_written",),
+    ),
+    Mutant(  # who is gone holds the lock for ever
+        file="ledger/postgres_line.py",
+        old='("idle_in_transaction_session_timeout", "60s")',
+        new='("idle_in_transaction_session_timeout", "0")',
+        tests=("ledger/test_silent_server.py::test_others_need_not_wait_for_one_who_is_gone",),
+    ),
+    Mutant(  # one that is silent is believed to answer some day
+        file="ledger/postgres_line.py",
+        old="if time.monotonic() > self._until:",
+        new="if time.monotonic() < 0:",
+        tests=("ledger/test_silent_server.py::test_one_that_falls_silent_is_given_up",),
+    ),
+    Mutant(  # what one has paid stays paid where nothing is taken back
+        file="spine/paying.py",
+        old="if len(accounts) > 1:",
+        new="if len(accounts) > 2:",
+        tests=(
+            "ledger/test_postgres_rights.py::test_where_one_account_refuses_the_other_pays_nothing",
+        ),
     ),
     Mutant(  # a debit that comes after the rows
         file="spine/run.py",

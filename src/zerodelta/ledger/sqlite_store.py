@@ -97,7 +97,9 @@ class SqliteStore(Store):
 
     def usable(self) -> bool:
         """Tell whether the files at the path are those that were opened, under no other name."""
-        return self._is_there() and os.stat(self._path).st_nlink == 1
+        with suppress(OSError):
+            return self._is_there() and os.stat(self._path).st_nlink == 1
+        return False
 
     def _is_there(self) -> bool:
         return _identities(self._path) == self._files
