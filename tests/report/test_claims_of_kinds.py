@@ -119,15 +119,16 @@ def test_the_report_of_a_file_that_is_none_names_it(tmp_path: Path) -> None:
 
 
 def test_budgets_of_several_data_sets_are_told(tmp_path: Path) -> None:
-    write_people(tmp_path)
     files = []
     for name, budget in (("people", "3"), ("others", "7")):
-        schema = tmp_path / "people.toml"
+        (tmp_path / name).mkdir()
+        schema = write_people(tmp_path / name) / "people.toml"
         text = schema.read_text(encoding="utf-8")
         schema.write_text(re.sub("^name = .*", f'name = "{name}"', text), encoding="utf-8")
-        paying = ["--ledger", tmp_path / "l", "--budget", budget, "--out", tmp_path / name]
-        assert run(*asked(tmp_path, "mean", "-", "income"), *paying)[0] == 0
-        files.append(tmp_path / name / "release.json")
+        out = tmp_path / name / "out"
+        paying = ["--ledger", tmp_path / "l", "--budget", budget, "--out", out]
+        assert run(*asked(tmp_path / name, "mean", "-", "income"), *paying)[0] == 0
+        files.append(out / "release.json")
     code, output = run("report", *files, "--ledger", tmp_path / "l", "--out", tmp_path / "r.html")
     assert code == 0, output
     told = text_of((tmp_path / "r.html").read_text(encoding="utf-8"))

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, final
 
 from zerodelta.data.declare import text
+from zerodelta.regression.expected import LOG_ODDS
+from zerodelta.regression.row_box import RowBox
 
 __all__ = ["FORMS", "Form"]
 
@@ -92,6 +94,12 @@ def _curve(given: Mapping[str, Any]) -> Mapping[str, Any]:
 def _outcomes(given: Mapping[str, Any]) -> Mapping[str, Any]:
     names = {"rounds": "questions", "outcomes": "publish"}
     return {names.get(name, name): value for name, value in given.items()}
+
+
+def _boxed(given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Columns with bounds are scaled by these, and rows forecast as an estimator does then."""
+    box = RowBox(numbers=given["dimension"])
+    return {**given, "row_length": box.expected(box.corner, LOG_ODDS).row_length}
 
 
 def _targets(given: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -275,10 +283,18 @@ FORMS: Mapping[str, Form] = {
         "Linear regression", "zd.number(0, 100)", "LinearRegression(", "linear", asks=_targets
     ),
     "logistic": _fitted(
-        "Logistic regression, two classes", "zd.boolean()", "LogisticRegression(", "logistic"
+        "Logistic regression, two classes",
+        "zd.boolean()",
+        "LogisticRegression(",
+        "logistic",
+        asks=_boxed,
     ),
     "multinomial": _fitted(
-        "Logistic regression, more classes", _CLASSES, "LogisticRegression(", "logistic"
+        "Logistic regression, more classes",
+        _CLASSES,
+        "LogisticRegression(",
+        "logistic",
+        asks=_boxed,
     ),
     "classifier": _fitted(
         "Classifier: which of all", _CLASSES, "", "{command}", winners=_CLASSIFIERS
