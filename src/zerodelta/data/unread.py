@@ -38,9 +38,9 @@ _LIBRARIES = ("numpy", "pandas", "polars", "pyarrow")
 def is_known(values: Any) -> bool:
     """Tell whether NumPy, pandas, Polars, Arrow or Python itself reads the cells of a container.
 
-    Any other container runs code of its own, and what that makes of rows is the caller's word. So
-    do columns whose type such a library was taught by others. Lists, tuples and arrays are read
-    by the methods of `list`, `tuple` and `ndarray`, whatever class inherits these.
+    Any other container runs code of its own, and what that makes of rows is caller-asserted. So do
+    columns whose type such a library was taught by others. Lists, tuples and arrays are read by the
+    methods of `list`, `tuple` and `ndarray`, whatever class inherits these.
 
     >>> is_known([1]), is_known(np.zeros(3)), is_known(range(3))
     (True, True, False)
