@@ -97,7 +97,8 @@ class Unread:
     """The number of rows and, unless this is one flat column, of columns."""
 
     def __init__(self, values: Any) -> None:
-        values = nw.to_native(values, pass_through=True)
+        if not issubclass(type(values), (np.ndarray, list, tuple)):
+            values = nw.to_native(values, pass_through=True)
         self.known, self._values, self._frame = is_known(values), values, None
         kind = type(values)
         if issubclass(kind, (list, tuple)):
@@ -152,6 +153,8 @@ class Unread:
 
     def read(self) -> list[Array]:
         """Return the cells of each column; called where there is a ticket, or rows are public."""
+        if type(self._values) is np.ndarray:
+            return self._read()  # views: nothing becomes anything else
         found = quietly(self._read, otherwise=[]) or [None] * len(self.names)
         return [
             cells if cells is not None and cells.shape == (self.rows,) else _missing(self.rows)
