@@ -229,26 +229,27 @@ def tampered(kind: type, **parts: Any) -> Any:
     return cell
 
 
-TAMPERED: dict[str, Any] = {
-    "uuid of nothing": tampered(UUID),
-    "uuid of code": tampered(UUID, int=Hostile()),
-    "uuid of a subclass": tampered(UUID, int=Whole(7)),
-    "uuid of a text": tampered(UUID, int="s3cr3t"),
-    "uuid too large": tampered(UUID, int=1 << 128),
-    "uuid below 0": tampered(UUID, int=-1),
-    "fraction of nothing": tampered(Fraction),
-    "fraction of code": tampered(Fraction, _numerator=Hostile(), _denominator=1),
-    "fraction over code": tampered(Fraction, _numerator=1, _denominator=Hostile()),
-    "fraction of a subclass": tampered(Fraction, _numerator=Whole(1), _denominator=2),
-    "fraction over 0": tampered(Fraction, _numerator=1, _denominator=0),
-    "fraction over -1": tampered(Fraction, _numerator=1, _denominator=-1),
-    "fraction of a text": tampered(Fraction, _numerator="1", _denominator=1),
+TAMPERED: dict[str, Callable[[], Any]] = {
+    "uuid of nothing": lambda: tampered(UUID),
+    "uuid of code": lambda: tampered(UUID, int=Hostile()),
+    "uuid of a subclass": lambda: tampered(UUID, int=Whole(7)),
+    "uuid of a text": lambda: tampered(UUID, int="s3cr3t"),
+    "uuid too large": lambda: tampered(UUID, int=1 << 128),
+    "uuid below 0": lambda: tampered(UUID, int=-1),
+    "fraction of nothing": lambda: tampered(Fraction),
+    "fraction of code": lambda: tampered(Fraction, _numerator=Hostile(), _denominator=1),
+    "fraction over code": lambda: tampered(Fraction, _numerator=1, _denominator=Hostile()),
+    "fraction of a subclass": lambda: tampered(Fraction, _numerator=Whole(1), _denominator=2),
+    "fraction over 0": lambda: tampered(Fraction, _numerator=1, _denominator=0),
+    "fraction over -1": lambda: tampered(Fraction, _numerator=1, _denominator=-1),
+    "fraction of a text": lambda: tampered(Fraction, _numerator="1", _denominator=1),
 }
+"""Made anew in each test: others look at all objects that there are."""
 
 
 @pytest.mark.parametrize("name", TAMPERED)
 def test_a_tampered_cell_is_missing_and_none_of_its_code_runs(name: str) -> None:
-    cell = TAMPERED[name]
+    cell = TAMPERED[name]()
     assert np.isnan(number(cell))
     assert category(cell) is None
     assert category(cell, exact=True) is None

@@ -38,9 +38,9 @@ _LIBRARIES = ("numpy", "pandas", "polars", "pyarrow")
 def is_known(values: Any) -> bool:
     """Tell whether NumPy, pandas, Polars, Arrow or Python itself reads the cells of a container.
 
-    Any other container runs code of its own, and what that makes of rows is the caller's word. So
-    do columns whose type such a library was taught by others. Lists, tuples and arrays are read
-    by the methods of `list`, `tuple` and `ndarray`, whatever class inherits these.
+    Any other container runs code of its own, and what that makes of rows is caller-asserted. So do
+    columns whose type such a library was taught by others. Lists, tuples and arrays are read by the
+    methods of `list`, `tuple` and `ndarray`, whatever class inherits these.
 
     >>> is_known([1]), is_known(np.zeros(3)), is_known(range(3))
     (True, True, False)
@@ -97,7 +97,8 @@ class Unread:
     """The number of rows and, unless this is one flat column, of columns."""
 
     def __init__(self, values: Any) -> None:
-        values = nw.to_native(values, pass_through=True)
+        if not issubclass(type(values), (np.ndarray, list, tuple)):
+            values = nw.to_native(values, pass_through=True)
         self.known, self._values, self._frame = is_known(values), values, None
         kind = type(values)
         if issubclass(kind, (list, tuple)):
@@ -152,6 +153,8 @@ class Unread:
 
     def read(self) -> list[Array]:
         """Return the cells of each column; called where there is a ticket, or rows are public."""
+        if type(self._values) is np.ndarray:
+            return self._read()  # views: nothing becomes anything else
         found = quietly(self._read, otherwise=[]) or [None] * len(self.names)
         return [
             cells if cells is not None and cells.shape == (self.rows,) else _missing(self.rows)
