@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -405,6 +406,16 @@ def test_quantiles_are_ranges_beside_their_mean_and_never_labels(kind: str, tmp_
 
 def _quartiles(shown: Any) -> tuple[Any, Any]:
     return shown["income_q25"], shown["income_q75"]
+
+
+def test_what_a_file_calls_a_quantile_is_shown_as_a_number() -> None:
+    release = zd.table(people(), by="city", of={"age": "median"}, epsilon=1)
+    odd = {"count": np.array([1]), "x_y": np.array([2.0]), "x_y_rank_error": np.array([1.0])}
+    named = replace(release, value=Table({"city": ["oslo"]}, odd), sums=())
+    assert "x_y" in named._repr_html_()
+    assert named.plot("x_y").get_xlabel() == "x_y"
+    assert named.to_frame()["x_y"].tolist() == [2.0]
+    mpl.pyplot.close("all")
 
 
 def test_quantiles_of_all_rows_are_one_range() -> None:

@@ -6,6 +6,7 @@ Which releases have some, what they cover, and for the others what to ask instea
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, final, runtime_checkable
@@ -45,6 +46,8 @@ _NONE = {
 _SOMETHING = "a count, a sum, a mean, a covariance or a table of the same rows"
 
 _COUNT, _RANKS = "count", "_rank_error"
+_QUANTILE = re.compile(r".*_(median|q\d+(\.\d+)?)", re.DOTALL)
+"""What a table calls a quantile; a file may have anything."""
 
 _ROWS = "the rows that count, with values clipped to the bounds"
 
@@ -232,7 +235,11 @@ def cells_of(release: Release) -> Cells:
         numbers=numbers,
         exact=exact,
         errors=errors,
-        quantiles={name: _level(name) for name in numbers if f"{name}{_RANKS}" in columns},
+        quantiles={
+            name: _level(name)
+            for name in numbers
+            if f"{name}{_RANKS}" in columns and _QUANTILE.fullmatch(name)
+        },
     )
 
 
