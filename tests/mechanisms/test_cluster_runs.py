@@ -48,7 +48,7 @@ class There:
 
 def line_of(there: There, groups: int, size: int) -> ClusterLine:
     rows: Any = there
-    return ClusterLine(rows, lambda block: block[:, 0], groups=groups, size=size)
+    return ClusterLine(rows, lambda block: block[:, 0].astype(np.int64), groups=groups, size=size)
 
 
 def all_ranks(count: int) -> Sequence[Ranks]:
