@@ -97,9 +97,10 @@ def pca(
     -----
     **Guarantee**: pure ε-DP (theory R), proven: eigenvectors of what `covariance` releases.
     **Neighbors**: replace-one, or what the data set says.
-    **Error**: that of an entry of the covariance matrix: noise and, if rows are projected, what
-    rows that fill a quarter of each column's bounds, at an end, lose by it.
-    Noise lifts the largest explained variances, and turns components whose variances are close.
+    **Error**: that of an entry of the covariance matrix: noise, for rows around the middle of their
+    bounds (up to three times as much in a corner), and, if rows are projected, what rows that fill
+    a quarter of each column's bounds, at an end, lose by it. Noise lifts the largest explained
+    variances, and turns components whose variances are close.
 
     Examples
     --------
