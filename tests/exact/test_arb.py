@@ -147,3 +147,15 @@ def test_rounding_to_nearest_is_caught_and_rounding_up_is_never_below(
     assert violations(upper) == 0
     monkeypatch.setattr(importlib.import_module("zerodelta.exact.arb"), "to_float_up", nearest)
     assert violations(upper) > 300
+
+
+@pytest.mark.parametrize("bits", [54, 55, 60, 64, 113])
+def test_integers_of_a_few_bits_too_many_are_rounded_outwards(bits: int) -> None:
+    """Python itself would round them to the nearest float, which may be on the wrong side."""
+    with ctx.workprec(200):  # else upper() rounds first
+        for middle in (1 << (bits - 1), 3 << (bits - 2), (1 << bits) - (1 << (bits - 52))):
+            for whole in range(middle - 5, middle + 6):
+                for number in (whole, -whole):
+                    down, up = to_float_down(arb(number)), to_float_up(arb(number))
+                    assert down <= number <= up
+                    assert math.nextafter(up, -math.inf) < number < math.nextafter(down, math.inf)

@@ -463,5 +463,7 @@ def test_the_nearest_points_outside_are_not_taken_for_points_inside(bits: int, n
 def test_a_gram_matrix_of_odd_numbers_is_exact_where_floats_end(bits: int) -> None:
     steps, count = 1 << bits, 1 << 15
     lattice = FixedPoint.ball(dimension=1, bound=1, steps=steps)
-    rows = np.full((count, 1), (steps - 1) / steps)
-    assert lattice.gram(rows).tolist() == [[count * (steps - 1) ** 2]]
+    k = steps - 1 - 2 * np.random.default_rng(bits).integers(0, steps >> 6, size=count)
+    for part in (count, count // 2 + 1, count // 3):
+        total = sum(each * each for each in k[:part].tolist())
+        assert lattice.gram(k[:part, None] / steps).tolist() == [[total]]

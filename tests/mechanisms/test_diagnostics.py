@@ -242,3 +242,18 @@ def test_a_release_shows_its_diagnostics() -> None:
     source = ArraySource(np.array([1.0, 2.0]))
     question = MeanQuestion(bounds=(0, 1))
     assert ask(question, source, epsilon=1).diagnostics is None
+
+
+def test_where_n_is_public_no_reading_is_shown_without_noise() -> None:
+    """The rows that were used are what the two noisy counts leave: none of the three is exact."""
+    data = people([USED] * 500 + [CLIPPED] * 300 + [UNREADABLE] * 200)
+    exact, noisy = (0.5, 0.3, 0.2), 0
+    for place in range(20):
+        bits = ReplayBits(f"public {place}")
+        found = zd.count(data, "age", epsilon=1, diagnostics="1/10", bits=bits).diagnostics
+        assert isinstance(found, Diagnostics)
+        shares = (found.used, found.clipped, found.unreadable)
+        assert math.isclose(sum(shares), 1)
+        noisy += shares != exact
+        assert (shares[0] == exact[0]) == math.isclose(shares[1] + shares[2], 0.5)
+    assert noisy > 10

@@ -7,6 +7,7 @@ from mutants import (
     in_audit,
     in_cells,
     in_channels,
+    in_edges,
     in_exact,
     in_intervals,
     in_keys,
@@ -16,6 +17,7 @@ from mutants import (
     in_paper,
     in_privacy,
     in_quantiles,
+    in_rare_draws,
     in_readers,
     in_records,
     in_report,
@@ -50,4 +52,6 @@ MUTANTS = (
     *in_intervals.MUTANTS,
     *in_audit.MUTANTS,
     *in_attacks.MUTANTS,
+    *in_edges.MUTANTS,
+    *in_rare_draws.MUTANTS,
 )

@@ -133,4 +133,166 @@ MUTANTS = (
         new="return middle",
         tests=(f"{CELLS}::test_a_key_with_so_many_rows_is_found_in_half_of_the_lists",),
     ),
+    Mutant(  # another class's threshold: a key that occurs passes where no other could
+        file="mechanisms/key_noise.py",
+        old="if noisy[i] >= self.thresholds[place[0]]:",
+        new="if noisy[i] >= lowest:",
+        tests=(
+            "mechanisms/test_keys_are_private.py::test_keys_of_two_classes_pass_at_the_threshold_of_their_own",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/key_noise.py",
+        old="lowest = min(self.thresholds)",
+        new="lowest = max(self.thresholds)",
+        tests=(
+            "mechanisms/test_keys_are_private.py::test_keys_of_two_classes_pass_at_the_threshold_of_their_own",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/key_noise.py",
+        old="lowest = min(self.thresholds)",
+        new="lowest = self.thresholds[0]",
+        tests=(
+            "mechanisms/test_keys_are_private.py::test_keys_of_two_classes_pass_at_the_threshold_of_their_own",
+        ),
+    ),
+    Mutant(  # one threshold for the unseen keys of all classes
+        file="mechanisms/key_noise.py",
+        old="ranks = list(self.noise.unseen(size, least, bits))",
+        new="ranks = list(self.noise.unseen(size, self.thresholds[0], bits))",
+        tests=(
+            "mechanisms/test_keys_are_private.py::test_keys_of_two_classes_pass_at_the_threshold_of_their_own",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/key_noise.py",
+        old="drawn = self.noise.noise_from(least, len(ranks), bits)",
+        new="drawn = self.noise.noise_from(self.thresholds[0], len(ranks), bits)",
+        tests=(
+            "mechanisms/test_keys_are_private.py::test_keys_of_two_classes_pass_at_the_threshold_of_their_own",
+        ),
+    ),
+    Mutant(  # both directions with all of ε
+        file="mechanisms/key_noise.py",
+        old="rate = exact if neighbors is Neighbors.ADD_REMOVE else exact / 2",
+        new="rate = exact",
+        tests=(
+            "mechanisms/test_keys_are_private.py::test_keys_of_two_classes_pass_at_the_threshold_of_their_own",
+        ),
+    ),
+    Mutant(  # nothing left for the other direction
+        file="mechanisms/key_noise.py",
+        old="_SHARE_STEPS - 1), _SHARE_STEPS)",
+        new="_SHARE_STEPS), _SHARE_STEPS)",
+        tests=("mechanisms/test_keys_are_private.py::test_both_directions_add_up_to_epsilon",),
+    ),
+    Mutant(  # two levels taken for one
+        file="mechanisms/noisy_top.py",
+        old="and below - least == 1:",
+        new="and below - least <= 2:",
+        tests=(
+            "mechanisms/test_keys_are_drawn_exactly.py::test_wherever_a_search_begins_it_finds_the_largest_number",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/noisy_top.py",
+        old="if below is None or noise < below]",
+        new="if below is None or noise <= below]",
+        tests=(
+            "mechanisms/test_keys_are_drawn_exactly.py::test_wherever_a_search_begins_it_finds_the_largest_number",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/noisy_top.py",
+        old="single = last is not None and last - bar == 1",
+        new="single = last is not None and last - bar <= 2",
+        tests=(
+            "mechanisms/test_keys_are_drawn_exactly.py::test_wherever_a_search_begins_it_finds_the_largest_number",
+        ),
+    ),
+    Mutant(  # where the law turns the tail has a memory
+        file="mechanisms/noisy_top.py",
+        old="max(bar - stride, 1) if bar > 1 else bar - 1",
+        new="bar - stride",
+        tests=(
+            "mechanisms/test_keys_are_drawn_exactly.py::test_wherever_a_search_begins_it_finds_the_largest_number",
+        ),
+    ),
+    Mutant(
+        file="exact/asymmetric_noise.py",
+        old="if value.values[0] > ball(most) + 1:",
+        new="if value.values[0] > ball(most) - 1:",
+        tests=(
+            "mechanisms/test_keys_are_drawn_exactly.py::test_a_gap_that_is_not_decided_yet_is_not_thrown_away",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/joint_top_k.py",
+        old="mass = mass.union(mass + rest)  # the whole lies between these",
+        new="pass",
+        tests=(
+            "mechanisms/test_keys_are_drawn_exactly.py::test_a_list_that_is_hardly_ever_drawn_is_drawn_then",
+        ),
+    ),
+    Mutant(  # the middle of a uniform's cell for the uniform
+        file="mechanisms/joint_top_k.py",
+        old="(ball(uniform) + arb(0.5, 0.5)) / ball(1 << width)",
+        new="(ball(uniform) + arb(0.5)) / ball(1 << width)",
+        tests=(
+            "mechanisms/test_keys_are_drawn_exactly.py::test_where_a_uniform_does_not_tell_two_lists_apart_more_of_it_is_read",
+        ),
+    ),
+    Mutant(
+        file="mechanisms/joint_top_k.py",
+        old="lists = _Lists(ranked, min(self.k, len(ranked)))",
+        new="lists = _Lists(ranked, self.k)",
+        tests=(
+            "mechanisms/test_keys_are_drawn_exactly.py::test_no_more_options_are_chosen_than_there_are",
+        ),
+    ),
+    Mutant(  # keys read to floats
+        file="data/key_source.py",
+        old="frozenset(name for name, kind in kinds.items() if isinstance(kind, Number))",
+        new="frozenset()",
+        tests=("tasks/test_keys.py::test_a_missing_cell_changes_no_large_key_beside_it",),
+    ),
+    Mutant(
+        file="data/key_source.py",
+        old="for cells, counts in self._of.cells(ticket, whole=not_floats(kinds)):",
+        new="for cells, counts in self._of.cells(ticket, whole=frozenset()):",
+        tests=("tasks/test_keys.py::test_a_missing_cell_changes_no_large_key_beside_it",),
+    ),
+    Mutant(
+        file="data/rows_by_key.py",
+        old="for cells, counts in self._of.cells(ticket, whole=not_floats(kinds)):",
+        new="for cells, counts in self._of.cells(ticket, whole=frozenset()):",
+        tests=("tasks/test_keys.py::test_large_keys_with_numbers_beside_them_are_exact",),
+    ),
+    Mutant(  # a NaN in a batch, and 2^60 in another row is another key
+        file="data/key_source.py",
+        old="if fits.all():",
+        new="if fits.any():",
+        tests=("tasks/test_keys.py::test_the_key_of_a_number_is_its_own_whatever_is_beside_it",),
+    ),
+    Mutant(
+        file="data/key_source.py",
+        old="lower <= info.max and upper >= info.min",
+        new="True",
+        tests=(
+            "tasks/test_keys.py::test_bounds_of_keys_are_those_declared_whatever_the_type_of_the_column",
+        ),
+    ),
+    Mutant(
+        file="data/key_source.py",
+        old="not lower <= key <= upper else key",
+        new="not lower <= key < upper else key",
+        tests=("tasks/test_keys.py::test_a_missing_cell_changes_no_large_key_beside_it",),
+    ),
+    Mutant(  # Arrow makes floats of integers with a null
+        file="data/arrow_cells.py",
+        old="values = _filled(array, 0 if types.is_integer(kind) else False)\n",
+        new="return read(array.to_numpy(zero_copy_only=False))\n",
+        tests=("tasks/test_keys.py::test_a_missing_cell_changes_no_large_key_beside_it",),
+    ),
 )

@@ -546,3 +546,13 @@ def test_a_row_that_changes_the_shape_of_a_block_adds_nothing_and_hides_no_other
         rows[4] = odd
         sums.append(opened(ArraySource(rows)).sum(steps._at(np.zeros(2)), lattice).tolist())
     assert sums == [[72, 72], [64, 64]]
+
+
+def test_the_products_with_a_hull_s_vertices_are_those_of_each_row_alone() -> None:
+    """BLAS adds in an order that depends on how many rows there are."""
+    rng = np.random.default_rng(0)
+    hull = Hull(rng.normal(size=(40, 60)))
+    gradients = rng.normal(size=(37, 60))
+    whole = hull.row(gradients)
+    assert np.array_equal(whole, np.concatenate([hull.row(row[None]) for row in gradients]))
+    assert np.array_equal(whole[::-1], hull.row(gradients[::-1].copy()))

@@ -27,7 +27,10 @@ from zerodelta.channels.kernel import Body
 from zerodelta.channels.wasserstein import AlgorithmOne
 from zerodelta.exact.arb import ball
 from zerodelta.exact.bits import ReplayBits
+from zerodelta.mechanisms import local_sensitivity
 from zerodelta.mechanisms.custom_query import CustomQuery
+from zerodelta.mechanisms.local_sensitivity import BoundedRelease
+from zerodelta.mechanisms.stable_queries import TrimmedMean
 from zerodelta.paper.algorithm_11 import (
     bounded_local_sensitivity,
     paper_margin,
@@ -273,3 +276,33 @@ def test_what_is_missing_is_asked_for() -> None:
             bounded_local_sensitivity(
                 (1, 2), **dict[str, Any](query=query_of(), epsilon=1, mixing_weight="0.1") | wrong
             )
+
+
+def test_a_draft_has_noise_for_the_change_and_then_for_the_noisy_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """change/ε₁ on the local sensitivity; on the answer that, with its margin, over ε₂."""
+    query = TrimmedMean(bounds=(0, 10), steps=5, trim=1)
+    rows = np.array([-5, -3, 2, 4, 5])
+    scales: list[Fraction] = []
+    for drawn, smallest in ((0, 1), (7, 1), (-90, 4)):
+        base = BoundedRelease(
+            query=query,
+            bound_epsilon=F(1, 3),
+            release_epsilon=F(2, 3),
+            smallest_bound=smallest,
+            margin=11,
+        )
+
+        def laplace(*, scale: Fraction, size: int, bits: Any, drawn: int = drawn) -> Any:
+            scales.append(scale)
+            return np.full(size, drawn)
+
+        monkeypatch.setattr(local_sensitivity, "rounded_laplace", laplace)
+        monkeypatch.setattr(TrimmedMean, "read", lambda self, given: given)
+        base.draft(rows, ReplayBits("unused"))
+        first, second = scales[-2:]
+        assert first == query.local_change / F(1, 3)
+        bound = max(smallest, query.local_sensitivity(rows) + drawn + 11)
+        assert second == bound / F(2, 3)
+    assert query.local_change > 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from fractions import Fraction
@@ -31,6 +32,7 @@ from zerodelta.mechanisms.stable_queries import Median, StableQuery, TrimmedMean
 from zerodelta.paper.algorithm_09 import propose_test_release
 from zerodelta.paper.algorithm_10 import free_propose_test_release, pure_propose_test_release
 from zerodelta.privacy.theorems.testing import free_test_threshold
+from zerodelta.spaces import Box
 
 F = Fraction
 MEDIAN = Median(bounds=(0, 4), steps=2)
@@ -320,3 +322,26 @@ def test_bad_rows_never_raise_and_bad_parameters_do() -> None:
         free_propose_test_release(
             rows, **{**arguments, "query": CustomQuery(function=len, grid=zd.Box(0, 9).grid(9))}
         )
+
+
+def test_cells_of_a_box_with_unequal_sides_are_counted_by_the_smaller_one() -> None:
+    """Rounding can add a cell in each coordinate, to an answer and to what it is compared with."""
+    seen: list[float] = []
+    query = CustomQuery(
+        function=lambda rows: rows,
+        grid=Box([0, 0], [8, 4]).grid(16),
+        stability=lambda rows, bound: seen.append(bound),
+        local=lambda rows: rows,
+        change=1,
+    )
+    ends = [0.0, 0.124, 0.126, 0.249, 0.251, 0.499, 0.501, 1.7, 3.3, 3.99]
+    points = [np.array([2 * x, y]) for x, y in itertools.product(ends, repeat=2)]
+    for one, two in itertools.product(points, repeat=2):
+        moved = float(np.abs(one - two).sum())
+        cells = int(np.abs(query.answer(one) - query.answer(two)).sum())
+        if moved > 0:
+            assert cells <= query.bound_in_cells(moved, 5)
+            assert cells <= query.local_sensitivity(moved)
+    for bound in (3, 4, 10):
+        query.distance([1], bound)
+        assert query.bound_in_cells(seen.pop(), 5) <= bound

@@ -251,9 +251,9 @@ def test_no_clipped_sum_is_longer_than_the_bound_however_large_it_was(
 
 
 def test_squares_of_thousands_of_columns_do_not_wrap_around() -> None:
-    """4096 squares of 2^52 are 0 in 64 bits."""
-    bound = 1 << 30
-    found = clipped_units(np.full((1, 4096), bound), np.array([0]), bound)
+    """4096 squares of nearly 2^52 are less than nothing in 64 bits."""
+    bound = (1 << 31) - 1
+    found = clipped_units(np.full((1, 4096), ((1 << 26) - 1) << 5), np.array([0]), bound)
     assert 0 < sum(k**2 for k in found) <= bound**2
 
 

@@ -82,6 +82,40 @@ def test_one_row_moves_a_sum_by_the_stated_sensitivity_and_no_more(
     assert mechanism.scale == mechanism.sensitivity / Fraction(1, 2)
 
 
+@relations
+@pytest.mark.parametrize("missing", ["skip", None])
+@pytest.mark.parametrize("order", list(itertools.permutations(BOUNDS[:3])), ids=str)
+def test_one_row_moves_no_sum_of_several_columns_by_more_than_was_stated(
+    handed: list[Any], order: tuple[tuple[int, int], ...], missing: Any, neighbors: str
+) -> None:
+    """Each column has bounds of its own: the noise on all is for the one that moves most."""
+    ends = np.array(order, dtype=float)
+    rows = [ends[:, 0], ends[:, 1], ends.mean(axis=1), np.full(3, NAN)]
+    names = ["a", "b", "c"]
+    columns = {n: zd.number(*each, missing=missing) for n, each in zip(names, order, strict=True)}
+    largest = 0
+    for pair in pairs([*range(len(rows))], neighbors):  # type: ignore[list-item]
+        handed.clear()
+        for data in pair:
+            table = pandas.DataFrame([rows[int(i)] for i in data], columns=names)
+            expected = 2 if neighbors == "add-remove" else None
+            people = zd.open(table, columns=columns, neighbors=neighbors, expected_rows=expected)
+            zd.sum(people, epsilon=1)
+        (mechanism, first), (_, second) = handed
+        largest = max(largest, max(abs(first - second)))
+    assert largest == mechanism.sensitivity == mechanism.scale
+
+
+def test_sums_of_columns_far_from_zero_are_exact(handed: list[Any]) -> None:
+    """So many widths away that the whole numbers of quanta are beyond 64 bits."""
+    far = float(2**60)
+    values = np.array([[far, far + 2**11]] * 30)
+    for columns in (values[:, 0], values):
+        found = zd.sum(columns, bounds=(2**60, 2**60 + 2**11), epsilon=1).value
+        expected = [float(30 * 2**60), float(30 * (2**60 + 2**11))]
+        assert np.ravel(found).tolist() == expected[: np.size(found)]
+
+
 def test_a_sum_is_that_of_the_values_that_are_there(handed: list[Any]) -> None:
     """Up to half a quantum for each row: half the width of the bounds is at least 2^10 quanta."""
     cells = [1.0, NAN, 4.0, 99.0]
@@ -97,6 +131,8 @@ def test_a_count_moves_by_one_and_has_noise_for_it(handed: list[Any], neighbors:
         for data in pair:
             zd.count(opened(data, (0, 10), "skip", neighbors), "0", epsilon="1/2")
         (mechanism, first), (_, second) = handed
+        present = [np.count_nonzero(~np.isnan(data)) for data in pair]
+        assert [first[0], second[0]] == present
         assert abs(first[0] - second[0]) <= 1
         assert mechanism.scale == 2
 

@@ -29,6 +29,7 @@ from zerodelta.data.arrays import ArraySource
 from zerodelta.errors import CertificateError, GuaranteeError, ParameterError
 from zerodelta.exact.arb import ball
 from zerodelta.exact.bits import ReplayBits
+from zerodelta.mechanisms import smooth_noise
 from zerodelta.mechanisms.smooth_noise import SmoothNoise, best_smooth_noise
 from zerodelta.mechanisms.stable_queries import TrimmedMean, order_of, reaches
 from zerodelta.privacy.certificate import Certificate
@@ -88,6 +89,20 @@ def test_the_smooth_sensitivity_is_smooth_on_every_pair_of_neighbors(
     found = {d: smooth(noise, d, trim) for d in EVERY}
     assert all(found[d] >= local(d, trim) and found[d] > 0 for d in EVERY)
     assert all(found[a] * decay <= found[b] for a, b in PAIRS)
+
+
+@pytest.mark.parametrize("trim", [0, 1])
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_what_lies_beyond_the_last_change_counts_as_the_whole_range(
+    trim: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of many rows only so many changes are looked at; it is smooth all the same."""
+    monkeypatch.setattr(smooth_noise, "_MOST_CHANGES", most)
+    noise = SmoothNoise.of(epsilon=3, degrees=3, decay=F(9, 10))
+    found = {d: smooth(noise, d, trim) for d in EVERY}
+    assert len(noise.weights(COUNT)) == most + 1
+    assert all(found[d] >= local(d, trim) for d in EVERY)
+    assert all(found[a] * F(9, 10) <= found[b] for a, b in PAIRS)
 
 
 def student_tail(x: Fraction, degrees: Fraction) -> arb:
