@@ -19,7 +19,7 @@ import zerodelta as zd
 from ledger.spenders import EPSILON, as_a_new_process, charge, in_a_process
 from zerodelta.ledger import chain, sqlite_store
 from zerodelta.ledger.chain import START, seal
-from zerodelta.ledger.sqlite_store import file_system
+from zerodelta.ledger.local_files import file_system
 
 
 @pytest.fixture

@@ -98,8 +98,8 @@ MUTANTS = (
     ),
     Mutant(  # two processes write to two logs
         file="ledger/sqlite_store.py",
-        old="return _identities(self._path) == self._files",
-        new="return _identities(self._path)[0] == self._files[0]",
+        old="return identities(self._path) == self._files",
+        new="return identities(self._path)[0] == self._files[0]",
         tests=(f"{_OLDER}files_beside_it_that_were_removed_do_not_double_a_budget",),
     ),
     Mutant(
@@ -121,14 +121,14 @@ MUTANTS = (
         tests=(f"{_OLDER}what_one_has_spent_is_in_the_file_when_its_log_is_removed",),
     ),
     Mutant(
-        file="ledger/sqlite_store.py",
-        old="        if os.stat(path).st_nlink > 1:\n            raise",
-        new="        if os.stat(path).st_nlink > 2:\n            raise",
+        file="ledger/local_files.py",
+        old="    if os.stat(path).st_nlink > 1:\n        raise",
+        new="    if os.stat(path).st_nlink > 2:\n        raise",
         tests=(f"{_OLDER}a_hard_link_is_refused",),
     ),
     Mutant(  # what nobody has listed as remote is taken for local
-        file="ledger/sqlite_store.py",
-        old="if kind not in (*_LOCAL, *allowed):",
+        file="ledger/local_files.py",
+        old="if kind not in {*_LOCAL, *allowed}:",
         new="if kind in ('nfs4', 'cifs', '9p'):",
         tests=(f"{_DAMAGE}a_file_system_that_may_be_on_a_network_is_refused",),
     ),

@@ -7,7 +7,6 @@ there and empty is one that was damaged, never one that is being made.
 from __future__ import annotations
 
 import ctypes
-import glob
 import os
 import secrets
 import sqlite3
@@ -21,9 +20,10 @@ from urllib.parse import quote
 from zerodelta.errors import LedgerError
 from zerodelta.ledger.balances import too_new
 from zerodelta.ledger.chain import FORMAT, Row, damaged
+from zerodelta.ledger.local_files import identities, refuse_links, refuse_remote
 from zerodelta.ledger.store import Store
 
-__all__ = ["SqliteStore", "file_system", "make_file"]
+__all__ = ["SqliteStore", "make_file"]
 
 _APPLICATION = 0x7A646C67
 """Says "zdlg" in the header of the file."""
@@ -40,19 +40,11 @@ _SCHEMA = (
     "CREATE TABLE file (data TEXT NOT NULL, mac TEXT NOT NULL)",
 )
 
-_LOCAL = ("ext4", "xfs", "btrfs", "zfs", "f2fs", "overlay", "tmpfs", "apfs")
-"""File systems of one machine, whose processes share memory, as WAL needs."""
-
-_ALLOWED = "ZERODELTA_FILE_SYSTEMS"
-"""The variable of the environment that names others, separated by commas."""
-
 _SOON = 0.2
 """Seconds after which a debit is written to the file itself, too, not to the WAL alone."""
 
 _MANY = 64
 """Pages of the WAL after which it is, however soon that is."""
-
-_FILES = ("", "-wal", "-shm")
 
 _LEFT: set[tuple[int, int] | None] = set()
 """Files to which this process has a connection that it can neither use nor close."""
@@ -64,13 +56,13 @@ class SqliteStore(Store):
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
-        _check_header(path)
-        _refuse_remote(path)
-        _refuse_links(path)
-        self._path, self._files, self._copied = path, _identities(path), float("-inf")
+        self._path, self._files, self._copied = path, identities(path), float("-inf")
         if self._files[0] in _LEFT:
             raise _replaced(path)
+        _check_header(path)
+        refuse_remote(path)
         with _said_plainly(path):
+            refuse_links(path)
             self._connection = sqlite3.connect(
                 f"file:{quote(path)}?mode=rw",
                 uri=True,
@@ -90,7 +82,7 @@ class SqliteStore(Store):
         if mode != "wal" or stored != sorted(_SCHEMA):
             self._connection.close()
             raise damaged(self._path, "its tables are not those that it was made with")
-        opened, self._files = self._files[0], _identities(self._path)
+        opened, self._files = self._files[0], identities(self._path)
         if opened != self._files[0] or None in self._files:
             self._connection.close()
             raise _replaced(self._path)
@@ -102,7 +94,7 @@ class SqliteStore(Store):
         return False
 
     def _is_there(self) -> bool:
-        return _identities(self._path) == self._files
+        return identities(self._path) == self._files
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -206,7 +198,7 @@ class SqliteStore(Store):
 
 def make_file(path: str, rows: Sequence[Row]) -> bool:
     """Make a ledger with its first entries; False if there is a file of that name already."""
-    _refuse_remote(path)
+    refuse_remote(path)
     if _refuse_left_over(path):
         return False
     made = f"{path}.{os.getpid()}.{secrets.token_hex(4)}.new"
@@ -254,61 +246,6 @@ def _refuse_left_over(path: str) -> bool:
     return bool(left)
 
 
-def file_system(path: str, mounts: str) -> str:
-    """Return the kind of file system that a path is on, by the text of /proc/self/mounts.
-
-    >>> file_system("/home/ana/x", "a / ext4 rw 0 0" + chr(10) + "b:/home /home nfs4 rw 0 0")
-    'nfs4'
-    """
-    best, kind = "", ""
-    for line in mounts.splitlines():
-        fields = line.split(" ")
-        if len(fields) < 3:
-            continue
-        place = fields[1].replace("\\040", " ").rstrip("/") + "/"
-        if (path + "/").startswith(place) and len(place) >= len(best):
-            best, kind = place, fields[2]
-    return kind
-
-
-def _refuse_remote(path: str) -> None:
-    try:
-        mounts = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace")
-    except OSError:  # not on Linux
-        return
-    kind = file_system(os.path.realpath(Path(path).parent), mounts)
-    allowed = [each.strip() for each in os.environ.get(_ALLOWED, "").split(",")]
-    if kind not in (*_LOCAL, *allowed):
-        raise LedgerError(
-            f"the ledger {path} is on a file system that is not known to be of this machine only "
-            f"({kind}): on one of a network two machines may both spend what is left. Use a local "
-            f"disk, or PostgreSQL; or, of a local disk, {_ALLOWED}={kind} (docs/ledger.md)."
-        )
-
-
-def _refuse_links(path: str) -> None:
-    """Refuse a file with a second name: under that one it would have another WAL."""
-    with _said_plainly(path):
-        if os.stat(path).st_nlink > 1:  # one that whoever makes it has not removed yet?
-            for other in Path(path).parent.glob(f"{glob.escape(Path(path).name)}.*.new"):
-                with suppress(OSError):
-                    if other.samefile(path):
-                        other.unlink()
-        if os.stat(path).st_nlink > 1:
-            raise LedgerError(
-                f"the ledger {path} has a second name (a hard link), under which others could "
-                "spend what is left once more: remove that name, which find -samefile shows."
-            )
-
-
-def _replaced(path: str) -> LedgerError:
-    return LedgerError(
-        f"the ledger {path} cannot be trusted: it, or {os.path.basename(path)}-wal or -shm beside "
-        "it, was removed or replaced while this process used it. Nothing was read; a debit may be "
-        "written. Leave these files alone, and ask in a new process (docs/ledger.md)."
-    )
-
-
 def _check_header(path: str) -> None:
     """Refuse what is no ledger by its first bytes, before SQLite looks at it."""
     try:
@@ -325,17 +262,12 @@ def _check_header(path: str) -> None:
         raise too_new(path)
 
 
-def _identities(path: str) -> list[tuple[int, int] | None]:
-    """Return which files stand under a ledger's names."""
-    return [_identity(path + end) for end in _FILES]
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
+def _replaced(path: str) -> LedgerError:
+    return LedgerError(
+        f"the ledger {path} cannot be trusted: it, or {os.path.basename(path)}-wal or -shm beside "
+        "it, was removed or replaced while this process used it. Nothing was read; a debit may be "
+        "written. Leave these files alone, and ask in a new process (docs/ledger.md)."
+    )
 
 
 @contextmanager
