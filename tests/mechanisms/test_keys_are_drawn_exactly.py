@@ -33,6 +33,13 @@ def value(number: Any) -> float:
     return float(number.ball().mid())
 
 
+def whole_below(number: arb) -> int:
+    """The largest integer below a number that is none."""
+    found = number.floor().unique_fmpz()
+    assert found is not None
+    return int(found)
+
+
 def test_the_noise_has_its_law() -> None:
     drawn = asymmetric_noise(up=UP, down=DOWN, size=100_000, bits=ReplayBits("asymmetric"))
     inside = [value(noise_pmf(z, UP, DOWN)) for z in range(-12, 9)]
@@ -96,7 +103,7 @@ def test_gaps_of_any_number_of_bits_are_uniform() -> None:
 def test_a_gap_that_is_not_decided_yet_is_not_thrown_away() -> None:
     """A uniform next to e^-2: whether the gap is 1 or 2 is said by the next bits; both are in."""
     with precision(256):
-        word = int((arb(-2).exp() * arb(2) ** 64).floor().unique_fmpz()).to_bytes(8, "little")
+        word = whole_below(arb(-2).exp() * arb(2) ** 64).to_bytes(8, "little")
     found = {
         next(sparse_ranks(3, lambda: arb(1), ReplayBits("gap", tape=word + more)))
         for more in (bytes(8), b"\xff" * 8)
@@ -379,7 +386,7 @@ def test_where_a_uniform_does_not_tell_two_lists_apart_more_of_it_is_read() -> N
     one = JointTopK(k=1, sensitivity=Fraction(1), scale=Fraction(1))
     with precision(256):
         border = 1 / (1 + arb(-1).exp()) * arb(2) ** 64
-        word = int(border.floor().unique_fmpz()).to_bytes(8, "little")
+        word = whole_below(border).to_bytes(8, "little")
     assert one.select([1, 0], ReplayBits("border", tape=word + bytes(8))) == [0]
     assert one.select([1, 0], ReplayBits("border", tape=word + b"\xff" * 8)) == [1]
 

@@ -386,4 +386,21 @@ MUTANTS = (
             "paper/test_local_sensitivity.py::test_a_draft_has_noise_for_the_change_and_then_for_the_noisy_bound",
         ),
     ),
+    Mutant(  # the count that the others leave, without noise
+        file="tasks/histogram.py",
+        old="whole.insert(follows, n - sum(whole))",
+        new="whole.insert(follows, int(counts[follows]))",
+        tests=(
+            "tasks/test_histogram.py::test_a_count_that_follows_from_the_others_has_their_noise",
+        ),
+    ),
+    Mutant(  # how many rows are complete, without noise
+        file="tasks/mean.py",
+        old="size * k / number if number > 0 else 0.0",
+        new="size * k / max(1, int(present[0]) * steps)",
+        tests=(
+            "tasks/test_rows_added.py::"
+            "test_a_mean_of_complete_rows_follows_from_the_noisy_numbers_alone",
+        ),
+    ),
 )

@@ -273,3 +273,14 @@ def test_a_release_keeps_the_law_of_its_noise() -> None:
         scale = release.certificate.steps[0].numbers["scale"]
         assert (release.noise.scale, release.noise.unit) == (Fraction(str(scale)), Fraction(1))
         assert histogram([0, 1], unknown=0, **public).noise is None
+
+
+def test_a_count_that_follows_from_the_others_has_their_noise() -> None:
+    """All counts together are the public number of items, so the last one is not exact."""
+    items = [0] * 30 + [1] * 20 + [2] * 50
+    found = [
+        zd.histogram(items, universe=3, unknown=2, epsilon=1, bits=ReplayBits(f"rest {i}")).value
+        for i in range(20)
+    ]
+    assert {int(value.sum()) for value in found} == {100}
+    assert len({int(value[2]) for value in found}) > 3

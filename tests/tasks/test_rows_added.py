@@ -250,3 +250,24 @@ def test_a_mean_of_complete_rows_is_theirs(norm: float) -> None:
     plan = planned(MeanQuestion(data_norm=1, norm=norm), ArraySource(rows, missing="skip"), 1)
     assert plan.complete_error is not None
     assert plan.complete_error <= plan.error
+
+
+@pytest.mark.parametrize("norm", [1, 2, math.inf])
+def test_a_mean_of_complete_rows_follows_from_the_noisy_numbers_alone(
+    monkeypatch: pytest.MonkeyPatch, norm: float
+) -> None:
+    """How many rows are complete is not used a second time, without noise."""
+    handed: list[Any] = []
+
+    def apply(self: Any, sums: Any, bits: Any) -> Any:
+        handed.append(sums if not handed else handed[0])
+        return handed[0]
+
+    monkeypatch.setattr(KNorm, "apply", apply)
+    kinds = {"0": zd.number(-1, 1), "1": zd.number(-1, 1)}
+    rows = [(0.5, 0.25), (-0.25, 0.5), (NAN, 1.0), (0.25, 0.0)]
+    values = [
+        zd.mean(zd.open(np.array(some), columns=kinds), data_norm=1, norm=norm, epsilon=1).value
+        for some in (rows, [*rows[1:], (NAN, NAN)])
+    ]
+    assert values[0].tolist() == values[1].tolist()

@@ -94,7 +94,7 @@ def test_one_row_moves_no_sum_of_several_columns_by_more_than_was_stated(
     names = ["a", "b", "c"]
     columns = {n: zd.number(*each, missing=missing) for n, each in zip(names, order, strict=True)}
     largest = 0
-    for pair in pairs([*range(len(rows))], neighbors):  # type: ignore[list-item]
+    for pair in pairs([*range(len(rows))], neighbors):
         handed.clear()
         for data in pair:
             table = pandas.DataFrame([rows[int(i)] for i in data], columns=names)
