@@ -61,7 +61,9 @@ def test_only_the_spine_issues_admits_and_releases(name: str, home: str) -> None
 @pytest.mark.parametrize("ticket", [None, 1, "ticket", object()])
 def test_rows_open_with_a_ticket_only(ticket: Any) -> None:
     source = ArraySource(np.ones(3))
-    for read in (source.open, Given(np.ones(3)).open, lambda t: next(source.blocks(t))):
+    given: Given[Any] = Given(np.ones(3))
+    reads: list[Any] = [source.open, given.open, lambda t: next(source.blocks(t))]
+    for read in reads:
         with pytest.raises(TypeError, match="ticket"):
             read(ticket)
 

@@ -164,7 +164,7 @@ class Plan:
         """
         base = as_claim(claim if claim is not None else self.base, "claim")
         # the value is no source of rows, whatever it says it is
-        given = Given(value, reads=(), neighbors=base.neighbors)
+        given: Given[Any] = Given(value, reads=(), neighbors=base.neighbors)
         planned = self._release(base)
         try:
             return run(planned, given, bits=bits)

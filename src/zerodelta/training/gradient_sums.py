@@ -71,7 +71,7 @@ class Examples:
             expected=f"one of {list(names)[:10]}, or its position",
             remedy="name the column of the source that holds the label",
         )
-        place = names.index(str(label)) if named else int(label) % len(names)
+        place = label % len(names) if type(label) is int else names.index(str(label))
         return cls(source=source, label=place)
 
     @classmethod
