@@ -170,3 +170,27 @@ def test_a_large_epsilon_is_asked_about_before_and_after(
         assert bool(json.loads(run(*words, *more, "--json")[1])["beware"]) is large
     advised = run("advise", "mean", "n=1000", "bounds=[0, 1]", f"epsilon={epsilon}")[1]
     assert ("beware: ε" in advised) is large
+
+
+@pytest.mark.parametrize("task", ["logistic", "pca"])
+def test_how_long_rows_are_is_an_option_and_is_told(people: Path, task: str) -> None:
+    """Clipped rows in a corner of their bounds have a larger forecast, and the model says it."""
+    if task == "logistic":
+        words = ["logistic", "people.csv", "age", "income", "--target", "member"]
+    else:
+        words = ["pca", "people.csv", "age", "income"]
+    out, errors = people / "out", {}
+    for radius in ("1", "1/4"):
+        code, output = run(*asked(people, *words), "--radius", radius, "--dry-run", "--json")
+        assert code == 0, output
+        errors[radius] = json.loads(output)["error"]
+    if task == "logistic":
+        assert errors["1/4"] > errors["1"]
+        told = run(*asked(people, *words), "--radius", "1/4", "--dry-run")[1]
+        assert "in nats" in told
+        assert "a quarter of their bounds" in " ".join(told.split())
+        code, output = run(*asked(people, *words), "--radius", "1/4", "--out", out)
+        assert code == 0
+        assert "are clipped to length 0.35355 before they are scored" in " ".join(output.split())
+        assert zd.load(out / "release.json").data_norm_ == pytest.approx(0.35355, abs=1e-5)
+    assert run(*asked(people, *words), "--radius", "2", "--dry-run")[0] != 0
