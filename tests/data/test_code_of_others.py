@@ -40,6 +40,36 @@ def nothing_is_shown(capfd: pytest.CaptureFixture[str]) -> Iterator[None]:
     assert captured.out == captured.err == ""
 
 
+# -- NumPy and pandas ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", "<>")
+@pytest.mark.parametrize("shape", [(3,), (3, 1)])
+def test_a_text_of_no_characters_is_missing(order: str, shape: tuple[int, ...]) -> None:
+    codes = np.array([0x110000, ord("1"), 0x7FFFFFFF], dtype=f"{order}u4").reshape(*shape)
+    texts = codes.view(f"{order}U1")
+    assert zd.histogram(texts, universe=["1", "2"], epsilon=99).value.tolist() == [1, 0]
+    assert 0 <= zd.mean(texts.reshape(-1), bounds=(0, 1), epsilon=99).value <= 1
+    assert as_cells(texts).reshape(-1).tolist() == [None, "1", None]
+    masked = np.ma.MaskedArray(texts, mask=np.zeros(shape, np.bool_))
+    assert as_cells(masked).reshape(-1).tolist() == [None, "1", None]
+    people = zd.open(texts, columns={"0": zd.category(["1", "2"])})
+    assert zd.histogram(people, epsilon=99).value.tolist() == [1, 0]
+
+
+def test_a_code_without_a_category_is_one_missing_cell() -> None:
+    column = pd.Series(pd.Categorical.from_codes([0, 1, 0, 1], categories=["a", "b"]))
+    codes = column.array._codes
+    codes.flags.writeable = True
+    codes[1:] = [2, -2, 1]
+    assert as_cells(column).tolist() == ["a", None, None, "b"]
+
+
+def test_the_label_of_a_row_decides_nothing() -> None:
+    column = pd.Series([0.0, 1.0], index=["columns", "schema"])  # pandas has labels as attributes
+    assert 0 <= zd.mean(column, bounds=(0, 1), epsilon=1).value <= 1
+
+
 # -- Polars -----------------------------------------------------------------------------------
 
 
@@ -375,6 +405,26 @@ class Taught(pd.api.extensions.ExtensionArray):  # type: ignore[misc]
         return self._cells.nbytes
 
 
+class Inherited(pd.arrays.IntegerArray):  # type: ignore[misc]
+    """Of a type that pandas wrote, with code of its own."""
+
+
+class Extended(pa.ExtensionType):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__(pa.int64(), "ours")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage: Any, serialized: bytes) -> Any:
+        return cls()
+
+
+def extended() -> Any:
+    return pa.ExtensionArray.from_storage(Extended(), pa.array([1] * N))
+
+
 class Forged(Mixing):
     """It says that it is of a library; nothing there is it."""
 
@@ -390,6 +440,9 @@ ASSERTED: dict[str, Any] = {
     "memory": memoryview(b"1" * N),
     "taught": pd.Series(Taught([1] * N)),
     "masked subclass": Masked(ONES),
+    "pandas subclass": pd.Series(Inherited(np.ones(N, np.int64), np.zeros(N, np.bool_))),
+    "arrow extension": extended(),
+    "arrow extension inside": pa.StructArray.from_arrays([extended()], ["a"]),
 }
 PROVEN: dict[str, Any] = {
     "list": [1] * N,
@@ -415,6 +468,8 @@ PROVEN: dict[str, Any] = {
     "arrow chunks": pa.chunked_array([[1] * N]),
     "arrow dictionary": pa.array(["1"] * N).dictionary_encode(),
     "arrow lists": pa.array([[1]] * N),
+    "arrow structures": pa.array([{"a": 1}] * N),
+    "arrow maps": pa.array([[("a", 1)]] * N, pa.map_(pa.string(), pa.int64())),
 }
 
 

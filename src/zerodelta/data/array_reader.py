@@ -12,7 +12,14 @@ import narwhals as nw
 import numpy as np
 
 from zerodelta.data.arrow_reader import row_ranges
-from zerodelta.data.columns import READABLE, Array, as_frame, as_one_column, series_cells
+from zerodelta.data.columns import (
+    READABLE,
+    Array,
+    as_frame,
+    as_one_column,
+    readable_texts,
+    series_cells,
+)
 from zerodelta.data.interrupts import quietly
 from zerodelta.data.reader import Batch, Part, Reader, guarded, places
 from zerodelta.data.source import FOREIGN_SOURCE
@@ -112,7 +119,7 @@ def _slices(columns: list[Any], rows: range, batch: int) -> Iterator[Batch]:
 
 def _cells(column: Any) -> Any:
     if isinstance(column, np.ndarray):
-        return column
+        return readable_texts(column)
     if column.implementation.is_polars():
         return polars_cells(nw.to_native(column))
     return nw.to_native(column) if column.implementation.is_pyarrow() else series_cells(column)

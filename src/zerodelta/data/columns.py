@@ -7,6 +7,7 @@ Polars, nullable pandas) is public; where numbers are needed all but those of nu
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
@@ -30,6 +31,7 @@ __all__ = [
     "first_width",
     "is_series",
     "own_sequence",
+    "readable_texts",
     "series_cells",
 ]
 
@@ -67,7 +69,7 @@ def as_cells(values: Any) -> Array:
             )
         if isinstance(values, np.ma.MaskedArray):
             return _unmasked(values)
-        return np.asarray(values)
+        return readable_texts(np.asarray(values))
     values = _as_series(values)
     if is_series(values):
         return series_cells(nw.from_native(values, series_only=True))
@@ -76,6 +78,23 @@ def as_cells(values: Any) -> Array:
     if hasattr(values, "__array__") and not hasattr(values, "to_numpy"):
         return np.asarray(values)
     return as_objects(values)  # of an unknown column: its own conversion may depend on one cell
+
+
+def readable_texts(array: Array) -> Array:
+    """Return an array, or its objects if there are texts that Python cannot have: None for these.
+
+    NumPy stores any number as a character, and raises for all texts where one is too large.
+    """
+    if array.dtype.kind != "U" or not array.size or not array.dtype.itemsize:
+        return array
+    whole = np.ascontiguousarray(array.reshape(-1))
+    codes = whole.view(np.dtype(np.uint32).newbyteorder(whole.dtype.byteorder))
+    odd = (codes.reshape(len(whole), -1) > sys.maxunicode).any(axis=1)
+    if not odd.any():
+        return array
+    cells = np.full(len(whole), None, dtype=object)
+    cells[~odd] = whole[~odd]
+    return cells.reshape(array.shape)
 
 
 def as_objects(values: Any) -> Array:
@@ -252,8 +271,8 @@ def _untyped_cells(series: nw.Series[Any]) -> Array:
     native = nw.to_native(series)
     if type(native.dtype).__name__ != "CategoricalDtype":
         return as_objects(_listed(series))
-    kinds = [*as_cells(native.cat.categories), None]  # the last is for the code -1: missing
-    return as_objects([kinds[code] for code in native.cat.codes.tolist()])
+    kinds = dict(enumerate(as_cells(native.cat.categories)))  # a code of none: missing
+    return as_objects([kinds.get(code) for code in native.cat.codes.tolist()])
 
 
 def _decoded(series: nw.Series[Any]) -> nw.Series[Any]:
@@ -294,7 +313,7 @@ def _as_series(values: Any) -> Any:
 
 def _unmasked(values: np.ma.MaskedArray[Any, Any]) -> Array:
     """Return the array with NaN, or None if it holds no floats, in the place of what is masked."""
-    mask, array = np.ma.getmaskarray(values), np.array(np.ma.getdata(values))
+    mask, array = np.ma.getmaskarray(values), readable_texts(np.array(np.ma.getdata(values)))
     if array.dtype.kind not in "fc" and mask.any():
         array = as_objects(list(array.reshape(-1))).reshape(array.shape)
         array[mask] = None

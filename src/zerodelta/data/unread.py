@@ -33,6 +33,8 @@ from zerodelta.errors import ParameterError, require
 __all__ = ["Unread", "is_known"]
 
 _LIBRARIES = ("numpy", "pandas", "polars", "pyarrow")
+_INSIDE = ("pyarrow_dtype", "subtype", "value_type", "key_type", "item_type", "storage_type")
+"""Where types of columns have others inside them."""
 
 
 def is_known(values: Any) -> bool:
@@ -53,12 +55,23 @@ def is_known(values: Any) -> bool:
     if not _is_of_library(kind):
         return False
     if kind.__module__.startswith("pyarrow"):
-        types = [field.type for field in values.schema] if hasattr(values, "schema") else []
+        types = [field.type for field in values.schema] if hasattr(type(values), "schema") else []
         return all(map(_is_known_type, types or [getattr(values, "type", None)]))
     if kind.__module__.startswith("pandas"):
-        types = list(values.dtypes) if hasattr(values, "columns") else [values.dtype]
-        return all(map(_is_known_type, types))
+        types = list(values.dtypes) if hasattr(type(values), "columns") else [values.dtype]
+        return all(map(_is_known_type, types)) and all(map(_is_of_library, _arrays(values, types)))
     return True
+
+
+def _arrays(values: Any, types: list[Any]) -> Iterator[type]:
+    """Yield the classes of pandas' own arrays; a class of others may inherit such a type's."""
+    for place, dtype in enumerate(types):
+        if isinstance(dtype, np.dtype) and dtype.kind not in "mMO":
+            continue  # an array of NumPy
+        column = values.iloc[:, place] if hasattr(type(values), "columns") else values
+        found = type(getattr(column, "_values", None))
+        if not issubclass(found, (np.ndarray, type(None))):
+            yield found
 
 
 def _is_of_library(kind: type) -> bool:
@@ -71,11 +84,14 @@ def _is_known_type(dtype: Any) -> bool:
     """Tell whether one of the libraries wrote the type of a column, and the types inside it."""
     if isinstance(dtype, np.dtype) or dtype is None:
         return True
-    parts = [getattr(dtype, name, None) for name in ("pyarrow_dtype", "subtype", "value_type")]
-    categories = getattr(dtype, "categories", None)
-    parts += [getattr(dtype, "storage_type", None), getattr(categories, "dtype", None)]
+    if not _is_of_library(type(dtype)):
+        return False
+    parts = [getattr(dtype, name, None) for name in _INSIDE]
+    if hasattr(dtype, "field"):
+        parts += [dtype.field(place).type for place in range(dtype.num_fields)]
     inside = [part for part in parts if part is not None and part is not dtype]
-    return _is_of_library(type(dtype)) and all(map(_is_known_type, inside))
+    categories = getattr(dtype, "categories", None)
+    return all(map(_is_known_type, inside)) and (categories is None or is_known(categories))
 
 
 @final
