@@ -57,6 +57,15 @@ def test_a_text_of_no_characters_is_missing(order: str, shape: tuple[int, ...]) 
     assert zd.histogram(people, epsilon=99).value.tolist() == [1, 0]
 
 
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_row_of_no_characters_changes_no_other(place: int) -> None:
+    rows: list[Any] = [["1", "2"], ["1", "2"]]
+    rows[place] = np.array([0x110000, ord("2")], dtype="u4").view("U1")
+    expected = [["1", "1"], ["2", "2"]]
+    expected[0][place] = None  # type: ignore[call-overload]
+    assert [cells.tolist() for cells in Unread(rows).read()] == expected
+
+
 def test_a_code_without_a_category_is_one_missing_cell() -> None:
     column = pd.Series(pd.Categorical.from_codes([0, 1, 0, 1], categories=["a", "b"]))
     codes = column.array._codes

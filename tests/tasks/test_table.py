@@ -719,6 +719,8 @@ MISTAKES: dict[str, tuple[dict[str, Any], str]] = {
         'did you mean "income_mean"',
     ),
     "weights in a list": ({"by": "city", "of": INCOME, "weights": ["income_mean"]}, "by name"),
+    "huge weight": ({"by": "city", "of": INCOME, "weights": {"income_mean": "1e5000"}}, "1e-6 to"),
+    "tiny weight": ({"by": "city", "of": INCOME, "weights": {"income_mean": 1e-320}}, "1e-6 to"),
     "no weight": ({"by": "city", "of": INCOME, "weights": {"income_mean": 0}}, "weights"),
     "bad bounds": ({"by": "city", "of": INCOME, "bounds": {"income": (2, 1)}}, "lower < upper"),
     "missing": ({"by": "city", "of": INCOME, "missing": 3}, "was declared"),

@@ -341,7 +341,7 @@ def _cells(row: Any) -> list[Any]:
     if not _is_row(row):
         return [row]
     if type(row) is np.ndarray:
-        cells = list(row)
+        cells = list(readable_texts(row))
     else:
         base: Any = list if issubclass(type(row), list) else tuple
         cells = list(base.__iter__(row))

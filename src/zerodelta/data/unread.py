@@ -59,16 +59,16 @@ def is_known(values: Any) -> bool:
         return all(map(_is_known_type, types or [getattr(values, "type", None)]))
     if kind.__module__.startswith("pandas"):
         types = list(values.dtypes) if hasattr(type(values), "columns") else [values.dtype]
-        return all(map(_is_known_type, types)) and all(map(_is_of_library, _arrays(values, types)))
+        return all(map(_is_known_type, types)) and all(map(_is_of_library, _arrays(values)))
     return True
 
 
-def _arrays(values: Any, types: list[Any]) -> Iterator[type]:
+def _arrays(values: Any) -> Iterator[type]:
     """Yield the classes of pandas' own arrays; a class of others may inherit such a type's."""
-    for place, dtype in enumerate(types):
-        if isinstance(dtype, np.dtype) and dtype.kind not in "mMO":
-            continue  # an array of NumPy
-        column = values.iloc[:, place] if hasattr(type(values), "columns") else values
+    columns = [] if hasattr(type(values), "levels") else [values]  # those would be read
+    if hasattr(type(values), "columns"):
+        columns = [values.iloc[:, place] for place in range(values.shape[1])]
+    for column in columns:
         found = type(getattr(column, "_values", None))
         if not issubclass(found, (np.ndarray, type(None))):
             yield found

@@ -61,6 +61,8 @@ _STEPS = 1 << 12
 _NEAR = 1e-3
 """Factors of error closer than this are the same."""
 
+_MOST_WEIGHT = Fraction(10**6)
+
 _LEAST = 1e-100
 """What an error of 0 counts as: noise of a very large ε is 0 for all that floats can tell."""
 
@@ -280,7 +282,12 @@ def _as_weights(
     for name in given:
         expected = f"weights of {', '.join(names)}"
         require(name in names, "weights", name, expected, did_you_mean(name, names, example))
-    return {name: float(as_positive(weight, "weights")) for name, weight in given.items()}
+    weights = {name: as_positive(weight, "weights") for name, weight in given.items()}
+    for name, weight in weights.items():
+        # floats compare errors times weights
+        fits = 1 / _MOST_WEIGHT <= weight <= _MOST_WEIGHT
+        require(fits, "weights", given[name], "numbers from 1e-6 to 1e6", example)
+    return {name: float(weight) for name, weight in weights.items()}
 
 
 def _found_rows(found: KeysPlan, expected_rows: int) -> float:

@@ -89,6 +89,7 @@ def table(
         most of ε to what is hardest to measure.
     weights : dict, optional
         What matters more: ``{"income_mean": 3}`` gives the part with this column three shares.
+        From 1e-6 to 1e6.
     false_keys : number, default "1/100"
         Of keys that nobody listed: how many may be invented by noise, on average.
     diagnostics : number, optional
