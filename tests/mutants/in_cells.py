@@ -239,7 +239,7 @@ MUTANTS = (
     ),
     Mutant(  # a class of others inherits a type of pandas
         file="data/unread.py",
-        old=" and all(map(_is_of_library, _arrays(values, types)))",
+        old=" and all(map(_is_of_library, _arrays(values)))",
         new="",
         tests=(ASSERTED,),
     ),
