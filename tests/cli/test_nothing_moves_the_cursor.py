@@ -22,6 +22,8 @@ from zerodelta.privacy.step import digest_of
 from zerodelta.privacy.written_csv import csv_lines
 
 BAD = "a\x1b[2J\x9b1m\u202eb\u2066c\x07\u200b"
+NAME = "a\u202eb\u2066c\u200b"
+"""The name of a column may turn the direction of writing; control characters are refused there."""
 RAW = set(BAD) - set("abcJ12m[")
 FORMULAS = [
     "=1+1",
@@ -44,18 +46,18 @@ def quiet(text: str) -> bool:
 
 
 def hostile() -> Any:
-    cells = np.array([(BAD, 1.0)] * 300, dtype=[("city", object), (BAD, float)])
-    kinds = {"city": zd.category([BAD, "rome"]), BAD: zd.number(0, 2)}
+    cells = np.array([(BAD, 1.0)] * 300, dtype=[("city", object), (NAME, float)])
+    kinds = {"city": zd.category([BAD, "rome"]), NAME: zd.number(0, 2)}
     return zd.open(cells, columns=kinds, name="people")
 
 
 @pytest.mark.parametrize("kind", [None, pd, pl], ids=["table", "pandas", "polars"])
 def test_releases_their_plans_and_data_sets_print_no_control_characters(kind: Any) -> None:
-    cells: Any = {"city": [BAD] * 300, BAD: [1.0] * 300}
+    cells: Any = {"city": [BAD] * 300, NAME: [1.0] * 300}
     data: Any = hostile()
     if kind is not None:
         data = zd.open(kind.DataFrame(cells), columns=data.kinds)
-    release = zd.table(data, by="city", of={BAD: ["mean", "median"]}, epsilon=1)
+    release = zd.table(data, by="city", of={NAME: ["mean", "median"]}, epsilon=1)
     shown = [
         repr(release),
         str(release.plan),
@@ -66,7 +68,7 @@ def test_releases_their_plans_and_data_sets_print_no_control_characters(kind: An
     shown += [release.certificate.explain(), repr(release.record), str(release.certificate)]
     for text in shown:
         assert quiet(text), repr(text)
-    assert "\\x1b[2J" in str(release.plan)
+    assert "\\u202e" in str(release.plan)
     found = zd.top_k([BAD] * 500, universe=[BAD, "b"], k=1, epsilon=9)
     assert quiet(repr(found))
     assert quiet(found._repr_html_())
@@ -74,8 +76,8 @@ def test_releases_their_plans_and_data_sets_print_no_control_characters(kind: An
 
 
 def test_schemas_print_none_and_can_be_read_again() -> None:
-    odd = BAD.replace("\x1b", "").replace("\x07", "") + "\U000e0041"
-    schema = zd.data.Schema(columns={odd: zd.category([odd, "\x1b"])}, name="people")
+    odd = NAME + "\U000e0041"
+    schema = zd.data.Schema(columns={odd: zd.category([odd, BAD])}, name="people")
     assert quiet(str(schema))
     assert zd.data.Schema.from_toml(str(schema)) == schema
     assert quiet(repr(schema))
@@ -93,7 +95,7 @@ def test_messages_of_errors_print_none() -> None:
 
 def test_a_hostile_file_prints_none(tmp_path: Path) -> None:
     """Whoever writes a file can compute its digest."""
-    release = zd.mean(hostile(), BAD, by="city", epsilon=1)
+    release = zd.mean(hostile(), NAME, by="city", epsilon=1)
     content = content_of(replace(release, error=BAD))
     path = tmp_path / "release.json"
     path.write_text(json.dumps({**content, "digest": digest_of(content)}), encoding="utf-8")

@@ -75,7 +75,7 @@ def test_runs_on_the_default_grid_are_exact_to_the_last_bit(
 ) -> None:
     """Places up to 2^60, rows on one point, and ranks of which none is at an end."""
     monkeypatch.setattr(near_ranks, "_HELD", held)
-    monkeypatch.setattr(module, "_MOST_TOGETHER", together)
+    monkeypatch.setattr(module, "MOST_TOGETHER", together)
     last = MOST_POINTS - 1
     points = [3, last // 3, last - 1, last - 1, last - 1, last, last]
     runs = grid_runs(column([float(point) for point in points], MOST_POINTS), ReplayBits("fine"))

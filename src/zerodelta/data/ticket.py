@@ -79,6 +79,10 @@ class Ticket:
         """Return what was made of an owner's rows for the ticket; None if nothing was."""
         return self._made.get(id(owner), (owner, None))[1]
 
+    def forget(self) -> None:
+        """Let go of what was made of rows: nothing more is read for the release."""
+        self._made.clear()
+
     @property
     def used(self) -> bool:
         """Whether rows may have been read; a debit is final from then on."""

@@ -149,7 +149,7 @@ _NAMING = ("columns", "of", "by", "target")
 def _columns(task: str, given: Mapping[str, Any]) -> str:
     """Return the names of the columns that are asked about, as far as these were said."""
     said = [name for each in _NAMING for name in _texts(given.get(each))]
-    sets = [value for value in given.values() if isinstance(value, Dataset)]
+    sets = [value for value in given.values() if type(value) is Dataset]
     names = [name for name in said if not sets or any(name in each.declared for each in sets)]
     for each in sets:
         few = len(each.columns) < len(each.declared)

@@ -384,6 +384,7 @@ class Study(InternalQueries):
     def _forget(self) -> None:
         self._shares = Shares(self._plan.schedule)
         self._descents = {}
+        self._opened.ticket.forget()
         del self._source
 
     def _end(self) -> None:
