@@ -24,7 +24,9 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
+import zerodelta as zd
 from zerodelta.data import declare
+from zerodelta.data.array_reader import ArrayReader
 from zerodelta.data.find_reader import reader_of
 from zerodelta.data.parquet_reader import ParquetReader
 from zerodelta.data.reader import FOREIGN_CODE, Reader, guarded
@@ -271,6 +273,14 @@ def test_names_with_dots_and_of_structs(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": struct, "a.b": [3, 4]}), tmp_path / "x.parquet")
     (part,) = reader_of(tmp_path / "x.parquet").parts(("a.b",), batch=9)
     assert [b[0].to_pylist() for b in part()] == [[3, 4]]
+
+
+def test_a_field_of_arrays_is_no_column() -> None:
+    """Refused by its type, when it is named: not by NumPy, when it has been paid for."""
+    rows = np.zeros(5, dtype=[("a", "f8", (2,)), ("b", "f8")])
+    assert ArrayReader(rows).columns == ("b",)
+    with pytest.raises(ParameterError, match="columns"):
+        zd.open(rows, columns={"a": zd.number(0, 1)})
 
 
 def test_two_columns_of_one_name(tmp_path: Path) -> None:

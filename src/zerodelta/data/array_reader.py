@@ -53,8 +53,9 @@ class ArrayReader(Reader):
             self._columns = []
         elif isinstance(data, np.ndarray):
             table = _array(data)
-            if table.dtype.names is not None:
-                self._names = tuple(table.dtype.names)
+            if table.dtype.names is not None:  # a field that is an array itself is no column
+                kind = table.dtype
+                self._names = tuple(name for name in kind.names if kind[name].shape == ())
                 self._columns = [table[name] for name in self._names]
             else:
                 table = table.reshape(-1, 1) if table.ndim == 1 else table
