@@ -200,9 +200,13 @@ def _is_matrix(value: Any, sums: Sequence[NoisySums]) -> bool:
     most: Any = np.ones(value.shape)
     for each in sums:
         for name, (column, _) in each.statistics.items():
+            lower, upper = each.bounds[str(column)]
             if name == "variance":
-                width = _width(*each.bounds[str(column)])
+                width = _width(lower, upper)
                 most = np.outer(width, width) / 4
+            elif name == "covariance":  # on a lattice that is as wide or, by rounding, wider
+                pairs = np.triu_indices(len(most), 1)
+                most = most * max(1.0, float(np.max(np.array(_floats(upper)) / most[pairs])))
     square = value.shape[0] == value.shape[1] == len(most)
     near = np.abs(value - value.T) <= _NEAR * most
     return square and bool(np.all(near & (np.abs(value) <= most * (1 + _NEAR))))
