@@ -51,7 +51,7 @@ MUTANTS = (
         file="privacy/value_check.py",
         old="    return np.array(float(upper - lower))",
         new="    return np.array(float(upper) - float(lower))",
-        tests=("tests/records/test_values_and_sums.py::test_nor_spreads_of_a_column_far_from_0",),
+        tests=("records/test_values_and_sums.py::test_nor_spreads_of_a_column_far_from_0",),
     ),
     Mutant(  # keys that all collide
         file="privacy/written_values.py",

@@ -33,7 +33,7 @@ _DEEPEST = 60
 """How far values may be nested."""
 
 _MOST_BYTES = 1 << 28
-"""Of all arrays of texts in a file; one takes four for each character of the longest, for each text."""
+"""Of all texts in arrays; one takes four for each character of the longest in its array."""
 
 _MOST_ALIKE = 64
 """Different numbers of one hash: the time that a dictionary of them takes grows as their square."""
