@@ -9,6 +9,7 @@ import random
 import sqlite3
 import tempfile
 from collections.abc import Callable
+from contextlib import closing
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from ledger.spenders import EPSILON, as_a_new_process, charge, in_a_process
 from zerodelta.ledger import chain, sqlite_store
 from zerodelta.ledger.chain import START, seal
 from zerodelta.ledger.local_files import file_system
+from zerodelta.ledger.store import close_all
 
 
 @pytest.fixture
@@ -424,3 +426,15 @@ def test_patience_ends(path: str, ledger: zd.Ledger, monkeypatch: pytest.MonkeyP
     holder.close()
     ledger.debit(charge())
     assert ledger.spent == EPSILON
+
+
+@pytest.mark.parametrize("tool", ["ANALYZE", "PRAGMA optimize(0xfffe)", "VACUUM", "REINDEX"])
+def test_what_tools_of_sqlite_note_in_a_file_damages_nothing(
+    path: str, ledger: zd.Ledger, tool: str
+) -> None:
+    """Browsers of databases run these; statistics of tables stand in tables of SQLite's own."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(tool)
+    close_all()
+    assert zd.Ledger(path).remaining == 1
+    assert ledger.verify() == 2

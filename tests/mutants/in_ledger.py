@@ -11,6 +11,12 @@ _ACCOUNTS, _DEBITS, _DAMAGE, _OLDER, _SECOND = (
 _RIGHTS = "ledger/test_postgres_rights.py::test_an_analyst_writes_debits_and_nothing_else"
 
 MUTANTS = (
+    Mutant(  # a ledger that somebody has looked at is refused
+        file="ledger/sqlite_store.py",
+        old='("sqlite_stat1", "sqlite_stat4")',
+        new='("", "")',
+        tests=(f"{_DAMAGE}what_tools_of_sqlite_note_in_a_file_damages_nothing",),
+    ),
     Mutant(  # one more than there is
         file="ledger/balances.py",
         old="account.spent + amount > account.limit",

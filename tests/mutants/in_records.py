@@ -37,9 +37,21 @@ MUTANTS = (
     ),
     Mutant(
         file="privacy/written_values.py",
-        old="if 4 * len(cells) * max(map(len, cells), default=0) > _MOST_BYTES:",
-        new="if len(cells) * max(map(len, cells), default=0) > _MOST_BYTES:",
+        old="self._bytes += 4 * len(cells) * max(map(len, cells), default=0)",
+        new="self._bytes += len(cells) * max(map(len, cells), default=0)",
         tests=(f"{_REFUSED}an_array_of_texts_takes_room_for_the_longest_of_them_in_bytes",),
+    ),
+    Mutant(  # 2 MB that become 5 GB
+        file="privacy/written_values.py",
+        old="self._bytes += 4 *",
+        new="self._bytes = 4 *",
+        tests=(f"{_REFUSED}all_arrays_of_texts_in_a_file_share_that_room",),
+    ),
+    Mutant(  # a spread far from 0, held to ends that were rounded
+        file="privacy/value_check.py",
+        old="    return np.array(float(upper - lower))",
+        new="    return np.array(float(upper) - float(lower))",
+        tests=("records/test_values_and_sums.py::test_nor_spreads_of_a_column_far_from_0",),
     ),
     Mutant(  # keys that all collide
         file="privacy/written_values.py",

@@ -341,3 +341,20 @@ def test_an_array_of_texts_takes_room_for_the_longest_of_them_in_bytes() -> None
             continue
         with pytest.raises(zd.RecordError, match="would not fit into memory"):
             read_value(data, {})
+
+
+def test_all_arrays_of_texts_in_a_file_share_that_room(tmp_path: Path) -> None:
+    """Each one might fit, and hundreds of them are a file of a few megabytes."""
+    cells = ["x" * (1 << 14), *["x"] * 1500]
+    large = {"array": "text", "shape": [len(cells)], "cells": cells}
+    with pytest.raises(zd.RecordError, match="would not fit into memory"):
+        read_value([large] * 3, {})
+    assert read_value([large] * 2, {})[1].nbytes == 4 * 1501 << 14
+    zd.median(np.arange(100), bounds=(0, 100), epsilon=1).save(tmp_path / "a.json")
+    data = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
+    content = {n: part for n, part in {**data, "diagnostics": large}.items() if n != "digest"}
+    content["value"] = [large] * 2
+    text = json.dumps({**content, "digest": digest_of(content)})
+    (tmp_path / "b.json").write_text(text, encoding="utf-8")
+    with pytest.raises(zd.RecordError, match="would not fit into memory"):
+        zd.load(tmp_path / "b.json")

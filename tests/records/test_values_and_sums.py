@@ -94,6 +94,23 @@ def test_nor_a_mean_of_rows_in_a_ball(norm: Any, missing: Any, epsilon: str) -> 
         check_value(release.value, release.sums, release.record)
 
 
+@pytest.mark.parametrize("ends", [("1e9", "1000000000.001"), (2**53, 2**53 + 7)])
+@pytest.mark.parametrize("epsilon", ["1e-8", "1/100", "1000"])
+def test_nor_spreads_of_a_column_far_from_0(ends: Any, epsilon: str) -> None:
+    """Its bounds are rounded as floats by more than a spread is."""
+    rows = np.linspace(float(ends[0]), float(ends[1]), 300)
+    pairs = np.column_stack([rows, rows[::-1]])
+    lists = [[ends[0], ends[0]], [ends[1], ends[1]]]
+    for release in (
+        zd.variance(rows, bounds=ends, epsilon=epsilon),
+        zd.std(rows, bounds=ends, epsilon=epsilon),
+        zd.std(pairs, bounds=lists, epsilon=epsilon),
+        zd.covariance(pairs, bounds=lists, epsilon=epsilon),
+    ):
+        assert release.record is not None
+        check_value(release.value, release.sums, release.record)
+
+
 def saved(release: Any, folder: Path) -> Any:
     release.save(folder / "release.json")
     return json.loads((folder / "release.json").read_text(encoding="utf-8"))

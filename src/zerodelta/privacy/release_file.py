@@ -30,7 +30,7 @@ from zerodelta.privacy.signatures import Signature, sign
 from zerodelta.privacy.step import canonical, digest_of
 from zerodelta.privacy.value_check import check_value
 from zerodelta.privacy.verify import verify
-from zerodelta.privacy.written_values import fraction_text, read_fraction, read_value, written
+from zerodelta.privacy.written_values import fraction_text, read_fraction, reader, written
 
 if TYPE_CHECKING:
     from zerodelta.privacy.release import Release
@@ -70,12 +70,13 @@ class Saved:
         Refused is what would not be written so again, as then something in the file goes unread,
         and a value that its own noisy sums do not give.
         """
-        made = {name: read_value(self.data[name], classes) for name in _FIELDS if name != "sums"}
+        read = reader(classes)
+        made = {name: read(self.data[name]) for name in _FIELDS if name != "sums"}
         for name in ("plan", "error"):  # people print them
             made[name] = _plain(made[name])
         found = {
             **made,
-            "sums": _read_sums(self.data["sums"], classes),
+            "sums": _read_sums(self.data["sums"], read),
             "certificate": self.certificate,
             "record": self.record,
             "signatures": self.signatures,
@@ -349,11 +350,9 @@ def _width(parts: Mapping[str, Any]) -> int:
     return int(parts["integers"].shape[1]) + 1
 
 
-def _read_sums(data: Any, classes: Mapping[str, Callable[..., Any]]) -> tuple[NoisySums, ...]:
+def _read_sums(data: Any, read: Callable[[Any], Any]) -> tuple[NoisySums, ...]:
     try:
-        parts = [
-            {n: read_value(p, classes) for n, p in one.items() if n != "forms"} for one in data
-        ]
+        parts = [{n: read(p) for n, p in one.items() if n != "forms"} for one in data]
         return tuple(
             NoisySums(forms=_SparseForms(one["forms"], width=_width(part)), **part)
             for one, part in zip(data, parts, strict=True)

@@ -152,7 +152,7 @@ def _statistics(sums: NoisySums, column: str | None, statistic: str) -> Iterator
         return
     powers = [values_of(form, sums.integers) for form in forms]
     low, high = (np.array(_floats(end)) for end in (lower, upper))
-    center, half = low / 2 + high / 2, high / 2 - low / 2
+    center, half = low / 2 + high / 2, _width(lower, upper) / 2
     count, first = (np.array(_floats(each)) for each in powers[:2])
     most = np.abs(center) + half
     if statistic == "sum":
@@ -200,9 +200,13 @@ def _is_matrix(value: Any, sums: Sequence[NoisySums]) -> bool:
     most: Any = np.ones(value.shape)
     for each in sums:
         for name, (column, _) in each.statistics.items():
+            lower, upper = each.bounds[str(column)]
             if name == "variance":
-                low, high = (np.array(_floats(end)) for end in each.bounds[str(column)])
-                most = np.outer(high - low, high - low) / 4
+                width = _width(lower, upper)
+                most = np.outer(width, width) / 4
+            elif name == "covariance":  # on a lattice that is as wide or, by rounding, wider
+                pairs = np.triu_indices(len(most), 1)
+                most = most * max(1.0, float(np.max(np.array(_floats(upper)) / most[pairs])))
     square = value.shape[0] == value.shape[1] == len(most)
     near = np.abs(value - value.T) <= _NEAR * most
     return square and bool(np.all(near & (np.abs(value) <= most * (1 + _NEAR))))
@@ -302,6 +306,13 @@ def _total(record: Record) -> int | None:
         if listed is not None:
             return int(listed[1])
     return None
+
+
+def _width(lower: Any, upper: Any) -> Floats:
+    """Return how far ends are apart: floats far from 0 may be as far from each other as these."""
+    if isinstance(lower, (list, tuple)):
+        return np.array([float(b - a) for a, b in zip(lower, upper, strict=True)])
+    return np.array(float(upper - lower))
 
 
 def _floats(values: Any) -> Any:

@@ -21,7 +21,7 @@ import numpy as np
 
 from zerodelta.errors import ParameterError, RecordError
 
-__all__ = ["fraction_text", "read_fraction", "read_value", "written"]
+__all__ = ["fraction_text", "read_fraction", "read_value", "reader", "written"]
 
 _LONG = 13_000
 """Bits of an integer; those with more are hexadecimal."""
@@ -33,7 +33,7 @@ _DEEPEST = 60
 """How far values may be nested."""
 
 _MOST_BYTES = 1 << 28
-"""Of an array of texts, which takes four for each character of the longest, for each text."""
+"""Of all texts in arrays; one takes four for each character of the longest in its array."""
 
 _MOST_ALIKE = 64
 """Different numbers of one hash: the time that a dictionary of them takes grows as their square."""
@@ -158,8 +158,18 @@ def read_value(data: Any, classes: Mapping[str, Callable[..., Any]]) -> Any:
     >>> read_value({"tuple": [{"fraction": "1/3"}, 2.0]}, {})
     (Fraction(1, 3), 2.0)
     """
+    return reader(classes)(data)
+
+
+def reader(classes: Mapping[str, Callable[..., Any]]) -> Callable[[Any], Any]:
+    """Return `read_value` for all parts of one file: they share what memory texts may take."""
+    one = _Reader(classes)
+    return lambda data: _read(one, data)
+
+
+def _read(one: _Reader, data: Any) -> Any:
     try:
-        return _Reader(classes).value(data, 0)
+        return one.value(data, 0)
     except RecordError:
         raise
     except Exception as error:  # whatever someone wrote into a file
@@ -174,6 +184,7 @@ class _Reader:
 
     def __init__(self, classes: Mapping[str, Callable[..., Any]]) -> None:
         self._classes = classes
+        self._bytes = 0
 
     def value(self, data: Any, depth: int) -> Any:
         """Return the value of some JSON that lies so deep."""
@@ -220,8 +231,9 @@ class _Reader:
         if _DATES.fullmatch(kind):
             return np.array(cells, dtype=np.int64).astype(kind).reshape(shape)
         if kind == "text":
-            if 4 * len(cells) * max(map(len, cells), default=0) > _MOST_BYTES:
-                raise RecordError("an array of texts is too large: it would not fit into memory.")
+            self._bytes += 4 * len(cells) * max(map(len, cells), default=0)
+            if self._bytes > _MOST_BYTES:
+                raise RecordError("arrays of texts are too large: they would not fit into memory.")
             return np.array(cells, dtype=np.str_).reshape(shape)
         if kind != "object":
             raise RecordError(f"an array of {kind!r:.20} is not known here: upgrade zerodelta.")
