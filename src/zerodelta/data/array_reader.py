@@ -55,7 +55,7 @@ class ArrayReader(Reader):
             table = _array(data)
             if table.dtype.names is not None:  # a field that is an array itself is no column
                 kind = table.dtype
-                self._names = tuple(name for name in kind.names if kind[name].shape == ())
+                self._names = tuple(name for name in kind.names or () if kind[name].shape == ())
                 self._columns = [table[name] for name in self._names]
             else:
                 table = table.reshape(-1, 1) if table.ndim == 1 else table
