@@ -1,0 +1,136 @@
+"""All that the golden releases take from inside the package: re-point it here, and only here.
+
+Everything else in this folder calls public addresses.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any
+from unittest.mock import patch
+
+import zerodelta as zd
+from zerodelta.channels.channel import Purifier
+from zerodelta.exact import bits
+
+__all__ = ["DRAWS", "mechanisms", "purifiers", "replayed", "spied"]
+
+DRAWS = frozenset({"apply", "draft", "draw", "noised", "publish", "select"})
+"""What a method is called to which a mechanism is handed what it hides."""
+
+_BITS = frozenset({"bits", "_bits", "drawn"})
+_ELSEWHERE = ("audit", "cli", "coq", "interop", "lower_bounds", "report", "ui", "__main__")
+
+
+class Tape:
+    """The same bytes every time, however many are asked for at once."""
+
+    _BLOCK = 1 << 12
+
+    def __init__(self, label: str) -> None:
+        self._label, self._blocks, self._rest = label.encode(), 0, b""
+
+    def read(self, count: int) -> bytes:
+        parts, missing = [self._rest], count - len(self._rest)
+        while missing > 0:
+            self._blocks += 1
+            block = hashlib.shake_256(self._blocks.to_bytes(8, "little") + self._label)
+            parts.append(block.digest(self._BLOCK))
+            missing -= self._BLOCK
+        whole = b"".join(parts)
+        self._rest = whole[count:]
+        return whole[:count]
+
+
+@contextmanager
+def replayed(label: str) -> Iterator[None]:
+    """Let the operating system's bits be the same again, in every thread."""
+    tape = Tape(label)
+    with patch.object(bits, "_system_bytes", tape.read):
+        yield
+
+
+def purifiers() -> list[str]:
+    """Return the names of all channels, found by walking the package."""
+    list(_modules())
+    found, left = set(), [Purifier]
+    while left:
+        each = left.pop()
+        left += each.__subclasses__()
+        # tests make channels of their own
+        if not inspect.isabstract(each) and each.__module__.startswith("zerodelta."):
+            found.add(each.__name__)
+    return sorted(found)
+
+
+def _modules() -> Iterator[Any]:
+    for room in pkgutil.iter_modules(zd.__path__):
+        if room.name not in _ELSEWHERE:
+            module = importlib.import_module(f"zerodelta.{room.name}")
+            yield module
+            for each in pkgutil.walk_packages(getattr(module, "__path__", ()), f"{module.__name__}."):
+                yield importlib.import_module(each.name)
+
+
+def mechanisms() -> list[tuple[type, str]]:
+    """Return every method by which a class with a certificate's step draws from bits."""
+    return [
+        (kind, name)
+        for module in _modules()
+        for kind in vars(module).values()
+        if inspect.isclass(kind) and kind.__module__ == module.__name__ and hasattr(kind, "step")
+        for name, method in vars(kind).items()
+        if name in DRAWS and inspect.isfunction(method) and not inspect.isabstract(method)
+        if _BITS & inspect.signature(method).parameters.keys()
+    ]
+
+
+@contextmanager
+def spied(note: Callable[[list[Any]], None]) -> Iterator[None]:
+    """Tell what every mechanism is handed: of those that call one another, the innermost."""
+    calls: list[bool] = []  # one for each mechanism at work: whether it has called another
+
+    def spy(method: Callable[..., Any]) -> Callable[..., Any]:
+        names = list(inspect.signature(method).parameters)
+
+        @wraps(method)
+        def spying(*args: Any, **kwargs: Any) -> Any:
+            if calls:
+                calls[-1] = True
+            calls.append(False)
+            # taken down before the method runs, which may change it
+            handed = dict(zip(names, args, strict=False)) | kwargs
+            listed = [_copied(each) for name, each in handed.items() if name not in _BITS][1:]
+            try:
+                return method(*args, **kwargs)
+            finally:
+                if not calls.pop():
+                    note(listed)
+
+        return spying
+
+    with _patches([(kind, name, spy(vars(kind)[name])) for kind, name in mechanisms()]):
+        yield
+
+
+def _copied(handed: Any) -> Any:
+    copy = getattr(handed, "copy", None)
+    return handed if copy is None or inspect.isclass(handed) else copy()
+
+
+@contextmanager
+def _patches(made: list[tuple[type, str, Any]]) -> Iterator[None]:
+    before = [(kind, name, vars(kind)[name]) for kind, name, _ in made]
+    try:
+        for kind, name, spy in made:
+            setattr(kind, name, spy)
+        yield
+    finally:
+        for kind, name, method in before:
+            setattr(kind, name, method)
