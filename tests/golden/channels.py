@@ -61,7 +61,9 @@ CASES: dict[str, Case] = {
         SmoothMix=(zd.Ball(3, 1), [0.3, 0.4, 1.5], _SMOOTH),
     ),
     "plan, print": lambda f: repr(f(zd.Ball(10, 1), epsilon=1, sensitivity="1/500")),
-    "purify": lambda f: f("b", space=zd.Finite(["a", "b", "c"]), claim=zd.GaussianDP("1/10"), epsilon=1),
+    "purify": lambda f: f(
+        "b", space=zd.Finite(["a", "b", "c"]), claim=zd.GaussianDP("1/10"), epsilon=1
+    ),
     "purify, box": lambda f: f(
         [0.5, 0.25], space=zd.Box(0, 1, dimension=2), claim=zd.ZCDP("1/200"), epsilon=1
     ),

@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping, Set
 from datetime import date
 from enum import Enum
@@ -18,8 +19,9 @@ import zerodelta as zd
 
 __all__ = ["described", "handed_text", "plain", "short"]
 
-_LONGEST = 400
-"""Characters of a field that is written out; of longer values the SHA-256 is kept."""
+_LONGEST, _LONGEST_FLOATS = 400, 8000
+"""Characters of what is written out; of what is longer the SHA-256 is kept. Floats are written out,
+since other processors may find other last digits."""
 
 _TOLD_ELSEWHERE = {"id", "time", "version", "claim", "public"}
 """Of a record: what differs each time, or is the certificate's."""
@@ -73,7 +75,7 @@ def _text_of(value: Any) -> str:
 def short(found: Any) -> Any:
     """Return what `plain` made if it is short; else its SHA-256 and how it begins."""
     text = json.dumps(found, ensure_ascii=False)
-    if len(text) <= _LONGEST:
+    if len(text) <= (_LONGEST_FLOATS if re.search(_FLOAT, text) else _LONGEST):
         return found
     digest = hashlib.sha256(text.encode()).hexdigest()
     about = {} if not isinstance(found, dict) else {n: found[n] for n in _ABOUT & found.keys()}
@@ -81,16 +83,23 @@ def short(found: Any) -> Any:
 
 
 _ABOUT = {"dtype", "shape", "class"}
+_FLOAT = r"\d(\.\d|e[-+]?\d)"
 
 
 def handed_text(handed: Any) -> Any:
     """Return numbers that a mechanism was handed, and of what is no number nothing."""
-    if isinstance(handed, (bool, int, float, Fraction, str, np.generic)):
-        return plain(handed.item() if isinstance(handed, np.generic) else handed)
+    if isinstance(handed, np.generic):
+        return handed_text(handed.item())
+    if isinstance(handed, Fraction) and handed.denominator > 1 << 20:
+        return float(handed)  # a float that is read exactly
+    if isinstance(handed, (bool, int, float, Fraction, str)):
+        return plain(handed)
     if isinstance(handed, np.ndarray):
         return [handed_text(each) for each in handed.ravel().tolist()]
     if isinstance(handed, (list, tuple)):
         return [handed_text(each) for each in handed]
+    if dataclasses.is_dataclass(handed):
+        return [handed_text(getattr(handed, each.name)) for each in dataclasses.fields(handed)]
     return "…"
 
 

@@ -31,20 +31,20 @@ _LINE: dict[str, Any] = {"data_norm": 2, "bounds_y": (0, 1)}
 _CLASS: dict[str, Any] = {"data_norm": 2, "classes": [0, 1]}
 
 _CASES: dict[str, Case] = {
-    "BoundedScaler": lambda f, **o: f(bounds=(0, 1)).fit_transform(NUMBERS),
+    "BoundedScaler": lambda f, **o: f(bounds=(0, 1)).fit_transform(NUMBERS[:8]),
     "GaussianNB": _on_arrays(LABELS, **_TWO),
     "GaussianNB, data set": _on_people(["age", "income"], "city", diagnostics="1/10"),
     "GaussianNB, unit": _on_people(["age"], "member", opened=UNIT),
     **with_methods(
         "KMeans",
         _on_arrays(n_clusters=2, bounds=(0, 1)),
-        *("auto", "histogram", "lloyd", "one-center", "purified"),
+        *("histogram", "lloyd", "one-center", "purified"),
     ),
     "KMeans, data set": _on_people(["age", "income"], n_clusters=2),
     **with_methods(
         "LinearRegression",
         _on_arrays(TARGET, **_LINE),
-        *("auto", "huber", "statistics", "adassp", "descent"),
+        *("huber", "statistics", "adassp", "descent"),
     ),
     "LinearRegression, no intercept": _on_arrays(TARGET, fit_intercept=False, **_LINE),
     "LinearRegression, data set": _on_people(["age", "city"], "income", diagnostics="1/10"),
@@ -52,7 +52,7 @@ _CASES: dict[str, Case] = {
     **with_methods(
         "LogisticRegression",
         _on_arrays(LABELS, **_CLASS),
-        *("auto", "objective", "descent"),
+        *("objective", "descent"),
     ),
     "LogisticRegression, three classes": _on_arrays(
         LABELS + (NUMBERS[:, 1] > 0.5), data_norm=2, classes=[0, 1, 2]
@@ -64,7 +64,7 @@ _CASES: dict[str, Case] = {
     "NearestCentroid, ball": _on_arrays(LABELS, block="l2", **_TWO),
     "NearestCentroid, data set": _on_people(["age", "day"], "member", diagnostics="1/10"),
     "NearestCentroid, add-remove": _on_people(["age"], "member", opened=ADDED),
-    **with_methods("PCA", _on_arrays(bounds=(0, 1)), "auto", "frobenius", "max"),
+    **with_methods("PCA", _on_arrays(bounds=(0, 1)), "frobenius", "max"),
     "PCA, data set": _on_people(["age", "income"], n_components=1),
     "RandomForestClassifier": _on_arrays(LABELS, **_TWO),
     "RandomForestClassifier, random state": _on_arrays(LABELS, random_state=3, **_TWO),
@@ -74,7 +74,7 @@ _CASES: dict[str, Case] = {
     **with_methods(
         "SparseRegression",
         _on_arrays(TARGET, rows=SPARSE, bounds=(0, 1), bounds_y=(0, 1)),
-        *("auto", "composition", "transcript"),
+        *("composition", "transcript"),
     ),
     "SparseRegression, data set": _on_people(["age", "member"], "income"),
 }

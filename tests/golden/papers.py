@@ -63,9 +63,7 @@ _CASES: dict[str, Case] = {
         epsilon=2,
         log_delta=zd.paper.theorem_3_log_delta(code_length=4, base_epsilon=1),
     ),
-    "dp_sgd": lambda f: f(
-        NUMBERS, LABELS, epsilon=1, delta="1e-9", steps=5, batch=20, **_SMALL
-    ),
+    "dp_sgd": lambda f: f(NUMBERS, LABELS, epsilon=1, delta="1e-9", steps=5, batch=20, **_SMALL),
     "pure_dp_sgd": lambda f: f(NUMBERS, LABELS, epsilon=2, steps=5, batch=20, **_SMALL),
     "pure_dp_sgd_on_lattice": lambda f: f(
         NUMBERS, LABELS, epsilon=1, steps=5, mixing_weight="1/100", **_SMALL
@@ -82,7 +80,7 @@ _CASES: dict[str, Case] = {
     **with_methods(
         "frank_wolfe_pure",
         lambda f, **o: f(SPARSE, epsilon=1, smoothness=1, **_WOLFE, **o),
-        *("auto", "composition", "transcript"),
+        *("composition", "transcript"),
     ),
     "propose_test_release": lambda f: f(_ROWS, epsilon=2, log_delta=-20.0, **_PTR),
     "pure_propose_test_release": lambda f: f(

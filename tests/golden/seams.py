@@ -11,19 +11,21 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
 from unittest.mock import patch
 
 import zerodelta as zd
 from zerodelta.channels.channel import Purifier
 from zerodelta.exact import bits
+from zerodelta.mechanisms.k_norm_noise import KNorm as NoiseOfMean
 
-__all__ = ["DRAWS", "mechanisms", "purifiers", "replayed", "spied"]
+__all__ = ["DRAWS", "NoiseOfMean", "Tape", "mechanisms", "purifiers", "replayed", "spied"]
 
 DRAWS = frozenset({"apply", "draft", "draw", "noised", "publish", "select"})
 """What a method is called to which a mechanism is handed what it hides."""
 
+_ROOM = "zerodelta.mechanisms."
 _BITS = frozenset({"bits", "_bits", "drawn"})
 _ELSEWHERE = ("audit", "cli", "coq", "interop", "lower_bounds", "report", "ui", "__main__")
 
@@ -74,17 +76,21 @@ def _modules() -> Iterator[Any]:
         if room.name not in _ELSEWHERE:
             module = importlib.import_module(f"zerodelta.{room.name}")
             yield module
-            for each in pkgutil.walk_packages(getattr(module, "__path__", ()), f"{module.__name__}."):
+            for each in pkgutil.walk_packages(
+                getattr(module, "__path__", ()), f"{module.__name__}."
+            ):
                 yield importlib.import_module(each.name)
 
 
+@cache
 def mechanisms() -> list[tuple[type, str]]:
-    """Return every method by which a class with a certificate's step draws from bits."""
+    """Return every method by which a mechanism, or what has a certificate's step, draws bits."""
     return [
         (kind, name)
         for module in _modules()
         for kind in vars(module).values()
-        if inspect.isclass(kind) and kind.__module__ == module.__name__ and hasattr(kind, "step")
+        if inspect.isclass(kind) and kind.__module__ == module.__name__
+        if hasattr(kind, "step") or (_ROOM in kind.__module__ and not kind.__name__.startswith("_"))
         for name, method in vars(kind).items()
         if name in DRAWS and inspect.isfunction(method) and not inspect.isabstract(method)
         if _BITS & inspect.signature(method).parameters.keys()
@@ -92,8 +98,12 @@ def mechanisms() -> list[tuple[type, str]]:
 
 
 @contextmanager
-def spied(note: Callable[[list[Any]], None]) -> Iterator[None]:
-    """Tell what every mechanism is handed: of those that call one another, the innermost."""
+def spied(note: Callable[[list[Any]], None]) -> Iterator[set[str]]:
+    """Tell what every mechanism is handed: of those that call one another, the innermost.
+
+    The names of all that were asked are in the set.
+    """
+    asked: set[str] = set()
     calls: list[bool] = []  # one for each mechanism at work: whether it has called another
 
     def spy(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -104,6 +114,7 @@ def spied(note: Callable[[list[Any]], None]) -> Iterator[None]:
             if calls:
                 calls[-1] = True
             calls.append(False)
+            asked.add(type(args[0]).__name__)
             # taken down before the method runs, which may change it
             handed = dict(zip(names, args, strict=False)) | kwargs
             listed = [_copied(each) for name, each in handed.items() if name not in _BITS][1:]
@@ -116,7 +127,7 @@ def spied(note: Callable[[list[Any]], None]) -> Iterator[None]:
         return spying
 
     with _patches([(kind, name, spy(vars(kind)[name])) for kind, name in mechanisms()]):
-        yield
+        yield asked
 
 
 def _copied(handed: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The same mean of the same rows from every kind of source, and a release that a ledger paid for."""
+"""The same means of the same rows from every kind of source; releases that a ledger paid for."""
 
 from __future__ import annotations
 

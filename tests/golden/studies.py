@@ -62,12 +62,8 @@ _CASES: dict[str, Case] = {
         zd.Finite(4),
         rounds=1,
     ),
-    "covariance": _asking(
-        lambda s: np.linalg.norm(s.covariance(data_norm=2)) / 4, _BOX, rounds=1
-    ),
-    "gradient": _asking(
-        lambda s: s.gradient(lambda r: r - 0.5, clip=1), zd.Ball(3, 1), rounds=1
-    ),
+    "covariance": _asking(lambda s: np.linalg.norm(s.covariance(data_norm=2)) / 4, _BOX, rounds=1),
+    "gradient": _asking(lambda s: s.gradient(lambda r: r - 0.5, clip=1), zd.Ball(3, 1), rounds=1),
     "select": _asking(
         lambda s: s.select([0, 1, 2]),
         zd.Finite(3),
@@ -119,9 +115,7 @@ _CASES: dict[str, Case] = {
         rounds=1,
     ),
     "minimize, logistic": _minimizing(zd.losses.Logistic, _BALL, {"functions": False}, data_norm=2),
-    "minimize, hinge": _minimizing(
-        zd.losses.Hinge, _BALL, {}, data_norm=2, clip="1/2"
-    ),
+    "minimize, hinge": _minimizing(zd.losses.Hinge, _BALL, {}, data_norm=2, clip="1/2"),
     "minimize, squared": _minimizing(
         lambda: zd.losses.Squared(label_bound=1), _BALL, {}, data_norm=2, momentum="1/2"
     ),

@@ -62,7 +62,7 @@ CASES: dict[str, Case] = {
     **with_methods(
         "mean",
         lambda f, **o: f(NUMBERS, bounds=(0, 1), epsilon=1, **o),
-        *("auto", "k-norm", "k-norm-max", "laplace"),
+        *("k-norm", "k-norm-max", "laplace"),
     ),
     "mean, data set": lambda f: f(people(), ["age", "income"], epsilon=1),
     "mean, data norm": lambda f: f(NUMBERS, data_norm=2, epsilon="1/3"),
@@ -101,14 +101,14 @@ CASES: dict[str, Case] = {
     **with_methods(
         "covariance",
         lambda f, **o: f(people(), ["age", "income"], epsilon=1, **o),
-        *("auto", "frobenius", "max"),
+        *("frobenius", "max"),
     ),
     "covariance, unit": lambda f: f(people(**UNIT), ["age", "income"], epsilon=1),
     "covariance, where": lambda f: f(people().where("member"), ["age", "income"], epsilon=1),
     **with_methods(
         "correlation",
         lambda f, **o: f(NUMBERS, bounds=(0, 1), epsilon=1, **o),
-        *("auto", "frobenius", "max"),
+        *("frobenius", "max"),
     ),
     "correlation, diagnostics": lambda f: f(
         people(), ["age", "income"], epsilon=1, diagnostics="1/10"
@@ -116,19 +116,19 @@ CASES: dict[str, Case] = {
     **with_methods(
         "pca",
         lambda f, **o: f(people(), ["age", "income"], components=1, epsilon=1, **o),
-        *("auto", "frobenius", "max"),
+        *("frobenius", "max"),
     ),
     # -- quantiles --------------------------------------------------------------------------------
     **with_methods(
         "median",
         lambda f, **o: f(people(), "age", grid=101, epsilon=1, **o),
-        *("auto", "permute-and-flip", "exponential"),
+        *("permute-and-flip", "exponential"),
     ),
     "median, where": lambda f: f(people().where(WHERE), "income", epsilon=1),
     **with_methods(
         "quantile",
         lambda f, **o: f(people(), "income", q="9/10", epsilon=1, **o),
-        *("auto", "permute-and-flip", "exponential"),
+        *("permute-and-flip", "exponential"),
     ),
     "quantile, margin": lambda f: f(people(), "age", q="1/4", margin=5, grid=11, epsilon=1),
     "quantile, unit": lambda f: f(people(**UNIT), "age", q="1/2", grid=21, epsilon=1),
@@ -136,7 +136,7 @@ CASES: dict[str, Case] = {
     **with_methods(
         "quantiles",
         lambda f, **o: f(people(), "age", q=["1/10", "1/2", "9/10"], grid=25, epsilon=1, **o),
-        *("auto", "joint", "counts"),
+        *("joint", "counts"),
     ),
     **with_methods(
         "quantiles, one",
@@ -152,7 +152,7 @@ CASES: dict[str, Case] = {
     **with_methods(
         "cdf",
         lambda f, **o: f(people(), "income", at=[0, 100, 500], epsilon=1, **o),
-        *("auto", "counts"),
+        "counts",
     ),
     **with_methods(
         "cdf, whole", lambda f, **o: f(people(), "age", grid=9, epsilon=1, **o), "quantiles"
@@ -160,13 +160,13 @@ CASES: dict[str, Case] = {
     **with_methods(
         "trimmed_mean",
         lambda f, **o: f(NUMBERS[:, 0], trim="1/10", bounds=(0, 1), spread=1, epsilon=1, **o),
-        *("auto", "smooth-sensitivity", "propose-test-release", "laplace"),
+        *("smooth-sensitivity", "propose-test-release", "laplace"),
     ),
     # -- counts of keys ---------------------------------------------------------------------------
     **with_methods(
         "histogram",
         lambda f, **o: f(people(), "city", epsilon=1, **o),
-        *("auto", "k-norm", "k-norm-max", "laplace"),
+        *("k-norm", "k-norm-max", "laplace"),
     ),
     "histogram, bins": lambda f: f(people(), "income", bins=4, epsilon=1),
     "histogram, items": lambda f: f(ITEMS, universe=["a", "b", "c"], epsilon=1),
@@ -177,7 +177,7 @@ CASES: dict[str, Case] = {
     **with_methods(
         "mode",
         lambda f, **o: f(ITEMS, universe=["a", "b", "c"], epsilon=1, **o),
-        *("auto", "permute-and-flip", "exponential", "stability"),
+        *("permute-and-flip", "exponential", "stability"),
     ),
     **with_methods(
         "mode, many", lambda f, **o: f(range(120), universe=200, epsilon=4, **o), "asymmetric"
@@ -186,7 +186,7 @@ CASES: dict[str, Case] = {
     **with_methods(
         "top_k",
         lambda f, **o: f(people(), "town", k=2, epsilon=1, **o),
-        *("auto", "asymmetric", "symmetric"),
+        *("asymmetric", "symmetric"),
     ),
     **with_methods(
         "top_k, scores",
@@ -217,7 +217,11 @@ CASES: dict[str, Case] = {
     ),
     "table, text keys": lambda f: f(people(), by="note", of={"age": "mean"}, epsilon=8),
     "table, goal": lambda f: f(
-        people(), by="town", of={"age": ["mean", "std"], "income": "mean"}, goal="least total error", epsilon=2
+        people(),
+        by="town",
+        of={"age": ["mean", "std"], "income": "mean"},
+        goal="least total error",
+        epsilon=2,
     ),
     "table, unit": lambda f: f(people(**UNIT), by="city", of={"income": "mean"}, epsilon=2),
     "table, add-remove": lambda f: f(
@@ -226,7 +230,7 @@ CASES: dict[str, Case] = {
     **with_methods(
         "answer_queries",
         lambda f, **o: f(people(), ["city", "town"], epsilon=1, **o),
-        *("auto", "k-norm", "counts", "laplace", "mwem"),
+        *("k-norm", "counts", "laplace", "mwem"),
     ),
     **with_methods(
         "answer_queries, array",
@@ -239,7 +243,7 @@ CASES: dict[str, Case] = {
     **with_methods(
         "synthesize",
         lambda f, **o: f(people(), ["city", "member"], size=5, epsilon=1, **o),
-        *("auto", "k-norm", "counts", "laplace", "mwem"),
+        *("k-norm", "counts", "laplace", "mwem"),
     ),
     **with_methods(
         "synthesize, array",
@@ -250,7 +254,7 @@ CASES: dict[str, Case] = {
     **with_methods(
         "kmeans",
         lambda f, **o: f(people(), ["age", "income"], clusters=2, epsilon=1, **o),
-        *("auto", "histogram", "lloyd", "one-center", "purified"),
+        *("histogram", "lloyd", "one-center", "purified"),
     ),
     "kmeans, where": lambda f: f(people().where("member"), ["age"], clusters=2, epsilon=1),
     "kmeans, six columns": lambda f: f(
@@ -260,7 +264,7 @@ CASES: dict[str, Case] = {
     **with_methods(
         "select",
         lambda f, **o: f([9, 4, 7, 1], sensitivity=1, epsilon=1, **o),
-        *("auto", "permute-and-flip", "exponential"),
+        *("permute-and-flip", "exponential"),
     ),
     "select, columns": lambda f: f(people(), ["age", "income"], bounds=(-5, 100), epsilon=1),
     **with_methods(
@@ -274,7 +278,7 @@ CASES: dict[str, Case] = {
         lambda f, **o: f(
             NUMBERS, target=2, size=1, bounds=(0, 1), target_bounds=(0, 1), epsilon=1, **o
         ),
-        *("auto", "gram", "stepwise"),
+        *("gram", "stepwise"),
     ),
     "select_model, scores": lambda f: f(
         NUMBERS, {"a": 0, "b": 1}, score=_score, bounds=(0, 1), epsilon=1
@@ -284,7 +288,7 @@ CASES: dict[str, Case] = {
         lambda f, **o: f(
             people(), _networks(), columns=["age", "member"], rounds=1, epsilon=1, **o
         ),
-        *("auto", "study"),
+        "study",
     ),
     **with_methods(
         "select_model, votes",
@@ -302,16 +306,18 @@ CASES: dict[str, Case] = {
     ),
     "vote": lambda f: f(people(), _first, ["age"], options=[0, 1], least_rows=10, epsilon=1),
     "vote, blocks": lambda f: f(
-        NUMBERS, lambda rows: ["no", "yes"][_first(rows)], options=["no", "yes"], blocks=4, epsilon=1
+        NUMBERS,
+        lambda rows: ["no", "yes"][_first(rows)],
+        options=["no", "yes"],
+        blocks=4,
+        epsilon=1,
     ),
-    "vote, unit": lambda f: f(
-        people(**UNIT), _first, ["age"], options=[0, 1], blocks=4, epsilon=1
-    ),
+    "vote, unit": lambda f: f(people(**UNIT), _first, ["age"], options=[0, 1], blocks=4, epsilon=1),
     # -- stable queries ---------------------------------------------------------------------------
     **with_methods(
         "propose_test_release",
         lambda f, **o: f(people(), "age", query=MEDIAN, proposed_bound=1, epsilon=2, **o),
-        *("auto", "free-mixing"),
+        "free-mixing",
     ),
     "propose_test_release, own query": lambda f: f(
         people()["age"],
@@ -324,7 +330,7 @@ CASES: dict[str, Case] = {
     **with_methods(
         "bounded_local_sensitivity",
         lambda f, **o: f(people(), "age", query=MEDIAN, epsilon=2, **o),
-        *("auto", "mixing"),
+        "mixing",
     ),
     # -- what makes no release of rows ------------------------------------------------------------
     "advise, mean": lambda f: str(f("mean", n=1000, bounds=(0, 1), epsilon=1)),

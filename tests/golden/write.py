@@ -21,7 +21,9 @@ def chosen(names: list[str]) -> list[str]:
     if unknown:
         raise SystemExit(f"no golden release is called {', '.join(unknown)}")
     return [
-        case for case in CASES if not names or any(case == n or case.startswith(f"{n},") for n in names)
+        case
+        for case in CASES
+        if not names or any(case == n or case.startswith(f"{n},") for n in names)
     ]
 
 
