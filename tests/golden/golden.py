@@ -14,7 +14,7 @@ from golden.description import described, handed_text
 from golden.seams import replayed, spied
 from golden.verbs import Case
 
-__all__ = ["CASES", "FILES", "WRITE", "asked", "differences", "made", "stored", "write"]
+__all__ = ["CASES", "FILES", "WRITE", "alike", "asked", "differences", "made", "stored", "write"]
 
 FILES = {
     "channels": channels.CASES,
@@ -106,7 +106,7 @@ def differences(name: str) -> list[str]:
     return [
         f"{name} · {field}\n  old: {_shown(before.get(field))}\n  new: {_shown(now.get(field))}"
         for field in sorted({*before, *now})
-        if field not in before or field not in now or not _alike(before[field], now[field])
+        if field not in before or field not in now or not alike(before[field], now[field])
     ]
 
 
@@ -114,11 +114,12 @@ def _shown(kept: Any) -> str:
     return json.dumps(kept, ensure_ascii=False, sort_keys=True)
 
 
-def _alike(old: Any, new: Any) -> bool:
+def alike(old: Any, new: Any) -> bool:
+    """Tell whether two kept values are equal, floats up to their last digits."""
     if isinstance(old, float) and isinstance(new, float):
         return math.isclose(old, new, rel_tol=_CLOSE, abs_tol=_ZERO)
     if isinstance(old, dict) and isinstance(new, dict):
-        return old.keys() == new.keys() and all(_alike(old[each], new[each]) for each in old)
+        return old.keys() == new.keys() and all(alike(old[each], new[each]) for each in old)
     if isinstance(old, list) and isinstance(new, list):
-        return len(old) == len(new) and all(map(_alike, old, new))
+        return len(old) == len(new) and all(map(alike, old, new))
     return type(old) is type(new) and bool(old == new)
