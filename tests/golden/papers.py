@@ -11,7 +11,7 @@ import zerodelta as zd
 from golden.rows import LABELS, NUMBERS, SPARSE, TARGET
 from golden.verbs import Case, with_methods
 
-__all__ = ["CASES"]
+__all__ = ["CASES", "INNER"]
 
 _MEDIAN = zd.queries.Median(bounds=(0, 1), steps=100)
 _TRIMMED = zd.queries.TrimmedMean(trim=12, bounds=(0, 1), steps=100)
@@ -122,4 +122,103 @@ _CASES: dict[str, Case] = {
     "laplace_noisy_descent": lambda f: f(NUMBERS, LABELS, epsilon=1, steps=3, **_SMALL),
     "exponential_mechanism_on_grid": lambda f: f(NUMBERS, LABELS, epsilon=1, cells=3, **_SMALL),
 }
-CASES = {f"paper.{name}": case for name, case in _CASES.items()}
+
+_DELTA: dict[str, Any] = {"base_epsilon": 1, "log_delta": -30.0}
+_ROUND: dict[str, Any] = {"smoothness": 1, "length": 2, "lipschitz": 3}
+
+_FORMULAS: dict[str, dict[str, Case]] = {
+    "algorithm_01": {
+        "channel_for": lambda f: f(
+            ball=zd.Ball(2, 1), epsilon=2, log_delta=-60.0, mixing_weight="1/100"
+        ),
+        "printed_log_radius": lambda f: f(
+            dimension=2, norm=1, radius=3.0, log_delta=-10.0, mixing_weight=0.25
+        ),
+        "printed_theorem_1": lambda f: f(dimension=2, radius=3.0, scale_power=0.5),
+        "proving_steps": lambda f: f(epsilon=1, log_delta=-30.0, base_steps=()),
+        "theorem_1": lambda f: f(
+            dimension=2, norm=3, diameter=2.0, scale=0.5, mixing_weight=0.01, error_norm=1
+        ),
+    },
+    "algorithm_02": {
+        "channel_for": lambda f: f(space=zd.Finite(16), epsilon=2, log_delta=-60.0),
+        "code_length": lambda f: [f(size) for size in (1, 2, 3, 16, 17)],
+        "printed_theorem_3": lambda f: f(10),
+        "theorem_3": lambda f: f(10),
+    },
+    "algorithm_04": {
+        "default_resolution": lambda f: f(ball=zd.Ball(4, 1), rows=1000, epsilon=1),
+        "lattice_channel": lambda f: f(
+            ball=zd.Ball(2, 1), rows=1000, epsilon=1, mixing_weight="1/100"
+        ),
+    },
+    "algorithm_06": {
+        "balanced_iterations": lambda f: f(
+            rows=10_000, epsilon=1, delta="1e-6", vertices=20, **_ROUND
+        ),
+        "printed_noise_scale": lambda f: f(
+            lipschitz=1, length=1, iterations=10, epsilon=1, log_delta=-20.0, rows=1000
+        ),
+        "score_sensitivity": lambda f: f(lipschitz=1, length=2, rows=100),
+    },
+    "algorithm_07": {
+        "gaussian_sketch": lambda f: f(2, 3),
+        "printed_iterations": lambda f: f(rows=1000, base_epsilon=1, **_ROUND),
+        "printed_log_delta": lambda f: f(measurements=80, rows=1000, mixing_weight="1/1000"),
+        "printed_measurements": lambda f: f(iterations=5, dimension=2000, rows=1000),
+        "printed_mixing_weight": lambda f: f(rows=1000),
+        "tolerance": lambda f: f(noise_scale=0.001, measurements=80, rows=1000, spacing=0.5),
+    },
+    "algorithm_08": {
+        "recovery_error": lambda f: f(sparsity=4, tolerance=0.01, distortion=0.5),
+    },
+    "algorithm_09": {"paper_threshold": lambda f: f(**_DELTA)},
+    "algorithm_10": {"twice_and_rest": lambda f: f(3, None)},
+    "algorithm_11": {"paper_margin": lambda f: f(local_change=2, **_DELTA)},
+    "algorithm_12": {
+        "paper_log_delta": lambda f: f(points=1024, base_epsilon=1),
+        "stable_mode": lambda f: f(["a"] * 9 + ["b"], zd.Finite(["a", "b", "c"])),
+        "wrong_probability": lambda f: f(points=1024, epsilon=1, gap=40),
+    },
+    "algorithm_13": {
+        "paper_log_delta": lambda f: f(rows=1000, dimension=5, radius=1, mixing_weight="1/100"),
+        "paper_multiplier_squared": lambda f: f(epsilon=1, log_delta=-30.0),
+    },
+    "algorithm_14": {
+        "paper_rho": lambda f: f(epsilon=1, log_delta=-100.0),
+        "paper_rounds": lambda f: f(
+            rows=10_000, workload=_TWO_WAY, epsilon=1, log_delta=-100.0, failure=0.01
+        ),
+    },
+    "algorithm_16": {
+        "paper_sample_size": lambda f: f(rows=10_000, workload=_TWO_WAY, base_epsilon=1),
+    },
+    "appendix_c": {
+        "continuous_example": lambda f: f(delta="1/10", mixing_weight="1/2"),
+        "mixed_epsilon": lambda f: f(size=10, mixing_weight="1/100", **_DELTA),
+        "printed_epsilon": lambda f: f(size=10, mixing_weight="1/100", **_DELTA),
+        "worst_epsilon": lambda f: f(size=2, base_epsilon=1, log_delta=-1.0, mixing_weight="1/2"),
+    },
+    "appendix_d": {
+        "channel_for": lambda f: f(
+            box=zd.Box(0, 1), epsilon=1, log_delta=-40.0, mixing_weight="1/100"
+        ),
+        "printed_net": lambda f: f(side=1, dimension=2, mixing_weight="1/100", **_DELTA),
+    },
+    "baselines": {
+        "grid_points": lambda f: f(ball=zd.Ball(2, 1), cells=3),
+        "laplace_steps": lambda f: f(rows=1000, dimension=5, epsilon=1),
+    },
+}
+
+CASES = {f"paper.{name}": case for name, case in _CASES.items()} | {
+    f"paper.{file}.{name}": case
+    for file, cases in _FORMULAS.items()
+    for name, case in cases.items()
+}
+
+INNER = {
+    *("publish", "run_on", "plan_descent", "descend", "descent_seconds", "plan_embedded"),
+    *("forecast", "paper_release", "algorithm_one", "paper_round_mechanisms"),
+}
+"""Functions of the paper's files that only its releases can call, with what they have planned."""

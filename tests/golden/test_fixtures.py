@@ -55,7 +55,7 @@ def test_a_saved_release_holds_what_it_held(name: str) -> None:
 @every
 def test_a_saved_release_verifies_for_just_its_epsilon(name: str) -> None:
     certificate = release(name).certificate
-    paid = certificate.claim.exact_epsilon
+    paid = certificate.claim.exact_epsilon  # type: ignore[attr-defined]
     who: dict[str, Any] = {"neighbors": certificate.claim.neighbors, "unit": certificate.unit}
     assert zd.verify(certificate, epsilon=paid, **who) == certificate.claim
     with pytest.raises(zd.CertificateError, match="ε"):
@@ -122,17 +122,13 @@ _VERSION = slice(60, 64)
 """Where SQLite keeps the number of a program's own format."""
 
 
-@pytest.mark.parametrize(
-    ("step", "reason"), [(-1, "file|format|version"), (1, "format|version|upgrade|newer")]
-)
-def test_a_ledger_of_another_format_is_refused_and_left_alone(
-    step: int, reason: str, ledger: Path
-) -> None:
+@pytest.mark.parametrize("step", [-1, 1])
+def test_a_ledger_of_another_format_is_refused_and_left_alone(step: int, ledger: Path) -> None:
     content = bytearray(ledger.read_bytes())
     version = int.from_bytes(content[_VERSION], "big")
     content[_VERSION] = (version + step).to_bytes(4, "big")
     ledger.write_bytes(content)
-    with pytest.raises(zd.LedgerError, match=reason):
+    with pytest.raises(zd.LedgerError, match=r"file|format|version|newer"):
         zd.Ledger(ledger, data="people")
     assert ledger.read_bytes() == bytes(content)
 
@@ -142,7 +138,8 @@ def test_a_ledger_of_another_format_is_refused_and_left_alone(
 
 def test_the_ledger_has_what_was_paid(ledger: Path) -> None:
     account = zd.Ledger(ledger, data="people")
-    assert (account.budget, account.spent) == (RAISED, Fraction(1, 2) + Fraction(1, 3) + 1)
+    assert account.budget == Fraction(RAISED)
+    assert account.spent == Fraction(1, 2) + Fraction(1, 3) + 1
     assert RAISED > BUDGET
     assert account.account(analyst="ana").budget == 1
     # the file, the account, one debit, the analyst, one more, the raised budget, the last debit

@@ -21,6 +21,7 @@ from golden import golden
 from golden.channels import ELSEWHERE
 from golden.description import described, plain
 from golden.golden import CASES, FILES, WRITE, asked, differences, made, stored
+from golden.papers import INNER
 from golden.rows import NUMBERS
 from golden.seams import NoiseOfMean, Tape, purifiers, replayed, spied
 from golden.sources import SOURCES
@@ -55,7 +56,17 @@ def _verbs() -> list[str]:
 
 
 def _of_paper() -> list[str]:
-    return [name for name in dir(zd.paper) if callable(getattr(zd.paper, name))]
+    """All flat names, and the functions of the files that have none."""
+    flat = [name for name in dir(zd.paper) if callable(getattr(zd.paper, name))]
+    known = {getattr(zd.paper, name) for name in flat}
+    files = {name: getattr(zd.paper, name) for name in dir(zd.paper) if name not in flat}
+    return flat + [
+        f"{file}.{name}"
+        for file, module in files.items()
+        for name, called in vars(module).items()
+        if inspect.isfunction(called) and called.__module__ == module.__name__
+        if called not in known and not name.startswith("_") and name not in INNER
+    ]
 
 
 PUBLIC = [

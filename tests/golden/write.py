@@ -1,6 +1,7 @@
 """Write what golden releases are now: `python tests/golden/write.py [name...]`; all without names.
 
-A name stands for all cases that begin with it: `mean` for those of `zd.mean`. The files have one
+A name stands for all cases that begin with it: `mean` for those of `zd.mean`, `sklearn` for all
+estimators. What has changed is printed, and cases that are gone are dropped. The files have one
 line for each field, so that `git diff` shows what changed.
 """
 
@@ -17,14 +18,14 @@ from golden.golden import CASES, write
 
 def chosen(names: list[str]) -> list[str]:
     """Return the cases that are meant, or say what is none."""
-    unknown = [n for n in names if not any(c == n or c.startswith(f"{n},") for c in CASES)]
+
+    def meant(case: str, name: str) -> bool:
+        return case == name or case.startswith((f"{name},", f"{name}."))
+
+    unknown = [name for name in names if not any(meant(case, name) for case in CASES)]
     if unknown:
         raise SystemExit(f"no golden release is called {', '.join(unknown)}")
-    return [
-        case
-        for case in CASES
-        if not names or any(case == n or case.startswith(f"{n},") for n in names)
-    ]
+    return [case for case in CASES if not names or any(meant(case, name) for name in names)]
 
 
 if __name__ == "__main__":
