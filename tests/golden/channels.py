@@ -60,7 +60,7 @@ CASES: dict[str, Case] = {
         GridMix__ball=(zd.Ball(2, 1), [0.3, 0.4], {"channel": "grid"}),
         SmoothMix=(zd.Ball(3, 1), [0.3, 0.4, 1.5], _SMOOTH),
     ),
-    "plan, print": lambda f: repr(f(zd.Ball(10, 1), epsilon=1, sensitivity="1/500")),
+    "plan, print": lambda f: repr(f(zd.Ball(10, 1), epsilon=1, sensitivity="1/500")).splitlines(),
     "purify": lambda f: f(
         "b", space=zd.Finite(["a", "b", "c"]), claim=zd.GaussianDP("1/10"), epsilon=1
     ),

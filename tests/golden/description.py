@@ -108,7 +108,8 @@ def described(found: Any, handed: list[Any]) -> dict[str, Any]:
     told = {} if not handed else {"handed": short(handed), "mechanisms": len(handed)}
     release = getattr(found, "release_", found)
     if not isinstance(release, zd.Release):
-        return {"value": short(plain(found)), **told}
+        parts = found if isinstance(found, dict) else {"": found}
+        return told | {f"value {name}".rstrip(): short(plain(part)) for name, part in parts.items()}
     if found is not release:
         told |= {f"fitted {name}": short(plain(each)) for name, each in _fitted(found).items()}
     told |= _of_certificate(release.certificate)

@@ -10,8 +10,8 @@ from typing import Any
 
 import zerodelta as zd
 from golden import channels, estimators, papers, sources, studies, verbs
-from golden.description import described, handed_text
-from golden.seams import replayed, spied
+from golden.description import described, handed_text, plain
+from golden.seams import forecast, replayed, spied
 from golden.verbs import Case
 
 __all__ = ["CASES", "FILES", "WRITE", "alike", "asked", "differences", "made", "stored", "write"]
@@ -52,8 +52,16 @@ def made(name: str) -> dict[str, Any]:
     with warnings.catch_warnings(), replayed(label), spied(lambda h: handed.append(handed_text(h))):
         warnings.simplefilter("error")
         found = CASES[name](called, **options)
-    told: dict[str, Any] = json.loads(json.dumps(described(found, handed)))
-    return told
+    told = described(found, handed)
+    if "forecast" in told:
+        told["foreseen"] = plain(_foreseen(name))
+    kept: dict[str, Any] = json.loads(json.dumps(told))
+    return kept
+
+
+def _foreseen(name: str) -> dict[str, Any]:
+    called, options = asked(name)
+    return forecast(lambda: CASES[name](called, **options))
 
 
 def stored(name: str) -> dict[str, Any]:
@@ -78,7 +86,11 @@ def write(names: list[str]) -> list[str]:
     for file, cases in FILES.items():
         before = _read(file)
         found = {name: kept for name, kept in before.items() if name in cases}
-        found |= {name: made(name) for name in names if name in cases}
+        for name in set(names) & cases.keys():
+            try:
+                found[name] = made(name)
+            except Exception as error:
+                raise RuntimeError(f"{name} fails: nothing of {file}.json is written") from error
         changed += [name for name in {**before, **found} if before.get(name) != found.get(name)]
         if found != before:
             _STORED.mkdir(exist_ok=True)

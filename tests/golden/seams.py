@@ -19,8 +19,18 @@ import zerodelta as zd
 from zerodelta.channels.channel import Purifier
 from zerodelta.exact import bits
 from zerodelta.mechanisms.k_norm_noise import KNorm as NoiseOfMean
+from zerodelta.spine.preview import preview
 
-__all__ = ["DRAWS", "NoiseOfMean", "Tape", "mechanisms", "purifiers", "replayed", "spied"]
+__all__ = [
+    "DRAWS",
+    "NoiseOfMean",
+    "Tape",
+    "forecast",
+    "mechanisms",
+    "purifiers",
+    "replayed",
+    "spied",
+]
 
 DRAWS = frozenset({"apply", "draft", "draw", "noised", "publish", "select"})
 """What a method is called to which a mechanism is handed what it hides."""
@@ -48,6 +58,19 @@ class Tape:
         whole = b"".join(parts)
         self._rest = whole[count:]
         return whole[:count]
+
+
+def forecast(call: Callable[[], Any]) -> dict[str, Any]:
+    """Return what is known before a row is read; nothing of what makes no release."""
+    try:
+        found = preview(call)
+    except zd.ParameterError as error:
+        if not str(error).startswith("call:"):
+            raise
+        return {}
+    methods = dict(sorted((method.name, method.error) for method in found.methods))
+    told = {"price": found.price, "error": found.error, "methods": methods}
+    return told | {"error if no cell is missing": found.complete_error}
 
 
 @contextmanager
@@ -92,6 +115,7 @@ def mechanisms() -> list[tuple[type, str]]:
         if inspect.isclass(kind) and kind.__module__ == module.__name__
         if hasattr(kind, "step") or (_ROOM in kind.__module__ and not kind.__name__.startswith("_"))
         for name, method in vars(kind).items()
+        if not (name == "draw" and issubclass(kind, Purifier))  # what is mixed in, without rows
         if name in DRAWS and inspect.isfunction(method) and not inspect.isabstract(method)
         if _BITS & inspect.signature(method).parameters.keys()
     ]

@@ -54,6 +54,9 @@ def _score(candidate: int, rows: Any) -> Any:
     return rows[:, candidate]
 
 
+_SIMULATED = {"select_model", "vote"}
+"""Tasks whose forecasts are simulated: from which row count on they pay is read off floats."""
+
 MEDIAN = zd.queries.Median(bounds=(0, 100), steps=50)
 THRESHOLDS: Any = {"age": [30, 60], "income": [0]}
 
@@ -333,7 +336,11 @@ CASES: dict[str, Case] = {
         "mixing",
     ),
     # -- what makes no release of rows ------------------------------------------------------------
-    "advise, mean": lambda f: str(f("mean", n=1000, bounds=(0, 1), epsilon=1)),
+    "advise, mean": lambda f: str(f("mean", n=1000, bounds=(0, 1), epsilon=1)).splitlines(),
+    "advise, all tasks": lambda f: {
+        advice.task: str(advice).splitlines() for advice in f() if advice.task not in _SIMULATED
+    },
+    "advise, error": lambda f: str(f("mean", error="1/100", bounds=(0, 1), epsilon=1)).splitlines(),
     "calibrate": lambda f: f(epsilon=1, log_delta=-20.0, sensitivity=1),
     "is_purifier": lambda f: f(
         [["1/2", "1/2"], ["1/2", "1/2"]], epsilon=1, claim=zd.ApproxDP(1, -20.0)

@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 if __name__ == "__main__":
-    sys.path[:0] = [str(Path(__file__).resolve().parents[n]) for n in (1, 2)]
+    _TESTS, _ROOT = Path(__file__).resolve().parents[1:3]
+    sys.path[:0] = [str(_TESTS), str(_ROOT), str(_ROOT / "src")]
 
 from golden.golden import CASES, write
 
