@@ -81,20 +81,25 @@ def _read(file: str) -> dict[str, Any]:
 
 
 def write(names: list[str]) -> list[str]:
-    """Write the named cases, and drop those that are gone; return the names of what changed."""
-    changed = []
+    """Write the named cases, and drop those that are gone; return the names of what changed.
+
+    Of a case that fails the old release stays, and its error is raised when all are written.
+    """
+    changed, failed = [], []
     for file, cases in FILES.items():
         before = _read(file)
         found = {name: kept for name, kept in before.items() if name in cases}
-        for name in set(names) & cases.keys():
+        for name in (name for name in names if name in cases):
             try:
                 found[name] = made(name)
             except Exception as error:
-                raise RuntimeError(f"{name} fails: nothing of {file}.json is written") from error
+                failed.append(f"{name}: {type(error).__name__}: {error}")
         changed += [name for name in {**before, **found} if before.get(name) != found.get(name)]
         if found != before:
             _STORED.mkdir(exist_ok=True)
             (_STORED / f"{file}.json").write_text(_text_of(found), encoding="utf-8")
+    if failed:
+        raise RuntimeError("\n".join(["these make no release, and were not written:", *failed]))
     return changed
 
 

@@ -143,6 +143,23 @@ def test_every_kind_of_source_makes_the_same_release(kind: str) -> None:
     assert told(kind)["handed"]
 
 
+def test_what_is_new_and_has_none_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    for case in ("mean, method=laplace", "sklearn.PCA, method=max", "plan, GridMix"):
+        monkeypatch.delitem(CASES, case)
+    for case in [case for case in CASES if case.startswith(("median", "plan, GridMix"))]:
+        monkeypatch.delitem(CASES, case)
+    missing: list[tuple[Callable[[str], None], str, str]] = [
+        (test_everything_public_has_a_golden_release, "median", "verbs.py, then python"),
+        (test_every_method_has_a_golden_release, "mean", "'laplace'"),
+        (test_every_method_has_a_golden_release, "sklearn.PCA", "'max'"),
+        (test_every_channel_has_a_golden_release, "GridMix", "channels.py"),
+    ]
+    for test, name, remedy in missing:
+        with pytest.raises(AssertionError, match=f"(?s){name}.*{remedy}"):
+            test(name)
+    test_every_method_has_a_golden_release("covariance")
+
+
 def _changed(monkeypatch: pytest.MonkeyPatch, case: Callable[..., Any]) -> list[str]:
     monkeypatch.setitem(CASES, "mean", case)
     return [line.partition(" · ")[2].partition("\n")[0] for line in differences("mean")]
@@ -194,6 +211,19 @@ def test_only_what_is_named_is_written(tmp_path: Any, monkeypatch: pytest.Monkey
     )
     assert len(new.splitlines()) == len(old.splitlines())  # a line for each field
     assert 0 < sum(a != b for a, b in zip(old.splitlines(), new.splitlines(), strict=True)) < 16
+
+
+def test_a_case_that_fails_keeps_its_release_and_is_named(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "verbs.json"
+    path.write_bytes((golden._STORED / path.name).read_bytes())
+    before = path.read_bytes()
+    monkeypatch.setattr(golden, "_STORED", tmp_path)
+    monkeypatch.setitem(CASES, "count, public", lambda f: f())
+    with pytest.raises(RuntimeError, match="not written:\ncount, public: TypeError"):
+        golden.write(["count, public"])
+    assert path.read_bytes() == before
 
 
 def test_a_name_stands_for_the_cases_that_begin_with_it() -> None:
