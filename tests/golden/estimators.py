@@ -1,0 +1,81 @@
+"""A case of every estimator and of every method that it offers, fitted to arrays and data sets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from golden.rows import LABELS, NUMBERS, SPARSE, TARGET, people
+from golden.verbs import ADDED, UNIT, Case, with_methods
+
+__all__ = ["CASES"]
+
+
+def _on_arrays(y: Any = None, rows: Any = NUMBERS, **given: Any) -> Case:
+    return lambda f, **o: f(epsilon=1, **given, **o).fit(rows, *([] if y is None else [y]))
+
+
+def _on_people(
+    features: list[str], label: str | None = None, *, opened: Any = None, **given: Any
+) -> Case:
+    def case(f: Any, **o: Any) -> Any:
+        data = people(**(opened or {}))
+        return f(epsilon=1, **given, **o).fit(
+            data[features], *([] if label is None else [data[label]])
+        )
+
+    return case
+
+
+_TWO: dict[str, Any] = {"bounds": (0, 1), "classes": [0, 1]}
+_LINE: dict[str, Any] = {"data_norm": 2, "bounds_y": (0, 1)}
+_CLASS: dict[str, Any] = {"data_norm": 2, "classes": [0, 1]}
+
+_CASES: dict[str, Case] = {
+    "BoundedScaler": lambda f, **o: f(bounds=(0, 1)).fit_transform(NUMBERS[:8]),
+    "GaussianNB": _on_arrays(LABELS, **_TWO),
+    "GaussianNB, data set": _on_people(["age", "income"], "city", diagnostics="1/10"),
+    "GaussianNB, unit": _on_people(["age"], "member", opened=UNIT),
+    **with_methods(
+        "KMeans",
+        _on_arrays(n_clusters=2, bounds=(0, 1)),
+        *("histogram", "lloyd", "one-center", "purified"),
+    ),
+    "KMeans, data set": _on_people(["age", "income"], n_clusters=2),
+    **with_methods(
+        "LinearRegression",
+        _on_arrays(TARGET, **_LINE),
+        *("huber", "statistics", "adassp", "descent"),
+    ),
+    "LinearRegression, no intercept": _on_arrays(TARGET, fit_intercept=False, **_LINE),
+    "LinearRegression, data set": _on_people(["age", "city"], "income", diagnostics="1/10"),
+    "LinearRegression, unit": _on_people(["age", "city"], "income", opened=UNIT),
+    **with_methods(
+        "LogisticRegression",
+        _on_arrays(LABELS, **_CLASS),
+        *("objective", "descent"),
+    ),
+    "LogisticRegression, three classes": _on_arrays(
+        LABELS + (NUMBERS[:, 1] > 0.5), data_norm=2, classes=[0, 1, 2]
+    ),
+    "LogisticRegression, data set": _on_people(["age", "town"], "member"),
+    "MLPClassifier": _on_arrays(LABELS, rounds=2, hidden_units=2, **_TWO),
+    "MLPClassifier, data set": _on_people(["age"], "member", rounds=2, hidden_units=2),
+    "NearestCentroid": _on_arrays(LABELS, **_TWO),
+    "NearestCentroid, ball": _on_arrays(LABELS, block="l2", **_TWO),
+    "NearestCentroid, data set": _on_people(["age", "day"], "member", diagnostics="1/10"),
+    "NearestCentroid, add-remove": _on_people(["age"], "member", opened=ADDED),
+    **with_methods("PCA", _on_arrays(bounds=(0, 1)), "frobenius", "max"),
+    "PCA, data set": _on_people(["age", "income"], n_components=1),
+    "RandomForestClassifier": _on_arrays(LABELS, **_TWO),
+    "RandomForestClassifier, random state": _on_arrays(LABELS, random_state=3, **_TWO),
+    "RandomForestClassifier, data set": _on_people(
+        ["age", "income", "city"], "member", n_estimators=3, max_depth=2
+    ),
+    **with_methods(
+        "SparseRegression",
+        _on_arrays(TARGET, rows=SPARSE, bounds=(0, 1), bounds_y=(0, 1)),
+        *("composition", "transcript"),
+    ),
+    "SparseRegression, data set": _on_people(["age", "member"], "income"),
+}
+CASES = {f"sklearn.{name}": case for name, case in _CASES.items()}
