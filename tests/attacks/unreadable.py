@@ -29,6 +29,9 @@ Built = tuple[Any, list[tuple[int, int]]]
 class Empty:
     """A ledger in which nothing is left."""
 
+    def check(self, charge: Any) -> NoReturn:
+        raise zd.BudgetError("nothing is left")
+
     def debit(self, charge: Any) -> NoReturn:
         raise zd.BudgetError("nothing is left")
 

@@ -15,13 +15,14 @@ import pytest
 import zerodelta as zd
 from zerodelta.data.account import Charge, Receipt
 from zerodelta.data.given import Given
+from zerodelta.data.protection import Protection
 from zerodelta.data.source import Source, ours
 from zerodelta.data.ticket import Ticket
 from zerodelta.exact.bits import ReplayBits
 from zerodelta.mechanisms.gaussian import RoundedGaussian
 from zerodelta.spine.asked import asked_of
 from zerodelta.spine.facts import Facts
-from zerodelta.spine.paying import as_own, debited, paying
+from zerodelta.spine.paying import as_own, billed, debited, paying
 from zerodelta.spine.release_plan import ReleasePlan
 from zerodelta.spine.run import begin, run
 from zerodelta.tasks.mean import MeanQuestion
@@ -177,6 +178,7 @@ def test_a_ticket_whose_debit_was_taken_back_opens_nothing() -> None:
     plan = MeanQuestion(bounds=(0, 2)).plan(Facts(rows=3), 1)
     with paying(Purse(log), task="mine", asked={}):
         opened = begin(plan, Logged(log))
+    opened.pay()
     opened.take_back()
     opened.take_back()
     assert log == ["debit", "debit taken back"]
@@ -184,6 +186,7 @@ def test_a_ticket_whose_debit_was_taken_back_opens_nothing() -> None:
         Given(1).open(opened.ticket)
     with paying(Purse(log), task="mine", asked={}):
         used = begin(plan, Logged(log))
+    used.pay()
     Given(1).open(used.ticket)
     used.take_back()
     assert log[2:] == ["debit"]
@@ -197,7 +200,9 @@ def test_a_debit_is_not_taken_back_while_another_thread_begins_to_read() -> None
         (lambda ticket: ticket.void(), Ticket.use, "was taken back"),
         (Ticket.use, lambda ticket: ticket.void(), "its debit stays"),
     ):
-        ticket = begin(MeanQuestion(bounds=(0, 2)).plan(Facts(rows=3), 1), Logged([])).ticket
+        opened = begin(MeanQuestion(bounds=(0, 2)).plan(Facts(rows=3), 1), Logged([]))
+        opened.pay()
+        ticket = opened.ticket
         failed: list[str] = []
 
         def late(ticket: Ticket = ticket, act: Any = second, failed: list[str] = failed) -> None:
@@ -216,8 +221,8 @@ def test_a_debit_is_not_taken_back_while_another_thread_begins_to_read() -> None
         assert said in failed[0]
 
 
-def test_a_study_whose_debit_was_taken_back_publishes_nothing() -> None:
-    """A mended program needs another study, which pays; without a ledger the same one will do."""
+def test_a_study_pays_before_its_first_row_and_for_whatever_it_publishes() -> None:
+    """A mistake that shows before has cost nothing, and the same study runs the mended program."""
     log: list[str] = []
 
     def study(ledger: Any) -> zd.Study:
@@ -228,25 +233,85 @@ def test_a_study_whose_debit_was_taken_back_publishes_nothing() -> None:
     def mended(s: zd.Study) -> str:
         return "yes" if s.mean(0) > 0.5 else "no"
 
-    paid, free = study(Purse(log)), study(None)
-    for each in (paid, free):
-        with pytest.raises(zd.ParameterError, match="nonsense"):
-            each.run(lambda s: s.nonsense)  # type: ignore[attr-defined]
-    assert log == ["debit", "debit taken back"]
-    for use in (lambda: paid.run(mended), lambda: paid.publish("yes"), lambda: paid.mean(0)):
-        with pytest.raises(zd.ParameterError, match="make a new Study"):
-            use()
-    assert free.run(mended).record is not None
-    assert study(Purse(log)).run(mended).value in ("yes", "no", "?")
-    assert log[2:] == ["debit"]
+    def entered(s: zd.Study) -> None:
+        with s:
+            assert log == ["debit"]
+
+    paid = study(Purse(log))
+    with pytest.raises(zd.ParameterError, match="nonsense"):
+        paid.run(lambda s: s.nonsense)  # type: ignore[attr-defined]
+    assert log == []
+    assert paid.run(mended).record is not None
+    assert log == ["debit"]
+    ways: list[Callable[[zd.Study], Any]] = [
+        lambda s: s.mean(0),
+        lambda s: s.publish("yes"),
+        lambda s: s.run(lambda _: 1 / 0, rehearse=False),
+        entered,
+    ]
+    for use in ways:
+        log.clear()
+        use(study(Purse(log)))
+        assert log == ["debit"]
+
+
+def test_a_study_that_cannot_pay_any_more_reads_and_publishes_nothing() -> None:
+    """Another release may have spent the rest since the study was made."""
+    for use in ("mean", "publish", "run", "__enter__"):
+        log: list[str] = []
+        purse = Purse(log)
+        options: dict[str, Any] = {"publish": zd.Finite(2), "rounds": 2, "bounds": (0, 1)}
+        study = zd.Study(np.ones((900, 1)), epsilon=1, ledger=purse, **options)
+        purse.refuse = True
+        given: dict[str, tuple[Any, ...]] = {"mean": (0,), "publish": (1,), "run": (lambda s: 1,)}
+        with pytest.raises(zd.BudgetError):
+            getattr(study, use)(*given.get(use, ()))
+        with pytest.raises(zd.ParameterError, match="nothing yet"):
+            _ = study.release
+        assert log == []
+    with pytest.raises(zd.BudgetError):  # and one that cannot from the start is not made
+        zd.Study(np.ones((900, 1)), epsilon=1, ledger=purse, **options)
+
+
+def test_a_bill_is_paid_once_by_all_or_by_none() -> None:
+    log: list[str] = []
+
+    class Failing(Purse):
+        def check(self, charge: Charge) -> None:
+            """Nothing is wrong yet."""
+
+        def debit(self, charge: Charge) -> Receipt:
+            raise zd.BudgetError("no")
+
+    first, certificate = Purse(log, "first"), zd.count([1.0], epsilon=1).certificate
+    plan = zd.mean([1.0], bounds=(0, 2), epsilon=1).certificate
+    for second, spent in ((Purse(log, "second"), True), (Failing(log), False)):
+        log.clear()
+        with paying(second, task="mine", asked={}):
+            bill = billed(plan, Protection(accounts=(first,)))
+        if spent:
+            assert bill.pay() is bill.pay()
+            assert log == ["first", "second"]
+            continue
+        with pytest.raises(zd.BudgetError):
+            bill.pay()
+        assert log == ["first", "first taken back"]
+        assert bill.paid.debits == ()
+    assert billed(certificate, Protection(accounts=(first,))).pay().debits == ()  # ε = 0
 
 
 def test_the_time_of_a_ticket_is_that_of_its_debit() -> None:
     plan = MeanQuestion(bounds=(0, 2)).plan(Facts(rows=3), 1)
     with paying(Purse([]), task="mine", asked={}):
-        ticket = begin(plan, Logged([])).ticket
+        opened = begin(plan, Logged([]))
+    opened.pay()
+    ticket = opened.ticket
     assert ticket.time == ticket.receipts[0].time == "2026-01-02T03:04:05Z"
-    free = begin(plan, Logged([])).ticket
+    unpaid = begin(plan, Logged([]))
+    with pytest.raises(RuntimeError, match="not been paid for"):
+        Ticket.use(unpaid.ticket)
+    unpaid.pay()
+    free = unpaid.ticket
     assert free.receipts == ()
     assert free.time > "2026-01-02T03:04:05Z"
 
@@ -269,8 +334,9 @@ def test_one_ledger_pays_for_one_release_only() -> None:
     assert log == ["debit"]
     plan = MeanQuestion(bounds=(0, 2)).plan(Facts(rows=3), 1)
     with paying(Purse(log), task="mine", asked={}):
-        begin(plan, Logged(log))
-        begin(plan, Logged(log))
+        for opened in (begin(plan, Logged(log)), begin(plan, Logged(log))):
+            opened.pay()
+            opened.pay()
     assert log == ["debit", "debit"]
 
 
@@ -495,7 +561,7 @@ def test_a_question_that_was_taken_back_may_be_asked(tmp_path: Path) -> None:
     assert ledger.verify() == 5
 
 
-def test_a_study_pays_when_it_is_made_whatever_it_does(tmp_path: Path) -> None:
+def test_a_study_pays_once_whatever_it_does(tmp_path: Path) -> None:
     data = people(tmp_path)
     made: dict[str, Any] = {"publish": zd.Finite(2), "rounds": 4, "functions": False}
     programs: list[Callable[[Any], Any]] = [
@@ -505,7 +571,7 @@ def test_a_study_pays_when_it_is_made_whatever_it_does(tmp_path: Path) -> None:
     ]
     for place, program in enumerate(programs, start=1):
         study = zd.Study(data, epsilon=1, **made)
-        assert spent(tmp_path) == place
+        assert spent(tmp_path) == place - 1
         study.run(program, rehearse=False)
         assert spent(tmp_path) == place
 
@@ -516,8 +582,8 @@ def test_a_mistake_that_shows_in_the_rehearsal_costs_nothing(tmp_path: Path) -> 
     with pytest.raises(zd.ParameterError, match="division by zero"):
         study.run(lambda s: 1 / 0)
     assert spent(tmp_path) == 0
-    with pytest.raises(zd.ParameterError, match="make a new Study"):
-        study.mean("age")
+    study.run(lambda s: int(s.mean("age") > 30))
+    assert spent(tmp_path) == 1
 
 
 def test_a_verb_that_runs_a_study_pays_once(tmp_path: Path) -> None:

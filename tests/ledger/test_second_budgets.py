@@ -85,7 +85,7 @@ ASKED: dict[str, Callable[[Any], Any]] = {
     "mean(age, member)": lambda data: zd.mean(data, ["age", "member"], epsilon=1),
     "Study(age, city, member)": lambda data: zd.Study(
         data, publish=zd.Finite(2), rounds=1, epsilon=1
-    ),
+    ).publish(0),
 }
 
 

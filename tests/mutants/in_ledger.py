@@ -222,8 +222,8 @@ MUTANTS = (
     ),
     Mutant(  # what one has paid stays paid where nothing is taken back
         file="spine/paying.py",
-        old="if len(accounts) > 1:",
-        new="if len(accounts) > 2:",
+        old="if len(self._accounts) > 1:",
+        new="if len(self._accounts) > 2:",
         tests=(
             "ledger/test_postgres_rights.py::test_where_one_account_refuses_the_other_pays_nothing",
         ),
@@ -240,8 +240,8 @@ MUTANTS = (
     ),
     Mutant(
         file="spine/run.py",
-        old="if self._paid.debits and not self.ticket.used:",
-        new="if self._paid.debits:",
+        old="if self._bill.paid.debits and not self.ticket.used:",
+        new="if self._bill.paid.debits:",
         tests=(f"{_DEBITS}an_error_after_the_first_row_leaves_the_debit",),
     ),
     Mutant(
@@ -252,9 +252,9 @@ MUTANTS = (
     ),
     Mutant(  # what the first account has paid is lost if the second refuses
         file="spine/paying.py",
-        old="        Paid(record=record, debits=tuple(debits)).take_back()\n",
+        old="                replace(self.paid, debits=tuple(debits)).take_back()\n",
         new="",
-        tests=(f"{_DEBITS}a_data_set_pays_for_what_it_is_asked",),
+        tests=(f"{_DEBITS}a_bill_is_paid_once_by_all_or_by_none",),
     ),
     Mutant(  # what a caller's function asks uses up what the verb was given
         file="spine/paying.py",
@@ -304,11 +304,33 @@ MUTANTS = (
         new="return repr(value)",
         tests=(f"{_DEBITS}spaces_are_written_in_full",),
     ),
+    Mutant(  # rows are read that nobody has paid for
+        file="data/ticket.py",
+        old="            if ticket._due:",
+        new="            if False:",
+        tests=(f"{_DEBITS}the_time_of_a_ticket_is_that_of_its_debit",),
+    ),
     Mutant(  # a study publishes what nobody has paid for
         file="study/study.py",
-        old="                if self._opened.take_back():",
-        new="                if not self._opened.take_back():",
-        tests=(f"{_DEBITS}a_study_whose_debit_was_taken_back_publishes_nothing",),
+        old="""        self._lifecycle.check()
+        self._opened.pay()
+        with self._lifecycle.busy():
+            self._lifecycle.close()""",
+        new="""        with self._lifecycle.busy():
+            self._lifecycle.close()""",
+        tests=(f"{_DEBITS}a_study_pays_before_its_first_row_and_for_whatever_it_publishes",),
+    ),
+    Mutant(  # a study that cannot be paid for is made, and found out when it runs
+        file="spine/run.py",
+        old="    opened.check()\n",
+        new="",
+        tests=(f"{_DEBITS}a_study_that_cannot_pay_any_more_reads_and_publishes_nothing",),
+    ),
+    Mutant(  # paid twice
+        file="spine/paying.py",
+        old="self._accounts, self.paid = (), replace(",
+        new="self.paid = replace(",
+        tests=(f"{_DEBITS}a_bill_is_paid_once_by_all_or_by_none",),
     ),
     Mutant(
         file="data/ticket.py",

@@ -100,7 +100,7 @@ def test_nor_spreads_of_a_column_far_from_0(ends: Any, epsilon: str) -> None:
     """Its bounds are rounded as floats by more than a spread is."""
     rows = np.linspace(float(ends[0]), float(ends[1]), 300)
     pairs = np.column_stack([rows, rows[::-1]])
-    lists = [[ends[0], ends[0]], [ends[1], ends[1]]]
+    lists: Any = [[ends[0], ends[0]], [ends[1], ends[1]]]
     for release in (
         zd.variance(rows, bounds=ends, epsilon=epsilon),
         zd.std(rows, bounds=ends, epsilon=epsilon),

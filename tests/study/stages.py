@@ -64,6 +64,7 @@ def line_data(rows: int, seed: int = 0) -> Any:
 def gradients_in(study: Study, objective: Any, **options: Any) -> tuple[Descent, Gradients]:
     """Return the planned descent and its gradients."""
     descent, gradients = _planned(study, objective, Options(**options))
+    study._opened.pay()
     return descent, gradients.on(study._source)
 
 

@@ -26,7 +26,8 @@ class Ticket:
     """
 
     __slots__ = (
-        *("_beside", "_certificate", "_lock", "_made", "_receipts", "_time", "_used", "_void"),
+        *("_beside", "_certificate", "_due", "_lock", "_made", "_receipts", "_time", "_used"),
+        "_void",
     )
 
     def __init__(
@@ -34,11 +35,12 @@ class Ticket:
         certificate: Certificate,
         *,
         beside: Any = None,
-        receipts: tuple[Receipt, ...] = (),
+        due: bool = False,
     ) -> None:
         self._certificate, self._used, self._beside = certificate, False, beside
-        self._receipts, self._void, self._lock = receipts, False, threading.Lock()
-        self._time = receipts[0].time if receipts else _now()
+        self._receipts: tuple[Receipt, ...] = ()
+        self._due, self._void, self._lock = due, False, threading.Lock()
+        self._time = _now()
         self._made: dict[int, tuple[Any, Any]] = {}
 
     @property
@@ -60,6 +62,12 @@ class Ticket:
     def time(self) -> str:
         """When the ticket was taken (UTC), before a row was read: the time of the debit."""
         return self._time
+
+    def settle(self, receipts: tuple[Receipt, ...]) -> None:
+        """Say where a ticket that is due was paid for: rows may be read from now on."""
+        with self._lock:
+            self._receipts, self._due = receipts, False
+            self._time = receipts[0].time if receipts else _now()
 
     def void(self) -> None:
         """Make a ticket, whose debit is taken back, useless; one that was used cannot be."""
@@ -84,6 +92,11 @@ class Ticket:
         self._made.clear()
 
     @property
+    def due(self) -> bool:
+        """Whether it has still to be paid for, before a row is read."""
+        return self._due
+
+    @property
     def used(self) -> bool:
         """Whether rows may have been read; a debit is final from then on."""
         return self._used
@@ -101,6 +114,8 @@ class Ticket:
         """Check a ticket and mark it as used: rows are read from now on."""
         Ticket.check(ticket)
         with ticket._lock:  # another thread may be about to take its debit back
+            if ticket._due:
+                raise RuntimeError("this ticket has not been paid for: rows are read afterwards")
             if ticket._void:
                 raise RuntimeError(
                     "the debit for this ticket was taken back: begin another release"

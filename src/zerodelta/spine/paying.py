@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -27,7 +28,7 @@ from zerodelta.privacy.parameters import as_flag
 from zerodelta.privacy.record import Record
 from zerodelta.spine.asked import Asked, asked_of
 
-__all__ = ["Paid", "as_own", "debited", "pay", "paying"]
+__all__ = ["Bill", "as_own", "billed", "debited", "paying"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -98,11 +99,60 @@ class Paid:
                 account._take_back(receipt, "an error before a row was read")
 
 
-def pay(certificate: Certificate, protection: Protection) -> Paid:
-    """Debit all accounts that a release concerns, or none of them, and say what was asked.
+@final
+class Bill:
+    """What one release costs whom; it is paid once, and then says so."""
 
-    An error raises, and takes back what others have paid by then: no row was read.
-    """
+    __slots__ = ("_accounts", "_charge", "_lock", "paid")
+
+    paid: Paid
+    """What was asked, and the debits so far: none before it is paid."""
+
+    def __init__(
+        self, record: Record, accounts: Sequence[Account] = (), charge: Charge | None = None
+    ) -> None:
+        self._accounts, self._charge, self._lock = tuple(accounts), charge, threading.Lock()
+        self.paid = Paid(record=record)
+
+    def check(self) -> None:
+        """Raise what paying would raise by now; nothing is written."""
+        for account in self._accounts:
+            account.check(self._due)
+
+    def pay(self) -> Paid:
+        """Debit all accounts, or none of them.
+
+        An error raises, and takes back what others have paid by then: no row was read.
+        """
+        with self._lock:
+            if not self._accounts:
+                return self.paid
+            if len(self._accounts) > 1:  # what one paid may not be taken back where it only debits
+                self.check()
+            debits: list[tuple[Account, Receipt]] = []
+            try:
+                for account in self._accounts:
+                    debits.append((account, account.debit(self._due)))
+            except BaseException:
+                replace(self.paid, debits=tuple(debits)).take_back()
+                raise
+            self._accounts, self.paid = (), replace(self.paid, debits=tuple(debits))
+            return self.paid
+
+    def take_back(self) -> None:
+        """Undo the debits: no row was read."""
+        self.paid.take_back()
+        self.paid = replace(self.paid, debits=())
+
+    @property
+    def _due(self) -> Charge:
+        if self._charge is None:  # pragma: no cover
+            raise AssertionError("an account without a charge")
+        return self._charge
+
+
+def billed(certificate: Certificate, protection: Protection) -> Bill:
+    """Return the bill of a release: what was asked, and the accounts that it concerns."""
     payment = _CURRENT.get()
     if payment is None or payment.taken:  # a release inside of another's program is not asked so
         payment = _Payment(ledger=None, again=False, task="release", asked={})
@@ -112,19 +162,8 @@ def pay(certificate: Certificate, protection: Protection) -> Paid:
     accounts = _distinct([*protection.accounts, *([payment.ledger] if payment.ledger else [])])
     claim = certificate.claim
     if not accounts or (type(claim) is PureDP and claim.exact_epsilon == 0):
-        return Paid(record=record)
-    charge = _charge(certificate, asked, record, again=payment.again)
-    debits: list[tuple[Account, Receipt]] = []
-    if len(accounts) > 1:  # what one has paid may not be taken back, where it only may debit
-        for account in accounts:
-            account.check(charge)
-    try:
-        for account in accounts:
-            debits.append((account, account.debit(charge)))
-    except BaseException:
-        Paid(record=record, debits=tuple(debits)).take_back()
-        raise
-    return Paid(record=record, debits=tuple(debits))
+        return Bill(record)
+    return Bill(record, accounts, _charge(certificate, asked, record, again=payment.again))
 
 
 def _charge(certificate: Certificate, asked: Asked, record: Record, *, again: bool) -> Charge:

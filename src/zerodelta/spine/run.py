@@ -25,7 +25,7 @@ from zerodelta.privacy.certificate import Certificate
 from zerodelta.privacy.parameters import as_usable_epsilon
 from zerodelta.privacy.release import Diagnostics, Release
 from zerodelta.spine.facts import Facts, Question
-from zerodelta.spine.paying import Paid, pay
+from zerodelta.spine.paying import Bill, billed
 from zerodelta.spine.preview import stop_if_previewed
 from zerodelta.spine.release_plan import Measured, ReleasePlan
 
@@ -63,8 +63,8 @@ class Opened(Generic[R]):
 
     __slots__ = (
         "_aside",
+        "_bill",
         "_certificate",
-        "_paid",
         "_plan",
         "_protection",
         "_read",
@@ -82,24 +82,29 @@ class Opened(Generic[R]):
         protection: Protection,
         aside: Aside | None = None,
         read: Diagnostics | None = None,
-        paid: Paid,
+        bill: Bill,
     ) -> None:
         self._plan, self._certificate, self._protection = plan, certificate, protection
-        self._aside, self._read, self._paid = aside, read, paid
+        self._aside, self._read, self._bill = aside, read, bill
         self.ticket, self.bits = ticket, bits
 
-    def take_back(self) -> bool:
+    def pay(self) -> None:
+        """Debit what the release costs, unless that was done; rows may be read from then on."""
+        if self.ticket.due:
+            self.ticket.settle(self._bill.pay().receipts)
+
+    def check(self) -> None:
+        """Raise what paying would raise by now."""
+        self._bill.check()
+
+    def take_back(self) -> None:
         """Take the debit back, and make the ticket void, unless a row may have been read.
 
-        For an error before that, which has public grounds; without a ledger nothing happens. Tells
-        whether there is no ticket any more.
+        For an error before that, which has public grounds; without a ledger nothing happens.
         """
-        if self._paid.debits and not self.ticket.used:
+        if self._bill.paid.debits and not self.ticket.used:
             self.ticket.void()
-            self._paid.take_back()
-            self._paid = replace(self._paid, debits=())
-            return True
-        return False
+            self._bill.take_back()
 
     def replanned(self, plan: ReleasePlan[Q]) -> Opened[Q]:
         """Return this release, paid for already, by another plan of the same claim.
@@ -122,7 +127,7 @@ class Opened(Generic[R]):
             protection=self._protection,
             aside=self._aside,
             read=self._read,
-            paid=self._paid,
+            bill=self._bill,
         )
 
     def rehearsed(self) -> Opened[R]:
@@ -131,12 +136,12 @@ class Opened(Generic[R]):
         return Opened(
             self._plan,
             self._certificate,
-            self.ticket,
+            Ticket(self._certificate),  # it costs nothing, and opens nothing that was given
             self.bits,
             protection=self._protection,
             aside=self._aside,
             read=None if self._aside is None else none,
-            paid=replace(self._paid, debits=()),
+            bill=Bill(self._bill.paid.record),
         )
 
     def read(self) -> Diagnostics | None:
@@ -163,8 +168,8 @@ class Opened(Generic[R]):
             diagnostics=self.read(),
             sums=sums,
             plan=self._plan.details,
-            record=self._paid.record_at(self.ticket.time, self._certificate),
-            paid_by=tuple((account, receipt.entry) for account, receipt in self._paid.debits),
+            record=self._bill.paid.record_at(self.ticket.time, self._certificate),
+            paid_by=tuple((account, receipt.entry) for account, receipt in self._bill.paid.debits),
         )
 
 
@@ -208,22 +213,27 @@ def begin(
     bits: BitSource | None = None,
     aside: Aside | None = None,
 ) -> Opened[R]:
-    """Issue the certificate, debit, and take the ticket; no row has been read when this returns.
+    """Issue the certificate, and look whether it can be paid for; no row is read before that is.
 
-    For programs that ask many times (`zd.Study`); everything else is one `run`.
+    For programs that ask many times (`zd.Study`), which pay just before their first row: a mistake
+    that shows until then has cost nothing. Everything else is one `run`.
     """
+    opened = _opened(plan, source, bits=bits, aside=aside)
+    opened.check()
+    return opened
+
+
+def _opened(
+    plan: ReleasePlan[R], source: Openable[Any], *, bits: BitSource | None, aside: Aside | None
+) -> Opened[R]:
     drawn = SystemBits() if bits is None else bits
     protection = _protection(source)
     made = plan if aside is None else plan.beside(aside.plan)
     certificate = made.certificate(drawn, protection)
     stop_if_previewed(made, certificate)
-    paid = pay(certificate, protection)  # raises BudgetError, and then nothing was spent
-    ticket = Ticket(
-        certificate,
-        beside=None if aside is None else aside.source,
-        receipts=paid.receipts,
-    )
-    return Opened(made, certificate, ticket, drawn, protection=protection, aside=aside, paid=paid)
+    bill = billed(certificate, protection)
+    ticket = Ticket(certificate, beside=None if aside is None else aside.source, due=True)
+    return Opened(made, certificate, ticket, drawn, protection=protection, aside=aside, bill=bill)
 
 
 def run(
@@ -234,7 +244,8 @@ def run(
     aside: Aside | None = None,
 ) -> Release:
     """Return the release: certificate, then ticket, then rows, in this order."""
-    opened = begin(plan, source, bits=bits, aside=aside)
+    opened = _opened(plan, source, bits=bits, aside=aside)
+    opened.pay()  # raises BudgetError, and then nothing was spent
     try:
         return opened.release(plan.answer(source.open(opened.ticket), opened.bits))
     except Exception:

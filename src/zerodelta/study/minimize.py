@@ -146,6 +146,8 @@ def minimize(
     assumed = PROGRAM if study._blocks else ()  # of a program, if there is one
     plan = descent.release_plan(assumed=assumed, rounds=_bar)
     opened = study._opened.replanned(plan)  # raises now, if ever: no row was read
+    study._lifecycle.check()
+    opened.pay()
     with study._lifecycle.busy():
         require(
             study._shares.take(1) is not None,

@@ -162,7 +162,7 @@ class Study(InternalQueries):
             rowwise=rowwise,
             functions=functions,
         )
-        # certificate, then ticket, then rows: whatever raises does so here, before one is read
+        # whatever raises does so here; it is paid for when the first row is to be read
         made, read = self._plan.release_plan(guarded=True), aside(beside, epsilon)
         self._opened = begin(made, source, bits=bits, aside=read)
         self._bits = self._opened.bits
@@ -217,6 +217,8 @@ class Study(InternalQueries):
         """
         if self._rehearsal is not None and self._lifecycle.is_open:
             self._rehearsal.check(value, self._plan.publishing.space)
+        self._lifecycle.check()
+        self._opened.pay()
         with self._lifecycle.busy():
             self._lifecycle.close()  # before the value is looked at: reading it may run code
             try:
@@ -258,12 +260,7 @@ class Study(InternalQueries):
         self._lifecycle.check()
         check_program(program)
         if rehearse:
-            try:
-                self._rehearse(program)
-            except Exception:  # a mistake that shows before a row is read costs nothing
-                if self._opened.take_back():  # what it has not paid for it cannot publish
-                    self._end()
-                raise
+            self._rehearse(program)  # a mistake that shows here costs nothing
         with self:
             self._conduct(program)
         return self.release
@@ -289,6 +286,7 @@ class Study(InternalQueries):
     @tidying
     def __enter__(self) -> Study:
         self._lifecycle.check()
+        self._opened.pay()
         # what was asked before could already have stopped or raised
         self._guarded = self._guarded or self._shares.untouched
         stack, watch = ExitStack(), Watch()
@@ -358,6 +356,8 @@ class Study(InternalQueries):
         exact: Callable[[Rows, Fraction], Any],
         share: Share,
     ) -> Internal:
+        self._lifecycle.check()
+        self._opened.pay()
         with self._lifecycle.busy(), np.errstate(all="ignore"), Watch():
             self._opened.read()
             covered = query.allowed and not is_unusable(share)
