@@ -19,13 +19,13 @@ import pytest
 import zerodelta as zd
 from zerodelta.data.group_keys import Bins, GroupKey, GroupKeys
 from zerodelta.exact.bits import ReplayBits
+from zerodelta.exact.whole_counts import whole_counts
 from zerodelta.mechanisms.moments import EXPECTED
 from zerodelta.mechanisms.partition_noise import BlockNoise, PartitionNoise
 from zerodelta.mechanisms.power_sums import _PowerSums
 from zerodelta.tables.asked_columns import AskedColumn
 from zerodelta.tables.group_table import Table
 from zerodelta.tables.grouped_data import grouped
-from zerodelta.tables.moment_part import whole_counts
 from zerodelta.tables.table_plan import GOALS, TablePlan, plan_table
 
 RNG = np.random.default_rng(16)

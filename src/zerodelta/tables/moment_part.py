@@ -27,7 +27,7 @@ from zerodelta.privacy.neighbors import Neighbors
 from zerodelta.privacy.step import Step
 from zerodelta.tables.asked_columns import AskedColumn
 
-__all__ = ["MeasuredMoments", "MomentPart", "whole_counts"]
+__all__ = ["MeasuredMoments", "MomentPart"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 

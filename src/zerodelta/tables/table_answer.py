@@ -13,11 +13,11 @@ from zerodelta.data.source import Rows
 from zerodelta.errors import printable
 from zerodelta.exact.bits import BitSource
 from zerodelta.exact.noise_law import NoisySums
+from zerodelta.exact.whole_counts import whole_counts
 from zerodelta.mechanisms.moments import expected_count
 from zerodelta.privacy.step import Part
 from zerodelta.spine.methods import Method
 from zerodelta.tables.group_table import Table
-from zerodelta.tables.moment_part import whole_counts
 from zerodelta.tables.table_plan import GOALS, TablePart, TablePlan
 
 __all__ = ["TableAnswer", "forecast_text", "proof_parts", "table_methods"]
