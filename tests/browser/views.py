@@ -61,7 +61,9 @@ def show(browser: Any, address: str, scheme: str, width: int, ready: str = "true
     if browser.execute_script("return localStorage.length"):  # a choice kept from another view
         browser.execute_script("localStorage.clear()")
         browser.refresh()
-    done = f"return document.readyState === 'complete' && Boolean({ready})"
+    still = "document.getAnimations().every(({effect, playState}) =>"
+    still += " playState !== 'running' || effect.getComputedTiming().endTime === Infinity)"
+    done = f"return document.readyState === 'complete' && {still} && Boolean({ready})"
     WebDriverWait(browser, 60).until(lambda page: page.execute_script(done))
 
 

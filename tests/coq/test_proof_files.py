@@ -153,11 +153,11 @@ def test_coq_accepts_and_says_what(release: Path) -> None:
 @needs_coq
 def test_coq_accepts_a_table_and_a_selection(tmp_path: Path) -> None:
     rows = [0.1, 0.2, 0.6, 0.7]
-    for release in (
-        zd.histogram(rows, bins=[0, 0.5, 1], epsilon=1),
-        zd.quantile(rows, q=0.5, bounds=(0, 1), epsilon=1),
-    ):
-        path = tmp_path / "release.json"
+    for name, release in {
+        "table": zd.histogram(rows, bins=[0, 0.5, 1], epsilon=1),
+        "selection": zd.quantile(rows, q=0.5, bounds=(0, 1), epsilon=1),
+    }.items():
+        path = tmp_path / f"{name}.json"
         path.write_text(release.certificate.to_json(), encoding="utf-8")
         code, output = run(path, "--proofs", PROOFS)
         assert code == 0
